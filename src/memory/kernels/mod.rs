@@ -1,0 +1,1 @@
+//! Copy and arithmetic on memory that other ranks may write at the same time.

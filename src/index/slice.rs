@@ -189,6 +189,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::reversed_empty_ranges)]
     fn as_written() {
         let extents = Dim([6, 4]);
         assert_eq!(elements(s![2, ..], &extents).unwrap(), (vec![8, 9, 10, 11], vec![4]));

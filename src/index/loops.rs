@@ -33,6 +33,7 @@ impl Loops {
     ///
     /// # Panics
     /// If the three lists differ in length.
+    #[inline]
     #[must_use]
     pub fn new(counts: &[usize], remote_strides: &[isize], local_strides: &[isize], element_bytes: usize) -> Self {
         assert_eq!(counts.len(), remote_strides.len(), "counts and remote strides differ in their number of axes");
@@ -40,7 +41,7 @@ impl Loops {
         let bytes = element_bytes as isize;
         let mut loops = Self { run: element_bytes, depth: 0, inline: [Level::default(); Self::INLINE], spilled: Vec::new() };
         if counts.contains(&0) {
-            loops.inline[0] = Level::default();
+            // One level of no steps.
             loops.depth = 1;
             return loops;
         }

@@ -6,7 +6,7 @@
 //! remainder settles it for every `n` below `2^64 - 1`.
 //!
 //! The comparison is a branch on purpose. Where the product of extent and divisor is at most `2^64` it is never taken, and for an axis
-//! of `2^40` it is taken for one index in `2^24`: predicted, it takes itself off the way that leads to the address. (The usual
+//! of `2^40` it is taken for at most one index in `2^24`: predicted, it takes itself off the way that leads to the address. (The usual
 //! estimate `n * floor(2^64 / d)` errs for every multiple of `d`, and always for `d = 1`.)
 
 const _: () = assert!(usize::BITS == 64, "reciprocals and extents are 64-bit numbers");

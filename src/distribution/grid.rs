@@ -27,10 +27,13 @@ pub(super) fn for_blocks(extents: &[usize], members: usize, min_block: Option<&[
     let no_empty_block = |grid: &[usize]| {
         (0..grid.len()).all(|axis| grid[axis] == 1 || extents[axis].div_ceil(block(axis, grid[axis])) == grid[axis])
     };
+    let volume = extents.iter().fold(1_u128, |volume, &n| volume.saturating_mul(n.max(1) as u128));
     let cost = |grid: &[usize]| {
+        // g - 1 cuts through the whole array across each axis.
+        let cuts = |axis: usize| (grid[axis] as u128 - 1).saturating_mul(volume / extents[axis].max(1) as u128);
+        let surface = (0..grid.len()).fold(0_u128, |surface, axis| surface.saturating_add(cuts(axis)));
         let load = (0..grid.len()).fold(1_u128, |load, axis| load.saturating_mul(block(axis, grid[axis]) as u128));
-        let cut = (0..grid.len()).filter(|&axis| grid[axis] > 1);
-        (cut.map(|axis| load / block(axis, grid[axis]) as u128).sum::<u128>(), load)
+        (surface, load)
     };
     let prefer = |a: &[usize], b: &[usize]| match order {
         Order::RowMajor => b.cmp(a),

@@ -1,27 +1,37 @@
 //! Exact division by a number that is known beforehand.
 //!
-//! With `m = floor(2^64 / d)` the high half of `n * m` is the quotient or one less: `m > 2^64 / d - 1`, so `n * m / 2^64` is
-//! greater than `n / d - n / 2^64`, less than one below. One comparison of the remainder settles it. For `d = 1`, where `2^64` does not fit,
-//! `m = 2^64 - 1` obeys the same bound. This is a multiplication, a multiplication and a comparison, where a division instruction
-//! takes several times as long; and unlike shorter schemes it holds for every 64-bit `n`.
+//! With `m = floor((2^64 - 1) / d)` there is an `e` of `1..=d` such that `m * d = 2^64 - e`. The high half of `(n + 1) * m` is the
+//! integer part of `(n + 1) / d - (n + 1) * e / (d * 2^64)`. Write `n = q * d + r`: that is `q + (r + 1) / d` less a positive number
+//! of at most 1, so that the high half is `q` or `q - 1`, and `q - 1` only if `r + 1 < (n + 1) * e / 2^64`. One comparison of the
+//! remainder settles it for every `n` below `2^64 - 1`.
+//!
+//! The comparison is a branch on purpose. Where the product of extent and divisor is at most `2^64` it is never taken, and for an axis
+//! of `2^40` it is taken for at most one index in `2^24`: predicted, it takes itself off the way that leads to the address. (The usual
+//! estimate `n * floor(2^64 / d)` errs for every multiple of `d`, and always for `d = 1`.)
 
 const _: () = assert!(usize::BITS == 64, "reciprocals and extents are 64-bit numbers");
 
 /// The reciprocal of `divisor`, which is not zero.
 pub(super) fn reciprocal(divisor: usize) -> usize {
-    match divisor {
-        1 => usize::MAX,
-        _ => ((1_u128 << 64) / divisor as u128) as usize,
-    }
+    usize::MAX / divisor
 }
 
-/// Quotient and remainder.
+/// Quotient and remainder of a number less than `usize::MAX`.
 #[inline(always)]
 pub(super) fn divide(number: usize, divisor: usize, reciprocal: usize) -> (usize, usize) {
-    let quotient = ((number as u128 * reciprocal as u128) >> 64) as usize;
+    let quotient = ((number.wrapping_add(1) as u128 * reciprocal as u128) >> 64) as usize;
     let remainder = number.wrapping_sub(quotient.wrapping_mul(divisor));
-    if remainder >= divisor { (quotient + 1, remainder - divisor) } else { (quotient, remainder) }
+    if remainder >= divisor {
+        unlikely();
+        return (quotient + 1, remainder - divisor);
+    }
+    (quotient, remainder)
 }
+
+/// Tells the compiler that the branch in which it is called is not the usual one.
+#[cold]
+#[inline(always)]
+fn unlikely() {}
 
 #[cfg(test)]
 mod tests {
@@ -30,12 +40,14 @@ mod tests {
     use super::*;
 
     fn check(number: usize, divisor: usize) {
+        let number = number.min(usize::MAX - 1);
         assert_eq!(divide(number, divisor, reciprocal(divisor)), (number / divisor, number % divisor), "{number} / {divisor}");
     }
 
     #[test]
     fn exact_at_the_edges() {
-        let edges = [0, 1, 2, 3, 5, 7, 63, 64, 65, 1 << 32, (1 << 32) + 1, (1 << 63) - 1, 1 << 63, usize::MAX - 1, usize::MAX];
+        let edges =
+            [0, 1, 2, 3, 5, 7, 63, 64, 65, 1 << 32, (1 << 32) + 1, (1 << 63) - 1, 1 << 63, usize::MAX - 2, usize::MAX - 1];
         for &divisor in &edges[1..] {
             for &number in &edges {
                 check(number, divisor);

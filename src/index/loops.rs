@@ -33,6 +33,7 @@ impl Loops {
     ///
     /// # Panics
     /// If the three lists differ in length.
+    #[inline]
     #[must_use]
     pub fn new(counts: &[usize], remote_strides: &[isize], local_strides: &[isize], element_bytes: usize) -> Self {
         assert_eq!(counts.len(), remote_strides.len(), "counts and remote strides differ in their number of axes");
@@ -40,7 +41,7 @@ impl Loops {
         let bytes = element_bytes as isize;
         let mut loops = Self { run: element_bytes, depth: 0, inline: [Level::default(); Self::INLINE], spilled: Vec::new() };
         if counts.contains(&0) {
-            loops.inline[0] = Level::default();
+            // One level of no steps.
             loops.depth = 1;
             return loops;
         }
@@ -155,4 +156,106 @@ fn coalesce(levels: &mut [Level], depth: usize) -> usize {
         kept += 1;
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every byte's pair of offsets, element by element.
+    fn naive(counts: &[usize], remote: &[isize], local: &[isize], bytes: usize) -> Vec<(isize, isize)> {
+        let mut pairs = vec![(0, 0)];
+        for ((&count, &r), &l) in counts.iter().zip(remote).zip(local) {
+            let (r, l) = (r * bytes as isize, l * bytes as isize);
+            let steps = 0..count as isize;
+            pairs = pairs.iter().flat_map(|&(a, b)| steps.clone().map(move |i| (a + i * r, b + i * l))).collect();
+        }
+        let each = 0..bytes as isize;
+        let mut pairs: Vec<_> = pairs.iter().flat_map(|&(r, l)| each.clone().map(move |i| (r + i, l + i))).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
+    fn planned(loops: &Loops) -> Vec<(isize, isize)> {
+        let mut pairs = Vec::new();
+        let mut runs = 0;
+        loops.for_each_run(|remote, local| {
+            runs += 1;
+            pairs.extend((0..loops.run() as isize).map(|i| (remote + i, local + i)));
+        });
+        assert_eq!(runs, loops.runs());
+        pairs.sort_unstable();
+        pairs
+    }
+
+    /// Strides of a dense array with these extents whose axes lie in memory in the given order.
+    fn strides(extents: &[usize], order: &[usize], signs: &[bool]) -> Vec<isize> {
+        let mut strides = vec![0; extents.len()];
+        let mut stride = 1;
+        for &axis in order {
+            strides[axis] = if signs[axis] { -stride } else { stride };
+            stride *= extents[axis] as isize;
+        }
+        strides
+    }
+
+    fn check(axes: usize, widest: usize) -> impl Strategy<Value = (Vec<usize>, Vec<isize>, Vec<isize>, usize)> {
+        let counts = prop::collection::vec(prop_oneof![1 => Just(0), 6 => Just(1), 24 => 2..=widest], axes);
+        let order = || Just((0..axes).collect::<Vec<_>>()).prop_shuffle();
+        let signs = || prop_oneof![Just(vec![false; axes]), prop::collection::vec(any::<bool>(), axes)];
+        let gaps = || prop_oneof![Just(vec![0; axes]), prop::collection::vec(0..2_usize, axes)];
+        (counts, order(), order(), signs(), signs(), gaps(), gaps(), 1..9_usize).prop_map(|(counts, o, p, s, t, g, h, bytes)| {
+            let widen = |gaps: &[usize]| counts.iter().zip(gaps).map(|(n, gap)| (n + gap).max(1)).collect::<Vec<_>>();
+            let (remote, local) = (strides(&widen(&g), &o, &s), strides(&widen(&h), &p, &t));
+            (counts, remote, local, bytes)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn moves_what_the_elements_are(plan in (0..6_usize).prop_flat_map(|axes| check(axes, 4))) {
+            let (counts, remote, local, bytes) = plan;
+            let loops = Loops::new(&counts, &remote, &local, bytes);
+            prop_assert_eq!(planned(&loops), naive(&counts, &remote, &local, bytes));
+            prop_assert!(loops.levels().windows(2).all(|pair| pair[0].remote.abs() >= pair[1].remote.abs()));
+        }
+
+        #[test]
+        fn any_number_of_axes(plan in check(11, 2)) {
+            let (counts, remote, local, bytes) = plan;
+            let loops = Loops::new(&counts, &remote, &local, bytes);
+            prop_assert_eq!(planned(&loops), naive(&counts, &remote, &local, bytes));
+        }
+    }
+
+    #[test]
+    fn contiguous_memory_is_one_run() {
+        let loops = Loops::new(&[3, 4, 5], &[20, 5, 1], &[20, 5, 1], 8);
+        assert_eq!((loops.run(), loops.runs(), loops.levels()), (480, 1, &[][..]));
+        let ten = [2; 10];
+        let dense: Vec<isize> = (0..10).rev().map(|axis| 1 << axis).collect();
+        assert_eq!(Loops::new(&ten, &dense, &dense, 8).run(), 8 << 10);
+    }
+
+    #[test]
+    fn rows_of_a_wider_array() {
+        let loops = Loops::new(&[3, 1, 5], &[100, 7, 1], &[5, 99, 1], 8);
+        assert_eq!((loops.run(), loops.levels()), (40, &[Level { count: 3, remote: 800, local: 40 }][..]));
+    }
+
+    #[test]
+    fn a_transpose_has_a_run_for_each_element() {
+        let loops = Loops::new(&[3, 5], &[1, 3], &[5, 1], 8);
+        let levels = [Level { count: 5, remote: 24, local: 8 }, Level { count: 3, remote: 8, local: 40 }];
+        assert_eq!((loops.run(), loops.runs(), loops.levels()), (8, 15, &levels[..]));
+    }
+
+    #[test]
+    fn nothing_is_no_run() {
+        assert_eq!(Loops::new(&[3, 0], &[1, 3], &[5, 1], 8).runs(), 0);
+        assert_eq!(Loops::new(&[0; 9], &[1; 9], &[1; 9], 8).runs(), 0);
+        assert_eq!(Loops::new(&[], &[], &[], 8).runs(), 1);
+    }
 }

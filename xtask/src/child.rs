@@ -14,8 +14,12 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+/// Set once, by a signal: nothing is started any more.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Between asking a program to end and ending it.
 const GRACE: Duration = Duration::from_secs(5);
@@ -68,13 +72,11 @@ pub fn guard() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            INTERRUPTED.store(true, Ordering::SeqCst);
             for (pid, _) in descendants(getpid()) {
                 let _ = kill_process(pid, Signal::TERM);
             }
-            thread::sleep(Duration::from_millis(500));
-            for (pid, _) in descendants(getpid()) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            kill_orphans();
             std::process::exit(128 + signal);
         }
     });
@@ -94,6 +96,9 @@ pub fn run_showing_errors(command: &mut Command, limit: Duration) -> Result<Outc
 }
 
 fn wait(command: &mut Command, limit: Duration) -> Result<Outcome> {
+    while INTERRUPTED.load(Ordering::SeqCst) {
+        thread::park();
+    }
     let start = Instant::now();
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);

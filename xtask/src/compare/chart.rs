@@ -12,14 +12,17 @@ use std::path::Path;
 
 const WIDTH: u32 = 1200;
 const LABELS: i32 = 260;
-const RIGHT: i32 = 90;
+const RIGHT: i32 = 190;
+/// Columns of figures, right of the axis.
+const LIMIT_COLUMN: i32 = WIDTH as i32 - 100;
+const PEER_COLUMN: i32 = WIDTH as i32 - 24;
 const TOP: i32 = 96;
 const BOTTOM: i32 = 40;
 const LINE: i32 = 21;
 const BETWEEN_GROUPS: i32 = 12;
-/// Ratios outside are drawn at the edge, their number beside them.
+/// Ratios outside are drawn at the edge; their figures stand in the columns.
 const LOWEST: f64 = 0.05;
-const HIGHEST: f64 = 2000.0;
+const HIGHEST: f64 = 1200.0;
 
 const INK: RGBColor = RGBColor(40, 44, 52);
 const FAINT: RGBColor = RGBColor(225, 228, 232);
@@ -88,7 +91,9 @@ fn heading<B: DrawingBackend>(area: &DrawingArea<B, Shift>) -> Drawn<B> {
     area.draw(&diamond((298, 56), PEER))?;
     text(area, "best peer (MPI, Global Arrays, ScaLAPACK, HPL)", (312, 56), 16, HPos::Left)?;
     area.draw(&PathElement::new([(700, 48), (700, 64)], LIMIT.stroke_width(2)))?;
-    text(area, "goal against the limit", (710, 56), 16, HPos::Left)
+    text(area, "goal against the limit", (710, 56), 16, HPos::Left)?;
+    text(area, "limit", (LIMIT_COLUMN, TOP - 16), 15, HPos::Right)?;
+    text(area, "best peer", (PEER_COLUMN, TOP - 16), 15, HPos::Right)
 }
 
 fn axis<B: DrawingBackend>(area: &DrawingArea<B, Shift>, bottom: i32) -> Drawn<B> {
@@ -108,9 +113,10 @@ fn diamond((x, y): (i32, i32), colour: RGBColor) -> Polygon<(i32, i32)> {
 }
 
 fn line<B: DrawingBackend>(area: &DrawingArea<B, Shift>, results: &Results, row: &Row, y: i32) -> Drawn<B> {
-    text(area, &format!("{}  {}", row.op, row.shape), (LABELS - 16, y), 15, HPos::Right)?;
-    area.draw(&PathElement::new([(across(LOWEST), y), (across(HIGHEST), y)], FAINT))?;
-    let mut furthest = 0.0_f64;
+    text(area, row.op, (20, y), 16, HPos::Left)?;
+    text(area, row.shape, (LABELS - 16, y), 16, HPos::Right)?;
+    let (left, right) = (across(LOWEST), across(HIGHEST));
+    area.draw(&PathElement::new([(left, y), (right, y)], FAINT))?;
     for goal in row.goals {
         let least = match *goal {
             Goal::Limit(least) => least,
@@ -122,14 +128,11 @@ fn line<B: DrawingBackend>(area: &DrawingArea<B, Shift>, results: &Results, row:
     }
     if let Some(ratio) = results.over_peer(row) {
         area.draw(&diamond((across(ratio), y), PEER))?;
-        furthest = furthest.max(ratio);
+        text(area, &number(ratio), (PEER_COLUMN, y), 15, HPos::Right)?;
     }
     if let Some(ratio) = results.over_limit(row) {
         area.draw(&Circle::new((across(ratio), y), 5, LIMIT.filled()))?;
-        furthest = furthest.max(ratio);
-    }
-    if furthest > 0.0 {
-        text(area, &number(furthest), (across(furthest) + 12, y), 13, HPos::Left)?;
+        text(area, &number(ratio), (LIMIT_COLUMN, y), 15, HPos::Right)?;
     }
     Ok(())
 }

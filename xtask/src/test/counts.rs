@@ -83,7 +83,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = if self.counts.failed > 0 { "FAILED" } else { "ok" };
+        let mark = match self.counts {
+            Counts { failed: 1.., .. } => "FAILED",
+            Counts { passed: 0, skipped: 1.., .. } => "skip",
+            _ => "ok",
+        };
         write!(f, "{mark:6} {:44} {} ({:.1} s)", self.name, self.counts, self.seconds)?;
         for skipped in &self.skipped {
             write!(f, "\n         skipped: {skipped}")?;

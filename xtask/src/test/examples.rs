@@ -48,6 +48,7 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
         .iter()
         .filter(|name| !CASES.iter().any(|case| case.example == **name))
         .map(|name| Report::skipped(&format!("example {name}"), "no command line for it is in the table"))
+        .inspect(|report| println!("{report}"))
         .collect();
     let built = if known.is_empty() { Vec::new() } else { cargo::build(&["build", "--release", "--examples"])? };
     for case in CASES.iter().filter(|case| tier.long || !case.long) {
@@ -64,7 +65,7 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
                 report
             }
         };
-        eprintln!("{report}");
+        println!("{report}");
         reports.push(report);
     }
     Ok(reports)

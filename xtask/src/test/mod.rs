@@ -1,6 +1,6 @@
 //! Every suite, example and documentation test, with counts, and one line of totals at the end.
 //!
-//! `cargo xtask test` is the standard tier; `--long` sets `GA_TEST_LONG=1` for the suites, adds the examples at full
+//! Each result is printed when it is there, failures once more at the end. `cargo xtask test` is the standard tier; `--long` sets `GA_TEST_LONG=1` for the suites, adds the examples at full
 //! size, the memory checker and the comparison.
 
 mod counts;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Full sizes: takes hours rather than minutes
+    /// Full sizes, the memory checker and the comparison too: takes much longer
     #[arg(long)]
     long: bool,
     /// Do not install Debian packages, skip what is missing
@@ -51,10 +51,12 @@ pub fn run(options: &Options) -> Result<bool> {
     let mut total = Counts::default();
     println!();
     for report in &reports {
-        println!("{report}");
         total += report.counts;
+        if report.failure.is_some() {
+            println!("{report}");
+        }
     }
-    println!("\n{:.0} s in all", start.elapsed().as_secs_f64());
+    println!("{:.0} s in all", start.elapsed().as_secs_f64());
     println!("{total}");
     Ok(total.failed == 0 && total.passed > 0)
 }

@@ -52,6 +52,6 @@ pub fn memory_check(tier: Tier) -> Result<Vec<Report>> {
 
 fn finish(name: &str, command: &mut Command, tier: Tier) -> Result<Report> {
     let report = Report::of(name, &child::run(command, tier.limit)?);
-    eprintln!("{report}");
+    println!("{report}");
     Ok(report)
 }

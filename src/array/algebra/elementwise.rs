@@ -111,6 +111,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         b: &GlobalArray<B, D>,
         mut f: impl FnMut(A, B) -> T,
     ) -> Result<()> {
+        self.check_like("zip_from", a)?;
+        self.check_like("zip_from", b)?;
         let whole = self.whole();
         self.zip("zip_from", (&whole, &whole, &whole), a, b, |out, xs, ys| {
             out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = f(x, y));

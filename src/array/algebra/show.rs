@@ -156,7 +156,7 @@ impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
         }
         self.row.resize(count, T::zeroed());
         let view = self.array.box_view(&counts, &mut self.row);
-        self.array.get_into(&sub_patch(self.patch, position, &counts), view)?;
+        self.array.get_into(sub_patch(self.patch, position, &counts), view)?;
         Ok(count)
     }
 

@@ -141,8 +141,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
         self.own_boxes(patch, self.edges(most), |own| {
             let len = own.count.size();
-            a.get_into(&part_of(a_patch, own), self.box_view(&own.count, &mut xs))?;
-            b.get_into(&part_of(b_patch, own), self.box_view(&own.count, &mut ys))?;
+            a.get_into(part_of(a_patch, own), self.box_view(&own.count, &mut xs))?;
+            b.get_into(part_of(b_patch, own), self.box_view(&own.count, &mut ys))?;
             f(&xs[..len], &ys[..len], &|values| {
                 let shape = own.count.clone().set_f(self.distribution.order() == Order::ColumnMajor);
                 self.write_box(own, &ArrayView::from_shape(shape, values).expect("as many as the box has"));

@@ -41,6 +41,8 @@ mod machine;
 #[cfg(any(test, not(target_arch = "x86_64"), miri, global_arrays_portable))]
 mod portable;
 mod strided;
+#[cfg(test)]
+mod testing;
 mod transpose;
 #[cfg(not(any(not(target_arch = "x86_64"), miri, global_arrays_portable)))]
 mod x86_64;

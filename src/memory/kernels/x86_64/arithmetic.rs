@@ -1,9 +1,6 @@
 //! Vector loops for `f64` and `f32`: maps of two operands into one, which differ in one formula, and the dot product.
 
-use std::mem::MaybeUninit;
-
 use super::level::Kernel;
-use super::small;
 use super::vector::{Scalar, Vector, store_fence};
 use crate::memory::kernels::Stride;
 use crate::memory::kernels::arithmetic::{DOT_LANES_BYTES, dot_lanes, sum_lanes};
@@ -148,7 +145,8 @@ impl<T: Scalar, F: Formula<T>> Map<T, F> {
         }
     }
 
-    /// The formula on the vector `AT` vectors on.
+    /// The formula on the vector `AT` vectors on. Where `x` is `dst` it is read last, right before it is written: on Zen 5 the other
+    /// order costs up to a quarter when the two addresses share a tag in the first-level cache.
     ///
     /// # Safety
     /// As [`vectors`](Map::vectors).
@@ -156,8 +154,9 @@ impl<T: Scalar, F: Formula<T>> Map<T, F> {
     unsafe fn vector<V: Vector, const AT: usize, const STREAM: bool>(self, dst: *mut u8, x: *const u8, y: *const u8) {
         // SAFETY: the caller vouches for one vector of each operand.
         unsafe {
+            let y = if F::BINARY { Some(V::load::<AT>(y)) } else { None };
             let x = V::load::<AT>(x);
-            let y = if F::BINARY { V::load::<AT>(y) } else { x };
+            let y = y.unwrap_or(x);
             let value = self.formula.many(x, y);
             if STREAM { value.stream::<AT>(dst) } else { value.store::<AT>(dst) }
         }
@@ -173,27 +172,12 @@ impl<T: Scalar, F: Formula<T>> Map<T, F> {
         unsafe {
             self.vectors::<V, 1, false>();
             while self.len > 0 {
-                let x = read(self.x);
-                let y = if F::BINARY { read(self.y) } else { x };
-                let value = self.formula.one(x, y);
-                small::copy(self.dst.cast(), (&raw const value).cast(), size_of::<T>());
+                let x = T::load(self.x);
+                let y = if F::BINARY { T::load(self.y) } else { x };
+                self.formula.one(x, y).store(self.dst);
                 self.skip(1);
             }
         }
-    }
-}
-
-/// Reads one element, of any alignment.
-///
-/// # Safety
-/// As [`crate::memory::kernels::copy`] for the source.
-#[inline(always)]
-unsafe fn read<T: Scalar>(src: *const T) -> T {
-    let mut value = MaybeUninit::<T>::uninit();
-    // SAFETY: the private `value` is written over its whole length, and takes every bit pattern.
-    unsafe {
-        small::copy(value.as_mut_ptr().cast(), src.cast(), size_of::<T>());
-        value.assume_init()
     }
 }
 
@@ -208,15 +192,28 @@ impl<T: Scalar, F: Formula<T>> Kernel for MapPlane<T, F> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
+        // SAFETY: `each` passes on one of the runs, whose elements the steps go through once.
+        unsafe {
+            if self.map.len * size_of::<T>() < V::BYTES {
+                self.each(|run| run.short::<V::Short>());
+            } else {
+                self.each(|mut run| {
+                    run.vectors::<V, 4, false>();
+                    run.vectors::<V, 1, false>();
+                    run.short::<V::Short>();
+                });
+            }
+        }
+    }
+}
+
+impl<T: Scalar, F: Formula<T>> MapPlane<T, F> {
+    /// Calls `map_run` with the map of every run.
+    #[inline(always)]
+    fn each(self, map_run: impl Fn(Map<T, F>)) {
         let MapPlane { mut map, stride } = self;
         for _ in 0..stride.count {
-            let mut run = map;
-            // SAFETY: one of the runs, whose elements the three steps go through once.
-            unsafe {
-                run.vectors::<V, 4, false>();
-                run.vectors::<V, 1, false>();
-                run.short::<V::Short>();
-            }
+            map_run(map);
             map.dst = map.dst.wrapping_byte_offset(stride.dst);
             map.x = map.dst;
             map.y = map.y.wrapping_byte_offset(stride.src);
@@ -256,7 +253,7 @@ impl<T: Scalar> Kernel for Dot<T> {
                 sum.store::<0>(lanes.as_mut_ptr().cast::<u8>().add(i * V::BYTES));
             }
             for (i, lane) in lanes.iter_mut().enumerate().take(len) {
-                *lane = lane.plus(read(x.wrapping_add(i)).times(read(y.wrapping_add(i))));
+                *lane = lane.plus(T::load(x.wrapping_add(i)).times(T::load(y.wrapping_add(i))));
             }
         }
         sum_lanes(&mut lanes[..count])

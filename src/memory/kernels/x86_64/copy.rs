@@ -39,12 +39,12 @@ impl Kernel for Copy {
     }
 }
 
-/// Copies at least [`STRING_BYTES`].
+/// Copies a long range, or one of many that are long together.
 ///
 /// # Safety
 /// As [`vectors`].
 #[inline(always)]
-unsafe fn long<V: Vector>(dst: *mut u8, src: *const u8, len: usize) {
+pub(super) unsafe fn long<V: Vector>(dst: *mut u8, src: *const u8, len: usize) {
     let string = std::is_x86_feature_detected!("ermsb");
     let together = (dst.addr() ^ src.addr()).is_multiple_of(LINE_BYTES);
     // SAFETY: passed on unchanged; the string copy begins at the first line of `dst`, the vector copy before it ends there.

@@ -3,13 +3,14 @@
 //! A short run costs as much in deciding how to copy it as in copying it, so the decision is made once for the plane: the common
 //! lengths have a loop each, in which the length is a constant.
 
-use super::copy::{Copy, STREAM_BYTES, vectors};
+use super::copy::{STREAM_BYTES, STRING_BYTES, long, vectors};
 use super::level::{Kernel, on_widest};
 use super::small::{self, SMALL_BYTES};
 use super::vector::{Vector, store_fence};
 use crate::memory::kernels::Stride;
 
-/// From here on a run is copied as if it were alone.
+/// From here on a run is copied as the whole plane would be if it were contiguous: measured with `rep movsb` on runs of 1, 4 and
+/// 8 KiB, 16 MiB together, where it takes 1.3 times a vector loop's speed from 4 KiB up.
 const ALONE_BYTES: usize = 4096;
 
 /// The widest vector, and a cache line.
@@ -70,8 +71,8 @@ impl Kernel for LongRuns {
         let whole_lines = (dst.addr() | stride.dst.cast_unsigned() | run).is_multiple_of(LINE_BYTES);
         // SAFETY: passed on unchanged; whole lines are what streaming asks for.
         unsafe {
-            if run >= ALONE_BYTES {
-                each(dst, src, stride, |dst, src| Copy { dst, src, len: run }.run::<V>());
+            if run >= ALONE_BYTES && stride.count.saturating_mul(run) >= STRING_BYTES {
+                each(dst, src, stride, |dst, src| long::<V>(dst, src, run));
             } else if whole_lines && stride.count.saturating_mul(run) >= STREAM_BYTES {
                 each(dst, src, stride, |dst, src| stream_lines::<V>(dst, src, run));
                 store_fence();

@@ -72,10 +72,22 @@ pub(super) trait Scalar: Accumulate {
     /// # Safety
     /// The processor has the feature of `V`.
     unsafe fn multiply<V: Vector>(x: V, y: V) -> V;
+
+    /// Reads one element through a general register.
+    ///
+    /// # Safety
+    /// As [`crate::memory::kernels::copy`] for the source. Any alignment.
+    unsafe fn load(src: *const Self) -> Self;
+
+    /// Writes one element through a general register.
+    ///
+    /// # Safety
+    /// As [`crate::memory::kernels::copy`] for the destination. Any alignment.
+    unsafe fn store(self, dst: *mut Self);
 }
 
 macro_rules! scalar {
-    ($t:ident, $splat:ident, $add:ident, $multiply:ident) => {
+    ($t:ident, $splat:ident, $add:ident, $multiply:ident, $bits:ident, $load:literal, $store:literal) => {
         impl Scalar for $t {
             #[inline(always)]
             unsafe fn splat<V: Vector>(self) -> V {
@@ -94,11 +106,25 @@ macro_rules! scalar {
                 // SAFETY: the feature is there, says the caller.
                 unsafe { x.$multiply(y) }
             }
+
+            #[inline(always)]
+            unsafe fn load(src: *const Self) -> Self {
+                let bits: $bits;
+                // SAFETY: reads exactly the element's bytes, which the caller vouches for.
+                unsafe { asm!($load, v = out(reg) bits, p = in(reg) src, options(nostack, preserves_flags, readonly)) };
+                Self::from_bits(bits)
+            }
+
+            #[inline(always)]
+            unsafe fn store(self, dst: *mut Self) {
+                // SAFETY: writes exactly the element's bytes, which the caller vouches for.
+                unsafe { asm!($store, v = in(reg) self.to_bits(), p = in(reg) dst, options(nostack, preserves_flags)) };
+            }
         }
     };
 }
-scalar!(f64, splat_f64, add_f64, multiply_f64);
-scalar!(f32, splat_f32, add_f32, multiply_f32);
+scalar!(f64, splat_f64, add_f64, multiply_f64, u64, "mov {v}, [{p}]", "mov [{p}], {v}");
+scalar!(f32, splat_f32, add_f32, multiply_f32, u32, "mov {v:e}, [{p}]", "mov [{p}], {v:e}");
 
 /// Orders streaming stores before everything that follows.
 #[inline(always)]

@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn long_lengths_around_every_threshold<M: Machine>() {
-        for len in [511, 1025, 4093, 4096, 32767, 32768, 32769, 70001, (1 << 20) + 13] {
+        for len in [511, 1025, 4093, 4096, 24575, 24576, 24577, 32768, 70001, (1 << 20) + 13] {
             for (to, from) in [(0, 0), (1, 0), (0, 7), (24, 24), (63, 1), (16, 8)] {
                 copies::<M>(len, to, from);
             }

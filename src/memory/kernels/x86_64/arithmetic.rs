@@ -1,7 +1,8 @@
 //! Vector loops for `f64` and `f32`: maps of two operands into one, which differ in one formula, and the dot product.
 
 use super::level::Kernel;
-use super::vector::{Scalar, Vector, store_fence};
+use super::scalar::Scalar;
+use super::vector::{Vector, store_fence};
 use crate::memory::kernels::Stride;
 use crate::memory::kernels::arithmetic::{DOT_LANES_BYTES, dot_lanes, sum_lanes};
 

@@ -6,6 +6,7 @@ mod fill;
 pub(super) mod level;
 mod other;
 mod runs;
+mod scalar;
 mod small;
 mod transpose;
 mod vector;

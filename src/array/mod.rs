@@ -8,6 +8,7 @@
 //! | `accumulate` | `a[patch] += alpha * buffer`, atomic for each element |
 //! | `element` | load, store and atomics of one element |
 //! | `lists` | gather, scatter, scatter-accumulate |
+//! | `nonblocking`, `scope` | transfers under way, with buffers of their own or lent for a scope |
 //! | `remote` | the same over networks without mapped memory |
 //! | `epoch`, `owned` | local access without races |
 //!
@@ -22,9 +23,11 @@ mod builder;
 mod element;
 mod epoch;
 mod lists;
+mod nonblocking;
 mod owned;
 pub(crate) mod registry;
 mod remote;
+mod scope;
 mod transfer;
 
 use std::{fmt, marker::PhantomData, sync::Arc};
@@ -34,7 +37,9 @@ use ndarray::Dimension;
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
+pub use nonblocking::{Get, Pending};
 pub use owned::{OwnedPart, OwnedPartMut};
+pub use scope::Scope;
 
 use crate::{
     comm::engine::{Engine, Label},

@@ -10,6 +10,7 @@
 //! | `lists` | gather, scatter, scatter-accumulate |
 //! | `nonblocking`, `scope` | transfers under way, with buffers of their own or lent for a scope |
 //! | `remote` | the same over networks without mapped memory |
+//! | `file`, `npy` | arrays in `.npy` files |
 //! | `epoch`, `owned` | local access without races |
 //!
 //! The fast path: where a patch lies inside one block of an owner whose memory is mapped, an operation is bounds check, owner
@@ -22,8 +23,10 @@ mod accumulate;
 mod builder;
 mod element;
 mod epoch;
+mod file;
 mod lists;
 mod nonblocking;
+mod npy;
 mod owned;
 pub(crate) mod registry;
 mod remote;
@@ -38,6 +41,7 @@ pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
 pub use nonblocking::{Get, Pending};
+pub use npy::NpyElement;
 pub use owned::{OwnedPart, OwnedPartMut};
 pub use scope::Scope;
 

@@ -52,7 +52,7 @@ impl Job {
     /// ```
     ///
     /// A buffer that ends before the scope does not compile:
-    /// ```compile_fail,E0373,E0597
+    /// ```compile_fail,E0597
     /// # use global_arrays::prelude::*;
     /// # fn f(job: &Job, a: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
     /// job.scope(|s| {
@@ -83,6 +83,7 @@ impl Job {
     }
 }
 
+// The roads over a network are not functions of their own: patch and view would be copied on the way, half as long as a mapped put.
 impl<'env> Scope<'env> {
     /// [`GlobalArray::get_into`], complete at the end of the scope: until then the view is lent.
     ///

@@ -32,15 +32,16 @@ fn main() -> Result<(), Error> {
             (inside(0), inside(1))
         });
         let (rows, columns) = mine.unwrap_or((1..1, 1..1));
-        let mut halo = Array2::zeros((rows.len() + 2, columns.len() + 2));
+        let (n, m) = (rows.len(), columns.len());
+        let mut halo = Array2::zeros((n + 2, m + 2));
 
         let mut sweeps = 0;
         loop {
             u.get_into(s![rows.start - 1..rows.end + 1, columns.start - 1..columns.end + 1], &mut halo)?;
-            let (north, south) = (halo.slice(s![..-2, 1..-1]), halo.slice(s![2.., 1..-1]));
-            let (west, east) = (halo.slice(s![1..-1, ..-2]), halo.slice(s![1..-1, 2..]));
+            let (north, south) = (halo.slice(s![..n, 1..=m]), halo.slice(s![2.., 1..=m]));
+            let (west, east) = (halo.slice(s![1..=n, ..m]), halo.slice(s![1..=n, 2..]));
             let next = (&north + &south + west + east) / 4.0;
-            let change = (&next - &halo.slice(s![1..-1, 1..-1])).mapv(f64::abs).fold(0.0, |a: f64, &b| a.max(b));
+            let change = (&next - &halo.slice(s![1..=n, 1..=m])).mapv(f64::abs).fold(0.0, |a: f64, &b| a.max(b));
             new.put(s![rows.clone(), columns.clone()], &next)?;
             job.sync()?;
             std::mem::swap(&mut u, &mut new);

@@ -57,6 +57,7 @@ impl<T: Element, Out: Dimension> Get<T, Out> {
     ///
     /// # Errors
     /// The transfer failed; the end of the job.
+    #[allow(clippy::missing_panics_doc, reason = "the table keeps the elements for the one handle")]
     pub fn wait(self) -> Result<Array<T, Out>> {
         match self.0 {
             State::Done(array) => Ok(array),

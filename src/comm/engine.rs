@@ -514,8 +514,9 @@ impl Engine {
         if request.outstanding > 0 {
             return;
         }
-        if let Owner::Request(_) = request.owner {
+        if let Owner::Request(buffer) = &mut request.owner {
             // Nobody asks for more than whether it failed.
+            *buffer = Buffer(Box::new(()));
             request.detached |= request.failed.is_none();
         }
         if request.detached {

@@ -13,7 +13,9 @@ mod job;
 mod memory;
 mod sync;
 
-pub use array::{Builder, Claims, FetchOp, GlobalArray, OwnedPart, OwnedPartMut, PartsOf, Reader, Summary};
+pub use array::{
+    Builder, Claims, FetchOp, Get, GlobalArray, NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending, Reader, Scope, Summary,
+};
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Result};
 pub use job::{Job, Launch, Memory, run};

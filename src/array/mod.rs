@@ -8,7 +8,9 @@
 //! | `accumulate` | `a[patch] += alpha * buffer`, atomic for each element |
 //! | `element` | load, store and atomics of one element |
 //! | `lists` | gather, scatter, scatter-accumulate |
+//! | `nonblocking`, `scope` | transfers under way, with buffers of their own or lent for a scope |
 //! | `remote` | the same over networks without mapped memory |
+//! | `file`, `npy` | arrays in `.npy` files |
 //! | `epoch`, `owned` | local access without races |
 //! | `algebra` | operations on whole arrays and patches, collective |
 //!
@@ -23,10 +25,14 @@ mod algebra;
 mod builder;
 mod element;
 mod epoch;
+mod file;
 mod lists;
+mod nonblocking;
+mod npy;
 mod owned;
 pub(crate) mod registry;
 mod remote;
+mod scope;
 mod transfer;
 
 use std::{fmt, marker::PhantomData, sync::Arc};
@@ -37,7 +43,10 @@ pub use algebra::Summary;
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
+pub use nonblocking::{Get, Pending};
+pub use npy::NpyElement;
 pub use owned::{OwnedPart, OwnedPartMut};
+pub use scope::Scope;
 
 use crate::{
     comm::engine::{Engine, Label},

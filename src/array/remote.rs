@@ -17,30 +17,27 @@ use crate::{
 };
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Starts all gets of a patch from members that are not mapped. The caller finishes the request before the buffer's life ends.
-    pub(crate) fn start_gets(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> (RequestId, Result<()>) {
-        let request = self.engine().begin(self.label(operation), None);
-        let issued = self.distribution.pieces(patch).filter(|piece| self.part(piece.member).is_none()).try_for_each(|piece| {
+    /// Adds to a request all gets of a patch from members that are not mapped, then copies from the others, so that the network
+    /// works meanwhile. Whoever calls finishes the request before the buffer's life ends.
+    pub(crate) fn issue_gets(&self, request: RequestId, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
+        for piece in self.distribution.pieces(patch).filter(|piece| self.part(piece.member).is_none()) {
             let rank = self.group.inner.rank_of(piece.member);
             let at = self.offset + piece.offset * size_of::<T>();
-            get_strided(self.engine(), request, rank, at, &piece.strides, &to.window(&piece.start, &piece.count))
-        });
-        (request, issued)
+            get_strided(self.engine(), request, rank, at, &piece.strides, &to.window(&piece.start, &piece.count))?;
+        }
+        self.get_mapped(patch, to);
+        Ok(())
     }
 
-    /// Starts all puts of a patch to members that are not mapped. The caller finishes the request before the buffer's life ends.
-    pub(crate) fn start_puts(
-        &self,
-        operation: &'static str,
-        patch: &Patch<D>,
-        from: &Source<'_, T, D>,
-    ) -> (RequestId, Result<()>) {
-        let request = self.engine().begin(self.label(operation), None);
-        let issued = self.distribution.pieces(patch).filter(|piece| self.part(piece.member).is_none()).try_for_each(|piece| {
+    /// Adds to a request all puts of a patch to members that are not mapped, then copies to the others; as
+    /// [`issue_gets`](Self::issue_gets).
+    pub(crate) fn issue_puts(&self, request: RequestId, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+        for piece in self.distribution.pieces(patch).filter(|piece| self.part(piece.member).is_none()) {
             let rank = self.group.inner.rank_of(piece.member);
             let at = self.offset + piece.offset * size_of::<T>();
-            put_strided(self.engine(), request, rank, at, &piece.strides, &from.window(&piece.start, &piece.count))
-        });
-        (request, issued)
+            put_strided(self.engine(), request, rank, at, &piece.strides, &from.window(&piece.start, &piece.count))?;
+        }
+        self.put_mapped(patch, from);
+        Ok(())
     }
 }

@@ -139,26 +139,43 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.put_pieces(operation, patch, from)
     }
 
-    /// Cuts the patch by owners: those whose memory is not mapped first, so that the network works while this rank copies.
+    /// Cuts the patch by owners.
     #[inline(never)]
     fn get_pieces(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
-        let remote = (!self.group.inner.mapped).then(|| self.start_gets(operation, patch, to));
+        if self.group.inner.mapped {
+            self.get_mapped(patch, to);
+            return Ok(());
+        }
+        let request = self.engine().begin(self.label(operation));
+        let issued = self.issue_gets(request, patch, to);
+        self.engine().finish_borrowed(request, issued)
+    }
+
+    #[inline(never)]
+    fn put_pieces(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+        if self.group.inner.mapped {
+            self.put_mapped(patch, from);
+            return Ok(());
+        }
+        let request = self.engine().begin(self.label(operation));
+        let issued = self.issue_puts(request, patch, from);
+        self.engine().finish_borrowed(request, issued)
+    }
+
+    /// The pieces of a patch whose owners are mapped.
+    pub(super) fn get_mapped(&self, patch: &Patch<D>, to: &Target<'_, T, D>) {
         for piece in self.distribution.pieces(patch) {
             if let Some(part) = self.part(piece.member) {
                 part.read(piece.offset, &piece.strides, &to.window(&piece.start, &piece.count));
             }
         }
-        remote.map_or(Ok(()), |(request, issued)| self.engine().finish_borrowed(request, issued))
     }
 
-    #[inline(never)]
-    fn put_pieces(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
-        let remote = (!self.group.inner.mapped).then(|| self.start_puts(operation, patch, from));
+    pub(super) fn put_mapped(&self, patch: &Patch<D>, from: &Source<'_, T, D>) {
         for piece in self.distribution.pieces(patch) {
             if let Some(part) = self.part(piece.member) {
                 part.write(piece.offset, &piece.strides, &from.window(&piece.start, &piece.count));
             }
         }
-        remote.map_or(Ok(()), |(request, issued)| self.engine().finish_borrowed(request, issued))
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A *request* is one operation of a user: any number of transfers that carry its number as their token. It may own the buffer
 //! that the network still reads or writes, so dropping or forgetting a handle never frees memory under a device. A request
-//! whose handle is gone is detached: it is forgotten at its completion, or its failure kept for the next fence.
+//! whose handle is gone is detached: it is forgotten at its completion, or its failure kept for the next fence. A forgotten handle
+//! detaches nothing, so a fence also tells the failures that still wait for their handles, each once.
 //!
 //! Waiting means: look, poll, look, let the conduit wait, and so on; every wait ends when the job is over. Handlers of messages
 //! run inside `poll`; they touch memory and send one reply, nothing else. A reply that finds no room waits in a queue of its own
@@ -40,11 +41,23 @@ struct Request {
     failed: Option<String>,
     value: Option<u64>,
     detached: bool,
-    /// Kept alive until nothing touches it any more.
-    _buffer: Option<Buffer>,
+    owner: Owner,
+    /// A fence has told the failure.
+    told: bool,
 }
 
-struct Buffer(#[allow(dead_code, reason = "held for its drop")] Box<dyn Any + Send>);
+/// Whose memory the transfers of a request touch.
+#[derive(Debug)]
+enum Owner {
+    /// The caller's, who waits for the request before the memory's life ends.
+    Caller,
+    /// The request's, until completion frees it.
+    Request(#[allow(dead_code, reason = "held for its drop")] Buffer),
+    /// The request's, until completion and until the handle asks for it.
+    Handle(Buffer),
+}
+
+struct Buffer(Box<dyn Any + Send>);
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,6 +105,32 @@ impl Waiter for Label {
     }
 }
 
+impl Request {
+    fn failure(&self) -> Option<Error> {
+        let (array, operation) = (self.label.array.to_string(), self.label.operation);
+        self.failed.as_ref().map(|cause| Error::Transfer { array, operation, peer: self.peer, cause: cause.clone() })
+    }
+}
+
+/// A request that owns its memory while its transfers are issued.
+#[derive(Debug)]
+pub(crate) struct Issuing<'e> {
+    engine: &'e Engine,
+    request: RequestId,
+}
+
+impl Issuing<'_> {
+    pub(crate) fn request(&self) -> RequestId {
+        self.request
+    }
+}
+
+impl Drop for Issuing<'_> {
+    fn drop(&mut self) {
+        Engine::complete(&mut self.engine.lock(), Token(self.request.0), |_| {});
+    }
+}
+
 impl Engine {
     pub(crate) fn new(conduit: Arc<dyn Conduit>, timeout: Option<f64>) -> Self {
         let timeout = timeout.map(Duration::from_secs_f64);
@@ -119,11 +158,24 @@ impl Engine {
 
     // ---- transfers ------------------------------------------------------------------------------------------------------
 
-    /// A new request without transfers.
-    pub(crate) fn begin(&self, label: Label, buffer: Option<Box<dyn Any + Send>>) -> RequestId {
+    /// A new request without transfers; they will touch memory of the caller.
+    pub(crate) fn begin(&self, label: Label) -> RequestId {
+        self.insert(label, Owner::Caller, 0)
+    }
+
+    /// A new request that owns the memory that its transfers will touch. It is not complete before the answer is dropped.
+    ///
+    /// The memory is freed at completion or, if it is `collected`, kept for [`collect`](Self::collect).
+    pub(crate) fn begin_owning(&self, label: Label, buffer: Box<dyn Any + Send>, collected: bool) -> Issuing<'_> {
+        let buffer = Buffer(buffer);
+        let owner = if collected { Owner::Handle(buffer) } else { Owner::Request(buffer) };
+        // The one that is outstanding is the issuing itself.
+        Issuing { engine: self, request: self.insert(label, owner, 1) }
+    }
+
+    fn insert(&self, label: Label, owner: Owner, outstanding: usize) -> RequestId {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let request =
-            Request { label, peer: 0, outstanding: 0, failed: None, value: None, detached: false, _buffer: buffer.map(Buffer) };
+        let request = Request { label, peer: 0, outstanding, failed: None, value: None, detached: false, owner, told: false };
         self.lock().requests.insert(id, request);
         RequestId(id)
     }
@@ -207,18 +259,29 @@ impl Engine {
     }
 
     fn finish(&self, id: RequestId) -> Result<Option<u64>, Error> {
+        Ok(self.take(id)?.and_then(|request| request.value))
+    }
+
+    /// Waits for all transfers of a request, forgets it, and returns the memory that it kept for its handle.
+    pub(crate) fn collect<B: Any>(&self, request: RequestId) -> Result<Option<B>, Error> {
+        let kept = self.take(request)?.and_then(|request| match request.owner {
+            Owner::Handle(buffer) => buffer.0.downcast::<B>().ok(),
+            Owner::Caller | Owner::Request(_) => None,
+        });
+        Ok(kept.map(|buffer| *buffer))
+    }
+
+    /// Waits for all transfers of a request and takes it out of the table.
+    fn take(&self, id: RequestId) -> Result<Option<Request>, Error> {
         let Some(label) = self.lock().requests.get(&id.0).map(|request| request.label.clone()) else { return Ok(None) };
         let request = self.wait_until(&label, || {
             let mut table = self.lock();
             let done = table.requests.get(&id.0).is_none_or(|request| request.outstanding == 0);
             done.then(|| table.requests.remove(&id.0))
         })?;
-        match request {
-            Some(Request { failed: Some(cause), label, peer, .. }) => {
-                Err(Error::Transfer { array: label.array.to_string(), operation: label.operation, peer, cause })
-            }
-            Some(request) => Ok(request.value),
-            None => Ok(None),
+        match request.as_ref().and_then(Request::failure) {
+            Some(error) => Err(error),
+            None => Ok(request),
         }
     }
 
@@ -240,9 +303,8 @@ impl Engine {
     }
 
     fn forget(table: &mut Table, id: u64) {
-        if let Some(Request { failed: Some(cause), label, peer, .. }) = table.requests.remove(&id) {
-            let error = Error::Transfer { array: label.array.to_string(), operation: label.operation, peer, cause };
-            table.uncollected.push(error);
+        if let Some(request) = table.requests.remove(&id).filter(|request| !request.told) {
+            table.uncollected.extend(request.failure());
         }
     }
 
@@ -267,7 +329,7 @@ impl Engine {
             }
         };
         if !dirty.is_empty() {
-            let request = self.begin(label.clone(), None);
+            let request = self.begin(label.clone());
             for rank in dirty {
                 if let Some(request) = self.lock().requests.get_mut(&request.0) {
                     request.outstanding += 1;
@@ -276,7 +338,16 @@ impl Engine {
             }
             self.wait(request)?;
         }
-        match self.lock().uncollected.pop() {
+        let mut table = self.lock();
+        let Table { requests, uncollected, .. } = &mut *table;
+        // What fails under a caller's own memory is told by the call that waits for it.
+        for request in requests.values_mut().filter(|r| !r.told && r.outstanding == 0 && !matches!(r.owner, Owner::Caller)) {
+            if let Some(error) = request.failure() {
+                request.told = true;
+                uncollected.push(error);
+            }
+        }
+        match uncollected.pop() {
             Some(error) => Err(error),
             None => Ok(()),
         }
@@ -298,7 +369,7 @@ impl Engine {
             // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
             return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
         }
-        let request = self.begin(label.clone(), None);
+        let request = self.begin(label.clone());
         if let Some(entry) = self.lock().requests.get_mut(&request.0) {
             entry.outstanding = 1;
             entry.peer = rank;
@@ -315,7 +386,7 @@ impl Engine {
 
     /// Puts a slice and waits until it may be used again.
     pub(crate) fn put_slice(&self, rank: usize, offset: usize, from: &[u8], label: &Label) -> Result<(), Error> {
-        let request = self.begin(label.clone(), None);
+        let request = self.begin(label.clone());
         // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
         let issued = unsafe { self.put(request, rank, offset, from.as_ptr(), from.len()) };
         self.finish_borrowed(request, issued)
@@ -323,7 +394,7 @@ impl Engine {
 
     /// Gets into a slice.
     pub(crate) fn get_slice(&self, rank: usize, offset: usize, to: &mut [u8], label: &Label) -> Result<(), Error> {
-        let request = self.begin(label.clone(), None);
+        let request = self.begin(label.clone());
         // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
         let issued = unsafe { self.get(request, rank, offset, to.as_mut_ptr(), to.len()) };
         self.finish_borrowed(request, issued)
@@ -336,7 +407,7 @@ impl Engine {
         to: &mut [T],
         label: &Label,
     ) -> Result<(), Error> {
-        let request = self.begin(label.clone(), None);
+        let request = self.begin(label.clone());
         let issued = to.iter_mut().zip(places).try_for_each(|(to, (rank, offset))| {
             // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
             unsafe { self.get(request, rank, offset, std::ptr::from_mut(to).cast(), size_of::<T>()) }
@@ -351,7 +422,7 @@ impl Engine {
         from: &[T],
         label: &Label,
     ) -> Result<(), Error> {
-        let request = self.begin(label.clone(), None);
+        let request = self.begin(label.clone());
         let issued = from.iter().zip(places).try_for_each(|(from, (rank, offset))| {
             // SAFETY: as in `get_list`.
             unsafe { self.put(request, rank, offset, std::ptr::from_ref(from).cast(), size_of::<T>()) }
@@ -440,7 +511,15 @@ impl Engine {
         let Some(request) = table.requests.get_mut(&token.0) else { return };
         change(request);
         request.outstanding -= 1;
-        if request.outstanding == 0 && request.detached {
+        if request.outstanding > 0 {
+            return;
+        }
+        if let Owner::Request(buffer) = &mut request.owner {
+            // Nobody asks for more than whether it failed.
+            *buffer = Buffer(Box::new(()));
+            request.detached |= request.failed.is_none();
+        }
+        if request.detached {
             Self::forget(table, token.0);
         }
     }

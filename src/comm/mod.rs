@@ -20,6 +20,7 @@
 //! | `capabilities`, `event` | the words of the boundary |
 //! | `engine` | the request table: what is under way, what failed, waiting |
 //! | `strided`, `accumulate` | protocols for peers whose memory is not mapped |
+//! | `owned` | transfers whose memory belongs to the request |
 //! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
 //! | `threads`, `shared_memory`, `unmapped` | the conduits |
@@ -31,6 +32,7 @@ pub(crate) mod engine;
 mod event;
 mod message;
 pub(crate) mod node;
+pub(crate) mod owned;
 pub(crate) mod shared_memory;
 pub(crate) mod strided;
 pub(crate) mod threads;

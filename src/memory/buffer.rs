@@ -88,6 +88,16 @@ fn fits<D: Dimension, Out: Dimension>(shape: &[usize], strides: &[isize], patch:
     same(kept.shape::<Out, D>(patch).slice()).then(|| kept.spread::<D>(strides))
 }
 
+impl<M, D> Buffer<'_, M, D> {
+    /// The same buffer without a borrow.
+    ///
+    /// # Safety
+    /// The memory lives, and is not used by anybody else, as long as the buffer and all transfers started with it.
+    pub(crate) unsafe fn unbound<'b>(self) -> Buffer<'b, M, D> {
+        Buffer { first: self.first, counts: self.counts, strides: self.strides, life: PhantomData }
+    }
+}
+
 impl<M: Pointer, D: Dimension> Buffer<'_, M, D> {
     /// A box of it: `counts` elements from position `start`.
     pub(crate) fn window(&self, start: &D, counts: &D) -> Self {

@@ -1,0 +1,348 @@
+//! Arrays in `.npy` files, for numpy and whatever else reads them.
+//!
+//! Each member reads and writes the elements that it owns, in runs that are contiguous in the file, at 64-bit offsets; nothing passes
+//! through another rank. A file is written beside its target under another name and takes its place when all of it is there.
+//!
+//! A file is an outside thing that one member may see and another not. So every step ends in an agreement: the failure of the
+//! first member that had one is the error of all.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use ndarray::{Array, Dimension, ShapeBuilder};
+
+use super::{
+    GlobalArray,
+    npy::{Header, NpyElement},
+};
+use crate::{
+    error::{Error, Result},
+    index::Patch,
+    sync::{Group, Op, fingerprint, text_fingerprint},
+};
+
+/// Bytes that a member holds besides its part while it reads or writes.
+const STAGE: usize = 4 << 20;
+
+/// What can happen to one member.
+#[derive(Debug)]
+enum Failure {
+    /// The system refused.
+    System(io::Error),
+    /// The file is not what it should be.
+    Format(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::System(error)
+    }
+}
+
+/// One collective on one file.
+struct Visit<'a> {
+    group: &'a Group,
+    operation: &'static str,
+    path: &'a Path,
+}
+
+impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
+    /// Writes the array to a `.npy` file, in C order. Collective; each member writes what it owns.
+    ///
+    /// A file of that name is replaced when all has been written; else it stays as it was, and nothing is left behind.
+    ///
+    /// # Errors
+    /// What the system says to any member, alike on all; members that name different files; the end of the job.
+    pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        let visit = Visit { group: &self.group, operation: "save_npy", path: path.as_ref() };
+        self.check_sound(visit.operation)?;
+        self.group.sync()?;
+        let header = Header { descr: T::DESCR.into(), fortran_order: false, shape: self.shape().to_vec() }.encode();
+        let mut temporary = None;
+        let created = if self.group.rank() == 0 {
+            self.create_file(visit.path, &header).map(|file| temporary = Some(file))
+        } else {
+            Ok(())
+        };
+        visit.agree(created)?;
+        let mut number = [temporary.as_ref().map_or(0, |file| file.number)];
+        self.group.broadcast(0, &mut number)?;
+        visit.agree(self.write_own(&temporary_path(visit.path, number[0]), header.len()))?;
+        let moved = temporary.map_or(Ok(()), |file| file.rename(visit.path));
+        visit.agree(moved)
+    }
+
+    /// Creates an array over a group's members, in blocks, with the shape and elements of a `.npy` file. Collective; each member
+    /// reads what it owns. [`read_npy`](Self::read_npy) fills an array of any other distribution.
+    ///
+    /// # Errors
+    /// What the system says to any member, alike on all; a file of other elements or another number of axes; a file that ends early
+    /// or is none; memory; members that name different files; the end of the job.
+    pub fn load_npy(group: &(impl AsRef<Group> + ?Sized), path: impl AsRef<Path>) -> Result<Self> {
+        let group = group.as_ref();
+        let visit = Visit { group, operation: "load_npy", path: path.as_ref() };
+        let (header, begin) = visit.header::<T>()?;
+        let axes = header.shape.len();
+        if D::NDIM.is_some_and(|expected| expected != axes) {
+            let expected = D::NDIM.unwrap_or(axes);
+            return Err(visit.format(format!("has shape {:?}, {axes} axes; the array has {expected}", header.shape)));
+        }
+        let mut extents = D::zeros(axes);
+        extents.slice_mut().copy_from_slice(&header.shape);
+        let name = visit.path.file_name().map_or("".into(), |name| name.to_string_lossy());
+        let array = Self::builder(group, extents).name(name).create()?;
+        visit.agree(array.read_own(visit.path, begin, header.fortran_order))?;
+        group.sync()?;
+        Ok(array)
+    }
+
+    /// Fills the array with the elements of a `.npy` file of its shape. Collective; each member reads what it owns.
+    ///
+    /// # Errors
+    /// As [`load_npy`](Self::load_npy); a file of another shape. After a failure to read, the contents are unspecified.
+    pub fn read_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        let visit = Visit { group: &self.group, operation: "read_npy", path: path.as_ref() };
+        self.check_sound(visit.operation)?;
+        self.group.sync()?;
+        let (header, begin) = visit.header::<T>()?;
+        if header.shape != self.shape() {
+            let (found, expected) = (&header.shape, self.shape());
+            return Err(visit.format(format!("has shape {found:?}; array \"{}\" has shape {expected:?}", self.name())));
+        }
+        visit.agree(self.read_own(visit.path, begin, header.fortran_order))?;
+        self.group.sync()
+    }
+
+    /// The file beside the target, with its header and its length.
+    fn create_file(&self, path: &Path, header: &[u8]) -> Result<Temporary, Failure> {
+        let file = Temporary::create(path)?;
+        file.file.write_all_at(header, 0)?;
+        file.file.set_len(header.len() as u64 + self.len() as u64 * size_of::<T>() as u64)?;
+        Ok(file)
+    }
+
+    fn write_own(&self, path: &Path, begin: usize) -> Result<(), Failure> {
+        let file = File::options().write(true).open(path)?;
+        self.own_stages(false, |patch| {
+            let stage = self.get(patch).map_err(other)?;
+            let mut bytes: &[u8] = bytemuck::cast_slice(stage.as_slice().expect("a new array in C order"));
+            for_each_run(self.shape(), patch, false, |at, len| {
+                let (run, rest) = bytes.split_at(len * size_of::<T>());
+                bytes = rest;
+                file.write_all_at(run, (begin + at * size_of::<T>()) as u64)
+            })?;
+            Ok(())
+        })
+    }
+
+    fn read_own(&self, path: &Path, begin: usize, fortran_order: bool) -> Result<(), Failure> {
+        let file = File::open(path)?;
+        self.own_stages(fortran_order, |patch| {
+            let mut elements = vec![T::zeroed(); patch.len()];
+            let mut bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut elements);
+            for_each_run(self.shape(), patch, fortran_order, |at, len| {
+                let (run, rest) = std::mem::take(&mut bytes).split_at_mut(len * size_of::<T>());
+                bytes = rest;
+                file.read_exact_at(run, (begin + at * size_of::<T>()) as u64)
+            })?;
+            let stage =
+                Array::from_shape_vec(patch.count().clone().set_f(fortran_order), elements).expect("a patch in file order");
+            self.put(patch, &stage).map_err(other)
+        })
+    }
+
+    /// Calls `f` for patches that cover what this member owns, none larger than a stage; cut where the file's runs stay long.
+    fn own_stages(&self, fortran_order: bool, mut f: impl FnMut(&Patch<D>) -> Result<(), Failure>) -> Result<(), Failure> {
+        for block in self.blocks(self.group.rank()) {
+            let mut patches = vec![block.region];
+            while let Some(patch) = patches.pop() {
+                let count = patch.count().slice();
+                let mut axes = 0..count.len();
+                let axis = if fortran_order { axes.rfind(|&k| count[k] > 1) } else { axes.find(|&k| count[k] > 1) };
+                match axis.filter(|_| patch.len() * size_of::<T>() > STAGE) {
+                    None => f(&patch)?,
+                    Some(axis) => {
+                        let (mut start, mut low, mut high) =
+                            (patch.start().clone(), patch.count().clone(), patch.count().clone());
+                        low[axis] /= 2;
+                        high[axis] -= low[axis];
+                        patches.push(Patch::block(start.clone(), low.clone()));
+                        start[axis] += low[axis];
+                        patches.push(Patch::block(start, high));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Visit<'_> {
+    /// The header of the file, as member 0 sees it, and where the elements begin.
+    fn header<T: NpyElement>(&self) -> Result<(Header, usize)> {
+        let mut bytes = Vec::new();
+        let read = if self.group.rank() == 0 { read_header::<T>(self.path).map(|read| bytes = read) } else { Ok(()) };
+        self.agree(read)?;
+        let bytes = self.spread(0, bytes)?;
+        let header = Header::decode(&bytes).map_err(|what| self.format(what))?;
+        Ok((header, bytes.len()))
+    }
+
+    /// Waits for all members; the failure of the first that has one is the error of all.
+    fn agree(&self, mine: Result<(), Failure>) -> Result<()> {
+        let (size, me) = (self.group.size(), self.group.rank());
+        let call = fingerprint(&[text_fingerprint(self.operation), text_fingerprint(&self.path.to_string_lossy())]);
+        let first = if mine.is_err() { size - me } else { 0 };
+        let first = self.group.agree_values(Op::File, call, 0, 0, first as u64)?.max as usize;
+        if first == 0 {
+            return Ok(());
+        }
+        let text = match &mine {
+            Ok(()) => String::new(),
+            Err(Failure::System(error)) => format!("s{error}"),
+            Err(Failure::Format(what)) => format!("f{what}"),
+        };
+        let text = String::from_utf8_lossy(&self.spread(size - first, text.into_bytes())?).into_owned();
+        match (mine, text.strip_prefix('s')) {
+            // Whose failure it is keeps the system's own error.
+            (Err(Failure::System(source)), Some(_)) if me == size - first => Err(self.system(source)),
+            (_, Some(text)) => Err(self.system(io::Error::other(text.to_owned()))),
+            (_, None) => Err(self.format(text.strip_prefix('f').unwrap_or(&text).to_owned())),
+        }
+    }
+
+    /// The bytes that one member has, on all.
+    fn spread(&self, from: usize, mut bytes: Vec<u8>) -> Result<Vec<u8>> {
+        let mut len = [bytes.len() as u64];
+        self.group.broadcast(from, &mut len)?;
+        bytes.resize(len[0] as usize, 0);
+        self.group.broadcast(from, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn system(&self, source: io::Error) -> Error {
+        Error::File { operation: self.operation, path: self.path.to_owned(), source }
+    }
+
+    fn format(&self, what: String) -> Error {
+        Error::Format { path: self.path.to_owned(), what }
+    }
+}
+
+/// The bytes of a header whose file has the right elements and all of them.
+fn read_header<T: NpyElement>(path: &Path) -> Result<Vec<u8>, Failure> {
+    let file = File::open(path)?;
+    let present = file.metadata()?.len();
+    let mut bytes = vec![0; present.min(12) as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    let len = Header::len(&bytes).map_err(Failure::Format)?;
+    bytes.resize((len as u64).min(present) as usize, 0);
+    file.read_exact_at(&mut bytes, 0)?;
+    let header = Header::decode(&bytes).map_err(Failure::Format)?;
+    // A byte has no order; '=' is the machine's own.
+    let same = header.descr == T::DESCR || header.descr.strip_prefix('=') == T::DESCR.get(1..);
+    if !same || cfg!(target_endian = "big") {
+        return Err(Failure::Format(format!("has elements of type '{}'; '{}' is expected", header.descr, T::DESCR)));
+    }
+    let needed = header.shape.iter().try_fold(size_of::<T>(), |product, &n| product.checked_mul(n));
+    match needed.map(|needed| needed as u64) {
+        Some(needed) if needed <= present - len as u64 => Ok(bytes),
+        needed => Err(Failure::Format(format!(
+            "has {} bytes of elements; its shape {:?} of '{}' needs {}",
+            present - len as u64,
+            header.shape,
+            header.descr,
+            needed.map_or("more than 2^64".into(), |needed| needed.to_string())
+        ))),
+    }
+}
+
+/// Calls `f` with first element and length of each run of a patch in a file of this shape, in the file's order.
+fn for_each_run<D: Dimension>(
+    shape: &[usize],
+    patch: &Patch<D>,
+    fortran_order: bool,
+    mut f: impl FnMut(usize, usize) -> io::Result<()>,
+) -> io::Result<()> {
+    if patch.is_empty() {
+        return Ok(());
+    }
+    let in_file_order =
+        |axes: &[usize]| -> Vec<usize> { if fortran_order { axes.iter().rev().copied().collect() } else { axes.to_vec() } };
+    let (shape, start, count) =
+        (in_file_order(shape), in_file_order(patch.start().slice()), in_file_order(patch.count().slice()));
+    // The last axes, as far as they are whole, and the one before them make a run.
+    let mut outer = shape.len();
+    while outer > 0 {
+        outer -= 1;
+        if count[outer] != shape[outer] {
+            break;
+        }
+    }
+    let len: usize = count[outer..].iter().product();
+    let mut index = start.clone();
+    loop {
+        f(index.iter().zip(&shape).fold(0, |at, (i, n)| at * n + i), len)?;
+        let Some(axis) = (0..outer).rev().find(|&axis| index[axis] + 1 < start[axis] + count[axis]) else { return Ok(()) };
+        index[axis] += 1;
+        index[axis + 1..outer].copy_from_slice(&start[axis + 1..outer]);
+    }
+}
+
+/// A file that is removed unless it takes its target's name.
+#[derive(Debug)]
+struct Temporary {
+    file: File,
+    path: PathBuf,
+    number: u64,
+    renamed: bool,
+}
+
+impl Temporary {
+    fn create(target: &Path) -> io::Result<Self> {
+        let process = u64::from(std::process::id());
+        // A number that another job of this process, or a process before it, has left is not used again.
+        for turn in 0..1 << 16 {
+            let number = process << 16 | turn;
+            let path = temporary_path(target, number);
+            match File::options().write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Temporary { file, path, number, renamed: false }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("too many unfinished files beside it"))
+    }
+
+    /// Everything is on the disk before the name is.
+    fn rename(mut self, target: &Path) -> Result<(), Failure> {
+        self.file.sync_all()?;
+        fs::rename(&self.path, target)?;
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // It has failed already, with a better reason.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn temporary_path(target: &Path, number: u64) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{number:x}.part"));
+    target.with_file_name(name)
+}
+
+fn other(error: Error) -> Failure {
+    Failure::System(io::Error::other(error))
+}

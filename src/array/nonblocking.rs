@@ -1,0 +1,203 @@
+//! Transfers that go on while the rank computes; each owns its buffer.
+//!
+//! A handle is a key to the request table, which owns the buffer. So a handle may be dropped or forgotten at any time: the buffer
+//! lives until nothing touches it any more, and a failure that nobody asked for is told by the next fence. A buffer that shall
+//! only be borrowed needs a [scope](crate::Job::scope).
+//!
+//! Where the group's memory is mapped the operation is complete when it is issued: the handle carries the result, and there is
+//! no entry in the table.
+
+use std::{fmt, sync::Arc};
+
+use ndarray::{Array, Dimension};
+
+use super::GlobalArray;
+use crate::{
+    comm::{
+        engine::{Engine, RequestId},
+        owned::{get_owned, put_owned},
+    },
+    element::{Accumulate, Element},
+    error::Result,
+    index::{IntoPatch, Selection},
+};
+
+/// A request under way; dropping it lets the request go.
+struct Key {
+    engine: Arc<Engine>,
+    request: RequestId,
+}
+
+impl Key {
+    fn test(&self) -> Result<bool> {
+        if self.engine.test(self.request) {
+            return Ok(true);
+        }
+        self.engine.check("test").map(|()| false)
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.engine.detach(self.request);
+    }
+}
+
+/// A get under way: [`wait`](Self::wait) gives the array.
+#[must_use = "the elements are in what `wait` returns"]
+pub struct Get<T, Out>(State<T, Out>);
+
+enum State<T, Out> {
+    Done(Array<T, Out>),
+    UnderWay { key: Key, shape: Out },
+}
+
+impl<T: Element, Out: Dimension> Get<T, Out> {
+    /// Waits until the elements are here and returns them.
+    ///
+    /// # Errors
+    /// The transfer failed; the end of the job.
+    #[allow(clippy::missing_panics_doc, reason = "the table keeps the elements for the one handle")]
+    pub fn wait(self) -> Result<Array<T, Out>> {
+        match self.0 {
+            State::Done(array) => Ok(array),
+            State::UnderWay { key, shape } => {
+                let elements: Option<Vec<T>> = key.engine.collect(key.request)?;
+                let elements = elements.expect("only the handle takes the elements of a get");
+                Ok(Array::from_shape_vec(shape, elements).expect("as many elements as the patch has"))
+            }
+        }
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once; makes progress.
+    ///
+    /// # Errors
+    /// The end of the job.
+    pub fn test(&self) -> Result<bool> {
+        match &self.0 {
+            State::Done(_) => Ok(true),
+            State::UnderWay { key, .. } => key.test(),
+        }
+    }
+}
+
+impl<T, Out> fmt::Debug for Get<T, Out> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self.0, State::Done(_)) { "Get(done)" } else { "Get(under way)" })
+    }
+}
+
+/// A put or accumulate under way, with the array that it reads.
+#[must_use = "`wait` says whether it failed; else the next fence does"]
+pub struct Pending(Option<Key>);
+
+impl Pending {
+    /// Waits until the transfer is complete on this side and its buffer freed; the data are visible at the owners after a fence or
+    /// a sync.
+    ///
+    /// # Errors
+    /// The transfer failed; the end of the job.
+    pub fn wait(self) -> Result<()> {
+        match &self.0 {
+            None => Ok(()),
+            Some(key) => key.engine.wait(key.request),
+        }
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once; makes progress.
+    ///
+    /// # Errors
+    /// The end of the job.
+    pub fn test(&self) -> Result<bool> {
+        self.0.as_ref().map_or(Ok(true), Key::test)
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_none() { "Pending(done)" } else { "Pending(under way)" })
+    }
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Begins to read a patch into a new array. One-sided; complete when the handle has been waited for.
+    ///
+    /// # Errors
+    /// A patch outside the array; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// # use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads:unmapped").run(|job| {
+    ///     let a = GlobalArray::<f64, Ix2>::builder(job, [8, 8]).fill(2.0).create()?;
+    ///     let next = a.get_nb(s![4..8, ..])?;
+    ///     // ... compute ...
+    ///     assert_eq!(next.wait()?.sum(), 64.0);
+    ///     Ok::<(), Error>(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `NGA_NbGet`, `NGA_NbWait`, `NGA_NbTest`.
+    pub fn get_nb<P: IntoPatch<D>>(&self, patch: P) -> Result<Get<T, P::Output>> {
+        const OPERATION: &str = "get_nb";
+        if self.group.inner.mapped {
+            return self.get(patch).map(|array| Get(State::Done(array)));
+        }
+        self.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let shape = kept.shape::<P::Output, D>(&patch);
+        let array = Array::from_elem(shape.clone(), T::zeroed());
+        let request = get_owned(self.engine(), self.label(OPERATION), array, &patch, &kept, |request, to| {
+            self.issue_gets(request, &patch, to)
+        })?;
+        Ok(Get(State::UnderWay { key: self.key(request), shape }))
+    }
+
+    /// Begins to write an array, of any strides, into a patch. One-sided; visible at the owners after a [`fence`](Self::fence) or a
+    /// sync.
+    ///
+    /// # Errors
+    /// A patch outside the array; an array of another shape; the end of the job.
+    ///
+    /// # Source
+    /// GA: `NGA_NbPut`.
+    pub fn put_nb<P: IntoPatch<D>>(&self, patch: P, from: Array<T, P::Output>) -> Result<Pending> {
+        const OPERATION: &str = "put_nb";
+        if self.group.inner.mapped {
+            return self.put(patch, &from).map(|()| Pending(None));
+        }
+        self.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let shape = kept.shape::<P::Output, D>(&patch);
+        if shape != from.raw_dim() {
+            return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
+        }
+        let request = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
+            self.issue_puts(request, &patch, from)
+        })?;
+        Ok(Pending(Some(self.key(request))))
+    }
+
+    fn key(&self, request: RequestId) -> Key {
+        Key { engine: self.group.inner.job.engine.clone(), request }
+    }
+}
+
+impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
+    /// Begins to add `alpha` times an array to a patch; each element is changed atomically with respect to other accumulates.
+    /// One-sided; visible at the owners after a [`fence`](Self::fence) or a sync.
+    ///
+    /// It is complete when it is issued: where memory is not mapped, the sums are made under a lock that is not held across calls.
+    ///
+    /// # Errors
+    /// As [`put_nb`](Self::put_nb); a transfer that failed.
+    ///
+    /// # Source
+    /// GA: `NGA_NbAcc`.
+    pub fn accumulate_nb<P: IntoPatch<D>>(&self, patch: P, alpha: T, from: Array<T, P::Output>) -> Result<Pending> {
+        self.accumulate(patch, alpha, &from).map(|()| Pending(None))
+    }
+}

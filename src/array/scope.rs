@@ -1,0 +1,184 @@
+//! Transfers that go on while the rank computes, with buffers that are only borrowed.
+//!
+//! The buffers outlive the scope by type, as with `std::thread::scope`, and the scope ends when all its transfers have: after the
+//! closure, also when that fails or unwinds. Where completion cannot be had although a device may still touch a buffer, the process
+//! ends: nothing else would keep the borrow's promise.
+
+use std::{cell::RefCell, fmt, marker::PhantomData, sync::Arc};
+
+use ndarray::{ArrayView, ArrayViewMut, Dimension};
+
+use super::GlobalArray;
+use crate::{
+    comm::engine::{Engine, RequestId},
+    element::{Accumulate, Element},
+    error::Result,
+    index::{IntoPatch, Selection},
+    job::Job,
+    memory::buffer::{Source, Target},
+};
+
+/// Issues transfers that are complete when the scope ends; see [`Job::scope`].
+pub struct Scope<'env> {
+    requests: RefCell<Vec<(Arc<Engine>, RequestId)>>,
+    /// Invariant: were a scope of a long life also one of a short life, a buffer of the closure itself could be lent to it.
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+impl Job {
+    /// Runs `body` with a scope for transfers that borrow their buffers; on return they are all complete, as a blocking call would
+    /// have left them. Unordered among each other.
+    ///
+    /// # Errors
+    /// That of `body`, else the first transfer that failed.
+    ///
+    /// # Examples
+    /// ```
+    /// # use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads:unmapped").run(|job| {
+    ///     let a = GlobalArray::<f64, Ix2>::builder(job, [8, 8]).fill(2.0).create()?;
+    ///     let mut halo = Array2::zeros((10, 8));
+    ///     let (mut above, mut below) = (Array1::zeros(8), Array1::zeros(8));
+    ///     job.scope(|s| {
+    ///         s.get_into(&a, s![0, ..], &mut above)?;
+    ///         s.get_into(&a, s![7, ..], &mut below)?;
+    ///         s.get_into(&a, .., halo.slice_mut(s![1..9, ..]))
+    ///     })?;
+    ///     assert_eq!(halo.sum() + above.sum() + below.sum(), 160.0);
+    ///     Ok::<(), Error>(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// A buffer that ends before the scope does not compile:
+    /// ```compile_fail,E0597
+    /// # use global_arrays::prelude::*;
+    /// # fn f(job: &Job, a: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
+    /// job.scope(|s| {
+    ///     let mut short = Array1::zeros(8);
+    ///     s.get_into(a, .., &mut short)
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// nor does using a buffer while a transfer may touch it:
+    /// ```compile_fail,E0502
+    /// # use global_arrays::prelude::*;
+    /// # fn f(job: &Job, a: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
+    /// let mut buffer = Array1::zeros(8);
+    /// job.scope(|s| {
+    ///     s.get_into(a, .., &mut buffer)?;
+    ///     assert_eq!(buffer[0], 0.0);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    pub fn scope<'env, R>(&self, body: impl FnOnce(&Scope<'env>) -> Result<R>) -> Result<R> {
+        let scope = Scope { requests: RefCell::default(), env: PhantomData };
+        let value = body(&scope);
+        let completed = scope.complete();
+        let value = value?;
+        completed.map(|()| value)
+    }
+}
+
+// The roads over a network are not functions of their own: patch and view would be copied on the way, half as long as a mapped put.
+impl<'env> Scope<'env> {
+    /// [`GlobalArray::get_into`], complete at the end of the scope: until then the view is lent.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn get_into<T: Element, D: Dimension, P: IntoPatch<D>>(
+        &self,
+        array: &GlobalArray<T, D>,
+        patch: P,
+        to: impl Into<ArrayViewMut<'env, T, P::Output>>,
+    ) -> Result<()> {
+        const OPERATION: &str = "get_into";
+        if array.group.inner.mapped {
+            return array.get_into(patch, to);
+        }
+        array.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
+        let mut to = to.into();
+        let Some(target) = Target::of(&mut to, &patch, &kept) else {
+            return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), to.shape()));
+        };
+        array.issue_gets(self.begin(array, OPERATION), &patch, &target)
+    }
+
+    /// [`GlobalArray::put`], complete at the end of the scope: until then the view is lent.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn put<T: Element, D: Dimension, P: IntoPatch<D>>(
+        &self,
+        array: &GlobalArray<T, D>,
+        patch: P,
+        from: impl Into<ArrayView<'env, T, P::Output>>,
+    ) -> Result<()> {
+        const OPERATION: &str = "put";
+        if array.group.inner.mapped {
+            return array.put(patch, from);
+        }
+        array.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
+        let from = from.into();
+        let Some(source) = Source::of(&from, &patch, &kept) else {
+            return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
+        };
+        array.issue_puts(self.begin(array, OPERATION), &patch, &source)
+    }
+
+    /// [`GlobalArray::accumulate`]; complete when it is issued, as [`GlobalArray::accumulate_nb`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn accumulate<T: Accumulate, D: Dimension, P: IntoPatch<D>>(
+        &self,
+        array: &GlobalArray<T, D>,
+        patch: P,
+        alpha: T,
+        from: impl Into<ArrayView<'env, T, P::Output>>,
+    ) -> Result<()> {
+        array.accumulate(patch, alpha, from)
+    }
+
+    /// A request that the end of the scope waits for, whatever becomes of its issuing.
+    fn begin<T: Element, D: Dimension>(&self, array: &GlobalArray<T, D>, operation: &'static str) -> RequestId {
+        let engine = &array.group.inner.job.engine;
+        let mut requests = self.requests.borrow_mut();
+        requests.reserve(1);
+        let request = engine.begin(array.label(operation));
+        requests.push((engine.clone(), request));
+        request
+    }
+
+    /// Waits for everything; the first failure.
+    fn complete(&self) -> Result<()> {
+        let mut result = Ok(());
+        for (engine, request) in self.requests.borrow().iter() {
+            result = result.and(engine.finish_borrowed(*request, Ok(())));
+        }
+        self.requests.borrow_mut().clear();
+        result
+    }
+}
+
+impl Drop for Scope<'_> {
+    /// The closure unwound: its buffers are about to end.
+    fn drop(&mut self) {
+        // The panic is what the job ends with.
+        let _ = self.complete();
+    }
+}
+
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("requests", &self.requests.borrow().len()).finish()
+    }
+}

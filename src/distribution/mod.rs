@@ -1,1 +1,185 @@
-//! Ownership.
+//! Who owns which element, and where in the owner's part it lies.
+//!
+//! Pure integer arithmetic. A *member* is an index within the group over which an array is spread, `0..members`; what rank that
+//! is, and where its memory lies, is not known here.
+//!
+//! # The model
+//!
+//! Each axis is cut into blocks, and the blocks of an axis are dealt to the *coordinates* of a process grid. A member has one
+//! coordinate on each axis, its number is row-major in them, and it owns the elements whose index on every axis belongs to its
+//! coordinate there. Members beyond the grid own nothing. A member keeps its elements in one dense *local part*: on each axis its
+//! blocks behind one another without gaps or padding, all axes together in row- or column-major [`Order`].
+//!
+//! Three layouts differ in nothing but the arithmetic of one axis, the private trait `AxisMap`:
+//!
+//! | layout | coordinate of index `i` | local index |
+//! |---|---|---|
+//! | block | `i / b` | `i % b` |
+//! | block-cyclic | `(i / b) % p` | `(i / b / p) * b + i % b` |
+//! | irregular | the last cut that is not beyond `i` | `i - cut` |
+//!
+//! Block-cyclic is ScaLAPACK's map on a row-major process grid with the first block at process 0 (`INDXG2P`, `INDXG2L`), and the
+//! local part is what ScaLAPACK and ELPA take. Everything else (owner and offset, the local shape, the blocks of a member, the
+//! pieces of a patch) is written once above the trait.
+//!
+//! # Where further layouts go
+//!
+//! A layout that stays a product of axes is one more implementation of `AxisMap` and one more line in the private enum `Layout`.
+//! Tiled layouts (each tile stored by itself, regular or with irregular tile edges) keep the owner's arithmetic and change how a
+//! local offset follows from the local indices: that is computed in `locate.rs`, `local.rs` and `pieces.rs`, and nowhere else. An array
+//! restricted to a list of members renames the member at the very end, in the same three files.
+//!
+//! # What it costs
+//!
+//! [`Distribution::locate`] and [`Distribution::single`] stand on the way of every single-element operation. Divisions are
+//! multiplications by a precomputed reciprocal (`reciprocal.rs`, exact), the layout is one predictable branch for all axes, per-axis
+//! numbers lie in values of the array's own dimension type (no allocation, constant loop bounds up to six axes), and what an order
+//! does not need is not computed. There is no table with an entry for each member: 4096 members cost what 4 cost.
+//!
+//! # What it promises
+//!
+//! Construction checks everything: the number of elements fits `isize`, blocks and grids are not zero, cuts ascend. After that no
+//! method fails on an index inside the extents; indices outside are the caller's mistake and checked in debug builds only, because
+//! [`IntoPatch`](crate::index::IntoPatch) has compared them before.
+
+mod axis_map;
+mod build;
+mod error;
+mod grid;
+mod local;
+mod locate;
+mod pieces;
+mod reciprocal;
+
+#[cfg(test)]
+mod model;
+
+use ndarray::Dimension;
+
+use axis_map::Layout;
+pub use error::DistributionError;
+pub use local::{Block, Blocks};
+pub use locate::Location;
+pub use pieces::{Piece, Pieces};
+
+/// How a member's local part lies in its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// The last axis is contiguous, as in C.
+    #[default]
+    RowMajor,
+    /// The first axis is contiguous, as in Fortran.
+    ColumnMajor,
+}
+
+/// Which member owns each element of an array, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distribution<D> {
+    extents: D,
+    /// Coordinates on each axis; their product is at most `members`.
+    grid: D,
+    members: usize,
+    order: Order,
+    layout: Layout<D>,
+}
+
+impl<D: Dimension> Distribution<D> {
+    /// Extents of the whole array.
+    #[inline]
+    #[must_use]
+    pub fn extents(&self) -> &D {
+        &self.extents
+    }
+
+    /// Number of members, those that own nothing included.
+    #[inline]
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// The process grid. Members at or beyond its product own nothing.
+    #[inline]
+    #[must_use]
+    pub fn grid(&self) -> &[usize] {
+        self.grid.slice()
+    }
+
+    /// Edges of one block; `None` where blocks differ. ScaLAPACK's `MB` and `NB`.
+    #[must_use]
+    pub fn block_shape(&self) -> Option<&[usize]> {
+        match &self.layout {
+            Layout::Block(sizes) => Some(sizes.block.slice()),
+            Layout::Cyclic(sizes) => Some(sizes.block.slice()),
+            Layout::Irregular(_) => None,
+        }
+    }
+
+    /// How local parts lie in memory.
+    #[inline]
+    #[must_use]
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// A number that two ranks share if they distribute alike, and with near certainty only then.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let mut state = 0;
+        let mut mix = |number: usize| state = scramble(state ^ number as u64);
+        mix(self.extents.ndim());
+        mix(self.members);
+        mix(self.order as usize);
+        for number in self.extents.slice().iter().chain(self.grid.slice()) {
+            mix(*number);
+        }
+        match &self.layout {
+            Layout::Block(_) => mix(1),
+            Layout::Cyclic(sizes) => {
+                mix(2);
+                sizes.block.slice().iter().for_each(|&block| mix(block));
+            }
+            Layout::Irregular(cuts) => {
+                mix(3);
+                cuts.iter().flatten().for_each(|&cut| mix(cut));
+            }
+        }
+        state
+    }
+}
+
+/// One step of the SplitMix64 generator: every bit of the input reaches every bit of the answer.
+fn scramble(state: u64) -> u64 {
+    let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Dim;
+
+    use super::*;
+
+    #[test]
+    fn fingerprints_differ_where_distributions_do() {
+        let extents = Dim([12, 10]);
+        let all = [
+            Distribution::block_with_grid(&extents, &[2, 2], Order::RowMajor).unwrap(),
+            Distribution::block_with_grid(&extents, &[2, 2], Order::ColumnMajor).unwrap(),
+            Distribution::block_with_grid(&extents, &[4, 1], Order::RowMajor).unwrap(),
+            Distribution::block_with_grid(&Dim([10, 12]), &[2, 2], Order::RowMajor).unwrap(),
+            Distribution::block_cyclic(&extents, &[6, 5], 4, None, Order::RowMajor).unwrap(),
+            Distribution::block_cyclic(&extents, &[5, 6], 4, None, Order::RowMajor).unwrap(),
+            Distribution::block_cyclic(&extents, &[6, 5], 5, Some(&[2, 2]), Order::RowMajor).unwrap(),
+            Distribution::irregular(&extents, &[vec![0, 6], vec![0, 5]], 4, Order::RowMajor).unwrap(),
+            Distribution::irregular(&extents, &[vec![0, 6], vec![0, 4]], 4, Order::RowMajor).unwrap(),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            for (j, b) in all.iter().enumerate() {
+                assert_eq!(a.fingerprint() == b.fingerprint(), i == j, "{a:?} and {b:?}");
+            }
+        }
+    }
+}

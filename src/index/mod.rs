@@ -1,1 +1,28 @@
-//! Indices.
+//! Which elements: patches of an array, and how to walk them in two memories at once.
+//!
+//! Pure integer arithmetic. Nothing here knows a rank, a byte of data or an owner; the layers above ask three questions.
+//!
+//! * *Which elements does the user mean?* [`IntoPatch`] resolves what a program writes (`s![..]`, ranges, a ready patch)
+//!   against the extents of an array into a [`Selection`]: a [`Patch`] of the array, and which of its axes the user's own buffer
+//!   has ([`KeptAxes`]; `s![3, ..]` drops axis 0). Everything a user can get wrong is a [`PatchError`]; nothing panics.
+//! * *What is a patch?* On each axis an arithmetic progression: first index, count, step. Steps may be negative, with
+//!   ndarray's meaning: `s![a..b;-1]` begins at `b - 1`. A patch is not tied to an array; resolution is what promises that it lies inside.
+//! * *How are its bytes moved?* [`Loops`] turns counts and the strides of two memories into the fewest contiguous runs.
+//!
+//! Axes of up to six dimensions cost no allocation, and resolution is inlined into its caller: with `s![i..i + 1, j..j + 1]` the
+//! kinds of items and their steps are constants, so that only the comparisons with the extents remain.
+//!
+//! Steps and strides are signed but travel in a dimension value as `isize as usize`, which is ndarray's own convention.
+
+mod error;
+mod into_patch;
+mod loops;
+mod patch;
+mod ranges;
+mod slice;
+
+pub use error::PatchError;
+pub use into_patch::{IntoPatch, KeptAxes, Selection};
+pub use loops::{Level, Loops};
+pub use patch::Patch;
+pub use ranges::AxisRange;

@@ -1,3 +1,27 @@
-//! Memory that other ranks write: mappings, kernels, atomics.
+//! Memory that other ranks write: the home of `unsafe`.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `mapping` | reserves address space that processes share, commits and releases pages of it |
+//! | `heap` | pure arithmetic: which bytes of a segment are taken |
+//! | `limits` | how much memory the node has left, by every limit that binds |
+//! | `word` | a 32-bit word that a rank can wait on |
+//! | `line` | lines that one rank writes and another waits for |
+//! | `buffer` | the caller's side of a transfer |
+//! | `stripes` | the lock that guards accumulates into a rank's memory |
+//! | `part` | exposed memory as safe values |
+//! | `kernels` | copy and arithmetic on memory that is written meanwhile |
+//!
+//! Memory that another rank may write is never a slice outside an epoch: single elements are relaxed atomics, everything longer
+//! goes through `kernels`. Nothing here knows ranks, arrays or networks.
 #![allow(unsafe_code)]
+
+pub(crate) mod buffer;
+pub(crate) mod heap;
 pub(crate) mod kernels;
+pub(crate) mod limits;
+pub(crate) mod line;
+pub(crate) mod mapping;
+pub(crate) mod part;
+pub(crate) mod stripes;
+pub(crate) mod word;

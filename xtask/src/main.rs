@@ -1,1 +1,46 @@
-fn main() {}
+//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask lint`.
+
+mod cargo;
+mod child;
+mod compare;
+mod lint;
+mod packages;
+mod quiet;
+mod test;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Tests, measures and checks the crate")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every suite, example and documentation test; prints counts and ends with one line of totals
+    Test(test::Options),
+    /// Measure the crate beside what a user would take instead, on this machine, in one run
+    Compare(compare::Options),
+    /// Check the rules between the layers that the compiler does not
+    Lint,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = child::guard().and_then(|()| match arguments.command {
+        Command::Test(options) => test::run(&options),
+        Command::Compare(options) => compare::run(&options),
+        Command::Lint => lint::run(),
+    });
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

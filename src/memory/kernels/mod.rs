@@ -1,1 +1,156 @@
 //! Copy and arithmetic on memory that other ranks may write at the same time.
+//!
+//! # What this rests on
+//!
+//! Another thread or another process may read and write the memory of these kernels while they run. A plain Rust access would be
+//! a data race, and `ptr::copy` is a plain access. Rust has no racing `memcpy` (its RFC 3301 is open), so each target has one of
+//! two versions, both implementations of [`Machine`]:
+//!
+//! * [`portable`]: loops over relaxed atomics, as wide as the alignment of both sides allows. Used on every target but x86-64, under
+//!   Miri, and with `--cfg global_arrays_portable`, which is what a ThreadSanitizer build sets: a sanitizer sees atomics, it does
+//!   not see assembly.
+//! * [`x86_64`]: inline assembly. The compiler knows nothing of an assembly block but its operands, so the block has to behave as
+//!   *something* that Rust could have said. Ours stand for relaxed atomic accesses, one to each byte touched, in no order:
+//!   1. no block touches a byte outside the ranges that the caller vouches for;
+//!   2. a block that writes memory is never marked `nomem`, `readonly` or `pure`, one that reads is never `nomem` or `pure`: the
+//!      compiler neither repeats, drops nor merges them, and keeps no shared byte in a register across one that writes;
+//!   3. bytes reach Rust code only through output registers, as vectors and integers for which every bit pattern is valid: a value
+//!      is read once and then private, it cannot change between two uses;
+//!   4. x86-64 keeps ordinary stores in program order, so a later release store publishes them. Streaming stores are outside that
+//!      order; whichever kernel uses them executes `sfence` before it returns.
+//!
+//! Arithmetic happens on such private values, in safe Rust or vector intrinsics; only the accesses are special.
+//!
+//! What is left open: the memory model leaves undefined what happens when two *threads* race with atomics of different sizes on
+//! the same bytes, and bulk kernels do that against [`load`] and [`store`]. No compiler exploits it, hardware defines it; and between
+//! processes the question does not arise, because the other process is not part of this program's execution.
+//!
+//! A racing read sees, for each byte, the old or the new value. An element of 1, 2, 4 or 8 bytes, aligned to its size, is not
+//! torn by [`load`] and [`store`]; patches promise nothing above the byte.
+//!
+//! # Results are the same on every machine
+//!
+//! `alpha * x` is rounded before it is added, never fused, and [`dot`] sums in a fixed number of lanes whatever the vector width:
+//! the same call gives the same bits on SSE2, AVX2, AVX-512 and in the portable version.
+
+#![allow(dead_code, unused_imports, reason = "the layers above are being written")]
+
+mod arithmetic;
+mod element;
+mod machine;
+#[cfg(any(test, not(target_arch = "x86_64"), miri, global_arrays_portable))]
+mod portable;
+mod strided;
+mod transpose;
+#[cfg(not(any(not(target_arch = "x86_64"), miri, global_arrays_portable)))]
+mod x86_64;
+
+use crate::element::{Accumulate, Element};
+pub(crate) use element::{load, store};
+use machine::Machine;
+#[cfg(any(not(target_arch = "x86_64"), miri, global_arrays_portable))]
+use portable::Portable as Native;
+pub(crate) use strided::Stride;
+#[cfg(not(any(not(target_arch = "x86_64"), miri, global_arrays_portable)))]
+use x86_64::X86_64 as Native;
+
+/// Copies `len` bytes.
+///
+/// # Safety
+/// Both ranges are mapped, `dst` for writing, and stay so during the call; they do not overlap; nobody holds a Rust reference to
+/// `dst`, nor an exclusive one to `src`, that the caller does not speak for. Any alignment.
+#[inline(always)]
+pub(crate) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: the caller's promise is word for word what `Machine::copy` asks.
+    unsafe { Native::copy(dst, src, len) }
+}
+
+/// Copies runs of `run` bytes, placed on either side as `levels` say, outermost first.
+///
+/// # Safety
+/// As [`copy`], for every run; no run written overlaps another run written or read. Any alignment, any sign of the strides.
+pub(crate) unsafe fn copy_strided(dst: *mut u8, src: *const u8, levels: &[Stride], run: usize) {
+    // SAFETY: passed on unchanged.
+    unsafe { strided::copy::<Native>(dst, src, levels, run) }
+}
+
+/// `dst[i] += alpha * src[i]`. Atomic against nothing: the caller holds the lock that keeps other accumulates out.
+///
+/// # Safety
+/// As [`copy`], for `len` elements. Any alignment.
+#[inline]
+pub(crate) unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
+    // SAFETY: passed on unchanged.
+    unsafe { Native::accumulate(dst, src, len, alpha) }
+}
+
+/// [`accumulate`] on runs of `run_elements` elements, placed as `levels` (strides in bytes) say, outermost first.
+///
+/// # Safety
+/// As [`copy_strided`], with runs of `run_elements * size_of::<T>()` bytes. Any alignment.
+pub(crate) unsafe fn accumulate_strided<T: Accumulate>(
+    dst: *mut T,
+    src: *const T,
+    levels: &[Stride],
+    run_elements: usize,
+    alpha: T,
+) {
+    // SAFETY: passed on unchanged.
+    unsafe { strided::accumulate::<Native, T>(dst, src, levels, run_elements, alpha) }
+}
+
+/// `dst[i] = value`.
+///
+/// # Safety
+/// `dst` is mapped for writing for `len` elements and stays so during the call; nobody holds a Rust reference to it that the caller
+/// does not speak for. Any alignment.
+pub(crate) unsafe fn fill<T: Element>(dst: *mut T, len: usize, value: T) {
+    // SAFETY: passed on unchanged.
+    unsafe { Native::fill(dst, len, value) }
+}
+
+/// `dst[i] *= alpha`.
+///
+/// # Safety
+/// As [`fill`].
+pub(crate) unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
+    // SAFETY: passed on unchanged.
+    unsafe { Native::scale(dst, len, alpha) }
+}
+
+/// `dst[i] = a * x[i] + b * y[i]`. `x` and `y` may each be `dst` itself.
+///
+/// # Safety
+/// As [`copy`] for `x` and `y`, `len` elements, save that either may begin exactly where `dst` does. Any alignment.
+pub(crate) unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
+    // SAFETY: passed on unchanged.
+    unsafe { Native::axpby(dst, a, x, b, y, len) }
+}
+
+/// The sum of `x[i] * y[i]`, without conjugation.
+///
+/// # Safety
+/// As [`copy`] for sources `x` and `y`, `len` elements, which may overlap. Any alignment.
+pub(crate) unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
+    // SAFETY: passed on unchanged.
+    unsafe { Native::dot(x, y, len) }
+}
+
+/// Transposes: element `(i, j)` of `src`, which has `rows` rows of `cols` elements, becomes element `(j, i)` of `dst`.
+///
+/// Row strides are in bytes.
+///
+/// # Safety
+/// As [`copy`] for every element of both sides; no element written overlaps another written or read. Any alignment.
+pub(crate) unsafe fn copy_transposed(
+    dst: *mut u8,
+    dst_row_stride: isize,
+    src: *const u8,
+    src_row_stride: isize,
+    rows: usize,
+    cols: usize,
+    element_bytes: usize,
+) {
+    // SAFETY: passed on unchanged.
+    unsafe { Native::copy_transposed(dst, dst_row_stride, src, src_row_stride, rows, cols, element_bytes) }
+}

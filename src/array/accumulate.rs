@@ -1,0 +1,111 @@
+//! `a[patch] += alpha * buffer`, atomic for each element against all other accumulates.
+//!
+//! One road for each array, fixed at creation by the placement of its group, so that all roads exclude each other: where all
+//! members' memory is mapped, the processor adds under the owner's striped lock; otherwise all members, the owner too, go by the
+//! network: lock by compare-and-swap, get, add and put through three buffers, unlock (ARMCI-Gemini §III-B3, Fig. 6).
+
+use ndarray::{ArrayView, Dimension};
+
+use super::GlobalArray;
+use crate::{
+    comm::accumulate::{accumulate_remote, lock_stripes},
+    element::Accumulate,
+    error::Result,
+    index::{IntoPatch, Patch, Selection},
+    memory::{buffer::Source, stripes},
+};
+
+/// A piece longer than this is added slab by slab, so that others get their turn at the lock.
+const SLAB: usize = 4 * stripes::STRIPE;
+
+impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
+    /// Adds `alpha` times the caller's view to a patch. One-sided; each element is changed atomically with respect to other
+    /// accumulates; on return the view may be reused, and the sums are visible at the owners after a fence or a sync.
+    ///
+    /// # Errors
+    /// A patch outside the array; a view of another shape; the end of the job.
+    ///
+    /// # Source
+    /// GA: `NGA_Acc`; ARMCI-Gemini §III-B3.
+    pub fn accumulate<'v, P: IntoPatch<D>>(
+        &self,
+        patch: P,
+        alpha: T,
+        from: impl Into<ArrayView<'v, T, P::Output>>,
+    ) -> Result<()> {
+        const OPERATION: &str = "accumulate";
+        self.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let from = from.into();
+        let Some(source) = Source::of(&from, &patch, &kept) else {
+            return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
+        };
+        if patch.is_unit_step()
+            && self.group.inner.mapped
+            && let Some(location) = self.distribution.single(patch.start(), patch.count())
+        {
+            let strides = self.distribution.local_strides(location.member);
+            return self.accumulate_piece(location.member, location.offset, &strides, alpha, &source);
+        }
+        self.accumulate_pieces(OPERATION, &patch, alpha, &source)
+    }
+
+    fn accumulate_pieces(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+        for piece in self.distribution.pieces(patch) {
+            let window = from.window(&piece.start, &piece.count);
+            if self.group.inner.mapped {
+                self.accumulate_piece(piece.member, piece.offset, &piece.strides, alpha, &window)?;
+            } else {
+                let rank = self.group.inner.rank_of(piece.member);
+                let at = self.offset + piece.offset * size_of::<T>();
+                let lock = self.group.inner.job.accumulate_lock;
+                accumulate_remote(self.engine(), rank, lock, at, &piece.strides, alpha, &window, &self.label(operation))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One owner's block, slab by slab along the first axis.
+    fn accumulate_piece(&self, member: usize, at: usize, strides: &D, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+        let part = self.part(member).expect("a mapped group");
+        let total = from.len() * size_of::<T>();
+        let rows = from.counts().slice().first().copied().unwrap_or(1);
+        if total <= SLAB || rows <= 1 {
+            let _held = self.lock_range(member, at, strides, from.counts())?;
+            part.accumulate(at, strides, alpha, from);
+            return Ok(());
+        }
+        let step = (SLAB / (total / rows).max(1)).max(1);
+        let mut start = D::zeros(from.counts().ndim());
+        let mut counts = from.counts().clone();
+        for row in (0..rows).step_by(step) {
+            start[0] = row;
+            counts[0] = step.min(rows - row);
+            let at = at.wrapping_add_signed(row as isize * strides[0] as isize);
+            let _held = self.lock_range(member, at, strides, &counts)?;
+            part.accumulate(at, strides, alpha, &from.window(&start, &counts));
+        }
+        Ok(())
+    }
+
+    /// Locks the stripes that a block of an owner's part touches.
+    fn lock_range(&self, member: usize, at: usize, strides: &D, counts: &D) -> Result<stripes::Held<'_>> {
+        let (mut low, mut high) = (at as isize, at as isize);
+        for (&count, &stride) in counts.slice().iter().zip(strides.slice()) {
+            let reach = (count.max(1) as isize - 1) * stride as isize;
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        let byte = |element: isize| self.offset + element as usize * size_of::<T>();
+        self.lock_member(member, stripes::mask(byte(low)..=byte(high) + size_of::<T>().max(1) - 1))
+    }
+
+    /// Locks stripes of a member.
+    pub(super) fn lock_member(&self, member: usize, mask: u64) -> Result<stripes::Held<'_>> {
+        let inner = &self.group.inner;
+        let lock = inner.segments.stripes(member, inner.job.accumulate_lock).expect("a mapped group");
+        match lock.try_lock(mask) {
+            Some(held) => Ok(held),
+            None => lock_stripes(self.engine(), &lock, mask, &self.label("accumulate")),
+        }
+    }
+}

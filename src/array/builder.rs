@@ -1,0 +1,177 @@
+//! Creation of arrays.
+
+use std::{any::type_name, marker::PhantomData, sync::Arc};
+
+use ndarray::{Dimension, IntoDimension};
+
+use super::GlobalArray;
+use crate::{
+    distribution::{Distribution, Order},
+    element::{Accumulate, Element},
+    error::{Error, Result},
+    sync::{Group, Op, fingerprint, text_fingerprint},
+};
+
+#[derive(Clone, Debug)]
+enum Layout {
+    Block { least: Option<Vec<usize>> },
+    BlockCyclic { block: Vec<usize> },
+    Irregular { cuts: Vec<Vec<usize>> },
+}
+
+/// What an array shall be; [`create`](Self::create) makes it.
+///
+/// Without further words: one block for each member, on a process grid that suits the extents, row-major parts, contents
+/// unspecified.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is created before `create`"]
+pub struct Builder<'g, T, D> {
+    group: &'g Group,
+    extents: D,
+    layout: Layout,
+    order: Order,
+    name: Option<String>,
+    first: Option<T>,
+    grid: Option<Vec<usize>>,
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Begins the description of an array over all members of a group (or of a job, which is its world group).
+    pub fn builder<I: IntoDimension<Dim = D>>(group: &(impl AsRef<Group> + ?Sized), extents: I) -> Builder<'_, T, D> {
+        Builder {
+            group: group.as_ref(),
+            extents: extents.into_dimension(),
+            layout: Layout::Block { least: None },
+            order: Order::RowMajor,
+            name: None,
+            first: None,
+            grid: None,
+        }
+    }
+
+    /// A new array of the same extents and distribution; contents are not copied. Collective.
+    ///
+    /// # Errors
+    /// As [`Builder::create`].
+    pub fn duplicate(&self, name: &str) -> Result<Self> {
+        Self::create(&self.group, self.distribution.clone(), name.into(), None)
+    }
+
+    fn create(group: &Group, distribution: Distribution<D>, name: Arc<str>, first: Option<T>) -> Result<Self> {
+        let inner = &group.inner;
+        let part_len = distribution.max_local_len();
+        let own_len = distribution.local_len(inner.me());
+        let too_large = || Error::HeapFull {
+            what: format!("array \"{name}\""),
+            asked: u64::MAX,
+            available: 0,
+            heap: inner.engine().conduit().segment_len() as u64,
+        };
+        let bytes = |len: usize| len.checked_mul(size_of::<T>()).ok_or_else(too_large);
+        let call = fingerprint(&[
+            distribution.fingerprint(),
+            size_of::<T>() as u64,
+            text_fingerprint(type_name::<T>()),
+            text_fingerprint(&name),
+        ]);
+        let what = || format!("array \"{name}\" of {:?} elements of {} bytes", distribution.extents().slice(), size_of::<T>());
+        let offset = inner.job.allocate(group, bytes(part_len)?, bytes(own_len)?, Op::Create, call, &what)?;
+        let array = GlobalArray {
+            extents: distribution.extents().clone(),
+            distribution,
+            offset,
+            part_len,
+            group: group.clone(),
+            id: inner.next_object(),
+            name,
+            poisoned: false,
+            destroyed: false,
+            element: PhantomData,
+        };
+        if let Some(value) = first {
+            array.own_part().fill(value);
+            // Nobody touches it before everybody has filled its part.
+            group.barrier()?;
+        }
+        Ok(array)
+    }
+}
+
+impl<T: Element, D: Dimension> Builder<'_, T, D> {
+    /// The name, for messages; `GlobalArray` and the extents otherwise.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// One block for each member, with edges of at least these lengths; an edge equal to the extent keeps that axis whole.
+    pub fn min_block(mut self, edges: impl AsRef<[usize]>) -> Self {
+        self.layout = Layout::Block { least: Some(edges.as_ref().to_vec()) };
+        self
+    }
+
+    /// Blocks of this shape dealt round to the process grid along each axis, as ScaLAPACK does.
+    pub fn block_cyclic(mut self, block: impl AsRef<[usize]>) -> Self {
+        self.layout = Layout::BlockCyclic { block: block.as_ref().to_vec() };
+        self
+    }
+
+    /// One block for each member with edges given by the caller: for each axis the first index of each block, ascending from 0.
+    pub fn irregular(mut self, cuts: impl Into<Vec<Vec<usize>>>) -> Self {
+        self.layout = Layout::Irregular { cuts: cuts.into() };
+        self
+    }
+
+    /// The process grid, members in row-major order.
+    pub fn grid(mut self, grid: impl AsRef<[usize]>) -> Self {
+        self.grid = Some(grid.as_ref().to_vec());
+        self
+    }
+
+    /// Order of the elements in each member's part.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Sets all elements.
+    pub fn fill(mut self, value: T) -> Self {
+        self.first = Some(value);
+        self
+    }
+
+    /// Creates the array. Collective over the group.
+    ///
+    /// Contents are unspecified (initialised, meaningless) unless [`fill`](Self::fill) or [`zeros`](Self::zeros) was called.
+    ///
+    /// # Errors
+    /// A distribution that cannot be; members that describe different arrays; [`Error::OutOfMemory`] with the bytes asked and
+    /// available, alike on all members and with nothing allocated; the end of the job.
+    pub fn create(self) -> Result<GlobalArray<T, D>> {
+        let extents = &self.extents;
+        let members = self.group.size();
+        let name = self.name.clone().unwrap_or_else(|| format!("GlobalArray{:?}", extents.slice()));
+        let grid = self.grid.as_deref();
+        let distribution = match (&self.layout, grid) {
+            (Layout::Block { .. }, Some(grid)) => Distribution::block_with_grid(extents, grid, self.order),
+            (Layout::Block { least }, None) => Distribution::block(extents, members, least.as_deref(), self.order),
+            (Layout::BlockCyclic { block }, grid) => Distribution::block_cyclic(extents, block, members, grid, self.order),
+            (Layout::Irregular { cuts }, _) => Distribution::irregular(extents, cuts, members, self.order),
+        }
+        .map_err(|source| Error::Distribution { array: name.clone(), source })?;
+        if distribution.members() != members {
+            return Err(Error::argument(
+                "create",
+                format_args!("the process grid {:?} has {} places for {members} members", self.grid, distribution.members()),
+            ));
+        }
+        GlobalArray::create(self.group, distribution, name.into(), self.first)
+    }
+}
+
+impl<T: Accumulate, D: Dimension> Builder<'_, T, D> {
+    /// Sets all elements to zero.
+    pub fn zeros(self) -> Self {
+        self.fill(T::ZERO)
+    }
+}

@@ -1,0 +1,151 @@
+//! One element: load, store, atomics.
+
+use ndarray::{Dimension, IntoDimension};
+
+use super::GlobalArray;
+use crate::{
+    comm::AtomicOp,
+    element::{AtomicInteger, Element},
+    error::Result,
+};
+
+/// What [`GlobalArray::fetch_op`] does to an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FetchOp {
+    /// Adds, wrapping.
+    Add,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Reads one element. One-sided; not torn up to 8 bytes.
+    ///
+    /// # Errors
+    /// An index outside the array; the end of the job.
+    #[inline]
+    pub fn load(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
+        self.check_job("load")?;
+        let index = index.into_dimension();
+        self.check_index("load", &index)?;
+        let location = self.distribution.locate(&index);
+        match self.part(location.member) {
+            Some(part) => Ok(part.load(location.offset)),
+            None => self.load_remote(location.member, location.offset),
+        }
+    }
+
+    /// Writes one element. One-sided; not torn up to 8 bytes; visible at the owner after a fence or a sync.
+    ///
+    /// # Errors
+    /// An index outside the array; the end of the job.
+    #[inline]
+    pub fn store(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
+        self.check_job("store")?;
+        let index = index.into_dimension();
+        self.check_index("store", &index)?;
+        let location = self.distribution.locate(&index);
+        match self.part(location.member) {
+            Some(part) => {
+                part.store(location.offset, value);
+                Ok(())
+            }
+            None => self.store_remote(location.member, location.offset, value),
+        }
+    }
+
+    #[cold]
+    fn load_remote(&self, member: usize, offset: usize) -> Result<T> {
+        let mut value = T::zeroed();
+        let at = self.offset + offset * size_of::<T>();
+        let bytes = bytemuck::bytes_of_mut(&mut value);
+        self.engine().get_slice(self.group.inner.rank_of(member), at, bytes, &self.label("load"))?;
+        Ok(value)
+    }
+
+    #[cold]
+    fn store_remote(&self, member: usize, offset: usize, value: T) -> Result<()> {
+        let at = self.offset + offset * size_of::<T>();
+        self.engine().put_slice(self.group.inner.rank_of(member), at, bytemuck::bytes_of(&value), &self.label("store"))
+    }
+}
+
+impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
+    /// Adds to an element and returns the value before. One-sided, atomic, wrapping.
+    ///
+    /// Atomic against other atomics, loads and stores; against accumulates only with a sync between.
+    ///
+    /// # Errors
+    /// An index outside the array; the end of the job.
+    ///
+    /// # Source
+    /// GA: `NGA_Read_inc`, here with the element's full width.
+    pub fn read_increment(&self, index: impl IntoDimension<Dim = D>, increment: T) -> Result<T> {
+        self.atomic("read_increment", index, AtomicOp::Add, increment, T::ZERO)
+    }
+
+    /// Applies an operation to an element and returns the value before. One-sided, atomic.
+    ///
+    /// # Errors
+    /// As [`read_increment`](Self::read_increment).
+    pub fn fetch_op(&self, index: impl IntoDimension<Dim = D>, op: FetchOp, operand: T) -> Result<T> {
+        // The integers are signed if minus one is below zero.
+        let signed = T::from_bits(u64::MAX) < T::ZERO;
+        let op = match (op, signed) {
+            (FetchOp::Add, _) => AtomicOp::Add,
+            (FetchOp::And, _) => AtomicOp::And,
+            (FetchOp::Or, _) => AtomicOp::Or,
+            (FetchOp::Xor, _) => AtomicOp::Xor,
+            (FetchOp::Min, true) => AtomicOp::MinSigned,
+            (FetchOp::Max, true) => AtomicOp::MaxSigned,
+            (FetchOp::Min, false) => AtomicOp::MinUnsigned,
+            (FetchOp::Max, false) => AtomicOp::MaxUnsigned,
+        };
+        self.atomic("fetch_op", index, op, operand, T::ZERO)
+    }
+
+    /// Replaces an element and returns the value before. One-sided, atomic.
+    ///
+    /// # Errors
+    /// As [`read_increment`](Self::read_increment).
+    pub fn swap(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
+        self.atomic("swap", index, AtomicOp::Swap, value, T::ZERO)
+    }
+
+    /// Replaces an element by `new` if it equals `expected`; returns the value before, which equals `expected` if it was replaced.
+    /// One-sided, atomic.
+    ///
+    /// # Errors
+    /// As [`read_increment`](Self::read_increment).
+    pub fn compare_swap(&self, index: impl IntoDimension<Dim = D>, expected: T, new: T) -> Result<T> {
+        self.atomic("compare_swap", index, AtomicOp::CompareSwap, new, expected)
+    }
+
+    fn atomic(
+        &self,
+        name: &'static str,
+        index: impl IntoDimension<Dim = D>,
+        op: AtomicOp,
+        operand: T,
+        comparand: T,
+    ) -> Result<T> {
+        self.check_job(name)?;
+        let index = index.into_dimension();
+        self.check_index(name, &index)?;
+        let location = self.distribution.locate(&index);
+        let rank = self.group.inner.rank_of(location.member);
+        let at = self.offset + location.offset * size_of::<T>();
+        let (operand, comparand) = (operand.to_bits(), comparand.to_bits());
+        let old = self.engine().atomic(rank, at, op, size_of::<T>(), operand, comparand, &self.label(name))?;
+        Ok(T::from_bits(old))
+    }
+}

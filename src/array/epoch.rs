@@ -1,0 +1,325 @@
+//! Local access that is free of races by type.
+//!
+//! Inside an owner epoch this rank sees its part as `&mut [T]`, inside a read epoch as `&[T]`. That is sound because
+//!
+//! 1. there is one handle for each rank, not `Clone`, and an epoch holds it `&mut`: no thread of this rank can issue anything on
+//!    the array meanwhile (in a read epoch: anything but gets);
+//! 2. begin and end are agreements that match exactly on the kind of epoch and the array (the fingerprint of an epoch is the call
+//!    itself) and by their place in the group's sequence: while this rank is inside, all members are in the same epoch of the
+//!    same array, and hold their handles `&mut` too;
+//! 3. begin first completes everything that this rank issued on the array, then agrees: when it returns, nothing that any rank
+//!    issued is still under way;
+//! 4. when begin or end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back — every patch of it is
+//!    out of bounds from then on — and the job is ended, so that no other rank waits for an end that never comes.
+//!
+//! Closures, not guards: a guard could be forgotten, and the array would be open again while another rank is still inside.
+#![allow(unsafe_code)]
+
+use std::fmt;
+
+use ndarray::{Array, ArrayViewMut, Dimension};
+
+use super::{GlobalArray, OwnedPart, OwnedPartMut};
+use crate::{
+    element::Element,
+    error::Result,
+    index::IntoPatch,
+    job::Job,
+    sync::{Group, Op},
+};
+
+/// The one-sided reads of a read epoch.
+pub struct Reader<'a, T, D>(&'a GlobalArray<T, D>);
+
+impl<T, D> fmt::Debug for Reader<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
+}
+
+impl<T: Element, D: Dimension> Reader<'_, T, D> {
+    /// [`GlobalArray::get_into`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
+        self.0.get_into(patch, to)
+    }
+
+    /// [`GlobalArray::get`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
+        self.0.get(patch)
+    }
+}
+
+/// What [`Job::epoch`] takes: one claim ([`GlobalArray::owned`] or [`GlobalArray::owned_mut`]) or a tuple of up to six.
+///
+/// Sealed.
+pub trait Claims: sealed::Each + for<'p> sealed::Parts<'p> {}
+
+impl<C: sealed::Each + for<'p> sealed::Parts<'p>> Claims for C {}
+
+/// The parts of claims `C` for the life `'p` of an epoch: [`OwnedPart`], [`OwnedPartMut`], or a tuple of them.
+pub type PartsOf<'p, C> = <C as sealed::Parts<'p>>::Parts;
+
+mod sealed {
+    use crate::{
+        error::Result,
+        sync::{Group, Op},
+    };
+
+    pub trait Claimed {
+        fn group(&self) -> &Group;
+        fn op(&self) -> Op;
+        fn id(&self) -> u64;
+        fn ready(&self) -> Result<()>;
+        fn poison(&mut self);
+    }
+
+    /// `Implied` is never named: it tells the compiler that claims outlive the epoch.
+    pub trait Parts<'p, Implied = &'p Self> {
+        type Parts;
+        /// # Safety
+        /// The epochs of all claims have begun on all members, and end after `'p`.
+        unsafe fn parts(&'p mut self) -> Self::Parts;
+    }
+
+    pub trait Each {
+        fn each(&mut self, f: &mut dyn FnMut(&mut dyn Erased) -> Result<()>) -> Result<()>;
+    }
+
+    impl<C: Claimed> Each for C {
+        fn each(&mut self, f: &mut dyn FnMut(&mut dyn Erased) -> Result<()>) -> Result<()> {
+            f(self)
+        }
+    }
+
+    /// What an epoch needs of a claim, whatever its type.
+    pub trait Erased {
+        fn begin(&mut self) -> Result<()>;
+        fn end(&mut self) -> Result<()>;
+        fn poison(&mut self);
+        fn abandon(&mut self);
+    }
+
+    impl<C: Claimed> Erased for C {
+        fn begin(&mut self) -> Result<()> {
+            self.ready()?;
+            self.group().fence_all(self.op())?;
+            self.group().agree(self.op(), self.id())
+        }
+
+        fn end(&mut self) -> Result<()> {
+            self.group().fence_all(Op::EndEpoch)?;
+            self.group().agree(Op::EndEpoch, self.id())
+        }
+
+        fn poison(&mut self) {
+            Claimed::poison(self);
+        }
+
+        fn abandon(&mut self) {
+            let engine = self.group().inner.engine();
+            let cause = format!("rank {} left an epoch by a panic or an error", engine.rank());
+            engine.conduit().end(&cause);
+        }
+    }
+}
+
+/// This rank's part, to be read; see [`Job::epoch`].
+pub struct Owned<'a, T, D>(&'a mut GlobalArray<T, D>);
+
+/// This rank's part, to be read and written; see [`Job::epoch`].
+pub struct OwnedMut<'a, T, D>(&'a mut GlobalArray<T, D>);
+
+macro_rules! claim {
+    ($claim:ident, $part:ident, $op:expr, $slice:ident) => {
+        impl<T, D> fmt::Debug for $claim<'_, T, D> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($claim), self.0.name)
+            }
+        }
+
+        impl<T: Element, D: Dimension> sealed::Claimed for $claim<'_, T, D> {
+            fn group(&self) -> &Group {
+                &self.0.group
+            }
+            fn op(&self) -> Op {
+                $op
+            }
+            fn id(&self) -> u64 {
+                self.0.id
+            }
+            fn ready(&self) -> Result<()> {
+                self.0.check_sound("epoch")
+            }
+            fn poison(&mut self) {
+                self.0.poison();
+            }
+        }
+
+        impl<'p, T: Element, D: Dimension> sealed::Parts<'p> for $claim<'_, T, D> {
+            type Parts = $part<'p, T, D>;
+
+            unsafe fn parts(&'p mut self) -> $part<'p, T, D> {
+                let array = &*self.0;
+                // SAFETY: the module's essay: the epoch has begun, so until it ends nobody but this borrow reaches the part (in a
+                // read epoch: nobody writes it), and the borrow ends before the epoch does.
+                $part::new(unsafe { array.own_part().$slice() }, &array.distribution, array.group.rank())
+            }
+        }
+    };
+}
+claim!(Owned, OwnedPart, Op::ReadEpoch, shared);
+claim!(OwnedMut, OwnedPartMut, Op::OwnerEpoch, exclusive);
+
+macro_rules! claims {
+    ($($c:ident $k:tt),*) => {
+        impl<$($c: sealed::Each),*> sealed::Each for ($($c,)*) {
+            fn each(&mut self, f: &mut dyn FnMut(&mut dyn sealed::Erased) -> Result<()>) -> Result<()> {
+                $(self.$k.each(f)?;)*
+                Ok(())
+            }
+        }
+        impl<'p, $($c: sealed::Parts<'p>),*> sealed::Parts<'p> for ($($c,)*) {
+            type Parts = ($($c::Parts,)*);
+
+            unsafe fn parts(&'p mut self) -> Self::Parts {
+                // SAFETY: passed on to each.
+                unsafe { ($(self.$k.parts(),)*) }
+            }
+        }
+    };
+}
+claims!(A 0);
+claims!(A 0, B 1);
+claims!(A 0, B 1, C 2);
+claims!(A 0, B 1, C 2, E 3);
+claims!(A 0, B 1, C 2, E 3, F 4);
+claims!(A 0, B 1, C 2, E 3, F 4, G 5);
+
+/// Poisons every array of an epoch and ends the job, unless the epoch ended well.
+struct Inside<'c, C: sealed::Each> {
+    claims: &'c mut C,
+    ended: bool,
+}
+
+impl<C: sealed::Each> Drop for Inside<'_, C> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.claims.each(&mut |claim| {
+                claim.poison();
+                claim.abandon();
+                Ok(())
+            });
+        }
+    }
+}
+
+impl<'c, C: sealed::Each> Inside<'c, C> {
+    fn begin(claims: &'c mut C) -> Result<Self> {
+        let mut inside = Inside { claims, ended: false };
+        inside.claims.each(&mut |claim| claim.begin())?;
+        Ok(inside)
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.claims.each(&mut |claim| claim.end())?;
+        self.ended = true;
+        Ok(())
+    }
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Claims this rank's part for reading in [`Job::epoch`].
+    pub fn owned(&mut self) -> Owned<'_, T, D> {
+        Owned(self)
+    }
+
+    /// Claims this rank's part for reading and writing in [`Job::epoch`].
+    pub fn owned_mut(&mut self) -> OwnedMut<'_, T, D> {
+        OwnedMut(self)
+    }
+
+    /// Runs `body` with this rank's part as plain writable memory. Collective: begins and ends with a sync of all members, and
+    /// meanwhile nobody can reach any part but its owner.
+    ///
+    /// # Errors
+    /// Members in different collectives; a transfer that failed; the end of the job. The array is poisoned then.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut a = GlobalArray::<f64, Ix1>::builder(job, [10]).create()?;
+    ///     a.owner_epoch(|mut part| part.fill(1.0))?;
+    ///     assert_eq!(a.get(..)?.sum(), 10.0);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `NGA_Access` and `NGA_Release_update`, without their races.
+    pub fn owner_epoch<R>(&mut self, body: impl FnOnce(OwnedPartMut<'_, T, D>) -> R) -> Result<R> {
+        let mut claim = OwnedMut(self);
+        let inside = Inside::begin(&mut claim)?;
+        let array = &*inside.claims.0;
+        // SAFETY: the module's essay: the epoch has begun, and `body` cannot keep the part beyond its call.
+        let part = OwnedPartMut::new(unsafe { array.own_part().exclusive() }, &array.distribution, array.group.rank());
+        let result = body(part);
+        inside.end()?;
+        Ok(result)
+    }
+
+    /// Runs `body` with this rank's part as plain readable memory and a [`Reader`] for everybody's. Collective: begins and ends with
+    /// a sync of all members, and meanwhile nobody can write the array.
+    ///
+    /// # Errors
+    /// As [`owner_epoch`](Self::owner_epoch).
+    pub fn read_epoch<R>(&mut self, body: impl FnOnce(OwnedPart<'_, T, D>, Reader<'_, T, D>) -> R) -> Result<R> {
+        let mut claim = Owned(self);
+        let inside = Inside::begin(&mut claim)?;
+        let array = &*inside.claims.0;
+        // SAFETY: the epoch has begun: until it ends nobody writes the part. The reader only gets.
+        let part = OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.rank());
+        let result = body(part, Reader(array));
+        inside.end()?;
+        Ok(result)
+    }
+}
+
+impl Job {
+    /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays, which begin their epochs in
+    /// the order of the tuple.
+    ///
+    /// # Errors
+    /// As [`GlobalArray::owner_epoch`].
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut x = GlobalArray::<f64, Ix1>::builder(job, [8]).fill(1.0).create()?;
+    ///     let mut v = GlobalArray::<f64, Ix1>::builder(job, [8]).fill(0.5).create()?;
+    ///     job.epoch((x.owned_mut(), v.owned()), |(mut x, v)| {
+    ///         x.iter_mut().zip(v.iter()).for_each(|(x, v)| *x += 0.1 * v);
+    ///     })?;
+    ///     assert_eq!(x.load([3])?, 1.05);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    pub fn epoch<C: Claims, R>(&self, mut claims: C, body: impl for<'p> FnOnce(PartsOf<'p, C>) -> R) -> Result<R> {
+        let inside = Inside::begin(&mut claims)?;
+        // SAFETY: all epochs have begun, and `body` cannot keep the parts beyond its call.
+        let result = body(unsafe { inside.claims.parts() });
+        inside.end()?;
+        Ok(result)
+    }
+}

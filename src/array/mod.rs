@@ -1,0 +1,235 @@
+//! Global arrays: one dense array over the members of a group.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `builder` | creation: distribution, order, name, first contents |
+//! | `registry` | blocks that members dropped, freed by agreement |
+//! | `transfer` | get and put of patches |
+//! | `accumulate` | `a[patch] += alpha * buffer`, atomic for each element |
+//! | `element` | load, store and atomics of one element |
+//! | `lists` | gather, scatter, scatter-accumulate |
+//! | `remote` | the same over networks without mapped memory |
+//! | `epoch`, `owned` | local access without races |
+//!
+//! The fast path: where a patch lies inside one block of an owner whose memory is mapped, an operation is bounds check, owner
+//! arithmetic and copy; no lock, no allocation, no call into the conduit. Everything else is cut in pieces first.
+//!
+//! Nothing here names a conduit. What is unsafe stands in `memory` and `comm`, but for the two blocks of `epoch` that make
+//! slices of a part.
+
+mod accumulate;
+mod builder;
+mod element;
+mod epoch;
+mod lists;
+mod owned;
+pub(crate) mod registry;
+mod remote;
+mod transfer;
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use ndarray::Dimension;
+
+pub use builder::Builder;
+pub use element::FetchOp;
+pub use epoch::{Claims, PartsOf, Reader};
+pub use owned::{OwnedPart, OwnedPartMut};
+
+use crate::{
+    comm::engine::{Engine, Label},
+    distribution::{Block, Distribution},
+    element::Element,
+    error::{Error, Result},
+    index::PatchError,
+    memory::part::Part,
+    sync::{Group, Op},
+};
+
+/// A dense array spread over the members of a group; any member reads, writes and adds to any patch of it at any time.
+///
+/// There is one handle for each rank and it is not `Clone`: that is what makes epochs free of races by type. It is `Send + Sync`;
+/// several threads of a rank may use it at once. Dropping it frees nothing at once and says nothing to anybody; the memory returns
+/// at a later creation in the same group, or now by the collective [`destroy`](Self::destroy).
+pub struct GlobalArray<T, D> {
+    /// Bounds of every patch; all zero once the array is poisoned, so that the fast path pays nothing for the check.
+    extents: D,
+    distribution: Distribution<D>,
+    /// Where each member's part begins in its segment, in bytes.
+    offset: usize,
+    /// Elements of the longest part.
+    part_len: usize,
+    group: Group,
+    id: u64,
+    name: Arc<str>,
+    poisoned: bool,
+    /// The block was given back; dropping the handle says nothing more.
+    destroyed: bool,
+    element: PhantomData<T>,
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// The name, for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Elements along each axis.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        self.distribution.extents().slice()
+    }
+
+    /// Elements along each axis, as a dimension.
+    #[must_use]
+    pub fn extents(&self) -> &D {
+        self.distribution.extents()
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shape().contains(&0)
+    }
+
+    /// The group whose members hold it.
+    #[must_use]
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Who owns what.
+    #[must_use]
+    pub fn distribution(&self) -> &Distribution<D> {
+        &self.distribution
+    }
+
+    /// The blocks that a member owns, in the order of its memory. Works for every distribution; no communication.
+    pub fn blocks(&self, member: usize) -> impl Iterator<Item = Block<D>> + '_ {
+        self.distribution.blocks(member)
+    }
+
+    /// The member that owns an element.
+    ///
+    /// # Errors
+    /// An index outside the array.
+    pub fn owner(&self, index: impl ndarray::IntoDimension<Dim = D>) -> Result<usize> {
+        let index = index.into_dimension();
+        self.check_index("owner", &index)?;
+        Ok(self.distribution.locate(&index).member)
+    }
+
+    /// Makes everything that this rank put into or added to this array visible at its owners. One-sided.
+    ///
+    /// # Errors
+    /// An operation that failed since the last fence; the end of the job.
+    pub fn fence(&self) -> Result<()> {
+        self.check_job("fence")?;
+        self.engine().fence(None, &self.label("fence"))
+    }
+
+    /// Frees the array on all members at once. Collective.
+    ///
+    /// # Errors
+    /// Members in different collectives; the end of the job.
+    pub fn destroy(mut self) -> Result<()> {
+        self.group.fence_all(Op::Destroy)?;
+        self.group.agree(Op::Destroy, self.id)?;
+        self.group.inner.job.free(&self.group, self.offset);
+        self.destroyed = true;
+        Ok(())
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.group.inner.engine()
+    }
+
+    pub(crate) fn label(&self, operation: &'static str) -> Label {
+        Label { array: self.name.clone(), operation }
+    }
+
+    /// A member's part, if its memory is mapped.
+    #[inline]
+    pub(crate) fn part(&self, member: usize) -> Option<Part<'_, T>> {
+        self.group.inner.segments.part(member, self.offset, self.part_len)
+    }
+
+    /// This rank's own part.
+    pub(crate) fn own_part(&self) -> Part<'_, T> {
+        let inner = &self.group.inner;
+        let len = self.distribution.local_len(inner.me());
+        inner.segments.own_part(inner.engine().conduit().segment(), self.offset, len)
+    }
+
+    #[inline]
+    pub(crate) fn check_job(&self, operation: &'static str) -> Result<()> {
+        if self.group.inner.segments.over() { Err(self.engine().over(operation)) } else { Ok(()) }
+    }
+
+    /// Bounds, element by element.
+    #[inline]
+    pub(crate) fn check_index(&self, operation: &'static str, index: &D) -> Result<()> {
+        let inside = index.ndim() == self.extents.ndim() && index.slice().iter().zip(self.extents.slice()).all(|(i, n)| i < n);
+        if inside { Ok(()) } else { Err(self.index_error(operation, index)) }
+    }
+
+    #[cold]
+    fn index_error(&self, operation: &'static str, index: &D) -> Error {
+        if self.poisoned {
+            return Error::Poisoned { array: self.name.to_string(), operation };
+        }
+        Error::Index { array: self.name.to_string(), operation, index: index.slice().to_vec(), extents: self.shape().to_vec() }
+    }
+
+    #[cold]
+    pub(crate) fn patch_error(&self, operation: &'static str, source: PatchError) -> Error {
+        if self.poisoned {
+            return Error::Poisoned { array: self.name.to_string(), operation };
+        }
+        Error::Patch { array: self.name.to_string(), operation, extents: self.shape().to_vec(), source }
+    }
+
+    #[cold]
+    pub(crate) fn shape_error(&self, operation: &'static str, patch: &[usize], buffer: &[usize]) -> Error {
+        Error::Shape { array: self.name.to_string(), operation, patch: patch.to_vec(), buffer: buffer.to_vec() }
+    }
+
+    /// Fails when an epoch of the array did.
+    pub(crate) fn check_sound(&self, operation: &'static str) -> Result<()> {
+        if self.poisoned { Err(Error::Poisoned { array: self.name.to_string(), operation }) } else { Ok(()) }
+    }
+
+    /// Takes the array out of use: every patch of it is out of bounds from now on.
+    pub(crate) fn poison(&mut self) {
+        self.poisoned = true;
+        self.extents.slice_mut().fill(0);
+    }
+}
+
+impl<T, D> Drop for GlobalArray<T, D> {
+    fn drop(&mut self) {
+        if self.destroyed {
+            return;
+        }
+        let mut arrays = self.group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        arrays.drop_block(self.offset);
+    }
+}
+
+impl<T, D: Dimension> fmt::Debug for GlobalArray<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GlobalArray")
+            .field("name", &self.name)
+            .field("element", &std::any::type_name::<T>())
+            .field("extents", &self.distribution.extents().slice())
+            .field("members", &self.distribution.members())
+            .finish_non_exhaustive()
+    }
+}

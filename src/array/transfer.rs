@@ -1,0 +1,136 @@
+//! Get and put of patches.
+
+use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
+
+use super::GlobalArray;
+use crate::{
+    element::Element,
+    error::Result,
+    index::{IntoPatch, Patch, Selection},
+    memory::buffer::{Source, Target},
+};
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Reads a patch into the caller's view, of any strides. One-sided; complete on return.
+    ///
+    /// The patch is named as in ndarray: `s![a..b, c..d]` with negative indices and steps, tuples or arrays of ranges, `..` for the
+    /// whole. The view has the patch's shape, without the axes that a single index drops.
+    ///
+    /// # Errors
+    /// A patch outside the array; a view of another shape; the end of the job. Nothing is moved then.
+    ///
+    /// # Source
+    /// GA: `NGA_Get`; the pipeline of contiguous chunks over a network: ARMCI-Gemini §III-B2.
+    #[inline]
+    pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
+        const OPERATION: &str = "get_into";
+        self.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let mut to = to.into();
+        let Some(target) = Target::of(&mut to, &patch, &kept) else {
+            return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), to.shape()));
+        };
+        if patch.is_unit_step()
+            && let Some(location) = self.distribution.single(patch.start(), patch.count())
+            && let Some(part) = self.part(location.member)
+        {
+            if target.len() == 1 {
+                part.read_one(location.offset, &target);
+            } else {
+                part.read(location.offset, &self.distribution.local_strides(location.member), &target);
+            }
+            return Ok(());
+        }
+        self.get_pieces(OPERATION, &patch, &target)
+    }
+
+    /// Reads a patch into a new array. One-sided; complete on return. [`get_into`](Self::get_into) avoids the allocation.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
+        const OPERATION: &str = "get";
+        self.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let mut array = Array::from_elem(kept.shape::<P::Output, D>(&patch), T::zeroed());
+        let mut view = array.view_mut();
+        let target = Target::of(&mut view, &patch, &kept).expect("made in the patch's shape");
+        self.get_pieces(OPERATION, &patch, &target)?;
+        Ok(array)
+    }
+
+    /// Writes the caller's view, of any strides, into a patch. One-sided; on return the view may be reused, and the data are
+    /// visible at the owners after a [`fence`](Self::fence) or a sync.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    ///
+    /// # Source
+    /// GA: `NGA_Put`; ARMCI-Gemini §III-B2.
+    #[inline]
+    pub fn put<'v, P: IntoPatch<D>>(&self, patch: P, from: impl Into<ArrayView<'v, T, P::Output>>) -> Result<()> {
+        const OPERATION: &str = "put";
+        self.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let from = from.into();
+        let Some(source) = Source::of(&from, &patch, &kept) else {
+            return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
+        };
+        if patch.is_unit_step()
+            && let Some(location) = self.distribution.single(patch.start(), patch.count())
+            && let Some(part) = self.part(location.member)
+        {
+            if source.len() == 1 {
+                part.write_one(location.offset, &source);
+            } else {
+                part.write(location.offset, &self.distribution.local_strides(location.member), &source);
+            }
+            return Ok(());
+        }
+        self.put_pieces(OPERATION, &patch, &source)
+    }
+
+    /// Writes a view into a patch and then raises signal `index` of a member: there the data are visible before the signal.
+    ///
+    /// The member must own all of the patch for that promise; what others own of it is fenced before the signal all the same.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`Signal::notify`](crate::Signal::notify).
+    pub fn put_signal<'v, P: IntoPatch<D>>(
+        &self,
+        patch: P,
+        from: impl Into<ArrayView<'v, T, P::Output>>,
+        signal: &crate::Signal,
+        index: usize,
+        member: usize,
+    ) -> Result<()> {
+        self.put(patch, from)?;
+        if !self.group.inner.mapped {
+            self.fence()?;
+        }
+        signal.notify(index, member)
+    }
+
+    /// Cuts the patch by owners: those whose memory is not mapped first, so that the network works while this rank copies.
+    #[inline(never)]
+    fn get_pieces(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
+        let remote = (!self.group.inner.mapped).then(|| self.start_gets(operation, patch, to));
+        for piece in self.distribution.pieces(patch) {
+            if let Some(part) = self.part(piece.member) {
+                part.read(piece.offset, &piece.strides, &to.window(&piece.start, &piece.count));
+            }
+        }
+        remote.map_or(Ok(()), |(request, issued)| self.engine().finish_borrowed(request, issued))
+    }
+
+    #[inline(never)]
+    fn put_pieces(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+        let remote = (!self.group.inner.mapped).then(|| self.start_puts(operation, patch, from));
+        for piece in self.distribution.pieces(patch) {
+            if let Some(part) = self.part(piece.member) {
+                part.write(piece.offset, &piece.strides, &from.window(&piece.start, &piece.count));
+            }
+        }
+        remote.map_or(Ok(()), |(request, issued)| self.engine().finish_borrowed(request, issued))
+    }
+}

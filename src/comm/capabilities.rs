@@ -1,0 +1,79 @@
+//! What a network does in hardware, as one small value.
+//!
+//! Code and tests branch on these fields, never on a conduit's name.
+
+/// What a conduit announces about itself.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Longest single put or get in bytes.
+    pub longest_transfer: usize,
+    /// Operations that may be in flight before the layer above waits.
+    pub window: usize,
+    /// Which pairs of operations to one target stay in order.
+    pub order: Ordering,
+    /// Whose consent a new range of memory needs.
+    pub heap: HeapKind,
+    /// Who makes progress.
+    pub progress: Progress,
+    /// Which optional operations exist.
+    pub native: Native,
+    /// The ranks of some node outnumber its cores, the same answer on every rank: waiting by turns beats spinning.
+    pub crowded: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Capabilities {
+            longest_transfer: usize::MAX,
+            window: 64,
+            order: Ordering::default(),
+            heap: HeapKind::Local,
+            progress: Progress::Caller,
+            native: Native::default(),
+            crowded: false,
+        }
+    }
+}
+
+/// Pairs of operations from one rank to one target that the network keeps in order by itself.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Ordering {
+    /// A put is visible before a later put.
+    pub put_put: bool,
+    /// A get sees an earlier put.
+    pub put_get: bool,
+}
+
+/// Whose consent a new range of memory needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeapKind {
+    /// Set at start and never grown.
+    Fixed,
+    /// All ranks of the job grow it together.
+    WorldCollective,
+    /// A rank grows its own.
+    Local,
+}
+
+/// Who makes progress on operations that other ranks began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// Nobody needs to do anything.
+    Hardware,
+    /// A thread of the conduit.
+    Thread,
+    /// The target, whenever it calls the library.
+    Caller,
+}
+
+/// Optional operations; what is not announced is emulated above.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Native {
+    /// [`Conduit::atomic`](super::Conduit::atomic) exists.
+    pub atomics: bool,
+}

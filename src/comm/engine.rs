@@ -1,0 +1,545 @@
+//! The request table: what this rank has under way, what failed, and the one place where it waits.
+//!
+//! A *request* is one operation of a user: any number of transfers that carry its number as their token. It may own the buffer
+//! that the network still reads or writes, so dropping or forgetting a handle never frees memory under a device. A request
+//! whose handle is gone is detached: it is forgotten at its completion, or its failure kept for the next fence.
+//!
+//! Waiting means: look, poll, look, let the conduit wait, and so on; every wait ends when the job is over. Handlers of messages
+//! run inside `poll`; they touch memory and send one reply, nothing else. A reply that finds no room waits in a queue of its own
+//! and is sent before anything new.
+
+use std::{
+    any::Any,
+    collections::{BTreeSet, HashMap, VecDeque},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{AtomicOp, Conduit, Event, Events, Local, MessageClass, Token, WaitWord, message::Message, node::apply_atomic};
+use crate::{element::Element, error::Error};
+
+/// A waiter says who is missing after this long, once.
+const SAY_AFTER: Duration = Duration::from_secs(10);
+
+/// Who asked for a request; for errors.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    pub(crate) array: Arc<str>,
+    pub(crate) operation: &'static str,
+}
+
+#[derive(Debug)]
+struct Request {
+    label: Label,
+    peer: usize,
+    outstanding: usize,
+    failed: Option<String>,
+    value: Option<u64>,
+    detached: bool,
+    /// Kept alive until nothing touches it any more.
+    _buffer: Option<Buffer>,
+}
+
+struct Buffer(#[allow(dead_code, reason = "held for its drop")] Box<dyn Any + Send>);
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Buffer")
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    requests: HashMap<u64, Request>,
+    in_flight: usize,
+    /// Ranks with puts that were not flushed yet.
+    dirty: BTreeSet<usize>,
+    /// Failures whose handles are gone.
+    uncollected: Vec<Error>,
+    replies: VecDeque<(usize, Message)>,
+    mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
+}
+
+/// A rank's operations on its conduit.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    conduit: Arc<dyn Conduit>,
+    table: Mutex<Table>,
+    next: AtomicU64,
+    timeout: Option<Duration>,
+}
+
+/// Names a request of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestId(u64);
+
+/// What a waiter tells of itself and of those it waits for.
+pub(crate) trait Waiter {
+    fn operation(&self) -> String;
+    fn missing(&self) -> String;
+}
+
+impl Waiter for Label {
+    fn operation(&self) -> String {
+        format!("{} of array \"{}\"", self.operation, self.array)
+    }
+    fn missing(&self) -> String {
+        "the completion of a transfer".into()
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(conduit: Arc<dyn Conduit>, timeout: Option<f64>) -> Self {
+        let timeout = timeout.map(Duration::from_secs_f64);
+        Engine { conduit, table: Mutex::default(), next: AtomicU64::new(1), timeout }
+    }
+
+    pub(crate) fn conduit(&self) -> &dyn Conduit {
+        &*self.conduit
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.conduit.rank()
+    }
+
+    /// An error once the job is over.
+    #[inline]
+    pub(crate) fn check(&self, operation: &'static str) -> Result<(), Error> {
+        if self.conduit.over().load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(self.over(operation)) }
+    }
+
+    #[cold]
+    pub(crate) fn over(&self, operation: &'static str) -> Error {
+        Error::JobEnded { operation, cause: self.conduit.over_cause() }
+    }
+
+    // ---- transfers ------------------------------------------------------------------------------------------------------
+
+    /// A new request without transfers.
+    pub(crate) fn begin(&self, label: Label, buffer: Option<Box<dyn Any + Send>>) -> RequestId {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let request =
+            Request { label, peer: 0, outstanding: 0, failed: None, value: None, detached: false, _buffer: buffer.map(Buffer) };
+        self.lock().requests.insert(id, request);
+        RequestId(id)
+    }
+
+    /// Adds a put to a request, waiting while the window is full.
+    ///
+    /// # Safety
+    /// As [`Conduit::put`], until the request is complete.
+    pub(crate) unsafe fn put(
+        &self,
+        request: RequestId,
+        rank: usize,
+        offset: usize,
+        ptr: *const u8,
+        len: usize,
+    ) -> Result<(), Error> {
+        let longest = self.conduit.capabilities().longest_transfer;
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(longest);
+            self.admit(request, rank, true)?;
+            // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
+            let local = Local { ptr: unsafe { ptr.add(at) }.cast_mut(), len: part, key: None };
+            // SAFETY: the caller's promise.
+            unsafe { self.conduit.put(rank, offset + at, local, Token(request.0)) };
+            at += part;
+        }
+        Ok(())
+    }
+
+    /// Adds a get to a request, waiting while the window is full.
+    ///
+    /// # Safety
+    /// As [`Conduit::get`], until the request is complete.
+    pub(crate) unsafe fn get(
+        &self,
+        request: RequestId,
+        rank: usize,
+        offset: usize,
+        ptr: *mut u8,
+        len: usize,
+    ) -> Result<(), Error> {
+        let longest = self.conduit.capabilities().longest_transfer;
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(longest);
+            self.admit(request, rank, false)?;
+            // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
+            let local = Local { ptr: unsafe { ptr.add(at) }, len: part, key: None };
+            // SAFETY: the caller's promise.
+            unsafe { self.conduit.get(rank, offset + at, local, Token(request.0)) };
+            at += part;
+        }
+        Ok(())
+    }
+
+    fn admit(&self, request: RequestId, rank: usize, put: bool) -> Result<(), Error> {
+        let window = self.conduit.capabilities().window;
+        loop {
+            let mut table = self.lock();
+            if table.in_flight < window {
+                table.in_flight += 1;
+                if put {
+                    table.dirty.insert(rank);
+                }
+                if let Some(request) = table.requests.get_mut(&request.0) {
+                    request.outstanding += 1;
+                    request.peer = rank;
+                }
+                return Ok(());
+            }
+            drop(table);
+            self.check("a transfer")?;
+            self.progress();
+        }
+    }
+
+    /// Waits for all transfers of a request and forgets it.
+    pub(crate) fn wait(&self, request: RequestId) -> Result<(), Error> {
+        self.finish(request).map(|_| ())
+    }
+
+    fn finish(&self, id: RequestId) -> Result<Option<u64>, Error> {
+        let Some(label) = self.lock().requests.get(&id.0).map(|request| request.label.clone()) else { return Ok(None) };
+        let request = self.wait_until(&label, || {
+            let mut table = self.lock();
+            let done = table.requests.get(&id.0).is_none_or(|request| request.outstanding == 0);
+            done.then(|| table.requests.remove(&id.0))
+        })?;
+        match request {
+            Some(Request { failed: Some(cause), label, peer, .. }) => {
+                Err(Error::Transfer { array: label.array.to_string(), operation: label.operation, peer, cause })
+            }
+            Some(request) => Ok(request.value),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a request is complete; makes progress.
+    pub(crate) fn test(&self, request: RequestId) -> bool {
+        self.progress();
+        self.lock().requests.get(&request.0).is_none_or(|request| request.outstanding == 0)
+    }
+
+    /// Lets go of a request: what becomes of it is told by the next fence.
+    pub(crate) fn detach(&self, request: RequestId) {
+        let mut table = self.lock();
+        if let Some(entry) = table.requests.get_mut(&request.0) {
+            entry.detached = true;
+            if entry.outstanding == 0 {
+                Self::forget(&mut table, request.0);
+            }
+        }
+    }
+
+    fn forget(table: &mut Table, id: u64) {
+        if let Some(Request { failed: Some(cause), label, peer, .. }) = table.requests.remove(&id) {
+            let error = Error::Transfer { array: label.array.to_string(), operation: label.operation, peer, cause };
+            table.uncollected.push(error);
+        }
+    }
+
+    /// Everything that this rank put before is visible at its targets, or only at `rank`; returns what failed since the last
+    /// fence.
+    pub(crate) fn fence(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
+        // What was stored into mapped memory: pairs with the acquire of whoever is told about it.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.conduit.capabilities().window == usize::MAX {
+            // Nothing is ever in flight on a conduit with mapped peers only.
+            return Ok(());
+        }
+        self.wait_until(label, || {
+            let table = self.lock();
+            table.requests.values().filter(|r| rank.is_none_or(|rank| r.peer == rank)).all(|r| r.outstanding == 0).then_some(())
+        })?;
+        let dirty: Vec<usize> = {
+            let mut table = self.lock();
+            match rank {
+                Some(rank) => table.dirty.take(&rank).into_iter().collect(),
+                None => std::mem::take(&mut table.dirty).into_iter().collect(),
+            }
+        };
+        if !dirty.is_empty() {
+            let request = self.begin(label.clone(), None);
+            for rank in dirty {
+                if let Some(request) = self.lock().requests.get_mut(&request.0) {
+                    request.outstanding += 1;
+                }
+                self.conduit.flush(rank, Token(request.0));
+            }
+            self.wait(request)?;
+        }
+        match self.lock().uncollected.pop() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// An operation on a word of another rank's memory; the old value.
+    pub(crate) fn atomic(
+        &self,
+        rank: usize,
+        offset: usize,
+        op: AtomicOp,
+        width: usize,
+        operand: u64,
+        comparand: u64,
+        label: &Label,
+    ) -> Result<u64, Error> {
+        if let Some(base) = self.conduit.mapped(rank) {
+            self.check(label.operation)?;
+            // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
+            return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
+        }
+        let request = self.begin(label.clone(), None);
+        if let Some(entry) = self.lock().requests.get_mut(&request.0) {
+            entry.outstanding = 1;
+            entry.peer = rank;
+        }
+        if self.conduit.capabilities().native.atomics {
+            // SAFETY: as above.
+            unsafe { self.conduit.atomic(rank, offset, op, width, operand, comparand, Token(request.0)) };
+        } else {
+            let message = Message::Atomic { token: request.0, op, width, offset, operand, comparand };
+            self.send(rank, MessageClass::Request, &message, label)?;
+        }
+        Ok(self.finish(request)?.unwrap_or(0))
+    }
+
+    /// Puts a slice and waits until it may be used again.
+    pub(crate) fn put_slice(&self, rank: usize, offset: usize, from: &[u8], label: &Label) -> Result<(), Error> {
+        let request = self.begin(label.clone(), None);
+        // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+        let issued = unsafe { self.put(request, rank, offset, from.as_ptr(), from.len()) };
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Gets into a slice.
+    pub(crate) fn get_slice(&self, rank: usize, offset: usize, to: &mut [u8], label: &Label) -> Result<(), Error> {
+        let request = self.begin(label.clone(), None);
+        // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+        let issued = unsafe { self.get(request, rank, offset, to.as_mut_ptr(), to.len()) };
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Gets single elements, one from each (rank, byte offset).
+    pub(crate) fn get_list<T: Element>(
+        &self,
+        places: impl Iterator<Item = (usize, usize)>,
+        to: &mut [T],
+        label: &Label,
+    ) -> Result<(), Error> {
+        let request = self.begin(label.clone(), None);
+        let issued = to.iter_mut().zip(places).try_for_each(|(to, (rank, offset))| {
+            // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+            unsafe { self.get(request, rank, offset, std::ptr::from_mut(to).cast(), size_of::<T>()) }
+        });
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Puts single elements, one to each (rank, byte offset).
+    pub(crate) fn put_list<T: Element>(
+        &self,
+        places: impl Iterator<Item = (usize, usize)>,
+        from: &[T],
+        label: &Label,
+    ) -> Result<(), Error> {
+        let request = self.begin(label.clone(), None);
+        let issued = from.iter().zip(places).try_for_each(|(from, (rank, offset))| {
+            // SAFETY: as in `get_list`.
+            unsafe { self.put(request, rank, offset, std::ptr::from_ref(from).cast(), size_of::<T>()) }
+        });
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Waits for a request whose transfers touch memory that the caller borrows, also when something failed: nothing may touch it
+    /// after this returns. Where completion cannot be had the process ends.
+    pub(crate) fn finish_borrowed(&self, request: RequestId, issued: Result<(), Error>) -> Result<(), Error> {
+        let waited = self.wait(request);
+        if waited.is_err() {
+            // The wait may have ended because the job did, with transfers still under way. A conduit completes or fails what it
+            // holds when polled; give it the time that the supervisor gives us.
+            let deadline = self.conduit.now() + Duration::from_secs(2);
+            while !self.test(request) {
+                if self.conduit.now() > deadline {
+                    std::process::abort();
+                }
+                self.conduit.wait(Duration::from_millis(1));
+            }
+            self.detach(request);
+        }
+        issued.and(waited)
+    }
+
+    // ---- messages -------------------------------------------------------------------------------------------------------
+
+    fn send(&self, rank: usize, class: MessageClass, message: &Message, label: &Label) -> Result<(), Error> {
+        let (bytes, len) = message.encode();
+        self.wait_until(label, || self.conduit.send(rank, class, &bytes[..len]).is_ok().then_some(()))
+    }
+
+    /// Sends three words to the same key of another rank.
+    pub(crate) fn mail(&self, rank: usize, key: u64, words: [u64; 3], label: &Label) -> Result<(), Error> {
+        self.send(rank, MessageClass::Request, &Message::Mail { key, words }, label)
+    }
+
+    /// The next three words that were sent to a key, and by whom.
+    pub(crate) fn receive_mail(&self, key: u64, waiter: &dyn Waiter) -> Result<(usize, [u64; 3]), Error> {
+        self.wait_until(waiter, || {
+            let mut table = self.lock();
+            let queue = table.mail.get_mut(&key)?;
+            let first = queue.pop_front();
+            if queue.is_empty() {
+                table.mail.remove(&key);
+            }
+            first
+        })
+    }
+
+    // ---- progress -------------------------------------------------------------------------------------------------------
+
+    /// Polls once and handles what happened.
+    pub(crate) fn progress(&self) {
+        let mut events = Events::new();
+        self.conduit.poll(&mut events);
+        let mut table = self.lock();
+        for event in events {
+            match event {
+                Event::LocalDone(token) => {
+                    table.in_flight -= 1;
+                    Self::complete(&mut table, token, |_| {});
+                }
+                Event::RemoteDone(token) => Self::complete(&mut table, token, |_| {}),
+                Event::Value(token, value) => Self::complete(&mut table, token, |request| request.value = Some(value)),
+                Event::Failed(token, cause) => {
+                    table.in_flight -= 1;
+                    Self::complete(&mut table, token, |request| request.failed = Some(cause.0));
+                }
+                Event::Message { from, bytes, len } => self.handle(&mut table, from, Message::decode(&bytes[..len])),
+                // The conduit also says so through `over`, which every wait looks at.
+                Event::PeerLost { rank, cause } => table.uncollected.push(Error::RankFailed { rank, cause: cause.0 }),
+            }
+        }
+        while let Some((rank, reply)) = table.replies.pop_front() {
+            let (bytes, len) = reply.encode();
+            if self.conduit.send(rank, MessageClass::Reply, &bytes[..len]).is_err() {
+                table.replies.push_front((rank, reply));
+                break;
+            }
+        }
+    }
+
+    fn complete(table: &mut Table, token: Token, change: impl FnOnce(&mut Request)) {
+        let Some(request) = table.requests.get_mut(&token.0) else { return };
+        change(request);
+        request.outstanding -= 1;
+        if request.outstanding == 0 && request.detached {
+            Self::forget(table, token.0);
+        }
+    }
+
+    fn handle(&self, table: &mut Table, from: usize, message: Option<Message>) {
+        match message {
+            Some(Message::Atomic { token, op, width, offset, operand, comparand }) => {
+                let inside = offset.checked_add(width).is_some_and(|end| end <= self.conduit.segment_len());
+                if inside && offset % width == 0 {
+                    // SAFETY: aligned and inside our own segment; the peer named a word of a committed block, and a hole of the
+                    // segment would only be filled with a page.
+                    let value =
+                        unsafe { apply_atomic(self.conduit.segment().as_ptr().add(offset), op, width, operand, comparand) };
+                    table.replies.push_back((from, Message::Value { token, value }));
+                }
+            }
+            Some(Message::Value { token, value }) => Self::complete(table, Token(token), |request| request.value = Some(value)),
+            Some(Message::Mail { key, words }) => table.mail.entry(key).or_default().push_back((from, words)),
+            None => {}
+        }
+    }
+
+    // ---- waiting --------------------------------------------------------------------------------------------------------
+
+    /// Waits until `ready` has something, making progress.
+    pub(crate) fn wait_until<R>(&self, waiter: &dyn Waiter, mut ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
+        let mut since = None;
+        loop {
+            if let Some(result) = ready() {
+                return Ok(result);
+            }
+            self.progress();
+            if let Some(result) = ready() {
+                return Ok(result);
+            }
+            self.patience(waiter, &mut since)?;
+            self.conduit.wait(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until a word of this rank's own or mapped memory has a value that `ready` accepts.
+    #[inline]
+    pub(crate) fn wait_word(&self, word: &WaitWord, waiter: &dyn Waiter, ready: impl Fn(u32) -> bool) -> Result<(), Error> {
+        let seen = word.load();
+        if ready(seen) {
+            return Ok(());
+        }
+        self.conduit.wait_on(word, seen, Duration::from_millis(50));
+        if ready(word.load()) {
+            return Ok(());
+        }
+        self.wait_word_longer(word, waiter, &ready)
+    }
+
+    #[cold]
+    fn wait_word_longer(&self, word: &WaitWord, waiter: &dyn Waiter, ready: &dyn Fn(u32) -> bool) -> Result<(), Error> {
+        let mut since = None;
+        loop {
+            self.progress();
+            let seen = word.load();
+            if ready(seen) {
+                return Ok(());
+            }
+            self.patience(waiter, &mut since)?;
+            self.conduit.wait_on(word, seen, Duration::from_millis(50));
+        }
+    }
+
+    /// Ends a wait that must end; says once who is missing.
+    fn patience(&self, waiter: &dyn Waiter, since: &mut Option<(Duration, bool)>) -> Result<(), Error> {
+        if self.conduit.over().load(Ordering::Relaxed) != 0 {
+            return Err(Error::JobEnded { operation: "waiting", cause: self.conduit.over_cause() });
+        }
+        let now = self.conduit.now();
+        let (start, said) = since.get_or_insert((now, false));
+        let waited = now.saturating_sub(*start);
+        if let Some(timeout) = self.timeout
+            && waited >= timeout
+        {
+            let (rank, operation, missing) = (self.rank(), waiter.operation(), waiter.missing());
+            return Err(Error::Timeout { rank, operation, seconds: waited.as_secs_f64(), missing });
+        }
+        if waited >= SAY_AFTER && !*said {
+            *said = true;
+            use std::io::Write;
+            let line = format!(
+                "global-arrays: rank {} has waited {} s in {}; missing: {}\n",
+                self.rank(),
+                SAY_AFTER.as_secs(),
+                waiter.operation(),
+                waiter.missing()
+            );
+            // Words for people: that nobody can read them must not end the wait.
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,43 @@
+//! What `poll` reports.
+
+use super::MAX_MESSAGE;
+
+/// Names an operation to the layer above; the conduit hands it back unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Token(pub u64);
+
+/// One thing that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The local memory of a put is free again, or that of a get is filled.
+    LocalDone(Token),
+    /// Everything put to the target before the flush is visible.
+    RemoteDone(Token),
+    /// The old value of a native atomic operation.
+    Value(Token, u64),
+    /// The operation failed; its local memory is no longer touched.
+    Failed(Token, Cause),
+    /// A message arrived.
+    Message {
+        /// Who sent it.
+        from: usize,
+        /// Its bytes; the first `len` count.
+        bytes: [u8; MAX_MESSAGE],
+        /// How many.
+        len: usize,
+    },
+    /// A peer is gone; nothing more will come from it.
+    PeerLost {
+        /// Which.
+        rank: usize,
+        /// Why.
+        cause: Cause,
+    },
+}
+
+/// Why something failed, in the conduit's words.
+#[derive(Clone, Debug)]
+pub struct Cause(pub String);
+
+/// Where `poll` appends.
+pub type Events = Vec<Event>;

@@ -1,0 +1,209 @@
+//! What a network is to this crate: `trait Conduit`, and the protocols above all conduits.
+//!
+//! # For who writes a conduit
+//!
+//! A conduit moves contiguous bytes between local memory and an offset of a rank's *segment*, delivers small messages, and knows
+//! how to wait. Nothing else: strided patches, accumulates, locks, counters, collectives and request tables exist once, above
+//! (`engine`, `crate::sync`, `crate::array`). To add one, write a folder beside `threads` and `shared_memory` against the
+//! documentation of [`Conduit`], add its `mod` line here and its name in `crate::job::launch`.
+//!
+//! * Every call is made through `&self`, from any thread of the rank.
+//! * [`Conduit::poll`] is the only way in: completions, messages and losses arrive there and nowhere else. No callback runs on
+//!   a thread of the driver. A token comes back exactly once for each operation that carried it.
+//! * What hardware can do is said in [`Capabilities`]; optional operations are announced there and never called otherwise.
+//! * Only a conduit reads a clock, parks a thread or spins.
+//!
+//! # What is here
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `capabilities`, `event` | the words of the boundary |
+//! | `engine` | the request table: what is under way, what failed, waiting |
+//! | `strided`, `accumulate` | protocols for peers whose memory is not mapped |
+//! | `message` | the words that engines of different ranks send each other |
+//! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
+//! | `threads`, `shared_memory`, `unmapped` | the conduits |
+#![allow(unsafe_code)]
+
+pub(crate) mod accumulate;
+mod capabilities;
+pub(crate) mod engine;
+mod event;
+mod message;
+pub(crate) mod node;
+pub(crate) mod shared_memory;
+pub(crate) mod strided;
+pub(crate) mod threads;
+pub(crate) mod unmapped;
+
+use std::{fmt, io, ops::Range, ptr::NonNull, time::Duration};
+
+pub use capabilities::{Capabilities, HeapKind, Native, Ordering, Progress};
+pub use event::{Cause, Event, Events, Token};
+
+pub use crate::memory::word::WaitWord;
+
+/// Raw memory of the calling rank, one side of a transfer.
+///
+/// Valid from the call until its local completion is polled.
+#[derive(Clone, Copy, Debug)]
+pub struct Local {
+    /// First byte.
+    pub ptr: *mut u8,
+    /// Length in bytes.
+    pub len: usize,
+    /// The registration that covers it, where the conduit has such a thing.
+    pub key: Option<LocalKey>,
+}
+
+/// Names a registration of local memory; made by the conduit, opaque above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalKey(pub u64);
+
+/// Requests and replies have queues of their own, so that a full request queue can never keep a reply from leaving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageClass {
+    /// May be answered by one reply.
+    Request,
+    /// Is answered by nothing.
+    Reply,
+}
+
+/// The inbox of the target has no room now. Poll, then try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// Longest message in bytes that [`Conduit::send`] takes.
+pub const MAX_MESSAGE: usize = 112;
+
+/// An atomic operation on an aligned word of four or eight bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum AtomicOp {
+    /// Reads.
+    Load = 0,
+    /// Replaces.
+    Swap = 1,
+    /// Adds, wrapping.
+    Add = 2,
+    /// Bitwise and.
+    And = 3,
+    /// Bitwise or.
+    Or = 4,
+    /// Bitwise exclusive or.
+    Xor = 5,
+    /// Signed minimum.
+    MinSigned = 6,
+    /// Signed maximum.
+    MaxSigned = 7,
+    /// Unsigned minimum.
+    MinUnsigned = 8,
+    /// Unsigned maximum.
+    MaxUnsigned = 9,
+    /// Replaces by the operand if the word equals the comparand.
+    CompareSwap = 10,
+}
+
+/// A network backend: ranks, segments, contiguous one-sided transfers, small messages, waiting.
+///
+/// See the module's essay for what an implementer may assume and must keep.
+pub trait Conduit: Send + Sync + fmt::Debug {
+    /// The name by which a user asks for it.
+    fn name(&self) -> &'static str;
+
+    /// The calling rank, `0..size`.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn size(&self) -> usize;
+
+    /// The node that a rank runs on; nodes are numbered from 0 in the order of their lowest ranks.
+    fn node(&self, rank: usize) -> usize;
+
+    /// What the hardware does. Constant for the life of the conduit.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// First byte of the caller's own segment.
+    fn segment(&self) -> NonNull<u8>;
+
+    /// Bytes reserved for each segment; the same on every rank. Only committed ranges may be touched.
+    fn segment_len(&self) -> usize;
+
+    /// First byte of a rank's segment where loads and stores reach it, the caller's own included. The arrays then load and
+    /// store by themselves and never call `put` or `get` for that rank.
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
+
+    /// Makes a range of the caller's segment usable by everyone: pages, registration. Contents that it had stay.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn commit(&self, range: Range<usize>) -> io::Result<()>;
+
+    /// Gives a committed range back.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn release(&self, range: Range<usize>) -> io::Result<()>;
+
+    /// Starts writing `local` to `offset` of the segment of `rank`. [`Event::LocalDone`] with the token tells that the memory
+    /// may be used again; visibility at the target is told by [`Conduit::flush`].
+    ///
+    /// # Safety
+    /// `local` is readable until its completion is polled; the target range is committed there.
+    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token);
+
+    /// Starts reading from `offset` of the segment of `rank` into `local`. [`Event::LocalDone`] tells that the data are here.
+    ///
+    /// # Safety
+    /// `local` is writable and touched by nobody until its completion is polled; the source range is committed there.
+    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token);
+
+    /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` before is visible there.
+    fn flush(&self, rank: usize, token: Token);
+
+    /// Sends a message of at most [`MAX_MESSAGE`] bytes; messages of one class from one rank to another arrive in order.
+    ///
+    /// # Errors
+    /// [`Full`]: nothing was sent.
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full>;
+
+    /// Makes progress and appends what happened. Never blocks.
+    fn poll(&self, events: &mut Events);
+
+    /// Time since the conduit started.
+    fn now(&self) -> Duration;
+
+    /// Returns when `poll` may have something to say, after `limit` at the latest. May return early.
+    fn wait(&self, limit: Duration);
+
+    /// Returns when the word differs from `seen`, when `poll` may have something to say, or after `limit`. May return early.
+    /// The word lies in the caller's own segment or in mapped memory.
+    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration);
+
+    /// Wakes those in `wait_on` on a word in mapped memory that the caller has just changed by a store.
+    fn wake(&self, word: &WaitWord);
+
+    /// Non-zero once the job is over for this rank, because it ended or was ended. Read on every operation.
+    fn over(&self) -> &std::sync::atomic::AtomicU32;
+
+    /// Why the job is over, for people.
+    fn over_cause(&self) -> String;
+
+    /// Ends the job for all ranks; the first cause stays.
+    fn end(&self, cause: &str);
+
+    /// What a rank was last seen in: the two words that it published by [`Conduit::publish`]. `None` where it cannot be known.
+    fn last_seen(&self, rank: usize) -> Option<[u64; 2]>;
+
+    /// Publishes where this rank is, for messages about who is missing.
+    fn publish(&self, place: [u64; 2]);
+
+    /// A native atomic operation, if [`Native::atomics`] is announced. The old value comes as [`Event::Value`].
+    ///
+    /// # Safety
+    /// The word at `offset` is committed and aligned to `width`, which is 4 or 8.
+    unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
+        let _ = (rank, offset, op, width, operand, comparand, token);
+        unreachable!("a conduit that does not announce atomics is never asked for them")
+    }
+}

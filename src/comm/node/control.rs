@@ -1,0 +1,51 @@
+//! Control pages: who is where, who ended the job and why. Atomics only; all zeros is the initial state.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::memory::word::WaitWord;
+
+/// One for the job.
+#[repr(C, align(128))]
+pub(super) struct Header {
+    pub(super) over: AtomicU32,
+    pub(super) cause: Text,
+}
+
+/// One for each rank.
+#[repr(C, align(128))]
+pub(super) struct RankControl {
+    /// Counts messages that arrived; waited on.
+    pub(super) bell: WaitWord,
+    /// What the rank is in, for messages about who is missing.
+    pub(super) place: [AtomicU64; 2],
+    /// Why it ended.
+    pub(super) last_words: Text,
+}
+
+/// A text that one side writes once and others read; a torn read can only give wrong words, never undefined behaviour.
+#[repr(C)]
+pub(super) struct Text {
+    len: AtomicUsize,
+    bytes: [AtomicU8; 1000],
+}
+
+impl Text {
+    /// Longer texts are cut at a character.
+    pub(super) fn set(&self, text: &str) {
+        let mut end = text.len().min(self.bytes.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        for (to, &byte) in self.bytes.iter().zip(&text.as_bytes()[..end]) {
+            to.store(byte, Ordering::Relaxed);
+        }
+        // Release pairs with the Acquire in `get`.
+        self.len.store(end, Ordering::Release);
+    }
+
+    pub(super) fn get(&self) -> String {
+        let len = self.len.load(Ordering::Acquire).min(self.bytes.len());
+        let bytes: Vec<u8> = self.bytes[..len].iter().map(|byte| byte.load(Ordering::Relaxed)).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

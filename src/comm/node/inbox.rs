@@ -1,0 +1,147 @@
+//! A bounded queue with many writers and one reader, in shared memory.
+//!
+//! Vyukov's ring, with laps counted from zero so that zeroed memory is an empty ring. Slot `k` in lap `l` is free while its
+//! `turn` is `2l`, full at `2l + 1`; the writer takes a ticket by compare-and-swap on `tail`, fills the slot and raises `turn`;
+//! the reader empties it and raises `turn` again, which frees the slot for the next lap.
+//!
+//! A writer that dies between its ticket and its slot blocks the ring for good: its death ends the job anyhow.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use crate::comm::{Full, MAX_MESSAGE};
+
+/// Slots of a ring: what one rank can have waiting from all others before they must poll.
+const SLOTS: u64 = 32;
+
+#[repr(C, align(128))]
+pub(super) struct Inbox {
+    tail: AtomicU64,
+    /// Written by the reader only.
+    head: AtomicU64,
+    slots: [Slot; SLOTS as usize],
+}
+
+#[repr(C, align(128))]
+struct Slot {
+    turn: AtomicU64,
+    from: AtomicU32,
+    len: AtomicU32,
+    bytes: [AtomicU8; MAX_MESSAGE],
+}
+
+impl Inbox {
+    /// Appends a message.
+    pub(super) fn push(&self, from: usize, message: &[u8]) -> Result<(), Full> {
+        assert!(message.len() <= MAX_MESSAGE, "a message of {} bytes; at most {MAX_MESSAGE} fit", message.len());
+        let mut ticket = self.tail.load(Ordering::Relaxed);
+        let slot = loop {
+            let slot = &self.slots[(ticket % SLOTS) as usize];
+            let free = 2 * (ticket / SLOTS);
+            // Acquire pairs with the reader's Release: its reads of the old message are over.
+            let turn = slot.turn.load(Ordering::Acquire);
+            if turn == free {
+                match self.tail.compare_exchange_weak(ticket, ticket + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => break slot,
+                    Err(now) => ticket = now,
+                }
+            } else {
+                let now = self.tail.load(Ordering::Relaxed);
+                if now == ticket {
+                    return Err(Full);
+                }
+                ticket = now;
+            }
+        };
+        slot.from.store(from as u32, Ordering::Relaxed);
+        slot.len.store(message.len() as u32, Ordering::Relaxed);
+        for (to, &byte) in slot.bytes.iter().zip(message) {
+            to.store(byte, Ordering::Relaxed);
+        }
+        // Release pairs with the reader's Acquire.
+        slot.turn.store(2 * (ticket / SLOTS) + 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes the oldest message. One reader at a time: the caller holds the rank's polling lock.
+    pub(super) fn pop(&self) -> Option<(usize, [u8; MAX_MESSAGE], usize)> {
+        let head = self.head.load(Ordering::Relaxed);
+        let slot = &self.slots[(head % SLOTS) as usize];
+        if slot.turn.load(Ordering::Acquire) != 2 * (head / SLOTS) + 1 {
+            return None;
+        }
+        let mut bytes = [0; MAX_MESSAGE];
+        let len = (slot.len.load(Ordering::Relaxed) as usize).min(MAX_MESSAGE);
+        for (to, byte) in bytes.iter_mut().zip(&slot.bytes[..len]) {
+            *to = byte.load(Ordering::Relaxed);
+        }
+        let from = slot.from.load(Ordering::Relaxed) as usize;
+        slot.turn.store(2 * (head / SLOTS) + 2, Ordering::Release);
+        self.head.store(head + 1, Ordering::Relaxed);
+        Some((from, bytes, len))
+    }
+
+    /// Whether `pop` would find something.
+    pub(super) fn is_empty(&self) -> bool {
+        let head = self.head.load(Ordering::Relaxed);
+        self.slots[(head % SLOTS) as usize].turn.load(Ordering::Acquire) != 2 * (head / SLOTS) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty() -> Box<Inbox> {
+        let zeros = vec![[0_u128; 8]; size_of::<Inbox>() / 128];
+        assert_eq!(zeros.as_ptr() as usize % 16, 0);
+        let slot = || Slot {
+            turn: AtomicU64::new(0),
+            from: AtomicU32::new(0),
+            len: AtomicU32::new(0),
+            bytes: std::array::from_fn(|_| AtomicU8::new(0)),
+        };
+        Box::new(Inbox { tail: AtomicU64::new(0), head: AtomicU64::new(0), slots: std::array::from_fn(|_| slot()) })
+    }
+
+    #[test]
+    fn messages_come_out_in_order_and_a_full_ring_says_so() {
+        let inbox = empty();
+        for lap in 0..3_u8 {
+            for k in 0..SLOTS as u8 {
+                inbox.push(7, &[lap, k]).unwrap();
+            }
+            assert_eq!(inbox.push(7, &[0]), Err(Full));
+            for k in 0..SLOTS as u8 {
+                let (from, bytes, len) = inbox.pop().unwrap();
+                assert_eq!((from, &bytes[..len]), (7, &[lap, k][..]));
+            }
+            assert!(inbox.pop().is_none() && inbox.is_empty());
+        }
+    }
+
+    #[test]
+    fn many_writers_lose_nothing() {
+        let inbox = empty();
+        std::thread::scope(|scope| {
+            for writer in 0..3_usize {
+                let inbox = &inbox;
+                scope.spawn(move || {
+                    for k in 0..2000_u32 {
+                        while inbox.push(writer, &k.to_le_bytes()).is_err() {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            let mut next = [0_u32; 3];
+            while next.iter().sum::<u32>() < 6000 {
+                let Some((from, bytes, len)) = inbox.pop() else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                assert_eq!(bytes[..len], next[from].to_le_bytes());
+                next[from] += 1;
+            }
+        });
+    }
+}

@@ -1,0 +1,236 @@
+//! One rank's view of the fabric: the conduit of jobs inside one node.
+//!
+//! Everything is mapped, so the arrays never call `put` and `get` here; they are complete all the same, because the unmapped
+//! conduit stands on them and the conformance suite tests them.
+
+use std::{
+    collections::VecDeque,
+    io,
+    ops::Range,
+    ptr::NonNull,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{Fabric, Patience};
+use crate::{
+    comm::{
+        AtomicOp, Capabilities, Conduit, Event, Events, Full, HeapKind, Local, MessageClass, Native, Ordering as Order, Progress,
+        Token, WaitWord,
+    },
+    memory::kernels,
+};
+
+/// One rank of a fabric.
+#[derive(Debug)]
+pub(crate) struct Member {
+    name: &'static str,
+    fabric: Arc<Fabric>,
+    rank: usize,
+    capabilities: Capabilities,
+    patience: Patience,
+    start: Instant,
+    /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
+    done: Mutex<VecDeque<Event>>,
+}
+
+impl Member {
+    pub(crate) fn new(name: &'static str, fabric: Arc<Fabric>, rank: usize, cores: usize) -> Self {
+        let mut capabilities = Capabilities { window: usize::MAX, heap: HeapKind::Local, ..Capabilities::default() };
+        capabilities.order = Order { put_put: true, put_get: true };
+        capabilities.progress = Progress::Hardware;
+        capabilities.native = Native { atomics: true };
+        capabilities.crowded = fabric.ranks() > cores;
+        let patience = Patience::new(fabric.ranks(), cores);
+        Member { name, fabric, rank, capabilities, patience, start: Instant::now(), done: Mutex::default() }
+    }
+
+    fn report(&self, event: Event) {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
+    }
+
+    fn address(&self, rank: usize, offset: usize, len: usize) -> *mut u8 {
+        let limit = self.fabric.segment_len();
+        assert!(offset <= limit && len <= limit - offset, "{len} bytes at {offset} of a segment of {limit} bytes");
+        // SAFETY: the range was just checked against the segment.
+        unsafe { self.fabric.segment(rank).as_ptr().add(offset) }
+    }
+}
+
+impl Conduit for Member {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.fabric.ranks()
+    }
+
+    fn node(&self, _rank: usize) -> usize {
+        0
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn segment(&self) -> NonNull<u8> {
+        self.fabric.segment(self.rank)
+    }
+
+    fn segment_len(&self) -> usize {
+        self.fabric.segment_len()
+    }
+
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
+        Some(self.fabric.segment(rank))
+    }
+
+    fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        let start = self.fabric.segment_start(self.rank);
+        self.fabric.mapping.commit(start + range.start..start + range.end.min(self.segment_len()))
+    }
+
+    fn release(&self, range: Range<usize>) -> io::Result<()> {
+        let start = self.fabric.segment_start(self.rank);
+        self.fabric.mapping.release(start + range.start..start + range.end.min(self.segment_len()))
+    }
+
+    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
+        let to = self.address(rank, offset, local.len);
+        // SAFETY: `address` checked the target; the caller promises `local`. Ranges of a segment and of private memory are apart.
+        unsafe { kernels::copy(to, local.ptr, local.len) };
+        self.report(Event::LocalDone(token));
+    }
+
+    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
+        let from = self.address(rank, offset, local.len);
+        // SAFETY: as in `put`, the other way round.
+        unsafe { kernels::copy(local.ptr, from, local.len) };
+        self.report(Event::LocalDone(token));
+    }
+
+    fn flush(&self, _rank: usize, token: Token) {
+        std::sync::atomic::fence(Ordering::SeqCst);
+        self.report(Event::RemoteDone(token));
+    }
+
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
+        self.fabric.inbox(rank, class).push(self.rank, bytes)?;
+        let bell = &self.fabric.control(rank).bell;
+        bell.add(1);
+        bell.wake();
+        Ok(())
+    }
+
+    fn poll(&self, events: &mut Events) {
+        // Two threads of a rank that poll at once: the second has nothing to do.
+        let Ok(mut done) = self.done.try_lock() else { return };
+        events.extend(done.drain(..));
+        for class in [MessageClass::Reply, MessageClass::Request] {
+            while let Some((from, bytes, len)) = self.fabric.inbox(self.rank, class).pop() {
+                events.push(Event::Message { from, bytes, len });
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn wait(&self, limit: Duration) {
+        let control = self.fabric.control(self.rank);
+        let seen = control.bell.load();
+        let waiting = [MessageClass::Reply, MessageClass::Request].iter().any(|&c| !self.fabric.inbox(self.rank, c).is_empty());
+        let done = self.done.lock().map_or(true, |done| !done.is_empty());
+        if !waiting && !done {
+            self.patience.wait(&control.bell, seen, limit);
+        }
+    }
+
+    #[inline]
+    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration) {
+        if word.load() == seen {
+            self.patience.wait(word, seen, limit);
+        }
+    }
+
+    #[inline]
+    fn wake(&self, word: &WaitWord) {
+        word.wake();
+    }
+
+    fn over(&self) -> &AtomicU32 {
+        self.fabric.over()
+    }
+
+    fn over_cause(&self) -> String {
+        self.fabric.cause()
+    }
+
+    fn end(&self, cause: &str) {
+        self.fabric.end(cause);
+    }
+
+    fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
+        Some(self.fabric.control(rank).place.each_ref().map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    #[inline]
+    fn publish(&self, place: [u64; 2]) {
+        for (to, word) in self.fabric.control(self.rank).place.iter().zip(place) {
+            to.store(word, Ordering::Relaxed);
+        }
+    }
+
+    unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
+        let word = self.address(rank, offset, width);
+        // SAFETY: `address` checked the range, the caller promises alignment, committed memory and a width of 4 or 8.
+        let old = unsafe { apply_atomic(word, op, width, operand, comparand) };
+        self.report(Event::Value(token, old));
+    }
+}
+
+/// Applies an atomic operation by the processor and returns the old value.
+///
+/// # Safety
+/// `word` points to committed memory aligned to `width`, which is 4 or 8.
+#[inline]
+pub(crate) unsafe fn apply_atomic(word: *mut u8, op: AtomicOp, width: usize, operand: u64, comparand: u64) -> u64 {
+    macro_rules! apply {
+        ($atomic:ty, $signed:ty, $unsigned:ty) => {{
+            let operand = operand as $unsigned;
+            // SAFETY: the caller promises alignment and memory that lives; atomics may be shared with other processes.
+            let word = unsafe { <$atomic>::from_ptr(word.cast()) };
+            let order = Ordering::AcqRel;
+            let update = |f: &dyn Fn($unsigned) -> $unsigned| {
+                let (Ok(old) | Err(old)) = word.fetch_update(order, Ordering::Acquire, |old| Some(f(old)));
+                old
+            };
+            let old = match op {
+                AtomicOp::Load => word.load(Ordering::Acquire),
+                AtomicOp::Swap => word.swap(operand, order),
+                AtomicOp::Add => word.fetch_add(operand, order),
+                AtomicOp::And => word.fetch_and(operand, order),
+                AtomicOp::Or => word.fetch_or(operand, order),
+                AtomicOp::Xor => word.fetch_xor(operand, order),
+                AtomicOp::MinUnsigned => word.fetch_min(operand, order),
+                AtomicOp::MaxUnsigned => word.fetch_max(operand, order),
+                AtomicOp::MinSigned => update(&|old| (old as $signed).min(operand as $signed) as $unsigned),
+                AtomicOp::MaxSigned => update(&|old| (old as $signed).max(operand as $signed) as $unsigned),
+                AtomicOp::CompareSwap => match word.compare_exchange(comparand as $unsigned, operand, order, Ordering::Acquire) {
+                    Ok(old) | Err(old) => old,
+                },
+            };
+            u64::from(old)
+        }};
+    }
+    if width == 8 { apply!(AtomicU64, i64, u64) } else { apply!(AtomicU32, i32, u32) }
+}

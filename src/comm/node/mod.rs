@@ -1,0 +1,151 @@
+//! What the ranks of one node share, whatever network joins the nodes: one mapping, control pages, inboxes, waiting.
+//!
+//! ```text
+//!  | header | rank 0: control, inbox | rank 1 | ... | segment of rank 0 | segment of rank 1 | ...
+//! ```
+//!
+//! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it and the conduit of jobs inside one node. Segments are
+//! reserved by address and grown by committing, so that a pointer to any rank's memory is `base + rank * stride + offset`.
+
+mod control;
+mod inbox;
+mod member;
+mod wait;
+
+use std::{
+    io,
+    ptr::NonNull,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+pub(crate) use member::{Member, apply_atomic};
+pub(crate) use wait::Patience;
+
+use self::{
+    control::{Header, RankControl},
+    inbox::Inbox,
+};
+use crate::memory::mapping::Mapping;
+
+/// `over` while the job runs.
+const RUNNING: u32 = 0;
+/// Somebody is writing the cause.
+const ENDING: u32 = 1;
+/// The job is over.
+const OVER: u32 = 2;
+
+const PAGE: usize = 4096;
+
+/// The shared mapping of a node.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    mapping: Mapping,
+    ranks: usize,
+    segment: usize,
+}
+
+impl Fabric {
+    /// Reserves address space for `ranks` segments of `heap` bytes each, or of the largest half, quarter ... that can be had.
+    ///
+    /// # Errors
+    /// What the system says when not even a small heap can be mapped.
+    pub(crate) fn new(ranks: usize, heap: usize) -> io::Result<Self> {
+        /// Below this nothing useful fits.
+        const LEAST: usize = 1 << 20;
+        let mut segment = heap.max(LEAST).next_multiple_of(PAGE);
+        loop {
+            let reserved = segment
+                .checked_mul(ranks)
+                .and_then(|all| all.checked_add(Self::control_bytes(ranks)))
+                .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+                .and_then(Mapping::reserve);
+            match reserved {
+                Ok(mapping) => return Ok(Fabric { mapping, ranks, segment }),
+                Err(error) if segment / 2 < LEAST => return Err(error),
+                Err(_) => segment = (segment / 2).next_multiple_of(PAGE),
+            }
+        }
+    }
+
+    pub(crate) fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Bytes of address space of each segment.
+    pub(crate) fn segment_len(&self) -> usize {
+        self.segment
+    }
+
+    /// First byte of a rank's segment.
+    pub(crate) fn segment(&self, rank: usize) -> NonNull<u8> {
+        assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
+        // SAFETY: control pages and all segments lie inside the mapping.
+        unsafe { self.mapping.base().add(Self::control_bytes(self.ranks) + rank * self.segment) }
+    }
+
+    /// Offset of a segment inside the mapping.
+    fn segment_start(&self, rank: usize) -> usize {
+        Self::control_bytes(self.ranks) + rank * self.segment
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with a header; it holds atomics only, for which zeros are valid, and lives as long as self.
+        unsafe { self.mapping.base().cast::<Header>().as_ref() }
+    }
+
+    pub(crate) fn over(&self) -> &AtomicU32 {
+        &self.header().over
+    }
+
+    /// Ends the job for everyone; the first cause stays.
+    pub(crate) fn end(&self, cause: &str) {
+        let header = self.header();
+        if header.over.compare_exchange(RUNNING, ENDING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            header.cause.set(cause);
+            // Release pairs with the Acquire in `cause`.
+            header.over.store(OVER, Ordering::Release);
+        }
+    }
+
+    /// Why the job is over.
+    pub(crate) fn cause(&self) -> String {
+        if self.over().load(Ordering::Acquire) == OVER { self.header().cause.get() } else { "it is being ended".into() }
+    }
+
+    /// What a rank left as its last words.
+    pub(crate) fn last_words(&self, rank: usize) -> Option<String> {
+        Some(self.control(rank).last_words.get()).filter(|words| !words.is_empty())
+    }
+
+    /// Leaves a rank's last words for whoever supervises it.
+    pub(crate) fn set_last_words(&self, rank: usize, words: &str) {
+        self.control(rank).last_words.set(words);
+    }
+
+    fn control(&self, rank: usize) -> &RankControl {
+        assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
+        let offset = Self::header_bytes() + rank * Self::rank_bytes();
+        // SAFETY: the control page of every rank lies inside the mapping; it holds atomics only, for which zeros are valid.
+        unsafe { self.mapping.base().add(offset).cast::<RankControl>().as_ref() }
+    }
+
+    fn inbox(&self, rank: usize, class: super::MessageClass) -> &Inbox {
+        assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
+        let offset =
+            Self::header_bytes() + rank * Self::rank_bytes() + size_of::<RankControl>() + class as usize * size_of::<Inbox>();
+        // SAFETY: both inboxes of every rank lie inside the mapping behind its control page; zeros are an empty inbox.
+        unsafe { self.mapping.base().add(offset).cast::<Inbox>().as_ref() }
+    }
+
+    fn header_bytes() -> usize {
+        size_of::<Header>().next_multiple_of(PAGE)
+    }
+
+    fn rank_bytes() -> usize {
+        (size_of::<RankControl>() + 2 * size_of::<Inbox>()).next_multiple_of(PAGE)
+    }
+
+    fn control_bytes(ranks: usize) -> usize {
+        Self::header_bytes() + ranks * Self::rank_bytes()
+    }
+}

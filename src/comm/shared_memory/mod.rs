@@ -1,0 +1,196 @@
+//! Ranks that are processes of one machine, forked at the call, under a parent that supervises them.
+//!
+//! The parent maps the fabric and forks; so every rank finds it at the same address and nothing ever has a name. The parent
+//! takes no part in the computation: it forwards what the ranks print, line by line so that lines never interleave, and watches
+//! for their ends. The first rank that fails ends the job: the others get an `Err` from whatever they wait in, have
+//! [`GRACE`] to unwind, and are then killed. Children die with the parent (`PR_SET_PDEATHSIG`), also when it is killed.
+//!
+//! Forking a process that has other threads would copy their locks in whatever state they are: it is refused, with the count.
+
+mod output;
+mod spawn;
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fd::{AsFd, OwnedFd},
+    process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid},
+};
+
+use self::output::Forwarder;
+use super::{Conduit, node::Fabric};
+use crate::{error::Error, job::launch::Start};
+
+/// How long the other ranks have to unwind after the first one failed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// What a rank's process ends with when its body failed; the words are in its control page.
+const FAILED: i32 = 101;
+
+struct Child {
+    rank: usize,
+    handle: OwnedFd,
+    output: Vec<Forwarder>,
+    ended: bool,
+}
+
+/// Forks the ranks, supervises them and returns when all have ended.
+pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
+    let others = threads_of_this_process()?.saturating_sub(1);
+    if others > 0 {
+        return Err(Error::Launch(format!(
+            "the shared-memory conduit forks, and this process has {others} other thread(s); call run before anything that starts \
+             threads, use `harness = false` in integration tests, or choose the threads conduit (GA_NETWORK=threads)"
+        )));
+    }
+    let fabric = Arc::new(Fabric::new(start.ranks, start.heap).map_err(|e| Error::system("reserving the heap", e))?);
+    // What is buffered now would otherwise be printed by every child again.
+    let _ = io::stdout().flush();
+    let mut children = Vec::with_capacity(start.ranks);
+    for rank in 0..start.ranks {
+        match fork_rank(rank, start, &fabric, body) {
+            Ok(child) => children.push(child),
+            Err(error) => {
+                fabric.end(&format!("rank {rank} could not be started"));
+                kill(&children);
+                supervise(children, &fabric);
+                return Err(Error::system("forking a rank", error));
+            }
+        }
+    }
+    supervise(children, &fabric).map_or(Ok(()), Err)
+}
+
+fn fork_rank(
+    rank: usize,
+    start: &Start,
+    fabric: &Arc<Fabric>,
+    body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync),
+) -> io::Result<Child> {
+    let (pipes, mut output) = output::pipes(rank)?;
+    let pid = spawn::fork(|| {
+        pipes.take_over();
+        start.pin(rank);
+        spawn::rank_process(rank, start, fabric, body)
+    })?;
+    drop(pipes);
+    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    output.iter_mut().for_each(Forwarder::set_nonblocking);
+    Ok(Child { rank, handle, output, ended: false })
+}
+
+/// Waits for all children; returns the first failure.
+fn supervise(mut children: Vec<Child>, fabric: &Fabric) -> Option<Error> {
+    let mut first: Option<Error> = None;
+    let mut deadline: Option<Instant> = None;
+    while children.iter().any(|child| !child.ended) {
+        let timeout = match deadline {
+            Some(at) => at.saturating_duration_since(Instant::now()),
+            None => Duration::from_secs(3600),
+        };
+        wait_for_something(&children, timeout);
+        for child in &mut children {
+            child.output.iter_mut().for_each(Forwarder::forward);
+            if child.ended {
+                continue;
+            }
+            let Some(end) = reap(child) else { continue };
+            child.ended = true;
+            child.output.iter_mut().for_each(Forwarder::finish);
+            if let Err(cause) = end.explain(fabric, child.rank)
+                && first.is_none()
+            {
+                fabric.end(&format!("rank {} {cause}", child.rank));
+                first = Some(Error::RankFailed { rank: child.rank, cause });
+                deadline = Some(Instant::now() + GRACE);
+            }
+        }
+        if deadline.is_some_and(|at| Instant::now() >= at) {
+            kill(&children);
+            deadline = None;
+        }
+    }
+    first
+}
+
+fn wait_for_something(children: &[Child], timeout: Duration) {
+    let mut watched = Vec::new();
+    for child in children {
+        if !child.ended {
+            watched.push(PollFd::new(&child.handle, PollFlags::IN));
+        }
+        for pipe in child.output.iter().filter_map(Forwarder::pipe) {
+            watched.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
+        }
+    }
+    let timeout = rustix::event::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    // Interrupted or timed out: the caller looks at everything anyway.
+    let _ = poll(&mut watched, Some(&timeout));
+}
+
+fn kill(children: &[Child]) {
+    for child in children.iter().filter(|child| !child.ended) {
+        // It may have ended meanwhile.
+        let _ = pidfd_send_signal(&child.handle, Signal::KILL);
+    }
+}
+
+enum End {
+    Exit(i32),
+    Signal(i32),
+}
+
+impl End {
+    fn explain(&self, fabric: &Fabric, rank: usize) -> Result<(), String> {
+        match *self {
+            End::Exit(0) => Ok(()),
+            End::Exit(FAILED) => Err(fabric.last_words(rank).unwrap_or_else(|| "failed without a word".into())),
+            End::Exit(status) => Err(format!("called exit({status}) inside the job")),
+            End::Signal(number) => Err(format!("was killed by {}", signal_name(number))),
+        }
+    }
+}
+
+fn reap(child: &Child) -> Option<End> {
+    match waitid(WaitId::PidFd(child.handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+        Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => End::Exit(code),
+            (None, signal) => End::Signal(signal.unwrap_or(0)),
+        }),
+        Ok(None) => None,
+        // Somebody else in the process reaped it: its last words are all that is left.
+        Err(rustix::io::Errno::CHILD) => Some(End::Exit(FAILED)),
+        Err(_) => None,
+    }
+}
+
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        libc::SIGKILL => "SIGKILL (kill -9, or the OOM killer)",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGINT => "SIGINT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGXCPU => "SIGXCPU (CPU time limit)",
+        _ => return format!("signal {number}"),
+    };
+    name.into()
+}
+
+fn threads_of_this_process() -> Result<usize, Error> {
+    let tasks = std::fs::read_dir("/proc/self/task").map_err(|e| Error::system("counting the threads of this process", e))?;
+    Ok(tasks.count())
+}
+
+/// Kept for `spawn`: the parent that a child must still have.
+fn own_pid() -> Pid {
+    rustix::process::getpid()
+}

@@ -1,0 +1,61 @@
+//! The fork and what a child does until its end.
+
+use std::{
+    io::{self, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+use super::{FAILED, own_pid};
+use crate::{
+    comm::{
+        Conduit,
+        node::{Fabric, Member},
+        threads::panic_text,
+    },
+    job::launch::Start,
+};
+
+/// Forks; the child runs `main` and ends with its result, never returning from here.
+pub(super) fn fork(main: impl FnOnce() -> i32) -> io::Result<Pid> {
+    let parent = own_pid();
+    // SAFETY: the caller made sure that the process has one thread, so no lock of another thread is copied in a locked state
+    // and everything may be called in the child.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            // From here on no way leads back into the caller: a panic that escaped would run the parent's code twice.
+            let status = catch_unwind(AssertUnwindSafe(|| {
+                // If the parent died before this call, nobody will: look.
+                let told = set_parent_process_death_signal(Some(Signal::KILL));
+                if told.is_err() || getppid() != Some(parent) { FAILED } else { main() }
+            }))
+            .unwrap_or(FAILED);
+            let _ = io::stdout().flush();
+            let _ = io::stderr().flush();
+            // SAFETY: ends the process without the handlers that the parent registered for its own end.
+            unsafe { libc::_exit(status) }
+        }
+        pid => Ok(Pid::from_raw(pid).expect("fork returns a positive number to the parent")),
+    }
+}
+
+/// The life of a rank; the value is the status of its process.
+pub(super) fn rank_process(
+    rank: usize,
+    start: &Start,
+    fabric: &Arc<Fabric>,
+    body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync),
+) -> i32 {
+    let conduit = Arc::new(Member::new("shared_memory", fabric.clone(), rank, start.cores));
+    let words = match catch_unwind(AssertUnwindSafe(|| body(start.wrap(conduit)))) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(text)) => format!("returned an error: {text}"),
+        Err(panic) => format!("panicked: {}", panic_text(&*panic)),
+    };
+    fabric.set_last_words(rank, &words);
+    fabric.end(&format!("rank {rank} {words}"));
+    FAILED
+}

@@ -1,0 +1,63 @@
+//! Ranks that are threads of one process: for tests, debuggers and sanitizers, and where forking is not allowed.
+//!
+//! The same fabric as `shared_memory`. What the program captured is shared among the ranks. A rank that computes without
+//! calling the library cannot be ended from outside: when another rank fails it is ended at its next call.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    Conduit,
+    node::{Fabric, Member},
+};
+use crate::{error::Error, job::launch::Start};
+
+/// Runs `body` on every rank and returns when all have ended.
+pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
+    let fabric = Arc::new(Fabric::new(start.ranks, start.heap).map_err(|e| Error::system("reserving the heap", e))?);
+    let first: Mutex<Option<Error>> = Mutex::new(None);
+    let fail = |rank: usize, cause: String| {
+        fabric.end(&format!("rank {rank} {cause}"));
+        first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Error::RankFailed { rank, cause });
+    };
+    std::thread::scope(|scope| {
+        for rank in 0..start.ranks {
+            let (fabric, fail) = (&fabric, &fail);
+            let main = move || {
+                start.pin(rank);
+                let conduit = Arc::new(Member::new("threads", fabric.clone(), rank, start.cores));
+                match catch_unwind(AssertUnwindSafe(|| body(start.wrap(conduit)))) {
+                    Ok(Ok(())) => {}
+                    Ok(Err(text)) => fail(rank, format!("returned an error: {text}")),
+                    Err(panic) => fail(rank, format!("panicked: {}", panic_text(&*panic))),
+                }
+            };
+            let mut builder = std::thread::Builder::new().name(format!("rank {rank}"));
+            if start.ranks > MANY {
+                builder = builder.stack_size(SMALL_STACK);
+            }
+            if let Err(error) = builder.spawn_scoped(scope, main) {
+                fail(rank, format!("could not be started: {error}"));
+                break;
+            }
+        }
+    });
+    fabric.end("it has ended");
+    first.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// More ranks than this get small stacks.
+const MANY: usize = 64;
+/// Bytes.
+const SMALL_STACK: usize = 512 << 10;
+
+/// The words of a panic.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "with a value that is no text".into())
+}

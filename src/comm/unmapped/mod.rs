@@ -1,0 +1,182 @@
+//! A network on which nothing is mapped: any conduit with its fast path hidden.
+//!
+//! Every operation has to go through put, get, flush and messages, so the protocols that real networks need are run by the whole
+//! test suite on any machine. It is also a harsh network: nothing happens before somebody polls, transfers complete in a
+//! scrambled order, none of the optional operations exists, and only targets that poll answer messages.
+
+use std::{
+    io,
+    ops::Range,
+    ptr::NonNull,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU32},
+    time::Duration,
+};
+
+use super::{Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Progress, Token, WaitWord};
+
+/// How long a wait may overlook what was put or sent meanwhile: nobody rings a bell on this network.
+const BLIND: Duration = Duration::from_micros(100);
+
+#[derive(Debug)]
+enum Waiting {
+    Put { rank: usize, offset: usize, local: Local, token: Token },
+    Get { rank: usize, offset: usize, local: Local, token: Token },
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    transfers: Vec<Waiting>,
+    flushes: Vec<Token>,
+    scramble: u64,
+}
+
+/// A conduit in front of which everything mapped is hidden.
+#[derive(Debug)]
+pub(crate) struct Unmapped {
+    inner: Arc<dyn Conduit>,
+    capabilities: Capabilities,
+    queue: Mutex<Queue>,
+}
+
+// SAFETY: the raw pointers in the queue are those of `put` and `get`, whose callers promise that the memory may be used until the
+// completion is polled, by whichever thread polls.
+unsafe impl Send for Unmapped {}
+// SAFETY: as above; the queue is behind a mutex.
+unsafe impl Sync for Unmapped {}
+
+impl Unmapped {
+    pub(crate) fn new(inner: Arc<dyn Conduit>) -> Self {
+        let mut capabilities = Capabilities { progress: Progress::Caller, ..Capabilities::default() };
+        capabilities.window = 16;
+        capabilities.longest_transfer = 1 << 20;
+        capabilities.crowded = inner.capabilities().crowded;
+        Unmapped { inner, capabilities, queue: Mutex::default() }
+    }
+}
+
+impl Conduit for Unmapped {
+    fn name(&self) -> &'static str {
+        "unmapped"
+    }
+
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn node(&self, rank: usize) -> usize {
+        self.inner.node(rank)
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn segment(&self) -> NonNull<u8> {
+        self.inner.segment()
+    }
+
+    fn segment_len(&self) -> usize {
+        self.inner.segment_len()
+    }
+
+    fn mapped(&self, _rank: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        self.inner.commit(range)
+    }
+
+    fn release(&self, range: Range<usize>) -> io::Result<()> {
+        self.inner.release(range)
+    }
+
+    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
+        self.lock().transfers.push(Waiting::Put { rank, offset, local, token });
+    }
+
+    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
+        self.lock().transfers.push(Waiting::Get { rank, offset, local, token });
+    }
+
+    fn flush(&self, _rank: usize, token: Token) {
+        self.lock().flushes.push(token);
+    }
+
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
+        self.inner.send(rank, class, bytes)
+    }
+
+    fn poll(&self, events: &mut Events) {
+        {
+            let mut queue = self.lock();
+            while !queue.transfers.is_empty() {
+                // Any order is allowed: take one that a cheap generator picks.
+                queue.scramble = queue.scramble.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = (queue.scramble >> 33) as usize % queue.transfers.len();
+                // The inner conduit reports the completion under the same token.
+                match queue.transfers.swap_remove(at) {
+                    // SAFETY: the promises of our caller are those that the inner conduit asks for.
+                    Waiting::Put { rank, offset, local, token } => unsafe { self.inner.put(rank, offset, local, token) },
+                    // SAFETY: as above.
+                    Waiting::Get { rank, offset, local, token } => unsafe { self.inner.get(rank, offset, local, token) },
+                }
+            }
+            events.extend(queue.flushes.drain(..).map(Event::RemoteDone));
+            std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        }
+        self.inner.poll(events);
+    }
+
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+
+    fn wait(&self, limit: Duration) {
+        let busy = {
+            let queue = self.lock();
+            !queue.transfers.is_empty() || !queue.flushes.is_empty()
+        };
+        if !busy {
+            self.inner.wait(limit.min(BLIND));
+        }
+    }
+
+    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration) {
+        self.inner.wait_on(word, seen, limit.min(BLIND));
+    }
+
+    fn wake(&self, word: &WaitWord) {
+        self.inner.wake(word);
+    }
+
+    fn over(&self) -> &AtomicU32 {
+        self.inner.over()
+    }
+
+    fn over_cause(&self) -> String {
+        self.inner.over_cause()
+    }
+
+    fn end(&self, cause: &str) {
+        self.inner.end(cause);
+    }
+
+    fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
+        self.inner.last_seen(rank)
+    }
+
+    fn publish(&self, place: [u64; 2]) {
+        self.inner.publish(place);
+    }
+}
+
+impl Unmapped {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,248 @@
+//! The arithmetic of one axis: the only thing in which the layouts differ.
+
+use ndarray::Dimension;
+
+use super::Distribution;
+use super::reciprocal::{divide, reciprocal};
+
+/// Which arithmetic, and the numbers that it needs on each axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Layout<D> {
+    /// Each coordinate has at most one block, all blocks but the last are equal.
+    Block(BlockSizes<D>),
+    /// Equal blocks dealt round.
+    Cyclic(CyclicSizes<D>),
+    /// For each axis the first index of each block. An empty block has the first index of the next one.
+    Irregular(Vec<Vec<usize>>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BlockSizes<D> {
+    pub(super) block: D,
+    reciprocal: D,
+}
+
+/// The local extent is one of three numbers: `base + block` for coordinates less than `split`, `base + rest` for `split` itself
+/// and `base` beyond.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CyclicSizes<D> {
+    pub(super) block: D,
+    block_reciprocal: D,
+    grid_reciprocal: D,
+    split: D,
+    base: D,
+    rest: D,
+}
+
+/// Where an index lies on its axis. Inlining removes what a caller does not use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) coordinate: usize,
+    /// Index within the owner's part.
+    pub(super) local: usize,
+    /// Of the owner's part.
+    pub(super) extent: usize,
+    /// Indices of the same block before this one.
+    pub(super) before: usize,
+    /// Indices from this one to the end of its block. The last block of an axis counts as full: patches end inside the array.
+    pub(super) room: usize,
+}
+
+/// The arithmetic of each axis of a distribution. Coordinates are less than the grid, indices less than the extent.
+pub(super) trait AxisMap {
+    /// Where an index lies.
+    fn place(&self, axis: usize, index: usize) -> Place;
+    /// Of the local part of a coordinate.
+    fn extent(&self, axis: usize, coordinate: usize) -> usize;
+    /// First global index and length of the block in which local index `local` of a coordinate lies.
+    fn block_at(&self, axis: usize, coordinate: usize, local: usize) -> (usize, usize);
+    /// The local step, where a progression of this step stays with one coordinate across blocks.
+    fn local_step(&self, axis: usize, step: isize) -> Option<isize>;
+}
+
+pub(super) struct BlockMap<'a, D> {
+    pub(super) extents: &'a D,
+    pub(super) sizes: &'a BlockSizes<D>,
+}
+
+pub(super) struct CyclicMap<'a, D> {
+    pub(super) extents: &'a D,
+    pub(super) grid: &'a D,
+    pub(super) sizes: &'a CyclicSizes<D>,
+}
+
+pub(super) struct IrregularMap<'a, D> {
+    pub(super) extents: &'a D,
+    pub(super) cuts: &'a [Vec<usize>],
+}
+
+/// Evaluates `$body` with `$map` bound to the map of the distribution's layout: one branch, and the body compiled for each map.
+macro_rules! with_map {
+    ($distribution:expr, $map:ident => $body:expr) => {{
+        use $crate::distribution::axis_map::{BlockMap, CyclicMap, IrregularMap, Layout};
+        let distribution = $distribution;
+        let extents = &distribution.extents;
+        match &distribution.layout {
+            Layout::Block(sizes) => {
+                let $map = BlockMap { extents, sizes };
+                $body
+            }
+            Layout::Cyclic(sizes) => {
+                let $map = CyclicMap { extents, grid: &distribution.grid, sizes };
+                $body
+            }
+            Layout::Irregular(cuts) => {
+                let $map = IrregularMap { extents, cuts };
+                $body
+            }
+        }
+    }};
+}
+pub(super) use with_map;
+
+impl<D: Dimension> BlockSizes<D> {
+    pub(super) fn new(block: D) -> Self {
+        Self { reciprocal: map(&block, |axis| reciprocal(block.slice()[axis])), block }
+    }
+}
+
+impl<D: Dimension> CyclicSizes<D> {
+    pub(super) fn new(extents: &D, grid: &D, block: D) -> Self {
+        let (n, p, b) = (extents.slice(), grid.slice(), block.slice());
+        let full = |axis: usize| n[axis] / b[axis];
+        Self {
+            block_reciprocal: map(extents, |axis| reciprocal(b[axis])),
+            grid_reciprocal: map(extents, |axis| reciprocal(p[axis])),
+            split: map(extents, |axis| full(axis) % p[axis]),
+            base: map(extents, |axis| full(axis) / p[axis] * b[axis]),
+            rest: map(extents, |axis| n[axis] % b[axis]),
+            block,
+        }
+    }
+}
+
+/// A value for each axis.
+pub(super) fn map<D: Dimension>(like: &D, value: impl Fn(usize) -> usize) -> D {
+    let mut answer = D::zeros(like.ndim());
+    answer.slice_mut().iter_mut().enumerate().for_each(|(axis, slot)| *slot = value(axis));
+    answer
+}
+
+impl<D: Dimension> AxisMap for BlockMap<'_, D> {
+    #[inline(always)]
+    fn place(&self, axis: usize, index: usize) -> Place {
+        let block = self.sizes.block.slice()[axis];
+        let (coordinate, local) = divide(index, block, self.sizes.reciprocal.slice()[axis]);
+        let extent = block.min(self.extents.slice()[axis] - (index - local));
+        Place { coordinate, local, extent, before: local, room: block - local }
+    }
+
+    #[inline]
+    fn extent(&self, axis: usize, coordinate: usize) -> usize {
+        let block = self.sizes.block.slice()[axis];
+        block.min(self.extents.slice()[axis].saturating_sub(block * coordinate))
+    }
+
+    #[inline]
+    fn block_at(&self, axis: usize, coordinate: usize, _local: usize) -> (usize, usize) {
+        (self.sizes.block.slice()[axis] * coordinate, self.extent(axis, coordinate))
+    }
+
+    #[inline]
+    fn local_step(&self, _axis: usize, _step: isize) -> Option<isize> {
+        None
+    }
+}
+
+impl<D: Dimension> AxisMap for CyclicMap<'_, D> {
+    #[inline(always)]
+    fn place(&self, axis: usize, index: usize) -> Place {
+        let grid = self.grid.slice()[axis];
+        if grid == 1 {
+            // Blocks of one owner that follow one another are one block.
+            let extent = self.extents.slice()[axis];
+            return Place { coordinate: 0, local: index, extent, before: index, room: extent - index };
+        }
+        let block = self.sizes.block.slice()[axis];
+        let (number, within) = divide(index, block, self.sizes.block_reciprocal.slice()[axis]);
+        let (round, coordinate) = divide(number, grid, self.sizes.grid_reciprocal.slice()[axis]);
+        let extent = self.extent(axis, coordinate);
+        Place { coordinate, local: round * block + within, extent, before: within, room: block - within }
+    }
+
+    #[inline(always)]
+    fn extent(&self, axis: usize, coordinate: usize) -> usize {
+        let split = self.sizes.split.slice()[axis];
+        let last = if coordinate == split { self.sizes.rest.slice()[axis] } else { 0 };
+        self.sizes.base.slice()[axis] + if coordinate < split { self.sizes.block.slice()[axis] } else { last }
+    }
+
+    #[inline]
+    fn block_at(&self, axis: usize, coordinate: usize, local: usize) -> (usize, usize) {
+        let grid = self.grid.slice()[axis];
+        if grid == 1 {
+            return (0, self.extents.slice()[axis]);
+        }
+        let block = self.sizes.block.slice()[axis];
+        let (round, _) = divide(local, block, self.sizes.block_reciprocal.slice()[axis]);
+        let length = block.min(self.extent(axis, coordinate) - round * block);
+        ((round * grid + coordinate) * block, length)
+    }
+
+    #[inline]
+    fn local_step(&self, axis: usize, step: isize) -> Option<isize> {
+        let grid = self.grid.slice()[axis];
+        let round = self.sizes.block.slice()[axis].checked_mul(grid)?;
+        step.unsigned_abs().is_multiple_of(round).then(|| step / grid as isize)
+    }
+}
+
+impl<D: Dimension> IrregularMap<'_, D> {
+    /// First index of a block and of the next.
+    #[inline]
+    fn ends(&self, axis: usize, coordinate: usize) -> (usize, usize) {
+        let cuts = &self.cuts[axis];
+        (cuts[coordinate], cuts.get(coordinate + 1).copied().unwrap_or(self.extents.slice()[axis]))
+    }
+}
+
+impl<D: Dimension> AxisMap for IrregularMap<'_, D> {
+    #[inline]
+    fn place(&self, axis: usize, index: usize) -> Place {
+        // The first cut is 0, so that at least one is not beyond the index.
+        let coordinate = self.cuts[axis].partition_point(|&cut| cut <= index) - 1;
+        let (start, end) = self.ends(axis, coordinate);
+        let local = index - start;
+        Place { coordinate, local, extent: end - start, before: local, room: end - index }
+    }
+
+    #[inline]
+    fn extent(&self, axis: usize, coordinate: usize) -> usize {
+        let (start, end) = self.ends(axis, coordinate);
+        end - start
+    }
+
+    #[inline]
+    fn block_at(&self, axis: usize, coordinate: usize, _local: usize) -> (usize, usize) {
+        let (start, end) = self.ends(axis, coordinate);
+        (start, end - start)
+    }
+
+    #[inline]
+    fn local_step(&self, _axis: usize, _step: isize) -> Option<isize> {
+        None
+    }
+}
+
+impl<D: Dimension> Distribution<D> {
+    /// The coordinates of a member, if it has any.
+    pub(super) fn coordinates(&self, member: usize) -> Option<D> {
+        debug_assert!(member < self.members, "member {member} of {}", self.members);
+        let mut rest = member;
+        let mut coordinates = D::zeros(self.extents.ndim());
+        for (slot, &grid) in coordinates.slice_mut().iter_mut().zip(self.grid.slice()).rev() {
+            (rest, *slot) = (rest / grid, rest % grid);
+        }
+        (rest == 0).then_some(coordinates)
+    }
+}

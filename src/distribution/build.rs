@@ -1,0 +1,194 @@
+//! The constructors: everything that can be wrong is found here.
+
+use ndarray::Dimension;
+
+use super::axis_map::{BlockSizes, CyclicSizes, map};
+use super::{Distribution, DistributionError, Layout, Order, grid};
+
+impl<D: Dimension> Distribution<D> {
+    /// One block for each member, on the process grid with the least surface between blocks among those that give as many
+    /// members as possible a block.
+    ///
+    /// `min_block` is a lower limit for the edges of blocks: an axis whose limit is its extent stays whole. Blocks at the end of an
+    /// axis may be smaller. Beyond six axes, the six that can be cut most often are cut.
+    ///
+    /// # Errors
+    /// No members, too many elements, a limit for another number of axes.
+    ///
+    /// # Source
+    /// Global Arrays: `NGA_Create` with its argument `chunk`.
+    pub fn block(extents: &D, members: usize, min_block: Option<&[usize]>, order: Order) -> Result<Self, DistributionError> {
+        check_size(extents, members)?;
+        if let Some(min_block) = min_block {
+            check_axes("a minimum block", min_block.len(), extents)?;
+        }
+        let grid = grid::for_blocks(extents.slice(), members, min_block, order);
+        Ok(Self::blocks_on(extents, members, &grid, order))
+    }
+
+    /// One block for each member of a given process grid.
+    ///
+    /// # Errors
+    /// Too many elements, a grid for another number of axes, or with a zero.
+    pub fn block_with_grid(extents: &D, grid: &[usize], order: Order) -> Result<Self, DistributionError> {
+        check_size(extents, 1)?;
+        let members = check_grid(extents, grid, usize::MAX)?;
+        Ok(Self::blocks_on(extents, members, grid, order))
+    }
+
+    /// Equal blocks dealt round on each axis of a process grid, which is by default as near a square as the members allow, with at
+    /// most as many rows as columns.
+    ///
+    /// # Errors
+    /// No members, too many elements, a block or grid for another number of axes or with a zero, a grid of more than `members`.
+    ///
+    /// # Source
+    /// ScaLAPACK: `DESCINIT` with `RSRC = CSRC = 0` on a row-major process grid. Global Arrays: `GA_Set_block_cyclic_proc_grid`.
+    pub fn block_cyclic(
+        extents: &D,
+        block: &[usize],
+        members: usize,
+        grid: Option<&[usize]>,
+        order: Order,
+    ) -> Result<Self, DistributionError> {
+        check_size(extents, members)?;
+        check_axes("a block", block.len(), extents)?;
+        if let Some(axis) = block.iter().position(|&edge| edge == 0) {
+            return Err(DistributionError::ZeroBlock { axis });
+        }
+        let chosen;
+        let grid = match grid {
+            Some(grid) => grid,
+            None => {
+                let blocks: Vec<_> = extents.slice().iter().zip(block).map(|(n, b)| n.div_ceil(*b)).collect();
+                chosen = grid::for_dealing(&blocks, members);
+                &chosen
+            }
+        };
+        check_grid(extents, grid, members)?;
+        let grid = map(extents, |axis| grid[axis]);
+        let sizes = CyclicSizes::new(extents, &grid, map(extents, |axis| block[axis]));
+        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Cyclic(sizes) })
+    }
+
+    /// Blocks cut at given places: for each axis the first index of each block, the first 0, ascending. Equal neighbours make an
+    /// empty block. The blocks belong to the members in row-major order.
+    ///
+    /// # Errors
+    /// No members, too many elements, cuts for another number of axes, not ascending or beyond the extent, more blocks than members.
+    ///
+    /// # Source
+    /// Global Arrays: `NGA_Create_irreg`.
+    pub fn irregular(extents: &D, cuts: &[Vec<usize>], members: usize, order: Order) -> Result<Self, DistributionError> {
+        check_size(extents, members)?;
+        check_axes("cuts", cuts.len(), extents)?;
+        for (axis, (cuts, &extent)) in cuts.iter().zip(extents.slice()).enumerate() {
+            if cuts.first() != Some(&0) {
+                return Err(DistributionError::FirstCut { axis });
+            }
+            for (position, pair) in cuts.windows(2).enumerate() {
+                if pair[1] < pair[0] || pair[1] > extent {
+                    let (previous, cut) = (pair[0], pair[1]);
+                    return Err(DistributionError::Cut { axis, position: position + 1, cut, previous, extent });
+                }
+            }
+        }
+        let grid = map(extents, |axis| cuts[axis].len());
+        check_grid(extents, grid.slice(), members)?;
+        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Irregular(cuts.to_vec()) })
+    }
+
+    /// The grid has been checked.
+    fn blocks_on(extents: &D, members: usize, grid: &[usize], order: Order) -> Self {
+        let block = map(extents, |axis| extents.slice()[axis].div_ceil(grid[axis]).max(1));
+        let layout = Layout::Block(BlockSizes::new(block));
+        Self { extents: extents.clone(), grid: map(extents, |axis| grid[axis]), members, order, layout }
+    }
+}
+
+/// The product of the non-zero extents must fit `isize`: then so do all products of local extents, and differences of offsets.
+fn check_size<D: Dimension>(extents: &D, members: usize) -> Result<(), DistributionError> {
+    if members == 0 {
+        return Err(DistributionError::NoMembers);
+    }
+    let product = extents.slice().iter().filter(|&&n| n != 0).try_fold(1_usize, |product, &n| product.checked_mul(n));
+    match product {
+        Some(product) if isize::try_from(product).is_ok() => Ok(()),
+        _ => Err(DistributionError::TooLarge { extents: extents.slice().to_vec() }),
+    }
+}
+
+fn check_axes<D: Dimension>(what: &'static str, given: usize, extents: &D) -> Result<(), DistributionError> {
+    let expected = extents.ndim();
+    if given == expected { Ok(()) } else { Err(DistributionError::AxisCount { what, given, expected }) }
+}
+
+/// Answers the number of places in the grid.
+fn check_grid<D: Dimension>(extents: &D, grid: &[usize], members: usize) -> Result<usize, DistributionError> {
+    check_axes("a process grid", grid.len(), extents)?;
+    if let Some(axis) = grid.iter().position(|&processes| processes == 0) {
+        return Err(DistributionError::ZeroGrid { axis });
+    }
+    match grid.iter().try_fold(1_usize, |product, &processes| product.checked_mul(processes)) {
+        // Half of the range keeps `block * coordinate` below overflow, whatever the extents are.
+        Some(product) if product <= members && isize::try_from(product).is_ok() => Ok(product),
+        _ => Err(DistributionError::GridTooLarge { grid: grid.to_vec(), members }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Dim, Ix0};
+
+    use super::*;
+
+    const ROWS: Order = Order::RowMajor;
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let extents = Dim([10, 10]);
+        assert_eq!(Distribution::block(&extents, 0, None, ROWS), Err(DistributionError::NoMembers));
+        assert!(matches!(
+            Distribution::block(&extents, 4, Some(&[1]), ROWS),
+            Err(DistributionError::AxisCount { given: 1, expected: 2, .. })
+        ));
+        assert_eq!(Distribution::block_cyclic(&extents, &[2, 0], 4, None, ROWS), Err(DistributionError::ZeroBlock { axis: 1 }));
+        assert_eq!(
+            Distribution::block_cyclic(&extents, &[2, 2], 4, Some(&[0, 4]), ROWS),
+            Err(DistributionError::ZeroGrid { axis: 0 })
+        );
+        assert!(Distribution::block_cyclic(&extents, &[2, 2], 4, Some(&[5, 1]), ROWS).is_err());
+        assert!(Distribution::block_with_grid(&extents, &[usize::MAX, 2], ROWS).is_err());
+        let irregular = |cuts: &[Vec<usize>], members| Distribution::irregular(&extents, cuts, members, ROWS);
+        assert_eq!(irregular(&[vec![0], vec![1]], 4), Err(DistributionError::FirstCut { axis: 1 }));
+        assert_eq!(irregular(&[vec![], vec![0]], 4), Err(DistributionError::FirstCut { axis: 0 }));
+        assert_eq!(
+            irregular(&[vec![0, 5, 4], vec![0]], 4),
+            Err(DistributionError::Cut { axis: 0, position: 2, cut: 4, previous: 5, extent: 10 })
+        );
+        assert!(irregular(&[vec![0, 11], vec![0]], 4).is_err());
+        assert!(irregular(&[vec![0, 5], vec![0, 1, 2]], 5).is_err());
+        assert!(irregular(&[vec![0, 5], vec![0, 1, 2]], 6).is_ok());
+    }
+
+    #[test]
+    fn elements_must_be_countable() {
+        let half = 1_usize << 32;
+        assert!(matches!(Distribution::block(&Dim([half, half]), 4, None, ROWS), Err(DistributionError::TooLarge { .. })));
+        assert!(Distribution::block(&Dim([half, half, 0]), 4, None, ROWS).is_err());
+        assert!(Distribution::block(&Dim([half, half / 4]), 4, None, ROWS).is_ok());
+        let most = isize::MAX as usize;
+        let line = Distribution::block(&Dim([most]), 4097, None, ROWS).unwrap();
+        assert_eq!(line.locate(&Dim([most - 1])).member, 4096);
+        let dealt = Distribution::block_cyclic(&Dim([most]), &[usize::MAX], 3, None, ROWS).unwrap();
+        assert_eq!(dealt.locate(&Dim([most - 1])).offset, most - 1);
+    }
+
+    #[test]
+    fn an_array_without_axes_is_one_element() {
+        let point = Distribution::block(&Ix0(), 3, None, ROWS).unwrap();
+        assert_eq!((point.local_len(0), point.local_len(1), point.blocks(1).count()), (1, 0, 0));
+        assert_eq!(point.blocks(0).count(), 1);
+        assert_eq!(point.locate(&Ix0()).member, 0);
+    }
+}

@@ -1,0 +1,135 @@
+//! A patch: an arithmetic progression of indices on each axis.
+
+use ndarray::Dimension;
+
+/// On axis `k` the indices `start[k] + i * step[k]` for `0 <= i < count[k]`.
+///
+/// The elements are in patch order: position `p` of the patch is the index `start + p * step`. A patch says nothing about an
+/// array; [`IntoPatch`](super::IntoPatch) is what compares it with extents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch<D> {
+    start: D,
+    count: D,
+    /// `isize as usize`, and 1 where `count <= 1`: there a step has no meaning, and equal patches shall compare equal.
+    step: D,
+}
+
+impl<D: Dimension> Patch<D> {
+    /// All elements of an array of these extents.
+    #[inline]
+    #[must_use]
+    pub fn whole(extents: &D) -> Self {
+        Self::block(D::zeros(extents.ndim()), extents.clone())
+    }
+
+    /// `count[k]` neighbouring indices from `start[k]`.
+    ///
+    /// # Panics
+    /// If the two have different numbers of axes (possible for `IxDyn` only).
+    #[inline]
+    #[must_use]
+    pub fn block(start: D, count: D) -> Self {
+        assert_eq!(start.ndim(), count.ndim(), "start and count of a patch have different numbers of axes");
+        let mut step = D::zeros(start.ndim());
+        step.slice_mut().fill(1);
+        Self { start, count, step }
+    }
+
+    /// `count[k]` indices from `start[k]`, `step[k] as isize` apart.
+    ///
+    /// # Panics
+    /// If the three have different numbers of axes (possible for `IxDyn` only).
+    #[inline]
+    #[must_use]
+    pub fn new(start: D, count: D, mut step: D) -> Self {
+        assert_eq!(start.ndim(), count.ndim(), "start and count of a patch have different numbers of axes");
+        assert_eq!(start.ndim(), step.ndim(), "start and step of a patch have different numbers of axes");
+        for (step, &count) in step.slice_mut().iter_mut().zip(count.slice()) {
+            if count <= 1 {
+                *step = 1;
+            }
+        }
+        Self { start, count, step }
+    }
+
+    /// The first index on each axis; on an axis of step −1 that is the largest one.
+    #[inline]
+    #[must_use]
+    pub fn start(&self) -> &D {
+        &self.start
+    }
+
+    /// How many indices on each axis: the shape of the patch.
+    #[inline]
+    #[must_use]
+    pub fn count(&self) -> &D {
+        &self.count
+    }
+
+    /// From one index to the next on an axis; 1 where there is no next.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[inline]
+    #[must_use]
+    pub fn step(&self, axis: usize) -> isize {
+        self.step.slice()[axis] as isize
+    }
+
+    /// Number of elements. A patch that fits no array may have more than `usize::MAX`, which is then the answer.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        self.count.slice().iter().fold(1, |len, &count| usize::saturating_mul(len, count))
+    }
+
+    /// Whether there is no element.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count.slice().contains(&0)
+    }
+
+    /// Whether all indices are neighbours, ascending.
+    #[inline]
+    #[must_use]
+    pub fn is_unit_step(&self) -> bool {
+        self.step.slice().iter().all(|&step| step == 1)
+    }
+
+    /// Number of axes.
+    #[inline]
+    #[must_use]
+    pub fn ndim(&self) -> usize {
+        self.start.ndim()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Dim, Ix0, Ix2};
+
+    use super::*;
+
+    #[test]
+    fn len_is_the_product_of_counts() {
+        assert_eq!(Patch::whole(&Dim([3, 4])).len(), 12);
+        assert_eq!(Patch::whole(&Ix0()).len(), 1);
+        assert_eq!(Patch::whole(&Dim([3, 0])).len(), 0);
+        assert!(Patch::whole(&Dim([3, 0])).is_empty());
+        assert_eq!(Patch::whole(&Dim([usize::MAX, 2])).len(), usize::MAX);
+        assert_eq!(Patch::whole(&Dim([usize::MAX, usize::MAX, 0])).len(), 0);
+    }
+
+    #[test]
+    fn a_step_without_a_second_index_is_one() {
+        let down = -2_isize as usize;
+        let patch: Patch<Ix2> = Patch::new(Dim([5, 7]), Dim([1, 3]), Dim([down, down]));
+        assert_eq!((patch.step(0), patch.step(1)), (1, -2));
+        assert!(!patch.is_unit_step());
+        assert!(Patch::new(Dim([5]), Dim([1]), Dim([down])).is_unit_step());
+    }
+}

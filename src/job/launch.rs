@@ -1,0 +1,245 @@
+//! How a job is started: ranks, network, heap.
+//!
+//! The library reads `GA_*` variables only; a program's command line is its own. A program that wants flags fills a [`Launch`].
+
+use std::{env, sync::Arc};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::Job;
+use crate::{
+    comm::{Conduit, shared_memory, threads, unmapped::Unmapped},
+    error::Error,
+    memory::limits,
+};
+
+/// Most ranks that one process may start.
+const MOST_RANKS: usize = 4096;
+
+/// How to start a job; what is not set comes from the environment, else from the machine.
+///
+/// | method | variable | default |
+/// |---|---|---|
+/// | [`ranks`](Self::ranks) | `GA_RANKS` | one for each core that this process may use |
+/// | [`network`](Self::network) | `GA_NETWORK` | `shared_memory` |
+/// | [`heap`](Self::heap) | `GA_HEAP` | the node's memory, for each rank: address space, not pages |
+/// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a node may commit |
+/// | [`pin`](Self::pin) | `GA_PIN` | ranks are pinned when each has a core |
+/// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; seconds |
+///
+/// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024).
+///
+/// Networks: `shared_memory` (ranks are processes), `threads` (ranks are threads of this process), and, to test programs against
+/// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Launch {
+    ranks: Option<usize>,
+    network: Option<String>,
+    heap: Option<usize>,
+    memory: Option<u64>,
+    pin: Option<bool>,
+    timeout: Option<f64>,
+}
+
+impl Launch {
+    /// Everything from the environment or the machine.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of ranks, at least 1.
+    pub fn ranks(mut self, ranks: usize) -> Self {
+        self.ranks = Some(ranks);
+        self
+    }
+
+    /// The network by name.
+    pub fn network(mut self, name: impl Into<String>) -> Self {
+        self.network = Some(name.into());
+        self
+    }
+
+    /// Address space of each rank's heap in bytes.
+    pub fn heap(mut self, bytes: usize) -> Self {
+        self.heap = Some(bytes);
+        self
+    }
+
+    /// Bytes that the ranks of a node may commit together.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// Whether to pin ranks to cores.
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.pin = Some(pin);
+        self
+    }
+
+    /// Seconds after which a wait becomes an `Err`.
+    pub fn timeout(mut self, seconds: f64) -> Self {
+        self.timeout = Some(seconds);
+        self
+    }
+
+    /// Starts the ranks, runs `body` on each, and returns when all have ended. See [`run`](crate::run).
+    ///
+    /// # Errors
+    /// When the job cannot be started, or with the first rank that failed and why.
+    pub fn run<E>(&self, body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
+    where
+        E: From<Error> + std::fmt::Display + Send,
+    {
+        let start = self.resolve()?;
+        let rank_main = |conduit: Arc<dyn Conduit>| -> Result<(), String> {
+            let job = Job::start(conduit, &start).map_err(|e| e.to_string())?;
+            match body(&job) {
+                Ok(()) => job.finish().map_err(|e| e.to_string()),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        let run = match start.network {
+            Network::SharedMemory => shared_memory::run,
+            Network::Threads => threads::run,
+        };
+        Ok(run(&start, &rank_main)?)
+    }
+
+    fn resolve(&self) -> Result<Start, Error> {
+        let affinity = sched_getaffinity(None).map_err(|e| Error::system("reading the cores of this process", e))?;
+        let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| affinity.is_set(cpu)).collect();
+        let cores = cpus.len().max(1);
+        let ranks = match self.ranks {
+            Some(ranks) => ranks,
+            None => variable("GA_RANKS", |text| text.parse().ok())?.unwrap_or(cores),
+        };
+        if ranks == 0 || ranks > MOST_RANKS {
+            return Err(Error::Launch(format!("{ranks} ranks were asked for; between 1 and {MOST_RANKS} are possible")));
+        }
+        let name = match &self.network {
+            Some(name) => name.clone(),
+            None => env::var("GA_NETWORK").unwrap_or_else(|_| "shared_memory".into()),
+        };
+        let (base, unmapped) = name.strip_suffix(":unmapped").map_or((name.as_str(), false), |base| (base, true));
+        let network = match base {
+            "shared_memory" => Network::SharedMemory,
+            "threads" => Network::Threads,
+            _ => {
+                return Err(Error::Launch(format!(
+                    "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped or \
+                     threads:unmapped (GA_NETWORK)"
+                )));
+            }
+        };
+        let heap = match self.heap {
+            Some(heap) => Some(heap),
+            None => variable("GA_HEAP", size)?.map(|bytes| bytes as usize),
+        };
+        let memory = match self.memory {
+            Some(memory) => Some(memory),
+            None => variable("GA_MEMORY", size)?,
+        };
+        let pin = match self.pin {
+            Some(pin) => pin,
+            None => variable("GA_PIN", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
+        };
+        let timeout = match self.timeout {
+            Some(timeout) => Some(timeout),
+            None => variable("GA_TIMEOUT", |text| text.parse::<f64>().ok().filter(|&s| s > 0.0))?,
+        };
+        // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
+        let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
+        let pins = if pin && ranks <= cores { cpus } else { Vec::new() };
+        Ok(Start { ranks, network, unmapped, heap, memory, timeout, cores, pins })
+    }
+}
+
+/// A variable that must be right if it is there.
+fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>, Error> {
+    match env::var(name) {
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) => match parse(text.trim()) {
+            Some(value) => Ok(Some(value)),
+            None => Err(Error::Launch(format!("{name}=\"{text}\" is not a value that {name} can have"))),
+        },
+        Err(_) => Ok(None),
+    }
+}
+
+/// A number of bytes with an optional suffix.
+fn size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.char_indices().next_back()? {
+        (at, 'k' | 'K') => (&text[..at], 10),
+        (at, 'm' | 'M') => (&text[..at], 20),
+        (at, 'g' | 'G') => (&text[..at], 30),
+        (at, 't' | 'T') => (&text[..at], 40),
+        _ => (text, 0),
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// The kinds of start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Network {
+    SharedMemory,
+    Threads,
+}
+
+/// A [`Launch`] with every question answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    pub(crate) ranks: usize,
+    network: Network,
+    unmapped: bool,
+    pub(crate) heap: usize,
+    pub(crate) memory: Option<u64>,
+    pub(crate) timeout: Option<f64>,
+    /// Cores that the ranks share.
+    pub(crate) cores: usize,
+    /// The core of each rank, if they are pinned.
+    pins: Vec<usize>,
+}
+
+impl Start {
+    /// Pins the calling thread, if ranks are pinned. A refusal costs speed only.
+    pub(crate) fn pin(&self, rank: usize) {
+        if self.ranks <= self.pins.len() {
+            // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
+            let (cores, ranks) = (self.pins.len(), self.ranks);
+            let mut set = CpuSet::new();
+            for &cpu in &self.pins[rank * cores / ranks..(rank + 1) * cores / ranks] {
+                set.set(cpu);
+            }
+            let _ = sched_setaffinity(None, &set);
+        }
+    }
+
+    /// Puts the conduit behind one that maps nothing, if that was asked for.
+    pub(crate) fn wrap(&self, conduit: Arc<dyn Conduit>) -> Arc<dyn Conduit> {
+        if self.unmapped { Arc::new(Unmapped::new(conduit)) } else { conduit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_take_suffixes() {
+        assert_eq!(size("4096"), Some(4096));
+        assert_eq!(size("2K"), Some(2048));
+        assert_eq!(size("3g"), Some(3 << 30));
+        assert_eq!(size("x"), None);
+        assert_eq!(size("99999999999T"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_started_says_why() {
+        let refusal = |launch: Launch| launch.resolve().unwrap_err().to_string();
+        assert!(refusal(Launch::new().ranks(0)).contains("0 ranks"));
+        assert!(refusal(Launch::new().ranks(5000)).contains("4096"));
+        assert!(refusal(Launch::new().network("carrier pigeons")).contains("carrier pigeons"));
+    }
+}

@@ -1,0 +1,160 @@
+//! Memory of a job: what is asked, what is committed, what is left.
+//!
+//! Creation is collective and so is the check: each rank says how much its part needs, one rank of each node says what the node
+//! has left, and every rank comes to the same verdict from the same numbers. Nothing is committed unless all of it fits.
+
+use super::{Job, JobInner};
+use crate::{
+    error::{Error, Result},
+    memory::limits::{self, Available, Limit},
+    sync::{Group, Op},
+};
+
+/// Bytes of this rank and its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Memory {
+    /// Taken by arrays and other objects in this rank's segment.
+    pub asked: u64,
+    /// Backed by pages in this rank's segment; freed arrays keep theirs until [`Job::trim`].
+    pub committed: u64,
+    /// What the node's ranks can still commit together.
+    pub available: u64,
+}
+
+impl Job {
+    /// What this rank has asked for and committed, and what its node has left.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        let heap = self.inner.heap();
+        Memory { asked: heap.used() as u64, committed: heap.committed() as u64, available: limits::available().bytes }
+    }
+
+    /// Gives pages that no array uses back to the system. Local; other ranks are not concerned.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn trim(&self) -> Result<()> {
+        let ranges = self.inner.heap().trim();
+        for range in ranges {
+            self.inner.conduit().release(range).map_err(|e| Error::system("giving memory back", e))?;
+        }
+        Ok(())
+    }
+}
+
+impl JobInner {
+    /// Commits `len` bytes at `offset` of this rank's segment after all ranks of the group agreed that it fits. Collective.
+    /// Returns whether every byte of it is new, that is zero.
+    pub(crate) fn commit(&self, group: &Group, offset: usize, len: usize, what: &dyn Fn() -> String) -> Result<()> {
+        let missing = self.heap().uncommitted(offset..offset + len);
+        let need: usize = missing.iter().map(|range| range.len()).sum();
+        self.fits(group, need as u64, what)?;
+        let mut done = Ok(());
+        for range in missing {
+            match self.conduit().commit(range.clone()) {
+                Ok(()) => self.heap().set_committed(range),
+                Err(error) => done = Err(error),
+            }
+        }
+        // One rank's refusal is everyone's.
+        let verdict = group.agree_values(Op::Commit, 0, u64::from(done.is_err()), 0, 0)?;
+        match done {
+            Err(error) => Err(Error::system("committing memory for an array", error)),
+            Ok(()) if verdict.sum > 0 => {
+                Err(Error::system("committing memory for an array on another rank", std::io::ErrorKind::OutOfMemory))
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn fits(&self, group: &Group, need: u64, what: &dyn Fn() -> String) -> Result<()> {
+        let conduit = self.conduit();
+        let me = conduit.rank();
+        let node = conduit.node(me);
+        let first_of_node = group.ranks().find(|&rank| conduit.node(rank) == node) == Some(me);
+        let committed = self.heap().committed() as u64;
+        let left = if first_of_node { limits::available() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
+        let mine: [u64; 6] = [node as u64, need, committed, left.bytes, left.limit as u64, self.memory_limit.unwrap_or(u64::MAX)];
+        let all = group.all_gather(&[mine])?;
+        let mut nodes: Vec<u64> = all.iter().map(|words| words[0]).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            let here = || all.iter().filter(|words| words[0] == node);
+            let asked: u64 = here().map(|words| words[1]).sum();
+            let committed: u64 = here().map(|words| words[2]).sum();
+            let free = here().min_by_key(|words| words[3]).expect("a node has a member");
+            let mut available = Available { bytes: free[3], limit: Limit::from_code(free[4]) };
+            let own = here().map(|words| words[5]).min().unwrap_or(u64::MAX).saturating_sub(committed);
+            if own < available.bytes {
+                available = Available { bytes: own, limit: Limit::Variable };
+            }
+            if asked > available.bytes {
+                return Err(Error::OutOfMemory {
+                    what: what(),
+                    asked,
+                    available: available.bytes,
+                    limit: available.limit.to_string(),
+                    node: node as usize,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl JobInner {
+    /// Takes a block in the segments of all members, frees what all have dropped, commits this member's `own` bytes of `most`.
+    /// Collective. Where nothing needs pages this is one agreement.
+    pub(crate) fn allocate(
+        &self,
+        group: &Group,
+        most: usize,
+        own: usize,
+        op: Op,
+        fingerprint: u64,
+        what: &dyn Fn() -> String,
+    ) -> Result<usize> {
+        let registry = || group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let world = group.inner.is_world();
+        let find = |mark: usize| {
+            let heap = self.heap();
+            if world { heap.find_low(most, mark) } else { heap.find_high(most, mark) }
+        };
+        let mark = self.heap().mark();
+        // Where it would go if nobody dropped anything: right unless the agreement frees or the marks differ.
+        let guess = find(mark);
+        let need = guess
+            .map_or(0, |offset| self.heap().uncommitted(offset..offset + own).iter().map(|range| range.len()).sum::<usize>());
+        let used = registry().still_used();
+        let agreed = group.agree_values(op, fingerprint, need as u64, used, !(mark as u64))?;
+        let freed = registry().agree(agreed.union);
+        freed.iter().for_each(|&offset| self.heap().free(offset));
+        let full = |available: usize| Error::HeapFull {
+            what: what(),
+            asked: most as u64,
+            available: available as u64,
+            heap: self.conduit().segment_len() as u64,
+        };
+        let offset = find(!agreed.max as usize).map_err(full)?;
+        {
+            let mut heap = self.heap();
+            if world { heap.take_low(offset, most) } else { heap.take_high(offset, most) }
+        }
+        // The guess of every member stands if all found the same mark and nothing was freed.
+        let certain = freed.is_empty() && agreed.sum == 0 && world && guess == Ok(offset);
+        if !certain && let Err(error) = self.commit(group, offset, own, what) {
+            self.heap().free(offset);
+            return Err(error);
+        }
+        registry().add(offset);
+        Ok(offset)
+    }
+
+    /// Frees a block on all members. Collective, after an agreement.
+    pub(crate) fn free(&self, group: &Group, offset: usize) {
+        group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(offset);
+        self.heap().free(offset);
+    }
+}

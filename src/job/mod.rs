@@ -1,0 +1,187 @@
+//! A job: the ranks that run one body, from their start to their end.
+//!
+//! A [`Job`] is a value. It knows its conduit, its heap and the group of all ranks; nothing of it is global, several follow each
+//! other in one program, and what outlives it answers `Err`.
+
+pub(crate) mod launch;
+mod memory;
+
+use std::{
+    num::NonZero,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+pub use launch::Launch;
+pub use memory::Memory;
+
+use crate::{
+    comm::{
+        Capabilities, Conduit,
+        engine::{Engine, Label},
+    },
+    error::{Error, Result},
+    memory::heap::Heap,
+    sync::{Group, Op},
+};
+
+/// Runs `body` on every rank of a new job and returns when all have ended.
+///
+/// How many ranks, and over which network, says the environment: see [`Launch`]. Over shared memory (the default) each rank is a
+/// process, forked at the call: what `body` captures is copied into each, `run` returns in the calling process only, and the
+/// process must not have other threads at that moment. Under `threads` captured values are shared.
+///
+/// A rank that returns an error, panics or is killed ends the whole job: the others get [`Error::JobEnded`] from what they wait
+/// in, have half a second to unwind, and `run` returns [`Error::RankFailed`] with the rank and the cause.
+///
+/// # Errors
+/// When the job cannot be started, and with the first rank that failed.
+///
+/// # Examples
+/// ```
+/// # fn main() -> Result<(), global_arrays::Error> {
+/// global_arrays::Launch::new().ranks(2).network("threads").run(|job| {
+///     assert!(job.rank() < job.size());
+///     job.sync()
+/// })
+/// # }
+/// ```
+pub fn run<E>(body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
+where
+    E: From<Error> + std::fmt::Display + Send,
+{
+    Launch::new().run(body)
+}
+
+/// What all parts of a job share.
+#[derive(Debug)]
+pub(crate) struct JobInner {
+    pub(crate) engine: Arc<Engine>,
+    heap: Mutex<Heap>,
+    /// Offset of the word that guards accumulates into a rank's memory, the same on every rank.
+    pub(crate) accumulate_lock: usize,
+    memory_limit: Option<u64>,
+    cores: usize,
+}
+
+impl JobInner {
+    pub(crate) fn conduit(&self) -> &dyn Conduit {
+        self.engine.conduit()
+    }
+
+    pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One rank of a running job: the argument of the body, and the group of all ranks.
+///
+/// A job dereferences to its world [`Group`], so that the collectives of a group are called on it directly.
+#[derive(Debug)]
+pub struct Job {
+    inner: Arc<JobInner>,
+    world: Group,
+}
+
+impl std::ops::Deref for Job {
+    type Target = Group;
+
+    fn deref(&self) -> &Group {
+        &self.world
+    }
+}
+
+impl AsRef<Group> for Job {
+    fn as_ref(&self) -> &Group {
+        &self.world
+    }
+}
+
+impl Job {
+    pub(crate) fn start(conduit: Arc<dyn Conduit>, start: &launch::Start) -> Result<Self> {
+        let mut heap = Heap::new(conduit.segment_len());
+        let full = |asked: usize| {
+            let heap = conduit.segment_len() as u64;
+            move |available: usize| Error::HeapFull {
+                what: "the job".into(),
+                asked: asked as u64,
+                available: available as u64,
+                heap,
+            }
+        };
+        // The first blocks of every segment: the same calls on every rank, so the same offsets.
+        let accumulate_lock = heap.find_low(WORD, heap.mark()).map_err(full(WORD))?;
+        heap.take_low(accumulate_lock, WORD);
+        let bytes = Group::scratch_bytes(conduit.size());
+        let scratch = heap.find_low(bytes, heap.mark()).map_err(full(bytes))?;
+        heap.take_low(scratch, bytes);
+        for range in heap.uncommitted(0..heap.low_end()) {
+            conduit.commit(range.clone()).map_err(|e| Error::system("committing memory for the job", e))?;
+            heap.set_committed(range);
+        }
+        let inner = Arc::new(JobInner {
+            engine: Arc::new(Engine::new(conduit, start.timeout)),
+            heap: Mutex::new(heap),
+            accumulate_lock,
+            memory_limit: start.memory,
+            cores: start.cores,
+        });
+        let world = Group::world(inner.clone(), scratch);
+        Ok(Job { inner, world })
+    }
+
+    /// The orderly end of a rank: everything complete, everyone here.
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.world.fence_all(Op::End)?;
+        self.world.agree(Op::End, 0)?;
+        Ok(())
+    }
+
+    /// The node that this rank runs on.
+    #[must_use]
+    pub fn node(&self) -> usize {
+        self.inner.conduit().node(self.rank())
+    }
+
+    /// The ranks that run on a node, ascending.
+    #[must_use]
+    pub fn node_ranks(&self, node: usize) -> Vec<usize> {
+        (0..self.size()).filter(|&rank| self.inner.conduit().node(rank) == node).collect()
+    }
+
+    /// Cores for each rank of this node, at least one: what rayon and other thread pools should be sized by.
+    #[must_use]
+    pub fn threads(&self) -> NonZero<usize> {
+        let ranks = self.node_ranks(self.node()).len().max(1);
+        NonZero::new(self.inner.cores / ranks).unwrap_or(NonZero::<usize>::MIN)
+    }
+
+    /// What the network of this job does in hardware.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        self.inner.conduit().capabilities()
+    }
+
+    /// The network's name.
+    #[must_use]
+    pub fn network(&self) -> &'static str {
+        self.inner.conduit().name()
+    }
+
+    /// Makes everything that this rank put or accumulated at `rank` visible there.
+    ///
+    /// One-sided. Nothing to send where completion means visibility (ARMCI-Gemini, Theorem 1).
+    ///
+    /// # Errors
+    /// An operation that failed since the last fence, or the end of the job.
+    pub fn fence(&self, rank: usize) -> Result<()> {
+        if rank >= self.size() {
+            return Err(Error::argument("fence", format_args!("rank {rank} of {}", self.size())));
+        }
+        let label = Label { array: "(all arrays)".into(), operation: "fence" };
+        self.inner.engine.check("fence")?;
+        self.inner.engine.fence(Some(rank), &label)
+    }
+}
+
+/// Bytes of the accumulate lock, with a cache line for itself.
+const WORD: usize = 64;

@@ -1,0 +1,235 @@
+//! Which bytes of a segment are taken: pure arithmetic, no memory.
+//!
+//! The heap is symmetric: every rank makes the same calls for what the whole job owns and so finds the same offsets without a
+//! word. What a group owns comes from the upper end, below a mark that its members agree on, because ranks outside the group
+//! know nothing of it.
+//!
+//! ```text
+//!  0            low end, first fit              hole            mark        upper end         capacity
+//!  |== world ==|== world ==|....|== world ==|........................|== group ==|== group ==|
+//! ```
+//!
+//! Pages are another matter: each rank knows which ranges of *its* segment have pages, because parts differ in size. Freed
+//! ranges keep theirs until they are trimmed.
+
+use std::{collections::BTreeMap, ops::Range};
+
+/// Every block starts at a multiple of this: a cache line pair, and enough for any element.
+pub(crate) const ALIGN: usize = 128;
+
+/// Pages are committed in pieces of this size, so that small arrays do not cost a call into the kernel each.
+pub(crate) const COMMIT: usize = 1 << 16;
+
+/// Offsets of one rank's segment.
+#[derive(Debug, Clone)]
+pub(crate) struct Heap {
+    capacity: usize,
+    /// start → end of what is taken at the low end
+    low: BTreeMap<usize, usize>,
+    /// start → end of what is taken at the upper end
+    high: BTreeMap<usize, usize>,
+    committed: Ranges,
+}
+
+impl Heap {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Heap { capacity: capacity / ALIGN * ALIGN, low: BTreeMap::new(), high: BTreeMap::new(), committed: Ranges::default() }
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Start of the upper end.
+    pub(crate) fn mark(&self) -> usize {
+        self.high.keys().next().copied().unwrap_or(self.capacity)
+    }
+
+    /// Where a world block of `len` bytes would go, below `mark`; nothing is taken. On failure the largest hole.
+    pub(crate) fn find_low(&self, len: usize, mark: usize) -> Result<usize, usize> {
+        let len = round_up(len.max(1)).ok_or(0_usize)?;
+        let (mut at, mut largest) = (0, 0);
+        for (&start, &end) in &self.low {
+            if start - at >= len {
+                return Ok(at);
+            }
+            largest = largest.max(start - at);
+            at = end;
+        }
+        let rest = mark.saturating_sub(at);
+        if rest >= len { Ok(at) } else { Err(largest.max(rest)) }
+    }
+
+    /// Where a group block would go, ending at the agreed `mark` or below.
+    pub(crate) fn find_high(&self, len: usize, mark: usize) -> Result<usize, usize> {
+        let len = round_up(len.max(1)).ok_or(0_usize)?;
+        let low_end = self.low_end();
+        match mark.checked_sub(len) {
+            Some(start) if start >= low_end => Ok(start),
+            _ => Err(mark.saturating_sub(low_end)),
+        }
+    }
+
+    /// End of what the world has taken.
+    pub(crate) fn low_end(&self) -> usize {
+        self.low.values().next_back().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn take_low(&mut self, start: usize, len: usize) {
+        self.low.insert(start, start + round_up(len.max(1)).expect("found before"));
+    }
+
+    pub(crate) fn take_high(&mut self, start: usize, len: usize) {
+        self.high.insert(start, start + round_up(len.max(1)).expect("found before"));
+    }
+
+    pub(crate) fn free(&mut self, start: usize) {
+        if self.low.remove(&start).is_none() {
+            self.high.remove(&start);
+        }
+    }
+
+    /// The part of a range, widened to whole commit pieces, that has no pages yet.
+    pub(crate) fn uncommitted(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        self.committed.missing(range.start / COMMIT * COMMIT..range.end.div_ceil(COMMIT) * COMMIT)
+    }
+
+    pub(crate) fn set_committed(&mut self, range: Range<usize>) {
+        self.committed.insert(range);
+    }
+
+    /// Committed bytes in all.
+    pub(crate) fn committed(&self) -> usize {
+        self.committed.total()
+    }
+
+    /// Bytes of blocks in use.
+    pub(crate) fn used(&self) -> usize {
+        self.low.iter().chain(&self.high).map(|(start, end)| end - start).sum()
+    }
+
+    /// Takes all pieces out of the committed set that hold no part of any block, and returns them.
+    pub(crate) fn trim(&mut self) -> Vec<Range<usize>> {
+        let mut used = Ranges::default();
+        for (&start, &end) in self.low.iter().chain(&self.high) {
+            used.insert(start / COMMIT * COMMIT..end.div_ceil(COMMIT) * COMMIT);
+        }
+        let idle: Vec<_> = self.committed.iter().flat_map(|range| used.missing(range)).collect();
+        for range in &idle {
+            self.committed.remove(range.clone());
+        }
+        idle
+    }
+}
+
+fn round_up(len: usize) -> Option<usize> {
+    Some(len.checked_add(ALIGN - 1)? / ALIGN * ALIGN)
+}
+
+/// A set of integers kept as disjoint ranges, none touching another.
+#[derive(Debug, Clone, Default)]
+struct Ranges(BTreeMap<usize, usize>);
+
+impl Ranges {
+    fn iter(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.0.iter().map(|(&start, &end)| start..end)
+    }
+
+    fn total(&self) -> usize {
+        self.iter().map(|r| r.len()).sum()
+    }
+
+    fn insert(&mut self, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        let (mut start, mut end) = (range.start, range.end);
+        while let Some((&s, &e)) = self.0.range(..=end).next_back().filter(|&(_, &e)| e >= start) {
+            start = start.min(s);
+            end = end.max(e);
+            self.0.remove(&s);
+        }
+        self.0.insert(start, end);
+    }
+
+    fn remove(&mut self, range: Range<usize>) {
+        let touched: Vec<_> = self.0.range(..range.end).filter(|&(_, &e)| e > range.start).map(|(&s, &e)| (s, e)).collect();
+        for (s, e) in touched {
+            self.0.remove(&s);
+            if s < range.start {
+                self.0.insert(s, range.start);
+            }
+            if e > range.end {
+                self.0.insert(range.end, e);
+            }
+        }
+    }
+
+    fn missing(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let before = self.0.range(..=range.start).next_back().map_or(range.start, |(_, &e)| e.max(range.start));
+        let mut at = before;
+        let mut holes = Vec::new();
+        for (&s, &e) in self.0.range(range.start..range.end) {
+            if s > at {
+                holes.push(at..s);
+            }
+            at = at.max(e);
+        }
+        if at < range.end {
+            holes.push(at..range.end);
+        }
+        holes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn world_blocks_are_found_first_fit_and_reused() {
+        let mut heap = Heap::new(1 << 20);
+        let a = heap.find_low(100, heap.mark()).unwrap();
+        heap.take_low(a, 100);
+        let b = heap.find_low(300, heap.mark()).unwrap();
+        heap.take_low(b, 300);
+        assert_eq!((a, b), (0, 128));
+        heap.free(a);
+        assert_eq!(heap.find_low(128, heap.mark()), Ok(0));
+        assert_eq!(heap.find_low(129, heap.mark()), Ok(512));
+        assert_eq!(heap.find_low(2 << 20, heap.mark()), Err((1 << 20) - 512));
+    }
+
+    #[test]
+    fn group_blocks_come_from_the_upper_end_and_never_meet_the_lower() {
+        let mut heap = Heap::new(1024);
+        heap.take_low(0, 512);
+        let g = heap.find_high(200, heap.mark()).unwrap();
+        assert_eq!(g, 768);
+        heap.take_high(g, 200);
+        assert_eq!(heap.find_high(512, heap.mark()), Err(256));
+        assert_eq!(heap.find_low(512, heap.mark()), Err(256));
+        heap.free(g);
+        assert_eq!(heap.mark(), 1024);
+    }
+
+    #[test]
+    fn committed_ranges_merge_and_trimming_returns_what_no_block_uses() {
+        let mut heap = Heap::new(16 * COMMIT);
+        heap.take_low(0, 3 * COMMIT);
+        assert_eq!(heap.uncommitted(10..20), vec![0..COMMIT]);
+        heap.set_committed(0..COMMIT);
+        assert_eq!(heap.uncommitted(COMMIT - 1..2 * COMMIT + 1), vec![COMMIT..3 * COMMIT]);
+        heap.set_committed(2 * COMMIT..4 * COMMIT);
+        assert_eq!(heap.uncommitted(0..5 * COMMIT), vec![COMMIT..2 * COMMIT, 4 * COMMIT..5 * COMMIT]);
+        heap.set_committed(COMMIT..2 * COMMIT);
+        assert_eq!(heap.committed(), 4 * COMMIT);
+        assert_eq!(heap.trim(), vec![3 * COMMIT..4 * COMMIT]);
+        heap.free(0);
+        assert_eq!(heap.trim(), vec![0..3 * COMMIT]);
+        assert_eq!(heap.committed(), 0);
+    }
+}

@@ -1,0 +1,186 @@
+//! Arithmetic for any element: piece by piece through private buffers, where it is safe Rust.
+//!
+//! A piece is at most [`PIECE_BYTES`]: both buffers stay in the first-level cache, and the copies in and out are what a machine does
+//! best. The shared memory is read once and written once, as in a loop written out.
+
+use std::mem::MaybeUninit;
+
+use super::machine::Machine;
+use crate::element::{Accumulate, Element};
+
+/// Private buffer of one operand: two of them and their shared counterparts fill half of a 32 KiB first-level cache.
+const PIECE_BYTES: usize = 4096;
+
+/// Bytes of partial sums in [`dot`]: two AVX-512 vectors, or eight of SSE2, which has sixteen registers.
+pub(super) const DOT_LANES_BYTES: usize = 128;
+
+/// Partial sums in [`dot`] for elements of `T`: element `i` is added to sum `i % lanes`.
+pub(super) const fn dot_lanes<T>() -> usize {
+    let lanes = DOT_LANES_BYTES / if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
+    if lanes == 0 { 1 } else { lanes }
+}
+
+/// Elements in a piece: a multiple of the lanes, at least one element however large.
+const fn piece_elements<T>() -> usize {
+    let lanes = dot_lanes::<T>();
+    let elements = PIECE_BYTES / if size_of::<T>() == 0 { 1 } else { size_of::<T>() } / lanes * lanes;
+    if elements == 0 { 1 } else { elements }
+}
+
+/// Private room for one piece. Elements above [`PIECE_BYTES`] are one to a piece and live in `large`.
+struct Piece<T> {
+    small: MaybeUninit<[u64; PIECE_BYTES / 8]>,
+    large: MaybeUninit<T>,
+}
+
+impl<T: Element> Piece<T> {
+    const IN_LARGE: bool = size_of::<T>() > PIECE_BYTES || align_of::<T>() > 8;
+    const ELEMENTS: usize = if Self::IN_LARGE { 1 } else { piece_elements::<T>() };
+
+    #[inline(always)]
+    fn new() -> Self {
+        Piece { small: MaybeUninit::uninit(), large: MaybeUninit::uninit() }
+    }
+
+    #[inline(always)]
+    fn start(&mut self) -> *mut T {
+        if Self::IN_LARGE { self.large.as_mut_ptr() } else { self.small.as_mut_ptr().cast() }
+    }
+
+    /// Reads `len` elements in and lends them.
+    ///
+    /// # Safety
+    /// `src` is as for [`super::copy`], for `len` elements, `len <= Self::ELEMENTS`.
+    #[inline(always)]
+    unsafe fn read<M: Machine>(&mut self, src: *const T, len: usize) -> &mut [T] {
+        let start = self.start();
+        // SAFETY: the buffer is private, aligned for `T`, and has room for `ELEMENTS`; after the copy `len` elements are
+        // initialised, and any bit pattern is a `T`.
+        unsafe {
+            M::copy(start.cast(), src.cast(), len * size_of::<T>());
+            std::slice::from_raw_parts_mut(start, len)
+        }
+    }
+}
+
+/// Writes a private slice out.
+///
+/// # Safety
+/// `dst` is as for [`super::copy`], for all of `values`.
+#[inline(always)]
+unsafe fn write<M: Machine, T: Element>(dst: *mut T, values: &[T]) {
+    // SAFETY: the slice is private and readable for its length, `dst` as the caller says.
+    unsafe { M::copy(dst.cast(), values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// The pieces of `len` elements: where each starts and how long it is.
+fn pieces<T: Element>(len: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..len).step_by(Piece::<T>::ELEMENTS).map(move |start| (start, Piece::<T>::ELEMENTS.min(len - start)))
+}
+
+/// [`super::accumulate`] for any element.
+///
+/// # Safety
+/// As there.
+#[inline]
+pub(super) unsafe fn accumulate<M: Machine, T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
+    let (mut ours, mut theirs) = (Piece::new(), Piece::new());
+    for (start, len) in pieces::<T>(len) {
+        let dst = dst.wrapping_add(start);
+        // SAFETY: a part of what the caller vouches for, no longer than a piece.
+        unsafe {
+            let sums = ours.read::<M>(dst, len);
+            for (sum, &value) in sums.iter_mut().zip(&*theirs.read::<M>(src.wrapping_add(start), len)) {
+                *sum = sum.plus(alpha.times(value));
+            }
+            write::<M, T>(dst, sums);
+        }
+    }
+}
+
+/// [`super::fill`] for any element: one piece of copies, written again and again.
+///
+/// # Safety
+/// As there.
+pub(super) unsafe fn fill<M: Machine, T: Element>(dst: *mut T, len: usize, value: T) {
+    let mut piece = Piece::<T>::new();
+    let start = piece.start();
+    for i in 0..Piece::<T>::ELEMENTS.min(len) {
+        // SAFETY: the buffer is private, aligned, and has room for `ELEMENTS`.
+        unsafe { start.add(i).write(value) };
+    }
+    for (offset, len) in pieces::<T>(len) {
+        // SAFETY: the first `len` elements of the buffer have been written; `dst` is a part of what the caller vouches for.
+        unsafe { write::<M, T>(dst.wrapping_add(offset), std::slice::from_raw_parts(start, len)) };
+    }
+}
+
+/// [`super::scale`] for any element.
+///
+/// # Safety
+/// As there.
+pub(super) unsafe fn scale<M: Machine, T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
+    let mut piece = Piece::new();
+    for (start, len) in pieces::<T>(len) {
+        let dst = dst.wrapping_add(start);
+        // SAFETY: a part of what the caller vouches for, no longer than a piece.
+        unsafe {
+            let values = piece.read::<M>(dst, len);
+            for value in values.iter_mut() {
+                *value = alpha.times(*value);
+            }
+            write::<M, T>(dst, values);
+        }
+    }
+}
+
+/// [`super::axpby`] for any element.
+///
+/// # Safety
+/// As there.
+pub(super) unsafe fn axpby<M: Machine, T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
+    let (mut first, mut second) = (Piece::new(), Piece::new());
+    for (start, len) in pieces::<T>(len) {
+        // SAFETY: parts of what the caller vouches for, no longer than a piece; both are read before any of `dst` is written.
+        unsafe {
+            let values = first.read::<M>(x.wrapping_add(start), len);
+            for (value, &other) in values.iter_mut().zip(&*second.read::<M>(y.wrapping_add(start), len)) {
+                *value = a.times(*value).plus(b.times(other));
+            }
+            write::<M, T>(dst.wrapping_add(start), values);
+        }
+    }
+}
+
+/// [`super::dot`] for any element, summed in [`dot_lanes`] lanes.
+///
+/// # Safety
+/// As there.
+pub(super) unsafe fn dot<M: Machine, T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
+    let (mut first, mut second) = (Piece::new(), Piece::new());
+    let mut lanes = [T::ZERO; DOT_LANES_BYTES];
+    let lanes = &mut lanes[..dot_lanes::<T>()];
+    for (start, len) in pieces::<T>(len) {
+        // SAFETY: parts of what the caller vouches for, no longer than a piece.
+        let (x, y) = unsafe { (first.read::<M>(x.wrapping_add(start), len), second.read::<M>(y.wrapping_add(start), len)) };
+        for (x, y) in x.chunks(lanes.len()).zip(y.chunks(lanes.len())) {
+            for ((lane, &x), &y) in lanes.iter_mut().zip(x).zip(y) {
+                *lane = lane.plus(x.times(y));
+            }
+        }
+    }
+    sum_lanes(lanes)
+}
+
+/// The sum of the lanes, halves onto halves; an odd last lane is carried along.
+pub(super) fn sum_lanes<T: Accumulate>(lanes: &mut [T]) -> T {
+    let mut len = lanes.len();
+    while len > 1 {
+        let half = len.div_ceil(2);
+        for i in 0..len - half {
+            lanes[i] = lanes[i].plus(lanes[half + i]);
+        }
+        len = half;
+    }
+    lanes.first().copied().unwrap_or(T::ZERO)
+}

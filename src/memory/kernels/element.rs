@@ -1,0 +1,61 @@
+//! One element: a relaxed atomic where the processor has one of that width, else bytes.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::copy;
+use crate::element::Element;
+
+/// Whether one atomic access of `T`'s size is possible at `address`. Folds to a constant where `T` is aligned to its size.
+#[inline(always)]
+fn aligned_to_size<T>(address: *const T) -> bool {
+    align_of::<T>() >= size_of::<T>() || address.addr().is_multiple_of(size_of::<T>())
+}
+
+/// Reads one element; of 1, 2, 4 or 8 bytes aligned to its size in one piece, else each byte old or new.
+///
+/// # Safety
+/// `src` is aligned for `T` and mapped for `size_of::<T>()` bytes during the call; nobody holds an exclusive Rust reference to it that
+/// the caller does not speak for.
+#[inline(always)]
+pub(crate) unsafe fn load<T: Element>(src: *const T) -> T {
+    debug_assert!(src.is_aligned(), "load from {src:p}");
+    let whole = aligned_to_size(src);
+    // SAFETY: each atomic is made at an address aligned to its size (checked by `whole`) that the caller says is mapped and not
+    // borrowed; `transmute_copy` reads all `size_of::<T>()` bytes of an integer of that size, and `T: Pod` takes every bit pattern.
+    // In the last arm `value` is private, and written over its whole length.
+    unsafe {
+        match size_of::<T>() {
+            1 => std::mem::transmute_copy(&AtomicU8::from_ptr(src.cast_mut().cast()).load(Relaxed)),
+            2 if whole => std::mem::transmute_copy(&AtomicU16::from_ptr(src.cast_mut().cast()).load(Relaxed)),
+            4 if whole => std::mem::transmute_copy(&AtomicU32::from_ptr(src.cast_mut().cast()).load(Relaxed)),
+            8 if whole => std::mem::transmute_copy(&AtomicU64::from_ptr(src.cast_mut().cast()).load(Relaxed)),
+            bytes => {
+                let mut value = MaybeUninit::<T>::uninit();
+                copy(value.as_mut_ptr().cast(), src.cast(), bytes);
+                value.assume_init()
+            }
+        }
+    }
+}
+
+/// Writes one element; of 1, 2, 4 or 8 bytes aligned to its size in one piece, else byte by byte.
+///
+/// # Safety
+/// `dst` is aligned for `T` and mapped for writing for `size_of::<T>()` bytes during the call; nobody holds a Rust reference to it that
+/// the caller does not speak for.
+#[inline(always)]
+pub(crate) unsafe fn store<T: Element>(dst: *mut T, value: T) {
+    debug_assert!(dst.is_aligned(), "store to {dst:p}");
+    let whole = aligned_to_size(dst);
+    // SAFETY: as in `load`; `transmute_copy` reads all bytes of `value`, which as `Pod` has no padding.
+    unsafe {
+        match size_of::<T>() {
+            1 => AtomicU8::from_ptr(dst.cast()).store(std::mem::transmute_copy(&value), Relaxed),
+            2 if whole => AtomicU16::from_ptr(dst.cast()).store(std::mem::transmute_copy(&value), Relaxed),
+            4 if whole => AtomicU32::from_ptr(dst.cast()).store(std::mem::transmute_copy(&value), Relaxed),
+            8 if whole => AtomicU64::from_ptr(dst.cast()).store(std::mem::transmute_copy(&value), Relaxed),
+            bytes => copy(dst.cast(), (&raw const value).cast(), bytes),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The kernels as relaxed atomics: what a target without assembly of its own uses, and what a sanitizer can follow.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::machine::Machine;
+
+/// Relaxed atomics, as wide as the alignment of both sides allows.
+pub(super) enum Portable {}
+
+impl Machine for Portable {
+    #[inline]
+    unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
+        // The widest unit in which both sides can be aligned at once.
+        let widest = 1 << (dst.addr() ^ src.addr()).trailing_zeros().min(3);
+        let mut done = 0;
+        while done < len {
+            let (to, from) = (dst.wrapping_add(done), src.wrapping_add(done));
+            let unit = widest.min(1 << to.addr().trailing_zeros().min(3)).min(1 << (len - done).ilog2().min(3));
+            // All that is left in the widest unit at once, one of the narrower units of either end.
+            let units = if unit == widest { (len - done) / unit } else { 1 };
+            // SAFETY: `units * unit` is at most `len - done`, and `unit` divides both addresses: their difference by `widest`, and
+            // `to` itself.
+            unsafe {
+                match unit {
+                    1 => copy_units(to, from, units, |to, from| {
+                        AtomicU8::from_ptr(to).store(AtomicU8::from_ptr(from).load(Relaxed), Relaxed);
+                    }),
+                    2 => copy_units(to.cast(), from.cast(), units, |to, from| {
+                        AtomicU16::from_ptr(to).store(AtomicU16::from_ptr(from).load(Relaxed), Relaxed);
+                    }),
+                    4 => copy_units(to.cast(), from.cast(), units, |to, from| {
+                        AtomicU32::from_ptr(to).store(AtomicU32::from_ptr(from).load(Relaxed), Relaxed);
+                    }),
+                    _ => copy_units(to.cast(), from.cast(), units, |to, from| {
+                        AtomicU64::from_ptr(to).store(AtomicU64::from_ptr(from).load(Relaxed), Relaxed);
+                    }),
+                }
+            }
+            done += units * unit;
+        }
+    }
+}
+
+/// Calls `copy_one` for each of `count` units of type `U`.
+///
+/// # Safety
+/// As [`super::copy`] with `len == count * size_of::<U>()`, and both sides are aligned to the size of `U`.
+#[inline(always)]
+unsafe fn copy_units<U>(dst: *mut U, src: *const U, count: usize, copy_one: impl Fn(*mut U, *mut U)) {
+    for i in 0..count {
+        copy_one(dst.wrapping_add(i), src.wrapping_add(i).cast_mut());
+    }
+}

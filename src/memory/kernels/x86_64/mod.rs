@@ -1,0 +1,146 @@
+//! The kernels in x86-64 assembly, for SSE2, AVX2 and AVX-512, whichever the processor has.
+
+mod arithmetic;
+mod copy;
+mod fill;
+mod level;
+mod runs;
+mod small;
+mod transpose;
+mod vector;
+
+use bytemuck::cast;
+
+use self::arithmetic::{AddScaled, Combined, Dot, Map, MapPlane, Scaled};
+use self::fill::{Fill, Pattern};
+use self::level::on_widest;
+use super::machine::Machine;
+use super::{Stride, arithmetic as any};
+use crate::element::{Accumulate, Element, Scalar};
+
+/// Assembly, with the widest vectors that the processor has.
+pub(super) enum X86_64 {}
+
+impl Machine for X86_64 {
+    #[inline(always)]
+    unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
+        // SAFETY: passed on, with the length that each asks for.
+        unsafe {
+            if len <= small::SMALL_BYTES {
+                small::copy(dst, src, len);
+            } else {
+                copy_long(dst, src, len);
+            }
+        }
+    }
+
+    unsafe fn copy_plane(dst: *mut u8, src: *const u8, stride: Stride, run: usize) {
+        // SAFETY: passed on unchanged.
+        unsafe { runs::copy(dst, src, stride, run) }
+    }
+
+    unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
+        // SAFETY: passed on; `T` is what `SCALAR` names, so pointers and values keep their type.
+        unsafe {
+            match T::SCALAR {
+                Scalar::F64 => on_widest(add_scaled::<f64>(dst.cast(), src.cast(), len, cast(alpha))),
+                Scalar::F32 => on_widest(add_scaled::<f32>(dst.cast(), src.cast(), len, cast(alpha))),
+                Scalar::Other => any::accumulate::<Self, T>(dst, src, len, alpha),
+            }
+        }
+    }
+
+    unsafe fn accumulate_plane<T: Accumulate>(dst: *mut T, src: *const T, stride: Stride, run_elements: usize, alpha: T) {
+        // SAFETY: as in `accumulate`.
+        unsafe {
+            match T::SCALAR {
+                Scalar::F64 => {
+                    let map = add_scaled::<f64>(dst.cast(), src.cast(), run_elements, cast(alpha));
+                    on_widest(MapPlane { map, stride });
+                }
+                Scalar::F32 => {
+                    let map = add_scaled::<f32>(dst.cast(), src.cast(), run_elements, cast(alpha));
+                    on_widest(MapPlane { map, stride });
+                }
+                Scalar::Other => {
+                    let (mut dst, mut src) = (dst, src);
+                    for _ in 0..stride.count {
+                        any::accumulate::<Self, T>(dst, src, run_elements, alpha);
+                        dst = dst.wrapping_byte_offset(stride.dst);
+                        src = src.wrapping_byte_offset(stride.src);
+                    }
+                }
+            }
+        }
+    }
+
+    unsafe fn fill<T: Element>(dst: *mut T, len: usize, value: T) {
+        // SAFETY: passed on unchanged.
+        unsafe {
+            if Pattern::suits(size_of::<T>()) {
+                let pattern = Pattern::new(bytemuck::bytes_of(&value));
+                on_widest(Fill { dst: dst.cast(), len: len * size_of::<T>(), pattern });
+            } else {
+                any::fill::<Self, T>(dst, len, value);
+            }
+        }
+    }
+
+    unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
+        // SAFETY: as in `accumulate`.
+        unsafe {
+            match T::SCALAR {
+                Scalar::F64 => on_widest(scaled::<f64>(dst.cast(), len, cast(alpha))),
+                Scalar::F32 => on_widest(scaled::<f32>(dst.cast(), len, cast(alpha))),
+                Scalar::Other => any::scale::<Self, T>(dst, len, alpha),
+            }
+        }
+    }
+
+    unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
+        // SAFETY: as in `accumulate`.
+        unsafe {
+            match T::SCALAR {
+                Scalar::F64 => {
+                    let formula = Combined::<f64>(cast(a), cast(b));
+                    on_widest(Map::<f64, _> { dst: dst.cast(), x: x.cast(), y: y.cast(), len, formula });
+                }
+                Scalar::F32 => {
+                    let formula = Combined::<f32>(cast(a), cast(b));
+                    on_widest(Map::<f32, _> { dst: dst.cast(), x: x.cast(), y: y.cast(), len, formula });
+                }
+                Scalar::Other => any::axpby::<Self, T>(dst, a, x, b, y, len),
+            }
+        }
+    }
+
+    unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
+        // SAFETY: as in `accumulate`.
+        unsafe {
+            match T::SCALAR {
+                Scalar::F64 => cast(on_widest(Dot::<f64> { x: x.cast(), y: y.cast(), len })),
+                Scalar::F32 => cast(on_widest(Dot::<f32> { x: x.cast(), y: y.cast(), len })),
+                Scalar::Other => any::dot::<Self, T>(x, y, len),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`super::copy`], and `len > 64`.
+unsafe fn copy_long(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: passed on unchanged.
+    unsafe { on_widest(copy::Copy { dst, src, len }) }
+}
+
+/// The map that is [`super::accumulate`].
+#[inline(always)]
+fn add_scaled<T>(dst: *mut T, src: *const T, len: usize, alpha: T) -> Map<T, AddScaled<T>> {
+    Map { dst, x: dst, y: src, len, formula: AddScaled(alpha) }
+}
+
+/// The map that is [`super::scale`].
+#[inline(always)]
+fn scaled<T>(dst: *mut T, len: usize, alpha: T) -> Map<T, Scaled<T>> {
+    Map { dst, x: dst, y: dst, len, formula: Scaled(alpha) }
+}

@@ -1,0 +1,107 @@
+//! Planes of runs: many short copies at a fixed distance from each other.
+//!
+//! A short run costs as much in deciding how to copy it as in copying it, so the decision is made once for the plane: the common
+//! lengths have a loop each, in which the length is a constant.
+
+use super::copy::{Copy, STREAM_BYTES, vectors};
+use super::level::{Kernel, on_widest};
+use super::small::{self, SMALL_BYTES};
+use super::vector::{Vector, store_fence};
+use crate::memory::kernels::Stride;
+
+/// From here on a run is copied as if it were alone.
+const ALONE_BYTES: usize = 4096;
+
+/// The widest vector, and a cache line.
+const LINE_BYTES: usize = 64;
+
+/// Copies `stride.count` runs of `run` bytes.
+///
+/// # Safety
+/// As [`crate::memory::kernels::copy_strided`] with the one level `stride`.
+pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, stride: Stride, run: usize) {
+    // SAFETY: passed on, with the length that each asks for.
+    unsafe {
+        match run {
+            0 => {}
+            1 => short(dst, src, stride, 1),
+            2 => short(dst, src, stride, 2),
+            4 => short(dst, src, stride, 4),
+            8 => short(dst, src, stride, 8),
+            12 => short(dst, src, stride, 12),
+            16 => short(dst, src, stride, 16),
+            24 => short(dst, src, stride, 24),
+            32 => short(dst, src, stride, 32),
+            48 => short(dst, src, stride, 48),
+            _ if run < SMALL_BYTES => short(dst, src, stride, run),
+            _ => on_widest(LongRuns { dst, src, stride, run }),
+        }
+    }
+}
+
+/// Runs of up to [`SMALL_BYTES`].
+///
+/// # Safety
+/// As [`copy`], and `run <= SMALL_BYTES`.
+#[inline(always)]
+unsafe fn short(mut dst: *mut u8, mut src: *const u8, stride: Stride, run: usize) {
+    for _ in 0..stride.count {
+        // SAFETY: one of the runs.
+        unsafe { small::copy(dst, src, run) };
+        dst = dst.wrapping_offset(stride.dst);
+        src = src.wrapping_offset(stride.src);
+    }
+}
+
+/// Runs of at least [`SMALL_BYTES`]. Its fields are as [`copy`] says.
+struct LongRuns {
+    dst: *mut u8,
+    src: *const u8,
+    stride: Stride,
+    run: usize,
+}
+
+impl Kernel for LongRuns {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let LongRuns { dst, src, stride, run } = self;
+        let whole_lines = (dst.addr() | stride.dst.cast_unsigned() | run).is_multiple_of(LINE_BYTES);
+        // SAFETY: passed on unchanged; whole lines are what streaming asks for.
+        unsafe {
+            if run >= ALONE_BYTES {
+                each(dst, src, stride, |dst, src| Copy { dst, src, len: run }.run::<V>());
+            } else if whole_lines && stride.count.saturating_mul(run) >= STREAM_BYTES {
+                each(dst, src, stride, |dst, src| stream_lines::<V>(dst, src, run));
+                store_fence();
+            } else if run == LINE_BYTES {
+                each(dst, src, stride, |dst, src| vectors::<V, false>(dst, src, LINE_BYTES));
+            } else {
+                each(dst, src, stride, |dst, src| vectors::<V, false>(dst, src, run));
+            }
+        }
+    }
+}
+
+/// Calls `copy_run` for the start of every run.
+#[inline(always)]
+fn each(mut dst: *mut u8, mut src: *const u8, stride: Stride, copy_run: impl Fn(*mut u8, *const u8)) {
+    for _ in 0..stride.count {
+        copy_run(dst, src);
+        dst = dst.wrapping_offset(stride.dst);
+        src = src.wrapping_offset(stride.src);
+    }
+}
+
+/// Streams `len` bytes, unfenced.
+///
+/// # Safety
+/// As [`crate::memory::kernels::copy`]; `dst` and `len` are multiples of [`LINE_BYTES`]; the processor has the feature of `V`.
+#[inline(always)]
+unsafe fn stream_lines<V: Vector>(dst: *mut u8, src: *const u8, len: usize) {
+    for at in (0..len).step_by(V::BYTES) {
+        // SAFETY: vectors divide lines.
+        unsafe { V::load::<0>(src.wrapping_add(at)).stream::<0>(dst.wrapping_add(at)) };
+    }
+}

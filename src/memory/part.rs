@@ -1,0 +1,370 @@
+//! Exposed memory as safe values: the segments of a group's members, and one member's part of one array.
+//!
+//! A [`Part`] is memory that any rank may write at any moment. It is never a slice: its methods check bounds and go through
+//! relaxed atomics or the kernels, so that races have defined results. Elements are plain data, so whatever bytes a race leaves
+//! are a value. Only [`Part::exclusive`] and [`Part::shared`] make slices of it; they are unsafe, and the epochs call them with a
+//! proof that nobody else can touch the part meanwhile.
+
+use std::{
+    marker::PhantomData,
+    ops::Range,
+    ptr::NonNull,
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use ndarray::Dimension;
+
+use super::{
+    buffer::{Source, Target},
+    kernels,
+    line::{Line, Meeting},
+    stripes::Stripes,
+    word::WaitWord,
+};
+use crate::{
+    element::{Accumulate, Element},
+    index::Loops,
+};
+
+/// The mapped segments of a group's members.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    /// Null where a member's memory is not mapped.
+    bases: Box<[*mut u8]>,
+    len: usize,
+    /// The job's flag, beside the bases because every operation looks at both.
+    over: *const AtomicU32,
+}
+
+// SAFETY: the pointers lead to shared memory that is only accessed through `Part`, lines and words, all made for races.
+unsafe impl Send for Segments {}
+// SAFETY: as above.
+unsafe impl Sync for Segments {}
+
+impl Segments {
+    /// Segments of `len` bytes each. Whoever holds the value keeps the mapping alive, by holding the conduit.
+    pub(crate) fn new(bases: Vec<Option<NonNull<u8>>>, len: usize, over: &AtomicU32) -> Self {
+        Segments { bases: bases.into_iter().map(|base| base.map_or(std::ptr::null_mut(), NonNull::as_ptr)).collect(), len, over }
+    }
+
+    /// Whether the job is over.
+    #[inline]
+    pub(crate) fn over(&self) -> bool {
+        // SAFETY: the flag lives as long as the conduit, which the holder keeps alive.
+        unsafe { &*self.over }.load(Ordering::Relaxed) != 0
+    }
+
+    /// `len` elements at a byte offset of a member's segment, if it is mapped.
+    #[inline]
+    pub(crate) fn part<T: Element>(&self, member: usize, offset: usize, len: usize) -> Option<Part<'_, T>> {
+        let base = self.bases[member];
+        if base.is_null() {
+            return None;
+        }
+        Some(Part::within(base, self.len, offset, len))
+    }
+
+    /// A line of a member, if it is mapped.
+    #[inline]
+    pub(crate) fn line(&self, member: usize, offset: usize) -> Option<&Line> {
+        let base = self.bases[member];
+        // SAFETY: atomics, for which every bit pattern is valid, inside a segment that lives as long as self.
+        (!base.is_null()).then(|| unsafe { &*self.object::<Line>(base, offset) })
+    }
+
+    /// A meeting of a member, if it is mapped.
+    pub(crate) fn meeting(&self, member: usize, offset: usize) -> Option<&Meeting> {
+        let base = self.bases[member];
+        // SAFETY: as in `line`.
+        (!base.is_null()).then(|| unsafe { &*self.object::<Meeting>(base, offset) })
+    }
+
+    /// A word to wait on, of a member, if it is mapped.
+    #[inline]
+    pub(crate) fn word(&self, member: usize, offset: usize) -> Option<&WaitWord> {
+        let base = self.bases[member];
+        // SAFETY: as in `line`.
+        (!base.is_null()).then(|| unsafe { &*self.object::<WaitWord>(base, offset) })
+    }
+
+    /// The accumulate lock of a member, if it is mapped.
+    #[inline]
+    pub(crate) fn stripes(&self, member: usize, offset: usize) -> Option<Stripes<'_>> {
+        let base = self.bases[member];
+        // SAFETY: as in `line`.
+        (!base.is_null()).then(|| Stripes::new(unsafe { &*self.object::<AtomicU64>(base, offset) }))
+    }
+
+    /// A line of the caller's own segment, which begins at `base`, mapped for others or not.
+    #[inline]
+    pub(crate) fn own_line(&self, base: NonNull<u8>, offset: usize) -> &Line {
+        // SAFETY: as in `line`; the conduit that the holder keeps alive vouches for its own segment.
+        unsafe { &*self.object::<Line>(base.as_ptr(), offset) }
+    }
+
+    /// A word of the caller's own segment.
+    #[inline]
+    pub(crate) fn own_word(&self, base: NonNull<u8>, offset: usize) -> &WaitWord {
+        // SAFETY: as in `own_line`.
+        unsafe { &*self.object::<WaitWord>(base.as_ptr(), offset) }
+    }
+
+    /// Elements of the caller's own segment.
+    #[inline]
+    pub(crate) fn own_part<T: Element>(&self, base: NonNull<u8>, offset: usize, len: usize) -> Part<'_, T> {
+        Part::within(base.as_ptr(), self.len, offset, len)
+    }
+
+    #[inline]
+    fn object<O>(&self, base: *mut u8, offset: usize) -> *mut O {
+        assert!(offset.is_multiple_of(align_of::<O>()) && offset <= self.len && size_of::<O>() <= self.len - offset);
+        base.wrapping_add(offset).cast()
+    }
+}
+
+/// Elements in a segment, written by anybody at any time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a, T> {
+    base: *mut T,
+    len: usize,
+    life: PhantomData<&'a T>,
+}
+
+impl<'a, T: Element> Part<'a, T> {
+    #[inline]
+    fn within(base: *mut u8, segment: usize, offset: usize, len: usize) -> Self {
+        let bytes = len.checked_mul(size_of::<T>());
+        assert!(
+            offset.is_multiple_of(align_of::<T>()) && offset <= segment && bytes.is_some_and(|bytes| bytes <= segment - offset),
+            "{len} elements at byte {offset} of a segment of {segment} bytes"
+        );
+        Part { base: base.wrapping_add(offset).cast(), len, life: PhantomData }
+    }
+
+    /// Number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// One element, not torn up to 8 bytes.
+    #[inline(always)]
+    pub(crate) fn load(&self, at: usize) -> T {
+        assert!(at < self.len, "element {at} of {}", self.len);
+        // SAFETY: inside the part; relaxed atomics where the size allows.
+        unsafe { kernels::load(self.base.add(at)) }
+    }
+
+    /// One element, not torn up to 8 bytes.
+    #[inline(always)]
+    pub(crate) fn store(&self, at: usize, value: T) {
+        assert!(at < self.len, "element {at} of {}", self.len);
+        // SAFETY: inside the part; relaxed atomics where the size allows.
+        unsafe { kernels::store(self.base.add(at), value) }
+    }
+
+    /// The address of an element, for atomics on it.
+    #[inline]
+    pub(crate) fn address(&self, at: usize) -> *mut T {
+        assert!(at < self.len, "element {at} of {}", self.len);
+        self.base.wrapping_add(at)
+    }
+
+    /// Copies elements into private memory.
+    #[inline]
+    pub(crate) fn read_slice(&self, at: usize, to: &mut [T]) {
+        self.check(at, to.len());
+        // SAFETY: both ranges were checked, and a part never overlaps what the caller borrows exclusively.
+        unsafe { kernels::copy(to.as_mut_ptr().cast(), self.base.add(at).cast(), size_of_val(to)) }
+    }
+
+    /// Copies elements from private memory.
+    #[inline]
+    pub(crate) fn write_slice(&self, at: usize, from: &[T]) {
+        self.check(at, from.len());
+        // SAFETY: both ranges were checked; the source is borrowed, so it is not memory that ranks share.
+        unsafe { kernels::copy(self.base.add(at).cast(), from.as_ptr().cast(), size_of_val(from)) }
+    }
+
+    /// Copies a strided block into a buffer; `strides` are the part's, in elements.
+    #[inline]
+    pub(crate) fn read<D: Dimension>(&self, at: usize, strides: &D, to: &Target<'_, T, D>) {
+        let strides = bytemuck::cast_slice(strides.slice());
+        self.check_strided(at, to.counts.slice(), strides);
+        let loops = Loops::new(to.counts.slice(), strides, to.strides(), size_of::<T>());
+        let (levels, run) = plan(&loops, true);
+        // SAFETY: the part's side was checked, the buffer answers for its own side, which no part overlaps.
+        unsafe { kernels::copy_strided(to.first.cast(), self.base.add(at).cast(), levels.slice(), run) }
+    }
+
+    /// Copies a buffer into a strided block.
+    #[inline]
+    pub(crate) fn write<D: Dimension>(&self, at: usize, strides: &D, from: &Source<'_, T, D>) {
+        let strides = bytemuck::cast_slice(strides.slice());
+        self.check_strided(at, from.counts.slice(), strides);
+        let loops = Loops::new(from.counts.slice(), strides, from.strides(), size_of::<T>());
+        let (levels, run) = plan(&loops, false);
+        // SAFETY: as in `read`.
+        unsafe { kernels::copy_strided(self.base.add(at).cast(), from.first.cast(), levels.slice(), run) }
+    }
+
+    /// Copies one element into a buffer of one.
+    #[inline]
+    pub(crate) fn read_one<D: Dimension>(&self, at: usize, to: &Target<'_, T, D>) {
+        debug_assert_eq!(to.len(), 1);
+        let value = self.load(at);
+        // SAFETY: the buffer's only element.
+        unsafe { to.first.write(value) }
+    }
+
+    /// Copies one element from a buffer of one.
+    #[inline]
+    pub(crate) fn write_one<D: Dimension>(&self, at: usize, from: &Source<'_, T, D>) {
+        debug_assert_eq!(from.len(), 1);
+        // SAFETY: the buffer's only element.
+        self.store(at, unsafe { from.first.read() });
+    }
+
+    fn check(&self, at: usize, len: usize) {
+        assert!(at <= self.len && len <= self.len - at, "{len} elements at {at} of {}", self.len);
+    }
+
+    /// The lowest and highest element of a strided block lie inside the part.
+    #[inline]
+    fn check_strided(&self, at: usize, counts: &[usize], strides: &[isize]) {
+        let (mut low, mut high) = (at as isize, at as isize);
+        for (&count, &stride) in counts.iter().zip(strides) {
+            if count == 0 {
+                return;
+            }
+            let reach = (count as isize - 1) * stride;
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        assert!(low >= 0 && (high as usize) < self.len, "elements {low} to {high} of {}", self.len);
+    }
+
+    /// A range of the part.
+    pub(crate) fn slice(&self, range: Range<usize>) -> Part<'a, T> {
+        self.check(range.start, range.len());
+        Part { base: self.base.wrapping_add(range.start), len: range.len(), life: PhantomData }
+    }
+
+    /// Sets all elements.
+    pub(crate) fn fill(&self, value: T) {
+        // SAFETY: the whole part.
+        unsafe { kernels::fill(self.base, self.len, value) }
+    }
+
+    /// Copies all elements of another part of the same length; the two must not overlap partly.
+    pub(crate) fn copy_from(&self, from: &Part<'_, T>) {
+        assert_eq!(self.len, from.len, "lengths of two parts");
+        if self.base != from.base {
+            // SAFETY: both whole parts, and different blocks of the heap never overlap.
+            unsafe { kernels::copy(self.base.cast(), from.base.cast(), self.len * size_of::<T>()) }
+        }
+    }
+
+    /// The part as a slice that is written through this value only.
+    ///
+    /// # Safety
+    /// Until the slice's life ends nobody else, in any process, reads or writes the part.
+    pub(crate) unsafe fn exclusive(self) -> &'a mut [T] {
+        // SAFETY: length and address are the part's, elements are plain data, the caller promises exclusion.
+        unsafe { std::slice::from_raw_parts_mut(self.dangling_if_empty(), self.len) }
+    }
+
+    /// The part as a slice.
+    ///
+    /// # Safety
+    /// Until the slice's life ends nobody, in any process, writes the part.
+    pub(crate) unsafe fn shared(self) -> &'a [T] {
+        // SAFETY: length and address are the part's, elements are plain data, the caller promises that nobody writes.
+        unsafe { std::slice::from_raw_parts(self.dangling_if_empty(), self.len) }
+    }
+
+    fn dangling_if_empty(&self) -> *mut T {
+        if self.len == 0 { NonNull::dangling().as_ptr() } else { self.base }
+    }
+}
+
+impl<T: Accumulate> Part<'_, T> {
+    /// Adds `alpha` times a buffer to a strided block. Whoever calls holds the owner's lock.
+    pub(crate) fn accumulate<D: Dimension>(&self, at: usize, strides: &D, alpha: T, from: &Source<'_, T, D>) {
+        let strides = bytemuck::cast_slice(strides.slice());
+        self.check_strided(at, from.counts.slice(), strides);
+        let loops = Loops::new(from.counts.slice(), strides, from.strides(), size_of::<T>());
+        let (levels, run) = plan(&loops, false);
+        // SAFETY: as in `write`; a run is a whole number of elements.
+        unsafe { kernels::accumulate_strided(self.base.add(at), from.first, levels.slice(), run / size_of::<T>().max(1), alpha) }
+    }
+
+    /// Adds `alpha * value` to one element. Whoever calls holds the owner's lock.
+    #[inline]
+    pub(crate) fn add(&self, at: usize, alpha: T, value: T) {
+        self.store(at, self.load(at).plus(alpha.times(value)));
+    }
+
+    /// Multiplies all elements.
+    pub(crate) fn scale(&self, alpha: T) {
+        // SAFETY: the whole part.
+        unsafe { kernels::scale(self.base, self.len, alpha) }
+    }
+
+    /// `self = a·x + b·y`; the parts are whole blocks, equal or apart.
+    pub(crate) fn axpby(&self, a: T, x: &Part<'_, T>, b: T, y: &Part<'_, T>) {
+        assert!(x.len == self.len && y.len == self.len, "lengths of three parts");
+        // SAFETY: three whole parts of one length.
+        unsafe { kernels::axpby(self.base, a, x.base, b, y.base, self.len) }
+    }
+
+    /// Σ xᵢyᵢ without conjugation.
+    pub(crate) fn dot(&self, y: &Part<'_, T>) -> T {
+        assert_eq!(y.len, self.len, "lengths of two parts");
+        // SAFETY: two whole parts of one length.
+        unsafe { kernels::dot(self.base, y.base, self.len) }
+    }
+}
+
+impl Part<'_, u64> {
+    /// Adds to an element by the processor's atomic operation.
+    #[inline]
+    pub(crate) fn fetch_add(&self, at: usize, operand: u64) -> u64 {
+        // SAFETY: inside the part, which is aligned; atomics may be shared with other processes.
+        unsafe { AtomicU64::from_ptr(self.address(at)) }.fetch_add(operand, Ordering::AcqRel)
+    }
+}
+
+/// Levels on the stack; `Loops` has eight at most before it goes to the heap.
+struct Levels {
+    inline: [kernels::Stride; 8],
+    len: usize,
+    heap: Vec<kernels::Stride>,
+}
+
+impl Levels {
+    #[inline]
+    fn slice(&self) -> &[kernels::Stride] {
+        if self.heap.is_empty() { &self.inline[..self.len] } else { &self.heap }
+    }
+}
+
+/// The loops of a transfer in the kernels' words; the destination is the view if `to_view`, else the part.
+#[inline]
+fn plan(loops: &Loops, to_view: bool) -> (Levels, usize) {
+    let stride = |level: &crate::index::Level| {
+        let (dst, src) = if to_view { (level.local, level.remote) } else { (level.remote, level.local) };
+        kernels::Stride { count: level.count, dst, src }
+    };
+    let mut levels =
+        Levels { inline: [kernels::Stride { count: 0, dst: 0, src: 0 }; 8], len: loops.levels().len(), heap: Vec::new() };
+    if loops.runs() == 0 {
+        // Nothing to move: one level that runs no times.
+        levels.len = 1;
+    } else if levels.len <= levels.inline.len() {
+        for (to, level) in levels.inline.iter_mut().zip(loops.levels()) {
+            *to = stride(level);
+        }
+    } else {
+        levels.heap = loops.levels().iter().map(stride).collect();
+    }
+    (levels, loops.run())
+}

@@ -1,0 +1,94 @@
+//! A shared counter: read-and-increment, the way task codes hand out work.
+
+use super::{Group, SharedWords};
+use crate::{comm::AtomicOp, error::Result};
+
+/// A 64-bit counter that all members of a group share, starting at 0.
+///
+/// One atomic operation at the member that holds it, never a message to a process (ARMCI-Gemini §III-B3).
+///
+/// # Examples
+/// ```
+/// use global_arrays::{Counter, Launch, ops};
+/// # fn main() -> Result<(), global_arrays::Error> {
+/// Launch::new().ranks(2).network("threads").run(|job| {
+///     let tasks = Counter::new(job)?;
+///     let mut mine = 0;
+///     while let Some(_task) = tasks.next_below(100)? {
+///         mine += 1; // task `_task` is mine alone
+///     }
+///     assert_eq!(job.all_reduce_one(mine, ops::sum)?, 100);
+///     Ok::<(), global_arrays::Error>(())
+/// })
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Counter {
+    words: SharedWords,
+    holder: usize,
+}
+
+impl Counter {
+    /// A counter held by member 0. Collective.
+    ///
+    /// # Errors
+    /// Memory; members in different collectives; the end of the job.
+    pub fn new(group: impl AsRef<Group>) -> Result<Self> {
+        Self::held_by(group, 0)
+    }
+
+    /// A counter held by a member, so that several counters do not meet at one. Collective.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); a holder that is no member.
+    pub fn held_by(group: impl AsRef<Group>, holder: usize) -> Result<Self> {
+        let group = group.as_ref();
+        if holder >= group.size() {
+            return Err(crate::Error::argument("counter", format_args!("member {holder} of a group of {}", group.size())));
+        }
+        Ok(Counter { words: SharedWords::create(group, 1, "counter")?, holder })
+    }
+
+    /// Adds `increment` and returns the value before. One-sided and atomic.
+    ///
+    /// # Errors
+    /// The end of the job.
+    ///
+    /// # Source
+    /// GA: `NGA_Read_inc`.
+    #[inline]
+    pub fn fetch_add(&self, increment: u64) -> Result<u64> {
+        self.words.fetch_add(self.holder, 0, increment)
+    }
+
+    /// The next number, if it is below `limit`. Every number is given to one caller only.
+    ///
+    /// # Errors
+    /// The end of the job.
+    #[inline]
+    pub fn next_below(&self, limit: u64) -> Result<Option<u64>> {
+        let next = self.fetch_add(1)?;
+        Ok((next < limit).then_some(next))
+    }
+
+    /// The present value.
+    ///
+    /// # Errors
+    /// The end of the job.
+    pub fn get(&self) -> Result<u64> {
+        self.words.atomic(self.holder, 0, AtomicOp::Load, 0, 0)
+    }
+
+    /// Sets the counter for a next round. Collective: nobody counts before all have come.
+    ///
+    /// # Errors
+    /// Members in different collectives; the end of the job.
+    pub fn reset(&self, value: u64) -> Result<()> {
+        let group = self.words.group();
+        group.barrier()?;
+        if group.rank() == self.holder {
+            self.words.atomic(self.holder, 0, AtomicOp::Swap, value, 0)?;
+        }
+        group.barrier()
+    }
+}

@@ -1,0 +1,136 @@
+//! Groups from lists of ranks: collective over the members alone.
+//!
+//! Members that know nothing of each other's segments yet talk by messages: each sends its mark (how far down its upper heap has
+//! grown) to the first of the list, who takes the lowest and tells all where the group's scratch memory lies.
+
+use std::sync::Arc;
+
+use super::{Group, Scratch, fingerprint};
+use crate::{
+    comm::engine::{Label, Waiter},
+    error::{Error, Result},
+};
+
+struct Creating {
+    list: Arc<[usize]>,
+}
+
+impl Waiter for Creating {
+    fn operation(&self) -> String {
+        format!("creation of a group of {} ranks", self.list.len())
+    }
+    fn missing(&self) -> String {
+        format!("a message of one of the ranks {:?}", self.list)
+    }
+}
+
+impl Group {
+    /// A new group of the members `list` of this one, in that order. Collective over exactly those members; a rank may call it
+    /// for several lists one after the other.
+    ///
+    /// # Errors
+    /// A list that is empty, names a member twice or one that does not exist, or does not name the caller; memory; the end of
+    /// the job.
+    pub fn group(&self, list: &[usize]) -> Result<Group> {
+        let inner = &*self.inner;
+        let wrong = |what: String| Err(Error::Argument { operation: "group", what });
+        if let Some(&stranger) = list.iter().find(|&&member| member >= self.size()) {
+            return wrong(format!("{stranger} is no member of a group of {}", self.size()));
+        }
+        let mut sorted = list.to_vec();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return wrong(format!("the list {list:?} names a member twice"));
+        }
+        if !list.contains(&self.rank()) {
+            return wrong(format!("member {} is not in the list {list:?} that it calls with", self.rank()));
+        }
+        let ranks: Arc<[usize]> = list.iter().map(|&member| inner.rank_of(member)).collect();
+        // The same list may make several groups: its members count them alike, because they make them in the same order.
+        let words: Vec<u64> = std::iter::once(list.len() as u64).chain(ranks.iter().map(|&rank| rank as u64)).collect();
+        let count = self.count_of(fingerprint(&words));
+        let key = fingerprint(&[fingerprint(&words), count]);
+        let offset = self.place_scratch(&ranks, key)?;
+        let bytes = Scratch::bytes(ranks.len());
+        for range in inner.job.heap().uncommitted(offset..offset + bytes) {
+            inner.job.conduit().commit(range.clone()).map_err(|e| Error::system("committing memory for a group", e))?;
+            inner.job.heap().set_committed(range);
+        }
+        // A reused hole of the heap holds old words; agreements start from zero.
+        let base = inner.job.conduit().segment();
+        inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
+        let group = Group::new(inner.job.clone(), Some(ranks.clone()), offset);
+        // Nobody may post before everybody has cleared: one more round over messages.
+        self.meet_by_mail(&ranks, fingerprint(&[key, 1]), 0)?;
+        Ok(group)
+    }
+
+    /// The members of this one with the same `color`, in this group's order. Collective over this group.
+    ///
+    /// # Errors
+    /// As [`group`](Self::group).
+    pub fn split(&self, color: u64) -> Result<Group> {
+        let colors = self.all_gather(&[color])?;
+        let list: Vec<usize> = (0..self.size()).filter(|&member| colors[member] == color).collect();
+        self.group(&list)
+    }
+
+    fn count_of(&self, list: u64) -> u64 {
+        let mut counts = self.inner.lists.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let count = counts.entry(list).or_insert(0);
+        *count += 1;
+        *count
+    }
+
+    fn place_scratch(&self, ranks: &Arc<[usize]>, key: u64) -> Result<usize> {
+        let inner = &*self.inner;
+        let bytes = Scratch::bytes(ranks.len());
+        let heap = inner.job.heap();
+        let free = heap.find_high(bytes, heap.mark()).is_ok();
+        // A member without room says so by a mark of zero, and all fail alike.
+        let mark = if free { heap.mark() as u64 } else { 0 };
+        drop(heap);
+        let lowest = self.meet_by_mail(ranks, key, !mark)?;
+        let mark = !lowest as usize;
+        let mut heap = inner.job.heap();
+        let full = |available: usize| Error::HeapFull {
+            what: format!("a group of {} ranks", ranks.len()),
+            asked: bytes as u64,
+            available: available as u64,
+            heap: inner.job.conduit().segment_len() as u64,
+        };
+        let offset = heap.find_high(bytes, mark).map_err(full)?;
+        heap.take_high(offset, bytes);
+        Ok(offset)
+    }
+
+    /// The maximum of a word over ranks that share no memory yet; also a barrier among them.
+    fn meet_by_mail(&self, ranks: &Arc<[usize]>, key: u64, word: u64) -> Result<u64> {
+        let engine = self.inner.engine();
+        let label = Label { array: "(none)".into(), operation: "creation of a group" };
+        let waiter = Creating { list: ranks.clone() };
+        let (me, first) = (engine.rank(), ranks[0]);
+        let answer = fingerprint(&[key, 2]);
+        if me != first {
+            engine.mail(first, key, [word, 0, 0], &label)?;
+            return Ok(engine.receive_mail(answer, &waiter)?.1[0]);
+        }
+        let mut most = word;
+        for _ in 1..ranks.len() {
+            most = most.max(engine.receive_mail(key, &waiter)?.1[0]);
+        }
+        for &rank in &ranks[1..] {
+            engine.mail(rank, answer, [most, 0, 0], &label)?;
+        }
+        Ok(most)
+    }
+}
+
+impl Drop for super::GroupInner {
+    fn drop(&mut self) {
+        // The upper end of the heap is local bookkeeping; the world's scratch lives as long as the job.
+        if !self.is_world() {
+            self.job.heap().free(self.scratch.offset());
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The ranks that act together.
+
+use std::{
+    collections::HashMap,
+    ptr::NonNull,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+};
+
+use super::{Op, Scratch};
+use crate::{
+    array::registry::Registry,
+    comm::engine::{Engine, Label},
+    error::{Error, Result},
+    job::JobInner,
+    memory::part::Segments,
+};
+
+/// An ordered set of ranks: all of a job, or those of a list.
+///
+/// Members are numbered from 0 in the group's order. Arrays, counters and collectives belong to a group; only its members take
+/// part. There is no default group: what is meant is passed.
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub(crate) inner: Arc<GroupInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct GroupInner {
+    pub(crate) job: Arc<JobInner>,
+    /// Ranks of the members; `None` for the world.
+    list: Option<Arc<[usize]>>,
+    size: usize,
+    me: usize,
+    pub(crate) segments: Segments,
+    pub(crate) scratch: Scratch,
+    /// Number of the last agreement.
+    pub(super) sequence: AtomicU32,
+    /// How many groups were made from each list of members.
+    pub(super) lists: Mutex<HashMap<u64, u64>>,
+    /// How many arrays the group has made.
+    objects: AtomicU64,
+    busy: AtomicBool,
+    failed: OnceLock<String>,
+    pub(crate) arrays: Mutex<Registry>,
+    /// Members load and store each other's memory and outnumber the cores: agree by a counter.
+    pub(super) by_counter: bool,
+    /// All members' memory is mapped.
+    pub(crate) mapped: bool,
+}
+
+/// The ranks of a group in its order.
+#[derive(Clone, Debug)]
+pub struct Ranks<'a> {
+    group: &'a GroupInner,
+    next: usize,
+}
+
+impl Iterator for Ranks<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        (self.next < self.group.size).then(|| {
+            self.next += 1;
+            self.group.rank_of(self.next - 1)
+        })
+    }
+}
+
+impl GroupInner {
+    #[inline]
+    pub(crate) fn rank_of(&self, member: usize) -> usize {
+        self.list.as_ref().map_or(member, |list| list[member])
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(crate) fn me(&self) -> usize {
+        self.me
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.job.engine
+    }
+
+    /// A number for an array of this group, equal on all members.
+    pub(crate) fn next_object(&self) -> u64 {
+        self.objects.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_world(&self) -> bool {
+        self.list.is_none()
+    }
+}
+
+impl Group {
+    pub(crate) fn world(job: Arc<JobInner>, scratch: usize) -> Self {
+        Self::new(job, None, scratch)
+    }
+
+    pub(super) fn new(job: Arc<JobInner>, list: Option<Arc<[usize]>>, scratch: usize) -> Self {
+        let conduit = job.conduit();
+        let size = list.as_ref().map_or(conduit.size(), |list| list.len());
+        let rank = conduit.rank();
+        let me = list.as_ref().map_or(rank, |list| list.iter().position(|&r| r == rank).expect("a member makes the group"));
+        let bases: Vec<Option<NonNull<u8>>> =
+            (0..size).map(|member| conduit.mapped(list.as_ref().map_or(member, |list| list[member]))).collect();
+        let mapped = bases.iter().all(Option::is_some);
+        let by_counter = mapped && conduit.capabilities().crowded && size > 1;
+        let segments = Segments::new(bases, conduit.segment_len(), conduit.over());
+        let inner = GroupInner {
+            scratch: Scratch::new(scratch, size),
+            list,
+            size,
+            me,
+            segments,
+            sequence: AtomicU32::new(0),
+            lists: Mutex::default(),
+            objects: AtomicU64::new(1),
+            busy: AtomicBool::new(false),
+            failed: OnceLock::new(),
+            arrays: Mutex::default(),
+            by_counter,
+            mapped,
+            job,
+        };
+        Group { inner: Arc::new(inner) }
+    }
+
+    /// Number of members.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.inner.size
+    }
+
+    /// The calling rank's number in this group; for a job, its rank.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.inner.me
+    }
+
+    /// The members' ranks in the job, in the group's order.
+    #[must_use]
+    pub fn ranks(&self) -> Ranks<'_> {
+        Ranks { group: &self.inner, next: 0 }
+    }
+
+    /// Completes everything that this rank has under way, at all targets, and waits for all members to do the same.
+    ///
+    /// Collective. After it every put and accumulate that any member issued before is visible to all.
+    ///
+    /// # Errors
+    /// An operation that failed since the last fence; members in different collectives; the end of the job. All members of the
+    /// group fail alike when they disagree.
+    pub fn sync(&self) -> Result<()> {
+        let fenced = self.fence_all(Op::Sync);
+        // The failure of one member's operation is everyone's: the barrier carries it.
+        let verdict = self.agree_values(Op::Sync, 0, u64::from(fenced.is_err()), 0, 0)?;
+        fenced?;
+        if verdict.sum > 0 {
+            return Err(Error::Mismatch {
+                operation: "sync",
+                what: format!("a transfer of {} other member(s) failed; their errors say which", verdict.sum),
+            });
+        }
+        Ok(())
+    }
+
+    /// Waits for all members; completes nothing. Collective.
+    ///
+    /// # Errors
+    /// Members in different collectives; the end of the job.
+    pub fn barrier(&self) -> Result<()> {
+        self.agree(Op::Barrier, 0)
+    }
+
+    #[inline]
+    pub(crate) fn fence_all(&self, op: Op) -> Result<()> {
+        let engine = self.inner.engine();
+        engine.check(op.name())?;
+        if self.inner.mapped && engine.conduit().capabilities().window == usize::MAX {
+            // Stores into mapped memory are ordered before the agreement's own release stores.
+            return Ok(());
+        }
+        engine.fence(None, &Label { array: "(all arrays)".into(), operation: op.name() })
+    }
+
+    /// Enters a collective; one thread of a rank at a time.
+    #[inline]
+    pub(super) fn enter(&self, op: Op, fingerprint: u64) -> Result<Entered<'_>> {
+        let inner = &*self.inner;
+        inner.engine().check(op.name())?;
+        // Acquire pairs with the Release of the thread that left.
+        if inner.busy.swap(true, Ordering::Acquire) {
+            return Err(Error::Busy { operation: op.name(), rank: inner.engine().rank() });
+        }
+        let entered = Entered(&inner.busy);
+        if let Some(cause) = inner.failed.get() {
+            return Err(Error::GroupFailed { operation: op.name(), cause: cause.clone() });
+        }
+        inner.engine().conduit().publish([op as u64 | fingerprint << 8, u64::from(inner.sequence.load(Ordering::Relaxed))]);
+        Ok(entered)
+    }
+
+    /// Remembers why the group can no longer be used, and passes the error on.
+    pub(super) fn fail(&self, error: Error) -> Error {
+        let _ = self.inner.failed.set(error.to_string());
+        error
+    }
+
+    /// Where each member was last seen, for people.
+    pub(super) fn whereabouts(&self) -> String {
+        let conduit = self.inner.engine().conduit();
+        let mut seen: Vec<(String, Vec<usize>)> = Vec::new();
+        for rank in self.ranks() {
+            let place =
+                conduit.last_seen(rank).map_or("an unknown place".into(), |[place, _]| Op::from_code(place).name().to_owned());
+            match seen.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => seen.push((place, vec![rank])),
+            }
+        }
+        let say = |(place, ranks): (String, Vec<usize>)| match &ranks[..] {
+            [rank] => format!("rank {rank} in {place}"),
+            [first, second] => format!("ranks {first} and {second} in {place}"),
+            ranks => format!("{} ranks ({}, {} ... {}) in {place}", ranks.len(), ranks[0], ranks[1], ranks[ranks.len() - 1]),
+        };
+        seen.into_iter().map(say).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The right to be inside a collective; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Entered<'a>(&'a AtomicBool);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl AsRef<Group> for Group {
+    fn as_ref(&self) -> &Group {
+        self
+    }
+}

@@ -1,0 +1,127 @@
+//! Barrier, collectives, locks, counters, signals: built over `trait Conduit` with the algorithms of the field.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `group` | the ranks that act together, their order, their mapped memory |
+//! | `scratch` | a group's own memory in each member's segment, and how members post to it |
+//! | `agreement` | the barrier that carries a few words: the heart of every collective |
+//! | `collectives` | broadcast, reduce, all-reduce, gather, all-gather, all-to-all |
+//! | `create` | groups from lists of ranks |
+//! | `words` | words that every member can change atomically, under the next three |
+//! | `counter`, `lock`, `signal` | what they say |
+//!
+//! Every collective begins with an *agreement*: a barrier in which each member's fingerprint of the call (which operation, on what,
+//! with which shape, type and root) travels along. A difference fails the call alike on all members and makes the group unusable.
+//! Since everybody has entered, everybody has left the collective before, so its scratch memory is free.
+
+mod agreement;
+mod collectives;
+mod counter;
+mod create;
+mod group;
+mod lock;
+pub mod ops;
+mod scratch;
+mod signal;
+mod words;
+
+pub use counter::Counter;
+pub(crate) use group::GroupInner;
+pub use group::{Group, Ranks};
+pub use lock::{LockGuard, Locks};
+pub(crate) use scratch::Scratch;
+pub use signal::Signal;
+pub(crate) use words::SharedWords;
+
+/// The collectives, for fingerprints and for messages about who is where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Op {
+    Start = 0,
+    Barrier,
+    Sync,
+    End,
+    Create,
+    Commit,
+    Destroy,
+    ReadEpoch,
+    OwnerEpoch,
+    EndEpoch,
+    Broadcast,
+    Reduce,
+    AllReduce,
+    Gather,
+    AllGather,
+    AllToAll,
+    Group,
+    Words,
+    Algebra,
+    File,
+}
+
+impl Op {
+    /// The name that users know.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Op::Start => "computation (no collective yet)",
+            Op::Barrier => "barrier",
+            Op::Sync => "sync",
+            Op::End => "the end of the job",
+            Op::Create => "creation of an array",
+            Op::Commit => "commitment of memory",
+            Op::Destroy => "destruction of an array",
+            Op::ReadEpoch => "begin of a read epoch",
+            Op::OwnerEpoch => "begin of an owner epoch",
+            Op::EndEpoch => "end of an epoch",
+            Op::Broadcast => "broadcast",
+            Op::Reduce => "reduce",
+            Op::AllReduce => "all-reduce",
+            Op::Gather => "gather",
+            Op::AllGather => "all-gather",
+            Op::AllToAll => "all-to-all",
+            Op::Group => "creation of a group",
+            Op::Words => "creation of a counter, lock or signal",
+            Op::Algebra => "an operation on whole arrays",
+            Op::File => "reading or writing a file",
+        }
+    }
+
+    pub(crate) fn from_code(code: u64) -> Self {
+        const ALL: [Op; 20] = [
+            Op::Start,
+            Op::Barrier,
+            Op::Sync,
+            Op::End,
+            Op::Create,
+            Op::Commit,
+            Op::Destroy,
+            Op::ReadEpoch,
+            Op::OwnerEpoch,
+            Op::EndEpoch,
+            Op::Broadcast,
+            Op::Reduce,
+            Op::AllReduce,
+            Op::Gather,
+            Op::AllGather,
+            Op::AllToAll,
+            Op::Group,
+            Op::Words,
+            Op::Algebra,
+            Op::File,
+        ];
+        ALL.get((code & 0xff) as usize).copied().unwrap_or(Op::Start)
+    }
+}
+
+/// Mixes the arguments of a call into 56 bits: different calls differ, the same call is the same on every rank.
+pub(crate) fn fingerprint(parts: &[u64]) -> u64 {
+    parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &part| {
+        let mixed = (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 29
+    }) >> 8
+}
+
+/// A text as a part of a fingerprint.
+pub(crate) fn text_fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0, |hash, byte| fingerprint(&[hash, u64::from(byte)]))
+}

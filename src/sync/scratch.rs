@@ -1,0 +1,136 @@
+//! A group's own memory in each member's segment.
+//!
+//! ```text
+//!  | lines, even | lines, odd | meeting, even | meeting, odd | box 0 | box 1 | ... | box of my own |
+//! ```
+//!
+//! *Lines* carry an agreement: one for each round and two for members beyond the largest power of two. Two sets alternate: who
+//! writes into set s again has left agreement s + 1, which everybody entered, so everybody has left agreement s and read its
+//! lines. *Boxes* carry data, [`CHUNK`] bytes each; they are used inside one collective between two agreements.
+
+use crate::{
+    comm::engine::{Engine, Label, Waiter},
+    error::Result,
+    memory::{
+        line::{Line, Meeting, WORDS, WORDS_OFFSET},
+        part::Segments,
+        word::WaitWord,
+    },
+};
+
+/// Layout of a group's scratch memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scratch {
+    offset: usize,
+    rounds: usize,
+    chunk: usize,
+}
+
+/// Address of something in a member's segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) member: usize,
+    pub(crate) rank: usize,
+    pub(crate) offset: usize,
+}
+
+impl Scratch {
+    pub(crate) fn new(offset: usize, members: usize) -> Self {
+        // Small groups can afford large boxes; 4096 ranks of one process must start.
+        let chunk = if members <= 64 { 64 << 10 } else { 4 << 10 };
+        Scratch { offset, rounds: rounds(members), chunk }
+    }
+
+    pub(crate) fn bytes(members: usize) -> usize {
+        let scratch = Scratch::new(0, members);
+        scratch.box_offset(scratch.boxes())
+    }
+
+    /// Where it begins in every member's segment.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Bytes of data that fit into a box.
+    pub(crate) fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// Rounds of an agreement.
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Boxes: one for each round, one for each of the two folds, and one of a member's own.
+    fn boxes(&self) -> usize {
+        self.rounds + 3
+    }
+
+    /// The box from which others read what this member offers.
+    pub(crate) fn own_box(&self) -> usize {
+        self.boxes() - 1
+    }
+
+    pub(crate) fn line(&self, set: u32, index: usize) -> usize {
+        self.offset + (set as usize % 2 * (self.rounds + 2) + index) * size_of::<Line>()
+    }
+
+    pub(crate) fn meeting(&self, set: u32) -> usize {
+        self.offset + 2 * (self.rounds + 2) * size_of::<Line>() + set as usize % 2 * size_of::<Meeting>()
+    }
+
+    fn box_offset(&self, index: usize) -> usize {
+        let front = 2 * (self.rounds + 2) * size_of::<Line>() + 2 * size_of::<Meeting>();
+        self.offset + front + index * (size_of::<Line>() + self.chunk)
+    }
+
+    /// The line in front of a box, and the data behind it.
+    pub(crate) fn letter_box(&self, index: usize) -> (usize, usize) {
+        let line = self.box_offset(index);
+        (line, line + size_of::<Line>())
+    }
+}
+
+/// Rounds of recursive doubling among the largest power of two members.
+pub(crate) fn rounds(members: usize) -> usize {
+    members.max(1).ilog2() as usize
+}
+
+/// Writes a line of another member and wakes it.
+pub(crate) fn post(
+    engine: &Engine,
+    segments: &Segments,
+    to: Place,
+    words: [u64; WORDS],
+    sequence: u32,
+    label: impl Fn() -> Label,
+) -> Result<()> {
+    if let Some(line) = segments.line(to.member, to.offset) {
+        line.post(words, sequence);
+        return Ok(());
+    }
+    let mut bytes = [0; WORDS * 8];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    write(engine, to.rank, to.offset + WORDS_OFFSET, &bytes, &label())?;
+    raise(engine, to.rank, to.offset, sequence, &label())
+}
+
+/// Puts bytes and waits until they are visible.
+pub(crate) fn write(engine: &Engine, rank: usize, offset: usize, bytes: &[u8], label: &Label) -> Result<()> {
+    engine.put_slice(rank, offset, bytes, label)?;
+    engine.fence(Some(rank), label)
+}
+
+/// Changes a word to wait on in another rank's segment by a put of its value.
+pub(crate) fn raise(engine: &Engine, rank: usize, offset: usize, value: u32, label: &Label) -> Result<()> {
+    engine.put_slice(rank, offset, &value.to_ne_bytes(), label)?;
+    engine.fence(Some(rank), label)
+}
+
+/// Waits until a line of this rank's own has reached a sequence number.
+#[inline]
+pub(crate) fn await_word(engine: &Engine, word: &WaitWord, sequence: u32, waiter: &dyn Waiter) -> Result<()> {
+    engine.wait_word(word, waiter, |value| value == sequence)
+}

@@ -1,0 +1,104 @@
+//! Point-to-point notification: data first, then the signal.
+
+use super::{Group, SharedWords, scratch::raise};
+use crate::{
+    comm::engine::Waiter,
+    error::{Error, Result},
+};
+
+/// A count at each member that others raise and the member waits on.
+///
+/// With [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) the data are visible before the signal. Each signal is raised by
+/// one rank at a time: make one signal for each sender, or let `notify` of several senders go to different ones.
+#[derive(Debug)]
+pub struct Signal {
+    words: SharedWords,
+    count: usize,
+    /// What this rank raised each member's words to, on networks that can only put values.
+    sent: std::sync::Mutex<std::collections::HashMap<(usize, usize), u32>>,
+}
+
+struct Waiting<'a>(&'a Signal, usize, u32);
+
+impl Waiter for Waiting<'_> {
+    fn operation(&self) -> String {
+        format!("signal {} (at {}, waiting for {})", self.1, self.0.words.own_word(self.1).load(), self.2)
+    }
+    fn missing(&self) -> String {
+        "whoever raises it".into()
+    }
+}
+
+impl Signal {
+    /// One signal at each member, at 0. Collective.
+    ///
+    /// # Errors
+    /// Memory; members in different collectives; the end of the job.
+    pub fn new(group: impl AsRef<Group>) -> Result<Self> {
+        Self::several(group, 1)
+    }
+
+    /// `count` signals at each member, numbered from 0. Collective.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn several(group: impl AsRef<Group>, count: usize) -> Result<Self> {
+        Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count, sent: Default::default() })
+    }
+
+    /// Adds one to signal `index` of a member, after everything that this rank put there. One-sided.
+    ///
+    /// # Errors
+    /// A member or signal that does not exist; a transfer that failed; the end of the job.
+    pub fn notify(&self, index: usize, member: usize) -> Result<()> {
+        let group = self.words.group();
+        self.check(index)?;
+        if member >= group.size() {
+            return Err(Error::argument("notify", format_args!("member {member} of a group of {}", group.size())));
+        }
+        let engine = group.inner.engine();
+        engine.check("notify")?;
+        if let Some(word) = self.words.mapped_word(member, index) {
+            word.add(1);
+            word.wake();
+            return Ok(());
+        }
+        let rank = group.inner.rank_of(member);
+        engine.fence(Some(rank), self.words.label())?;
+        let value = {
+            let mut sent = self.sent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let value = sent.entry((member, index)).or_insert(0);
+            *value = value.wrapping_add(1);
+            *value
+        };
+        raise(engine, rank, self.words.offset(index), value, self.words.label())
+    }
+
+    /// Waits until signal `index` of this rank was raised `count` times in all. What the senders put before is visible.
+    ///
+    /// # Errors
+    /// A signal that does not exist; the end of the job.
+    pub fn wait_at_least(&self, index: usize, count: u32) -> Result<()> {
+        self.check(index)?;
+        let engine = self.words.group().inner.engine();
+        // Counts wrap: "at least" means less than half the circle ahead.
+        let reached = |value: u32| value.wrapping_sub(count) as i32 >= 0;
+        engine.wait_word(self.words.own_word(index), &Waiting(self, index, count), reached)
+    }
+
+    /// How often signal `index` of this rank was raised.
+    ///
+    /// # Errors
+    /// A signal that does not exist; the end of the job.
+    pub fn count(&self, index: usize) -> Result<u32> {
+        self.check(index)?;
+        let engine = self.words.group().inner.engine();
+        engine.check("signal")?;
+        engine.progress();
+        Ok(self.words.own_word(index).load())
+    }
+
+    fn check(&self, index: usize) -> Result<()> {
+        if index < self.count { Ok(()) } else { Err(Error::argument("signal", format_args!("signal {index} of {}", self.count))) }
+    }
+}

@@ -1,0 +1,95 @@
+//! Words of 64 bits that every member can change atomically: the ground of counters, locks and signals.
+//!
+//! Each member holds `count` words, on cache lines of their own. The road to a word — the processor or the network — is fixed by
+//! whether the group's memory is mapped, so the two never meet on one word (ARMCI-Gemini §III-B3: atomics of the network adapter
+//! are not coherent with those of the processor).
+
+use std::sync::Arc;
+
+use super::{Group, Op, fingerprint};
+use crate::{
+    comm::{AtomicOp, engine::Label},
+    error::{Error, Result},
+    memory::{heap::ALIGN, part::Part, word::WaitWord},
+};
+
+/// `count` words in each member's segment.
+#[derive(Debug)]
+pub(crate) struct SharedWords {
+    group: Group,
+    offset: usize,
+    count: usize,
+    label: Label,
+}
+
+impl SharedWords {
+    /// Collective. The words are zero.
+    pub(crate) fn create(group: &Group, count: usize, what: &'static str) -> Result<Self> {
+        let inner = &group.inner;
+        let name: Arc<str> = Arc::from(what);
+        let bytes = count
+            .checked_mul(ALIGN)
+            .ok_or_else(|| Error::argument(what, format_args!("{count} words are more than can be addressed")))?;
+        let offset = inner.job.allocate(group, bytes, bytes, Op::Words, fingerprint(&[count as u64]), &|| what.to_owned())?;
+        let words = SharedWords { group: group.clone(), offset, count, label: Label { array: name, operation: what } };
+        words.own().fill(0);
+        group.agree(Op::Words, 1)?;
+        Ok(words)
+    }
+
+    fn own(&self) -> Part<'_, u64> {
+        let inner = &self.group.inner;
+        inner.segments.own_part(inner.engine().conduit().segment(), self.offset, self.count * ALIGN / 8)
+    }
+
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Applies an atomic operation to word `index` of a member and returns the old value.
+    #[inline]
+    pub(crate) fn atomic(&self, member: usize, index: usize, op: AtomicOp, operand: u64, comparand: u64) -> Result<u64> {
+        let inner = &*self.group.inner;
+        assert!(index < self.count, "word {index} of {}", self.count);
+        let offset = self.offset + index * ALIGN;
+        inner.engine().atomic(inner.rank_of(member), offset, op, 8, operand, comparand, &self.label)
+    }
+
+    /// Adds to word `index` of a member and returns the old value: the shortest road.
+    #[inline]
+    pub(crate) fn fetch_add(&self, member: usize, index: usize, operand: u64) -> Result<u64> {
+        let inner = &*self.group.inner;
+        if let Some(part) = inner.segments.part::<u64>(member, self.offset + index * ALIGN, 1) {
+            inner.engine().check(self.label.operation)?;
+            return Ok(part.fetch_add(0, operand));
+        }
+        self.atomic(member, index, AtomicOp::Add, operand, 0)
+    }
+
+    /// Word `index` of this rank as one to wait on; its low half is the value.
+    pub(crate) fn own_word(&self, index: usize) -> &WaitWord {
+        let inner = &*self.group.inner;
+        inner.segments.own_word(inner.engine().conduit().segment(), self.offset + index * ALIGN)
+    }
+
+    /// The same of a member, where it is mapped.
+    pub(crate) fn mapped_word(&self, member: usize, index: usize) -> Option<&WaitWord> {
+        self.group.inner.segments.word(member, self.offset + index * ALIGN)
+    }
+
+    /// Where word `index` lies in every member's segment.
+    pub(crate) fn offset(&self, index: usize) -> usize {
+        self.offset + index * ALIGN
+    }
+
+    pub(crate) fn label(&self) -> &Label {
+        &self.label
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        let mut arrays = self.group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        arrays.drop_block(self.offset);
+    }
+}

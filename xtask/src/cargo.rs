@@ -1,0 +1,88 @@
+//! What cargo knows and builds.
+
+use crate::child;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const BUILD_LIMIT: Duration = Duration::from_secs(1800);
+
+/// A program that cargo has built.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub package: String,
+    /// Name of the target: of the example, the test file or the library.
+    pub name: String,
+    /// `lib`, `test`, `example`, `bin` or `bench`.
+    pub kind: String,
+    pub path: PathBuf,
+    /// Where cargo would run it.
+    pub folder: PathBuf,
+}
+
+/// A command of the cargo that started us.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// The folder of the workspace.
+pub fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}
+
+/// The folder that cargo builds into.
+pub fn target() -> Result<PathBuf> {
+    Ok(PathBuf::from(metadata()?["target_directory"].as_str().context("cargo metadata names no target directory")?))
+}
+
+/// Names of the main package's targets of one kind.
+pub fn targets(kind: &str) -> Result<Vec<String>> {
+    let metadata = metadata()?;
+    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    let main = packages.iter().find(|package| package["name"] == "global-arrays").context("no package global-arrays")?;
+    let targets = main["targets"].as_array().into_iter().flatten();
+    Ok(targets.filter(|t| t["kind"][0] == kind).filter_map(|t| t["name"].as_str().map(str::to_owned)).collect())
+}
+
+fn metadata() -> Result<Value> {
+    let outcome = child::run(&mut command(&["metadata", "--no-deps", "--format-version", "1"]), BUILD_LIMIT)?;
+    if !outcome.success() {
+        bail!("cargo metadata: {}\n{}", outcome.end, outcome.tail(10));
+    }
+    serde_json::from_str(&outcome.stdout).context("cargo metadata is no JSON")
+}
+
+/// Build, showing the compiler's messages, and list the programs that came out.
+pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
+    let mut command = command(arguments);
+    command.arg("--message-format=json-render-diagnostics");
+    let outcome = child::run_showing_errors(&mut command, BUILD_LIMIT)?;
+    if !outcome.success() {
+        bail!("cargo {}: {}", arguments.join(" "), outcome.end);
+    }
+    Ok(outcome.stdout.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?)).collect())
+}
+
+fn program(message: &Value) -> Option<Program> {
+    let manifest = Path::new(message["manifest_path"].as_str()?);
+    let folder = manifest.parent()?.to_owned();
+    let package = message["package_id"].as_str()?;
+    // path+file:///folder/name#version, or ...folder#name@version where they differ
+    let package = match package.rsplit_once('#') {
+        Some((_, tail)) if tail.contains('@') => tail.split('@').next()?.to_owned(),
+        Some((path, _)) => path.rsplit('/').next()?.to_owned(),
+        None => package.to_owned(),
+    };
+    Some(Program {
+        package,
+        name: message["target"]["name"].as_str()?.to_owned(),
+        kind: message["target"]["kind"][0].as_str()?.to_owned(),
+        path: PathBuf::from(message["executable"].as_str()?),
+        folder,
+    })
+}

@@ -1,0 +1,213 @@
+//! Every row of the comparison and what it is to reach, as data.
+//!
+//! A ratio is one of speeds, so that more than one is better for us whatever the unit.
+
+use super::results::Source;
+use clap::ValueEnum;
+use std::fmt;
+
+/// Rows that one start of a program measures together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Group {
+    Element,
+    Contiguous,
+    Strided,
+    Random,
+    Inflight,
+    Counter,
+    Sync,
+    /// Eight ranks, more than there are cores.
+    Sync8,
+    Whole,
+    Transpose,
+    Matmul,
+    Lu,
+    Create,
+    Job,
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}
+
+/// One condition on a row.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal {
+    /// At most this much, in the row's unit.
+    AtMost(f64),
+    /// At most this much above the time of `sync` on two ranks.
+    BeyondSync(f64),
+    /// At least this many times the C limit's speed.
+    Limit(f64),
+    /// At most this many times the C limit's time.
+    LimitTime(f64),
+    /// At least this many times the best peer's speed.
+    BestPeer(f64),
+    /// At least this many times one peer's speed.
+    Peer(Source, f64),
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub group: Group,
+    pub op: &'static str,
+    pub shape: &'static str,
+    pub unit: &'static str,
+    pub goals: &'static [Goal],
+}
+
+const fn row(group: Group, op: &'static str, shape: &'static str, unit: &'static str, goals: &'static [Goal]) -> Row {
+    Row { group, op, shape, unit, goals }
+}
+
+use Goal::{AtMost, BestPeer, BeyondSync, Limit, LimitTime, Peer};
+use Group::{Contiguous, Counter, Create, Element, Inflight, Job, Lu, Matmul, Random, Strided, Sync, Sync8, Transpose, Whole};
+
+const STRIDED_16: &[Goal] = &[Limit(1.5)];
+const LARGE: &[Goal] = &[Limit(1.2), BestPeer(1.0)];
+
+/// In the order of the table. Two ranks on one node where the shape says nothing else.
+#[rustfmt::skip]
+pub static ROWS: &[Row] = &[
+    // one f64 of a two-dimensional array at random subscripts in the other rank's block of this size
+    row(Element, "load", "4MiB", "ns", &[AtMost(4.0)]),
+    row(Element, "load", "64MiB", "ns", &[AtMost(6.0)]),
+    row(Element, "store", "4MiB", "ns", &[AtMost(4.0)]),
+    row(Element, "store", "64MiB", "ns", &[AtMost(6.0)]),
+    // the same as a patch of one element
+    row(Element, "get_small", "4MiB", "ns", &[AtMost(10.0)]),
+    row(Element, "get_small", "64MiB", "ns", &[AtMost(15.0)]),
+    row(Element, "put_small", "4MiB", "ns", &[AtMost(10.0)]),
+    row(Element, "put_small", "64MiB", "ns", &[AtMost(15.0)]),
+
+    row(Contiguous, "put", "4KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "put", "16KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "put", "64KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "put", "256KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "put", "1MiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "put", "4MiB", "GB/s", &[]),
+    row(Contiguous, "put", "16MiB", "GB/s", LARGE),
+    row(Contiguous, "put", "64MiB", "GB/s", LARGE),
+    row(Contiguous, "get", "4KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "get", "16KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "get", "64KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "get", "256KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "get", "1MiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "get", "4MiB", "GB/s", &[]),
+    row(Contiguous, "get", "16MiB", "GB/s", LARGE),
+    row(Contiguous, "get", "64MiB", "GB/s", LARGE),
+    row(Contiguous, "accumulate", "4KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "accumulate", "16KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "accumulate", "64KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "accumulate", "256KiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "accumulate", "1MiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "accumulate", "4MiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "accumulate", "16MiB", "GB/s", &[Limit(0.95)]),
+    row(Contiguous, "accumulate", "64MiB", "GB/s", &[Limit(0.95)]),
+
+    // total / contiguous chunk; the second quarter of each row of a two-dimensional block
+    row(Strided, "put_strided", "1MiB/16B", "GB/s", STRIDED_16),
+    row(Strided, "put_strided", "1MiB/64B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "put_strided", "1MiB/256B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "put_strided", "1MiB/1024B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "put_strided", "16MiB/16B", "GB/s", STRIDED_16),
+    row(Strided, "put_strided", "16MiB/64B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "put_strided", "16MiB/256B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "put_strided", "16MiB/1024B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "get_strided", "1MiB/16B", "GB/s", STRIDED_16),
+    row(Strided, "get_strided", "1MiB/64B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "get_strided", "1MiB/256B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "get_strided", "1MiB/1024B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "get_strided", "16MiB/16B", "GB/s", STRIDED_16),
+    row(Strided, "get_strided", "16MiB/64B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "get_strided", "16MiB/256B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "get_strided", "16MiB/1024B", "GB/s", &[Limit(1.0)]),
+    row(Strided, "accumulate_strided", "1MiB/16B", "GB/s", &[Limit(0.85)]),
+    row(Strided, "accumulate_strided", "1MiB/64B", "GB/s", &[Limit(0.85)]),
+    row(Strided, "accumulate_strided", "1MiB/256B", "GB/s", &[Limit(0.85)]),
+    row(Strided, "accumulate_strided", "1MiB/1024B", "GB/s", &[Limit(0.85)]),
+    row(Strided, "accumulate_strided", "16MiB/16B", "GB/s", &[Limit(0.85)]),
+    row(Strided, "accumulate_strided", "16MiB/64B", "GB/s", &[Limit(0.85)]),
+    row(Strided, "accumulate_strided", "16MiB/256B", "GB/s", &[Limit(0.85)]),
+    row(Strided, "accumulate_strided", "16MiB/1024B", "GB/s", &[Limit(0.85)]),
+
+    // 10^5 random elements of a whole 4096 x 4096 array
+    row(Random, "gather", "1e5", "M/s", &[Limit(0.9)]),
+    row(Random, "scatter", "1e5", "M/s", &[Limit(0.9)]),
+    row(Random, "scatter_accumulate", "1e5", "M/s", &[Limit(0.9)]),
+
+    row(Inflight, "put_nb", "64x8B", "M/s", &[Peer(Source::OpenMpi, 2.0)]),
+
+    row(Counter, "read_inc", "one rank", "ns", &[LimitTime(1.5)]),
+    row(Counter, "read_inc", "two ranks", "ns", &[LimitTime(1.3)]),
+    row(Sync, "sync", "2 ranks", "us", &[AtMost(0.1)]),
+    row(Sync8, "sync", "8 ranks", "us", &[AtMost(15.0)]),
+
+    row(Whole, "fill", "4096^2", "GB/s", &[Limit(1.0)]),
+    row(Whole, "scale", "4096^2", "GB/s", &[Limit(1.0)]),
+    row(Whole, "copy", "4096^2", "GB/s", &[Limit(1.0)]),
+    row(Whole, "add", "4096^2", "GB/s", &[Limit(1.0)]),
+    row(Whole, "dot", "4096^2", "GB/s", &[Limit(1.0)]),
+    row(Transpose, "transpose", "4096^2", "GB/s", &[Limit(0.7)]),
+    row(Transpose, "copy_transposed", "4096^2", "GB/s", &[Limit(0.7)]),
+
+    // the limit is OpenBLAS on two threads
+    row(Matmul, "matmul", "256", "GFLOP/s", &[Limit(0.9)]),
+    row(Matmul, "matmul", "1024", "GFLOP/s", &[Limit(1.0)]),
+    row(Matmul, "matmul", "2048", "GFLOP/s", &[Limit(1.0)]),
+    row(Lu, "lu", "4096", "GFLOP/s", &[Peer(Source::ScaLapack, 1.4), Peer(Source::Hpl, 1.0)]),
+
+    row(Create, "create_destroy", "64^2", "us", &[BeyondSync(5.0)]),
+    row(Create, "create_destroy", "4096^2", "us", &[BeyondSync(20.0)]),
+    row(Job, "job", "2 ranks", "ms", &[AtMost(20.0)]),
+];
+
+impl Row {
+    /// Speed of `a` over speed of `b`.
+    pub fn ratio(&self, a: f64, b: f64) -> f64 {
+        if self.is_time() { b / a } else { a / b }
+    }
+
+    pub fn is_time(&self) -> bool {
+        matches!(self.unit, "ns" | "us" | "ms")
+    }
+}
+
+impl Goal {
+    /// The condition as a reader of the table sees it.
+    pub fn text(&self, row: &Row) -> String {
+        let unit = row.unit.replace("us", "µs");
+        match *self {
+            AtMost(most) => format!("≤ {most} {unit}"),
+            BeyondSync(most) => format!("≤ {most} {unit} beyond a sync"),
+            Limit(least) => format!("≥ {least} × limit"),
+            LimitTime(most) => format!("≤ {most} × limit's time"),
+            BestPeer(least) => format!("≥ {least} × best peer"),
+            Peer(source, least) => format!("≥ {least} × {}", source.title()),
+        }
+    }
+}
+
+/// The groups in the order of the table.
+pub fn groups() -> impl Iterator<Item = Group> {
+    Group::value_variants().iter().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn rows_have_distinct_names_and_every_group_has_one() {
+        let names: BTreeSet<_> = ROWS.iter().map(|row| (row.op, row.shape)).collect();
+        assert_eq!(names.len(), ROWS.len());
+        for group in groups() {
+            assert!(ROWS.iter().any(|row| row.group == group), "{group}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The crate beside what a user would take instead, measured in one run.
+//!
+//! Every round runs, for each group of rows, each program once; the order rotates from round to round. A
+//! figure is the median over the rounds of each program's own medians. What cannot be had is left out with a message.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `goals` | every row: its name, its unit, what we want to reach |
+//! | `programs` | how each program is built and started |
+//! | `hpl` | the input and output of HPL |
+//! | `results` | figures, medians, ratios, the CSV file |
+//! | `table`, `chart` | the Markdown table, the picture |
+
+mod chart;
+mod goals;
+mod hpl;
+mod programs;
+mod results;
+mod table;
+
+use crate::cargo;
+use crate::packages;
+use crate::quiet::Patience;
+use anyhow::{Context, Result};
+use goals::Group;
+use programs::{Program, Settings};
+use results::Results;
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// One round of short trials: a first look, not figures to quote
+    #[arg(long)]
+    quick: bool,
+    /// Only these groups of rows
+    #[arg(long, num_args = 1.., value_name = "GROUP")]
+    only: Vec<Group>,
+    /// Rounds, in each of which every program runs once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    rounds: Option<u32>,
+    /// Do not install Debian packages, leave out what is missing
+    #[arg(long)]
+    no_install: bool,
+    /// Measure nothing: show the table and draw the picture from the last run's figures
+    #[arg(long, conflicts_with_all = ["quick", "only", "rounds"])]
+    redraw: bool,
+}
+
+/// `Ok(true)` when something was measured; goals that are not reached are shown, not an error.
+pub fn run(options: &Options) -> Result<bool> {
+    let folder = cargo::target()?.join("compare");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let csv = folder.join("compare.csv");
+    let results = if options.redraw { Results::read(&csv)? } else { measure(options)? };
+    results.write(&csv)?;
+    chart::draw(&results, &folder)?;
+    print!("{}", table::markdown(&results));
+    eprintln!("\nwritten: {}, compare.svg and compare.png beside it", csv.display());
+    Ok(!results.is_empty())
+}
+
+fn measure(options: &Options) -> Result<Results> {
+    let start = Instant::now();
+    packages::ensure(programs::NEEDS, !options.no_install);
+    let settings = Settings::new(options.quick)?;
+    let programs = programs::all(&settings);
+    let groups: Vec<Group> = goals::groups().filter(|group| options.only.is_empty() || options.only.contains(group)).collect();
+    let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
+    let mut patience = Patience::new(Duration::from_secs(if options.quick { 30 } else { 180 }));
+    let mut results = Results::default();
+    let mut complaints = BTreeSet::new();
+    for round in 0..rounds as usize {
+        for &group in &groups {
+            eprintln!("round {} of {rounds}, {group} ({:.0} s)", round + 1, start.elapsed().as_secs_f64());
+            let turn: Vec<&Program> = programs.iter().filter(|program| program.measures(group)).collect();
+            for step in 0..turn.len() {
+                let program = turn[(round + step) % turn.len()];
+                patience.wait();
+                let measured = program.measure(group, &settings);
+                complaints.extend(measured.complaints);
+                for figure in measured.figures {
+                    results.add(program.source, figure);
+                }
+            }
+        }
+    }
+    for complaint in &complaints {
+        eprintln!("note: {complaint}");
+    }
+    if patience.disturbed > 0 {
+        eprintln!("note: {} measurements began while something else was running", patience.disturbed);
+    }
+    eprintln!("measured in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(results)
+}

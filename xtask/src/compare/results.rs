@@ -1,0 +1,202 @@
+//! Figures by row and program, their medians and ratios, and the file that keeps them.
+
+use super::goals::{Goal, ROWS, Row};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// Whose figure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    Us,
+    /// What the machine does without any library between two processes; OpenBLAS for `matmul` and `lu`.
+    Limit,
+    OpenMpi,
+    Mpich,
+    GlobalArrays,
+    ScaLapack,
+    Hpl,
+}
+
+impl Source {
+    pub const ALL: [Source; 7] =
+        [Source::Us, Source::Limit, Source::OpenMpi, Source::Mpich, Source::GlobalArrays, Source::ScaLapack, Source::Hpl];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Source::Us => "us",
+            Source::Limit => "limit",
+            Source::OpenMpi => "Open MPI",
+            Source::Mpich => "MPICH",
+            Source::GlobalArrays => "Global Arrays",
+            Source::ScaLapack => "ScaLAPACK",
+            Source::Hpl => "HPL",
+        }
+    }
+
+    fn is_peer(self) -> bool {
+        !matches!(self, Source::Us | Source::Limit)
+    }
+}
+
+/// One measured value of a row.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    pub op: String,
+    pub shape: String,
+    pub value: f64,
+}
+
+/// All values measured, one for each round.
+#[derive(Debug, Default)]
+pub struct Results {
+    values: BTreeMap<(String, String), BTreeMap<Source, Vec<f64>>>,
+}
+
+impl Results {
+    pub fn add(&mut self, source: Source, figure: Figure) {
+        let row = self.values.entry((figure.op, figure.shape)).or_default();
+        row.entry(source).or_default().push(figure.value);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Rows that anyone has a figure for, in the order of the table.
+    pub fn rows(&self) -> impl Iterator<Item = &'static Row> {
+        ROWS.iter().filter(|row| self.values.contains_key(&(row.op.to_owned(), row.shape.to_owned())))
+    }
+
+    /// Median over the rounds.
+    pub fn figure(&self, row: &Row, source: Source) -> Option<f64> {
+        let key = (row.op.to_owned(), row.shape.to_owned());
+        let mut values = self.values.get(&key)?.get(&source)?.clone();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        Some(if values.len() % 2 == 1 { values[middle] } else { 0.5 * (values[middle - 1] + values[middle]) })
+    }
+
+    /// The fastest of the peers.
+    pub fn best_peer(&self, row: &Row) -> Option<(Source, f64)> {
+        let peers = Source::ALL.into_iter().filter(|source| source.is_peer());
+        let figures = peers.filter_map(|source| Some((source, self.figure(row, source)?)));
+        figures.max_by(|(_, a), (_, b)| row.ratio(*a, *b).total_cmp(&1.0))
+    }
+
+    /// Our speed over the limit's.
+    pub fn over_limit(&self, row: &Row) -> Option<f64> {
+        Some(row.ratio(self.figure(row, Source::Us)?, self.figure(row, Source::Limit)?))
+    }
+
+    /// Our speed over the best peer's.
+    pub fn over_peer(&self, row: &Row) -> Option<f64> {
+        Some(row.ratio(self.figure(row, Source::Us)?, self.best_peer(row)?.1))
+    }
+
+    /// Whether a goal is reached; `None` when a figure that it needs is missing.
+    pub fn reached(&self, row: &Row, goal: &Goal) -> Option<bool> {
+        let us = self.figure(row, Source::Us)?;
+        Some(match *goal {
+            Goal::AtMost(most) => us <= most,
+            Goal::BeyondSync(most) => {
+                let sync = ROWS.iter().find(|row| (row.op, row.shape) == ("sync", "2 ranks"))?;
+                us - self.figure(sync, Source::Us)? <= most
+            }
+            Goal::Limit(least) => self.over_limit(row)? >= least,
+            Goal::LimitTime(most) => self.over_limit(row)? >= 1.0 / most,
+            Goal::BestPeer(least) => self.over_peer(row)? >= least,
+            Goal::Peer(source, least) => row.ratio(us, self.figure(row, source)?) >= least,
+        })
+    }
+
+    /// One line for each row: what it is, every program's median, our ratios, the goals.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let mut text = String::from("group,op,shape,unit");
+        for source in Source::ALL {
+            let _ = write!(text, ",{}", source.title());
+        }
+        text.push_str(",us/limit,us/best peer,goal,reached\n");
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
+        for row in self.rows() {
+            let _ = write!(text, "{},{},{},{}", row.group, row.op, row.shape, row.unit);
+            for source in Source::ALL {
+                let _ = write!(text, ",{}", number(self.figure(row, source)));
+            }
+            let goals: Vec<String> = row.goals.iter().map(|goal| goal.text(row)).collect();
+            let marks: Vec<&str> = row.goals.iter().map(|goal| verdict(self.reached(row, goal))).collect();
+            let (limit, peer) = (number(self.over_limit(row)), number(self.over_peer(row)));
+            let _ = writeln!(text, ",{limit},{peer},{},{}", goals.join("; "), marks.join("; "));
+        }
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// The figures of a file that `write` made.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut results = Self::default();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.split(',').collect();
+            if fields.len() < 4 + Source::ALL.len() {
+                bail!("{}: a line with {} fields", path.display(), fields.len());
+            }
+            for (source, field) in Source::ALL.into_iter().zip(&fields[4..]) {
+                if let Ok(value) = field.parse() {
+                    results.add(source, Figure { op: fields[1].to_owned(), shape: fields[2].to_owned(), value });
+                }
+            }
+        }
+        Ok(results)
+    }
+}
+
+pub fn verdict(reached: Option<bool>) -> &'static str {
+    match reached {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
+    }
+}
+
+/// The lines of a program's result file: `op,shape,value,unit,best,trials,iters`.
+pub fn parse_figures(text: &str) -> Vec<Figure> {
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let value = fields.get(2)?.parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0)?;
+        Some(Figure { op: fields[0].to_owned(), shape: fields[1].to_owned(), value })
+    };
+    text.lines().skip(1).filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(source: Source, results: &mut Results, op: &str, shape: &str, values: &[f64]) {
+        for &value in values {
+            results.add(source, Figure { op: op.to_owned(), shape: shape.to_owned(), value });
+        }
+    }
+
+    fn row(op: &str, shape: &str) -> &'static Row {
+        ROWS.iter().find(|row| (row.op, row.shape) == (op, shape)).expect("a row of the table")
+    }
+
+    #[test]
+    fn times_and_rates_give_ratios_of_speed() {
+        let mut results = Results::default();
+        with(Source::Us, &mut results, "sync", "2 ranks", &[0.2, 0.1, 9.0]);
+        with(Source::Mpich, &mut results, "sync", "2 ranks", &[2.0]);
+        with(Source::OpenMpi, &mut results, "sync", "2 ranks", &[1.0]);
+        with(Source::Us, &mut results, "put", "16MiB", &[30.0, 20.0]);
+        with(Source::Limit, &mut results, "put", "16MiB", &[20.0]);
+        assert_eq!(results.best_peer(row("sync", "2 ranks")), Some((Source::OpenMpi, 1.0)));
+        assert_eq!(results.over_peer(row("sync", "2 ranks")), Some(5.0));
+        assert_eq!(results.over_limit(row("put", "16MiB")), Some(1.25));
+        assert_eq!(results.reached(row("sync", "2 ranks"), &Goal::AtMost(0.1)), Some(false));
+        assert_eq!(results.reached(row("put", "16MiB"), &Goal::Limit(1.2)), Some(true));
+        assert_eq!(results.reached(row("put", "16MiB"), &Goal::BestPeer(1.0)), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! Rules between the layers that the compiler does not check:
+//!
+//! * `unsafe` stands only where `ARCHITECTURE.md` says so;
+//! * nothing above `src/comm` names a conduit, but `src/job`, which picks one;
+//! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
+//! * no source file has more than 800 lines.
+
+mod source;
+
+use crate::cargo;
+use anyhow::{Context, Result};
+use source::Source;
+use std::fs;
+use std::path::Path;
+
+/// Where `unsafe` may stand, as the paths are written in `ARCHITECTURE.md`; `*` is one folder.
+const UNSAFE_ALLOWED: &[&str] =
+    &["src/memory/", "src/element.rs", "src/job/spawn.rs", "src/comm/*/", "ffi.rs", "src/array/matmul"];
+const PURE: &[&str] = &["src/index/", "src/distribution/"];
+const FORBIDDEN_IN_PURE: &[&str] = &["memory", "comm", "sync", "array", "job"];
+const MOST_LINES: usize = 800;
+const FOLDERS: &[&str] = &["src", "tests", "benches", "examples", "xtask"];
+
+/// `Ok(true)` when every rule holds; otherwise each breach is printed.
+pub fn run() -> Result<bool> {
+    let root = cargo::root();
+    let conduits = folders_of(&root.join("src/comm"));
+    let mut breaches = undocumented(&root);
+    let mut files = 0;
+    for folder in FOLDERS {
+        for source in source::read_all(&root, folder)? {
+            files += 1;
+            breaches.extend(breaches_of(&source, &conduits));
+        }
+    }
+    for breach in &breaches {
+        println!("{breach}");
+    }
+    println!("lint: {files} files, {} breaches", breaches.len());
+    Ok(breaches.is_empty())
+}
+
+/// The conduits are the folders below `src/comm`.
+fn folders_of(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter(|e| e.path().is_dir()).filter_map(|e| e.file_name().into_string().ok()).collect()
+}
+
+/// Both lists of the homes of `unsafe`, here and in the document, are one.
+fn undocumented(root: &Path) -> Vec<String> {
+    let Ok(document) = fs::read_to_string(root.join("ARCHITECTURE.md")) else { return Vec::new() };
+    let missing = UNSAFE_ALLOWED.iter().filter(|home| !document.contains(&format!("`{home}")) && !document.contains(**home));
+    missing.map(|home| format!("ARCHITECTURE.md: does not list `{home}` among the homes of unsafe")).collect()
+}
+
+fn breaches_of(source: &Source, conduits: &[String]) -> Vec<String> {
+    let path = source.path.as_str();
+    let mut breaches = Vec::new();
+    let mut breach = |line: usize, what: String| breaches.push(format!("{path}:{line}: {what}"));
+    if source.lines > MOST_LINES {
+        breach(source.lines, format!("{} lines, more than {MOST_LINES}", source.lines));
+    }
+    if path.starts_with("src/") && !UNSAFE_ALLOWED.iter().any(|home| matches(path, home)) {
+        for &line in &source.unsafe_lines {
+            breach(line, "unsafe outside its homes".to_owned());
+        }
+    }
+    if path.starts_with("src/") && !path.starts_with("src/comm/") && !path.starts_with("src/job/") {
+        for (line, name) in source.members_of("comm") {
+            if conduits.contains(&name) {
+                breach(line, format!("names the conduit {name}"));
+            }
+        }
+    }
+    if PURE.iter().any(|home| path.starts_with(home)) {
+        for root in ["crate", "global_arrays"] {
+            for (line, name) in source.members_of(root) {
+                if FORBIDDEN_IN_PURE.contains(&name.as_str()) {
+                    breach(line, format!("pure arithmetic must not use {name}"));
+                }
+            }
+        }
+    }
+    breaches
+}
+
+/// A home is a folder (`src/memory/`), the beginning of a path, or a file name in any folder (`ffi.rs`).
+fn matches(path: &str, home: &str) -> bool {
+    match home.split_once("*/") {
+        Some((before, after)) => {
+            path.strip_prefix(before).and_then(|rest| rest.split_once('/')).is_some_and(|(_, rest)| rest.starts_with(after))
+        }
+        None if home.contains('/') => path.starts_with(home),
+        None => path.ends_with(&format!("/{home}")),
+    }
+}
+
+/// All Rust files below a folder of the workspace.
+fn rust_files(root: &Path, folder: &str) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    let path = root.join(folder);
+    if !path.is_dir() {
+        return Ok(files);
+    }
+    for entry in fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let below = format!("{folder}/{name}");
+        if root.join(&below).is_dir() {
+            files.extend(rust_files(root, &below)?);
+        } else if name.ends_with(".rs") {
+            files.push(below);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, text: &str) -> Vec<String> {
+        let conduits = ["threads".to_owned(), "shared_memory".to_owned()];
+        breaches_of(&Source::parse(path, text).expect("Rust"), &conduits)
+    }
+
+    #[test]
+    fn unsafe_is_found_outside_its_homes_only() {
+        let text = "fn f() { unsafe { g() } }";
+        for home in ["src/memory/heap.rs", "src/comm/threads/mod.rs", "src/comm/mpi/ffi.rs", "src/array/matmul.rs"] {
+            assert!(check(home, text).is_empty(), "{home}");
+        }
+        for other in ["src/comm/protocol.rs", "src/array/patch.rs", "src/elements.rs"] {
+            assert_eq!(check(other, text).len(), 1, "{other}");
+        }
+        assert!(check("src/lib.rs", "#![deny(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";").is_empty());
+        assert!(check("src/comm/mod.rs", "trait C { unsafe fn put(&self); fn g(f: unsafe fn(u8)); }").is_empty());
+        assert_eq!(check("src/comm/mod.rs", "trait C { unsafe fn put(&self) {} }").len(), 1);
+    }
+
+    #[test]
+    fn conduits_and_lower_layers_are_found_in_paths() {
+        assert_eq!(check("src/array/mod.rs", "use crate::comm::threads::Threads;").len(), 1);
+        assert_eq!(check("src/array/mod.rs", "use crate::comm::{Conduit, shared_memory::Shared};").len(), 1);
+        assert!(check("src/array/mod.rs", "fn f(job: &Job) { job.threads(); comm::flush() }").is_empty());
+        assert!(check("src/job/launch.rs", "use crate::comm::threads::Threads;").is_empty());
+        assert_eq!(check("src/index/mod.rs", "use crate::{error::Error, memory};").len(), 1);
+        assert!(check("src/index/mod.rs", "use crate::error::Error;").is_empty());
+    }
+}

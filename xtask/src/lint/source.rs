@@ -1,0 +1,110 @@
+//! A Rust file as a stream of tokens, so that words in comments and strings do not count.
+
+use super::rust_files;
+use anyhow::{Result, anyhow};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+/// What the rules look at.
+#[derive(Debug)]
+pub struct Source {
+    /// Relative to the workspace.
+    pub path: String,
+    pub lines: usize,
+    /// Lines of `unsafe` blocks, functions and impls; not of mere signatures.
+    pub unsafe_lines: Vec<usize>,
+    /// `(parent, line, member)` for each `parent::member` and `parent::{member, ..}`.
+    paths: Vec<(String, usize, String)>,
+}
+
+/// Every Rust file below one folder.
+pub fn read_all(root: &Path, folder: &str) -> Result<Vec<Source>> {
+    let files = rust_files(root, folder)?;
+    files.iter().map(|path| Source::parse(path, &fs::read_to_string(root.join(path))?)).collect()
+}
+
+impl Source {
+    pub fn parse(path: &str, text: &str) -> Result<Self> {
+        let tokens = TokenStream::from_str(text).map_err(|error| anyhow!("{path}: {error}"))?;
+        let lines = text.lines().count();
+        let mut source = Self { path: path.to_owned(), lines, unsafe_lines: Vec::new(), paths: Vec::new() };
+        source.walk(tokens);
+        Ok(source)
+    }
+
+    /// Lines and names of what is named as `parent::name`.
+    pub fn members_of(&self, parent: &str) -> impl Iterator<Item = (usize, String)> {
+        self.paths.iter().filter(move |(p, ..)| p == parent).map(|(_, line, name)| (*line, name.clone()))
+    }
+
+    fn walk(&mut self, tokens: TokenStream) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        for (k, token) in tokens.iter().enumerate() {
+            match token {
+                TokenTree::Group(group) => self.walk(group.stream()),
+                TokenTree::Ident(ident) if ident == "unsafe" && !is_signature(&tokens[k + 1..]) => {
+                    self.unsafe_lines.push(line_of(ident));
+                }
+                TokenTree::Ident(ident) if is_path_separator(&tokens[k + 1..]) => {
+                    self.members(&ident.to_string(), tokens.get(k + 3));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn members(&mut self, parent: &str, member: Option<&TokenTree>) {
+        match member {
+            Some(TokenTree::Ident(name)) => self.paths.push((parent.to_owned(), line_of(name), name.to_string())),
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+                let mut first = true;
+                for token in group.stream() {
+                    match token {
+                        TokenTree::Ident(name) if first => {
+                            self.paths.push((parent.to_owned(), line_of(&name), name.to_string()));
+                            first = false;
+                        }
+                        TokenTree::Punct(punct) if punct.as_char() == ',' => first = true,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn line_of(ident: &Ident) -> usize {
+    ident.span().start().line
+}
+
+fn is_path_separator(tokens: &[TokenTree]) -> bool {
+    let colon = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Punct(p)) if p.as_char() == ':');
+    colon(tokens.first()) && colon(tokens.get(1))
+}
+
+/// After `unsafe`: a function's type, or a function without a body as a trait declares it.
+fn is_signature(tokens: &[TokenTree]) -> bool {
+    let Some(at) = tokens.iter().position(|token| matches!(token, TokenTree::Ident(ident) if ident == "fn")) else {
+        return false;
+    };
+    let introduces = |token: &TokenTree| match token {
+        TokenTree::Ident(ident) => ident == "extern",
+        TokenTree::Literal(_) => true, // the ABI
+        _ => false,
+    };
+    if !tokens[..at].iter().all(introduces) {
+        return false;
+    }
+    if matches!(tokens.get(at + 1), Some(TokenTree::Group(_))) {
+        return true;
+    }
+    let end = tokens[at..].iter().find(|token| match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(punct) => punct.as_char() == ';',
+        _ => false,
+    });
+    matches!(end, Some(TokenTree::Punct(_)))
+}

@@ -1,0 +1,159 @@
+//! Counting what suites say of themselves.
+//!
+//! Understood are libtest's `test result:` lines and the plain closing line `N passed, N failed, N skipped` of suites
+//! with a `main` of their own; a suite that says neither counts as one test. What was skipped is told by libtest's
+//! `ignored, REASON` and by lines that begin with `skipped: `.
+
+use crate::child::Outcome;
+use std::fmt;
+use std::ops::AddAssign;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub passed: usize,
+    pub failed: usize,
+    pub skipped: usize,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// One suite's result.
+#[derive(Debug)]
+pub struct Report {
+    pub name: String,
+    pub counts: Counts,
+    pub seconds: f64,
+    /// What was skipped and why.
+    pub skipped: Vec<String>,
+    /// What went wrong, with the end of what was printed.
+    pub failure: Option<String>,
+}
+
+impl Report {
+    /// One test that is not a suite.
+    pub fn single(name: &str, result: Result<(), String>) -> Self {
+        let failed = usize::from(result.is_err());
+        let counts = Counts { passed: 1 - failed, failed, skipped: 0 };
+        Self { name: name.to_owned(), counts, seconds: 0.0, skipped: Vec::new(), failure: result.err() }
+    }
+
+    /// One test that could not be run.
+    pub fn skipped(name: &str, why: &str) -> Self {
+        let counts = Counts { skipped: 1, ..Counts::default() };
+        Self { name: name.to_owned(), counts, seconds: 0.0, skipped: vec![why.to_owned()], failure: None }
+    }
+
+    /// What a suite's output says; a bad end or a process left behind is a failure whatever it counted.
+    pub fn of(name: &str, outcome: &Outcome) -> Self {
+        let mut counts = Counts::default();
+        let mut counted = false;
+        for line in outcome.stdout.lines() {
+            if let Some(more) = libtest(line).or_else(|| plain(line)) {
+                counts += more;
+                counted = true;
+            }
+        }
+        let mut failure = None;
+        if !outcome.success() {
+            failure = Some(format!("{}\n{}", outcome.end, outcome.tail(40)));
+        } else if !outcome.left_behind.is_empty() {
+            failure = Some(format!("left behind: {}", outcome.left_behind.join("; ")));
+        }
+        if failure.is_some() {
+            counts.failed = counts.failed.max(1);
+        } else if !counted {
+            counts.passed = 1;
+        }
+        let skipped = outcome.stdout.lines().filter_map(reason).collect();
+        Self { name: name.to_owned(), counts, seconds: outcome.elapsed.as_secs_f64(), skipped, failure }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.counts {
+            Counts { failed: 1.., .. } => "FAILED",
+            Counts { passed: 0, skipped: 1.., .. } => "skip",
+            _ => "ok",
+        };
+        write!(f, "{mark:6} {:44} {} ({:.1} s)", self.name, self.counts, self.seconds)?;
+        for skipped in &self.skipped {
+            write!(f, "\n         skipped: {skipped}")?;
+        }
+        if let Some(failure) = &self.failure {
+            write!(f, "\n         {}", failure.replace('\n', "\n         "))?;
+        }
+        Ok(())
+    }
+}
+
+/// `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s`
+fn libtest(line: &str) -> Option<Counts> {
+    let numbers = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+    let number = |what: &str| numbers.split("; ").find_map(|part| part.strip_suffix(what)?.trim().parse().ok());
+    Some(Counts { passed: number(" passed")?, failed: number(" failed")?, skipped: number(" ignored")? })
+}
+
+/// `12 passed, 0 failed` with `, 1 skipped` after it or not
+fn plain(line: &str) -> Option<Counts> {
+    let mut parts = line.trim().split(", ");
+    let mut number = |what: &str| parts.next().map(|part| part.strip_suffix(what)?.parse().ok());
+    let (passed, failed) = (number(" passed")??, number(" failed")??);
+    let skipped = match number(" skipped") {
+        None => 0,
+        Some(skipped) => skipped?,
+    };
+    Some(Counts { passed, failed, skipped })
+}
+
+fn reason(line: &str) -> Option<String> {
+    if let Some(rest) = line.strip_prefix("skipped: ") {
+        return Some(rest.to_owned());
+    }
+    let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ignored")?;
+    Some(format!("{name}{}", rest.replacen(", ", ": ", 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::End;
+    use std::time::Duration;
+
+    fn outcome(end: End, stdout: &str) -> Outcome {
+        let (stdout, stderr) = (stdout.to_owned(), String::new());
+        Outcome { end, stdout, stderr, elapsed: Duration::ZERO, left_behind: Vec::new() }
+    }
+
+    #[test]
+    fn both_ways_of_counting_are_read() {
+        let both = "test a ... ignored, needs two nodes\nskipped: b: no atomics\n\
+                    test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.02s\n\
+                    4 passed, 0 failed, 1 skipped\n5 passed, 0 failed\n12 passed tests, 0 failed\n";
+        let report = Report::of("suite", &outcome(End::Exit(0), both));
+        assert_eq!(report.counts, Counts { passed: 21, failed: 0, skipped: 2 });
+        assert_eq!(report.skipped, ["a: needs two nodes", "b: no atomics"]);
+    }
+
+    #[test]
+    fn a_bad_end_is_a_failure_whatever_was_counted() {
+        let counts = |end, text| Report::of("suite", &outcome(end, text)).counts;
+        assert_eq!(counts(End::Exit(0), "").passed, 1);
+        assert_eq!(counts(End::Exit(1), ""), Counts { passed: 0, failed: 1, skipped: 0 });
+        assert_eq!(counts(End::Signal(11), "3 passed, 0 failed").failed, 1);
+        assert_eq!(counts(End::Exit(1), "3 passed, 2 failed").failed, 2);
+        assert_eq!(counts(End::TimedOut(Duration::from_secs(1)), "").failed, 1);
+    }
+}

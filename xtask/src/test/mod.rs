@@ -1,0 +1,88 @@
+//! Every suite, example and documentation test, with counts, and one line of totals at the end.
+//!
+//! Each result is printed when it is there, failures once more at the end. `cargo xtask test` is the standard tier; `--long` sets `GA_TEST_LONG=1` for the suites, adds the examples at full
+//! size, the memory checker and the comparison.
+
+mod counts;
+mod examples;
+mod suites;
+
+use crate::packages::{self, Need};
+use crate::{cargo, compare};
+use anyhow::Result;
+use clap::Parser;
+use counts::{Counts, Report};
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Full sizes, the memory checker and the comparison too: takes much longer
+    #[arg(long)]
+    long: bool,
+    /// Do not install Debian packages, skip what is missing
+    #[arg(long)]
+    no_install: bool,
+}
+
+const OPTIONAL: &[Need] = &[Need { package: "valgrind", why: "checks the unit tests for memory errors (--long)" }];
+
+/// What every part of the run obeys.
+#[derive(Clone, Copy, Debug)]
+struct Tier {
+    long: bool,
+    /// One suite or example may take this long.
+    limit: Duration,
+}
+
+/// `Ok(true)` when nothing failed.
+pub fn run(options: &Options) -> Result<bool> {
+    let start = Instant::now();
+    let tier = Tier { long: options.long, limit: Duration::from_secs(if options.long { 3600 } else { 420 }) };
+    if options.long {
+        packages::ensure(OPTIONAL, !options.no_install);
+    }
+    let mut reports = suites::run(tier)?;
+    reports.extend(suites::documentation(tier)?);
+    reports.extend(examples::run(tier)?);
+    if tier.long {
+        reports.extend(suites::memory_check(tier)?);
+        reports.push(comparison(options.no_install));
+    }
+    let mut total = Counts::default();
+    println!();
+    for report in &reports {
+        total += report.counts;
+        if report.failure.is_some() {
+            println!("{report}");
+        }
+    }
+    println!("{:.0} s in all", start.elapsed().as_secs_f64());
+    println!("{total}");
+    Ok(total.failed == 0 && total.passed > 0)
+}
+
+/// The full comparison; that it can be measured is the test, its figures are for the reader.
+fn comparison(no_install: bool) -> Report {
+    #[derive(Parser)]
+    struct Defaults {
+        #[command(flatten)]
+        options: compare::Options,
+    }
+    let arguments: &[&str] = if no_install { &["compare", "--no-install"] } else { &["compare"] };
+    let measured = Defaults::try_parse_from(arguments).map_err(Into::into).and_then(|d| compare::run(&d.options));
+    match measured {
+        Ok(true) => Report::single("comparison", Ok(())),
+        Ok(false) => Report::single("comparison", Err("nothing was measured".to_owned())),
+        Err(error) => Report::single("comparison", Err(format!("{error:#}"))),
+    }
+}
+
+/// The crate under test as cargo runs it.
+fn environment(command: &mut std::process::Command, tier: Tier) {
+    command.env("CARGO_MANIFEST_DIR", cargo::root());
+    if tier.long {
+        command.env("GA_TEST_LONG", "1");
+    } else {
+        command.env_remove("GA_TEST_LONG");
+    }
+}

@@ -41,38 +41,40 @@ impl Matrix {
     /// Entry `row` of the right-hand side: column n of the n × (n + 1) generated matrix.
     pub(crate) fn right_hand_side(&self, row: usize) -> f64 {
         let (Matrix::Generated { seed, .. } | Matrix::Read { seed, .. }) = *self;
-        entry(row, self.order(), self.order() + 1, seed)
+        generated(row, self.order(), self.order() + 1, seed)
     }
 
     /// Writes the part with the own indices of `rows` and `columns`.
     pub(crate) fn fill(&self, rows: Axis, columns: Axis, mut part: ArrayViewMut2<'_, f64>) {
         part.fill(0.0);
-        self.for_each(rows, columns, |row, column, value| part[[rows.first_local(row), columns.first_local(column)]] = value);
+        self.for_each(rows, columns, |entry| part[entry.local] = entry.value);
     }
 
     /// Adds the own part's share of A·x to `product` and its share of each row's sum of magnitudes to `magnitudes`; `x` and
     /// both sums have n entries.
     pub(crate) fn multiply(&self, rows: Axis, columns: Axis, x: &[f64], product: &mut [f64], magnitudes: &mut [f64]) {
-        self.for_each(rows, columns, |row, column, value| {
+        self.for_each(rows, columns, |Entry { row, column, value, .. }| {
             product[row] += value * x[column];
             magnitudes[row] += value.abs();
         });
     }
 
-    /// Calls `f` with row, column and value of each own entry that may differ from 0, column by column.
-    fn for_each(&self, rows: Axis, columns: Axis, mut f: impl FnMut(usize, usize, f64)) {
+    /// Calls `f` with each own entry that may differ from 0, column by column.
+    fn for_each(&self, rows: Axis, columns: Axis, mut f: impl FnMut(Entry)) {
         match self {
             Matrix::Generated { order, seed } => {
-                for column in (0..columns.local_extent()).map(|local| columns.global(local)) {
-                    for row in (0..rows.local_extent()).map(|local| rows.global(local)) {
-                        f(row, column, entry(row, column, *order, *seed));
+                let own_rows: Vec<usize> = (0..rows.local_extent()).map(|local| rows.global(local)).collect();
+                for j in 0..columns.local_extent() {
+                    let column = columns.global(j);
+                    for (i, &row) in own_rows.iter().enumerate() {
+                        f(Entry { local: [i, j], row, column, value: generated(row, column, *order, *seed) });
                     }
                 }
             }
             Matrix::Read { sparse, .. } => {
                 for &(row, column, value) in &sparse.entries {
                     if rows.mine(row) && columns.mine(column) {
-                        f(row, column, value);
+                        f(Entry { local: [rows.first_local(row), columns.first_local(column)], row, column, value });
                     }
                 }
             }
@@ -80,8 +82,18 @@ impl Matrix {
     }
 }
 
+/// One entry of a process's part.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// Where it stands in the part.
+    local: [usize; 2],
+    row: usize,
+    column: usize,
+    value: f64,
+}
+
 /// Entry (row, column) of the generated matrix whose rows have `width` entries.
-fn entry(row: usize, column: usize, width: usize, seed: u64) -> f64 {
+fn generated(row: usize, column: usize, width: usize, seed: u64) -> f64 {
     /// 2⁶⁴ divided by the golden ratio: the stride of SplitMix64.
     const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
     let place = (row as u64).wrapping_mul(width as u64).wrapping_add(column as u64);
@@ -113,7 +125,7 @@ mod tests {
     #[test]
     fn generated_entries_are_those_of_the_comparison() {
         for (row, column, width, value) in GOLDEN {
-            assert_eq!(entry(row, column, width, 7), value);
+            assert_eq!(generated(row, column, width, 7), value);
         }
     }
 

@@ -263,3 +263,128 @@ fn subtract_multiple(target: &mut [f64], factor: f64, multipliers: &[f64]) {
         *value -= factor * multiplier;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Barrier, Mutex};
+
+    use super::*;
+
+    /// Threads that exchange messages through one table.
+    struct Threads<'a> {
+        me: usize,
+        size: usize,
+        table: &'a Mutex<Vec<Vec<f64>>>,
+        barrier: &'a Barrier,
+    }
+
+    impl Team for Threads<'_> {
+        type Error = std::convert::Infallible;
+
+        fn size(&self) -> usize {
+            self.size
+        }
+
+        fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), Self::Error> {
+            self.table.lock().unwrap()[self.me] = mine.to_vec();
+            self.barrier.wait();
+            all.copy_from_slice(&self.table.lock().unwrap().concat());
+            self.barrier.wait();
+            Ok(())
+        }
+    }
+
+    /// Factors columns `first..first + width` of `a` from row `first` down on `processes` process rows.
+    fn spread(a: &Array2<f64>, first: usize, width: usize, block: usize, processes: usize) -> Vec<(Result<Factored, Stopped<std::convert::Infallible>>, Array2<f64>)> {
+        let (table, barrier) = (Mutex::new(vec![Vec::new(); processes]), Barrier::new(processes));
+        let work = |me| {
+            let axis = Axis { extent: a.nrows(), block, processes, me };
+            let own: Vec<usize> = (axis.first_local(first)..axis.local_extent()).map(|local| axis.global(local)).collect();
+            let mut rows = Array2::zeros((own.len(), width).f());
+            rows.assign(&Array2::from_shape_fn((own.len(), width), |(i, j)| a[[own[i], first + j]]));
+            let mut team = Threads { me, size: processes, table: &table, barrier: &barrier };
+            (factor(rows.view_mut(), first, axis, &mut team), rows)
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..processes).map(|me| scope.spawn(move || work(me))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    fn random(n: usize, columns: usize, mut state: u64) -> Array2<f64> {
+        Array2::from_shape_simple_fn((n, columns), || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+        })
+    }
+
+    /// P·A = L·U, no multiplier exceeds 1, and any number of process rows chooses the same pivots.
+    #[test]
+    fn the_factors_multiply_to_the_interchanged_panel() {
+        for (n, first, width, block) in [(1, 0, 1, 1), (5, 0, 3, 3), (40, 8, 8, 8), (100, 32, 32, 32), (70, 60, 10, 20), (300, 0, 100, 100)] {
+            let a = random(n, first + width, n as u64);
+            let alone = spread(&a, first, width, block, 1).remove(0).0.unwrap();
+            for processes in [1, 2, 3, 4, 7] {
+                let axis = |me| Axis { extent: n, block, processes, me };
+                let mut factors = Array2::zeros((n - first, width));
+                for (me, (result, rows)) in spread(&a, first, width, block, processes).into_iter().enumerate() {
+                    let factored = result.unwrap();
+                    assert_eq!(factored.pivots, alone.pivots, "{n} {first} {width} {processes}");
+                    let start = axis(me).first_local(first);
+                    for (i, row) in rows.rows().into_iter().enumerate() {
+                        factors.row_mut(axis(me).global(start + i) - first).assign(&row);
+                    }
+                    if me == axis(0).owner(first) {
+                        assert_eq!(rows.slice(s![..width, ..]), factored.top);
+                    }
+                }
+                let l = Array2::from_shape_fn((n - first, width), |(i, j)| if i > j { factors[[i, j]] } else { (i == j) as u8 as f64 });
+                let u = Array2::from_shape_fn((width, width), |(i, j)| if i <= j { factors[[i, j]] } else { 0.0 });
+                let mut expected = a.slice(s![first.., first..]).to_owned();
+                for (i, &pivot) in alone.pivots.iter().enumerate() {
+                    for j in 0..width {
+                        expected.swap([i, j], [pivot - first, j]);
+                    }
+                }
+                assert!(l.iter().all(|v| v.abs() <= 1.0));
+                for (x, y) in l.dot(&u).iter().zip(&expected) {
+                    assert!((x - y).abs() < 1e-12, "{n} {first} {width} {processes}: {x} {y}");
+                }
+            }
+        }
+    }
+
+    /// All members find out alike, at the first column that has no pivot.
+    #[test]
+    fn a_singular_panel_stops_everywhere() {
+        let mut a = random(20, 6, 1);
+        a.column_mut(4).fill(0.0);
+        for processes in [1, 2, 3] {
+            for (result, _) in spread(&a, 0, 6, 6, processes) {
+                assert_eq!(result, Err(Stopped::Singular { column: 4 }));
+            }
+        }
+        a.column_mut(2).fill(f64::NAN);
+        assert_eq!(spread(&a, 0, 6, 6, 2)[0].0, Err(Stopped::Singular { column: 2 }));
+    }
+
+    /// Of equal magnitudes the first row is taken, wherever it lives.
+    #[test]
+    fn ties_go_to_the_first_row() {
+        let a = Array2::from_shape_fn((9, 1), |(i, _)| if i % 2 == 1 { -2.0 } else { 1.0 });
+        for processes in [1, 2, 3] {
+            assert_eq!(spread(&a, 0, 1, 2, processes)[0].0.as_ref().unwrap().pivots, [1]);
+        }
+    }
+
+    #[test]
+    fn the_largest_entry_of_any_length() {
+        for length in 0..100 {
+            let column: Vec<f64> = (0..length).map(|i| f64::from((i * 37) % 101) * if i % 3 == 0 { -1.0 } else { 1.0 }).collect();
+            let expected = column.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+            assert_eq!(largest(&column).map(|c| c.row), expected.map(|(row, _)| row));
+        }
+        assert_eq!(largest(&[f64::NAN, 1.0, -3.0, 3.0]).map(|c| c.row), Some(2));
+        assert!(largest(&[f64::NAN]).is_none_or(|c| c.magnitude <= 0.0));
+    }
+}

@@ -32,7 +32,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// An index outside the array; the end of the job.
-    #[inline]
+    #[inline(always)]
     pub fn load(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
         self.check_job("load")?;
         let index = index.into_dimension();
@@ -48,7 +48,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// An index outside the array; the end of the job.
-    #[inline]
+    #[inline(always)]
     pub fn store(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
         self.check_job("store")?;
         let index = index.into_dimension();

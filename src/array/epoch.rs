@@ -20,13 +20,7 @@ use std::fmt;
 use ndarray::{Array, ArrayViewMut, Dimension};
 
 use super::{GlobalArray, OwnedPart, OwnedPartMut};
-use crate::{
-    element::Element,
-    error::Result,
-    index::IntoPatch,
-    job::Job,
-    sync::{Group, Op},
-};
+use crate::{element::Element, error::Result, index::IntoPatch, job::Job, sync::Group};
 
 /// The one-sided reads of a read epoch.
 pub struct Reader<'a, T, D>(&'a GlobalArray<T, D>);
@@ -72,8 +66,8 @@ mod sealed {
     };
 
     pub trait Claimed {
+        const READ_ONLY: bool;
         fn group(&self) -> &Group;
-        fn op(&self) -> Op;
         fn id(&self) -> u64;
         fn ready(&self) -> Result<()>;
         fn poison(&mut self);
@@ -108,8 +102,9 @@ mod sealed {
     impl<C: Claimed> Erased for C {
         fn begin(&mut self) -> Result<()> {
             self.ready()?;
-            self.group().fence_all(self.op())?;
-            self.group().agree(self.op(), self.id())
+            let op = if C::READ_ONLY { Op::ReadEpoch } else { Op::OwnerEpoch };
+            self.group().fence_all(op)?;
+            self.group().agree(op, self.id())
         }
 
         fn end(&mut self) -> Result<()> {
@@ -136,7 +131,7 @@ pub struct Owned<'a, T, D>(&'a mut GlobalArray<T, D>);
 pub struct OwnedMut<'a, T, D>(&'a mut GlobalArray<T, D>);
 
 macro_rules! claim {
-    ($claim:ident, $part:ident, $op:expr, $slice:ident) => {
+    ($claim:ident, $part:ident, $read_only:expr, $slice:ident) => {
         impl<T, D> fmt::Debug for $claim<'_, T, D> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{}({})", stringify!($claim), self.0.name)
@@ -144,11 +139,9 @@ macro_rules! claim {
         }
 
         impl<T: Element, D: Dimension> sealed::Claimed for $claim<'_, T, D> {
+            const READ_ONLY: bool = $read_only;
             fn group(&self) -> &Group {
                 &self.0.group
-            }
-            fn op(&self) -> Op {
-                $op
             }
             fn id(&self) -> u64 {
                 self.0.id
@@ -173,8 +166,8 @@ macro_rules! claim {
         }
     };
 }
-claim!(Owned, OwnedPart, Op::ReadEpoch, shared);
-claim!(OwnedMut, OwnedPartMut, Op::OwnerEpoch, exclusive);
+claim!(Owned, OwnedPart, true, shared);
+claim!(OwnedMut, OwnedPartMut, false, exclusive);
 
 macro_rules! claims {
     ($($c:ident $k:tt),*) => {
@@ -221,7 +214,7 @@ impl<C: sealed::Each> Drop for Inside<'_, C> {
 
 impl<'c, C: sealed::Each> Inside<'c, C> {
     fn begin(claims: &'c mut C) -> Result<Self> {
-        let mut inside = Inside { claims, ended: false };
+        let inside = Inside { claims, ended: false };
         inside.claims.each(&mut |claim| claim.begin())?;
         Ok(inside)
     }

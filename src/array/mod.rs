@@ -156,7 +156,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// A member's part, if its memory is mapped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn part(&self, member: usize) -> Option<Part<'_, T>> {
         self.group.inner.segments.part(member, self.offset, self.part_len)
     }
@@ -168,13 +168,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         inner.segments.own_part(inner.engine().conduit().segment(), self.offset, len)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_job(&self, operation: &'static str) -> Result<()> {
         if self.group.inner.segments.over() { Err(self.engine().over(operation)) } else { Ok(()) }
     }
 
     /// Bounds, element by element.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_index(&self, operation: &'static str, index: &D) -> Result<()> {
         let inside = index.ndim() == self.extents.ndim() && index.slice().iter().zip(self.extents.slice()).all(|(i, n)| i < n);
         if inside { Ok(()) } else { Err(self.index_error(operation, index)) }

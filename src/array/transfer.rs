@@ -1,4 +1,8 @@
 //! Get and put of patches.
+//!
+//! `get_into` and `put` are always inlined up to their shortest road, the single element: a patch that is passed to a function is
+//! stored word by word and copied in pairs of words, and such a load waits until the stores have left the store buffer, that is
+//! until all memory accesses before are done. Measured: 100 ns instead of 10.
 
 use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
 
@@ -7,7 +11,7 @@ use crate::{
     element::Element,
     error::Result,
     index::{IntoPatch, Patch, Selection},
-    memory::buffer::{Source, Target},
+    memory::buffer::{self, Source, Target},
 };
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -21,27 +25,27 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Get`; the pipeline of contiguous chunks over a network: ARMCI-Gemini §III-B2.
-    #[inline]
+    #[inline(always)]
     pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
         const OPERATION: &str = "get_into";
         self.check_job(OPERATION)?;
         let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
         let mut to = to.into();
+        if patch.is_one()
+            && (P::Output::NDIM.is_some() || kept.len() == to.ndim())
+            && let Some(slot) = buffer::only_element_mut(&mut to)
+        {
+            // The shortest road: most small patches are single elements.
+            let location = self.distribution.locate(patch.start());
+            if let Some(part) = self.part(location.member) {
+                *slot = part.load(location.offset);
+                return Ok(());
+            }
+        }
         let Some(target) = Target::of(&mut to, &patch, &kept) else {
             return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), to.shape()));
         };
-        if patch.is_unit_step()
-            && let Some(location) = self.distribution.single(patch.start(), patch.count())
-            && let Some(part) = self.part(location.member)
-        {
-            if target.len() == 1 {
-                part.read_one(location.offset, &target);
-            } else {
-                part.read(location.offset, &self.distribution.local_strides(location.member), &target);
-            }
-            return Ok(());
-        }
-        self.get_pieces(OPERATION, &patch, &target)
+        self.get_block(OPERATION, &patch, &target)
     }
 
     /// Reads a patch into a new array. One-sided; complete on return. [`get_into`](Self::get_into) avoids the allocation.
@@ -55,7 +59,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let mut array = Array::from_elem(kept.shape::<P::Output, D>(&patch), T::zeroed());
         let mut view = array.view_mut();
         let target = Target::of(&mut view, &patch, &kept).expect("made in the patch's shape");
-        self.get_pieces(OPERATION, &patch, &target)?;
+        self.get_block(OPERATION, &patch, &target)?;
         Ok(array)
     }
 
@@ -67,27 +71,26 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Put`; ARMCI-Gemini §III-B2.
-    #[inline]
+    #[inline(always)]
     pub fn put<'v, P: IntoPatch<D>>(&self, patch: P, from: impl Into<ArrayView<'v, T, P::Output>>) -> Result<()> {
         const OPERATION: &str = "put";
         self.check_job(OPERATION)?;
         let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
         let from = from.into();
+        if patch.is_one()
+            && (P::Output::NDIM.is_some() || kept.len() == from.ndim())
+            && let Some(&value) = buffer::only_element(&from)
+        {
+            let location = self.distribution.locate(patch.start());
+            if let Some(part) = self.part(location.member) {
+                part.store(location.offset, value);
+                return Ok(());
+            }
+        }
         let Some(source) = Source::of(&from, &patch, &kept) else {
             return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
         };
-        if patch.is_unit_step()
-            && let Some(location) = self.distribution.single(patch.start(), patch.count())
-            && let Some(part) = self.part(location.member)
-        {
-            if source.len() == 1 {
-                part.write_one(location.offset, &source);
-            } else {
-                part.write(location.offset, &self.distribution.local_strides(location.member), &source);
-            }
-            return Ok(());
-        }
-        self.put_pieces(OPERATION, &patch, &source)
+        self.put_block(OPERATION, &patch, &source)
     }
 
     /// Writes a view into a patch and then raises signal `index` of a member: there the data are visible before the signal.
@@ -109,6 +112,31 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             self.fence()?;
         }
         signal.notify(index, member)
+    }
+
+    /// A patch that lies in one block of a mapped owner needs no cutting.
+    #[inline(never)]
+    fn get_block(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
+        if patch.is_unit_step()
+            && let Some(location) = self.distribution.single(patch.start(), patch.count())
+            && let Some(part) = self.part(location.member)
+        {
+            part.read(location.offset, &self.distribution.local_strides(location.member), to);
+            return Ok(());
+        }
+        self.get_pieces(operation, patch, to)
+    }
+
+    #[inline(never)]
+    fn put_block(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+        if patch.is_unit_step()
+            && let Some(location) = self.distribution.single(patch.start(), patch.count())
+            && let Some(part) = self.part(location.member)
+        {
+            part.write(location.offset, &self.distribution.local_strides(location.member), from);
+            return Ok(());
+        }
+        self.put_pieces(operation, patch, from)
     }
 
     /// Cuts the patch by owners: those whose memory is not mapped first, so that the network works while this rank copies.

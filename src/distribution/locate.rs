@@ -16,7 +16,7 @@ pub struct Location {
 
 impl<D: Dimension> Distribution<D> {
     /// Owner and place of one element. `index` must lie inside the extents; debug builds check it.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn locate(&self, index: &D) -> Location {
         debug_assert!(
@@ -29,7 +29,7 @@ impl<D: Dimension> Distribution<D> {
 
     /// Owner and place of the first element of a patch of neighbouring indices, if one owner holds all of it in one block. `None`
     /// for an empty patch too. The patch must lie inside the extents.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn single(&self, start: &D, count: &D) -> Option<Location> {
         let count = count.slice();

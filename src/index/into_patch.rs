@@ -46,7 +46,7 @@ impl KeptAxes {
     ///
     /// # Errors
     /// [`PatchError::TooManyAxes`] beyond 64 axes.
-    #[inline]
+    #[inline(always)]
     pub fn all(axes: usize) -> Result<Self, PatchError> {
         if axes > Self::MOST {
             return Err(PatchError::TooManyAxes { given: axes, most: Self::MOST });

@@ -16,7 +16,7 @@ pub struct Patch<D> {
 
 impl<D: Dimension> Patch<D> {
     /// All elements of an array of these extents.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn whole(extents: &D) -> Self {
         Self::block(D::zeros(extents.ndim()), extents.clone())
@@ -26,7 +26,7 @@ impl<D: Dimension> Patch<D> {
     ///
     /// # Panics
     /// If the two have different numbers of axes (possible for `IxDyn` only).
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn block(start: D, count: D) -> Self {
         assert_eq!(start.ndim(), count.ndim(), "start and count of a patch have different numbers of axes");
@@ -39,7 +39,7 @@ impl<D: Dimension> Patch<D> {
     ///
     /// # Panics
     /// If the three have different numbers of axes (possible for `IxDyn` only).
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn new(start: D, count: D, mut step: D) -> Self {
         assert_eq!(start.ndim(), count.ndim(), "start and count of a patch have different numbers of axes");
@@ -53,14 +53,14 @@ impl<D: Dimension> Patch<D> {
     }
 
     /// The first index on each axis; on an axis of step −1 that is the largest one.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn start(&self) -> &D {
         &self.start
     }
 
     /// How many indices on each axis: the shape of the patch.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn count(&self) -> &D {
         &self.count
@@ -70,14 +70,14 @@ impl<D: Dimension> Patch<D> {
     ///
     /// # Panics
     /// If there is no such axis.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn step(&self, axis: usize) -> isize {
         self.step.slice()[axis] as isize
     }
 
     /// Number of elements. A patch that fits no array may have more than `usize::MAX`, which is then the answer.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn len(&self) -> usize {
         if self.is_empty() {
@@ -87,21 +87,28 @@ impl<D: Dimension> Patch<D> {
     }
 
     /// Whether there is no element.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count.slice().contains(&0)
     }
 
+    /// Whether there is exactly one element.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_one(&self) -> bool {
+        self.count.slice().iter().all(|&count| count == 1)
+    }
+
     /// Whether all indices are neighbours, ascending.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn is_unit_step(&self) -> bool {
         self.step.slice().iter().all(|&step| step == 1)
     }
 
     /// Number of axes.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn ndim(&self) -> usize {
         self.start.ndim()

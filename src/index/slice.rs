@@ -12,7 +12,7 @@ where
 {
     type Output = Out;
 
-    #[inline]
+    #[inline(always)]
     fn into_patch(self, extents: &D) -> Result<Selection<D>, PatchError> {
         resolve(self.as_ref(), extents)
     }
@@ -26,7 +26,7 @@ where
 {
     type Output = Out;
 
-    #[inline]
+    #[inline(always)]
     fn into_patch(self, extents: &D) -> Result<Selection<D>, PatchError> {
         resolve(self.as_ref(), extents)
     }

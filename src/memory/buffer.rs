@@ -21,9 +21,23 @@ pub(crate) type Source<'a, T, D> = Buffer<'a, *const T, D>;
 /// A buffer that is written.
 pub(crate) type Target<'a, T, D> = Buffer<'a, *mut T, D>;
 
+/// The element of a view whose axes all have length 1, whatever its strides.
+#[inline(always)]
+pub(crate) fn only_element<'v, T, D: Dimension>(view: &'v ArrayView<'_, T, D>) -> Option<&'v T> {
+    // SAFETY: all axes have length 1, so there is an element and the view's pointer leads to it.
+    view.shape().iter().all(|&extent| extent == 1).then(|| unsafe { &*view.as_ptr() })
+}
+
+/// As [`only_element`], writable.
+#[inline(always)]
+pub(crate) fn only_element_mut<'v, T, D: Dimension>(view: &'v mut ArrayViewMut<'_, T, D>) -> Option<&'v mut T> {
+    // SAFETY: as in `only_element`; the view is borrowed exclusively.
+    view.shape().iter().all(|&extent| extent == 1).then(|| unsafe { &mut *view.as_mut_ptr() })
+}
+
 impl<'a, T, D: Dimension> Source<'a, T, D> {
     /// `None` if the shapes differ.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of<Out: Dimension>(view: &ArrayView<'a, T, Out>, patch: &Patch<D>, kept: &KeptAxes) -> Option<Self> {
         let strides = fits::<D, Out>(view.shape(), view.strides(), patch, kept)?;
         Some(Buffer { first: view.as_ptr(), counts: patch.count().clone(), strides, life: PhantomData })
@@ -46,19 +60,25 @@ impl<'a, T, D: Dimension> Source<'a, T, D> {
 
 impl<'a, T, D: Dimension> Target<'a, T, D> {
     /// `None` if the shapes differ.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of<Out: Dimension>(view: &mut ArrayViewMut<'a, T, Out>, patch: &Patch<D>, kept: &KeptAxes) -> Option<Self> {
         let strides = fits::<D, Out>(view.shape(), view.strides(), patch, kept)?;
         Some(Buffer { first: view.as_mut_ptr(), counts: patch.count().clone(), strides, life: PhantomData })
     }
 }
 
-#[inline]
+#[inline(always)]
 fn fits<D: Dimension, Out: Dimension>(shape: &[usize], strides: &[isize], patch: &Patch<D>, kept: &KeptAxes) -> Option<D> {
-    if kept.shape::<Out, D>(patch).slice() != shape {
-        return None;
+    // Shapes are compared axis by axis: comparing slices would load pairs of words that were just stored one by one, a stall on
+    // every small patch.
+    let same = |wanted: &[usize]| wanted.len() == shape.len() && wanted.iter().zip(shape).all(|(a, b)| a == b);
+    if D::NDIM.is_some() && D::NDIM == Out::NDIM {
+        // No axis can have been dropped; known when compiled.
+        let mut spread = patch.count().clone();
+        spread.slice_mut().iter_mut().zip(strides).for_each(|(to, &stride)| *to = stride as usize);
+        return same(patch.count().slice()).then_some(spread);
     }
-    Some(kept.spread::<D>(strides))
+    same(kept.shape::<Out, D>(patch).slice()).then(|| kept.spread::<D>(strides))
 }
 
 impl<M: Pointer, D: Dimension> Buffer<'_, M, D> {
@@ -74,6 +94,7 @@ impl<M: Pointer, D: Dimension> Buffer<'_, M, D> {
     }
 
     /// Number of elements.
+    #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.counts.slice().iter().product()
     }

@@ -36,10 +36,6 @@ impl Heap {
         Heap { capacity: capacity / ALIGN * ALIGN, low: BTreeMap::new(), high: BTreeMap::new(), committed: Ranges::default() }
     }
 
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     /// Start of the upper end.
     pub(crate) fn mark(&self) -> usize {
         self.high.keys().next().copied().unwrap_or(self.capacity)

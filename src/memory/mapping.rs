@@ -60,11 +60,6 @@ impl Mapping {
         self.base
     }
 
-    /// Bytes reserved.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Backs a range with pages; contents that it had stay.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ impl Segments {
     }
 
     /// `len` elements at a byte offset of a member's segment, if it is mapped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn part<T: Element>(&self, member: usize, offset: usize, len: usize) -> Option<Part<'_, T>> {
         let base = self.bases[member];
         if base.is_null() {
@@ -131,7 +131,7 @@ pub(crate) struct Part<'a, T> {
 }
 
 impl<'a, T: Element> Part<'a, T> {
-    #[inline]
+    #[inline(always)]
     fn within(base: *mut u8, segment: usize, offset: usize, len: usize) -> Self {
         let bytes = len.checked_mul(size_of::<T>());
         assert!(
@@ -205,23 +205,6 @@ impl<'a, T: Element> Part<'a, T> {
         let (levels, run) = plan(&loops, false);
         // SAFETY: as in `read`.
         unsafe { kernels::copy_strided(self.base.add(at).cast(), from.first.cast(), levels.slice(), run) }
-    }
-
-    /// Copies one element into a buffer of one.
-    #[inline]
-    pub(crate) fn read_one<D: Dimension>(&self, at: usize, to: &Target<'_, T, D>) {
-        debug_assert_eq!(to.len(), 1);
-        let value = self.load(at);
-        // SAFETY: the buffer's only element.
-        unsafe { to.first.write(value) }
-    }
-
-    /// Copies one element from a buffer of one.
-    #[inline]
-    pub(crate) fn write_one<D: Dimension>(&self, at: usize, from: &Source<'_, T, D>) {
-        debug_assert_eq!(from.len(), 1);
-        // SAFETY: the buffer's only element.
-        self.store(at, unsafe { from.first.read() });
     }
 
     fn check(&self, at: usize, len: usize) {

@@ -49,6 +49,8 @@ pub(crate) struct GroupInner {
     pub(super) by_counter: bool,
     /// All members' memory is mapped.
     pub(crate) mapped: bool,
+    /// Nothing is ever in flight: stores into mapped memory are ordered before an agreement's own release stores.
+    quiet: bool,
 }
 
 /// The ranks of a group in its order.
@@ -126,6 +128,7 @@ impl Group {
             arrays: Mutex::default(),
             by_counter,
             mapped,
+            quiet: mapped && conduit.capabilities().window == usize::MAX,
             job,
         };
         Group { inner: Arc::new(inner) }
@@ -181,9 +184,10 @@ impl Group {
     #[inline]
     pub(crate) fn fence_all(&self, op: Op) -> Result<()> {
         let engine = self.inner.engine();
-        engine.check(op.name())?;
-        if self.inner.mapped && engine.conduit().capabilities().window == usize::MAX {
-            // Stores into mapped memory are ordered before the agreement's own release stores.
+        if self.inner.segments.over() {
+            return Err(engine.over(op.name()));
+        }
+        if self.inner.quiet {
             return Ok(());
         }
         engine.fence(None, &Label { array: "(all arrays)".into(), operation: op.name() })
@@ -193,7 +197,9 @@ impl Group {
     #[inline]
     pub(super) fn enter(&self, op: Op, fingerprint: u64) -> Result<Entered<'_>> {
         let inner = &*self.inner;
-        inner.engine().check(op.name())?;
+        if inner.segments.over() {
+            return Err(inner.engine().over(op.name()));
+        }
         // Acquire pairs with the Release of the thread that left.
         if inner.busy.swap(true, Ordering::Acquire) {
             return Err(Error::Busy { operation: op.name(), rank: inner.engine().rank() });

@@ -18,8 +18,8 @@ pub(crate) struct Patience {
     yields: u32,
 }
 
-/// A sleeper looks up at least this often, to see whether the job was ended.
-const SLICE: Duration = Duration::from_millis(50);
+/// A sleeper looks up at least this often: to see whether the job was ended, and should a wake-up have been overlooked.
+const SLICE: Duration = Duration::from_millis(10);
 
 impl Patience {
     /// For `ranks` ranks that share `cores` cores.

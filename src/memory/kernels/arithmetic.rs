@@ -82,7 +82,7 @@ fn pieces<T: Element>(len: usize) -> impl Iterator<Item = (usize, usize)> {
 ///
 /// # Safety
 /// As there.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn accumulate<M: Machine, T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
     let (mut ours, mut theirs) = (Piece::new(), Piece::new());
     for (start, len) in pieces::<T>(len) {
@@ -119,6 +119,7 @@ pub(super) unsafe fn fill<M: Machine, T: Element>(dst: *mut T, len: usize, value
 ///
 /// # Safety
 /// As there.
+#[inline(always)]
 pub(super) unsafe fn scale<M: Machine, T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
     let mut piece = Piece::new();
     for (start, len) in pieces::<T>(len) {
@@ -138,6 +139,7 @@ pub(super) unsafe fn scale<M: Machine, T: Accumulate>(dst: *mut T, len: usize, a
 ///
 /// # Safety
 /// As there.
+#[inline(always)]
 pub(super) unsafe fn axpby<M: Machine, T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
     let (mut first, mut second) = (Piece::new(), Piece::new());
     for (start, len) in pieces::<T>(len) {
@@ -156,6 +158,7 @@ pub(super) unsafe fn axpby<M: Machine, T: Accumulate>(dst: *mut T, a: T, x: *con
 ///
 /// # Safety
 /// As there.
+#[inline(always)]
 pub(super) unsafe fn dot<M: Machine, T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
     let (mut first, mut second) = (Piece::new(), Piece::new());
     let mut lanes = [T::ZERO; DOT_LANES_BYTES];
@@ -183,4 +186,116 @@ pub(super) fn sum_lanes<T: Accumulate>(lanes: &mut [T]) -> T {
         len = half;
     }
     lanes.first().copied().unwrap_or(T::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use num_complex::Complex;
+
+    use super::{dot_lanes, sum_lanes};
+    use crate::memory::kernels::machine::Machine;
+    use crate::memory::kernels::testing::{Memory, Sample, Triple, on_every_machine};
+
+    /// Lengths around the vectors, the pieces and, for one type, the streaming threshold; with offsets of `dst`, `x` and `y`.
+    fn cases<T>() -> impl Iterator<Item = (usize, [usize; 3])> {
+        let short = (0..300).flat_map(|len| [(len, [0, 0, 0]), (len, [8, 0, 16]), (len, [len % 16, 5, 8])]);
+        let long = [511, 513, 1025, 4096, 5003].into_iter().flat_map(|len| [(len, [0, 0, 0]), (len, [24, 8, 3])]);
+        let large = [((8 << 20) / size_of::<T>() + 3, [8, 0, 24])].into_iter().filter(|_| size_of::<T>() == 8);
+        short.chain(long).chain(large)
+    }
+
+    fn samples<T: Sample>(len: usize, first: usize) -> Vec<T> {
+        (first..first + len).map(T::sample).collect()
+    }
+
+    /// `len` elements at an offset, and their values.
+    fn memory<T: Sample>(len: usize, offset: usize, first: usize) -> (Memory, Vec<T>) {
+        let (mut memory, values) = (Memory::new(len * size_of::<T>(), offset, first), samples(len, first));
+        memory.set(&values);
+        (memory, values)
+    }
+
+    /// Runs `kernel` on `dst`, `x`, `y` and compares every byte of `dst` with the formula.
+    fn maps<T: Sample>(kernel: impl Fn(*mut T, *const T, *const T, usize), formula: impl Fn(T, T, T) -> T) {
+        for (len, offsets) in cases::<T>() {
+            let (mut dst, old) = memory::<T>(len, offsets[0], 5);
+            let ((mut x, xs), (mut y, ys)) = (memory::<T>(len, offsets[1], 1000), memory::<T>(len, offsets[2], 2000));
+            let mut expected = dst.clone();
+            expected.set(&(0..len).map(|i| formula(old[i], xs[i], ys[i])).collect::<Vec<T>>());
+            kernel(dst.start().cast(), x.start().cast(), y.start().cast(), len);
+            assert!(dst.with_guards() == expected.with_guards(), "{len} elements, offsets {offsets:?}");
+        }
+    }
+
+    fn maps_of<M: Machine, T: Sample>() {
+        let (a, b) = (T::sample(3), T::sample(8));
+        // SAFETY: `maps` calls with buffers of `len` elements, apart from each other.
+        unsafe {
+            maps::<T>(|dst, x, _, len| M::accumulate(dst, x, len, a), |dst, x, _| dst.plus(a.times(x)));
+            maps::<T>(|dst, _, _, len| M::fill(dst, len, b), |_, _, _| b);
+            maps::<T>(|dst, _, _, len| M::scale(dst, len, a), |dst, _, _| a.times(dst));
+            maps::<T>(|dst, x, y, len| M::axpby(dst, a, x, b, y, len), |_, x, y| a.times(x).plus(b.times(y)));
+            maps::<T>(|dst, x, _, len| M::axpby(dst, a, dst, b, x, len), |dst, x, _| a.times(dst).plus(b.times(x)));
+            maps::<T>(|dst, x, _, len| M::axpby(dst, a, x, b, dst, len), |dst, x, _| a.times(x).plus(b.times(dst)));
+            maps::<T>(|dst, _, _, len| M::axpby(dst, a, dst, b, dst, len), |dst, _, _| a.times(dst).plus(b.times(dst)));
+        }
+    }
+
+    fn dots_of<M: Machine, T: Sample>() {
+        for (len, offsets) in cases::<T>() {
+            let ((mut x, xs), (mut y, ys)) = (memory::<T>(len, offsets[1], 1000), memory::<T>(len, offsets[2], 2000));
+            let mut lanes = vec![T::ZERO; dot_lanes::<T>()];
+            for i in 0..len {
+                let lane = &mut lanes[i % dot_lanes::<T>()];
+                *lane = lane.plus(xs[i].times(ys[i]));
+            }
+            // SAFETY: buffers of `len` elements.
+            let sum = unsafe { M::dot::<T>(x.start().cast(), y.start().cast(), len) };
+            assert_eq!(sum, sum_lanes(&mut lanes), "{len} elements, offsets {offsets:?}");
+        }
+    }
+
+    fn f64s<M: Machine>() {
+        maps_of::<M, f64>();
+        dots_of::<M, f64>();
+    }
+
+    fn f32s<M: Machine>() {
+        maps_of::<M, f32>();
+        dots_of::<M, f32>();
+    }
+
+    fn integers<M: Machine>() {
+        maps_of::<M, u8>();
+        maps_of::<M, i32>();
+        maps_of::<M, i64>();
+        dots_of::<M, i32>();
+    }
+
+    fn complexes<M: Machine>() {
+        maps_of::<M, Complex<f64>>();
+        dots_of::<M, Complex<f64>>();
+    }
+
+    fn structs<M: Machine>() {
+        maps_of::<M, Triple>();
+        dots_of::<M, Triple>();
+    }
+
+    fn elements_larger_than_a_piece<M: Machine>() {
+        let mut memory = Memory::new(3 * 8000, 8, 1);
+        let value = [7_u64; 1000];
+        // SAFETY: three elements of this test's buffer.
+        unsafe { M::fill(memory.start().cast::<[u64; 1000]>(), 3, value) };
+        assert!(memory.inside() == bytemuck::bytes_of(&[value; 3]));
+    }
+
+    #[test]
+    fn lanes_are_summed_whatever_their_number() {
+        for len in 0..20 {
+            assert_eq!(sum_lanes(&mut (0..len).collect::<Vec<i64>>()), len * (len - 1) / 2);
+        }
+    }
+
+    on_every_machine!(f64s, f32s, integers, complexes, structs, elements_larger_than_a_piece);
 }

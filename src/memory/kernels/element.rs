@@ -59,3 +59,47 @@ pub(crate) unsafe fn store<T: Element>(dst: *mut T, value: T) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use num_complex::Complex;
+
+    use super::{load, store};
+    use crate::memory::kernels::testing::{Sample, Triple};
+
+    fn goes_in_and_out<T: Sample>() {
+        let mut memory = vec![T::ZERO; 5];
+        let start = memory.as_mut_ptr();
+        for i in 0..5 {
+            // SAFETY: within this test's vector, which nothing borrows meanwhile.
+            unsafe { store(start.add(i), T::sample(i + 9)) };
+        }
+        // SAFETY: as above.
+        let read: Vec<T> = (0..5).map(|i| unsafe { load(start.add(i)) }).collect();
+        assert_eq!(read, (9..14).map(T::sample).collect::<Vec<T>>());
+        assert_eq!(memory, read);
+    }
+
+    #[test]
+    fn elements_of_every_size() {
+        goes_in_and_out::<u8>();
+        goes_in_and_out::<i32>();
+        goes_in_and_out::<i64>();
+        goes_in_and_out::<f32>();
+        goes_in_and_out::<f64>();
+        goes_in_and_out::<Complex<f64>>();
+        goes_in_and_out::<Triple>();
+    }
+
+    #[test]
+    fn eight_bytes_at_an_address_divisible_by_four() {
+        let mut memory = [0_u64; 3];
+        let middle = memory.as_mut_ptr().cast::<Complex<f32>>().wrapping_byte_add(4);
+        // SAFETY: within `memory`, aligned to 4 as `Complex<f32>` asks.
+        unsafe {
+            store(middle, Complex::new(1.5, -2.5));
+            assert_eq!(load(middle), Complex::new(1.5_f32, -2.5));
+        }
+        assert_eq!(memory[2], 0);
+    }
+}

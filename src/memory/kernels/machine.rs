@@ -88,3 +88,47 @@ pub(super) trait Machine: Sized {
         unsafe { transpose::by_tiles::<Self>(dst, dst_row_stride, src, src_row_stride, rows, cols, element_bytes) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Machine;
+    use crate::memory::kernels::testing::{Memory, on_every_machine};
+
+    /// Copies at two alignments and compares all of the destination, guards included, with what a slice does.
+    fn copies<M: Machine>(len: usize, to: usize, from: usize) {
+        let (mut dst, mut src) = (Memory::new(len, to, 1), Memory::new(len, from, 2));
+        let mut expected = dst.clone();
+        expected.inside().copy_from_slice(src.inside());
+        // SAFETY: two buffers of this test, `len` bytes each.
+        unsafe { M::copy(dst.start(), src.start(), len) };
+        assert!(dst.with_guards() == expected.with_guards(), "{len} bytes, offsets {to} and {from}");
+    }
+
+    fn every_short_length_at_every_alignment<M: Machine>() {
+        for len in 0..300 {
+            for (to, from) in (0..16).flat_map(|to| [(to, 0), (to, 3), (to, 8), (0, to), (to, to)]) {
+                copies::<M>(len, to, from);
+            }
+        }
+        for len in [1, 8, 31, 64, 65, 127, 129, 257] {
+            for to in 0..16 {
+                (0..16).for_each(|from| copies::<M>(len, to, from));
+            }
+        }
+    }
+
+    fn long_lengths_around_every_threshold<M: Machine>() {
+        for len in [511, 1025, 4093, 4096, 24575, 24576, 24577, 32768, 70001, (1 << 20) + 13] {
+            for (to, from) in [(0, 0), (1, 0), (0, 7), (24, 24), (63, 1), (16, 8)] {
+                copies::<M>(len, to, from);
+            }
+        }
+        for len in [(8 << 20) - 1, 8 << 20, (8 << 20) + 77] {
+            for (to, from) in [(0, 0), (1, 0), (24, 24)] {
+                copies::<M>(len, to, from);
+            }
+        }
+    }
+
+    on_every_machine!(every_short_length_at_every_alignment, long_lengths_around_every_threshold);
+}

@@ -14,8 +14,8 @@
 //!   1. no block touches a byte outside the ranges that the caller vouches for;
 //!   2. a block that writes memory is never marked `nomem`, `readonly` or `pure`, one that reads is never `nomem` or `pure`: the
 //!      compiler neither repeats, drops nor merges them, and keeps no shared byte in a register across one that writes;
-//!   3. bytes reach Rust code only through output registers, as vectors and integers for which every bit pattern is valid: a value
-//!      is read once and then private, it cannot change between two uses;
+//!   3. bytes reach Rust code only through output registers, as they are or as the operand of one arithmetic instruction, in vectors
+//!      and integers for which every bit pattern is valid: a value is read once and then private, it cannot change between two uses;
 //!   4. x86-64 keeps ordinary stores in program order, so a later release store publishes them. Streaming stores are outside that
 //!      order; whichever kernel uses them executes `sfence` before it returns.
 //!
@@ -31,7 +31,7 @@
 //! # Results are the same on every machine
 //!
 //! `alpha * x` is rounded before it is added, never fused, and [`dot`] sums in a fixed number of lanes whatever the vector width:
-//! the same call gives the same bits on SSE2, AVX2, AVX-512 and in the portable version.
+//! the same call gives the same bits on SSE2, AVX2, AVX-512 and in the portable version, but for the payload of a NaN.
 
 #![allow(dead_code, unused_imports, reason = "the layers above are being written")]
 
@@ -41,6 +41,8 @@ mod machine;
 #[cfg(any(test, not(target_arch = "x86_64"), miri, global_arrays_portable))]
 mod portable;
 mod strided;
+#[cfg(test)]
+mod testing;
 mod transpose;
 #[cfg(not(any(not(target_arch = "x86_64"), miri, global_arrays_portable)))]
 mod x86_64;

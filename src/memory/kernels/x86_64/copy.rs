@@ -5,11 +5,13 @@ use std::arch::asm;
 use super::level::Kernel;
 use super::vector::{Vector, store_fence};
 
-/// From here on `rep movsb` copies, where the processor says that it is fast.
-pub(super) const STRING_BYTES: usize = 32 << 10;
+/// From here on `rep movsb` copies, where the processor says that it is fast. Measured on Zen 5 with 48 KiB of first-level cache: below,
+/// with both sides in it, a loop of 512-bit moves does 1.3 to 1.5 times as much (24 KiB: 220 against 160 GB/s); above, 0.6 to 1.0 times.
+pub(super) const STRING_BYTES: usize = 24 << 10;
 
 /// From here on the destination is streamed past the caches, unless both sides can be aligned at once: then `rep movsb`, which does so by
-/// itself, is faster still.
+/// itself, is faster still. Measured on Zen 5 with 32 MiB of third-level cache, against a loop through the caches: at 4 MiB streaming does
+/// 0.6 times as much, at 16 MiB 1.2 times and `rep movsb` 1.3; at 64 MiB 1.3 and 1.4.
 pub(super) const STREAM_BYTES: usize = 8 << 20;
 
 /// A cache line.
@@ -39,12 +41,12 @@ impl Kernel for Copy {
     }
 }
 
-/// Copies at least [`STRING_BYTES`].
+/// Copies a long range, or one of many that are long together.
 ///
 /// # Safety
 /// As [`vectors`].
 #[inline(always)]
-unsafe fn long<V: Vector>(dst: *mut u8, src: *const u8, len: usize) {
+pub(super) unsafe fn long<V: Vector>(dst: *mut u8, src: *const u8, len: usize) {
     let string = std::is_x86_feature_detected!("ermsb");
     let together = (dst.addr() ^ src.addr()).is_multiple_of(LINE_BYTES);
     // SAFETY: passed on unchanged; the string copy begins at the first line of `dst`, the vector copy before it ends there.

@@ -9,7 +9,6 @@ use super::vector::{Vector, store_fence};
 const PATTERN_BYTES: usize = 64;
 
 /// Two widest vectors of repeated elements: a vector may begin at any byte of the first.
-#[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Pattern([u8; 2 * PATTERN_BYTES]);
 
@@ -31,13 +30,13 @@ impl Pattern {
 }
 
 /// Fills `len` bytes, a whole number of elements, with the pattern. Its fields are as [`crate::memory::kernels::fill`] says.
-pub(super) struct Fill {
+pub(super) struct Fill<'a> {
     pub(super) dst: *mut u8,
     pub(super) len: usize,
-    pub(super) pattern: Pattern,
+    pub(super) pattern: &'a Pattern,
 }
 
-impl Kernel for Fill {
+impl Kernel for Fill<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -14,8 +14,36 @@ pub(super) trait Kernel {
     unsafe fn run<V: Vector>(self) -> Self::Output;
 }
 
-/// Runs a kernel on the widest vectors of the processor. The standard library asks the processor once and then reads one static: a
-/// nanosecond at most, paid once for a contiguous operation or a whole plane of runs.
+/// The widest vectors of the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(in crate::memory::kernels) enum Level {
+    /// 16 bytes; every x86-64.
+    Sse2,
+    /// 32 bytes.
+    Avx2,
+    /// 64 bytes.
+    Avx512,
+}
+
+impl Level {
+    /// Asks the standard library, which asks the processor once and then reads one static: a nanosecond at most.
+    #[inline(always)]
+    pub(super) fn of_processor() -> Self {
+        #[cfg(test)]
+        if let Some(level) = testing::forced() {
+            return level;
+        }
+        if std::is_x86_feature_detected!("avx512dq") {
+            Self::Avx512
+        } else if std::is_x86_feature_detected!("avx2") {
+            Self::Avx2
+        } else {
+            Self::Sse2
+        }
+    }
+}
+
+/// Runs a kernel on the widest vectors of the processor: one question for a contiguous operation or a whole plane of runs.
 ///
 /// # Safety
 /// What the kernel says of its fields.
@@ -23,19 +51,17 @@ pub(super) trait Kernel {
 pub(super) unsafe fn on_widest<K: Kernel>(kernel: K) -> K::Output {
     // SAFETY: passed on unchanged, to code for a feature that has been seen.
     unsafe {
-        if std::is_x86_feature_detected!("avx512f") {
-            on_avx512(kernel)
-        } else if std::is_x86_feature_detected!("avx2") {
-            on_avx2(kernel)
-        } else {
-            on_sse2(kernel)
+        match Level::of_processor() {
+            Level::Avx512 => on_avx512(kernel),
+            Level::Avx2 => on_avx2(kernel),
+            Level::Sse2 => on_sse2(kernel),
         }
     }
 }
 
 /// # Safety
-/// As [`on_widest`]; the processor has AVX-512F.
-#[target_feature(enable = "avx512f")]
+/// As [`on_widest`]; the processor has AVX-512F and AVX-512DQ, which implies it.
+#[target_feature(enable = "avx512f,avx512dq")]
 pub(super) unsafe fn on_avx512<K: Kernel>(kernel: K) -> K::Output {
     // SAFETY: passed on unchanged.
     unsafe { kernel.run::<Avx512>() }
@@ -51,7 +77,33 @@ pub(super) unsafe fn on_avx2<K: Kernel>(kernel: K) -> K::Output {
 
 /// # Safety
 /// As [`on_widest`].
+#[inline]
 pub(super) unsafe fn on_sse2<K: Kernel>(kernel: K) -> K::Output {
     // SAFETY: passed on unchanged; every x86-64 has SSE2.
     unsafe { kernel.run::<Sse2>() }
+}
+
+/// Tests try every width that the processor has, not only the widest.
+#[cfg(test)]
+pub(in crate::memory::kernels) mod testing {
+    use std::cell::Cell;
+
+    use super::Level;
+
+    thread_local!(static FORCED: Cell<Option<Level>> = const { Cell::new(None) });
+
+    /// The level that this thread is to use.
+    pub(super) fn forced() -> Option<Level> {
+        FORCED.get()
+    }
+
+    /// Runs `check` as on a processor of that level; not at all where this one has less, which it says.
+    pub(in crate::memory::kernels) fn on_level(level: Level, check: impl FnOnce()) {
+        if level > Level::of_processor() {
+            return eprintln!("skipped: this processor has {:?} at most", Level::of_processor());
+        }
+        FORCED.set(Some(level));
+        check();
+        FORCED.set(None);
+    }
 }

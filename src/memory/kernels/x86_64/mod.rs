@@ -3,8 +3,10 @@
 mod arithmetic;
 mod copy;
 mod fill;
-mod level;
+pub(super) mod level;
+mod other;
 mod runs;
+mod scalar;
 mod small;
 mod transpose;
 mod vector;
@@ -13,8 +15,11 @@ use bytemuck::cast;
 
 use self::arithmetic::{AddScaled, Combined, Dot, Map, MapPlane, Scaled};
 use self::fill::{Fill, Pattern};
-use self::level::on_widest;
+use self::level::{on_sse2, on_widest};
+use self::other::{OtherAxpby, OtherDot, OtherPlane, OtherScale};
+use self::transpose::Transpose;
 use super::machine::Machine;
+use super::transpose::by_tiles;
 use super::{Stride, arithmetic as any};
 use crate::element::{Accumulate, Element, Scalar};
 
@@ -43,9 +48,10 @@ impl Machine for X86_64 {
         // SAFETY: passed on; `T` is what `SCALAR` names, so pointers and values keep their type.
         unsafe {
             match T::SCALAR {
+                Scalar::F64 if len < SHORT_ELEMENTS => on_sse2(add_scaled::<f64>(dst.cast(), src.cast(), len, cast(alpha))),
                 Scalar::F64 => on_widest(add_scaled::<f64>(dst.cast(), src.cast(), len, cast(alpha))),
                 Scalar::F32 => on_widest(add_scaled::<f32>(dst.cast(), src.cast(), len, cast(alpha))),
-                Scalar::Other => any::accumulate::<Self, T>(dst, src, len, alpha),
+                Scalar::Other => on_widest(OtherPlane::<T> { dst, src, stride: ONCE, run_elements: len, alpha }),
             }
         }
     }
@@ -62,14 +68,7 @@ impl Machine for X86_64 {
                     let map = add_scaled::<f32>(dst.cast(), src.cast(), run_elements, cast(alpha));
                     on_widest(MapPlane { map, stride });
                 }
-                Scalar::Other => {
-                    let (mut dst, mut src) = (dst, src);
-                    for _ in 0..stride.count {
-                        any::accumulate::<Self, T>(dst, src, run_elements, alpha);
-                        dst = dst.wrapping_byte_offset(stride.dst);
-                        src = src.wrapping_byte_offset(stride.src);
-                    }
-                }
+                Scalar::Other => on_widest(OtherPlane::<T> { dst, src, stride, run_elements, alpha }),
             }
         }
     }
@@ -79,7 +78,7 @@ impl Machine for X86_64 {
         unsafe {
             if Pattern::suits(size_of::<T>()) {
                 let pattern = Pattern::new(bytemuck::bytes_of(&value));
-                on_widest(Fill { dst: dst.cast(), len: len * size_of::<T>(), pattern });
+                on_widest(Fill { dst: dst.cast(), len: len * size_of::<T>(), pattern: &pattern });
             } else {
                 any::fill::<Self, T>(dst, len, value);
             }
@@ -92,7 +91,7 @@ impl Machine for X86_64 {
             match T::SCALAR {
                 Scalar::F64 => on_widest(scaled::<f64>(dst.cast(), len, cast(alpha))),
                 Scalar::F32 => on_widest(scaled::<f32>(dst.cast(), len, cast(alpha))),
-                Scalar::Other => any::scale::<Self, T>(dst, len, alpha),
+                Scalar::Other => on_widest(OtherScale::<T> { dst, len, alpha }),
             }
         }
     }
@@ -109,7 +108,7 @@ impl Machine for X86_64 {
                     let formula = Combined::<f32>(cast(a), cast(b));
                     on_widest(Map::<f32, _> { dst: dst.cast(), x: x.cast(), y: y.cast(), len, formula });
                 }
-                Scalar::Other => any::axpby::<Self, T>(dst, a, x, b, y, len),
+                Scalar::Other => on_widest(OtherAxpby::<T> { dst, a, x, b, y, len }),
             }
         }
     }
@@ -120,17 +119,48 @@ impl Machine for X86_64 {
             match T::SCALAR {
                 Scalar::F64 => cast(on_widest(Dot::<f64> { x: x.cast(), y: y.cast(), len })),
                 Scalar::F32 => cast(on_widest(Dot::<f32> { x: x.cast(), y: y.cast(), len })),
-                Scalar::Other => any::dot::<Self, T>(x, y, len),
+                Scalar::Other => on_widest(OtherDot::<T> { x, y, len }),
+            }
+        }
+    }
+
+    unsafe fn copy_transposed(
+        dst: *mut u8,
+        dst_row_stride: isize,
+        src: *const u8,
+        src_row_stride: isize,
+        rows: usize,
+        cols: usize,
+        element_bytes: usize,
+    ) {
+        // SAFETY: passed on unchanged.
+        unsafe {
+            if element_bytes == 8 {
+                transpose::transpose(Transpose { dst, dst_row_stride, src, src_row_stride, rows, cols });
+            } else {
+                by_tiles::<Self>(dst, dst_row_stride, src, src_row_stride, rows, cols, element_bytes);
             }
         }
     }
 }
 
+/// Below this accumulates are over before the processor has been asked for wider vectors.
+const SHORT_ELEMENTS: usize = 8;
+
+/// A plane of one run.
+const ONCE: Stride = Stride { count: 1, dst: 0, src: 0 };
+
 /// # Safety
 /// As [`super::copy`], and `len > 64`.
 unsafe fn copy_long(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: passed on unchanged.
-    unsafe { on_widest(copy::Copy { dst, src, len }) }
+    unsafe {
+        if len <= 2 * small::SMALL_BYTES {
+            small::copy_64_to_128(dst, src, len);
+        } else {
+            on_widest(copy::Copy { dst, src, len });
+        }
+    }
 }
 
 /// The map that is [`super::accumulate`].

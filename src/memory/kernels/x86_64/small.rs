@@ -11,7 +11,7 @@ pub(super) const SMALL_BYTES: usize = 64;
 /// Copies `len` bytes, at most [`SMALL_BYTES`].
 ///
 /// # Safety
-/// As [`super::super::copy`], and `len <= SMALL_BYTES`.
+/// As [`crate::memory::kernels::copy`], and `len <= SMALL_BYTES`.
 #[inline(always)]
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: each arm touches the first and the last bytes of both ranges, of a unit that `len` has been compared with: nothing
@@ -120,6 +120,25 @@ unsafe fn copy_1_to_3(dst: *mut u8, src: *const u8, len: usize) {
             "mov [{d}], {t:l}", "mov [{d} + {m}], {u:l}", "mov [{d} + {n} - 1], {v:l}",
             s = in(reg) src, d = in(reg) dst, m = in(reg) len / 2, n = in(reg) len,
             t = out(reg) _, u = out(reg) _, v = out(reg) _,
+            options(nostack, preserves_flags));
+    }
+}
+
+/// Copies 64 to 128 bytes: worth a call, not worth asking which vectors there are.
+///
+/// # Safety
+/// As [`crate::memory::kernels::copy`] with `64 <= len <= 128`.
+#[inline(always)]
+pub(super) unsafe fn copy_64_to_128(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: the first and the last 64 bytes.
+    unsafe {
+        asm!("movups {a}, [{s}]", "movups {b}, [{s} + 16]", "movups {c}, [{s} + 32]", "movups {d}, [{s} + 48]",
+            "movups {e}, [{s} + {n} - 64]", "movups {f}, [{s} + {n} - 48]", "movups {g}, [{s} + {n} - 32]", "movups {h}, [{s} + {n} - 16]",
+            "movups [{t}], {a}", "movups [{t} + 16], {b}", "movups [{t} + 32], {c}", "movups [{t} + 48], {d}",
+            "movups [{t} + {n} - 64], {e}", "movups [{t} + {n} - 48], {f}", "movups [{t} + {n} - 32], {g}", "movups [{t} + {n} - 16], {h}",
+            s = in(reg) src, t = in(reg) dst, n = in(reg) len,
+            a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+            e = out(xmm_reg) _, f = out(xmm_reg) _, g = out(xmm_reg) _, h = out(xmm_reg) _,
             options(nostack, preserves_flags));
     }
 }

@@ -6,8 +6,6 @@
 
 use std::arch::{asm, x86_64::*};
 
-use crate::element::Accumulate;
-
 /// A vector of plain bytes.
 pub(super) trait Vector: Copy {
     /// Bytes in the vector.
@@ -51,54 +49,41 @@ pub(super) trait Vector: Copy {
     /// # Safety
     /// As above.
     unsafe fn multiply_f32(self, other: Self) -> Self;
-}
 
-/// An element whose arithmetic vectors do.
-pub(super) trait Scalar: Accumulate {
-    /// `self` in every lane.
+    /// `self` and the vector that lies `AT` vectors beyond `src`, by an instruction that reads it itself where one takes any alignment.
     ///
     /// # Safety
-    /// The processor has the feature of `V`.
-    unsafe fn splat<V: Vector>(self) -> V;
+    /// As [`load`](Vector::load); so for the three that follow.
+    #[inline(always)]
+    unsafe fn add_from_f64<const AT: usize>(self, src: *const u8) -> Self {
+        // SAFETY: the caller's promise is that of `load`.
+        unsafe { self.add_f64(Self::load::<AT>(src)) }
+    }
 
-    /// `x + y` in every lane.
-    ///
     /// # Safety
-    /// The processor has the feature of `V`.
-    unsafe fn add<V: Vector>(x: V, y: V) -> V;
+    /// As above.
+    #[inline(always)]
+    unsafe fn multiply_from_f64<const AT: usize>(self, src: *const u8) -> Self {
+        // SAFETY: the caller's promise is that of `load`.
+        unsafe { self.multiply_f64(Self::load::<AT>(src)) }
+    }
 
-    /// `x * y` in every lane.
-    ///
     /// # Safety
-    /// The processor has the feature of `V`.
-    unsafe fn multiply<V: Vector>(x: V, y: V) -> V;
+    /// As above.
+    #[inline(always)]
+    unsafe fn add_from_f32<const AT: usize>(self, src: *const u8) -> Self {
+        // SAFETY: the caller's promise is that of `load`.
+        unsafe { self.add_f32(Self::load::<AT>(src)) }
+    }
+
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    unsafe fn multiply_from_f32<const AT: usize>(self, src: *const u8) -> Self {
+        // SAFETY: the caller's promise is that of `load`.
+        unsafe { self.multiply_f32(Self::load::<AT>(src)) }
+    }
 }
-
-macro_rules! scalar {
-    ($t:ident, $splat:ident, $add:ident, $multiply:ident) => {
-        impl Scalar for $t {
-            #[inline(always)]
-            unsafe fn splat<V: Vector>(self) -> V {
-                // SAFETY: the feature is there, says the caller.
-                unsafe { V::$splat(self) }
-            }
-
-            #[inline(always)]
-            unsafe fn add<V: Vector>(x: V, y: V) -> V {
-                // SAFETY: the feature is there, says the caller.
-                unsafe { x.$add(y) }
-            }
-
-            #[inline(always)]
-            unsafe fn multiply<V: Vector>(x: V, y: V) -> V {
-                // SAFETY: the feature is there, says the caller.
-                unsafe { x.$multiply(y) }
-            }
-        }
-    };
-}
-scalar!(f64, splat_f64, add_f64, multiply_f64);
-scalar!(f32, splat_f32, add_f32, multiply_f32);
 
 /// Orders streaming stores before everything that follows.
 #[inline(always)]
@@ -126,7 +111,8 @@ pub(super) struct Avx512(pub(super) __m512i);
 macro_rules! vector {
     ($name:ident, $feature:literal, $bytes:literal, $short:ident, $register:ident, $load:literal, $stream:literal,
      $set_f64:ident $add_f64:ident $multiply_f64:ident $from_f64:ident $to_f64:ident,
-     $set_f32:ident $add_f32:ident $multiply_f32:ident $from_f32:ident $to_f32:ident) => {
+     $set_f32:ident $add_f32:ident $multiply_f32:ident $from_f32:ident $to_f32:ident
+     $(, $add_from_f64:literal $multiply_from_f64:literal $add_from_f32:literal $multiply_from_f32:literal)?) => {
         impl Vector for $name {
             const BYTES: usize = $bytes;
             type Short = $short;
@@ -198,6 +184,56 @@ macro_rules! vector {
             unsafe fn multiply_f32(self, other: Self) -> Self {
                 Self($from_f32($multiply_f32($to_f32(self.0), $to_f32(other.0))))
             }
+
+            $(
+            #[inline]
+            #[target_feature(enable = $feature)]
+            unsafe fn add_from_f64<const AT: usize>(self, src: *const u8) -> Self {
+                let value;
+                // SAFETY: reads exactly the vector's bytes, which the caller vouches for.
+                unsafe {
+                    asm!(concat!($add_from_f64, " {v}, {x}, [{p} + {at}]"), v = lateout($register) value, x = in($register) self.0,
+                        p = in(reg) src, at = const AT * $bytes, options(nostack, preserves_flags, readonly));
+                }
+                Self(value)
+            }
+
+            #[inline]
+            #[target_feature(enable = $feature)]
+            unsafe fn multiply_from_f64<const AT: usize>(self, src: *const u8) -> Self {
+                let value;
+                // SAFETY: reads exactly the vector's bytes, which the caller vouches for.
+                unsafe {
+                    asm!(concat!($multiply_from_f64, " {v}, {x}, [{p} + {at}]"), v = lateout($register) value, x = in($register) self.0,
+                        p = in(reg) src, at = const AT * $bytes, options(nostack, preserves_flags, readonly));
+                }
+                Self(value)
+            }
+
+            #[inline]
+            #[target_feature(enable = $feature)]
+            unsafe fn add_from_f32<const AT: usize>(self, src: *const u8) -> Self {
+                let value;
+                // SAFETY: reads exactly the vector's bytes, which the caller vouches for.
+                unsafe {
+                    asm!(concat!($add_from_f32, " {v}, {x}, [{p} + {at}]"), v = lateout($register) value, x = in($register) self.0,
+                        p = in(reg) src, at = const AT * $bytes, options(nostack, preserves_flags, readonly));
+                }
+                Self(value)
+            }
+
+            #[inline]
+            #[target_feature(enable = $feature)]
+            unsafe fn multiply_from_f32<const AT: usize>(self, src: *const u8) -> Self {
+                let value;
+                // SAFETY: reads exactly the vector's bytes, which the caller vouches for.
+                unsafe {
+                    asm!(concat!($multiply_from_f32, " {v}, {x}, [{p} + {at}]"), v = lateout($register) value, x = in($register) self.0,
+                        p = in(reg) src, at = const AT * $bytes, options(nostack, preserves_flags, readonly));
+                }
+                Self(value)
+            }
+            )?
         }
     };
 }
@@ -206,10 +242,13 @@ vector!(Sse2, "sse2", 16, Sse2, xmm_reg, "movups", "movntps",
     _mm_set1_ps _mm_add_ps _mm_mul_ps _mm_castps_si128 _mm_castsi128_ps);
 vector!(Avx128, "avx", 16, Avx128, xmm_reg, "vmovups", "vmovntps",
     _mm_set1_pd _mm_add_pd _mm_mul_pd _mm_castpd_si128 _mm_castsi128_pd,
-    _mm_set1_ps _mm_add_ps _mm_mul_ps _mm_castps_si128 _mm_castsi128_ps);
+    _mm_set1_ps _mm_add_ps _mm_mul_ps _mm_castps_si128 _mm_castsi128_ps,
+    "vaddpd" "vmulpd" "vaddps" "vmulps");
 vector!(Avx2, "avx2", 32, Avx128, ymm_reg, "vmovups", "vmovntps",
     _mm256_set1_pd _mm256_add_pd _mm256_mul_pd _mm256_castpd_si256 _mm256_castsi256_pd,
-    _mm256_set1_ps _mm256_add_ps _mm256_mul_ps _mm256_castps_si256 _mm256_castsi256_ps);
+    _mm256_set1_ps _mm256_add_ps _mm256_mul_ps _mm256_castps_si256 _mm256_castsi256_ps,
+    "vaddpd" "vmulpd" "vaddps" "vmulps");
 vector!(Avx512, "avx512f", 64, Avx128, zmm_reg, "vmovups", "vmovntps",
     _mm512_set1_pd _mm512_add_pd _mm512_mul_pd _mm512_castpd_si512 _mm512_castsi512_pd,
-    _mm512_set1_ps _mm512_add_ps _mm512_mul_ps _mm512_castps_si512 _mm512_castsi512_ps);
+    _mm512_set1_ps _mm512_add_ps _mm512_mul_ps _mm512_castps_si512 _mm512_castsi512_ps,
+    "vaddpd" "vmulpd" "vaddps" "vmulps");

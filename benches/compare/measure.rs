@@ -1,0 +1,164 @@
+//! The rule for measuring one operation, the same as in `benches/peers/bench.c`.
+
+use std::{
+    fs::{File, OpenOptions},
+    hint::black_box,
+    io::Write,
+    time::Instant,
+};
+
+use global_arrays::prelude::*;
+
+/// Where rows go.
+#[derive(Debug)]
+pub struct Report(Option<File>);
+
+impl Report {
+    pub fn open(path: Option<&str>) -> Result<Self, Error> {
+        let header = b"op,shape,value,unit,best,trials,iters\n";
+        let Some(path) = path else { return Ok(Report(None)) };
+        std::fs::write(path, header).map_err(Error::other)?;
+        // Each job's rank 0 is a new process: all append to one file.
+        Ok(Report(Some(OpenOptions::new().append(true).open(path).map_err(Error::other)?)))
+    }
+
+    #[allow(clippy::print_stdout, reason = "a program's output")]
+    pub fn line(&self, line: &str) {
+        match &self.0 {
+            Some(file) => (&*file).write_all(line.as_bytes()).expect("writing a row"),
+            None => print!("{line}"),
+        }
+    }
+}
+
+/// Seconds for one iteration.
+#[derive(Clone, Copy, Debug)]
+pub struct Stat {
+    pub median: f64,
+    pub best: f64,
+    pub trials: usize,
+    pub iterations: u64,
+}
+
+pub fn summary(mut seconds: Vec<f64>, iterations: u64) -> Stat {
+    seconds.sort_by(f64::total_cmp);
+    let n = seconds.len();
+    let median = if n % 2 == 1 { seconds[n / 2] } else { 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]) };
+    Stat { median, best: seconds[0], trials: n, iterations }
+}
+
+/// One rank that measures.
+pub struct Bench<'j> {
+    pub job: &'j Job,
+    report: &'j Report,
+    trials: usize,
+    target: f64,
+    budget: f64,
+}
+
+impl<'j> Bench<'j> {
+    pub fn new(job: &'j Job, report: &'j Report) -> Self {
+        let number = |name: &str, otherwise: f64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise);
+        Bench {
+            job,
+            report,
+            trials: number("BENCH_TRIALS", 11.0) as usize,
+            target: number("BENCH_TARGET_MS", 5.0) * 1e-3,
+            budget: number("BENCH_BUDGET_S", 1.0),
+        }
+    }
+
+    /// Rank 0 measures, the others wait in a sync.
+    pub fn alone(&self, rows: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        if self.job.rank() == 0 {
+            rows()?;
+        }
+        self.job.sync()
+    }
+
+    pub fn measure_alone(&self, mut op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
+        self.measure(|iterations| {
+            let start = Instant::now();
+            for _ in 0..iterations {
+                op()?;
+            }
+            Ok(start.elapsed().as_secs_f64())
+        })
+    }
+
+    /// All ranks do the same number of iterations; the slowest counts.
+    pub fn measure_together(&self, mut op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
+        self.measure(|iterations| {
+            self.job.barrier()?;
+            let start = Instant::now();
+            for _ in 0..iterations {
+                op()?;
+            }
+            self.job.all_reduce_one(start.elapsed().as_secs_f64(), ops::max)
+        })
+    }
+
+    fn measure(&self, mut timed: impl FnMut(u64) -> Result<f64, Error>) -> Result<Stat, Error> {
+        let first = timed(1)?;
+        if first > self.budget / 2.0 {
+            return Ok(summary(vec![first], 1));
+        }
+        let mut iterations = 1_u64;
+        let sample = loop {
+            let sample = timed(iterations)?.min(timed(iterations)?);
+            if sample >= self.target / 4.0 || iterations >= 1_000_000 {
+                break sample;
+            }
+            iterations *= 4;
+        };
+        let each = sample / iterations as f64;
+        let iterations = ((self.target / each) as u64).max(1);
+        let mut trials = self.trials;
+        while trials > 3 && trials as f64 * iterations as f64 * each > self.budget {
+            trials -= 1;
+        }
+        let seconds = (0..trials).map(|_| Ok(timed(iterations)? / iterations as f64)).collect::<Result<Vec<_>, Error>>()?;
+        Ok(black_box(summary(seconds, iterations)))
+    }
+
+    pub fn row(&self, op: &str, shape: &str, unit: &str, stat: Stat, amount: f64) {
+        if self.job.rank() == 0 {
+            self.report.line(&row(op, shape, unit, stat, amount));
+        }
+    }
+}
+
+/// One line of the result file; `amount` is what one iteration did.
+pub fn row(op: &str, shape: &str, unit: &str, stat: Stat, amount: f64) -> String {
+    let value = |seconds: f64| match unit {
+        "ns" => seconds / amount * 1e9,
+        "us" => seconds / amount * 1e6,
+        "ms" => seconds / amount * 1e3,
+        "M/s" => amount / seconds * 1e-6,
+        _ => amount / seconds * 1e-9,
+    };
+    format!("{op},{shape},{:.6},{unit},{:.6},{},{}\n", value(stat.median), value(stat.best), stat.trials, stat.iterations)
+}
+
+/// 100,000 random subscripts of a block of powers of two; each pass visits the same ones.
+pub struct Subscripts {
+    state: u64,
+    row_bits: u32,
+    column_bits: u32,
+}
+
+impl Subscripts {
+    pub const COUNT: usize = 100_000;
+
+    pub fn new(row_bits: u32, column_bits: u32) -> Self {
+        Subscripts { state: 1, row_bits, column_bits }
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> (usize, usize) {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let i = self.state >> (64 - self.row_bits);
+        let j = self.state >> (64 - self.row_bits - self.column_bits) & ((1 << self.column_bits) - 1);
+        (i as usize, j as usize)
+    }
+}

@@ -19,7 +19,7 @@ use crate::kernels::{multiply_subtract, solve_unit_lower, vectorized};
 
 /// Columns of a leaf of the recursion.
 ///
-/// Measured on Zen 5: see the table in README.md.
+/// Measured on one core of Zen 5, n = 4096, blocks of 192: 4, 8 and 16 alike (31–33 ms in all panels), 32 slower (40 ms).
 const LEAF: usize = 8;
 
 /// The processes of one process column.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use global_arrays::prelude::*;
 use serde_json::json;
 
 /// A residual above this has failed (HPL's threshold); a healthy run gives 10⁻³.
@@ -31,6 +32,14 @@ impl Phases {
         let result = work();
         *phase += start.elapsed();
         result
+    }
+
+    /// For each phase the longest time that any rank spent in it. Collective.
+    pub(crate) fn slowest(self, job: &Job) -> Result<Phases, Error> {
+        let mut seconds = [self.panel, self.swap, self.triangle, self.update].map(|phase| phase.as_secs_f64());
+        job.all_reduce(&mut seconds, ops::max)?;
+        let [panel, swap, triangle, update] = seconds.map(Duration::from_secs_f64);
+        Ok(Phases { panel, swap, triangle, update })
     }
 }
 

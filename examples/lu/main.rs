@@ -80,6 +80,7 @@ mod report;
 mod solve;
 mod swaps;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -96,12 +97,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(&arguments) {
         Ok(report) => {
-            if arguments.json {
-                println!("{}", report.json());
-            } else {
-                println!("{report}");
-            }
-            if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            let text = if arguments.json { report.json() } else { report.to_string() };
+            // A reader that has gone away, as in `lu | head -1`, is no reason to panic.
+            let written = writeln!(io::stdout(), "{text}").is_ok();
+            if written && report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(message) => {
             eprintln!("lu: {message}");

@@ -4,7 +4,6 @@
 //! another signal. Each signal is raised by one rank only, so it has an index for the sender's place; counts grow for ever. No
 //! barrier anywhere.
 
-
 use global_arrays::prelude::*;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ShapeBuilder};
 
@@ -206,8 +205,12 @@ impl RowBuffers {
             }
             let to = self.rank(other);
             if owner == me {
-                let leaving: Vec<usize> =
-                    moves.out_of_top.iter().filter(|&&(_, end)| rows.owner(end) == other).map(|&(row, _)| rows.first_local(row)).collect();
+                let leaving: Vec<usize> = moves
+                    .out_of_top
+                    .iter()
+                    .filter(|&&(_, end)| rows.owner(end) == other)
+                    .map(|&(row, _)| rows.first_local(row))
+                    .collect();
                 let at = start + width * count;
                 let displaced = pack(&leaving);
                 slots.put(s![to, at..at + displaced.len()], ArrayView1::from(&displaced))?;

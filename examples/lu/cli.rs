@@ -61,7 +61,8 @@ impl Grid {
                 Err(format!("a grid of {} x {} needs {} ranks, not {ranks}", grid.rows, grid.columns, grid.rows * grid.columns))
             };
         }
-        let rows = (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks.is_multiple_of(*rows)).last().unwrap_or(1);
+        let rows =
+            (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks.is_multiple_of(*rows)).last().unwrap_or(1);
         Ok(Grid { rows, columns: ranks / rows })
     }
 }

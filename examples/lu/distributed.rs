@@ -78,7 +78,9 @@ impl Rank {
             let below = self.rows.first_local(end);
             let panel = match ahead.take() {
                 Some(factored) => Panel::own(factored, left.slice(s![below.., self.columns.first_local(first)..])),
-                None => Panel::received(self.panels.receive(first).map_err(Stopped::Team)?.ok_or(Stopped::Singular { column: first })?),
+                None => Panel::received(
+                    self.panels.receive(first).map_err(Stopped::Team)?.ok_or(Stopped::Singular { column: first })?,
+                ),
             };
             pivots.extend(&panel.factored.pivots);
             let moves = RowMoves::new(first, &panel.factored.pivots);
@@ -151,7 +153,13 @@ impl Rank {
     }
 
     /// U ← L₁₁⁻¹·U and C ← C − L₂₁·U for some columns.
-    fn update(&mut self, panel: &Panel<'_>, moves: &RowMoves, mut c: ArrayViewMut2<'_, f64>, upper: Option<ArrayViewMut2<'_, f64>>) {
+    fn update(
+        &mut self,
+        panel: &Panel<'_>,
+        moves: &RowMoves,
+        mut c: ArrayViewMut2<'_, f64>,
+        upper: Option<ArrayViewMut2<'_, f64>>,
+    ) {
         if c.ncols() == 0 {
             return;
         }

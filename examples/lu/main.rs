@@ -69,7 +69,6 @@ mod axis;
 mod buffers;
 mod cli;
 mod distributed;
-mod factor;
 mod kernels;
 mod market;
 mod matrix;
@@ -156,7 +155,9 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
     })?;
     bar.finish_and_clear();
     let (x, factor, solve) = outcome.map_err(|stopped| match stopped {
-        Stopped::Singular { .. } => Error::other("the matrix is singular: a column has no pivot left that is a number other than zero"),
+        Stopped::Singular { .. } => {
+            Error::other("the matrix is singular: a column has no pivot left that is a number other than zero")
+        }
         Stopped::Team(error) => error,
     })?;
 
@@ -198,6 +199,7 @@ fn padded(rows: Axis) -> usize {
 fn progress_bar(job: &Job, n: usize) -> ProgressBar {
     let shown = job.rank() == 0 && std::io::stderr().is_terminal();
     let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} columns, {eta} left").unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template("{bar:40} {pos}/{len} columns, {eta} left").unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::with_draw_target(Some(n as u64), target).with_style(style)
 }

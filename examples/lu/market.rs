@@ -128,7 +128,8 @@ fn parse(input: impl BufRead) -> Result<Sparse, Problem> {
         Format::Array => array(&mut lines, header, count, &mut matrix)?,
     }
     if let Some(line) = lines.content(false)? {
-        let problem = format!("`{}` after the last of {count} entries: the size line is wrong, or two files were joined", clip(line));
+        let problem =
+            format!("`{}` after the last of {count} entries: the size line is wrong, or two files were joined", clip(line));
         return Err((Some(lines.number), problem));
     }
     add_up(&mut matrix.entries);
@@ -185,7 +186,9 @@ fn size<R: BufRead>(lines: &mut Lines<R>, header: Header) -> Result<(usize, usiz
     let (rows, columns, count) = match (header.format, numbers.as_deref()) {
         (Format::Coordinate, Some(&[rows, columns, count])) => (rows, columns, Some(count)),
         (Format::Array, Some(&[rows, columns])) => (rows, columns, None),
-        (Format::Coordinate, _) => return Err((here, format!("`{}`: rows, columns and number of entries are expected", clip(&line)))),
+        (Format::Coordinate, _) => {
+            return Err((here, format!("`{}`: rows, columns and number of entries are expected", clip(&line))));
+        }
         (Format::Array, _) => return Err((here, format!("`{}`: rows and columns are expected", clip(&line)))),
     };
     if rows != columns {
@@ -216,7 +219,11 @@ fn coordinates<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, m
             let (row, column) = (index(row, "row", order)?, index(column, "column", order)?);
             let value = number(value, header.integer)?;
             if header.symmetry != Symmetry::General && row < column {
-                return Err(format!("row {}, column {} lies above the diagonal: a symmetric file stores the rest only", row + 1, column + 1));
+                return Err(format!(
+                    "row {}, column {} lies above the diagonal: a symmetric file stores the rest only",
+                    row + 1,
+                    column + 1
+                ));
             }
             if header.symmetry == Symmetry::Skew && row == column {
                 return Err(format!("row {0}, column {0} lies on the diagonal, which a skew-symmetric file leaves out", row + 1));
@@ -318,16 +325,28 @@ mod tests {
         let parsed = |text: &str| parse(text.as_bytes()).unwrap().entries;
         let text = "%%matrixmarket MATRIX coordinate Real general\r\n% note\n\n2 2 3\n1 1 1.5\n2 1 -.5e1\n\n2 2 +3.\n\n";
         assert_eq!(parsed(text), [(0, 0, 1.5), (1, 0, -5.0), (1, 1, 3.0)]);
-        assert_eq!(parsed("%%MatrixMarket matrix coordinate integer symmetric\n2 2 2\n2 1 7\n2 2 -1"), [(1, 0, 7.0), (0, 1, 7.0), (1, 1, -1.0)]);
+        assert_eq!(
+            parsed("%%MatrixMarket matrix coordinate integer symmetric\n2 2 2\n2 1 7\n2 2 -1"),
+            [(1, 0, 7.0), (0, 1, 7.0), (1, 1, -1.0)]
+        );
         assert_eq!(parsed("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 7\n"), [(1, 0, 7.0), (0, 1, -7.0)]);
-        assert_eq!(parsed("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n"), [(0, 0, 1.0), (1, 0, 2.0), (0, 1, 3.0), (1, 1, 4.0)]);
-        assert_eq!(parsed("%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n"), [(0, 0, 1.0), (1, 0, 2.0), (0, 1, 2.0), (1, 1, 3.0)]);
+        assert_eq!(
+            parsed("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n"),
+            [(0, 0, 1.0), (1, 0, 2.0), (0, 1, 3.0), (1, 1, 4.0)]
+        );
+        assert_eq!(
+            parsed("%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n"),
+            [(0, 0, 1.0), (1, 0, 2.0), (0, 1, 2.0), (1, 1, 3.0)]
+        );
         assert_eq!(parsed("%%MatrixMarket matrix array integer skew-symmetric\n2 2\n4\n"), [(1, 0, 4.0), (0, 1, -4.0)]);
     }
 
     #[test]
     fn entries_given_twice_are_added() {
-        assert_eq!(parse(format!("{REAL}2 2 3\n2 1 1\n1 1 2\n2 1 0.5\n").as_bytes()).unwrap().entries, [(0, 0, 2.0), (1, 0, 1.5)]);
+        assert_eq!(
+            parse(format!("{REAL}2 2 3\n2 1 1\n1 1 2\n2 1 0.5\n").as_bytes()).unwrap().entries,
+            [(0, 0, 2.0), (1, 0, 1.5)]
+        );
         assert!(problem(format!("{REAL}1 1 2\n1 1 1e308\n1 1 1e308\n")).contains("row 1, column 1 add up to inf"));
     }
 
@@ -367,7 +386,11 @@ mod tests {
             (problem("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n"), "3", "not an integer"),
             (problem("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n"), "3", "above the diagonal"),
             (problem("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n"), "3", "on the diagonal"),
-            (problem("%%MatrixMarket matrix array real symmetric\n18446744073709551615 18446744073709551615\n1\n"), "2", "more entries than"),
+            (
+                problem("%%MatrixMarket matrix array real symmetric\n18446744073709551615 18446744073709551615\n1\n"),
+                "2",
+                "more entries than",
+            ),
             (problem("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n"), "6", "after 3 of 4 entries"),
             (problem("%%MatrixMarket matrix array real general\n2 2 4\n"), "2", "rows and columns are expected"),
         ] {

@@ -80,7 +80,12 @@ pub(crate) enum Stopped<E> {
 /// # Errors
 ///
 /// [`Stopped`]; the contents of `rows` are then meaningless.
-pub(crate) fn factor<T: Team>(rows: ArrayViewMut2<'_, f64>, first: usize, axis: Axis, team: &mut T) -> Result<Factored, Stopped<T::Error>> {
+pub(crate) fn factor<T: Team>(
+    rows: ArrayViewMut2<'_, f64>,
+    first: usize,
+    axis: Axis,
+    team: &mut T,
+) -> Result<Factored, Stopped<T::Error>> {
     let width = rows.ncols();
     let diagonal = axis.mine(first);
     let message = vec![0.0; HEAD + if team.size() > 1 { 2 * width } else { 0 }];
@@ -295,7 +300,13 @@ mod tests {
     }
 
     /// Factors columns `first..first + width` of `a` from row `first` down on `processes` process rows.
-    fn spread(a: &Array2<f64>, first: usize, width: usize, block: usize, processes: usize) -> Vec<(Result<Factored, Stopped<std::convert::Infallible>>, Array2<f64>)> {
+    fn spread(
+        a: &Array2<f64>,
+        first: usize,
+        width: usize,
+        block: usize,
+        processes: usize,
+    ) -> Vec<(Result<Factored, Stopped<std::convert::Infallible>>, Array2<f64>)> {
         let (table, barrier) = (Mutex::new(vec![Vec::new(); processes]), Barrier::new(processes));
         let work = |me| {
             let axis = Axis { extent: a.nrows(), block, processes, me };
@@ -321,7 +332,9 @@ mod tests {
     /// P·A = L·U, no multiplier exceeds 1, and any number of process rows chooses the same pivots.
     #[test]
     fn the_factors_multiply_to_the_interchanged_panel() {
-        for (n, first, width, block) in [(1, 0, 1, 1), (5, 0, 3, 3), (40, 8, 8, 8), (100, 32, 32, 32), (70, 60, 10, 20), (300, 0, 100, 100)] {
+        for (n, first, width, block) in
+            [(1, 0, 1, 1), (5, 0, 3, 3), (40, 8, 8, 8), (100, 32, 32, 32), (70, 60, 10, 20), (300, 0, 100, 100)]
+        {
             let a = random(n, first + width, n as u64);
             let alone = spread(&a, first, width, block, 1).remove(0).0.unwrap();
             for processes in [1, 2, 3, 4, 7] {
@@ -338,7 +351,10 @@ mod tests {
                         assert_eq!(rows.slice(s![..width, ..]), factored.top);
                     }
                 }
-                let l = Array2::from_shape_fn((n - first, width), |(i, j)| if i > j { factors[[i, j]] } else { (i == j) as u8 as f64 });
+                let l = Array2::from_shape_fn(
+                    (n - first, width),
+                    |(i, j)| if i > j { factors[[i, j]] } else { (i == j) as u8 as f64 },
+                );
                 let u = Array2::from_shape_fn((width, width), |(i, j)| if i <= j { factors[[i, j]] } else { 0.0 });
                 let mut expected = a.slice(s![first.., first..]).to_owned();
                 for (i, &pivot) in alone.pivots.iter().enumerate() {

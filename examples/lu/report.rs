@@ -48,7 +48,9 @@ impl Phases {
 /// Not a number if anything in it is not.
 pub(crate) fn residual(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64]) -> f64 {
     // Unlike f64::max, this keeps what is not a number.
-    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v <= m { m } else { v });
+    let norm = |values: &mut dyn Iterator<Item = f64>| {
+        values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v <= m { m } else { v })
+    };
     let difference = norm(&mut product.iter().zip(b).map(|(p, b)| p - b));
     let [a, x, b] = [magnitudes, x, b].map(|values| norm(&mut values.iter().copied()));
     if difference == 0.0 { 0.0 } else { difference / (EPSILON * (a * x + b) * product.len() as f64) }

@@ -49,7 +49,12 @@ impl RowMoves {
     /// leave it. The block row of `columns` itself is left as it was: it is overwritten from `u` once that is solved.
     ///
     /// `local` gives the row of `columns` that holds a global row; the columns of both are contiguous.
-    pub(crate) fn apply(&self, mut columns: ArrayViewMut2<'_, f64>, mut u: ArrayViewMut2<'_, f64>, local: impl Fn(usize) -> usize) {
+    pub(crate) fn apply(
+        &self,
+        mut columns: ArrayViewMut2<'_, f64>,
+        mut u: ArrayViewMut2<'_, f64>,
+        local: impl Fn(usize) -> usize,
+    ) {
         let sources: Vec<usize> = self.into_top.iter().map(|&from| local(from)).collect();
         let leaving: Vec<(usize, usize)> = self.out_of_top.iter().map(|&(from, to)| (local(from), local(to))).collect();
         for (column, top) in columns.columns_mut().into_iter().zip(u.columns_mut()) {

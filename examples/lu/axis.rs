@@ -1,0 +1,78 @@
+//! One axis of the block-cyclic distribution: which process owns an index, and under which local number.
+//!
+//! Blocks of `block` indices are dealt to `processes` in turn, block 0 to process 0 (ScaLAPACK's map with source
+//! process 0). Rows and columns of the matrix have one `Axis` each.
+
+/// The indices `0..extent` in blocks dealt to processes in turn, seen by process `me`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Axis {
+    /// Number of indices.
+    pub(crate) extent: usize,
+    /// Indices in a block.
+    pub(crate) block: usize,
+    /// Number of processes along this axis.
+    pub(crate) processes: usize,
+    /// This process, below `processes`.
+    pub(crate) me: usize,
+}
+
+impl Axis {
+    /// The process that owns `global`.
+    pub(crate) fn owner(&self, global: usize) -> usize {
+        global / self.block % self.processes
+    }
+
+    /// True if this process owns `global`.
+    pub(crate) fn mine(&self, global: usize) -> bool {
+        self.owner(global) == self.me
+    }
+
+    /// How many of the indices below `global` this process owns: the local number of the first own index at or after
+    /// `global`. `first_local(extent)` is the local extent (ScaLAPACK's `NUMROC`).
+    pub(crate) fn first_local(&self, global: usize) -> usize {
+        let (blocks, rest) = (global / self.block, global % self.block);
+        let (rounds, turn) = (blocks / self.processes, blocks % self.processes);
+        rounds * self.block
+            + match turn.cmp(&self.me) {
+                std::cmp::Ordering::Greater => self.block,
+                std::cmp::Ordering::Equal => rest,
+                std::cmp::Ordering::Less => 0,
+            }
+    }
+
+    /// Number of indices that this process owns.
+    pub(crate) fn local_extent(&self) -> usize {
+        self.first_local(self.extent)
+    }
+
+    /// The global index of local number `local`.
+    pub(crate) fn global(&self, local: usize) -> usize {
+        (local / self.block * self.processes + self.me) * self.block + local % self.block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every index has exactly one owner, and the three maps agree with a walk over the indices.
+    #[test]
+    fn maps_agree_with_a_walk() {
+        for (extent, block, processes) in [(0, 3, 2), (1, 4, 3), (10, 3, 1), (10, 3, 2), (17, 2, 3), (24, 4, 3), (5, 8, 4)] {
+            let axes: Vec<Axis> = (0..processes).map(|me| Axis { extent, block, processes, me }).collect();
+            let mut seen = vec![0; processes];
+            for global in 0..extent {
+                let owner = axes[0].owner(global);
+                for axis in &axes {
+                    assert_eq!(axis.first_local(global), seen[axis.me], "{axis:?} {global}");
+                    assert_eq!(axis.mine(global), axis.me == owner);
+                }
+                assert_eq!(axes[owner].global(seen[owner]), global);
+                seen[owner] += 1;
+            }
+            for axis in &axes {
+                assert_eq!(axis.local_extent(), seen[axis.me], "{axis:?}");
+            }
+        }
+    }
+}

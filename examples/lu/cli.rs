@@ -1,0 +1,118 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Parser;
+
+/// Solves a dense system by LU factorisation with partial pivoting and checks the solution.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "lu", group = clap::ArgGroup::new("system").required(true))]
+pub(crate) struct Arguments {
+    /// Processes to start
+    #[arg(long, value_parser = positive)]
+    pub(crate) ranks: Option<usize>,
+    /// Network between them, by name
+    #[arg(long)]
+    pub(crate) network: Option<String>,
+    /// Matrix Market file: square, real or integer
+    #[arg(long, value_name = "FILE", group = "system")]
+    pub(crate) matrix: Option<PathBuf>,
+    /// Order of a generated matrix
+    #[arg(long, value_parser = positive, group = "system")]
+    pub(crate) n: Option<usize>,
+    /// Rows and columns of a block
+    #[arg(long, value_parser = positive, default_value_t = 192)]
+    pub(crate) block: usize,
+    /// Process rows and columns, as in 2x3; by default as square as possible
+    #[arg(long, value_name = "PxQ")]
+    pub(crate) grid: Option<Grid>,
+    /// Seed of the generated matrix and of the right-hand side
+    #[arg(long, default_value_t = 7)]
+    pub(crate) seed: u64,
+    /// Print one line of JSON instead of a report
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Process rows and columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Process rows.
+    pub(crate) rows: usize,
+    /// Process columns.
+    pub(crate) columns: usize,
+}
+
+impl Grid {
+    /// The grid for `ranks` processes, which must be its size if the user chose one.
+    ///
+    /// Left to itself it is as square as `ranks` allows with no more rows than columns: with few process rows the search
+    /// for pivots stays cheap, and 1, 2 and 3 ranks (and every prime) keep it local.
+    ///
+    /// # Errors
+    ///
+    /// When the chosen grid has another size.
+    pub(crate) fn choose(chosen: Option<Grid>, ranks: usize) -> Result<Grid, String> {
+        if let Some(grid) = chosen {
+            return if grid.rows * grid.columns == ranks {
+                Ok(grid)
+            } else {
+                Err(format!("a grid of {} x {} needs {} ranks, not {ranks}", grid.rows, grid.columns, grid.rows * grid.columns))
+            };
+        }
+        let rows =
+            (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks.is_multiple_of(*rows)).last().unwrap_or(1);
+        Ok(Grid { rows, columns: ranks / rows })
+    }
+}
+
+impl FromStr for Grid {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once(['x', 'X']).ok_or("two numbers with an x between are expected, as in 2x3")?;
+        let grid = Grid { rows: positive(parts.0)?, columns: positive(parts.1)? };
+        grid.rows.checked_mul(grid.columns).ok_or("too many processes")?;
+        Ok(grid)
+    }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1 is needed".into()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("not a whole number of at least 1".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        let parse = |line: &str| Arguments::try_parse_from(line.split(' ')).map_err(|e| e.to_string());
+        assert!(parse("lu --n 0").unwrap_err().contains("at least 1"));
+        assert!(parse("lu --n 10 --ranks 0").unwrap_err().contains("at least 1"));
+        assert!(parse("lu --n 10 --block 0").unwrap_err().contains("at least 1"));
+        assert!(parse("lu --n 10 --grid 2").unwrap_err().contains("2x3"));
+        assert!(parse("lu --n 10 --matrix a.mtx").unwrap_err().contains("cannot be used with"));
+        assert!(parse("lu --json").unwrap_err().contains("required"));
+        assert!(parse("lu --n 10 --grid 2x3 --ranks 6 --seed 1 --json --network threads").is_ok());
+    }
+
+    #[test]
+    fn grids_for_any_number_of_ranks() {
+        let grid = |ranks| Grid::choose(None, ranks).map(|g| (g.rows, g.columns)).unwrap();
+        assert_eq!([1, 2, 3, 4, 6, 7, 8, 12].map(grid), [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (1, 7), (2, 4), (3, 4)]);
+        assert!(Grid::choose(Some(Grid { rows: 2, columns: 2 }), 3).unwrap_err().contains("needs 4 ranks, not 3"));
+    }
+}

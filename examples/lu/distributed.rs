@@ -1,0 +1,248 @@
+//! The factorisation and the solves on a process grid; [`crate`] says how. One value of [`Rank`] on each rank.
+
+use global_arrays::prelude::*;
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis as Dimension, ShapeBuilder};
+
+use crate::axis::Axis;
+use crate::buffers::{Panel, PanelBuffers, RowBuffers};
+use crate::cli::Grid;
+use crate::kernels::{multiply_subtract, solve_unit_lower};
+use crate::panel::{self, Factored, Stopped, Team};
+use crate::report::Phases;
+use crate::solve::{interchange, solve_lower, solve_upper, subtract_product};
+use crate::swaps::RowMoves;
+
+/// Columns of the trailing matrix that are swapped, solved and updated together: their part of the cache against packing L
+/// again for each strip. Measured on one core of Zen 5, n = 4096: 512 and 1024 alike, 256 2 % slower, all at once 12 %.
+const STRIP: usize = 512;
+
+/// Why the factorisation stopped.
+pub(crate) type Stop = Stopped<Error>;
+
+/// One rank's place in the grid and what it needs to talk to the others.
+pub(crate) struct Rank {
+    pub(crate) rows: Axis,
+    pub(crate) columns: Axis,
+    grid: Grid,
+    column: Column,
+    panels: PanelBuffers,
+    exchange: RowBuffers,
+    pub(crate) phases: Phases,
+}
+
+/// The process column as a team of the panel.
+struct Column(Group);
+
+impl Team for Column {
+    type Error = Error;
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), Error> {
+        all.copy_from_slice(&self.0.all_gather(mine)?);
+        Ok(())
+    }
+}
+
+impl Rank {
+    /// Collective: makes the buffers. `n` is the order, ranks are numbered row by row of the grid.
+    pub(crate) fn new(job: &Job, n: usize, block: usize, grid: Grid) -> Result<Self, Error> {
+        let (p, q) = (job.rank() / grid.columns, job.rank() % grid.columns);
+        let rows = Axis { extent: n, block, processes: grid.rows, me: p };
+        let columns = Axis { extent: n, block, processes: grid.columns, me: q };
+        let members: Vec<usize> = (0..grid.rows).map(|row| row * grid.columns + q).collect();
+        Ok(Rank {
+            rows,
+            columns,
+            grid,
+            column: Column(job.group(&members)?),
+            panels: PanelBuffers::new(job, rows, columns)?,
+            exchange: RowBuffers::new(job, rows, columns)?,
+            phases: Phases::default(),
+        })
+    }
+
+    /// Overwrites this rank's part with its part of the factors; returns the interchanges of all panels. `progress` is told the
+    /// number of columns done.
+    pub(crate) fn factor(&mut self, mut a: ArrayViewMut2<'_, f64>, mut progress: impl FnMut(usize)) -> Result<Vec<usize>, Stop> {
+        let (n, block) = (self.rows.extent, self.rows.block);
+        let mut pivots = Vec::with_capacity(n);
+        let mut ahead = if self.columns.mine(0) { Some(self.factor_panel(&mut a, 0)?) } else { None };
+        for first in (0..n).step_by(block) {
+            let end = (first + block).min(n);
+            // Own columns: of the panel if it is ours, and right of it.
+            let right = self.columns.first_local(end);
+            let (left, trailing) = a.view_mut().split_at(Dimension(1), right);
+            let below = self.rows.first_local(end);
+            let panel = match ahead.take() {
+                Some(factored) => Panel::own(factored, left.slice(s![below.., self.columns.first_local(first)..])),
+                None => Panel::received(
+                    self.panels.receive(first).map_err(Stopped::Team)?.ok_or(Stopped::Singular { column: first })?,
+                ),
+            };
+            pivots.extend(&panel.factored.pivots);
+            let moves = RowMoves::new(first, &panel.factored.pivots);
+            let mut rest = trailing;
+            let mut upper = self.exchange_rows(&moves, &mut rest).map_err(Stopped::Team)?;
+            if end < n && self.columns.mine(end) {
+                let width = (end + block).min(n) - end;
+                let (mut next, others) = rest.split_at(Dimension(1), width);
+                let rows_of_u = upper.as_mut().map(|upper| upper.slice_mut(s![.., ..width]));
+                self.update(&panel, &moves, next.view_mut(), rows_of_u);
+                rest = others;
+                // The panel is factored where it stands: the columns of `next` from the diagonal down.
+                let rows = next.slice_mut(s![below.., ..]);
+                ahead = Some(self.factor_in_place(rows, end)?);
+                if let Some(upper) = &mut upper {
+                    upper.slice_collapse(s![.., width..]);
+                }
+            }
+            let mut done = 0;
+            for strip in rest.axis_chunks_iter_mut(Dimension(1), STRIP) {
+                let range = done..done + strip.ncols();
+                done = range.end;
+                let rows_of_u = upper.as_mut().map(|upper| upper.slice_mut(s![.., range]));
+                self.update(&panel, &moves, strip, rows_of_u);
+            }
+            progress(end);
+        }
+        Ok(pivots)
+    }
+
+    fn factor_panel(&mut self, a: &mut ArrayViewMut2<'_, f64>, first: usize) -> Result<Factored, Stop> {
+        let end = (first + self.rows.block).min(self.rows.extent);
+        let columns = self.columns.first_local(first)..self.columns.first_local(end);
+        let rows = a.slice_mut(s![self.rows.first_local(first).., columns]);
+        self.factor_in_place(rows, first)
+    }
+
+    /// Factors the panel that starts at `first` with the process column and sends it to the others of the process row, a failure
+    /// too.
+    fn factor_in_place(&mut self, mut rows: ArrayViewMut2<'_, f64>, first: usize) -> Result<Factored, Stop> {
+        let axis = self.rows;
+        let factored = Phases::time(&mut self.phases.panel, || panel::factor(rows.view_mut(), first, axis, &mut self.column));
+        match factored {
+            Ok(factored) => {
+                let end = first + factored.top.nrows();
+                let below = self.rows.first_local(end) - self.rows.first_local(first);
+                let lower = rows.slice(s![below.., ..]);
+                let sent = Phases::time(&mut self.phases.swap, || self.panels.send(first, &factored, lower));
+                sent.map_err(Stopped::Team)?;
+                Ok(factored)
+            }
+            Err(Stopped::Singular { column }) => {
+                self.panels.send_failure(first, column).map_err(Stopped::Team)?;
+                Err(Stopped::Singular { column })
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// With several process rows: moves the rows of one step for all own columns right of the panel, and returns the rows of U
+    /// before their solve. With one process row each strip moves its own.
+    fn exchange_rows(&mut self, moves: &RowMoves, columns: &mut ArrayViewMut2<'_, f64>) -> Result<Option<Array2<f64>>, Error> {
+        if self.grid.rows == 1 || columns.ncols() == 0 {
+            return Ok(None);
+        }
+        let start = std::time::Instant::now();
+        let upper = self.exchange.exchange(moves, columns)?;
+        self.phases.swap += start.elapsed();
+        Ok(Some(upper))
+    }
+
+    /// U ← L₁₁⁻¹·U and C ← C − L₂₁·U for some columns.
+    fn update(
+        &mut self,
+        panel: &Panel<'_>,
+        moves: &RowMoves,
+        mut c: ArrayViewMut2<'_, f64>,
+        upper: Option<ArrayViewMut2<'_, f64>>,
+    ) {
+        if c.ncols() == 0 {
+            return;
+        }
+        let width = panel.factored.top.nrows();
+        let top = self.rows.first_local(moves.first);
+        let mut own;
+        let mut u = match upper {
+            Some(upper) => upper,
+            None => {
+                own = Array2::zeros((width, c.ncols()).f());
+                let rows = self.rows;
+                Phases::time(&mut self.phases.swap, || moves.apply(c.view_mut(), own.view_mut(), |row| rows.first_local(row)));
+                own.view_mut()
+            }
+        };
+        Phases::time(&mut self.phases.triangle, || solve_unit_lower(panel.factored.top.view(), u.view_mut()));
+        if self.rows.mine(moves.first) {
+            Phases::time(&mut self.phases.swap, || c.slice_mut(s![top..top + width, ..]).assign(&u));
+        }
+        let below = self.rows.first_local(moves.first + width);
+        let trailing = c.slice_mut(s![below..self.rows.local_extent(), ..]);
+        Phases::time(&mut self.phases.update, || multiply_subtract(trailing, panel.lower(), u.view()));
+    }
+
+    /// Solves A·x = b from the factors; every rank has b and returns x. Collective.
+    ///
+    /// `z` is partial: the sum over all ranks is meant. The interchanges are linear, so each rank carries them out on its own.
+    pub(crate) fn solve(&self, job: &Job, a: ArrayView2<'_, f64>, pivots: &[usize], b: &[f64]) -> Result<Vec<f64>, Error> {
+        let (n, block) = (self.rows.extent, self.rows.block);
+        let mut z = if job.rank() == 0 { b.to_vec() } else { vec![0.0; n] };
+        for first in (0..n).step_by(block) {
+            let end = (first + block).min(n);
+            interchange(&mut z, first, &pivots[first..end]);
+            let y = self.block_of(job, a, first, &mut z, solve_lower)?;
+            self.subtract(a, first, end..n, &y, &mut z);
+            // What is meant stands on rank 0 from now on.
+            if job.rank() == 0 {
+                z[first..end].copy_from_slice(&y);
+            }
+        }
+        let mut x = vec![0.0; n];
+        for first in (0..n).step_by(block).rev() {
+            let end = (first + block).min(n);
+            let solved = self.block_of(job, a, first, &mut z, solve_upper)?;
+            self.subtract(a, first, 0..first, &solved, &mut z);
+            x[first..end].copy_from_slice(&solved);
+        }
+        Ok(x)
+    }
+
+    /// Sums one block of z, lets the owner of the diagonal block solve it, and tells everyone.
+    fn block_of(
+        &self,
+        job: &Job,
+        a: ArrayView2<'_, f64>,
+        first: usize,
+        z: &mut [f64],
+        solve: impl Fn(ArrayView2<'_, f64>, ArrayViewMut1<'_, f64>),
+    ) -> Result<Vec<f64>, Error> {
+        let end = (first + self.rows.block).min(z.len());
+        let mut here = z[first..end].to_vec();
+        z[first..end].fill(0.0);
+        job.all_reduce(&mut here, ops::sum)?;
+        let owner = self.rows.owner(first) * self.grid.columns + self.columns.owner(first);
+        if job.rank() == owner {
+            let (row, column) = (self.rows.first_local(first), self.columns.first_local(first));
+            let size = end - first;
+            solve(a.slice(s![row..row + size, column..column + size]), ArrayViewMut1::from(&mut here[..]));
+        }
+        job.broadcast(owner, &mut here)?;
+        Ok(here)
+    }
+
+    /// Subtracts from own rows of z in `range` what own columns of the block contribute.
+    fn subtract(&self, a: ArrayView2<'_, f64>, first: usize, range: std::ops::Range<usize>, solved: &[f64], z: &mut [f64]) {
+        if !self.columns.mine(first) {
+            return;
+        }
+        let rows = self.rows.first_local(range.start)..self.rows.first_local(range.end);
+        let column = self.columns.first_local(first);
+        let mut own: Vec<f64> = rows.clone().map(|row| z[self.rows.global(row)]).collect();
+        let block = a.slice(s![rows.clone(), column..column + solved.len()]);
+        subtract_product(ArrayViewMut1::from(&mut own[..]), block, ndarray::ArrayView1::from(solved));
+        rows.zip(own).for_each(|(row, value)| z[self.rows.global(row)] = value);
+    }
+}

@@ -1,0 +1,205 @@
+//! Dense LU factorisation with partial pivoting, A = Pᵀ·L·U, and the solution of A·x = b with it, checked as HPL checks it.
+//!
+//! **State.** The kernels, the reader and the check are complete; [`factor`] drives them on one process. What follows is the
+//! distributed algorithm that replaces that driver; everything else stays as it is.
+//!
+//! # The distributed algorithm
+//!
+//! The method is HPL's (A. Petitet, R. C. Whaley, J. Dongarra, A. Cleary, *HPL — a portable implementation of the
+//! High-Performance Linpack benchmark*, netlib.org/benchmark/hpl) with one-sided transfers in place of messages.
+//!
+//! **Data.** A is block-cyclic in nb × nb blocks on P × Q processes, column-major. Rank (p, q) sees its part as a slice in
+//! *one* owner epoch around factorisation and solves. Two more arrays, with one block for each rank and outside the epoch, are
+//! what others put into: `panels` and `rows`, two slots each. Panels are numbered k = 0..K, K = ⌈n/nb⌉; p_k = k mod P and
+//! q_k = k mod Q own the diagonal block of panel k; w is its width.
+//!
+//! **Step k**, on rank (p, q):
+//!
+//! 1. *Panel k.* In process column q_k it is at hand since step k − 1 (panel 0: factored before the first step). Elsewhere:
+//!    wait for it, copy it out of slot k mod 2, give the slot back.
+//! 2. *Row moves.* [`swaps::RowMoves`] from the pivots. With P = 1, `apply` does it strip by strip in 4. With P > 1, for all own
+//!    columns right of the panel at once: each (p, q) packs the rows of `into_top` that it owns and puts them to every (p′, q);
+//!    (p_k, q) also puts to each (p′, q) the rows of `out_of_top` that end there. Every rank of the process column then has
+//!    all of U₁₂ before its solve, so the solve is done by all and nothing is sent after it.
+//! 3. *Look-ahead.* If q = q_{k+1}: solve and update the columns of panel k + 1 only, factor it with the process column
+//!    ([`panel::factor`]), put it to the ranks of the own process row.
+//! 4. *Update.* The other own columns right of panel k, [`factor`]'s strips: U ← L₁₁⁻¹·U (`top` of the panel), p_k copies U
+//!    into its block row, C ← C − L₂₁·U.
+//!
+//! While process column q_{k+1} is in 3, the others are in 4: that is the overlap. No barrier in the whole loop.
+//!
+//! **What is sent.** Panel message, (p, q_k) → (p, q) for q ≠ q_k: a word of status (0, or 1 + the column without a pivot),
+//! w pivots, `top` (w × w), then the sender's rows of L₂₁ (the receiver knows their number). Row message, (p, q) → (p′, q):
+//! the sender's rows of `into_top` in that order (w × columns in all, in the order of process rows), from p_k also the
+//! displaced rows. Row and column numbers are exact in f64 up to 2⁵³.
+//!
+//! **Signals.** A signal is raised by one rank only, so each has an index for the sender's place; counts grow for ever.
+//!
+//! | signal | raised by | at | index | waited for |
+//! |---|---|---|---|---|
+//! | panel there | (p, q_k) with the put | (p, q) | q_k | ⌊k/Q⌋ + 1 |
+//! | panel slot free | (p, q), panel k − 2 copied out | (p, q_k), the *next* sender | q | number of k′ with 2 ≤ k′ ≤ k, k′ ≡ k mod Q, whose k′ − 2 came to (p, q) by message |
+//! | rows there | (p′, q) with the put, or alone if it has no row | (p, q) | p′ | k + 1 − steps without columns |
+//! | rows slot free | (p, q), rows of step k copied out | each (p′, q) | p | the same count, two steps back |
+//!
+//! Panel 0 and 1 and steps 0 and 1 need no free slot. A rank in q_k never received panel k, so it says nothing about it: the
+//! sender of panel k + 2 leaves it out of its count by the third condition.
+//!
+//! **A singular matrix** is found by process column q_k alike on all its ranks; the status word tells the others. Every rank
+//! leaves the loop at step k with the same error, before anyone waits for rows of that step, and ends the epoch in order.
+//!
+//! **L is stored in the order of rows of its own step**: columns left of a panel are never swapped (so LINPACK, unlike LAPACK).
+//! It saves a pass over half the matrix, and L₂₁ in place is what was sent.
+//!
+//! **Solves.** Each rank keeps a *partial* z of n entries, of which the sum over all ranks is meant: at first b on rank 0 and
+//! zeros elsewhere. Interchanges are linear, so each rank carries out those of panel k on its own partial z (so all pivots
+//! must reach all ranks: they do, with the panels). Forward, for each k: sum z over the block (all-reduce of w entries, set to
+//! zero afterwards), (p_k, q_k) solves it and broadcasts y, the ranks of q_k subtract their rows of L₂₁·y. Backward the same
+//! with U, no interchanges, subtracting above. x is then known to all, and each rank adds its share of A·x and of the row sums
+//! ([`matrix::Matrix::multiply`]) into an all-reduce.
+//!
+//! **Leading dimension.** 4096 rows of f64 are 8 pages exactly: rows of neighbouring columns fall into the same few sets of
+//! every cache, and the whole factorisation is 20 % slower. [`padded`] is the remedy here. The library's part has no padding,
+//! so there the array needs a few rows more than the matrix; the kernels take any leading dimension.
+//!
+//! **Not done, worth 4 %:** when panel k + 1 is known before the update of step k ends, its row moves can follow each strip's
+//! product while the strip is in cache. They are the largest cost beside the product, and all of it is waiting for memory.
+
+mod axis;
+mod buffers;
+mod cli;
+mod distributed;
+mod kernels;
+mod market;
+mod matrix;
+mod panel;
+mod report;
+mod solve;
+mod swaps;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use global_arrays::prelude::*;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::axis::Axis;
+use crate::cli::{Arguments, Grid};
+use crate::distributed::Rank;
+use crate::matrix::Matrix;
+use crate::panel::Stopped;
+use crate::report::Report;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("lu: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Reads the input here, where a mistake is told once, then starts the ranks.
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let seed = arguments.seed;
+    let (matrix, name) = match (&arguments.matrix, arguments.n) {
+        (Some(file), _) => {
+            let sparse = market::read(file).map_err(|rejected| rejected.to_string())?;
+            (Matrix::Read { sparse, seed }, file.display().to_string())
+        }
+        (None, Some(order)) => (Matrix::Generated { order, seed }, format!("generated, seed {seed}")),
+        (None, None) => return Err("give --n or --matrix".into()),
+    };
+    let mut launch = Launch::new();
+    if let Some(ranks) = arguments.ranks {
+        Grid::choose(arguments.grid, ranks)?;
+        launch = launch.ranks(ranks);
+    }
+    if let Some(network) = &arguments.network {
+        launch = launch.network(network);
+    }
+    launch.run(|job| rank_main(job, arguments, &matrix, &name)).map_err(|error: Error| error.to_string())
+}
+
+/// What each rank does.
+fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> Result<(), Error> {
+    let n = matrix.order();
+    let block = arguments.block.min(n);
+    let grid = Grid::choose(arguments.grid, job.size()).map_err(Error::other)?;
+    let mut rank = Rank::new(job, n, block, grid)?;
+    let mut a = GlobalArray::<f64, Ix2>::builder(job, [padded(rank.rows), n])
+        .block_cyclic([block, block])
+        .grid([grid.rows, grid.columns])
+        .order(Order::ColumnMajor)
+        .name("A")
+        .create()?;
+    let b: Vec<f64> = (0..n).map(|row| matrix.right_hand_side(row)).collect();
+    let bar = progress_bar(job, n);
+
+    let outcome = a.owner_epoch(|mut part| {
+        let rows = rank.rows.local_extent();
+        let mut local = part.view_mut();
+        matrix.fill(rank.rows, rank.columns, local.slice_mut(s![..rows, ..]));
+        job.barrier().map_err(Stopped::Team)?;
+        let start = Instant::now();
+        let pivots = rank.factor(local.slice_mut(s![..rows, ..]), |columns| bar.set_position(columns as u64))?;
+        job.barrier().map_err(Stopped::Team)?;
+        let factored = start.elapsed();
+        let start = Instant::now();
+        let x = rank.solve(job, local.slice(s![..rows, ..]), &pivots, &b).map_err(Stopped::Team)?;
+        Ok((x, factored, start.elapsed()))
+    })?;
+    bar.finish_and_clear();
+    let (x, factor, solve) = outcome.map_err(|stopped| match stopped {
+        Stopped::Singular { .. } => {
+            Error::other("the matrix is singular: a column has no pivot left that is a number other than zero")
+        }
+        Stopped::Team(error) => error,
+    })?;
+
+    let (mut product, mut magnitudes) = (vec![0.0; n], vec![0.0; n]);
+    matrix.multiply(rank.rows, rank.columns, &x, &mut product, &mut magnitudes);
+    job.all_reduce(&mut product, ops::sum)?;
+    job.all_reduce(&mut magnitudes, ops::sum)?;
+    let residual = report::residual(&product, &magnitudes, &x, &b);
+    let phases = rank.phases.slowest(job)?;
+    let (grid, network) = ((grid.rows, grid.columns), job.network().to_owned());
+    let report = Report { n, matrix: name.to_owned(), ranks: job.size(), grid, block, network, factor, solve, phases, residual };
+    if job.rank() == 0 {
+        let text = if arguments.json { report.json() } else { report.to_string() };
+        writeln!(std::io::stdout(), "{text}").map_err(Error::other)?;
+    }
+    if report.passed() {
+        Ok(())
+    } else {
+        Err(Error::other(format!("the residual {:.3e} is above {}", report.residual, report::THRESHOLD)))
+    }
+}
+
+/// Rows of the array: a few more than the matrix has where a rank's part would otherwise have columns of whole pages, whose
+/// entries of one row fall into the same few sets of every cache. They are never touched.
+fn padded(rows: Axis) -> usize {
+    /// Elements of a page and of a cache line.
+    const PAGE: usize = 4096 / size_of::<f64>();
+    const LINE: usize = 64 / size_of::<f64>();
+    let whole = |extent: usize| {
+        (0..rows.processes).any(|me| {
+            let local = Axis { extent, me, ..rows }.local_extent();
+            local > 0 && local.is_multiple_of(PAGE)
+        })
+    };
+    (0..).map(|lines| rows.extent + lines * LINE).find(|&extent| !whole(extent)).expect("some extent is no multiple of a page")
+}
+
+/// A bar on rank 0's terminal, if it has one.
+fn progress_bar(job: &Job, n: usize) -> ProgressBar {
+    let shown = job.rank() == 0 && std::io::stderr().is_terminal();
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style =
+        ProgressStyle::with_template("{bar:40} {pos}/{len} columns, {eta} left").unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(n as u64), target).with_style(style)
+}

@@ -1,0 +1,163 @@
+//! What a run tells: times of its phases, rates, the residual, and whether it passed.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use global_arrays::prelude::*;
+use serde_json::json;
+
+/// A residual above this has failed (HPL's threshold); a healthy run gives 10⁻³.
+pub(crate) const THRESHOLD: f64 = 16.0;
+
+/// Half the distance from 1 to the next number: ε of the scaled residual, as in HPL and LAPACK.
+const EPSILON: f64 = f64::EPSILON / 2.0;
+
+/// Seconds that one process spent in each part of the factorisation.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Phases {
+    /// Factoring panels.
+    pub(crate) panel: Duration,
+    /// Moving pivot rows.
+    pub(crate) swap: Duration,
+    /// Solving for the rows of U.
+    pub(crate) triangle: Duration,
+    /// Updating the trailing matrix.
+    pub(crate) update: Duration,
+}
+
+impl Phases {
+    /// Runs `work` and adds the time that it took to `phase`.
+    pub(crate) fn time<R>(phase: &mut Duration, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = work();
+        *phase += start.elapsed();
+        result
+    }
+
+    /// For each phase the longest time that any rank spent in it. Collective.
+    pub(crate) fn slowest(self, job: &Job) -> Result<Phases, Error> {
+        let mut seconds = [self.panel, self.swap, self.triangle, self.update].map(|phase| phase.as_secs_f64());
+        job.all_reduce(&mut seconds, ops::max)?;
+        let [panel, swap, triangle, update] = seconds.map(Duration::from_secs_f64);
+        Ok(Phases { panel, swap, triangle, update })
+    }
+}
+
+/// HPL's scaled residual ‖Ax−b‖∞ / (ε (‖A‖∞‖x‖∞ + ‖b‖∞) n), from A·x, the sum of magnitudes of each row of A, x and b.
+///
+/// Not a number if anything in it is not.
+pub(crate) fn residual(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64]) -> f64 {
+    // Unlike f64::max, this keeps what is not a number.
+    let norm = |values: &mut dyn Iterator<Item = f64>| {
+        values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v <= m { m } else { v })
+    };
+    let difference = norm(&mut product.iter().zip(b).map(|(p, b)| p - b));
+    let [a, x, b] = [magnitudes, x, b].map(|values| norm(&mut values.iter().copied()));
+    if difference == 0.0 { 0.0 } else { difference / (EPSILON * (a * x + b) * product.len() as f64) }
+}
+
+/// The outcome of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    /// Order of the matrix.
+    pub(crate) n: usize,
+    /// File or kind of the matrix.
+    pub(crate) matrix: String,
+    /// Number of ranks.
+    pub(crate) ranks: usize,
+    /// Process rows and columns.
+    pub(crate) grid: (usize, usize),
+    /// Rows and columns of a block.
+    pub(crate) block: usize,
+    /// Name of the conduit.
+    pub(crate) network: String,
+    /// Wall time of the factorisation.
+    pub(crate) factor: Duration,
+    /// Wall time of the two triangular solves.
+    pub(crate) solve: Duration,
+    /// Where the time of the slowest rank went.
+    pub(crate) phases: Phases,
+    /// HPL's scaled residual.
+    pub(crate) residual: f64,
+}
+
+impl Report {
+    /// True if the residual is small enough; a residual that is not a number is not.
+    pub(crate) fn passed(&self) -> bool {
+        self.residual <= THRESHOLD
+    }
+
+    /// GFLOP/s of factorisation and solves, counted as HPL does: (2/3 n³ + 3/2 n²) operations.
+    pub(crate) fn gflops(&self) -> f64 {
+        let n = self.n as f64;
+        (2.0 / 3.0 * n * n * n + 1.5 * n * n) / (self.factor + self.solve).as_secs_f64() / 1e9
+    }
+
+    /// GFLOP/s of the factorisation alone: 2/3 n³ operations, as one counts LAPACK's `dgetrf`.
+    pub(crate) fn factor_gflops(&self) -> f64 {
+        2.0 / 3.0 * (self.n as f64).powi(3) / self.factor.as_secs_f64() / 1e9
+    }
+
+    /// One line for programs.
+    pub(crate) fn json(&self) -> String {
+        let seconds = |d: Duration| d.as_secs_f64();
+        json!({
+            "n": self.n,
+            "matrix": self.matrix,
+            "ranks": self.ranks,
+            "grid": [self.grid.0, self.grid.1],
+            "block": self.block,
+            "network": self.network,
+            "seconds": seconds(self.factor + self.solve),
+            "factor_seconds": seconds(self.factor),
+            "solve_seconds": seconds(self.solve),
+            "panel_seconds": seconds(self.phases.panel),
+            "swap_seconds": seconds(self.phases.swap),
+            "triangle_seconds": seconds(self.phases.triangle),
+            "update_seconds": seconds(self.phases.update),
+            "gflops": self.gflops(),
+            "factor_gflops": self.factor_gflops(),
+            "residual": self.residual,
+            "passed": self.passed(),
+        })
+        .to_string()
+    }
+}
+
+/// Lines for people.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { n, matrix, ranks, grid: (p, q), block, network, .. } = self;
+        let ms = |d: Duration| d.as_secs_f64() * 1e3;
+        writeln!(f, "matrix     {matrix}, n = {n}")?;
+        writeln!(f, "ranks      {ranks} as {p} x {q}, blocks of {block}, network {network}")?;
+        writeln!(f, "factor     {:10.2} ms  {:.1} GFLOP/s", ms(self.factor), self.factor_gflops())?;
+        let Phases { panel, swap, triangle, update } = self.phases;
+        for (name, time) in [("panels", panel), ("row moves", swap), ("rows of U", triangle), ("update", update)] {
+            writeln!(f, "  {name:9}{:10.2} ms", ms(time))?;
+        }
+        writeln!(f, "solve      {:10.2} ms", ms(self.solve))?;
+        writeln!(f, "together   {:10.2} ms  {:.1} GFLOP/s", ms(self.factor + self.solve), self.gflops())?;
+        let verdict = if self.passed() { "passed" } else { "FAILED" };
+        write!(f, "residual   {:.3e}  {verdict} (threshold {THRESHOLD})", self.residual)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residual_by_hand() {
+        // A = [[2]], x = 3, b = 5: |6 - 5| / (ε (2·3 + 5) 1).
+        assert_eq!(residual(&[6.0], &[2.0], &[3.0], &[5.0]), 1.0 / (EPSILON * 11.0));
+        assert_eq!(residual(&[0.0], &[0.0], &[0.0], &[0.0]), 0.0);
+    }
+
+    #[test]
+    fn what_is_not_a_number_fails() {
+        for x in [[f64::NAN, 1.0], [1.0, f64::NAN], [f64::INFINITY, 1.0]] {
+            assert!((residual(&x, &[1.0, 1.0], &x, &[1.0, 1.0]).is_nan()));
+        }
+    }
+}

@@ -10,18 +10,20 @@
 //! | `lists` | gather, scatter, scatter-accumulate |
 //! | `remote` | the same over networks without mapped memory |
 //! | `epoch`, `owned` | local access without races |
+//! | `matmul` | the product of two matrices |
 //!
 //! The fast path: where a patch lies inside one block of an owner whose memory is mapped, an operation is bounds check, owner
 //! arithmetic and copy; no lock, no allocation, no call into the conduit. Everything else is cut in pieces first.
 //!
 //! Nothing here names a conduit. What is unsafe stands in `memory` and `comm`, but for the two blocks of `epoch` that make
-//! slices of a part.
+//! slices of a part and the call of the matrix kernel in `matmul/kernel.rs`.
 
 mod accumulate;
 mod builder;
 mod element;
 mod epoch;
 mod lists;
+mod matmul;
 mod owned;
 pub(crate) mod registry;
 mod remote;
@@ -34,6 +36,7 @@ use ndarray::Dimension;
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
+pub use matmul::{Factor, Matmul};
 pub use owned::{OwnedPart, OwnedPartMut};
 
 use crate::{

@@ -14,7 +14,7 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, FetchOp, Get, GlobalArray, NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending, Reader, Scope, Summary,
+    Builder, Claims, Factor, FetchOp, Get, GlobalArray, Matmul, NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending, Reader, Scope, Summary,
 };
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Result};

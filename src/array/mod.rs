@@ -13,12 +13,13 @@
 //! | `file`, `npy` | arrays in `.npy` files |
 //! | `epoch`, `owned` | local access without races |
 //! | `algebra` | operations on whole arrays and patches, collective |
+//! | `matmul` | the product of two matrices |
 //!
 //! The fast path: where a patch lies inside one block of an owner whose memory is mapped, an operation is bounds check, owner
 //! arithmetic and copy; no lock, no allocation, no call into the conduit. Everything else is cut in pieces first.
 //!
 //! Nothing here names a conduit. What is unsafe stands in `memory` and `comm`, but for the two blocks of `epoch` that make
-//! slices of a part.
+//! slices of a part and the call of the matrix kernel in `matmul/kernel.rs`.
 
 mod accumulate;
 mod algebra;
@@ -29,6 +30,7 @@ mod file;
 mod lists;
 mod nonblocking;
 mod npy;
+mod matmul;
 mod owned;
 pub(crate) mod registry;
 mod remote;
@@ -45,6 +47,7 @@ pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
 pub use nonblocking::{Get, Pending};
 pub use npy::NpyElement;
+pub use matmul::{Factor, Matmul};
 pub use owned::{OwnedPart, OwnedPartMut};
 pub use scope::Scope;
 

@@ -1,0 +1,177 @@
+//! The product of three views of one rank: the crate `gemm` for floats and complex numbers, a blocked loop for the rest.
+#![allow(unsafe_code)]
+
+use gemm::Parallelism;
+use ndarray::{ArrayView2, ArrayViewMut2, Zip};
+use num_complex::Complex;
+
+use crate::element::Accumulate;
+
+/// An element that matrices can be multiplied of.
+///
+/// Implemented for `f32`, `f64` and their complex numbers by vectorised kernels and for all integers by a blocked loop. A type of
+/// your own with [`Accumulate`] joins by an empty `impl`.
+pub trait Matmul: Accumulate {
+    /// `c = alpha * a * b + beta * c` on memory of one rank, of any strides. With `beta` zero `c` is not read.
+    ///
+    /// # Panics
+    /// If the shapes do not go together.
+    fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
+        blocked(c, alpha, a, b, beta);
+    }
+}
+
+macro_rules! by_loop {
+    ($($t:ty),*) => {$(impl Matmul for $t {})*};
+}
+by_loop!(i8, u8, i16, u16, i32, u32, i64, u64, i128, u128, isize, usize);
+
+macro_rules! by_gemm {
+    ($($t:ty),*) => {$(
+        impl Known for $t {}
+        impl Matmul for $t {
+            fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
+                vectorised(c, alpha, a, b, beta);
+            }
+        }
+    )*};
+}
+by_gemm!(f32, f64, Complex<f32>, Complex<f64>);
+
+/// The types for which `gemm` has kernels; it panics on others.
+trait Known: Accumulate {}
+
+fn vectorised<T: Known>(mut c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
+    check(&c, &a, &b);
+    let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
+    if m == 0 || n == 0 {
+        return;
+    }
+    if k == 0 {
+        return scale(c, beta);
+    }
+    let (c_strides, a_strides, b_strides) = ([c.strides()[0], c.strides()[1]], a.strides(), b.strides());
+    // SAFETY: the shapes go together, so each address that `gemm` forms from a pointer, its strides and the three lengths is
+    // an element of that view. `c` is an exclusive borrow and its elements are distinct, so nothing else overlaps them; `a` and `b`
+    // are shared borrows that nobody writes. `T` is one of the types with kernels, and all bytes are initialised.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            c.as_mut_ptr(),
+            c_strides[1],
+            c_strides[0],
+            beta != T::ZERO,
+            a.as_ptr(),
+            a_strides[1],
+            a_strides[0],
+            b.as_ptr(),
+            b_strides[1],
+            b_strides[0],
+            beta,
+            alpha,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+/// Rows of a block of `b` that stay in the cache while all rows of `c` pass.
+const DEPTH: usize = 64;
+
+fn blocked<T: Accumulate>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
+    check(&c, &a, &b);
+    if c.strides()[1] != 1 && c.strides()[0] == 1 {
+        // Contiguous by columns: the transposed product is contiguous by rows.
+        return by_rows(c.reversed_axes(), alpha, b.reversed_axes(), a.reversed_axes(), beta);
+    }
+    by_rows(c, alpha, a, b, beta);
+}
+
+fn by_rows<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
+    scale(c.view_mut(), beta);
+    let b = b.as_standard_layout();
+    let k = a.ncols();
+    for start in (0..k).step_by(DEPTH) {
+        let depth = start..k.min(start + DEPTH);
+        for (a, mut c) in a.rows().into_iter().zip(c.rows_mut()) {
+            for p in depth.clone() {
+                let factor = alpha.times(a[p]);
+                Zip::from(&mut c).and(b.row(p)).for_each(|c, &b| *c = c.plus(factor.times(b)));
+            }
+        }
+    }
+}
+
+/// `c = beta * c`, not read if `beta` is zero.
+pub(super) fn scale<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, beta: T) {
+    if beta == T::ZERO {
+        c.fill(T::ZERO);
+    } else if beta != T::ONE {
+        c.mapv_inplace(|c| beta.times(c));
+    }
+}
+
+#[track_caller]
+fn check<T>(c: &ArrayViewMut2<'_, T>, a: &ArrayView2<'_, T>, b: &ArrayView2<'_, T>) {
+    assert!(
+        a.ncols() == b.nrows() && c.dim() == (a.nrows(), b.ncols()),
+        "{:?} is not the shape of a product of {:?} and {:?}",
+        c.dim(),
+        a.dim(),
+        b.dim()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array2, s};
+
+    #[test]
+    fn both_roads_are_the_definition_on_any_strides() {
+        let number = |i: usize, j: usize| ((i * 7 + j * 5) % 11) as f64 - 5.0;
+        for (m, n, k) in [(1, 1, 1), (5, 3, 70), (17, 33, 4), (0, 4, 3), (4, 0, 3), (4, 3, 0)] {
+            let a = Array2::from_shape_fn((2 * k, m), |(i, j)| number(i, j));
+            let a = a.slice(s![..;-2, ..]).reversed_axes();
+            let b = Array2::from_shape_fn((k, n), |(i, j)| number(j, i));
+            for beta in [0.0, 1.0, -2.0] {
+                for transposed in [false, true] {
+                    let start = Array2::from_shape_fn((2 * m, n), |(i, j)| number(i, j));
+                    let old = start.slice(s![..;-2, ..]).to_owned();
+                    let expected = beta * &old + 3.0 * a.dot(&b);
+                    for road in [vectorised, blocked] {
+                        let mut c =
+                            if transposed { start.t().as_standard_layout().reversed_axes().to_owned() } else { start.clone() };
+                        road(c.slice_mut(s![..;-2, ..]), 3.0, a.view(), b.view(), beta);
+                        assert_eq!(c.slice(s![..;-2, ..]), expected);
+                        if m > 0 && n > 0 {
+                            assert_eq!(c.row(0), start.row(0), "outside the view");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn with_beta_zero_the_old_contents_do_not_matter() {
+        let mut c = Array2::from_elem((3, 3), f64::NAN);
+        let one = Array2::<f64>::eye(3);
+        for road in [vectorised, blocked] {
+            c.fill(f64::NAN);
+            road(c.view_mut(), 1.0, one.view(), one.view(), 0.0);
+            assert_eq!(c, one);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "is not the shape of a product")]
+    fn shapes_are_checked() {
+        let (mut c, a) = (Array2::<f32>::zeros((3, 4)), Array2::zeros((3, 3)));
+        f32::multiply(c.view_mut(), 1.0, a.view(), a.view(), 0.0);
+    }
+}

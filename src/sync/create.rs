@@ -52,7 +52,9 @@ impl Group {
         let key = fingerprint(&[fingerprint(&words), count]);
         let offset = self.place_scratch(&ranks, key)?;
         let bytes = Scratch::bytes(ranks.len());
-        for range in inner.job.heap().uncommitted(offset..offset + bytes) {
+        // Found first: the loop must not hold the heap's lock.
+        let missing = inner.job.heap().uncommitted(offset..offset + bytes);
+        for range in missing {
             inner.job.conduit().commit(range.clone()).map_err(|e| Error::system("committing memory for a group", e))?;
             inner.job.heap().set_committed(range);
         }

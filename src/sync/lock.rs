@@ -113,7 +113,8 @@ impl Locks {
         let (member, index) = self.place(lock);
         let holder = HELD + self.words.group().inner.engine().rank() as u64;
         let old = self.words.atomic(member, index, AtomicOp::CompareSwap, holder, FREE)?;
-        Ok((old == FREE).then_some(LockGuard { locks: self, index: lock, held: true }))
+        // Made only when taken: a guard that is dropped releases the lock, whoever holds it.
+        Ok((old == FREE).then(|| LockGuard { locks: self, index: lock, held: true }))
     }
 
     fn release(&self, lock: usize) -> Result<()> {

@@ -152,7 +152,9 @@ impl Launch {
         if let Some(seconds) = timeout
             && !(seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok())
         {
-            return Err(Error::Launch(format!("{seconds} is not a number of seconds that a wait can time out after (GA_TIMEOUT)")));
+            return Err(Error::Launch(format!(
+                "{seconds} is not a number of seconds that a wait can time out after (GA_TIMEOUT)"
+            )));
         }
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));

@@ -133,7 +133,8 @@ pub(crate) fn lists(job: &Job) -> Result<(), Error> {
     let a = GlobalArray::<f64, Ix2>::builder(job, [rows, columns]).block_cyclic([3, 4]).fill(-1.0).create()?;
     let value = |[i, j]: [usize; 2]| (i * columns + j) as f64;
     // Every element is written by one rank, in a scattered order.
-    let all: Vec<[usize; 2]> = (0..rows * columns).map(|k| (k * 101) % (rows * columns)).map(|k| [k / columns, k % columns]).collect();
+    let all: Vec<[usize; 2]> =
+        (0..rows * columns).map(|k| (k * 101) % (rows * columns)).map(|k| [k / columns, k % columns]).collect();
     let mine: Vec<[usize; 2]> = all.iter().copied().skip(job.rank()).step_by(job.size()).collect();
     let values: Vec<f64> = mine.iter().map(|&at| value(at)).collect();
     a.scatter(&mine, &values)?;

@@ -103,7 +103,8 @@ pub(crate) fn limit(job: &Job) -> Result<(), Error> {
 pub(crate) fn huge(network: &str) {
     const LEN: usize = (1 << 31) + 4096;
     let free = std::fs::read_to_string("/proc/meminfo").expect("the memory of the machine");
-    let free: u64 = free.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0);
+    let free: u64 =
+        free.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0);
     if !runner::long() && free < 8 << 20 {
         runner::skip("needs 8 GiB of available memory, or GA_TEST_LONG=1");
     }

@@ -66,8 +66,11 @@ fn by_turns<D: Dimension>(job: &Job, array: &GlobalArray<i64, D>, random: &mut R
     let mut model = ArrayD::<i64>::zeros(array.shape());
     for turn in 0..2 * job.size() {
         for _ in 0..3 {
-            let axes: Vec<Axis> =
-                if random.chance(10) { whole(array.shape()) } else { array.shape().iter().map(|&n| Axis::random(random, 0, n)).collect() };
+            let axes: Vec<Axis> = if random.chance(10) {
+                whole(array.shape())
+            } else {
+                array.shape().iter().map(|&n| Axis::random(random, 0, n)).collect()
+            };
             let mut buffer = Strided::new(shape(&axes).slice(), random);
             let (what, first) = (random.below(3), random.below(1000) as i64);
             buffer.view_mut().iter_mut().enumerate().for_each(|(k, value)| *value = first + k as i64);

@@ -90,7 +90,11 @@ pub(crate) fn fences(job: &Job) -> Result<(), Error> {
     let to = (job.rank() + 1) % job.size();
     for round in 1..20 {
         a.put(s![8 * to..8 * to + 8], &Array1::from_elem(8, round))?;
-        if round % 2 == 0 { a.fence()? } else { job.fence(to)? }
+        if round % 2 == 0 {
+            a.fence()?
+        } else {
+            job.fence(to)?
+        }
         flags.store([to], round)?;
         let deadline = Instant::now() + Duration::from_secs(20);
         while flags.load([job.rank()])? < round {

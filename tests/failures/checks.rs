@@ -54,7 +54,8 @@ pub(crate) fn all() -> Vec<Case> {
     for &network in BOTH {
         let well = move |name: &'static str, variables: &'static [(&str, &str)], words: &'static [&str]| {
             case(format!("{network}::{name}"), move || {
-                let all: Vec<_> = [("GA_NETWORK", network), ("GA_RANKS", "3")].into_iter().chain(variables.iter().copied()).collect();
+                let all: Vec<_> =
+                    [("GA_NETWORK", network), ("GA_RANKS", "3")].into_iter().chain(variables.iter().copied()).collect();
                 let (status, text) = run(name, &all, Duration::from_secs(20));
                 assert_eq!(status, Some(0), "{text}");
                 says(&text, words);
@@ -62,7 +63,11 @@ pub(crate) fn all() -> Vec<Case> {
         };
         cases.push(well("computes_long", &[], &[]));
         cases.push(well("two_threads_in_a_collective", &[], &[]));
-        cases.push(well("asks_for_too_much", &[("GA_MEMORY", "64M")], &["vast", "bytes on node 0", "are available", "GA_MEMORY"]));
+        cases.push(well(
+            "asks_for_too_much",
+            &[("GA_MEMORY", "64M")],
+            &["vast", "bytes on node 0", "are available", "GA_MEMORY"],
+        ));
         cases.push(well("has_no_name_anywhere", &[], &[]));
         if runner::long() {
             cases.push(well("computes_very_long", &[], &["has waited 10 s in sync", "rank 1 in computation"]));
@@ -133,7 +138,8 @@ fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>,
 /// Processes that have a mark in their environment. Those that ended and wait for their parent have none.
 fn marked(mark: &str) -> Vec<String> {
     let entry = format!("GA_TEST_MARK={mark}\0");
-    let has = |path: &Path| fs::read(path.join("environ")).is_ok_and(|all| all.windows(entry.len()).any(|w| w == entry.as_bytes()));
+    let has =
+        |path: &Path| fs::read(path.join("environ")).is_ok_and(|all| all.windows(entry.len()).any(|w| w == entry.as_bytes()));
     let all = fs::read_dir("/proc").expect("the processes").filter_map(Result::ok).map(|process| process.path());
     all.filter(|path| has(path)).map(|path| path.display().to_string()).collect()
 }

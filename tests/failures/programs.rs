@@ -122,9 +122,8 @@ const BODIES: &[(&str, Body)] = &[
     }),
     ("epoch_unwinds", |job| {
         let mut a = GlobalArray::<f64, Ix1>::builder(job, [10]).name("unwound").zeros().create()?;
-        let caught = catch_unwind(AssertUnwindSafe(|| {
-            a.owner_epoch(|_| assert!(job.rank() != CULPRIT, "the culprit's own words"))
-        }));
+        let caught =
+            catch_unwind(AssertUnwindSafe(|| a.owner_epoch(|_| assert!(job.rank() != CULPRIT, "the culprit's own words"))));
         if job.rank() == CULPRIT {
             assert!(caught.is_err());
             let load = a.load([0]).expect_err("a poisoned array");
@@ -258,7 +257,9 @@ fn beyond() {
         Ok::<(), Error>(())
     }));
     for (mut a, counter, group) in kept.into_inner().expect("no panic") {
-        for error in [a.load([3]).err(), a.store([3], 0.0).err(), a.get(..).err(), a.owner_epoch(|_| ()).err(), group.sync().err()] {
+        for error in
+            [a.load([3]).err(), a.store([3], 0.0).err(), a.get(..).err(), a.owner_epoch(|_| ()).err(), group.sync().err()]
+        {
             let error = error.expect("the job is over");
             assert!(error.to_string().contains("over"), "{error}");
         }

@@ -96,7 +96,7 @@ mod sealed {
         fn begin(&mut self) -> Result<()>;
         fn end(&mut self) -> Result<()>;
         fn poison(&mut self);
-        fn abandon(&mut self);
+        fn abandon(&mut self, cause: &str);
     }
 
     impl<C: Claimed> Erased for C {
@@ -116,10 +116,8 @@ mod sealed {
             Claimed::poison(self);
         }
 
-        fn abandon(&mut self) {
-            let engine = self.group().inner.engine();
-            let cause = format!("rank {} left an epoch by a panic or an error", engine.rank());
-            engine.conduit().end(&cause);
+        fn abandon(&mut self, cause: &str) {
+            self.group().inner.engine().conduit().end(cause);
         }
     }
 }
@@ -198,14 +196,20 @@ claims!(A 0, B 1, C 2, E 3, F 4, G 5);
 struct Inside<'c, C: sealed::Each> {
     claims: &'c mut C,
     ended: bool,
+    /// What began or ended badly; nothing if the body unwound.
+    failure: Option<String>,
 }
 
 impl<C: sealed::Each> Drop for Inside<'_, C> {
     fn drop(&mut self) {
         if !self.ended {
+            let cause = match &self.failure {
+                Some(error) => format!("left an epoch by an error: {error}"),
+                None => "left an epoch by a panic".into(),
+            };
             let _ = self.claims.each(&mut |claim| {
                 claim.poison();
-                claim.abandon();
+                claim.abandon(&cause);
                 Ok(())
             });
         }
@@ -214,15 +218,17 @@ impl<C: sealed::Each> Drop for Inside<'_, C> {
 
 impl<'c, C: sealed::Each> Inside<'c, C> {
     fn begin(claims: &'c mut C) -> Result<Self> {
-        let inside = Inside { claims, ended: false };
-        inside.claims.each(&mut |claim| claim.begin())?;
-        Ok(inside)
+        let mut inside = Inside { claims, ended: false, failure: None };
+        let begun = inside.claims.each(&mut |claim| claim.begin());
+        inside.failure = begun.as_ref().err().map(ToString::to_string);
+        begun.map(|()| inside)
     }
 
     fn end(mut self) -> Result<()> {
-        self.claims.each(&mut |claim| claim.end())?;
-        self.ended = true;
-        Ok(())
+        let ended = self.claims.each(&mut |claim| claim.end());
+        self.failure = ended.as_ref().err().map(ToString::to_string);
+        self.ended = ended.is_ok();
+        ended
     }
 }
 

@@ -39,6 +39,12 @@ impl Registry {
         }
     }
 
+    /// All blocks, given up because the group itself is.
+    pub(crate) fn take_all(&mut self) -> Vec<usize> {
+        self.start = 0;
+        self.live.drain(..).map(|block| block.offset).collect()
+    }
+
     fn window(&self) -> impl Iterator<Item = usize> + '_ {
         let live = self.live.len();
         (0..live.min(WINDOW)).map(move |k| (self.start + k) % live)

@@ -52,13 +52,7 @@ pub(crate) fn lock_stripes<'a>(engine: &Engine, lock: &Stripes<'a>, mask: u64, l
         }
         std::hint::spin_loop();
     }
-    engine.wait_until(label, || {
-        let held = lock.try_lock(mask);
-        if held.is_none() {
-            engine.conduit().wait(TURN);
-        }
-        held
-    })
+    engine.look_every(TURN, label, || lock.try_lock(mask))
 }
 
 /// Adds `alpha` times a buffer to a strided block at byte `at` of the segment of `rank`, under the lock word at `lock`.
@@ -79,13 +73,10 @@ pub(crate) fn accumulate_remote<T: Accumulate, D: Dimension>(
     }
     let holder = engine.rank() as u64 + 1;
     let mut failed = None;
-    engine.wait_until(&LockWaiter(label, rank), || {
+    engine.look_every(TURN, &LockWaiter(label, rank), || {
         match engine.atomic(rank, lock, AtomicOp::CompareSwap, 8, holder, 0, label) {
             Ok(0) => Some(()),
-            Ok(_) => {
-                engine.conduit().wait(TURN);
-                None
-            }
+            Ok(_) => None,
             Err(error) => {
                 failed = Some(error);
                 Some(())

@@ -545,7 +545,17 @@ impl Engine {
     // ---- waiting --------------------------------------------------------------------------------------------------------
 
     /// Waits until `ready` has something, making progress.
-    pub(crate) fn wait_until<R>(&self, waiter: &dyn Waiter, mut ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
+    pub(crate) fn wait_until<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
+        self.look_every(Duration::from_millis(50), waiter, ready)
+    }
+
+    /// The same for what comes without a word to this rank, a lock that is released for instance: looks after every `pause`.
+    pub(crate) fn look_every<R>(
+        &self,
+        pause: Duration,
+        waiter: &dyn Waiter,
+        mut ready: impl FnMut() -> Option<R>,
+    ) -> Result<R, Error> {
         let mut since = None;
         loop {
             if let Some(result) = ready() {
@@ -556,7 +566,7 @@ impl Engine {
                 return Ok(result);
             }
             self.patience(waiter, &mut since)?;
-            self.conduit.wait(Duration::from_millis(50));
+            self.conduit.wait(pause);
         }
     }
 

@@ -191,7 +191,7 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// Why the job is over, for people.
     fn over_cause(&self) -> String;
 
-    /// Ends the job for all ranks; the first cause stays.
+    /// Ends the job for all ranks because of what this one did, `cause` without its number; the first cause stays.
     fn end(&self, cause: &str);
 
     /// What a rank was last seen in: the two words that it published by [`Conduit::publish`]. `None` where it cannot be known.

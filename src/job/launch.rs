@@ -2,7 +2,7 @@
 //!
 //! The library reads `GA_*` variables only; a program's command line is its own. A program that wants flags fills a [`Launch`].
 
-use std::{env, sync::Arc};
+use std::{env, sync::Arc, time::Duration};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -147,8 +147,15 @@ impl Launch {
         };
         let timeout = match self.timeout {
             Some(timeout) => Some(timeout),
-            None => variable("GA_TIMEOUT", |text| text.parse::<f64>().ok().filter(|&s| s > 0.0))?,
+            None => variable("GA_TIMEOUT", |text| text.parse().ok())?,
         };
+        if let Some(seconds) = timeout
+            && !(seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok())
+        {
+            return Err(Error::Launch(format!(
+                "{seconds} is not a number of seconds that a wait can time out after (GA_TIMEOUT)"
+            )));
+        }
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin && ranks <= cores { cpus } else { Vec::new() };

@@ -21,7 +21,7 @@ use crate::{
     },
     error::{Error, Result},
     memory::heap::Heap,
-    sync::{Group, Op},
+    sync::{Group, Op, Pool},
 };
 
 /// Runs `body` on every rank of a new job and returns when all have ended.
@@ -57,6 +57,8 @@ where
 pub(crate) struct JobInner {
     pub(crate) engine: Arc<Engine>,
     heap: Mutex<Heap>,
+    /// The groups that this rank made from lists of ranks.
+    pub(crate) groups: Mutex<Pool>,
     /// Offset of the word that guards accumulates into a rank's memory, the same on every rank.
     pub(crate) accumulate_lock: usize,
     memory_limit: Option<u64>,
@@ -121,6 +123,7 @@ impl Job {
         let inner = Arc::new(JobInner {
             engine: Arc::new(Engine::new(conduit, start.timeout)),
             heap: Mutex::new(heap),
+            groups: Mutex::default(),
             accumulate_lock,
             memory_limit: start.memory,
             cores: start.cores,

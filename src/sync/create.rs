@@ -63,7 +63,7 @@ impl Group {
         inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
         let group = Group::new(inner.job.clone(), Some(ranks.clone()), offset);
         // Nobody may post before everybody has cleared: one more round over messages.
-        self.meet_by_mail(&ranks, fingerprint(&[key, 1]), 0)?;
+        self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [0, 0])?;
         Ok(group)
     }
 
@@ -92,7 +92,14 @@ impl Group {
         // A member without room says so by a mark of zero, and all fail alike.
         let mark = if free { heap.mark() as u64 } else { 0 };
         drop(heap);
-        let lowest = self.meet_by_mail(ranks, key, !mark)?;
+        let pool = || inner.job.groups.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let still_used = pool().still_used(ranks);
+        let [lowest, used] = self.meet_by_mail(ranks, key, [!mark, still_used])?;
+        if let Some((offset, blocks)) = pool().reuse(ranks, used) {
+            let mut heap = inner.job.heap();
+            blocks.into_iter().for_each(|block| heap.free(block));
+            return Ok(offset);
+        }
         let mark = !lowest as usize;
         let mut heap = inner.job.heap();
         let full = |available: usize| Error::HeapFull {
@@ -103,36 +110,42 @@ impl Group {
         };
         let offset = heap.find_high(bytes, mark).map_err(full)?;
         heap.take_high(offset, bytes);
+        pool().add(ranks, offset);
         Ok(offset)
     }
 
-    /// The maximum of a word over ranks that share no memory yet; also a barrier among them.
-    fn meet_by_mail(&self, ranks: &Arc<[usize]>, key: u64, word: u64) -> Result<u64> {
+    /// The maximum of the first word and the union of the second over ranks that share no memory yet; also a barrier among them.
+    fn meet_by_mail(&self, ranks: &Arc<[usize]>, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
         let engine = self.inner.engine();
         let label = Label { array: "(none)".into(), operation: "creation of a group" };
         let waiter = Creating { list: ranks.clone() };
         let (me, first) = (engine.rank(), ranks[0]);
         let answer = fingerprint(&[key, 2]);
+        let [mut most, mut union] = words;
         if me != first {
-            engine.mail(first, key, [word, 0, 0], &label)?;
-            return Ok(engine.receive_mail(answer, &waiter)?.1[0]);
+            engine.mail(first, key, [most, union, 0], &label)?;
+            let [most, union, _] = engine.receive_mail(answer, &waiter)?.1;
+            return Ok([most, union]);
         }
-        let mut most = word;
         for _ in 1..ranks.len() {
-            most = most.max(engine.receive_mail(key, &waiter)?.1[0]);
+            let [theirs, used, _] = engine.receive_mail(key, &waiter)?.1;
+            most = most.max(theirs);
+            union |= used;
         }
         for &rank in &ranks[1..] {
-            engine.mail(rank, answer, [most, 0, 0], &label)?;
+            engine.mail(rank, answer, [most, union, 0], &label)?;
         }
-        Ok(most)
+        Ok([most, union])
     }
 }
 
 impl Drop for super::GroupInner {
     fn drop(&mut self) {
-        // The upper end of the heap is local bookkeeping; the world's scratch lives as long as the job.
-        if !self.is_world() {
-            self.job.heap().free(self.scratch.offset());
+        // The world's scratch lives as long as the job.
+        if let Some(ranks) = self.list() {
+            let blocks = self.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take_all();
+            let mut pool = self.job.groups.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            pool.give_up(ranks, self.scratch.offset(), blocks);
         }
     }
 }

@@ -94,6 +94,11 @@ impl GroupInner {
         self.objects.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// The list that the group was made from; none for the world.
+    pub(super) fn list(&self) -> Option<&Arc<[usize]>> {
+        self.list.as_ref()
+    }
+
     pub(crate) fn is_world(&self) -> bool {
         self.list.is_none()
     }

@@ -9,6 +9,8 @@ use crate::{
 const FREE: u64 = 0;
 /// Locked; the holder's rank is added, so that a waiter can say who has it.
 const HELD: u64 = 1;
+/// How long to let others go before looking at a lock again: its release wakes nobody.
+const TURN: std::time::Duration = std::time::Duration::from_micros(20);
 
 /// `n` locks of a group. Lock `k` lives at member `k mod size`; holding one excludes holders of the same one only.
 ///
@@ -89,12 +91,9 @@ impl Locks {
         let engine = self.words.group().inner.engine();
         let mut failed = None;
         engine
-            .wait_until(&Locking(self, lock), || match self.try_lock(lock) {
+            .look_every(TURN, &Locking(self, lock), || match self.try_lock(lock) {
                 Ok(Some(guard)) => Some(Some(guard)),
-                Ok(None) => {
-                    engine.conduit().wait(std::time::Duration::from_micros(50));
-                    None
-                }
+                Ok(None) => None,
                 Err(error) => {
                     failed = Some(error);
                     Some(None)
@@ -114,7 +113,8 @@ impl Locks {
         let (member, index) = self.place(lock);
         let holder = HELD + self.words.group().inner.engine().rank() as u64;
         let old = self.words.atomic(member, index, AtomicOp::CompareSwap, holder, FREE)?;
-        Ok((old == FREE).then_some(LockGuard { locks: self, index: lock, held: true }))
+        // Made only when taken: a guard that is dropped releases the lock, whoever holds it.
+        Ok((old == FREE).then(|| LockGuard { locks: self, index: lock, held: true }))
     }
 
     fn release(&self, lock: usize) -> Result<()> {

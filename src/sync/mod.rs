@@ -7,6 +7,7 @@
 //! | `agreement` | the barrier that carries a few words: the heart of every collective |
 //! | `collectives` | broadcast, reduce, all-reduce, gather, all-gather, all-to-all |
 //! | `create` | groups from lists of ranks |
+//! | `pool` | memory of groups that members dropped |
 //! | `words` | words that every member can change atomically, under the next three |
 //! | `counter`, `lock`, `signal` | what they say |
 //!
@@ -21,6 +22,7 @@ mod create;
 mod group;
 mod lock;
 pub mod ops;
+mod pool;
 mod scratch;
 mod signal;
 mod words;
@@ -29,6 +31,7 @@ pub use counter::Counter;
 pub(crate) use group::GroupInner;
 pub use group::{Group, Ranks};
 pub use lock::{LockGuard, Locks};
+pub(crate) use pool::Pool;
 pub(crate) use scratch::Scratch;
 pub use signal::Signal;
 pub(crate) use words::SharedWords;

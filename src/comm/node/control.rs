@@ -8,6 +8,8 @@ use crate::memory::word::WaitWord;
 #[repr(C, align(128))]
 pub(super) struct Header {
     pub(super) over: AtomicU32,
+    /// The rank that ended it, plus one.
+    pub(super) culprit: AtomicU32,
     pub(super) cause: Text,
 }
 
@@ -18,6 +20,8 @@ pub(super) struct RankControl {
     pub(super) bell: WaitWord,
     /// What the rank is in, for messages about who is missing.
     pub(super) place: [AtomicU64; 2],
+    /// Set when its body returned well: an exit without that is no orderly end.
+    pub(super) finished: AtomicU32,
     /// Why it ended.
     pub(super) last_words: Text,
 }

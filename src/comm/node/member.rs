@@ -176,7 +176,7 @@ impl Conduit for Member {
     }
 
     fn end(&self, cause: &str) {
-        self.fabric.end(cause);
+        self.fabric.end(Some(self.rank), cause);
     }
 
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {

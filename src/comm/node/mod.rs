@@ -97,19 +97,41 @@ impl Fabric {
         &self.header().over
     }
 
-    /// Ends the job for everyone; the first cause stays.
-    pub(crate) fn end(&self, cause: &str) {
+    /// Ends the job for everyone because of a rank, or of none; the first cause stays.
+    pub(crate) fn end(&self, culprit: Option<usize>, cause: &str) {
         let header = self.header();
         if header.over.compare_exchange(RUNNING, ENDING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            header.culprit.store(culprit.map_or(0, |rank| rank as u32 + 1), Ordering::Relaxed);
             header.cause.set(cause);
-            // Release pairs with the Acquire in `cause`.
+            // Release pairs with the Acquire in `failure`.
             header.over.store(OVER, Ordering::Release);
         }
     }
 
-    /// Why the job is over.
+    /// Who ended the job and why, once it is over.
+    pub(crate) fn failure(&self) -> Option<(Option<usize>, String)> {
+        let header = self.header();
+        let rank = || (header.culprit.load(Ordering::Relaxed) as usize).checked_sub(1);
+        (header.over.load(Ordering::Acquire) == OVER).then(|| (rank(), header.cause.get()))
+    }
+
+    /// Why the job is over, for people.
     pub(crate) fn cause(&self) -> String {
-        if self.over().load(Ordering::Acquire) == OVER { self.header().cause.get() } else { "it is being ended".into() }
+        match self.failure() {
+            Some((Some(rank), cause)) => format!("rank {rank} {cause}"),
+            Some((None, cause)) => cause,
+            None => "it is being ended".into(),
+        }
+    }
+
+    /// The body of a rank returned well.
+    pub(crate) fn set_finished(&self, rank: usize) {
+        self.control(rank).finished.store(1, Ordering::Release);
+    }
+
+    /// Whether it did.
+    pub(crate) fn finished(&self, rank: usize) -> bool {
+        self.control(rank).finished.load(Ordering::Acquire) == 1
     }
 
     /// What a rank left as its last words.

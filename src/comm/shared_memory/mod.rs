@@ -56,7 +56,7 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), 
         match fork_rank(rank, start, &fabric, body) {
             Ok(child) => children.push(child),
             Err(error) => {
-                fabric.end(&format!("rank {rank} could not be started"));
+                fabric.end(Some(rank), "could not be started");
                 kill(&children);
                 supervise(children, &fabric);
                 return Err(Error::system("forking a rank", error));
@@ -105,8 +105,12 @@ fn supervise(mut children: Vec<Child>, fabric: &Fabric) -> Option<Error> {
             if let Err(cause) = end.explain(fabric, child.rank)
                 && first.is_none()
             {
-                fabric.end(&format!("rank {} {cause}", child.rank));
-                first = Some(Error::RankFailed { rank: child.rank, cause });
+                fabric.end(Some(child.rank), &cause);
+                // Who ended the job is the culprit, not who was seen to end first: others fail because they hear of it.
+                first = Some(match fabric.failure() {
+                    Some((Some(rank), cause)) => Error::RankFailed { rank, cause },
+                    _ => Error::RankFailed { rank: child.rank, cause },
+                });
                 deadline = Some(Instant::now() + GRACE);
             }
         }
@@ -148,7 +152,7 @@ enum End {
 impl End {
     fn explain(&self, fabric: &Fabric, rank: usize) -> Result<(), String> {
         match *self {
-            End::Exit(0) => Ok(()),
+            End::Exit(0) if fabric.finished(rank) => Ok(()),
             End::Exit(FAILED) => Err(fabric.last_words(rank).unwrap_or_else(|| "failed without a word".into())),
             End::Exit(status) => Err(format!("called exit({status}) inside the job")),
             End::Signal(number) => Err(format!("was killed by {}", signal_name(number))),

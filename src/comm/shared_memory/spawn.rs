@@ -51,11 +51,14 @@ pub(super) fn rank_process(
 ) -> i32 {
     let conduit = Arc::new(Member::new("shared_memory", fabric.clone(), rank, start.cores));
     let words = match catch_unwind(AssertUnwindSafe(|| body(start.wrap(conduit)))) {
-        Ok(Ok(())) => return 0,
+        Ok(Ok(())) => {
+            fabric.set_finished(rank);
+            return 0;
+        }
         Ok(Err(text)) => format!("returned an error: {text}"),
         Err(panic) => format!("panicked: {}", panic_text(&*panic)),
     };
     fabric.set_last_words(rank, &words);
-    fabric.end(&format!("rank {rank} {words}"));
+    fabric.end(Some(rank), &words);
     FAILED
 }

@@ -5,7 +5,10 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::{
@@ -17,10 +20,11 @@ use crate::{error::Error, job::launch::Start};
 /// Runs `body` on every rank and returns when all have ended.
 pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
     let fabric = Arc::new(Fabric::new(start.ranks, start.heap).map_err(|e| Error::system("reserving the heap", e))?);
-    let first: Mutex<Option<Error>> = Mutex::new(None);
+    // The first to end the job is the culprit: others fail because they hear of it.
+    let failed = AtomicBool::new(false);
     let fail = |rank: usize, cause: String| {
-        fabric.end(&format!("rank {rank} {cause}"));
-        first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Error::RankFailed { rank, cause });
+        fabric.end(Some(rank), &cause);
+        failed.store(true, Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
         for rank in 0..start.ranks {
@@ -44,8 +48,13 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), 
             }
         }
     });
-    fabric.end("it has ended");
-    first.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    match fabric.failure() {
+        Some((Some(rank), cause)) if failed.into_inner() => Err(Error::RankFailed { rank, cause }),
+        _ => {
+            fabric.end(None, "it has ended");
+            Ok(())
+        }
+    }
 }
 
 /// More ranks than this get small stacks.

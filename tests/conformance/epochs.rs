@@ -1,0 +1,89 @@
+//! Local access: owner epochs, read epochs, several arrays at once.
+
+use global_arrays::prelude::*;
+
+pub(crate) fn owner(job: &Job) -> Result<(), Error> {
+    for round in 0..3_u64 {
+        let mut a = GlobalArray::<u64, Ix2>::builder(job, [11, 14]).block_cyclic([3, 4]).zeros().create()?;
+        // What is under way before the epoch is complete in it.
+        let at = job.rank() % 11;
+        a.put(s![at, ..], &Array1::from_elem(14, 7))?;
+        let sevens = a.owner_epoch(|mut part| {
+            let sevens = part.iter().filter(|&&x| x == 7).count();
+            for block in part.blocks() {
+                let start = [block.region.start()[0], block.region.start()[1]];
+                for ((i, j), x) in part.block_mut(&block).indexed_iter_mut() {
+                    *x = round * 1000 + ((start[0] + i) * 14 + start[1] + j) as u64;
+                }
+            }
+            sevens as u64
+        })?;
+        assert_eq!(job.all_reduce_one(sevens, ops::sum)?, 14 * job.size().min(11) as u64);
+        let expected = Array2::from_shape_fn([11, 14], |(i, j)| round * 1000 + (i * 14 + j) as u64);
+        assert_eq!(a.get(..)?, expected);
+        job.sync()?;
+    }
+    Ok(())
+}
+
+pub(crate) fn read(job: &Job) -> Result<(), Error> {
+    let n = 50;
+    let mut a = GlobalArray::<i64, Ix1>::builder(job, [n]).create()?;
+    if job.rank() == 0 {
+        a.put(.., &Array1::from_iter(0..n as i64))?;
+    }
+    let total = a.read_epoch(|part, reader| {
+        let mine: i64 = part.iter().sum();
+        let all = reader.get(..).expect("a read inside the array").sum();
+        let mut some = Array1::zeros(n / 2);
+        reader.get_into(s![..;2], &mut some).expect("a read inside the array");
+        assert_eq!(some.sum(), (0..n as i64).step_by(2).sum::<i64>());
+        (mine, all)
+    })?;
+    assert_eq!(total.1, (n * (n - 1) / 2) as i64);
+    assert_eq!(job.all_reduce_one(total.0, ops::sum)?, total.1);
+    Ok(())
+}
+
+pub(crate) fn several(job: &Job) -> Result<(), Error> {
+    let new = |value: f64| GlobalArray::<f64, Ix1>::builder(job, [33]).fill(value).create();
+    let (mut x, mut v, mut f) = (new(1.0)?, new(0.0)?, new(2.0)?);
+    for _ in 0..10 {
+        let sum: f64 = job.epoch((x.owned_mut(), v.owned_mut(), f.owned()), |(mut x, mut v, f)| {
+            for ((x, v), f) in x.iter_mut().zip(v.iter_mut()).zip(f.iter()) {
+                *v += f;
+                *x += *v;
+            }
+            x.iter().sum()
+        })?;
+        assert!(sum >= 0.0);
+    }
+    assert!(v.get(..)?.iter().all(|&v| v == 20.0));
+    assert!(x.get(..)?.iter().all(|&x| x == 1.0 + 110.0));
+    job.sync()
+}
+
+/// The parts of all members are the array, each element once, and the local view is what the distribution says.
+pub(crate) fn cover(job: &Job) -> Result<(), Error> {
+    for order in [Order::RowMajor, Order::ColumnMajor] {
+        let mut a = GlobalArray::<u64, Ix2>::builder(job, [10, 9]).block_cyclic([2, 2]).order(order).create()?;
+        let model = Array2::from_shape_fn([10, 9], |(i, j)| (i * 9 + j) as u64);
+        if job.rank() == 0 {
+            a.put(.., &model)?;
+        }
+        let count = a.read_epoch(|part, _| {
+            let view = part.view();
+            for block in part.blocks() {
+                let (start, count, local) = (block.region.start(), block.region.count(), &block.local_start);
+                for i in 0..count[0] {
+                    for j in 0..count[1] {
+                        assert_eq!(view[[local[0] + i, local[1] + j]], model[[start[0] + i, start[1] + j]]);
+                    }
+                }
+            }
+            part.len() as u64
+        })?;
+        assert_eq!(job.all_reduce_one(count, ops::sum)?, 90);
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Groups of some ranks, in an order of their own.
+
+use global_arrays::prelude::*;
+
+pub(crate) fn split(job: &Job) -> Result<(), Error> {
+    let color = (job.rank() % 3) as u64;
+    let group = job.split(color)?;
+    let expected: Vec<usize> = (0..job.size()).filter(|rank| rank % 3 == job.rank() % 3).collect();
+    assert_eq!(group.ranks().collect::<Vec<_>>(), expected);
+    assert_eq!(group.all_gather(&[job.rank() as u64])?, expected.iter().map(|&rank| rank as u64).collect::<Vec<_>>());
+    // A group of a group, and of one.
+    let alone = group.split(group.rank() as u64)?;
+    assert_eq!((alone.size(), alone.rank()), (1, 0));
+    assert_eq!(alone.all_reduce_one(5_i32, ops::sum)?, 5);
+    alone.sync()?;
+    group.sync()?;
+    job.sync()
+}
+
+pub(crate) fn another_order(job: &Job) -> Result<(), Error> {
+    let backwards: Vec<usize> = (0..job.size()).rev().collect();
+    let group = job.group(&backwards)?;
+    assert_eq!(group.rank(), job.size() - 1 - job.rank());
+    let mut data = [job.rank() as u64];
+    group.broadcast(0, &mut data)?;
+    assert_eq!(data[0], job.size() as u64 - 1, "member 0 is the last rank");
+    let ranks = group.all_gather(&[job.rank() as u64])?;
+    assert!(ranks.iter().rev().copied().eq(0..job.size() as u64));
+    // Part of the ranks, in another order, while the others do something else.
+    if job.size() >= 3 && job.rank() < 3 {
+        let three = job.group(&[1, 2, 0])?;
+        assert_eq!(three.all_gather(&[job.rank() as u8])?, [1, 2, 0]);
+    }
+    // The same list twice makes two groups.
+    let again = job.group(&backwards)?;
+    again.sync()?;
+    group.sync()?;
+    assert!(job.group(&[]).is_err() && job.group(&[job.size()]).is_err() && job.group(&[job.rank(), job.rank()]).is_err());
+    job.sync()
+}
+
+pub(crate) fn arrays(job: &Job) -> Result<(), Error> {
+    let world = GlobalArray::<i64, Ix1>::builder(job, [20]).zeros().create()?;
+    let group = job.split((job.rank() % 2) as u64)?;
+    let a = GlobalArray::<i64, Ix2>::builder(&group, [8, 10]).name("half").zeros().create()?;
+    let tasks = Counter::new(&group)?;
+    let locks = Locks::new(&group, 3)?;
+    while let Some(task) = tasks.next_below(80)? {
+        let guard = locks.lock(task as usize % 3)?;
+        a.accumulate(s![task as usize / 10, ..], 1, &Array1::ones(10))?;
+        guard.unlock()?;
+        world.accumulate(.., 1, &Array1::ones(20))?;
+    }
+    group.sync()?;
+    assert!(a.get(..)?.iter().all(|&x| x == 10));
+    job.sync()?;
+    let groups = if job.size() > 1 { 2 } else { 1 };
+    assert!(world.get(..)?.iter().all(|&x| x == 80 * groups));
+    group.sync()?;
+    // A world array made after one of a group.
+    let late = GlobalArray::<i64, Ix1>::builder(job, [64]).fill(3).create()?;
+    a.put(.., &Array2::zeros([8, 10]))?;
+    job.sync()?;
+    assert_eq!(late.get(..)?.sum(), 192);
+    a.destroy()?;
+    job.sync()
+}
+
+/// Groups and what was made on them come and go; memory does not grow, and a member that leaves first harms nobody.
+pub(crate) fn in_a_loop(job: &Job) -> Result<(), Error> {
+    let mut after_some = 0;
+    for round in 0..60_u64 {
+        let group = job.split((job.rank() as u64 + round) % 2)?;
+        let a = GlobalArray::<u64, Ix1>::builder(&group, [100_000]).fill(round).create()?;
+        assert_eq!(a.get(..)?.sum(), 100_000 * round);
+        group.barrier()?;
+        let all = group.all_gather(&[round; 40])?;
+        drop((a, group));
+        assert!(all.iter().all(|&x| x == round));
+        if round == 10 {
+            after_some = job.memory().asked;
+        }
+    }
+    // Rank 0 leaves one group and makes the next while others are still in the first.
+    for _ in 0..60 {
+        for other in 1..job.size() {
+            if [0, other].contains(&job.rank()) {
+                let pair = job.group(&[0, other])?;
+                pair.barrier()?;
+                assert_eq!(pair.all_gather(&[job.rank()])?, [0, other]);
+                pair.barrier()?;
+            }
+        }
+    }
+    job.sync()?;
+    let after_all = job.memory().asked;
+    let pairs = 300_000 * (job.size() as u64 - 1);
+    assert!(after_all <= after_some + pairs, "{after_some} bytes after 10 rounds, {after_all} after 60");
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! One suite for every network: each topic on 1, 2, 3, 4 and 7 ranks, several jobs in a row in one process.
+
+mod collectives;
+mod elements;
+mod epochs;
+mod groups;
+mod memory;
+mod patches;
+#[path = "../random/mod.rs"]
+mod random;
+#[path = "../runner/mod.rs"]
+mod runner;
+mod sync;
+
+use std::process::ExitCode;
+
+use global_arrays::prelude::*;
+
+/// All that this binary has.
+const NETWORKS: [&str; 4] = ["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
+const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
+
+/// What every rank of a job does.
+type Topic = fn(&Job) -> Result<(), Error>;
+
+const TOPICS: &[(&str, Topic)] = &[
+    ("patches_of_one_axis", patches::one_axis),
+    ("patches_of_two_axes", patches::two_axes),
+    ("patches_of_three_axes", patches::three_axes),
+    ("patches_of_four_axes", patches::four_axes),
+    ("patches_of_five_axes", patches::five_axes),
+    ("patches_of_six_axes", patches::six_axes),
+    ("patches_of_seven_axes", patches::seven_axes),
+    ("patches_are_named_as_in_ndarray", patches::named_as_in_ndarray),
+    ("what_does_not_fit_is_refused", patches::refusals),
+    ("accumulates_of_all_ranks_add_up", patches::accumulates_add_up),
+    ("long_patches", patches::long_patches),
+    ("elements_of_every_type", elements::every_type),
+    ("atomic_operations", elements::atomics),
+    ("atomic_operations_of_all_ranks", elements::atomics_of_all_ranks),
+    ("lists_of_elements", elements::lists),
+    ("lists_accumulate", elements::lists_accumulate),
+    ("owner_epochs", epochs::owner),
+    ("read_epochs", epochs::read),
+    ("epochs_of_several_arrays", epochs::several),
+    ("owned_parts_cover_the_array", epochs::cover),
+    ("groups_split", groups::split),
+    ("groups_in_another_order", groups::another_order),
+    ("arrays_on_groups", groups::arrays),
+    ("groups_in_a_loop", groups::in_a_loop),
+    ("broadcast", collectives::broadcast),
+    ("reduce_and_all_reduce", collectives::reduce),
+    ("gather_and_all_gather", collectives::gather),
+    ("all_to_all", collectives::all_to_all),
+    ("collectives_of_structs", collectives::structs),
+    ("counters", sync::counters),
+    ("locks_exclude", sync::locks_exclude),
+    ("locks_are_distinct", sync::locks_are_distinct),
+    ("signals", sync::signals),
+    ("fences", sync::fences),
+    ("arrays_in_a_loop_take_no_more_memory", memory::in_a_loop),
+    ("three_hundred_arrays", memory::many_arrays),
+    ("dropped_arrays_are_reclaimed", memory::dropped),
+    ("a_limit_of_memory_is_an_error", memory::limit),
+];
+
+fn main() -> ExitCode {
+    let mut cases = Vec::new();
+    for network in NETWORKS {
+        for &(name, topic) in TOPICS {
+            let body = move || {
+                for ranks in RANKS {
+                    let launch = Launch::new().network(network).ranks(ranks).memory(1 << 30);
+                    launch.run(topic).unwrap_or_else(|error: Error| panic!("{ranks} ranks: {error}"));
+                }
+            };
+            cases.push(runner::case(format!("{network}::{name}"), body).within(120));
+        }
+        cases.push(runner::case(format!("{network}::more_than_two_billion_elements"), move || memory::huge(network)).within(600));
+        cases.push(runner::case(format!("{network}::jobs_in_a_row"), move || jobs_in_a_row(network)));
+    }
+    runner::main(cases)
+}
+
+/// The same process starts one job after another; nothing of one is seen in the next.
+fn jobs_in_a_row(network: &str) {
+    let files = || std::fs::read_dir("/proc/self/fd").expect("the open files").count();
+    let before = files();
+    for round in 0..20_u64 {
+        let body = |job: &Job| {
+            let a = GlobalArray::<u64, Ix1>::builder(job, [10]).zeros().create()?;
+            a.accumulate(.., 1, &Array1::from_elem(10, round))?;
+            job.sync()?;
+            assert_eq!(a.get(..)?.sum(), 10 * round * job.size() as u64);
+            job.sync()
+        };
+        Launch::new().network(network).ranks(1 + round as usize % 4).run(body).expect("a job");
+    }
+    assert_eq!(files(), before, "files that jobs left open");
+}

@@ -1,0 +1,138 @@
+//! What arrays take and give back.
+
+use global_arrays::prelude::*;
+
+use crate::runner;
+
+pub(crate) fn in_a_loop(job: &Job) -> Result<(), Error> {
+    let before = job.memory();
+    let mut committed = 0;
+    for round in 0..200 {
+        let a = GlobalArray::<f64, Ix2>::builder(job, [100, 50]).fill(f64::from(round)).create()?;
+        let b = a.duplicate("the other")?;
+        assert_eq!(a.load([99, 49])?, f64::from(round));
+        job.barrier()?;
+        if round % 2 == 0 {
+            a.destroy()?;
+            b.destroy()?;
+        }
+        if round == 20 {
+            committed = job.memory().committed;
+        }
+    }
+    assert_eq!(job.memory().committed, committed, "committed bytes after 20 rounds and after 200");
+    drop(GlobalArray::<u8, Ix1>::builder(job, [1]).create()?);
+    GlobalArray::<u8, Ix1>::builder(job, [1]).create()?.destroy()?;
+    GlobalArray::<u8, Ix1>::builder(job, [1]).create()?.destroy()?;
+    assert_eq!(job.memory().asked, before.asked);
+    job.trim()?;
+    assert!(job.memory().committed <= before.committed);
+    job.sync()
+}
+
+pub(crate) fn many_arrays(job: &Job) -> Result<(), Error> {
+    let mut arrays = Vec::new();
+    for k in 0..300_i64 {
+        arrays.push(GlobalArray::<i64, Ix1>::builder(job, [17]).name(format!("array {k}")).fill(k).create()?);
+    }
+    for (k, a) in arrays.iter().enumerate() {
+        a.accumulate(.., 1, &Array1::ones(17))?;
+        assert!(a.load([k % 17])? > k as i64);
+    }
+    job.sync()?;
+    for (k, a) in arrays.iter().enumerate() {
+        assert_eq!(a.load([k % 17])?, k as i64 + job.size() as i64);
+    }
+    job.sync()
+}
+
+/// Ranks drop their handles at different times; once all have, later creations take the memory.
+pub(crate) fn dropped(job: &Job) -> Result<(), Error> {
+    let new = |len: usize| GlobalArray::<u64, Ix1>::builder(job, [len]).zeros().create();
+    let before = job.memory().asked;
+    let mut arrays = Vec::new();
+    for _ in 0..100 {
+        arrays.push(new(1000)?);
+    }
+    let full = job.memory().asked;
+    assert!(full > before);
+    // This rank keeps some that others drop.
+    let mut k = 0;
+    arrays.retain(|_| {
+        k += 1;
+        k % 7 == job.rank() % 7
+    });
+    for _ in 0..4 {
+        new(1)?.destroy()?;
+    }
+    arrays.iter().try_for_each(|a| a.get(..).map(|all| assert_eq!(all.sum(), 0)))?;
+    job.sync()?;
+    arrays.clear();
+    for _ in 0..4 {
+        new(1)?.destroy()?;
+    }
+    assert_eq!(job.memory().asked, before);
+    job.sync()
+}
+
+/// The suite runs with a limit of 1 GiB.
+pub(crate) fn limit(job: &Job) -> Result<(), Error> {
+    let small = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(2.0).create()?;
+    let before = job.memory();
+    for _ in 0..2 {
+        let refusal = GlobalArray::<f64, Ix1>::builder(job, [200_000_000]).name("vast").create().expect_err("beyond the limit");
+        match &refusal {
+            Error::OutOfMemory { asked, available, .. } => {
+                assert!((1_599_000_000..1_700_000_000).contains(asked), "{asked}");
+                assert!((500_000_000..=1 << 30).contains(available), "{available}");
+            }
+            other => panic!("{other}"),
+        }
+        let text = refusal.to_string();
+        assert!(text.contains("vast") && text.contains("GA_MEMORY"), "{text}");
+        assert_eq!(job.memory().committed, before.committed);
+        assert_eq!(job.memory().asked, before.asked);
+    }
+    assert_eq!(small.get(..)?.sum(), 2000.0);
+    let fits = GlobalArray::<f64, Ix1>::builder(job, [1_000_000]).fill(1.0).create()?;
+    assert_eq!(fits.get(..)?.sum(), 1e6);
+    job.sync()
+}
+
+/// More than 2^31 elements: every offset and count beyond 32 bits.
+pub(crate) fn huge(network: &str) {
+    const LEN: usize = (1 << 31) + 4096;
+    let free = std::fs::read_to_string("/proc/meminfo").expect("the memory of the machine");
+    let free: u64 =
+        free.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0);
+    if !runner::long() && free < 8 << 20 {
+        runner::skip("needs 8 GiB of available memory, or GA_TEST_LONG=1");
+    }
+    let body = |job: &Job| {
+        let a = GlobalArray::<u8, Ix1>::builder(job, [LEN]).create()?;
+        let places = [0, 1, LEN / 2 - 1, LEN / 2, (1 << 31) - 1, 1 << 31, LEN - 1];
+        for (k, &at) in places.iter().enumerate().filter(|(k, _)| k % job.size() == job.rank()) {
+            a.store([at], k as u8 + 1)?;
+        }
+        job.sync()?;
+        places.iter().enumerate().try_for_each(|(k, &at)| a.load([at]).map(|x| assert_eq!(x, k as u8 + 1)))?;
+        job.sync()?;
+        // A patch over both owners whose end lies beyond 2^31.
+        let (start, len) = (LEN / 2 - 70_000, 140_000);
+        if job.rank() == 0 {
+            a.put(s![start..start + len], &Array1::from_iter((0..len).map(|k| k as u8)))?;
+            a.put(s![LEN - 3000..], &Array1::from_elem(3000, 9))?;
+        }
+        job.sync()?;
+        assert!(a.get(s![start..start + len])?.iter().enumerate().all(|(k, &x)| x == k as u8));
+        assert_eq!(a.get(s![-1..;-1])?.len() + a.get(s![(1_usize << 31)..])?.len(), 4097);
+        assert!(a.get(s![LEN - 3000..])?.iter().all(|&x| x == 9));
+        // A step of half the array.
+        assert_eq!(a.get(s![0..;LEN - 1])?.to_vec(), [1, 9]);
+        a.destroy()?;
+        job.trim()?;
+        assert!(job.memory().committed < 100 << 20);
+        job.sync()
+    };
+    Launch::new().network(network).ranks(2).run(body).unwrap_or_else(|error: Error| panic!("{error}"));
+}

@@ -1,0 +1,109 @@
+//! Counters, locks, signals, fences.
+
+use std::time::{Duration, Instant};
+
+use global_arrays::prelude::*;
+
+pub(crate) fn counters(job: &Job) -> Result<(), Error> {
+    let counters = [Counter::new(job)?, Counter::held_by(job, job.size() - 1)?];
+    for counter in &counters {
+        for round in 1..3 {
+            let mut mine = Vec::new();
+            while let Some(task) = counter.next_below(200)? {
+                mine.push(task);
+            }
+            let sum = job.all_reduce_one(mine.iter().sum::<u64>(), ops::sum)?;
+            let count = job.all_reduce_one(mine.len() as u64, ops::sum)?;
+            assert_eq!((sum, count), (199 * 100, 200), "round {round}");
+            assert_eq!(counter.get()?, 200 + job.size() as u64);
+            counter.reset(0)?;
+        }
+    }
+    assert!(Counter::held_by(job, job.size()).is_err());
+    job.sync()
+}
+
+/// A load and a store under the lock: an increment that is not atomic is lost if two are inside.
+pub(crate) fn locks_exclude(job: &Job) -> Result<(), Error> {
+    const TIMES: i64 = 40;
+    let locks = Locks::new(job, 2 * job.size() + 1)?;
+    let a = GlobalArray::<i64, Ix1>::builder(job, [locks.len()]).zeros().create()?;
+    for k in 0..TIMES {
+        let lock = [0, locks.len() - 1][k as usize % 2];
+        let guard = locks.lock(lock)?;
+        let value = a.load([lock])?;
+        std::hint::spin_loop();
+        a.store([lock], value + 1)?;
+        if k % 3 == 0 { drop(guard) } else { guard.unlock()? }
+    }
+    job.sync()?;
+    assert_eq!(a.load([0])? + a.load([locks.len() - 1])?, TIMES * job.size() as i64);
+    assert!(locks.lock(locks.len()).is_err());
+    job.sync()
+}
+
+/// A rank that holds its lock keeps nobody from another one.
+pub(crate) fn locks_are_distinct(job: &Job) -> Result<(), Error> {
+    let locks = Locks::new(job, 8 * job.size())?;
+    let mine = locks.lock(job.rank())?;
+    job.barrier()?;
+    // All are inside at once.
+    assert!(locks.try_lock((job.rank() + 1) % job.size())?.is_none());
+    let second = locks.lock(job.size() + job.rank())?;
+    job.barrier()?;
+    second.unlock()?;
+    mine.unlock()?;
+    job.barrier()?;
+    assert!(locks.try_lock(job.rank())?.is_some());
+    job.sync()
+}
+
+/// Data go round a ring, each step told by a signal.
+pub(crate) fn signals(job: &Job) -> Result<(), Error> {
+    const ROUNDS: u32 = 50;
+    let (me, size) = (job.rank(), job.size());
+    let n = 64;
+    let a = GlobalArray::<u64, Ix2>::builder(job, [size, n]).min_block([1, n]).zeros().create()?;
+    let (data, taken) = (Signal::new(job)?, Signal::several(job, 2)?);
+    let (next, before) = ((me + 1) % size, (me + size - 1) % size);
+    let owner = |row: usize| a.owner([row, 0]);
+    assert_eq!(owner(me)?, me, "one row for each rank");
+    for round in 1..=ROUNDS {
+        let value = u64::from(round) * 100 + me as u64;
+        a.put_signal(s![next, ..], &Array1::from_elem(n, value), &data, 0, next)?;
+        data.wait_at_least(0, round)?;
+        let expected = u64::from(round) * 100 + before as u64;
+        assert!(a.get(s![me, ..])?.iter().all(|&x| x == expected), "round {round}");
+        // The one before may write again.
+        taken.notify(1, before)?;
+        taken.wait_at_least(1, round)?;
+    }
+    assert_eq!((data.count(0)?, taken.count(0)?, taken.count(1)?), (ROUNDS, 0, ROUNDS));
+    assert!(data.notify(1, 0).is_err() && data.notify(0, size).is_err() && data.wait_at_least(1, 0).is_err());
+    job.sync()
+}
+
+/// After a fence at the writer, a message outside the array is enough for the reader.
+pub(crate) fn fences(job: &Job) -> Result<(), Error> {
+    let a = GlobalArray::<i64, Ix1>::builder(job, [job.size() * 8]).min_block([8]).zeros().create()?;
+    let flags = GlobalArray::<i64, Ix1>::builder(job, [job.size()]).zeros().create()?;
+    let to = (job.rank() + 1) % job.size();
+    for round in 1..20 {
+        a.put(s![8 * to..8 * to + 8], &Array1::from_elem(8, round))?;
+        if round % 2 == 0 {
+            a.fence()?
+        } else {
+            job.fence(to)?
+        }
+        flags.store([to], round)?;
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while flags.load([job.rank()])? < round {
+            assert!(Instant::now() < deadline, "the store never came");
+            std::thread::yield_now();
+        }
+        assert!(a.get(s![8 * job.rank()..8 * job.rank() + 8])?.iter().all(|&x| x == round));
+        job.barrier()?;
+    }
+    assert!(job.fence(job.size()).is_err());
+    job.sync()
+}

@@ -1,0 +1,199 @@
+//! How each program must end.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use crate::runner::{self, Case, case};
+
+/// A job that fails must have ended by then.
+const SOON: Duration = Duration::from_secs(5);
+
+const BOTH: &[&str] = &["shared_memory", "shared_memory:unmapped", "threads", "threads:unmapped"];
+/// A rank that dies alone is a process.
+const PROCESSES: &[&str] = &["shared_memory", "shared_memory:unmapped"];
+
+/// Program, networks, what it must say.
+const FAIL: &[(&str, &[&str], &[&str])] = &[
+    ("killed_in_sync", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("killed_in_lock", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("killed_holding_a_lock", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("killed_in_signal", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("killed_computing", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("killed_while_all_compute", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("exits", PROCESSES, &["rank 1", "exit(3)"]),
+    ("exits_as_if_well", PROCESSES, &["rank 1"]),
+    ("panics", BOTH, &["Error: rank 1", "panicked", "the culprit's own words"]),
+    ("panics_late", BOTH, &["Error: rank 1", "panicked", "the culprit's own words"]),
+    ("returns_an_error", BOTH, &["Error: rank 1", "returned an error", "the culprit's own words"]),
+    ("returns_while_others_sync", BOTH, &["do not agree", "the end of the job", "sync"]),
+    ("different_collectives", BOTH, &["do not agree", "barrier", "broadcast"]),
+    ("different_lengths", BOTH, &["do not agree", "all-reduce"]),
+    ("different_roots", BOTH, &["do not agree", "broadcast"]),
+    ("different_types", BOTH, &["do not agree", "all-gather"]),
+    ("different_shapes", BOTH, &["do not agree", "creation of an array"]),
+    ("different_epochs", BOTH, &["do not agree", "owner epoch", "read epoch"]),
+    ("epochs_of_different_arrays", BOTH, &["do not agree", "owner epoch"]),
+    ("failed_group_is_used_again", BOTH, &["unusable"]),
+    ("epoch_unwinds", BOTH, &["rank 1", "epoch"]),
+];
+
+pub(crate) fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &(name, networks, words) in FAIL {
+        for &network in networks {
+            cases.push(case(format!("{network}::{name}"), move || {
+                let (status, text) = run(name, &[("GA_NETWORK", network), ("GA_RANKS", "3")], SOON);
+                assert_eq!(status, Some(1), "{text}");
+                says(&text, words);
+            }));
+        }
+    }
+    for &network in BOTH {
+        let well = move |name: &'static str, variables: &'static [(&str, &str)], words: &'static [&str]| {
+            case(format!("{network}::{name}"), move || {
+                let all: Vec<_> =
+                    [("GA_NETWORK", network), ("GA_RANKS", "3")].into_iter().chain(variables.iter().copied()).collect();
+                let (status, text) = run(name, &all, Duration::from_secs(20));
+                assert_eq!(status, Some(0), "{text}");
+                says(&text, words);
+            })
+        };
+        cases.push(well("computes_long", &[], &[]));
+        cases.push(well("two_threads_in_a_collective", &[], &[]));
+        cases.push(well(
+            "asks_for_too_much",
+            &[("GA_MEMORY", "64M")],
+            &["vast", "bytes on node 0", "are available", "GA_MEMORY"],
+        ));
+        cases.push(well("has_no_name_anywhere", &[], &[]));
+        if runner::long() {
+            cases.push(well("computes_very_long", &[], &["has waited 10 s in sync", "rank 1 in computation"]));
+        }
+        cases.push(case(format!("{network}::timeout"), move || {
+            let (status, text) = run("timeout", &[("GA_NETWORK", network), ("GA_RANKS", "3"), ("GA_TIMEOUT", "0.5")], SOON);
+            assert_eq!(status, Some(1), "{text}");
+            says(&text, &["GA_TIMEOUT", "sync", "rank 1 in computation"]);
+        }));
+    }
+    cases.push(case("array_beyond_its_job", || {
+        let (status, text) = run("array_beyond_its_job", &[], SOON);
+        assert_eq!(status, Some(0), "{text}");
+    }));
+    cases.push(case("lines_of_ranks_never_mix", || {
+        let (status, text) = run("prints_lines", &[("GA_RANKS", "3")], SOON);
+        assert_eq!(status, Some(0), "{text}");
+        assert_eq!(text.lines().count(), 600);
+        assert!(text.lines().all(|line| line.starts_with("<rank ") && line.ends_with('>') && line.matches('<').count() == 1));
+    }));
+    cases.push(case("run_refuses_other_threads", || {
+        let (status, text) = run("run_with_threads", &[], SOON);
+        assert_eq!(status, Some(1), "{text}");
+        says(&text, &["2 other thread"]);
+    }));
+    for (variable, value) in [
+        ("GA_RANKS", "two"),
+        ("GA_RANKS", "0"),
+        ("GA_RANKS", "-1"),
+        ("GA_RANKS", "5000"),
+        ("GA_NETWORK", "pigeons"),
+        ("GA_HEAP", "much"),
+        ("GA_MEMORY", "12Q"),
+        ("GA_MEMORY", "99999999999T"),
+        ("GA_PIN", "perhaps"),
+        ("GA_TIMEOUT", "-3"),
+        ("GA_TIMEOUT", "1e400"),
+        ("GA_TIMEOUT", "1e300"),
+    ] {
+        cases.push(case(format!("wrong_value_of_{variable}_{value}"), move || {
+            let (status, text) = run("does_nothing", &[(variable, value)], SOON);
+            assert_eq!(status, Some(1), "{text}");
+            says(&text, &[if ["0", "5000"].contains(&value) { "ranks" } else { variable }]);
+            assert!(!text.contains("panicked"), "{text}");
+        }));
+    }
+    cases.push(case("children_die_with_the_parent", children_die));
+    cases.push(case("a_cgroup_is_a_limit_of_memory", cgroup));
+    cases
+}
+
+fn says(text: &str, words: &[&str]) {
+    words.iter().for_each(|word| assert!(text.contains(word), "{word:?} is not in\n{text}"));
+}
+
+/// Runs a program; it must end in time and leave no process behind. Its exit status and all that it printed.
+fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>, String) {
+    let mark = format!("{}-{name}", std::process::id());
+    let all: Vec<_> = variables.iter().copied().chain([("GA_TEST_MARK", &*mark)]).collect();
+    let (output, begin) = (runner::scratch(), Instant::now());
+    let status = runner::finish(&mut runner::start(name, &all, &output), limit);
+    let text = runner::text(&output);
+    let Some(status) = status else { panic!("still running after {:.1} s:\n{text}", begin.elapsed().as_secs_f64()) };
+    gone(&mark);
+    (status.code(), text)
+}
+
+/// Processes that have a mark in their environment. Those that ended and wait for their parent have none.
+fn marked(mark: &str) -> Vec<String> {
+    let entry = format!("GA_TEST_MARK={mark}\0");
+    let has =
+        |path: &Path| fs::read(path.join("environ")).is_ok_and(|all| all.windows(entry.len()).any(|w| w == entry.as_bytes()));
+    let all = fs::read_dir("/proc").expect("the processes").filter_map(Result::ok).map(|process| process.path());
+    all.filter(|path| has(path)).map(|path| path.display().to_string()).collect()
+}
+
+fn gone(mark: &str) {
+    let begin = Instant::now();
+    while !marked(mark).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(1), "left behind: {:?}", marked(mark));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn children_die() {
+    let mark = format!("{}-parent", std::process::id());
+    let output = runner::scratch();
+    let mut parent = runner::start("prints_and_waits", &[("GA_RANKS", "3"), ("GA_TEST_MARK", &mark)], &output);
+    let begin = Instant::now();
+    while runner::text(&output).lines().count() < 3 {
+        assert!(begin.elapsed() < SOON, "the ranks never came: {}", runner::text(&output));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(marked(&mark).len(), 4);
+    parent.kill().and_then(|()| parent.wait()).expect("killing the parent");
+    gone(&mark);
+}
+
+/// In a memory cgroup of 256 MiB, where the system lets us make one.
+fn cgroup() {
+    let (version_1, version_2) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup"));
+    let (root, limit) = if version_1.join("memory.limit_in_bytes").exists() {
+        (version_1, "memory.limit_in_bytes")
+    } else {
+        (version_2, "memory.max")
+    };
+    let own = root.join(format!("global-arrays-test-{}", std::process::id()));
+    let end = |why: String| -> ! {
+        let _ = fs::remove_dir(&own);
+        runner::skip(&why)
+    };
+    if let Err(error) = fs::create_dir(&own) {
+        runner::skip(&format!("cannot make a cgroup in {}: {error}", root.display()));
+    }
+    if let Err(error) = fs::write(own.join(limit), "268435456") {
+        end(format!("cannot limit the memory of a cgroup: {error}"));
+    }
+    // This process and what it starts.
+    if let Err(error) = fs::write(own.join("cgroup.procs"), std::process::id().to_string()) {
+        end(format!("cannot enter a cgroup: {error}"));
+    }
+    let result = std::panic::catch_unwind(|| run("asks_for_too_much", &[("GA_RANKS", "2")], SOON));
+    // Out again, so that it can be removed.
+    let _ = fs::write(root.join("cgroup.procs"), std::process::id().to_string());
+    let _ = fs::remove_dir(&own);
+    let (status, text) = result.expect("the program ends");
+    assert_eq!(status, Some(0), "{text}");
+    says(&text, &["vast", "bytes on node 0", "are available", "cgroup"]);
+}

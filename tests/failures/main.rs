@@ -1,0 +1,16 @@
+//! What must not happen, happens: each time the job ends within seconds, says who and why, and leaves nothing behind.
+//!
+//! Each case starts a program of `programs` (the same binary under another name), which prints the error of its job and exits.
+
+mod checks;
+mod programs;
+#[path = "../runner/mod.rs"]
+mod runner;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut cases = checks::all();
+    cases.extend(programs::all());
+    runner::main(cases)
+}

@@ -1,0 +1,269 @@
+//! Programs that go wrong, on the network and ranks that the environment says.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use global_arrays::prelude::*;
+
+use crate::runner::{Case, program};
+
+/// Rank 0 of three does nothing wrong.
+const CULPRIT: usize = 1;
+
+type Body = fn(&Job) -> Result<(), Error>;
+
+const BODIES: &[(&str, Body)] = &[
+    ("killed_in_sync", |job| {
+        if job.rank() == CULPRIT {
+            kill_soon();
+        }
+        // Rank 2 comes late, so that the others wait.
+        std::thread::sleep(Duration::from_millis(if job.rank() == 2 { 600 } else { 0 }));
+        job.sync()
+    }),
+    ("killed_in_lock", |job| {
+        let locks = Locks::new(job, 1)?;
+        let held = if job.rank() == 0 { Some(locks.lock(0)?) } else { None };
+        job.barrier()?;
+        if job.rank() == CULPRIT {
+            kill_soon();
+        }
+        let waited = locks.lock(0).map(|_| ());
+        drop(held);
+        waited
+    }),
+    ("killed_holding_a_lock", |job| {
+        let locks = Locks::new(job, 1)?;
+        let _held = if job.rank() == CULPRIT { Some(locks.lock(0)?) } else { None };
+        job.barrier()?;
+        if job.rank() == CULPRIT {
+            kill_soon();
+            compute(10.0);
+        }
+        locks.lock(0).map(|_| ())
+    }),
+    ("killed_in_signal", |job| {
+        let signal = Signal::new(job)?;
+        if job.rank() == CULPRIT {
+            kill_soon();
+        }
+        signal.wait_at_least(0, 1)
+    }),
+    ("killed_computing", |job| {
+        if job.rank() == CULPRIT {
+            kill_soon();
+            compute(10.0);
+        }
+        job.sync()
+    }),
+    ("killed_while_all_compute", |job| {
+        if job.rank() == CULPRIT {
+            kill_soon();
+        }
+        compute(30.0);
+        job.sync()
+    }),
+    ("panics", |job| {
+        assert!(job.rank() != CULPRIT, "the culprit's own words");
+        job.sync()
+    }),
+    ("panics_late", |job| {
+        let a = GlobalArray::<f64, Ix1>::builder(job, [100]).zeros().create()?;
+        job.sync()?;
+        assert!(job.rank() != CULPRIT, "the culprit's own words");
+        loop {
+            a.accumulate(.., 1.0, &Array1::ones(100))?;
+        }
+    }),
+    ("returns_an_error", |job| {
+        if job.rank() == CULPRIT {
+            return Err(Error::other("the culprit's own words"));
+        }
+        job.sync()
+    }),
+    ("returns_while_others_sync", |job| if job.rank() == CULPRIT { Ok(()) } else { job.sync() }),
+    ("exits", |job| {
+        if job.rank() == CULPRIT {
+            std::process::exit(3);
+        }
+        job.sync()
+    }),
+    ("exits_as_if_well", |job| {
+        if job.rank() == CULPRIT {
+            std::process::exit(0);
+        }
+        job.sync()
+    }),
+    ("different_collectives", |job| if job.rank() == CULPRIT { job.barrier() } else { job.broadcast(0, &mut [0_u8]) }),
+    ("different_lengths", |job| job.all_reduce(&mut vec![0.0; 4 + job.rank() / 2], ops::sum)),
+    ("different_roots", |job| job.broadcast(job.rank() / 2, &mut [0_u8])),
+    ("different_types", |job| {
+        if job.rank() == CULPRIT { job.all_gather(&[0_u64]).map(|_| ()) } else { job.all_gather(&[0_i64]).map(|_| ()) }
+    }),
+    ("different_shapes", |job| GlobalArray::<f64, Ix1>::builder(job, [10 + job.rank()]).create().map(|_| ())),
+    ("different_epochs", |job| {
+        let mut a = GlobalArray::<f64, Ix1>::builder(job, [10]).create()?;
+        if job.rank() == CULPRIT { a.owner_epoch(|_| ()) } else { a.read_epoch(|_, _| ()) }
+    }),
+    ("epochs_of_different_arrays", |job| {
+        let mut a = GlobalArray::<f64, Ix1>::builder(job, [10]).create()?;
+        let mut b = a.duplicate("b")?;
+        if job.rank() == CULPRIT { a.owner_epoch(|_| ()) } else { b.owner_epoch(|_| ()) }
+    }),
+    ("failed_group_is_used_again", |job| {
+        let first = if job.rank() == CULPRIT { job.barrier() } else { job.sync() };
+        assert!(matches!(first, Err(Error::Disagreement { .. })), "{first:?}");
+        let again = job.barrier().expect_err("the group failed");
+        assert!(matches!(again, Error::GroupFailed { .. } | Error::JobEnded { .. }), "{again}");
+        Err(again)
+    }),
+    ("epoch_unwinds", |job| {
+        let mut a = GlobalArray::<f64, Ix1>::builder(job, [10]).name("unwound").zeros().create()?;
+        let caught =
+            catch_unwind(AssertUnwindSafe(|| a.owner_epoch(|_| assert!(job.rank() != CULPRIT, "the culprit's own words"))));
+        if job.rank() == CULPRIT {
+            assert!(caught.is_err());
+            let load = a.load([0]).expect_err("a poisoned array");
+            assert!(matches!(load, Error::Poisoned { .. } | Error::JobEnded { .. }), "{load}");
+            assert!(a.owner_epoch(|_| ()).is_err() && a.get(..).is_err());
+            compute(0.2);
+        } else {
+            assert!(caught.expect("no panic here").is_err());
+        }
+        job.sync()
+    }),
+    ("timeout", |job| {
+        if job.rank() == CULPRIT {
+            compute(3.0);
+        }
+        let timeout = job.sync();
+        assert!(job.rank() == CULPRIT || matches!(timeout, Err(Error::Timeout { .. })), "{timeout:?}");
+        timeout
+    }),
+    // Not a failure.
+    ("computes_long", |job| {
+        if job.rank() == CULPRIT {
+            compute(2.0);
+        }
+        job.sync()
+    }),
+    ("computes_very_long", |job| {
+        if job.rank() == CULPRIT {
+            compute(11.0);
+        }
+        job.sync()
+    }),
+    ("does_nothing", |job| job.sync()),
+    ("has_no_name_anywhere", |job| {
+        let maps = std::fs::read_to_string("/proc/self/maps").map_err(Error::other)?;
+        assert!(!maps.contains("/dev/shm/"), "{maps}");
+        job.sync()
+    }),
+    ("prints_and_waits", |job| {
+        println!("rank {} is there", job.rank());
+        compute(60.0);
+        job.sync()
+    }),
+    ("prints_lines", |job| {
+        for k in 0..200 {
+            print!("<rank {} ", job.rank());
+            println!("line {k}>");
+        }
+        job.sync()
+    }),
+    ("asks_for_too_much", |job| {
+        let a = GlobalArray::<u64, Ix1>::builder(job, [1000]).fill(1).create()?;
+        let refusal = GlobalArray::<u64, Ix1>::builder(job, [1 << 26]).name("vast").create().expect_err("beyond the limit");
+        assert!(matches!(refusal, Error::OutOfMemory { .. }), "{refusal}");
+        if job.rank() == 0 {
+            println!("{refusal}");
+        }
+        assert_eq!(a.get(..)?.sum(), 1000);
+        job.sync()
+    }),
+];
+
+pub(crate) fn all() -> Vec<Case> {
+    let mut programs: Vec<Case> =
+        BODIES.iter().map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
+    programs.push(program("two_threads_in_a_collective", two_threads));
+    programs.push(program("array_beyond_its_job", beyond));
+    programs.push(program("run_with_threads", || {
+        let _idle = [(); 2].map(|()| std::thread::spawn(|| std::thread::sleep(Duration::from_secs(5))));
+        end(global_arrays::run(|job: &Job| job.sync()));
+    }));
+    programs
+}
+
+/// What `fn main() -> Result` does.
+fn end(result: Result<(), Error>) {
+    if let Err(error) = result {
+        eprintln!("Error: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn compute(seconds: f64) {
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < seconds {
+        std::hint::black_box((0..1000).sum::<u64>());
+    }
+}
+
+/// This process dies in 0.2 s by SIGKILL, wherever it is then.
+fn kill_soon() {
+    std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_millis(200));
+        let own = libc::pid_t::try_from(std::process::id()).expect("a process number");
+        // SAFETY: a system call without pointers.
+        unsafe { libc::kill(own, libc::SIGKILL) };
+    });
+}
+
+/// The second thread gets an error, the first one goes on.
+fn two_threads() {
+    end(global_arrays::run(|job: &Job| {
+        if job.rank() == CULPRIT {
+            let begun = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                let first = scope.spawn(|| {
+                    begun.wait();
+                    job.sync()
+                });
+                begun.wait();
+                std::thread::sleep(Duration::from_millis(200));
+                let second = job.barrier().expect_err("two at once");
+                assert!(matches!(second, Error::Busy { rank: CULPRIT, .. }), "{second}");
+                first.join().expect("the first thread")
+            })?;
+        } else {
+            std::thread::sleep(Duration::from_millis(600));
+            job.sync()?;
+        }
+        job.sync()
+    }));
+}
+
+fn beyond() {
+    let kept = Mutex::new(Vec::new());
+    end(Launch::new().network("threads").ranks(2).run(|job| {
+        let a = GlobalArray::<f64, Ix1>::builder(job, [10]).name("kept").fill(1.0).create()?;
+        job.sync()?;
+        let all = (a, Counter::new(job)?, job.group(&[job.rank()])?);
+        kept.lock().expect("no panic").push(all);
+        Ok::<(), Error>(())
+    }));
+    for (mut a, counter, group) in kept.into_inner().expect("no panic") {
+        for error in
+            [a.load([3]).err(), a.store([3], 0.0).err(), a.get(..).err(), a.owner_epoch(|_| ()).err(), group.sync().err()]
+        {
+            let error = error.expect("the job is over");
+            assert!(error.to_string().contains("over"), "{error}");
+        }
+        assert!(counter.fetch_add(1).is_err());
+        a.destroy().expect_err("the job is over");
+    }
+}

@@ -1,0 +1,236 @@
+//! Random programs on several arrays, compared with the same program on plain ndarrays.
+//!
+//! A program is rounds of operations between syncs. Every rank draws the whole program from the same seed and runs its own part
+//! of it on the global arrays, and everybody's part on its model. Within a round an array is either written, each rank inside
+//! a band of its own, or added to, by all anywhere; both give the same result in every order. Its bands may be read back by
+//! their writers, with whatever was written there in the round.
+
+#[path = "../random/mod.rs"]
+mod random;
+#[path = "../runner/mod.rs"]
+mod runner;
+
+use std::process::ExitCode;
+
+use global_arrays::{FetchOp, prelude::*};
+use ndarray::{Array, ArrayD};
+
+use random::{Axis, Random, patch};
+
+const NETWORKS: [&str; 4] = ["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
+/// Programs that one process runs.
+const BATCH: u64 = 10;
+
+fn main() -> ExitCode {
+    let seeds = if runner::long() { 2000 } else { 50 };
+    let mut cases = Vec::new();
+    for network in NETWORKS {
+        for first in (0..seeds).step_by(BATCH as usize) {
+            let body = move || {
+                for seed in first..first + BATCH {
+                    let ranks = Random::new(seed).between(1, 5);
+                    let run = Launch::new().network(network).ranks(ranks).run(|job| program(job, seed));
+                    run.unwrap_or_else(|error: Error| panic!("seed {seed}, {ranks} ranks: {error}"));
+                }
+            };
+            cases.push(runner::case(format!("{network}::seeds_{first}_to_{}", first + BATCH - 1), body).within(120));
+        }
+    }
+    runner::main(cases)
+}
+
+/// A global array and what it must be.
+struct Pair<D> {
+    array: GlobalArray<i64, D>,
+    model: ArrayD<i64>,
+}
+
+fn program(job: &Job, seed: u64) -> Result<(), Error> {
+    let mut random = Random::new(seed + 1_000_000);
+    let mut lines: Vec<Pair<Ix1>> = Vec::new();
+    let mut planes: Vec<Pair<Ix2>> = Vec::new();
+    let mut cubes: Vec<Pair<Ix3>> = Vec::new();
+    for _ in 0..random.between(3, 8) {
+        // Arrays come and go.
+        match random.below(4) {
+            0 => lines.push(create(job, &mut random)?),
+            1 => planes.push(create(job, &mut random)?),
+            2 => cubes.push(create(job, &mut random)?),
+            _ if lines.len() > 1 => drop(lines.swap_remove(random.below(2))),
+            _ => planes.drain(..planes.len().min(1)).try_for_each(|pair| pair.array.destroy())?,
+        }
+        for pair in &mut lines {
+            pair.round(job, &mut random)?;
+        }
+        for pair in &mut planes {
+            pair.round(job, &mut random)?;
+        }
+        for pair in &mut cubes {
+            pair.round(job, &mut random)?;
+        }
+        job.sync()?;
+        lines.iter().try_for_each(Pair::compare)?;
+        planes.iter().try_for_each(Pair::compare)?;
+        cubes.iter().try_for_each(Pair::compare)?;
+        job.sync()?;
+    }
+    Ok(())
+}
+
+fn create<D: Dimension + Copy>(job: &Job, random: &mut Random) -> Result<Pair<D>, Error> {
+    let mut extents = D::zeros(D::NDIM.expect("a fixed number of axes"));
+    let most = [60, 16, 8][extents.ndim() - 1];
+    extents.slice_mut().iter_mut().for_each(|n| *n = random.between(1, most));
+    let block: Vec<usize> = extents.slice().iter().map(|&n| random.between(1, n)).collect();
+    let first = random.below(100) as i64;
+    let order = if random.chance(50) { Order::RowMajor } else { Order::ColumnMajor };
+    let builder = GlobalArray::builder(job, extents.clone()).fill(first).order(order);
+    let array = match random.below(3) {
+        0 => builder.create()?,
+        1 => builder.block_cyclic(block).create()?,
+        _ => {
+            let mut cuts = vec![vec![0]; extents.ndim()];
+            let axis = random.below(extents.ndim());
+            let mut more: Vec<usize> = (1..job.size()).map(|_| random.between(0, extents[axis])).collect();
+            more.sort_unstable();
+            cuts[axis].extend(more);
+            builder.irregular(cuts).create()?
+        }
+    };
+    Ok(Pair { array, model: ArrayD::from_elem(extents.slice(), first) })
+}
+
+impl<D: Dimension + Copy> Pair<D> {
+    fn round(&mut self, job: &Job, random: &mut Random) -> Result<(), Error> {
+        if random.chance(60) {
+            for rank in 0..job.size() {
+                for _ in 0..random.below(4) {
+                    self.write(rank, job, random)?;
+                }
+            }
+            return Ok(());
+        }
+        // Accumulates and atomics on one element must not meet: one kind for a round.
+        let atomics = random.chance(40);
+        for rank in 0..job.size() {
+            for _ in 0..random.below(4) {
+                if atomics { self.count(rank, job, random)? } else { self.add(rank, job, random)? }
+            }
+        }
+        Ok(())
+    }
+
+    /// Something inside the band of a rank along the first axis.
+    fn write(&mut self, rank: usize, job: &Job, random: &mut Random) -> Result<(), Error> {
+        let extents = self.array.shape().to_vec();
+        let (low, high) = (rank * extents[0] / job.size(), (rank + 1) * extents[0] / job.size());
+        let mine = rank == job.rank();
+        let first = random.below(10_000) as i64;
+        let mut axes: Vec<Axis> = extents.iter().map(|&n| Axis::random(random, 0, n)).collect();
+        axes[0] = Axis::random(random, low, high);
+        let places = places::<D>(&axes, random);
+        match random.below(5) {
+            0 => {
+                let values: Vec<i64> = (0..places.len() as i64).map(|k| first + k).collect();
+                // Equal subscripts would leave open which value wins.
+                let (places, values): (Vec<_>, Vec<_>) = distinct(places, values);
+                places.iter().zip(&values).for_each(|(at, &value)| self.model[at.slice()] = value);
+                if mine && first % 2 == 0 {
+                    self.array.scatter(&places, &values)?;
+                } else if mine {
+                    places.iter().zip(&values).try_for_each(|(&at, &value)| self.array.store(at, value))?;
+                }
+            }
+            1 => {
+                if mine {
+                    let mut got = vec![0; places.len()];
+                    self.array.gather(&places, &mut got)?;
+                    for (at, got) in places.iter().zip(got) {
+                        assert_eq!(got, self.model[at.slice()], "gather {at:?} of {:?}", self.array);
+                        assert_eq!(self.array.load(*at)?, got, "load {at:?} of {:?}", self.array);
+                    }
+                }
+            }
+            2 if mine => {
+                let expected = self.model.slice_each_axis(|axis| axes[axis.axis.index()].slice());
+                assert_eq!(self.array.get(patch::<D>(&axes))?.into_dyn(), expected, "get {axes:?} of {:?}", self.array);
+            }
+            2 => {}
+            _ => {
+                let buffer = numbers::<D>(&axes, first);
+                self.model.slice_each_axis_mut(|axis| axes[axis.axis.index()].slice()).assign(&buffer.view().into_dyn());
+                if mine {
+                    self.array.put(patch::<D>(&axes), &buffer)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, rank: usize, job: &Job, random: &mut Random) -> Result<(), Error> {
+        let axes: Vec<Axis> = self.array.shape().to_vec().iter().map(|&n| Axis::random(random, 0, n)).collect();
+        let (first, alpha) = (random.below(1000) as i64, random.below(9) as i64 - 4);
+        if random.chance(40) {
+            let places = places::<D>(&axes, random);
+            let values: Vec<i64> = (0..places.len() as i64).map(|k| first + k).collect();
+            places.iter().zip(&values).for_each(|(at, &value)| self.model[at.slice()] += alpha * value);
+            return if rank == job.rank() { self.array.scatter_accumulate(&places, alpha, &values) } else { Ok(()) };
+        }
+        let buffer = numbers::<D>(&axes, first);
+        let mut target = self.model.slice_each_axis_mut(|axis| axes[axis.axis.index()].slice());
+        target.zip_mut_with(&buffer.view().into_dyn(), |a, &b| *a += alpha * b);
+        if rank == job.rank() { self.array.accumulate(patch::<D>(&axes), alpha, &buffer) } else { Ok(()) }
+    }
+
+    fn count(&mut self, rank: usize, job: &Job, random: &mut Random) -> Result<(), Error> {
+        let axes: Vec<Axis> = self.array.shape().to_vec().iter().map(|&n| Axis::random(random, 0, n)).collect();
+        let amount = random.below(1000) as i64;
+        for at in places::<D>(&axes, random) {
+            self.model[at.slice()] += amount;
+            if rank == job.rank() {
+                self.array.fetch_op(at, FetchOp::Add, amount)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self) -> Result<(), Error> {
+        assert_eq!(self.array.get(..)?.into_dyn(), self.model, "{:?}", self.array);
+        Ok(())
+    }
+}
+
+/// Some subscripts of a patch.
+fn places<D: Dimension>(axes: &[Axis], random: &mut Random) -> Vec<D> {
+    if axes.iter().any(|axis| axis.count == 0) {
+        return Vec::new();
+    }
+    let some = random.below(12);
+    let one = |random: &mut Random| {
+        let mut at = D::zeros(axes.len());
+        for (at, axis) in at.slice_mut().iter_mut().zip(axes) {
+            *at = axis.start.wrapping_add_signed(axis.step * random.below(axis.count) as isize);
+        }
+        at
+    };
+    (0..some).map(|_| one(random)).collect()
+}
+
+fn distinct<D: Dimension>(places: Vec<D>, values: Vec<i64>) -> (Vec<D>, Vec<i64>) {
+    let mut pairs: Vec<(D, i64)> = Vec::new();
+    for (at, value) in places.into_iter().zip(values) {
+        if pairs.iter().all(|(known, _)| *known != at) {
+            pairs.push((at, value));
+        }
+    }
+    pairs.into_iter().unzip()
+}
+
+fn numbers<D: Dimension>(axes: &[Axis], first: i64) -> Array<i64, D> {
+    let mut k = first;
+    let counted = ArrayD::from_shape_simple_fn(random::shape(axes), || {
+        k += 1;
+        k
+    });
+    counted.into_dimensionality().expect("as many axes")
+}

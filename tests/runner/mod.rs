@@ -1,0 +1,146 @@
+//! Runs named cases, each in a process of its own, and counts them as libtest does.
+//!
+//! The shared-memory conduit forks and so refuses a process with other threads, which libtest's is. Here the program starts
+//! itself again for each case: a crash, a hang or an exit is one failed case. A case fails by a panic or a non-zero exit.
+#![allow(dead_code, reason = "each suite uses what it needs")]
+
+use std::{
+    env,
+    fs::File,
+    io::{Read, Seek},
+    process::{Child, Command, ExitCode, ExitStatus},
+    time::{Duration, Instant},
+};
+
+/// Names the case to the process that runs it.
+const CASE: &str = "GA_TEST_CASE";
+/// How a case that could not be run ends; the reason is the last line that it printed.
+const SKIPPED: i32 = 77;
+
+/// A test, or a program that tests start.
+pub(crate) struct Case {
+    name: String,
+    limit: Duration,
+    listed: bool,
+    body: Box<dyn Fn()>,
+}
+
+/// A test that may take a minute.
+pub(crate) fn case(name: impl Into<String>, body: impl Fn() + 'static) -> Case {
+    Case { name: name.into(), limit: Duration::from_secs(60), listed: true, body: Box::new(body) }
+}
+
+/// Not a test: what a test starts by [`start`].
+pub(crate) fn program(name: impl Into<String>, body: impl Fn() + 'static) -> Case {
+    Case { listed: false, ..case(name, body) }
+}
+
+impl Case {
+    /// The same test with another time limit.
+    pub(crate) fn within(self, seconds: u64) -> Self {
+        Case { limit: Duration::from_secs(seconds), ..self }
+    }
+}
+
+/// Whether the long tier was asked for.
+pub(crate) fn long() -> bool {
+    env::var("GA_TEST_LONG").is_ok_and(|value| value == "1")
+}
+
+/// Ends the case: it cannot be run here.
+pub(crate) fn skip(reason: &str) -> ! {
+    println!("{reason}");
+    std::process::exit(SKIPPED)
+}
+
+/// Starts a case in a new process, its output going to `output`; of our variables it sees those given here only.
+pub(crate) fn start(name: &str, variables: &[(&str, &str)], output: &File) -> Child {
+    let mut command = Command::new(env::current_exe().expect("the path of this program"));
+    env::vars().filter(|(key, _)| key.starts_with("GA_") && key != "GA_TEST_LONG").for_each(|(key, _)| {
+        command.env_remove(key);
+    });
+    let both = || output.try_clone().expect("a second handle of the file");
+    command.env(CASE, name).envs(variables.iter().copied()).stdout(both()).stderr(both()).spawn().expect("starting a case")
+}
+
+/// Waits for a process; after the limit it is killed and there is no status.
+pub(crate) fn finish(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("waiting for a case") {
+            return Some(status);
+        }
+        if start.elapsed() > limit {
+            child.kill().and_then(|()| child.wait()).expect("ending a case");
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A file without a name, for what a case prints.
+pub(crate) fn scratch() -> File {
+    let path = env::temp_dir().join(format!("global-arrays-test-{}", std::process::id()));
+    let file = File::options().read(true).append(true).create_new(true).open(&path).expect("a temporary file");
+    std::fs::remove_file(path).expect("taking the name away");
+    file
+}
+
+/// What is in such a file.
+pub(crate) fn text(mut file: &File) -> String {
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).expect("reading what a case printed");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The `main` of a suite: `[--list] [--exact] [filter ...]`.
+pub(crate) fn main(cases: Vec<Case>) -> ExitCode {
+    if let Ok(name) = env::var(CASE) {
+        let case = cases.iter().find(|case| case.name == name).expect("a case of this name");
+        (case.body)();
+        return ExitCode::SUCCESS;
+    }
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let option = |name: &str| arguments.iter().any(|argument| argument == name);
+    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let matches = |name: &str| {
+        filters.is_empty() || filters.iter().any(|&f| if option("--exact") { name == f } else { name.contains(f.as_str()) })
+    };
+    let (chosen, rest): (Vec<_>, Vec<_>) = cases.iter().filter(|case| case.listed).partition(|case| matches(&case.name));
+    if option("--list") {
+        chosen.iter().for_each(|case| println!("{}: test", case.name));
+        return ExitCode::SUCCESS;
+    }
+    println!("\nrunning {} tests", chosen.len());
+    let (begin, mut passed, mut ignored, mut failures) = (Instant::now(), 0, 0, Vec::new());
+    for case in &chosen {
+        let output = scratch();
+        let status = finish(&mut start(&case.name, &[], &output), case.limit);
+        let said = text(&output);
+        said.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("{line}"));
+        match status {
+            Some(status) if status.success() => {
+                passed += 1;
+                println!("test {} ... ok", case.name);
+            }
+            Some(status) if status.code() == Some(SKIPPED) => {
+                ignored += 1;
+                println!("test {} ... ignored, {}", case.name, said.lines().last().unwrap_or("no reason given"));
+            }
+            status => {
+                println!("test {} ... FAILED", case.name);
+                let end = status.map_or(format!("still running after {} s", case.limit.as_secs()), |status| status.to_string());
+                failures.push(format!("---- {} ----\n{said}{end}\n", case.name));
+            }
+        }
+    }
+    failures.iter().for_each(|failure| println!("\n{failure}"));
+    println!(
+        "\ntest result: {}. {passed} passed; {} failed; {ignored} ignored; 0 measured; {} filtered out; finished in {:.2}s\n",
+        if failures.is_empty() { "ok" } else { "FAILED" },
+        failures.len(),
+        rest.len(),
+        begin.elapsed().as_secs_f64()
+    );
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(101) }
+}

@@ -165,7 +165,7 @@ mod job;
 mod memory;
 mod sync;
 
-pub use array::{Builder, Claims, FetchOp, GlobalArray, OwnedPart, OwnedPartMut, PartsOf, Reader};
+pub use array::{Builder, Claims, FetchOp, GlobalArray, OwnedPart, OwnedPartMut, PartsOf, Reader, Summary};
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Result};
 pub use job::{Job, Launch, Memory, run};

@@ -10,6 +10,7 @@
 //! | `lists` | gather, scatter, scatter-accumulate |
 //! | `remote` | the same over networks without mapped memory |
 //! | `epoch`, `owned` | local access without races |
+//! | `algebra` | operations on whole arrays and patches, collective |
 //!
 //! The fast path: where a patch lies inside one block of an owner whose memory is mapped, an operation is bounds check, owner
 //! arithmetic and copy; no lock, no allocation, no call into the conduit. Everything else is cut in pieces first.
@@ -18,6 +19,7 @@
 //! slices of a part.
 
 mod accumulate;
+mod algebra;
 mod builder;
 mod element;
 mod epoch;
@@ -31,6 +33,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use ndarray::Dimension;
 
+pub use algebra::Summary;
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};

@@ -115,6 +115,16 @@ impl<D: Dimension> Distribution<D> {
         }
     }
 
+    /// `block`, `block-cyclic` or `irregular`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match &self.layout {
+            Layout::Block(_) => "block",
+            Layout::Cyclic(_) => "block-cyclic",
+            Layout::Irregular(_) => "irregular",
+        }
+    }
+
     /// How local parts lie in memory.
     #[inline]
     #[must_use]

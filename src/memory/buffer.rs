@@ -65,6 +65,13 @@ impl<'a, T, D: Dimension> Target<'a, T, D> {
         let strides = fits::<D, Out>(view.shape(), view.strides(), patch, kept)?;
         Some(Buffer { first: view.as_mut_ptr(), counts: patch.count().clone(), strides, life: PhantomData })
     }
+
+    /// A whole view of the same number of axes.
+    pub(crate) fn whole(view: &mut ArrayViewMut<'a, T, D>) -> Self {
+        let mut strides = view.raw_dim();
+        strides.slice_mut().iter_mut().zip(view.strides()).for_each(|(to, &stride)| *to = stride as usize);
+        Buffer { first: view.as_mut_ptr(), counts: view.raw_dim(), strides, life: PhantomData }
+    }
 }
 
 #[inline(always)]

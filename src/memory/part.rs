@@ -246,6 +246,39 @@ impl<'a, T: Element> Part<'a, T> {
         }
     }
 
+    /// Copies a strided block of another part, `counts` elements; strides are in elements, each part's own. Where each side is
+    /// contiguous along another axis, that is a transposition.
+    ///
+    /// # Panics
+    /// If the parts overlap.
+    pub(crate) fn copy_block<D: Dimension>(
+        &self,
+        (at, strides): (usize, &D),
+        from: &Part<'_, T>,
+        (from_at, from_strides): (usize, &D),
+        counts: &D,
+    ) {
+        let (strides, from_strides) = (bytemuck::cast_slice(strides.slice()), bytemuck::cast_slice(from_strides.slice()));
+        self.check_strided(at, counts.slice(), strides);
+        from.check_strided(from_at, counts.slice(), from_strides);
+        let bytes = |part: &Part<'_, T>| part.base as usize..part.base as usize + part.len * size_of::<T>();
+        let (to_bytes, from_bytes) = (bytes(self), bytes(from));
+        assert!(to_bytes.end <= from_bytes.start || from_bytes.end <= to_bytes.start, "two parts overlap");
+        let (dst, src) = (self.base.wrapping_add(at).cast::<u8>(), from.base.wrapping_add(from_at).cast::<u8>());
+        let (loops, width) = (Loops::new(counts.slice(), strides, from_strides, size_of::<T>()), size_of::<T>());
+        if let &[slow, fast] = loops.levels()
+            && loops.run() == width
+            && (slow.local, fast.remote) == (width as isize, width as isize)
+        {
+            // SAFETY: both sides were checked, and they do not overlap.
+            unsafe { kernels::copy_transposed(dst, slow.remote, src, fast.local, fast.count, slow.count, width) }
+            return;
+        }
+        let (levels, run) = plan(&loops, false);
+        // SAFETY: as above.
+        unsafe { kernels::copy_strided(dst, src, levels.slice(), run) }
+    }
+
     /// The part as a slice that is written through this value only.
     ///
     /// # Safety

@@ -1,0 +1,139 @@
+//! The diagonal of a matrix, and its rows and columns scaled.
+//!
+//! Lists are passed whole on every member, one value for each place; each member uses what belongs to what it owns. The diagonal of
+//! a matrix that is not square ends with the shorter axis.
+
+use ndarray::{Array1, Ix2};
+
+use crate::{
+    array::GlobalArray,
+    element::{Accumulate, Element},
+    error::Result,
+    memory::part::Part,
+};
+
+impl<T: Element> GlobalArray<T, Ix2> {
+    /// The elements `(i, i)`, on every member. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Get_diag`.
+    pub fn diagonal(&self) -> Result<Array1<T>> {
+        const OPERATION: &str = "diagonal";
+        self.enter(OPERATION, &[])?;
+        let subscripts: Vec<[usize; 2]> = (0..self.diagonal_len()).map(|i| [i, i]).collect();
+        let mut values = vec![T::zeroed(); subscripts.len()];
+        let gathered = self.gather(&subscripts, &mut values);
+        self.leave(OPERATION, gathered)?;
+        Ok(values.into())
+    }
+
+    /// Sets the elements `(i, i)`. Collective.
+    ///
+    /// # Errors
+    /// A list that is not as long as the diagonal; as [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Set_diagonal`.
+    pub fn set_diagonal(&mut self, values: &[T]) -> Result<()> {
+        self.check_list("set_diagonal", self.diagonal_len(), values)?;
+        self.on_diagonal("set_diagonal", |part, at, i| part.store(at, values[i]))
+    }
+
+    fn diagonal_len(&self) -> usize {
+        self.shape()[0].min(self.shape()[1])
+    }
+
+    fn check_list(&self, operation: &'static str, len: usize, values: &[T]) -> Result<()> {
+        if values.len() == len { Ok(()) } else { Err(self.shape_error(operation, &[len], &[values.len()])) }
+    }
+
+    /// Calls `f` with this rank's part, the place in it and the number of each diagonal element that it owns.
+    fn on_diagonal(&self, operation: &'static str, mut f: impl FnMut(&Part<'_, T>, usize, usize)) -> Result<()> {
+        self.enter(operation, &[])?;
+        let part = self.own_part();
+        for own in self.own_pieces(&self.whole()) {
+            let start = own.start[0].max(own.start[1]);
+            let end = (own.start[0] + own.count[0]).min(own.start[1] + own.count[1]);
+            for i in start..end {
+                f(&part, own.offset + (i - own.start[0]) * own.strides[0] + (i - own.start[1]) * own.strides[1], i);
+            }
+        }
+        self.leave(operation, Ok(()))
+    }
+}
+
+impl<T: Accumulate> GlobalArray<T, Ix2> {
+    /// Adds to the elements `(i, i)`. Collective.
+    ///
+    /// # Errors
+    /// A list that is not as long as the diagonal; as [`fill`](Self::fill).
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut a = GlobalArray::<f64, Ix2>::builder(job, [3, 4]).zeros().create()?;
+    ///     a.add_diagonal(&[1.0, 2.0, 3.0])?;
+    ///     a.shift_diagonal(0.5)?;
+    ///     assert_eq!(a.diagonal()?.to_vec(), [1.5, 2.5, 3.5]);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `GA_Add_diagonal`.
+    pub fn add_diagonal(&mut self, values: &[T]) -> Result<()> {
+        self.check_list("add_diagonal", self.diagonal_len(), values)?;
+        self.on_diagonal("add_diagonal", |part, at, i| part.store(at, part.load(at).plus(values[i])))
+    }
+
+    /// Adds one number to all elements `(i, i)`. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Shift_diagonal`.
+    pub fn shift_diagonal(&mut self, constant: T) -> Result<()> {
+        self.on_diagonal("shift_diagonal", |part, at, _| part.store(at, part.load(at).plus(constant)))
+    }
+
+    /// Multiplies row `i` by `factors[i]`. Collective.
+    ///
+    /// # Errors
+    /// A list that is not as long as there are rows; as [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Scale_rows`.
+    pub fn scale_rows(&mut self, factors: &[T]) -> Result<()> {
+        self.scale_along("scale_rows", 0, factors)
+    }
+
+    /// Multiplies column `j` by `factors[j]`. Collective.
+    ///
+    /// # Errors
+    /// A list that is not as long as there are columns; as [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Scale_cols`.
+    pub fn scale_cols(&mut self, factors: &[T]) -> Result<()> {
+        self.scale_along("scale_cols", 1, factors)
+    }
+
+    fn scale_along(&self, operation: &'static str, axis: usize, factors: &[T]) -> Result<()> {
+        self.check_list(operation, self.shape()[axis], factors)?;
+        self.enter(operation, &[])?;
+        self.update_boxes(&self.whole(), |own, mut values| {
+            let factors = &factors[own.start[axis]..own.start[axis] + own.count[axis]];
+            for (mut lane, &factor) in values.axis_iter_mut(ndarray::Axis(axis)).zip(factors) {
+                lane.map_inplace(|x| *x = x.times(factor));
+            }
+        });
+        self.leave(operation, Ok(()))
+    }
+}

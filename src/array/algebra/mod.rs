@@ -1,0 +1,155 @@
+//! Algebra on whole arrays and on patches.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `elementwise` | fill, scale, map, αx + βy, products element by element |
+//! | `copy` | from array to array and from patch to patch, whatever the two distributions |
+//! | `transpose` | the same with the axes of a matrix exchanged |
+//! | `reduce` | dot products, norms, sums, any reduction |
+//! | `diagonal` | a matrix's diagonal; rows and columns scaled |
+//! | `show` | arrays as text, and what there is to say about one |
+//! | `walk` | what this rank owns of a patch: in pieces, in runs, in boxes |
+//!
+//! # What all of it promises
+//!
+//! Every operation is collective over the group of the array on which it is called. It begins with a sync: whatever any member
+//! issued before is complete, on all arrays. It ends with one: what it wrote is visible to all, and no member still reads what it
+//! read. Both carry a fingerprint of the call, so that members in different operations, or in the same with different arrays or
+//! patches, all fail. Values (the number to fill with, a closure) are not compared: each member applies its own to what it owns.
+//!
+//! Arrays that work together are spread over the same ranks in the same order. Where they are distributed alike, each rank works on
+//! its own parts only, from one end to the other; else the owner of the result fetches what it lacks.
+//!
+//! # What it may assume
+//!
+//! That no epoch is open (the handles are borrowed), but not that nobody writes: a program that issues one-sided operations while a
+//! collective runs gets unspecified values and nothing worse, because everything goes through [`Part`](crate::memory::part::Part)
+//! or through private buffers of [`BUFFER`] bytes.
+
+mod copy;
+mod diagonal;
+mod elementwise;
+mod reduce;
+mod show;
+mod transpose;
+mod walk;
+
+use std::sync::Arc;
+
+use ndarray::Dimension;
+
+use super::GlobalArray;
+use crate::{
+    element::Element,
+    error::{Error, Result},
+    index::{IntoPatch, Patch},
+    sync::{Op, fingerprint, text_fingerprint},
+};
+pub use show::Summary;
+
+/// Bytes of a private buffer: with a second operand and a result still within a first-level cache of 48 KiB.
+const BUFFER: usize = 16 << 10;
+
+/// Elements of a private buffer.
+const fn buffer_elements<T>() -> usize {
+    let bytes = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
+    if bytes > BUFFER { 1 } else { BUFFER / bytes }
+}
+
+/// A patch of an array.
+type Operand<'a, T, D> = (&'a GlobalArray<T, D>, &'a Patch<D>);
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// The sync at the beginning. `with` are the arguments that members must share.
+    fn enter(&self, operation: &'static str, with: &[u64]) -> Result<()> {
+        self.check_sound(operation)?;
+        let call = fingerprint(&[text_fingerprint(operation), self.id, fingerprint(with)]);
+        let fenced = self.group.fence_all(Op::Algebra);
+        self.settle(operation, call, fenced)
+    }
+
+    /// The sync at the end; it carries a failure of any member to all.
+    fn leave<R>(&self, operation: &'static str, result: Result<R>) -> Result<R> {
+        self.settle(operation, self.id, result)
+    }
+
+    fn settle<R>(&self, operation: &'static str, call: u64, mine: Result<R>) -> Result<R> {
+        let verdict = self.group.agree_values(Op::Algebra, call, u64::from(mine.is_err()), 0, 0)?;
+        let value = mine?;
+        if verdict.sum > 0 {
+            let what = format!("it failed on {} other member(s) of array \"{}\"; their errors say why", verdict.sum, self.name);
+            return Err(Error::Mismatch { operation, what });
+        }
+        Ok(value)
+    }
+
+    /// Another array that takes part: sound, and over the same ranks in the same order.
+    fn check_members<U: Element, E: Dimension>(&self, operation: &'static str, other: &GlobalArray<U, E>) -> Result<()> {
+        other.check_sound(operation)?;
+        let same = Arc::ptr_eq(&self.group.inner, &other.group.inner)
+            || self.group.size() == other.group.size() && self.group.ranks().eq(other.group.ranks());
+        if same {
+            return Ok(());
+        }
+        Err(Error::Mismatch {
+            operation,
+            what: format!(
+                "array \"{}\" is spread over {} ranks, array \"{}\" over {} ranks: they must be the same ranks in the same order",
+                self.name,
+                self.group.size(),
+                other.name,
+                other.group.size()
+            ),
+        })
+    }
+
+    /// An array of the same extents that takes part.
+    fn check_like<U: Element>(&self, operation: &'static str, other: &GlobalArray<U, D>) -> Result<()> {
+        self.check_members(operation, other)?;
+        if self.shape() == other.shape() {
+            return Ok(());
+        }
+        let (name, shape) = (&self.name, self.shape());
+        let what = format!("array \"{name}\" has extents {shape:?} but array \"{}\" has {:?}", other.name, other.shape());
+        Err(Error::Mismatch { operation, what })
+    }
+
+    /// Whether this rank's part of the other array holds the same elements in the same places.
+    fn is_aligned<U: Element>(&self, other: &GlobalArray<U, D>) -> bool {
+        self.distribution == other.distribution
+    }
+
+    fn whole(&self) -> Patch<D> {
+        Patch::whole(self.distribution.extents())
+    }
+
+    fn resolve(&self, operation: &'static str, patch: impl IntoPatch<D>) -> Result<Patch<D>> {
+        match patch.into_patch(&self.extents) {
+            Ok(selection) => Ok(selection.patch),
+            Err(error) => Err(self.patch_error(operation, error)),
+        }
+    }
+}
+
+/// A patch as a part of a fingerprint.
+fn patch_fingerprint<D: Dimension>(patch: &Patch<D>) -> u64 {
+    let axis = |hash, axis: usize| {
+        let (start, count) = (patch.start().slice()[axis], patch.count().slice()[axis]);
+        fingerprint(&[hash, start as u64, count as u64, patch.step(axis) as u64])
+    };
+    (0..patch.ndim()).fold(0, axis)
+}
+
+/// Two patches that work together have one shape.
+fn check_shapes<D: Dimension>(
+    operation: &'static str,
+    (name, patch): (&str, &[usize]),
+    (other_name, other): (&str, &Patch<D>),
+) -> Result<()> {
+    if patch == other.count().slice() {
+        return Ok(());
+    }
+    let other = other.count().slice();
+    let what = format!("the patch of array \"{name}\" has shape {patch:?} but that of array \"{other_name}\" has {other:?}");
+    Err(Error::Mismatch { operation, what })
+}

@@ -1,0 +1,238 @@
+//! From many elements to one value: dot products, norms, sums, any reduction.
+//!
+//! Each member reduces what it owns in a fixed order, and the members' values are combined in the order of the group: the same call
+//! on the same distribution gives the same bits on every run and on every member. Another distribution may round otherwise.
+
+use ndarray::{Dimension, Ix1, Ix2};
+
+use super::{buffer_elements, check_shapes, patch_fingerprint};
+use crate::{
+    array::GlobalArray,
+    element::{Accumulate, Element},
+    error::Result,
+    index::{IntoPatch, Patch},
+    sync::ops,
+};
+
+/// Independent partial results, so that one operation need not wait for the one before.
+const LANES: usize = 8;
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Combines all elements. Collective; every member gets the same bits.
+    ///
+    /// `op` is associative and commutative up to rounding, and `neutral` changes nothing: it is combined with each member's elements
+    /// several times.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::{ops, prelude::*};
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(3).network("threads").run(|job| {
+    ///     let mut a = GlobalArray::<i64, Ix1>::builder(job, [100]).create()?;
+    ///     a.map_indexed(|i, _| (i as i64 - 40).pow(2))?;
+    ///     assert_eq!(a.reduce(i64::MIN, ops::max)?, 59 * 59);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `NGA_Select_elem` without the index.
+    pub fn reduce(&self, neutral: T, op: impl Fn(T, T) -> T) -> Result<T> {
+        self.map_reduce(neutral, |x| x, op)
+    }
+
+    /// Combines `f(x)` over all elements, as [`reduce`](Self::reduce) does. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    pub fn map_reduce<U: Element>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> Result<U> {
+        self.reduce_by("reduce", &[], || Ok(self.fold_own(neutral, f, &op)), &op)
+    }
+
+    /// Syncs, the value of what this rank owns, and the members' values combined.
+    fn reduce_by<U: Element>(
+        &self,
+        operation: &'static str,
+        with: &[u64],
+        own: impl FnOnce() -> Result<U>,
+        op: impl Fn(U, U) -> U,
+    ) -> Result<U> {
+        self.enter(operation, with)?;
+        let value = self.leave(operation, own())?;
+        self.group.all_reduce_one(value, op)
+    }
+
+    /// Element `i` of this rank's part goes to lane `i % LANES`; then the lanes are combined.
+    fn fold_own<U: Copy>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> U {
+        let part = self.own_part();
+        let most = buffer_elements::<T>().next_multiple_of(LANES);
+        let mut buffer = vec![T::zeroed(); most.min(part.len())];
+        let mut lanes = [neutral; LANES];
+        for at in (0..part.len()).step_by(most) {
+            let values = &mut buffer[..most.min(part.len() - at)];
+            part.read_slice(at, values);
+            let (rows, rest) = values.as_chunks::<LANES>();
+            for row in rows {
+                lanes.iter_mut().zip(row).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
+            }
+            lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
+        }
+        lanes.into_iter().reduce(op).unwrap_or(neutral)
+    }
+
+    /// Reads what this rank owns, box by box.
+    fn for_own_values(&self, mut f: impl FnMut(D::Pattern, &D, T)) {
+        let whole = self.whole();
+        let mut buffer = vec![T::zeroed(); buffer_elements::<T>().min(whole.len())];
+        let read = self.own_boxes(&whole, self.edges(buffer_elements::<T>()), |own| {
+            let mut view = self.box_view(&own.count, &mut buffer);
+            self.read_box(own, &mut view);
+            view.indexed_iter().for_each(|(position, &x)| f(position, &own.start, x));
+            Ok(())
+        });
+        debug_assert!(read.is_ok(), "no box fails");
+    }
+}
+
+impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
+    /// Σ xᵢyᵢ over all elements of two arrays of the same extents, without conjugation. Collective; distributed alike they need no
+    /// communication but for the sum.
+    ///
+    /// # Errors
+    /// Different extents or groups; as [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Ddot` and its like.
+    pub fn dot(&self, other: &Self) -> Result<T> {
+        const OPERATION: &str = "dot";
+        self.check_like(OPERATION, other)?;
+        let own = || {
+            if self.is_aligned(other) {
+                return Ok(self.own_part().dot(&other.own_part()));
+            }
+            let whole = self.whole();
+            self.dot_own(&whole, other, &whole)
+        };
+        self.reduce_by(OPERATION, &[other.id], own, ops::sum)
+    }
+
+    /// Σ xᵢyᵢ over two patches of one shape, without conjugation. Collective.
+    ///
+    /// # Errors
+    /// A patch outside its array; different shapes or groups; as [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `NGA_Ddot_patch` and its like.
+    pub fn dot_patch(&self, patch: impl IntoPatch<D>, other: &Self, other_patch: impl IntoPatch<D>) -> Result<T> {
+        const OPERATION: &str = "dot_patch";
+        self.check_members(OPERATION, other)?;
+        let (patch, other_patch) = (self.resolve(OPERATION, patch)?, other.resolve(OPERATION, other_patch)?);
+        check_shapes(OPERATION, (&self.name, patch.count().slice()), (&other.name, &other_patch))?;
+        let with = [other.id, patch_fingerprint(&patch), patch_fingerprint(&other_patch)];
+        self.reduce_by(OPERATION, &with, || self.dot_own(&patch, other, &other_patch), ops::sum)
+    }
+
+    fn dot_own(&self, patch: &Patch<D>, other: &Self, other_patch: &Patch<D>) -> Result<T> {
+        let mut sum = T::ZERO;
+        self.own_pairs(patch, (self, patch), (other, other_patch), |xs, ys, _| {
+            sum = xs.iter().zip(ys).fold(sum, |sum, (&x, &y)| sum.plus(x.times(y)));
+        })?;
+        Ok(sum)
+    }
+
+    /// The sum of all elements; wraps for integers. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    pub fn sum(&self) -> Result<T> {
+        self.map_reduce(T::ZERO, |x| x, ops::sum)
+    }
+
+    /// The largest magnitude, 0 without elements; NaN if any element is. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    pub fn max_abs(&self) -> Result<f64> {
+        self.map_reduce(0.0, T::magnitude, larger)
+    }
+
+    /// (Σ |xᵢ|²)^½ over all elements: the Euclidean norm of a vector, the Frobenius norm of a matrix. Collective.
+    ///
+    /// The squares are not scaled: beyond 10^±154 they overflow or vanish.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: the root of `GA_Ddot` with itself.
+    pub fn norm_frobenius(&self) -> Result<f64> {
+        Ok(self.map_reduce(0.0, |x| x.magnitude().powi(2), |a, b| a + b)?.sqrt())
+    }
+}
+
+impl<T: Accumulate> GlobalArray<T, Ix1> {
+    /// Σ |xᵢ|. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Norm1`.
+    pub fn norm_1(&self) -> Result<f64> {
+        self.map_reduce(0.0, T::magnitude, |a, b| a + b)
+    }
+
+    /// max |xᵢ|. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Norm_infinity`.
+    pub fn norm_infinity(&self) -> Result<f64> {
+        self.max_abs()
+    }
+}
+
+impl<T: Accumulate> GlobalArray<T, Ix2> {
+    /// The largest column sum of magnitudes, NaN if any element is. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Norm1`; ScaLAPACK `PDLANGE`.
+    pub fn norm_1(&self) -> Result<f64> {
+        self.largest_sum("norm_1", 1)
+    }
+
+    /// The largest row sum of magnitudes, NaN if any element is. Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `GA_Norm_infinity`; ScaLAPACK `PDLANGE`.
+    pub fn norm_infinity(&self) -> Result<f64> {
+        self.largest_sum("norm_infinity", 0)
+    }
+
+    /// The largest of the sums of magnitudes, one for each index of an axis.
+    fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<f64> {
+        self.enter(operation, &[])?;
+        let mut sums = vec![0.0; self.shape()[axis]];
+        self.for_own_values(|(row, column), start, x| sums[start[axis] + [row, column][axis]] += x.magnitude());
+        self.leave(operation, Ok(()))?;
+        self.group.all_reduce(&mut sums, |a: f64, b| a + b)?;
+        Ok(sums.into_iter().fold(0.0, larger))
+    }
+}
+
+/// The larger; NaN if either is.
+fn larger(a: f64, b: f64) -> f64 {
+    if b > a || b.is_nan() { b } else { a }
+}

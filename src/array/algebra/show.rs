@@ -1,0 +1,267 @@
+//! Arrays as text.
+//!
+//! An array is written as ndarray's `Display` writes it: the same brackets, and from [`MANY`] elements on the same ellipses. Only
+//! member 0 writes, and it fetches one row at a time, of a long row only what is shown.
+
+use std::{
+    fmt::{self, Display},
+    io::{self, Write},
+};
+
+use ndarray::Dimension;
+
+use super::{patch_fingerprint, walk::sub_patch};
+use crate::{
+    array::GlobalArray,
+    distribution::{Distribution, Order},
+    element::Element,
+    error::{Error, Result},
+    index::{IntoPatch, Patch},
+};
+
+/// ndarray: arrays with fewer elements are shown in full.
+const MANY: usize = 500;
+
+/// ndarray: longest axes without an ellipsis: the last, the one before it, the others.
+const LIMITS: [usize; 3] = [11, 11, 6];
+
+/// Members whose part a [`Summary`] lists; of more, as many are shown at both ends together.
+const LISTED: usize = 16;
+
+impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
+    /// Writes all elements as text, as `{}` of the same ndarray would, without a line break at the end. Collective; member 0 writes,
+    /// the others' writers are not used.
+    ///
+    /// # Errors
+    /// What the writer says, on member 0; as [`fill`](Self::fill).
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let a = GlobalArray::<i64, Ix2>::builder(job, [2, 3]).fill(7).create()?;
+    ///     let mut text = Vec::new();
+    ///     a.write_to(&mut text)?;
+    ///     if job.rank() == 0 {
+    ///         assert_eq!(text, b"[[7, 7, 7],\n [7, 7, 7]]");
+    ///     }
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `GA_Print`.
+    pub fn write_to(&self, to: impl Write) -> Result<()> {
+        self.write_text("write_to", &self.whole(), to)
+    }
+
+    /// Writes a patch as [`write_to`](Self::write_to) does. Collective. Axes that a single index drops are shown with length 1.
+    ///
+    /// # Errors
+    /// A patch outside the array; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Print_patch`.
+    pub fn write_patch_to(&self, patch: impl IntoPatch<D>, to: impl Write) -> Result<()> {
+        const OPERATION: &str = "write_patch_to";
+        let patch = self.resolve(OPERATION, patch)?;
+        self.write_text(OPERATION, &patch, to)
+    }
+
+    fn write_text(&self, operation: &'static str, patch: &Patch<D>, to: impl Write) -> Result<()> {
+        self.enter(operation, &[patch_fingerprint(patch)])?;
+        let written = if self.group.rank() == 0 {
+            let axes = patch.ndim();
+            let shape = if patch.is_empty() { None } else { Some(patch.count().slice()) };
+            let mut text = Text { array: self, operation, patch, in_full: patch.len() < MANY, to, row: Vec::new() };
+            match shape {
+                // ndarray shows any array without elements by its brackets only.
+                None => text.put(&format!("{}{}", "[".repeat(axes), "]".repeat(axes))),
+                Some(_) => text.nested(0, &mut D::zeros(axes)),
+            }
+        } else {
+            Ok(())
+        };
+        self.leave(operation, written)
+    }
+}
+
+/// An array on its way to a writer.
+struct Text<'a, T, D, W> {
+    array: &'a GlobalArray<T, D>,
+    operation: &'static str,
+    patch: &'a Patch<D>,
+    in_full: bool,
+    to: W,
+    row: Vec<T>,
+}
+
+impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
+    /// Writes what lies below `position` on the axes from `axis` on.
+    fn nested(&mut self, axis: usize, position: &mut D) -> Result<()> {
+        let axes = self.patch.ndim();
+        if axis == axes {
+            let value = self.fetch(position, 1)?;
+            return self.row_text(value);
+        }
+        let len = self.patch.count()[axis];
+        let shown = self.shown(axis, len);
+        self.put("[")?;
+        if axis + 1 == axes {
+            for (k, (start, count)) in shown.into_iter().enumerate() {
+                if k > 0 {
+                    self.put(", ..., ")?;
+                }
+                position[axis] = start;
+                let count = self.fetch(position, count)?;
+                self.row_text(count)?;
+            }
+        } else {
+            let separator = format!(",\n{}{}", "\n".repeat(axes - axis - 2), " ".repeat(axis + 1));
+            for (k, (start, count)) in shown.into_iter().enumerate() {
+                if k > 0 {
+                    self.put(&format!("{separator}...{separator}"))?;
+                }
+                for index in start..start + count {
+                    if index > start {
+                        self.put(&separator)?;
+                    }
+                    position[axis] = index;
+                    self.nested(axis + 1, position)?;
+                }
+            }
+        }
+        position[axis] = 0;
+        self.put("]")
+    }
+
+    /// Starts and lengths of what is shown of an axis: all of it, or both ends.
+    fn shown(&self, axis: usize, len: usize) -> Vec<(usize, usize)> {
+        let limit = LIMITS[(self.patch.ndim() - 1 - axis).min(LIMITS.len() - 1)];
+        if self.in_full || len <= limit {
+            return vec![(0, len)];
+        }
+        let edge = limit / 2;
+        vec![(0, edge), (len - edge, edge)]
+    }
+
+    /// Fetches `count` elements along the last axis; answers how many.
+    fn fetch(&mut self, position: &D, count: usize) -> Result<usize> {
+        let mut counts = position.clone();
+        counts.slice_mut().fill(1);
+        if let Some(last) = counts.slice_mut().last_mut() {
+            *last = count;
+        }
+        self.row.resize(count, T::zeroed());
+        let view = self.array.box_view(&counts, &mut self.row);
+        self.array.get_into(sub_patch(self.patch, position, &counts), view)?;
+        Ok(count)
+    }
+
+    fn row_text(&mut self, count: usize) -> Result<()> {
+        let values = self.row[..count].iter().map(ToString::to_string).collect::<Vec<_>>();
+        self.put(&values.join(", "))
+    }
+
+    fn put(&mut self, text: &str) -> Result<()> {
+        let operation = self.operation;
+        self.to.write_all(text.as_bytes()).map_err(|error: io::Error| Error::system(operation, error))
+    }
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// What there is to say about the array: name, type, extents, who owns what. Not collective, no communication; it is text by
+    /// its `Display`.
+    ///
+    /// # Source
+    /// GA: `GA_Summarize`, `GA_Print_distribution`.
+    #[must_use]
+    pub fn summary(&self) -> Summary<D> {
+        Summary {
+            name: self.name.to_string(),
+            element: std::any::type_name::<T>(),
+            element_bytes: size_of::<T>(),
+            distribution: self.distribution.clone(),
+        }
+    }
+}
+
+/// What there is to say about an array; see [`GlobalArray::summary`].
+#[derive(Clone, Debug)]
+pub struct Summary<D> {
+    name: String,
+    element: &'static str,
+    element_bytes: usize,
+    distribution: Distribution<D>,
+}
+
+impl<D: Dimension> Summary<D> {
+    /// Name of the array.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Name of the element's type.
+    #[must_use]
+    pub fn element(&self) -> &'static str {
+        self.element
+    }
+
+    /// Bytes of all elements together.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.distribution.extents().size() * self.element_bytes
+    }
+
+    /// Bytes of a member's part.
+    #[must_use]
+    pub fn bytes_of(&self, member: usize) -> usize {
+        self.distribution.local_len(member) * self.element_bytes
+    }
+
+    /// Who owns what.
+    #[must_use]
+    pub fn distribution(&self) -> &Distribution<D> {
+        &self.distribution
+    }
+
+    fn write_member(&self, f: &mut fmt::Formatter<'_>, member: usize) -> fmt::Result {
+        write!(f, "\n  member {member}: ")?;
+        let mut blocks = self.distribution.blocks(member);
+        let Some(first) = blocks.next() else {
+            return f.write_str("nothing");
+        };
+        let (start, count) = (first.region.start().slice(), first.region.count().slice());
+        let ranges = start.iter().zip(count).map(|(start, count)| format!("{start}..{}", start + count));
+        write!(f, "[{}]", ranges.collect::<Vec<_>>().join(", "))?;
+        let others = blocks.count();
+        if others > 0 {
+            write!(f, " and {others} more blocks")?;
+        }
+        write!(f, ", {} bytes", self.bytes_of(member))
+    }
+}
+
+impl<D: Dimension> Display for Summary<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let distribution = &self.distribution;
+        let order = if distribution.order() == Order::RowMajor { "row-major" } else { "column-major" };
+        let extents = distribution.extents().slice();
+        writeln!(f, "array \"{}\": {} {:?}, {} bytes", self.name, self.element, extents, self.bytes())?;
+        write!(f, "  {} on grid {:?}", distribution.kind(), distribution.grid())?;
+        if let Some(block) = distribution.block_shape() {
+            write!(f, ", blocks of {block:?}")?;
+        }
+        write!(f, ", {order} parts, {} members", distribution.members())?;
+        let members = distribution.members();
+        if members <= LISTED {
+            return (0..members).try_for_each(|member| self.write_member(f, member));
+        }
+        (0..LISTED / 2).try_for_each(|member| self.write_member(f, member))?;
+        f.write_str("\n  ...")?;
+        (members - LISTED / 2..members).try_for_each(|member| self.write_member(f, member))
+    }
+}

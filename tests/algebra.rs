@@ -1,0 +1,359 @@
+//! Whole-array and patch algebra against the same on a plain ndarray: every distribution, several numbers of ranks, with mapped
+//! memory and without.
+
+use std::fmt::Debug;
+
+use global_arrays::{Builder, prelude::*};
+use ndarray::Array;
+use num_complex::Complex;
+
+type Outcome = Result<(), Error>;
+
+/// Runs a test body on every network with several numbers of ranks.
+fn everywhere(body: impl Fn(&Job) -> Outcome + Sync) {
+    for network in ["threads", "threads:unmapped"] {
+        for ranks in [1, 2, 3, 5] {
+            Launch::new()
+                .ranks(ranks)
+                .network(network)
+                .heap(64 << 20)
+                .run(&body)
+                .unwrap_or_else(|error| panic!("{network} with {ranks} ranks: {error}"));
+        }
+    }
+}
+
+const LAYOUTS: usize = 5;
+
+/// Distribution number `kind` of a matrix.
+fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -> Builder<'g, T, Ix2> {
+    let builder = GlobalArray::<T, Ix2>::builder(job, extents).name(format!("layout {kind}"));
+    let cuts = |n: usize, blocks: usize| (0..blocks).map(|k| (k * k + k).min(n)).collect::<Vec<_>>();
+    match kind {
+        0 => builder,
+        1 => builder.order(Order::ColumnMajor),
+        2 => builder.block_cyclic([3, 2]),
+        3 => builder.block_cyclic([1, 4]).order(Order::ColumnMajor),
+        _ => builder.irregular(vec![vec![0], cuts(extents[1], job.size())]),
+    }
+}
+
+/// A value for each index that no other index of a small matrix has.
+fn value<T: Accumulate>(i: usize, j: usize, seed: usize) -> T {
+    let n = (17 * i + 3 * j + seed) % 29;
+    (0..n).fold(T::ONE, |sum, _| sum.plus(T::ONE))
+}
+
+fn model<T: Accumulate>(extents: [usize; 2], seed: usize) -> Array2<T> {
+    Array2::from_shape_fn(extents, |(i, j)| value(i, j, seed))
+}
+
+fn made<T: Accumulate>(job: &Job, extents: [usize; 2], kind: usize, seed: usize) -> Result<GlobalArray<T, Ix2>, Error> {
+    let mut array = laid_out(job, extents, kind).create()?;
+    array.map_indexed(|(i, j), _| value(i, j, seed))?;
+    Ok(array)
+}
+
+#[track_caller]
+fn same<T: Element + PartialEq + Debug, D: Dimension>(array: &GlobalArray<T, D>, model: &Array<T, D>) -> Outcome {
+    let got = array.get(..)?;
+    assert_eq!(got, model, "{}", array.summary());
+    array.group().barrier()
+}
+
+fn elementwise<T: Accumulate>(job: &Job, extents: [usize; 2]) -> Outcome {
+    for kind in 0..LAYOUTS {
+        let (two, three) = (T::ONE.plus(T::ONE), T::ONE.plus(T::ONE).plus(T::ONE));
+        let mut a = made::<T>(job, extents, kind, 1)?;
+        let mut m = model::<T>(extents, 1);
+        same(&a, &m)?;
+        a.scale(three)?;
+        m.mapv_inplace(|x| x.times(three));
+        same(&a, &m)?;
+        a.add_constant(two)?;
+        m.mapv_inplace(|x| x.plus(two));
+        a.map(|x| x.times(x))?;
+        m.mapv_inplace(|x| x.times(x));
+        same(&a, &m)?;
+        a.scale_patch(s![1..;2, ..;-3], two)?;
+        m.slice_mut(s![1..;2, ..;-3]).mapv_inplace(|x| x.times(two));
+        a.fill_patch(s![.., 1..], three)?;
+        m.slice_mut(s![.., 1..]).fill(three);
+        same(&a, &m)?;
+        a.fill(two)?;
+        same(&a, &Array2::from_elem(extents, two))?;
+        a.zero()?;
+        same(&a, &Array2::from_elem(extents, T::ZERO))?;
+        for other in 0..LAYOUTS {
+            let x = made::<T>(job, extents, other, 5)?;
+            let y = made::<T>(job, extents, (other + kind) % LAYOUTS, 7)?;
+            let (mx, my) = (model::<T>(extents, 5), model::<T>(extents, 7));
+            let zip = |f: &dyn Fn(T, T) -> T| Array2::from_shape_fn(extents, |at| f(mx[at], my[at]));
+            a.add_from(two, &x, three, &y)?;
+            same(&a, &zip(&|x, y| two.times(x).plus(three.times(y))))?;
+            a.elem_multiply_from(&x, &y)?;
+            same(&a, &zip(&T::times))?;
+            a.axpy(two, &x)?;
+            same(&a, &zip(&|x, y| two.times(x).plus(x.times(y))))?;
+            a.copy_from(&x)?;
+            same(&a, &mx)?;
+            assert_eq!(x.dot(&y)?, mx.iter().zip(&my).fold(T::ZERO, |sum, (&x, &y)| sum.plus(x.times(y))));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn elementwise_operations_are_ndarrays_for_f64() {
+    everywhere(|job| elementwise::<f64>(job, [11, 13]));
+}
+
+#[test]
+fn elementwise_operations_are_ndarrays_for_i64() {
+    everywhere(|job| elementwise::<i64>(job, [7, 9]));
+}
+
+#[test]
+fn elementwise_operations_are_ndarrays_for_complex() {
+    everywhere(|job| elementwise::<Complex<f64>>(job, [6, 10]));
+}
+
+#[test]
+fn parts_longer_than_a_buffer() {
+    everywhere(|job| elementwise::<f64>(job, [41, 120]));
+}
+
+#[test]
+fn nothing_at_all() {
+    everywhere(|job| {
+        for extents in [[0, 4], [4, 0], [0, 0]] {
+            for kind in 0..3 {
+                let mut a = laid_out::<f64>(job, extents, kind).create()?;
+                let b = laid_out::<f64>(job, extents, (kind + 1) % 3).create()?;
+                a.fill(1.0)?;
+                a.copy_from(&b)?;
+                a.add_from(1.0, &b, 2.0, &b)?;
+                a.fill_patch(.., 2.0)?;
+                a.set_diagonal(&[])?;
+                assert_eq!((a.dot(&b)?, a.sum()?, a.norm_1()?, a.norm_infinity()?), (0.0, 0.0, 0.0, 0.0));
+                assert_eq!(a.diagonal()?.len(), 0);
+                let mut t = laid_out::<f64>(job, [extents[1], extents[0]], kind).create()?;
+                t.transpose_from(&a)?;
+                let mut text = Vec::new();
+                a.write_to(&mut text)?;
+                assert!(job.rank() > 0 || text == b"[[]]");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn patches_are_copied_added_and_multiplied() {
+    everywhere(|job| {
+        let (from, to) = ([12, 17], [20, 15]);
+        for kind in 0..LAYOUTS {
+            for other in 0..LAYOUTS {
+                let x = made::<f64>(job, from, other, 2)?;
+                let y = made::<f64>(job, to, (other + 1) % LAYOUTS, 3)?;
+                let (mx, my) = (model::<f64>(from, 2), model::<f64>(to, 3));
+                let mut a = made::<f64>(job, to, kind, 4)?;
+                let mut m = model::<f64>(to, 4);
+                a.copy_patch(s![3..13, 2..10], &x, s![1..11, 9..17])?;
+                m.slice_mut(s![3..13, 2..10]).assign(&mx.slice(s![1..11, 9..17]));
+                same(&a, &m)?;
+                a.copy_patch(s![..12;2, ..;-3], &x, s![2..8;-1, 1..15;3])?;
+                m.slice_mut(s![..12;2, ..;-3]).assign(&mx.slice(s![2..8;-1, 1..15;3]));
+                same(&a, &m)?;
+                a.copy_patch(s![4, ..], &x, s![7, 2..])?;
+                m.slice_mut(s![4, ..]).assign(&mx.slice(s![7, 2..]));
+                same(&a, &m)?;
+                a.copy_patch_transposed(s![1..18, 2..14], &x, ..)?;
+                m.slice_mut(s![1..18, 2..14]).assign(&mx.t());
+                same(&a, &m)?;
+                a.copy_patch_transposed(s![..;4, 1..5;-1], &x, s![8.., 3..13;2])?;
+                m.slice_mut(s![..;4, 1..5;-1]).assign(&mx.slice(s![8.., 3..13;2]).t());
+                same(&a, &m)?;
+                a.add_patch(s![2..6, 3..8], (2.0, &x, s![..8;2, 10..15]), (-1.0, &y, s![5..9, 1..6]))?;
+                let sum = &mx.slice(s![..8;2, 10..15]) * 2.0 - my.slice(s![5..9, 1..6]);
+                m.slice_mut(s![2..6, 3..8]).assign(&sum);
+                same(&a, &m)?;
+                let dot = (&mx.slice(s![1..5, ..;2]) * &my.slice(s![..;5, 2..11])).sum();
+                assert_eq!(x.dot_patch(s![1..5, ..;2], &y, s![..;5, 2..11])?, dot);
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn matrices_are_transposed() {
+    everywhere(|job| {
+        for extents in [[13, 8], [300, 270]] {
+            let kinds = if extents[0] > 100 { 0..2 } else { 0..LAYOUTS };
+            for kind in kinds.clone() {
+                for other in kinds.clone() {
+                    let a = made::<f64>(job, extents, kind, 6)?;
+                    let mut t = laid_out::<f64>(job, [extents[1], extents[0]], other).create()?;
+                    t.transpose_from(&a)?;
+                    same(&t, &model::<f64>(extents, 6).reversed_axes())?;
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn norms_and_reductions() {
+    everywhere(|job| {
+        let extents = [14, 9];
+        for kind in 0..LAYOUTS {
+            let mut a = made::<f64>(job, extents, kind, 8)?;
+            a.map(|x| if x as i64 % 3 == 0 { -x } else { x })?;
+            let m = model::<f64>(extents, 8).mapv(|x| if x as i64 % 3 == 0 { -x } else { x });
+            let abs = m.mapv(f64::abs);
+            let largest = |sums: Array1<f64>| sums.into_iter().fold(0.0, f64::max);
+            assert_eq!(a.norm_1()?, largest(abs.sum_axis(ndarray::Axis(0))));
+            assert_eq!(a.norm_infinity()?, largest(abs.sum_axis(ndarray::Axis(1))));
+            approx::assert_relative_eq!(a.norm_frobenius()?, (&m * &m).sum().sqrt(), max_relative = 1e-14);
+            assert_eq!(a.max_abs()?, abs.iter().copied().fold(0.0, f64::max));
+            assert_eq!(a.sum()?, m.sum());
+            assert_eq!(a.reduce(f64::INFINITY, ops::min)?, m.iter().copied().fold(f64::INFINITY, f64::min));
+            assert_eq!(a.map_reduce(0_u64, |x| u64::from(x < 0.0), ops::sum)?, m.iter().filter(|&&x| x < 0.0).count() as u64);
+            a.fill_patch(s![3, 4], f64::NAN)?;
+            assert!(a.norm_1()?.is_nan() && a.norm_infinity()?.is_nan() && a.max_abs()?.is_nan());
+        }
+        let mut v = GlobalArray::<Complex<f64>, Ix1>::builder(job, [50]).block_cyclic([4]).create()?;
+        v.fill(Complex::new(3.0, -4.0))?;
+        assert_eq!((v.norm_1()?, v.norm_infinity()?), (250.0, 5.0));
+        assert_eq!(v.dot(&v)?, Complex::new(-350.0, -1200.0));
+        Ok(())
+    });
+}
+
+#[test]
+fn diagonals_rows_and_columns() {
+    everywhere(|job| {
+        for extents in [[9, 12], [12, 9], [5, 5]] {
+            for kind in 0..LAYOUTS {
+                let mut a = made::<i64>(job, extents, kind, 3)?;
+                let mut m = model::<i64>(extents, 3);
+                assert_eq!(a.diagonal()?, m.diag());
+                let values: Vec<i64> = (0..m.diag().len() as i64).collect();
+                a.set_diagonal(&values)?;
+                m.diag_mut().assign(&Array1::from(values.clone()));
+                a.add_diagonal(&values)?;
+                a.shift_diagonal(-3)?;
+                m.diag_mut().iter_mut().zip(&values).for_each(|(x, v)| *x += v - 3);
+                same(&a, &m)?;
+                let rows: Vec<i64> = (1..).take(extents[0]).collect();
+                let columns: Vec<i64> = (-4..).take(extents[1]).collect();
+                a.scale_rows(&rows)?;
+                a.scale_cols(&columns)?;
+                m.indexed_iter_mut().for_each(|((i, j), x)| *x *= rows[i] * columns[j]);
+                same(&a, &m)?;
+                assert!(matches!(a.scale_rows(&[1]), Err(Error::Shape { .. })));
+                assert!(matches!(a.set_diagonal(&[]), Err(Error::Shape { .. })));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn more_axes() {
+    everywhere(|job| {
+        let extents = [5, 4, 6];
+        let number = |(i, j, k): (usize, usize, usize)| (100 * i + 10 * j + k) as i32;
+        let m = Array3::from_shape_fn(extents, number);
+        let mut a = GlobalArray::<i32, Ix3>::builder(job, extents).create()?;
+        a.map_indexed(|at, _| number(at))?;
+        same(&a, &m)?;
+        let mut b = GlobalArray::<i32, Ix3>::builder(job, extents).block_cyclic([2, 1, 3]).create()?;
+        b.copy_from(&a)?;
+        same(&b, &m)?;
+        b.copy_patch(s![1..4, ..;-1, 2..4], &a, s![2.., .., ..4;2])?;
+        let mut n = m.clone();
+        n.slice_mut(s![1..4, ..;-1, 2..4]).assign(&m.slice(s![2.., .., ..4;2]));
+        same(&b, &n)?;
+        let mut c = GlobalArray::<i32, IxDyn>::builder(job, IxDyn(&[3, 2, 2, 3])).fill(2).create()?;
+        c.map_indexed(|at, x| x + at[3] as i32)?;
+        assert_eq!(c.sum()?, 36 * 2 + 12 * 3);
+        Ok(())
+    });
+}
+
+#[test]
+fn text_is_ndarrays() {
+    everywhere(|job| {
+        let check =
+            |text: Vec<u8>, model: String| assert!(job.rank() > 0 || String::from_utf8(text).unwrap() == model, "{model}");
+        for extents in [[3, 4], [30, 12], [40, 5], [5, 200], [60, 70]] {
+            let a = made::<f64>(job, extents, 2, 1)?;
+            let mut text = Vec::new();
+            a.write_to(&mut text)?;
+            check(text, model::<f64>(extents, 1).to_string());
+        }
+        let mut a = GlobalArray::<i64, Ix3>::builder(job, [9, 8, 13]).create()?;
+        let number = |(i, j, k): (usize, usize, usize)| (i * j * k) as i64;
+        a.map_indexed(|at, _| number(at))?;
+        let m = Array3::from_shape_fn([9, 8, 13], number);
+        let mut text = Vec::new();
+        a.write_to(&mut text)?;
+        check(text, m.to_string());
+        let mut text = Vec::new();
+        a.write_patch_to(s![..;2, 3..5, ..;-4], &mut text)?;
+        check(text, m.slice(s![..;2, 3..5, ..;-4]).to_string());
+        let summary = a.summary().to_string();
+        assert!(summary.contains("i64 [9, 8, 13], 7488 bytes") && summary.contains("block on grid"), "{summary}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_writer_that_fails_fails_all_members() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    everywhere(|job| {
+        let a = made::<f64>(job, [3, 3], 0, 0)?;
+        assert!(a.write_to(Full).is_err());
+        same(&a, &model([3, 3], 0))
+    });
+}
+
+#[test]
+fn what_does_not_fit_is_an_error_and_changes_nothing() {
+    everywhere(|job| {
+        let mut a = made::<f64>(job, [4, 5], 0, 1)?;
+        let b = made::<f64>(job, [5, 4], 0, 1)?;
+        assert!(matches!(a.copy_from(&b), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.axpy(1.0, &b), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.dot(&b), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.zip_from(&b, &b, |x, _| x), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.copy_patch(s![..2, ..], &b, s![..2, ..]), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.fill_patch(s![..5, ..], 0.0), Err(Error::Patch { .. })));
+        let square = made::<f64>(job, [4, 4], 0, 1)?;
+        assert!(matches!(a.transpose_from(&square), Err(Error::Mismatch { .. })));
+        same(&a, &model([4, 5], 1))?;
+        Ok(())
+    });
+}
+
+#[test]
+fn members_in_different_operations_all_fail() {
+    let outcome = Launch::new().ranks(3).network("threads").run(|job| {
+        let mut a = made::<f64>(job, [4, 4], 0, 1)?;
+        let outcome = if job.rank() == 1 { a.fill(0.0) } else { a.scale(2.0) };
+        assert!(matches!(outcome, Err(Error::Disagreement { .. })), "{outcome:?}");
+        outcome
+    });
+    assert!(outcome.is_err());
+}

@@ -130,7 +130,7 @@
 //! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.matmul_patch(..)` | transposes: `a.t()`; an external BLAS is not needed |
 //! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | |
 //! | `GA_Scale_rows`, `GA_Scale_cols` | `a.scale_rows(..)`, `a.scale_cols(..)` | |
-//! | `GA_Print`, `NGA_Print_patch` | `a.write_to(&mut out)` | collective; for a patch, `get` it and print the ndarray |
+//! | `GA_Print`, `NGA_Print_patch` | `a.write_to(&mut out)`, `a.write_patch_to(patch, &mut out)` | collective; the group's first member writes |
 //! | `GA_Summarize`, `GA_Print_distribution` | `a.summary()` | local |
 //!
 //! # What is not there

@@ -6,7 +6,7 @@
 //!
 //! *Lines* carry an agreement: one for each round and two for members beyond the largest power of two. Two sets alternate: who
 //! writes into set s again has left agreement s + 1, which everybody entered, so everybody has left agreement s and read its
-//! lines. *Boxes* carry data, [`CHUNK`] bytes each; they are used inside one collective between two agreements.
+//! lines. *Boxes* carry data, [`chunk`](Scratch::chunk) bytes each; they are used inside one collective between two agreements.
 
 use crate::{
     comm::engine::{Engine, Label, Waiter},

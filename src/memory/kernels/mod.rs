@@ -6,7 +6,7 @@
 //! a data race, and `ptr::copy` is a plain access. Rust has no racing `memcpy` (its RFC 3301 is open), so each target has one of
 //! two versions, both implementations of [`Machine`]:
 //!
-//! * [`portable`]: loops over relaxed atomics, as wide as the alignment of both sides allows. Used on every target but x86-64, under
+//! * `portable`: loops over relaxed atomics, as wide as the alignment of both sides allows. Used on every target but x86-64, under
 //!   Miri, and with `--cfg global_arrays_portable`, which is what a ThreadSanitizer build sets: a sanitizer sees atomics, it does
 //!   not see assembly.
 //! * [`x86_64`]: inline assembly. The compiler knows nothing of an assembly block but its operands, so the block has to behave as

@@ -1,0 +1,144 @@
+//! For who has a program that calls Global Arrays: where each call went, and what is different.
+//!
+//! Listed are the calls that large programs make (in quantum chemistry, power grids, subsurface flow); `NGA_`, `GA_` and `…64`
+//! twins and the typed ones (`GA_Ddot`, `GA_Zdot`) count once. `a`, `b`, `c` are arrays, `job` is the job, `group` a group.
+//! Wherever a group is asked for, the job does as well: it is its world group.
+//!
+//! # Eight differences that matter
+//!
+//! 1. **Nothing is global.** No default group, no implicit state: `GA_Nodeid` does not change its meaning, because what is
+//!    meant is passed. A job is a value; a program may run several, one after the other.
+//! 2. **Ranges are half open, from zero, and slower axes come first**, as in ndarray: GA's `lo = {2, 0}, hi = {4, 9}` is
+//!    `s![2..5, 0..10]`. Fortran's one-based `(i, j)` of an array `n × m` becomes `[j - 1, i - 1]` of an array `m × n`, or keep
+//!    the axes and ask for `Order::ColumnMajor` parts: the order of a part never shows in a patch. There is no `ld[]`: a view
+//!    knows its strides.
+//! 3. **Local memory is opened by an epoch**, not by a pointer. `NGA_Access` may be called while others put; an epoch may not,
+//!    and the compiler and the agreement at its begin and end see to it. An epoch is collective; what was a lone access becomes
+//!    a `get`, a `put` or, for single elements, `load` and `store`, which cost some nanoseconds on a mapped part.
+//! 4. **Errors are values.** Nothing prints and aborts: bounds, shapes, memory, a lost rank come back as
+//!    [`Error`](crate::Error), with the array's name and the numbers. `GA_Create` returning 0 is an `Err` that says how many
+//!    bytes were asked for and were there.
+//! 5. **Types are types.** An array of `f64` cannot be read as `i32`; any plain struct is an element without being registered.
+//! 6. **Lengths are 64 bit everywhere.** There is one call, not one and its `64` twin.
+//! 7. **Collectives are compared.** Ranks in different collectives, or with different arguments, get an error that says who is
+//!    where; GA hangs or corrupts.
+//! 8. **No rank is taken away, one rank alone works, no separate allocator is set up** (there is no `MA_init`), and nothing
+//!    stays behind in `/dev/shm`.
+//!
+//! # Start and end
+//!
+//! | GA | here | notes |
+//! |---|---|---|
+//! | `MPI_Init`, `GA_Initialize` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks live inside the closure. Over shared memory they are forked at the call, so call it before anything starts threads |
+//! | `mpirun -n 8` | `GA_RANKS=8`, or [`Launch::ranks`](crate::Launch::ranks) | one command, no launcher; starting under `mpirun` comes with the mpi conduit |
+//! | `GA_Initialize_ltd`, `GA_Set_memory_limit`, `GA_Memory_limited` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | counted for all ranks of a node together |
+//! | `GA_Memory_avail`, `GA_Inquire_memory` | [`Job::memory`](crate::Job::memory) | |
+//! | `GA_Uses_ma`, `MA_init`, `MA_push_get`, … | – | local memory is Rust's |
+//! | `GA_Nodeid`, `GA_Nnodes` | `job.rank()`, `job.size()` | |
+//! | `GA_Cluster_nodeid`, `GA_Cluster_nprocs`, `GA_Cluster_procid` | [`Job::node`](crate::Job::node), [`Job::node_ranks`](crate::Job::node_ranks) | |
+//! | `GA_Cluster_nnodes` | – | not by itself; `job.all_reduce_one(job.node(), ops::max)? + 1` |
+//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | not yet | with the mpi conduit |
+//! | `GA_Error` | return an `Err` from the body, or panic | ends the job on all ranks, with rank and cause, and a non-zero exit status |
+//! | `GA_Wtime` | `std::time::Instant` | |
+//!
+//! # Creating and asking
+//!
+//! | GA | here | notes |
+//! |---|---|---|
+//! | `NGA_Create` with `chunk` | [`GlobalArray::builder`](crate::GlobalArray::builder)`(job, [n, m]).min_block([64, 64]).create()` | an edge that equals the extent keeps an axis whole; for GA's −1 leave `min_block` out, or give 1 for that axis |
+//! | `NGA_Create_irreg`, `GA_Set_irreg_distr` | `.irregular(cuts)` | cuts ascend from 0, for each axis a `Vec` |
+//! | `GA_Create_handle`, `GA_Set_data`, `GA_Set_chunk`, `GA_Set_array_name`, `GA_Set_pgroup`, `GA_Allocate` | `GlobalArray::<T, D>::builder(group, extents)` … `.name("H")` … `.create()` | type and extents are the builder's own; nothing exists before `create` |
+//! | `GA_Set_block_cyclic_proc_grid` | `.block_cyclic([64, 64]).grid([2, 2])` | ScaLAPACK's map on a row-major grid; the part has the order and leading dimension that ScaLAPACK wants |
+//! | `GA_Set_block_cyclic` | `.block_cyclic(..)` without `.grid(..)` | dealt along each axis of a grid, not round-robin through the block numbers |
+//! | `GA_Set_tiled_proc_grid`, `GA_Set_tiled_irreg_proc_grid` | not yet | tiled layouts |
+//! | `GA_Set_restricted`, `GA_Set_restricted_range` | not yet | today: create the array on a group of those ranks |
+//! | `GA_Set_ghosts`, `GA_Update_ghosts` | not yet | today: `get_into` of the block and its surroundings |
+//! | mirrored arrays, `GA_Merge_mirrored`, `GA_Set_property("read_only")` | not yet | |
+//! | `NGA_Register_type`, `NGA_Deregister_type` | derive `bytemuck::Pod` | arithmetic too, by implementing [`Accumulate`](crate::Accumulate); GA has none for such types |
+//! | `GA_Duplicate` | `a.duplicate("name")` | contents are not copied, there as here |
+//! | `GA_Destroy` | drop it, or `a.destroy()` | dropping says nothing to anybody: the memory is used again at a later creation in the same group. `destroy` is the collective that frees now |
+//! | `GA_Check_handle`, `GA_Verify_handle`, `GA_Valid_handle` | – | an array that exists is valid; one kept beyond its job answers `Err` |
+//! | `NGA_Inquire`, `GA_Inquire_name`, `GA_Ndim` | `a.shape()`, `a.name()`, `a.shape().len()` | |
+//! | `NGA_Distribution(g_a, p, lo, hi)` | `a.blocks(p)` | an iterator, for every distribution; a regular array has at most one block for each member |
+//! | `NGA_Locate` | `a.owner([i, j])` | |
+//! | `NGA_Locate_region` | [`a.distribution().pieces(&patch)`](crate::distribution::Distribution::pieces) | |
+//! | `GA_Compare_distr` | `a.distribution().fingerprint()` | compare the two numbers; local |
+//!
+//! # Moving data
+//!
+//! | GA | here | notes |
+//! |---|---|---|
+//! | `NGA_Get` | `a.get_into(s![2..5, ..], &mut view)` | straight into a view of any strides; `a.get(patch)` allocates |
+//! | `NGA_Put` | `a.put(s![2..5, ..], &view)` | returns when the view may be reused, as in GA |
+//! | `NGA_Acc` | `a.accumulate(patch, alpha, &view)` | all integers, floats and complex numbers; atomic for each element against other accumulates |
+//! | `NGA_NbGet`, `NGA_NbWait` | `let handle = a.get_nb(patch)?; … let buffer = handle.wait()?` | the buffer belongs to the transfer until `wait`; any number may be under way |
+//! | `NGA_NbPut`, `NGA_NbAcc` | `a.put_nb(patch, array)`, `a.accumulate_nb(patch, alpha, array)` | take an owned array. To lend a buffer: `job.scope(\|s\| …)`, which ends when all its transfers have |
+//! | `NGA_NbTest` | `handle.test()` | |
+//! | `NGA_Gather`, `NGA_Scatter`, `NGA_Scatter_acc` | `a.gather(&subscripts, &mut values)`, `a.scatter(&subscripts, &values)`, `a.scatter_accumulate(&subscripts, alpha, &values)` | |
+//! | `NGA_Strided_get`, `…_put`, `…_acc` | `a.get(s![0..100;3, ..])` | a step in the patch; negative ones walk backwards, as in ndarray |
+//! | `NGA_Periodic_get`, `…_put`, `…_acc` | – | cut the patch at the border |
+//! | `NGA_Read_inc` | `a.read_increment([i], 1)` | the element's full width; GA cuts the increment to 32 bits. Also `fetch_op`, `swap`, `compare_swap` |
+//! | a task counter by `NGA_Read_inc`, *nxtval* | [`Counter`](crate::Counter)`::new(job)?`, then `while let Some(task) = tasks.next_below(n)? { … }` | |
+//! | `NGA_Access`, `NGA_Release` | `a.read_epoch(\|part, reader\| …)` | collective; see difference 3. `reader.get_into` reads other members' parts meanwhile |
+//! | `NGA_Access`, `NGA_Release_update` | `a.owner_epoch(\|mut part\| …)` | collective; several arrays at once: `job.epoch((x.owned_mut(), f.owned()), \|(mut x, f)\| …)` |
+//! | `NGA_Access_block_grid`, `NGA_Access_block`, `NGA_Access_block_segment` and their releases | inside an epoch `part.blocks()` and `part.block_mut(&block)`; the whole segment is the part itself, a slice | `part.leading_dimension()` is ScaLAPACK's LLD |
+//!
+//! # Synchronising
+//!
+//! | GA | here | notes |
+//! |---|---|---|
+//! | `GA_Sync`, `GA_Pgroup_sync` | `job.sync()`, `group.sync()` | a fence of everything that members issued, and a barrier. A transfer that failed fails it on all members |
+//! | `GA_Msg_sync` | `group.barrier()` | completes nothing |
+//! | `GA_Init_fence`, `GA_Fence` | `a.fence()`, `job.fence(rank)` | needs no begin; for one array or one target |
+//! | `GA_Mask_sync` | – | only what is documented as collective synchronises; there is no hidden sync to take out of one-sided calls. The syncs of the algebra stay |
+//! | `GA_Create_mutexes`, `GA_Lock`, `GA_Unlock` | [`Locks`](crate::Locks)`::new(job, n)?`, `let guard = locks.lock(k)?` | as many sets as wanted, and really distinct locks: GA 5.9.2 computes a lock's place from their number, not from the one asked for, so that all are one. Released when the guard ends; its holder's writes are visible to the next |
+//! | – | [`Signal`](crate::Signal), `a.put_signal(patch, &view, &signal, index, member)` | data are visible before the signal |
+//!
+//! # Groups
+//!
+//! | GA | here | notes |
+//! |---|---|---|
+//! | `GA_Pgroup_create` | `group.group(&[0, 2, 4])` | collective over those members only |
+//! | `GA_Pgroup_split_irreg` | `group.split(color)` | |
+//! | `GA_Pgroup_destroy` | drop it | |
+//! | `GA_Pgroup_get_default`, `GA_Pgroup_set_default`, `GA_Pgroup_get_world` | – | pass `&group` or `job` |
+//! | `GA_Pgroup_nodeid`, `GA_Pgroup_nnodes` | `group.rank()`, `group.size()` | |
+//! | `GA_Pgroup_absolute_id` | `group.ranks().nth(member)` | |
+//! | `GA_Brdcst`, `GA_Pgroup_brdcst` | `group.broadcast(root, &mut data)` | |
+//! | `GA_Dgop`, `GA_Igop`, `GA_Pgroup_dgop`, … | `group.all_reduce(&mut data, ops::sum)` | the names in [`ops`](crate::ops), or any closure of two elements; the same bits on every member. Also `reduce`, `gather`, `all_gather`, `all_to_all`, which GA lacks |
+//!
+//! # Whole arrays and patches
+//!
+//! All collective, all between two syncs. Arrays that work together belong to the same ranks; they need not be distributed
+//! alike.
+//!
+//! | GA | here | notes |
+//! |---|---|---|
+//! | `GA_Zero`, `GA_Fill`, `NGA_Fill_patch`, `NGA_Zero_patch` | `a.zero()`, `a.fill(x)`, `a.fill_patch(patch, x)` | at creation: `.zeros()`, `.fill(x)` |
+//! | `GA_Copy` | `b.copy_from(&a)` | the target comes first everywhere |
+//! | `NGA_Copy_patch` | `b.copy_patch(patch, &a, a_patch)`, `b.copy_patch_transposed(..)` | patches of equal shape; no reshape |
+//! | `GA_Scale`, `NGA_Scale_patch` | `a.scale(alpha)`, `a.scale_patch(patch, alpha)` | |
+//! | `GA_Add`, `NGA_Add_patch` | `c.add_from(alpha, &a, beta, &b)`, `c.add_patch(..)` | `c` is another array than `a` and `b`; in place it is `c.axpy(alpha, &a)` |
+//! | `GA_Add_constant` | `a.add_constant(x)` | |
+//! | `GA_Ddot`, `NGA_Ddot_patch` | `a.dot(&b)`, `a.dot_patch(patch, &b, b_patch)` | no transposed patches |
+//! | `GA_Norm_infinity`, `GA_Norm1` | `a.norm_infinity()`, `a.norm_1()` | also `norm_frobenius`, `max_abs`, `sum`, and `reduce` with a closure |
+//! | `NGA_Select_elem` | not yet | `max_abs` or `reduce` give the value without its index |
+//! | `GA_Elem_multiply` | `c.elem_multiply_from(&a, &b)` | |
+//! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.zip_from(&a, &b, f64::max)` | any closure; `map_indexed` knows where it is |
+//! | `GA_Transpose` | `b.transpose_from(&a)` | |
+//! | `GA_Symmetrize` | not yet | today: `b.transpose_from(&a)`, `a.scale(0.5)`, `a.axpy(0.5, &b)` |
+//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.matmul_patch(..)` | transposes: `a.t()`; an external BLAS is not needed |
+//! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | |
+//! | `GA_Scale_rows`, `GA_Scale_cols` | `a.scale_rows(..)`, `a.scale_cols(..)` | |
+//! | `GA_Print`, `NGA_Print_patch` | `a.write_to(&mut out)`, `a.write_patch_to(patch, &mut out)` | collective; the group's first member writes |
+//! | `GA_Summarize`, `GA_Print_distribution` | `a.summary()` | local |
+//!
+//! # What is not there
+//!
+//! | GA | state |
+//! |---|---|
+//! | `GA_Diag`, `GA_Diag_std`, `GA_Diag_seq`, `GA_Diag_std_seq`, `GA_Lu_solve`, `GA_Llt_solve`, `GA_Spd_invert` | no solvers in the library. The example `lu` factors and solves a dense system; eigensolvers not yet. A column-major block-cyclic part is what ScaLAPACK and ELPA take |
+//! | sparse arrays (`…sprs_array_…`) | not yet |
+//! | disk resident arrays (DRA), shared files (SF), exclusive access files (EAF) | not yet; arrays are saved and loaded as `.npy` files |
+//! | global pointer arrays (GP), scans, pack and unpack, overlay, checkpoints | not planned at present |
+//! | networks | one node today; see [the crate's page](crate#conduits-and-features) |

@@ -166,7 +166,8 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, Factor, FetchOp, Get, GlobalArray, Matmul, NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending, Reader, Scope, Summary,
+    Builder, Claims, Factor, FetchOp, Get, GlobalArray, Matmul, NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending, Reader,
+    Scope, Summary,
 };
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Result};

@@ -67,7 +67,7 @@ fn all<T: Number>(ranks: usize, network: &str, [m, n, k]: [usize; 3]) {
         for (case, (layout_c, layout_a)) in LAYOUTS.iter().flat_map(|c| LAYOUTS.iter().map(move |a| (*c, *a))).enumerate() {
             let layout_b = LAYOUTS[(case * 3 + 1) % LAYOUTS.len()];
             let (transposed_a, transposed_b) = (case % 2 == 1, case / 2 % 2 == 1);
-            let (alpha, beta) = [(1, 0), (1, 1), (-2, 3), (0, 2), (3, 0)][case % 5 ^ usize::from(case % 5 < 4)];
+            let (alpha, beta) = [(1, 0), (1, 1), (-2, 3), (0, 2), (3, 0)][(case % 5) ^ usize::from(case % 5 < 4)];
             let (alpha, beta) = (T::number(alpha), T::number(beta));
             let local_a = matrix::<T>(if transposed_a { [k, m] } else { [m, k] }, 1);
             let local_b = matrix::<T>(if transposed_b { [n, k] } else { [k, n] }, 2);

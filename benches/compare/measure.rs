@@ -11,10 +11,10 @@ use global_arrays::prelude::*;
 
 /// Where rows go.
 #[derive(Debug)]
-pub struct Report(Option<File>);
+pub(crate) struct Report(Option<File>);
 
 impl Report {
-    pub fn open(path: Option<&str>) -> Result<Self, Error> {
+    pub(crate) fn open(path: Option<&str>) -> Result<Self, Error> {
         let header = b"op,shape,value,unit,best,trials,iters\n";
         let Some(path) = path else { return Ok(Report(None)) };
         std::fs::write(path, header).map_err(Error::other)?;
@@ -23,7 +23,7 @@ impl Report {
     }
 
     #[allow(clippy::print_stdout, reason = "a program's output")]
-    pub fn line(&self, line: &str) {
+    pub(crate) fn line(&self, line: &str) {
         match &self.0 {
             Some(file) => (&*file).write_all(line.as_bytes()).expect("writing a row"),
             None => print!("{line}"),
@@ -33,14 +33,14 @@ impl Report {
 
 /// Seconds for one iteration.
 #[derive(Clone, Copy, Debug)]
-pub struct Stat {
-    pub median: f64,
-    pub best: f64,
-    pub trials: usize,
-    pub iterations: u64,
+pub(crate) struct Stat {
+    pub(crate) median: f64,
+    pub(crate) best: f64,
+    pub(crate) trials: usize,
+    pub(crate) iterations: u64,
 }
 
-pub fn summary(mut seconds: Vec<f64>, iterations: u64) -> Stat {
+pub(crate) fn summary(mut seconds: Vec<f64>, iterations: u64) -> Stat {
     seconds.sort_by(f64::total_cmp);
     let n = seconds.len();
     let median = if n % 2 == 1 { seconds[n / 2] } else { 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]) };
@@ -48,8 +48,8 @@ pub fn summary(mut seconds: Vec<f64>, iterations: u64) -> Stat {
 }
 
 /// One rank that measures.
-pub struct Bench<'j> {
-    pub job: &'j Job,
+pub(crate) struct Bench<'j> {
+    pub(crate) job: &'j Job,
     report: &'j Report,
     trials: usize,
     target: f64,
@@ -57,7 +57,7 @@ pub struct Bench<'j> {
 }
 
 impl<'j> Bench<'j> {
-    pub fn new(job: &'j Job, report: &'j Report) -> Self {
+    pub(crate) fn new(job: &'j Job, report: &'j Report) -> Self {
         let number = |name: &str, otherwise: f64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise);
         Bench {
             job,
@@ -69,14 +69,14 @@ impl<'j> Bench<'j> {
     }
 
     /// Rank 0 measures, the others wait in a sync.
-    pub fn alone(&self, rows: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    pub(crate) fn alone(&self, rows: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         if self.job.rank() == 0 {
             rows()?;
         }
         self.job.sync()
     }
 
-    pub fn measure_alone(&self, mut op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
+    pub(crate) fn measure_alone(&self, mut op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
         self.measure(|iterations| {
             let start = Instant::now();
             for _ in 0..iterations {
@@ -87,7 +87,7 @@ impl<'j> Bench<'j> {
     }
 
     /// All ranks do the same number of iterations; the slowest counts.
-    pub fn measure_together(&self, mut op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
+    pub(crate) fn measure_together(&self, mut op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
         self.measure(|iterations| {
             self.job.barrier()?;
             let start = Instant::now();
@@ -121,7 +121,7 @@ impl<'j> Bench<'j> {
         Ok(black_box(summary(seconds, iterations)))
     }
 
-    pub fn row(&self, op: &str, shape: &str, unit: &str, stat: Stat, amount: f64) {
+    pub(crate) fn row(&self, op: &str, shape: &str, unit: &str, stat: Stat, amount: f64) {
         if self.job.rank() == 0 {
             self.report.line(&row(op, shape, unit, stat, amount));
         }
@@ -129,7 +129,7 @@ impl<'j> Bench<'j> {
 }
 
 /// One line of the result file; `amount` is what one iteration did.
-pub fn row(op: &str, shape: &str, unit: &str, stat: Stat, amount: f64) -> String {
+pub(crate) fn row(op: &str, shape: &str, unit: &str, stat: Stat, amount: f64) -> String {
     let value = |seconds: f64| match unit {
         "ns" => seconds / amount * 1e9,
         "us" => seconds / amount * 1e6,
@@ -141,21 +141,21 @@ pub fn row(op: &str, shape: &str, unit: &str, stat: Stat, amount: f64) -> String
 }
 
 /// 100,000 random subscripts of a block of powers of two; each pass visits the same ones.
-pub struct Subscripts {
+pub(crate) struct Subscripts {
     state: u64,
     row_bits: u32,
     column_bits: u32,
 }
 
 impl Subscripts {
-    pub const COUNT: usize = 100_000;
+    pub(crate) const COUNT: usize = 100_000;
 
-    pub fn new(row_bits: u32, column_bits: u32) -> Self {
+    pub(crate) fn new(row_bits: u32, column_bits: u32) -> Self {
         Subscripts { state: 1, row_bits, column_bits }
     }
 
     #[inline]
-    pub fn next(&mut self) -> (usize, usize) {
+    pub(crate) fn next(&mut self) -> (usize, usize) {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let i = self.state >> (64 - self.row_bits);
         let j = self.state >> (64 - self.row_bits - self.column_bits) & ((1 << self.column_bits) - 1);

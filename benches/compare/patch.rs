@@ -18,7 +18,7 @@ fn size_name(bytes: usize) -> String {
 }
 
 /// Single elements at random subscripts of the other rank's block.
-pub fn elements(bench: &Bench<'_>) -> Result<(), Error> {
+pub(crate) fn elements(bench: &Bench<'_>) -> Result<(), Error> {
     for (shape, row_bits, column_bits) in [("4MiB", 9, 10), ("64MiB", 11, 12)] {
         let (rows, columns) = (1_usize << row_bits, 1_usize << column_bits);
         let a = GlobalArray::<f64, Ix2>::builder(bench.job, [2 * rows, columns]).grid([2, 1]).fill(1.0).create()?;
@@ -85,7 +85,7 @@ pub fn elements(bench: &Bench<'_>) -> Result<(), Error> {
 }
 
 /// Contiguous patches of a vector.
-pub fn contiguous(bench: &Bench<'_>) -> Result<(), Error> {
+pub(crate) fn contiguous(bench: &Bench<'_>) -> Result<(), Error> {
     let n = 64 * MIB / 8;
     let a = GlobalArray::<f64, Ix1>::builder(bench.job, [2 * n]).fill(1.0).create()?;
     bench.alone(|| {
@@ -104,7 +104,7 @@ pub fn contiguous(bench: &Bench<'_>) -> Result<(), Error> {
 }
 
 /// A quarter of each row of the other rank's block.
-pub fn strided(bench: &Bench<'_>) -> Result<(), Error> {
+pub(crate) fn strided(bench: &Bench<'_>) -> Result<(), Error> {
     for bytes in [MIB, 16 * MIB] {
         for chunk in [16, 64, 256, 1024] {
             let (rows, columns) = (bytes / chunk, 4 * chunk / 8);
@@ -128,7 +128,7 @@ pub fn strided(bench: &Bench<'_>) -> Result<(), Error> {
 }
 
 /// Random elements of a whole array, 100,000 in a list.
-pub fn lists(bench: &Bench<'_>) -> Result<(), Error> {
+pub(crate) fn lists(bench: &Bench<'_>) -> Result<(), Error> {
     const LISTED: usize = 100_000;
     let n = 4096;
     let a = GlobalArray::<f64, Ix2>::builder(bench.job, [n, n]).fill(1.0).create()?;
@@ -153,16 +153,18 @@ pub fn lists(bench: &Bench<'_>) -> Result<(), Error> {
 }
 
 /// 64 puts of one element each.
-pub fn in_flight(bench: &Bench<'_>) -> Result<(), Error> {
+pub(crate) fn in_flight(bench: &Bench<'_>) -> Result<(), Error> {
     const IN_FLIGHT: usize = 64;
     let a = GlobalArray::<f64, Ix1>::builder(bench.job, [2 * IN_FLIGHT]).fill(1.0).create()?;
     bench.alone(|| {
         let local = Array1::from_elem(IN_FLIGHT, 1.0);
         let stat = bench.measure_alone(|| {
-            for k in 0..IN_FLIGHT {
-                a.put(s![IN_FLIGHT + k..IN_FLIGHT + k + 1], local.slice(s![k..k + 1]))?;
-            }
-            Ok(())
+            bench.job.scope(|scope| {
+                for k in 0..IN_FLIGHT {
+                    scope.put(&a, s![IN_FLIGHT + k..IN_FLIGHT + k + 1], local.slice(s![k..k + 1]))?;
+                }
+                Ok(())
+            })
         })?;
         bench.row("put_nb", "64x8B", "M/s", stat, IN_FLIGHT as f64);
         Ok(())

@@ -6,7 +6,7 @@ use global_arrays::prelude::*;
 
 use crate::measure::{Bench, Report, row, summary};
 
-pub fn counter(bench: &Bench<'_>) -> Result<(), Error> {
+pub(crate) fn counter(bench: &Bench<'_>) -> Result<(), Error> {
     let counter = Counter::held_by(bench.job, 1)?;
     bench.alone(|| {
         let stat = bench.measure_alone(|| counter.fetch_add(1).map(|_| ()))?;
@@ -18,14 +18,14 @@ pub fn counter(bench: &Bench<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub fn sync(bench: &Bench<'_>) -> Result<(), Error> {
+pub(crate) fn sync(bench: &Bench<'_>) -> Result<(), Error> {
     let stat = bench.measure_together(|| bench.job.sync())?;
     bench.row("sync", &format!("{} ranks", bench.job.size()), "us", stat, 1.0);
     Ok(())
 }
 
 /// Create and destroy in memory that is committed already: the warm-up committed it.
-pub fn create(bench: &Bench<'_>) -> Result<(), Error> {
+pub(crate) fn create(bench: &Bench<'_>) -> Result<(), Error> {
     for n in [64, 4096] {
         let stat = bench.measure_together(|| GlobalArray::<f64, Ix2>::builder(bench.job, [n, n]).create()?.destroy())?;
         bench.row("create_destroy", &format!("{n}^2"), "us", stat, 1.0);
@@ -34,7 +34,7 @@ pub fn create(bench: &Bench<'_>) -> Result<(), Error> {
 }
 
 /// Start and end of a job of two ranks.
-pub fn job(report: &Report) -> Result<(), Error> {
+pub(crate) fn job(report: &Report) -> Result<(), Error> {
     let run = || -> Result<f64, Error> {
         let start = Instant::now();
         Launch::new().ranks(2).run(|job| job.sync())?;

@@ -1,15 +1,58 @@
-//! Rows of whole arrays.
+//! Rows of whole arrays: 4096² of f64, and matrix products.
+
+use std::hint::black_box;
 
 use global_arrays::prelude::*;
 
 use crate::measure::Bench;
 
-pub fn whole(_bench: &Bench<'_>) -> Result<(), Error> {
+const ORDER: usize = 4096;
+
+fn square(bench: &Bench<'_>, n: usize, value: f64) -> Result<GlobalArray<f64, Ix2>, Error> {
+    GlobalArray::builder(bench.job, [n, n]).fill(value).create()
+}
+
+pub(crate) fn whole(bench: &Bench<'_>) -> Result<(), Error> {
+    let bytes = (8 * ORDER * ORDER) as f64;
+    let mut a = square(bench, ORDER, 1.0)?;
+    let mut b = square(bench, ORDER, 2.0)?;
+    let mut c = square(bench, ORDER, 3.0)?;
+    let stat = bench.measure_together(|| a.fill(1.5))?;
+    bench.row("fill", "4096^2", "GB/s", stat, bytes);
+    let stat = bench.measure_together(|| a.scale(1.000_000_1))?;
+    bench.row("scale", "4096^2", "GB/s", stat, 2.0 * bytes);
+    let stat = bench.measure_together(|| b.copy_from(&a))?;
+    bench.row("copy", "4096^2", "GB/s", stat, 2.0 * bytes);
+    let stat = bench.measure_together(|| c.add_from(1.0, &a, 2.0, &b))?;
+    bench.row("add", "4096^2", "GB/s", stat, 3.0 * bytes);
+    let stat = bench.measure_together(|| {
+        a.dot(&b).map(|sum| {
+            black_box(sum);
+        })
+    })?;
+    bench.row("dot", "4096^2", "GB/s", stat, 2.0 * bytes);
     Ok(())
 }
-pub fn transpose(_bench: &Bench<'_>) -> Result<(), Error> {
+
+pub(crate) fn transpose(bench: &Bench<'_>) -> Result<(), Error> {
+    let bytes = (16 * ORDER * ORDER) as f64;
+    let a = square(bench, ORDER, 1.0)?;
+    let mut b = square(bench, ORDER, 2.0)?;
+    let stat = bench.measure_together(|| b.transpose_from(&a))?;
+    bench.row("transpose", "4096^2", "GB/s", stat, bytes);
+    let stat = bench.measure_together(|| b.copy_patch_transposed(.., &a, ..))?;
+    bench.row("copy_transposed", "4096^2", "GB/s", stat, bytes);
     Ok(())
 }
-pub fn matmul(_bench: &Bench<'_>) -> Result<(), Error> {
+
+pub(crate) fn matmul(bench: &Bench<'_>) -> Result<(), Error> {
+    for n in [256, 1024, 2048] {
+        let (a, b, mut c) = (square(bench, n, 1.0)?, square(bench, n, 2.0)?, square(bench, n, 0.0)?);
+        let stat = bench.measure_together(|| c.matmul(1.0, &a, &b, 0.0))?;
+        bench.row("matmul", &n.to_string(), "GFLOP/s", stat, 2.0 * (n as f64).powi(3));
+        if c.load([n - 1, n / 2])? != 2.0 * n as f64 {
+            return Err(Error::other(format!("the product of order {n} is wrong")));
+        }
+    }
     Ok(())
 }

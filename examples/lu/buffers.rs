@@ -89,15 +89,15 @@ impl PanelBuffers {
         let mut message = vec![0.0];
         message.extend(factored.pivots.iter().map(|&row| row as f64));
         message.extend(factored.top.t().iter());
-        self.to_others(first, &message, Some(lower))
+        self.tell_others(first, &message, Some(lower))
     }
 
     /// Tells that `column` has no pivot.
     pub(crate) fn send_failure(&mut self, first: usize, column: usize) -> Result<(), Error> {
-        self.to_others(first, &[1.0 + column as f64], None)
+        self.tell_others(first, &[1.0 + column as f64], None)
     }
 
-    fn to_others(&mut self, first: usize, message: &[f64], lower: Option<ArrayView2<'_, f64>>) -> Result<(), Error> {
+    fn tell_others(&mut self, first: usize, message: &[f64], lower: Option<ArrayView2<'_, f64>>) -> Result<(), Error> {
         let (me, start) = (self.columns.me, self.start(first));
         for column in (0..self.columns.processes).filter(|&column| column != me) {
             if self.told_free(first, column) {

@@ -35,23 +35,6 @@ pub(crate) trait Team {
     fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), Self::Error>;
 }
 
-/// A process column of one process.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Alone;
-
-impl Team for Alone {
-    type Error = std::convert::Infallible;
-
-    fn size(&self) -> usize {
-        1
-    }
-
-    fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), Self::Error> {
-        all.copy_from_slice(mine);
-        Ok(())
-    }
-}
-
 /// What the factorisation of a panel leaves on every process of the process column, besides L₂₁ in its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Factored {
@@ -271,6 +254,9 @@ fn subtract_multiple(target: &mut [f64], factor: f64, multipliers: &[f64]) {
 
 #[cfg(test)]
 mod tests {
+    /// What one process is left with.
+    type Outcome = (Result<Factored, Stopped<std::convert::Infallible>>, Array2<f64>);
+
     use std::sync::{Barrier, Mutex};
 
     use super::*;
@@ -300,13 +286,7 @@ mod tests {
     }
 
     /// Factors columns `first..first + width` of `a` from row `first` down on `processes` process rows.
-    fn spread(
-        a: &Array2<f64>,
-        first: usize,
-        width: usize,
-        block: usize,
-        processes: usize,
-    ) -> Vec<(Result<Factored, Stopped<std::convert::Infallible>>, Array2<f64>)> {
+    fn spread(a: &Array2<f64>, first: usize, width: usize, block: usize, processes: usize) -> Vec<Outcome> {
         let (table, barrier) = (Mutex::new(vec![Vec::new(); processes]), Barrier::new(processes));
         let work = |me| {
             let axis = Axis { extent: a.nrows(), block, processes, me };

@@ -67,7 +67,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
 
     /// One owner's block, slab by slab along the first axis.
     fn accumulate_piece(&self, member: usize, at: usize, strides: &D, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
-        let part = self.part(member).expect("a mapped group");
+        let part = self.mapped_part(member);
         let total = from.len() * size_of::<T>();
         let rows = from.counts().slice().first().copied().unwrap_or(1);
         if total <= SLAB || rows <= 1 {

@@ -31,7 +31,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
         for (to, &subscript) in to.iter_mut().zip(subscripts) {
             let location = self.find(OPERATION, subscript)?;
-            *to = self.part(location.member).expect("a mapped group").load(location.offset);
+            *to = self.mapped_part(location.member).load(location.offset);
         }
         Ok(())
     }
@@ -52,7 +52,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
         for (&value, &subscript) in from.iter().zip(subscripts) {
             let location = self.find(OPERATION, subscript)?;
-            self.part(location.member).expect("a mapped group").store(location.offset, value);
+            self.mapped_part(location.member).store(location.offset, value);
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         let _held = named.map(|member| self.lock_member(member, stripes::ALL)).collect::<Result<Vec<_>>>()?;
         for (&value, &subscript) in from.iter().zip(subscripts) {
             let location = self.distribution.locate(&subscript.into_dimension());
-            self.part(location.member).expect("a mapped group").add(location.offset, alpha, value);
+            self.mapped_part(location.member).add(location.offset, alpha, value);
         }
         Ok(())
     }

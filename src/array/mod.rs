@@ -28,9 +28,9 @@ mod element;
 mod epoch;
 mod file;
 mod lists;
+mod matmul;
 mod nonblocking;
 mod npy;
-mod matmul;
 mod owned;
 pub(crate) mod registry;
 mod remote;
@@ -45,9 +45,9 @@ pub use algebra::Summary;
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
+pub use matmul::{Factor, Matmul};
 pub use nonblocking::{Get, Pending};
 pub use npy::NpyElement;
-pub use matmul::{Factor, Matmul};
 pub use owned::{OwnedPart, OwnedPartMut};
 pub use scope::Scope;
 
@@ -174,6 +174,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[inline(always)]
     pub(crate) fn part(&self, member: usize) -> Option<Part<'_, T>> {
         self.group.inner.segments.part(member, self.offset, self.part_len)
+    }
+
+    /// A member's part in a group whose memory is all mapped.
+    #[inline(always)]
+    pub(crate) fn mapped_part(&self, member: usize) -> Part<'_, T> {
+        self.part(member).expect("all memory of the group is mapped")
     }
 
     /// This rank's own part.

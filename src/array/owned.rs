@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError};
 
 use crate::{
     distribution::{Block, Blocks, Distribution, Order},
@@ -65,7 +65,7 @@ macro_rules! reading {
             #[must_use]
             pub fn view(&self) -> ArrayView<'_, T, D> {
                 let shape = self.local_shape().set_f(self.distribution.order() == Order::ColumnMajor);
-                ArrayView::from_shape(shape, &*self.elements).expect("a part holds its shape")
+                whole(ArrayView::from_shape(shape, &*self.elements))
             }
         }
 
@@ -81,6 +81,11 @@ macro_rules! reading {
 reading!(OwnedPart);
 reading!(OwnedPartMut);
 
+/// A part is as long as its shape says.
+fn whole<V>(view: Result<V, ShapeError>) -> V {
+    view.expect("a part holds its shape")
+}
+
 impl<'a, T: Element, D: Dimension> OwnedPart<'a, T, D> {
     pub(super) fn new(elements: &'a [T], distribution: &'a Distribution<D>, member: usize) -> Self {
         OwnedPart { elements, distribution, member }
@@ -95,7 +100,7 @@ impl<'a, T: Element, D: Dimension> OwnedPartMut<'a, T, D> {
     /// The part as a writable view of the local shape.
     pub fn view_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         let shape = self.local_shape().set_f(self.distribution.order() == Order::ColumnMajor);
-        ArrayViewMut::from_shape(shape, &mut *self.elements).expect("a part holds its shape")
+        whole(ArrayViewMut::from_shape(shape, &mut *self.elements))
     }
 
     /// One of this part's blocks as a writable view; its element 0 is the array's element `block.region.start()`.

@@ -58,7 +58,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
         let mut array = Array::from_elem(kept.shape::<P::Output, D>(&patch), T::zeroed());
         let mut view = array.view_mut();
-        let target = Target::of(&mut view, &patch, &kept).expect("made in the patch's shape");
+        let Some(target) = Target::of(&mut view, &patch, &kept) else {
+            return Err(self.shape_error(OPERATION, patch.count().slice(), &[]));
+        };
         self.get_block(OPERATION, &patch, &target)?;
         Ok(array)
     }

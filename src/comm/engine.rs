@@ -354,6 +354,7 @@ impl Engine {
     }
 
     /// An operation on a word of another rank's memory; the old value.
+    #[allow(clippy::too_many_arguments, reason = "a word of another rank and what to do with it")]
     pub(crate) fn atomic(
         &self,
         rank: usize,

@@ -204,6 +204,7 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// The word at `offset` is committed and aligned to `width`, which is 4 or 8.
+    #[allow(clippy::too_many_arguments, reason = "a word of another rank and what to do with it")]
     unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
         let _ = (rank, offset, op, width, operand, comparand, token);
         unreachable!("a conduit that does not announce atomics is never asked for them")

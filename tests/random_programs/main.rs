@@ -84,7 +84,7 @@ fn create<D: Dimension + Copy>(job: &Job, random: &mut Random) -> Result<Pair<D>
     let block: Vec<usize> = extents.slice().iter().map(|&n| random.between(1, n)).collect();
     let first = random.below(100) as i64;
     let order = if random.chance(50) { Order::RowMajor } else { Order::ColumnMajor };
-    let builder = GlobalArray::builder(job, extents.clone()).fill(first).order(order);
+    let builder = GlobalArray::builder(job, extents).fill(first).order(order);
     let array = match random.below(3) {
         0 => builder.create()?,
         1 => builder.block_cyclic(block).create()?,

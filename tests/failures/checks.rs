@@ -79,7 +79,7 @@ pub(crate) fn all() -> Vec<Case> {
         }));
     }
     cases.push(case("array_beyond_its_job", || {
-        let (status, text) = run("array_beyond_its_job", &[], SOON);
+        let (status, text) = run("keeps_an_array", &[], SOON);
         assert_eq!(status, Some(0), "{text}");
     }));
     cases.push(case("lines_of_ranks_never_mix", || {

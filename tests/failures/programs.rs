@@ -190,7 +190,7 @@ pub(crate) fn all() -> Vec<Case> {
     let mut programs: Vec<Case> =
         BODIES.iter().map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
     programs.push(program("two_threads_in_a_collective", two_threads));
-    programs.push(program("array_beyond_its_job", beyond));
+    programs.push(program("keeps_an_array", beyond));
     programs.push(program("run_with_threads", || {
         let _idle = [(); 2].map(|()| std::thread::spawn(|| std::thread::sleep(Duration::from_secs(5))));
         end(global_arrays::run(|job: &Job| job.sync()));

@@ -55,6 +55,7 @@ pub(crate) fn skip(reason: &str) -> ! {
 
 /// Starts a case in a new process, its output going to `output`; of our variables it sees those given here only.
 pub(crate) fn start(name: &str, variables: &[(&str, &str)], output: &File) -> Child {
+    assert_ne!(env::var(CASE).as_deref(), Ok(name), "a case that starts itself never ends");
     let mut command = Command::new(env::current_exe().expect("the path of this program"));
     env::vars().filter(|(key, _)| key.starts_with("GA_") && key != "GA_TEST_LONG").for_each(|(key, _)| {
         command.env_remove(key);

@@ -131,7 +131,7 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
             let turn = step % 3;
             result = finish(&mut puts[turn], Ok(()));
             if result.is_ok() {
-                let request = engine.begin(label.clone());
+                let request = engine.begin_unordered(label.clone());
                 gets[turn] = Some(request);
                 // SAFETY: the buffer lives until all requests are finished below; this turn's put has left it.
                 let issued = unsafe { engine.get(request, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) };
@@ -151,7 +151,7 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
                     to.write((*to).plus(alpha.times(*chunk.from.add(k))));
                 }
             }
-            let request = engine.begin(label.clone());
+            let request = engine.begin_unordered(label.clone());
             puts[turn] = Some(request);
             // SAFETY: as for the get.
             result = unsafe { engine.put(request, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) };

@@ -11,7 +11,7 @@
 
 use std::{
     any::Any,
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -44,6 +44,8 @@ struct Request {
     owner: Owner,
     /// A fence has told the failure.
     told: bool,
+    /// Comes after what the rank put before: where the network does not keep that order, the target is flushed first.
+    ordered: bool,
 }
 
 /// Whose memory the transfers of a request touch.
@@ -69,8 +71,8 @@ impl fmt::Debug for Buffer {
 struct Table {
     requests: HashMap<u64, Request>,
     in_flight: usize,
-    /// Ranks with puts that were not flushed yet.
-    dirty: BTreeSet<usize>,
+    /// Ranks with puts that were not flushed yet, and the request that put last.
+    dirty: BTreeMap<usize, u64>,
     /// Failures whose handles are gone.
     uncollected: Vec<Error>,
     replies: VecDeque<(usize, Message)>,
@@ -160,7 +162,12 @@ impl Engine {
 
     /// A new request without transfers; they will touch memory of the caller.
     pub(crate) fn begin(&self, label: Label) -> RequestId {
-        self.insert(label, Owner::Caller, 0)
+        self.insert(label, Owner::Caller, 0, true)
+    }
+
+    /// A new request whose transfers may overtake others: the caller keeps what order it needs.
+    pub(crate) fn begin_unordered(&self, label: Label) -> RequestId {
+        self.insert(label, Owner::Caller, 0, false)
     }
 
     /// A new request that owns the memory that its transfers will touch. It is not complete before the answer is dropped.
@@ -170,12 +177,13 @@ impl Engine {
         let buffer = Buffer(buffer);
         let owner = if collected { Owner::Handle(buffer) } else { Owner::Request(buffer) };
         // The one that is outstanding is the issuing itself.
-        Issuing { engine: self, request: self.insert(label, owner, 1) }
+        Issuing { engine: self, request: self.insert(label, owner, 1, false) }
     }
 
-    fn insert(&self, label: Label, owner: Owner, outstanding: usize) -> RequestId {
+    fn insert(&self, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> RequestId {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let request = Request { label, peer: 0, outstanding, failed: None, value: None, detached: false, owner, told: false };
+        let request =
+            Request { label, peer: 0, outstanding, failed: None, value: None, detached: false, owner, told: false, ordered };
         self.lock().requests.insert(id, request);
         RequestId(id)
     }
@@ -236,10 +244,21 @@ impl Engine {
         let window = self.conduit.capabilities().window;
         loop {
             let mut table = self.lock();
+            if let Some(&last) = table.dirty.get(&rank)
+                && last != request.0
+                && !self.keeps_order(put)
+                && let Some(entry) = table.requests.get(&request.0).filter(|entry| entry.ordered)
+            {
+                let label = entry.label.clone();
+                table.dirty.remove(&rank);
+                drop(table);
+                self.flush(vec![rank], &label)?;
+                continue;
+            }
             if table.in_flight < window {
                 table.in_flight += 1;
                 if put {
-                    table.dirty.insert(rank);
+                    table.dirty.insert(rank, request.0);
                 }
                 if let Some(request) = table.requests.get_mut(&request.0) {
                     request.outstanding += 1;
@@ -251,6 +270,27 @@ impl Engine {
             self.check("a transfer")?;
             self.progress();
         }
+    }
+
+    /// Whether the network keeps a put, or else a get, behind earlier puts to the same target.
+    fn keeps_order(&self, put: bool) -> bool {
+        let order = self.conduit.capabilities().order;
+        if put { order.put_put } else { order.put_get }
+    }
+
+    /// Waits until everything that was put to some ranks is visible there.
+    fn flush(&self, ranks: Vec<usize>, label: &Label) -> Result<(), Error> {
+        if ranks.is_empty() {
+            return Ok(());
+        }
+        let request = self.begin_unordered(label.clone());
+        for rank in ranks {
+            if let Some(request) = self.lock().requests.get_mut(&request.0) {
+                request.outstanding += 1;
+            }
+            self.conduit.flush(rank, Token(request.0));
+        }
+        self.wait(request)
     }
 
     /// Waits for all transfers of a request and forgets it.
@@ -324,20 +364,11 @@ impl Engine {
         let dirty: Vec<usize> = {
             let mut table = self.lock();
             match rank {
-                Some(rank) => table.dirty.take(&rank).into_iter().collect(),
-                None => std::mem::take(&mut table.dirty).into_iter().collect(),
+                Some(rank) => table.dirty.remove_entry(&rank).into_iter().map(|(rank, _)| rank).collect(),
+                None => std::mem::take(&mut table.dirty).into_keys().collect(),
             }
         };
-        if !dirty.is_empty() {
-            let request = self.begin(label.clone());
-            for rank in dirty {
-                if let Some(request) = self.lock().requests.get_mut(&request.0) {
-                    request.outstanding += 1;
-                }
-                self.conduit.flush(rank, Token(request.0));
-            }
-            self.wait(request)?;
-        }
+        self.flush(dirty, label)?;
         let mut table = self.lock();
         let Table { requests, uncollected, .. } = &mut *table;
         // What fails under a caller's own memory is told by the call that waits for it.
@@ -370,6 +401,9 @@ impl Engine {
             // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
             return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
         }
+        // No network keeps an atomic behind earlier puts by promise.
+        let dirty = self.lock().dirty.remove(&rank).map(|_| rank);
+        self.flush(dirty.into_iter().collect(), label)?;
         let request = self.begin(label.clone());
         if let Some(entry) = self.lock().requests.get_mut(&request.0) {
             entry.outstanding = 1;

@@ -1,6 +1,6 @@
 //! Creation of arrays.
 
-use std::{any::type_name, marker::PhantomData, sync::Arc};
+use std::{any::type_name, sync::Arc};
 
 use ndarray::{Dimension, IntoDimension};
 
@@ -80,13 +80,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             extents: distribution.extents().clone(),
             distribution,
             offset,
-            part_len,
+            placement: inner.segments.placement(offset, part_len),
             group: group.clone(),
             id: inner.next_object(),
             name,
             poisoned: false,
             destroyed: false,
-            element: PhantomData,
         };
         if let Some(value) = first {
             array.own_part().fill(value);

@@ -37,7 +37,7 @@ mod remote;
 mod scope;
 mod transfer;
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use ndarray::Dimension;
 
@@ -57,7 +57,7 @@ use crate::{
     element::Element,
     error::{Error, Result},
     index::PatchError,
-    memory::part::Part,
+    memory::part::{Part, Placement},
     sync::{Group, Op},
 };
 
@@ -72,15 +72,14 @@ pub struct GlobalArray<T, D> {
     distribution: Distribution<D>,
     /// Where each member's part begins in its segment, in bytes.
     offset: usize,
-    /// Elements of the longest part.
-    part_len: usize,
+    /// The longest part, in every member's segment.
+    placement: Placement<T>,
     group: Group,
     id: u64,
     name: Arc<str>,
     poisoned: bool,
     /// The block was given back; dropping the handle says nothing more.
     destroyed: bool,
-    element: PhantomData<T>,
 }
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -173,7 +172,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// A member's part, if its memory is mapped.
     #[inline(always)]
     pub(crate) fn part(&self, member: usize) -> Option<Part<'_, T>> {
-        self.group.inner.segments.part(member, self.offset, self.part_len)
+        self.group.inner.segments.placed(member, &self.placement)
     }
 
     /// A member's part in a group whose memory is all mapped.

@@ -64,6 +64,25 @@ impl Segments {
         Some(Part::within(base, self.len, offset, len))
     }
 
+    /// As [`part`](Self::part), for a range that was checked once.
+    #[inline(always)]
+    pub(crate) fn placed<T: Element>(&self, member: usize, placement: &Placement<T>) -> Option<Part<'_, T>> {
+        let base = self.bases[member];
+        debug_assert!(placement.segment <= self.len, "a placement in another job's segments");
+        // The range lies inside a segment of this length, and all segments of a job are equally long.
+        (!base.is_null()).then(|| Part {
+            base: base.wrapping_add(placement.offset).cast(),
+            len: placement.len,
+            life: PhantomData,
+        })
+    }
+
+    /// Checks a range of every member's segment once.
+    pub(crate) fn placement<T: Element>(&self, offset: usize, len: usize) -> Placement<T> {
+        Part::<T>::check_placement(self.len, offset, len);
+        Placement { offset, len, segment: self.len, element: PhantomData }
+    }
+
     /// A line of a member, if it is mapped.
     #[inline]
     pub(crate) fn line(&self, member: usize, offset: usize) -> Option<&Line> {
@@ -122,6 +141,15 @@ impl Segments {
     }
 }
 
+/// A range of elements at the same place of every member's segment, known to lie inside and to be aligned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement<T> {
+    offset: usize,
+    len: usize,
+    segment: usize,
+    element: PhantomData<T>,
+}
+
 /// Elements in a segment, written by anybody at any time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a, T> {
@@ -133,12 +161,17 @@ pub(crate) struct Part<'a, T> {
 impl<'a, T: Element> Part<'a, T> {
     #[inline(always)]
     fn within(base: *mut u8, segment: usize, offset: usize, len: usize) -> Self {
+        Self::check_placement(segment, offset, len);
+        Part { base: base.wrapping_add(offset).cast(), len, life: PhantomData }
+    }
+
+    #[inline(always)]
+    fn check_placement(segment: usize, offset: usize, len: usize) {
         let bytes = len.checked_mul(size_of::<T>());
         assert!(
             offset.is_multiple_of(align_of::<T>()) && offset <= segment && bytes.is_some_and(|bytes| bytes <= segment - offset),
             "{len} elements at byte {offset} of a segment of {segment} bytes"
         );
-        Part { base: base.wrapping_add(offset).cast(), len, life: PhantomData }
     }
 
     /// Number of elements.

@@ -51,7 +51,7 @@ pub use kernel::Matmul;
 const OPERATION: &str = "matmul";
 
 /// Bytes of one rank's panels of A and B together, which stay with the thread for its next product.
-const PANEL_BYTES: usize = 16 << 20;
+const PANEL_BYTES: usize = 64 << 20;
 
 /// Elements along k of a panel at least, if the factors have them: below, the kernel reads and writes C too often.
 const LEAST_DEPTH: usize = 512;

@@ -57,7 +57,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn find(&self, operation: &'static str, subscript: impl IntoDimension<Dim = D>) -> Result<Location> {
         let index = subscript.into_dimension();
         self.check_index(operation, &index)?;

@@ -197,11 +197,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[inline(always)]
     pub(crate) fn check_index(&self, operation: &'static str, index: &D) -> Result<()> {
         let inside = index.ndim() == self.extents.ndim() && index.slice().iter().zip(self.extents.slice()).all(|(i, n)| i < n);
-        if inside { Ok(()) } else { Err(self.index_error(operation, index)) }
+        // A copy goes to the cold function, so that the index itself can stay in registers.
+        if inside { Ok(()) } else { Err(self.index_error(operation, index.clone())) }
     }
 
     #[cold]
-    fn index_error(&self, operation: &'static str, index: &D) -> Error {
+    fn index_error(&self, operation: &'static str, index: D) -> Error {
         if self.poisoned {
             return Error::Poisoned { array: self.name.to_string(), operation };
         }

@@ -223,6 +223,10 @@ impl<'a, T: Element> Part<'a, T> {
     pub(crate) fn read<D: Dimension>(&self, at: usize, strides: &D, to: &Target<'_, T, D>) {
         let strides = bytemuck::cast_slice(strides.slice());
         self.check_strided(at, to.counts.slice(), strides);
+        if let Some(len) = contiguous(to.counts.slice(), strides, to.strides()) {
+            // SAFETY: as below, of one run.
+            return unsafe { kernels::copy(to.first.cast(), self.base.add(at).cast(), len * size_of::<T>()) };
+        }
         let loops = Loops::new(to.counts.slice(), strides, to.strides(), size_of::<T>());
         let (levels, run) = plan(&loops, true);
         // SAFETY: the part's side was checked, the buffer answers for its own side, which no part overlaps.
@@ -234,6 +238,10 @@ impl<'a, T: Element> Part<'a, T> {
     pub(crate) fn write<D: Dimension>(&self, at: usize, strides: &D, from: &Source<'_, T, D>) {
         let strides = bytemuck::cast_slice(strides.slice());
         self.check_strided(at, from.counts.slice(), strides);
+        if let Some(len) = contiguous(from.counts.slice(), strides, from.strides()) {
+            // SAFETY: as in `read`.
+            return unsafe { kernels::copy(self.base.add(at).cast(), from.first.cast(), len * size_of::<T>()) };
+        }
         let loops = Loops::new(from.counts.slice(), strides, from.strides(), size_of::<T>());
         let (levels, run) = plan(&loops, false);
         // SAFETY: as in `read`.
@@ -340,6 +348,10 @@ impl<T: Accumulate> Part<'_, T> {
     pub(crate) fn accumulate<D: Dimension>(&self, at: usize, strides: &D, alpha: T, from: &Source<'_, T, D>) {
         let strides = bytemuck::cast_slice(strides.slice());
         self.check_strided(at, from.counts.slice(), strides);
+        if let Some(len) = contiguous(from.counts.slice(), strides, from.strides()) {
+            // SAFETY: as in `write`.
+            return unsafe { kernels::accumulate(self.base.add(at), from.first, len, alpha) };
+        }
         let loops = Loops::new(from.counts.slice(), strides, from.strides(), size_of::<T>());
         let (levels, run) = plan(&loops, false);
         // SAFETY: as in `write`; a run is a whole number of elements.
@@ -380,6 +392,22 @@ impl Part<'_, u64> {
         // SAFETY: inside the part, which is aligned; atomics may be shared with other processes.
         unsafe { AtomicU64::from_ptr(self.address(at)) }.fetch_add(operand, Ordering::AcqRel)
     }
+}
+
+/// The number of elements, if a block has no gaps in either memory: the commonest long transfer needs no plan.
+#[inline(always)]
+fn contiguous(counts: &[usize], part: &[isize], buffer: &[isize]) -> Option<usize> {
+    let mut len = 1;
+    for axis in (0..counts.len()).rev() {
+        let count = counts[axis];
+        if count != 1 {
+            if part[axis] != len as isize || buffer[axis] != len as isize {
+                return None;
+            }
+            len *= count;
+        }
+    }
+    Some(len)
 }
 
 /// Levels on the stack; `Loops` has eight at most before it goes to the heap.

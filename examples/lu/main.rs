@@ -1,8 +1,5 @@
 //! Dense LU factorisation with partial pivoting, A = Pᵀ·L·U, and the solution of A·x = b with it, checked as HPL checks it.
 //!
-//! **State.** The kernels, the reader and the check are complete; [`factor`] drives them on one process. What follows is the
-//! distributed algorithm that replaces that driver; everything else stays as it is.
-//!
 //! # The distributed algorithm
 //!
 //! The method is HPL's (A. Petitet, R. C. Whaley, J. Dongarra, A. Cleary, *HPL — a portable implementation of the
@@ -23,7 +20,7 @@
 //!    all of U₁₂ before its solve, so the solve is done by all and nothing is sent after it.
 //! 3. *Look-ahead.* If q = q_{k+1}: solve and update the columns of panel k + 1 only, factor it with the process column
 //!    ([`panel::factor`]), put it to the ranks of the own process row.
-//! 4. *Update.* The other own columns right of panel k, [`factor`]'s strips: U ← L₁₁⁻¹·U (`top` of the panel), p_k copies U
+//! 4. *Update.* The other own columns right of panel k, strip by strip: U ← L₁₁⁻¹·U (`top` of the panel), p_k copies U
 //!    into its block row, C ← C − L₂₁·U.
 //!
 //! While process column q_{k+1} is in 3, the others are in 4: that is the overlap. No barrier in the whole loop.

@@ -23,7 +23,7 @@
 //! blocks are as large as [`PANEL_BYTES`] lets them be: the fewer, the less is fetched twice and packed again by the kernel.
 //!
 //! Panels are copied even where A or B is this rank's own or mapped: A and B are shared borrows, so another rank may write them at
-//! any time, and the kernel must not read memory that changes. The copy is 1/n of the work; n = 256 on two ranks spends 5 % on it.
+//! any time, and the kernel must not read memory that changes. The copy is 1/n of the work.
 //!
 //! # Source
 //! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems,

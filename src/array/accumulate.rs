@@ -51,6 +51,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     }
 
     fn accumulate_pieces(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch) {
             let window = from.window(&piece.start, &piece.count);
             if self.group.inner.mapped {

@@ -9,6 +9,7 @@ use crate::{
     distribution::{Distribution, Order},
     element::{Accumulate, Element},
     error::{Error, Result},
+    memory::heap::ALIGN,
     sync::{Group, Op, fingerprint, text_fingerprint},
 };
 
@@ -67,6 +68,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             available: 0,
             heap: inner.engine().conduit().segment_len() as u64,
         };
+        if size_of::<T>() == 0 || align_of::<T>() > ALIGN {
+            let (size, align) = (size_of::<T>(), align_of::<T>());
+            let what = format!(
+                "array \"{name}\": elements of {size} bytes aligned to {align}; from 1 byte and up to {ALIGN} are possible"
+            );
+            return Err(Error::Argument { operation: "create", what });
+        }
         let bytes = |len: usize| len.checked_mul(size_of::<T>()).ok_or_else(too_large);
         let call = fingerprint(&[
             distribution.fingerprint(),
@@ -75,14 +83,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             text_fingerprint(&name),
         ]);
         let what = || format!("array \"{name}\" of {:?} elements of {} bytes", distribution.extents().slice(), size_of::<T>());
-        let offset = inner.job.allocate(group, bytes(part_len)?, bytes(own_len)?, Op::Create, call, &what)?;
+        let (offset, id) = inner.job.allocate(group, bytes(part_len)?, bytes(own_len)?, Op::Create, call, &what)?;
         let array = GlobalArray {
             extents: distribution.extents().clone(),
             distribution,
             offset,
             placement: inner.segments.placement(offset, part_len),
             group: group.clone(),
-            id: inner.next_object(),
+            id,
             name,
             poisoned: false,
             destroyed: false,

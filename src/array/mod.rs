@@ -154,8 +154,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # Errors
     /// Members in different collectives; the end of the job.
     pub fn destroy(mut self) -> Result<()> {
-        self.group.fence_all(Op::Destroy)?;
-        self.group.agree(Op::Destroy, self.id)?;
+        let _creating = self.group.inner.job.creating("destroy")?;
+        self.group.settle(Op::Destroy, self.id)?;
         self.group.inner.job.free(&self.group, self.offset);
         self.destroyed = true;
         Ok(())

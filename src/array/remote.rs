@@ -20,6 +20,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Adds to a request all gets of a patch from members that are not mapped, then copies from the others, so that the network
     /// works meanwhile. Whoever calls finishes the request before the buffer's life ends.
     pub(crate) fn issue_gets(&self, request: RequestId, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
+        // The trait that makes patches is open to users: what it promises is checked before memory is named by it.
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch).filter(|piece| self.part(piece.member).is_none()) {
             let rank = self.group.inner.rank_of(piece.member);
             let at = self.offset + piece.offset * size_of::<T>();
@@ -32,6 +34,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Adds to a request all puts of a patch to members that are not mapped, then copies to the others; as
     /// [`issue_gets`](Self::issue_gets).
     pub(crate) fn issue_puts(&self, request: RequestId, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+        // The trait that makes patches is open to users: what it promises is checked before memory is named by it.
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch).filter(|piece| self.part(piece.member).is_none()) {
             let rank = self.group.inner.rank_of(piece.member);
             let at = self.offset + piece.offset * size_of::<T>();

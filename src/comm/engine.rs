@@ -26,6 +26,9 @@ use crate::{element::Element, error::Error};
 /// A waiter says who is missing after this long, once.
 const SAY_AFTER: Duration = Duration::from_secs(10);
 
+/// A waiter asks whether its wait is hopeless after this long: whoever is on the way has arrived by then.
+const DOUBT_AFTER: Duration = Duration::from_secs(1);
+
 /// Who asked for a request; for errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
@@ -44,6 +47,8 @@ struct Request {
     owner: Owner,
     /// A fence has told the failure.
     told: bool,
+    /// Transfers of it that count in the window.
+    admitted: usize,
     /// Comes after what the rank put before: where the network does not keep that order, the target is flushed first.
     ordered: bool,
 }
@@ -96,6 +101,10 @@ pub(crate) struct RequestId(u64);
 pub(crate) trait Waiter {
     fn operation(&self) -> String;
     fn missing(&self) -> String;
+    /// Why what is waited for can never come, if that is known.
+    fn hopeless(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Waiter for Label {
@@ -108,6 +117,11 @@ impl Waiter for Label {
 }
 
 impl Request {
+    fn new(label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Self {
+        let (failed, value) = (None, None);
+        Request { label, peer: 0, outstanding, failed, value, detached: false, owner, told: false, admitted: 0, ordered }
+    }
+
     fn failure(&self) -> Option<Error> {
         let (array, operation) = (self.label.array.to_string(), self.label.operation);
         self.failed.as_ref().map(|cause| Error::Transfer { array, operation, peer: self.peer, cause: cause.clone() })
@@ -182,9 +196,7 @@ impl Engine {
 
     fn insert(&self, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> RequestId {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let request =
-            Request { label, peer: 0, outstanding, failed: None, value: None, detached: false, owner, told: false, ordered };
-        self.lock().requests.insert(id, request);
+        self.lock().requests.insert(id, Request::new(label, owner, outstanding, ordered));
         RequestId(id)
     }
 
@@ -250,9 +262,8 @@ impl Engine {
                 && let Some(entry) = table.requests.get(&request.0).filter(|entry| entry.ordered)
             {
                 let label = entry.label.clone();
-                table.dirty.remove(&rank);
                 drop(table);
-                self.flush(vec![rank], &label)?;
+                self.flush(Some(rank), &label)?;
                 continue;
             }
             if table.in_flight < window {
@@ -262,6 +273,7 @@ impl Engine {
                 }
                 if let Some(request) = table.requests.get_mut(&request.0) {
                     request.outstanding += 1;
+                    request.admitted += 1;
                     request.peer = rank;
                 }
                 return Ok(());
@@ -269,6 +281,7 @@ impl Engine {
             drop(table);
             self.check("a transfer")?;
             self.progress();
+            self.conduit.wait(Duration::from_micros(20));
         }
     }
 
@@ -278,19 +291,24 @@ impl Engine {
         if put { order.put_put } else { order.put_get }
     }
 
-    /// Waits until everything that was put to some ranks is visible there.
-    fn flush(&self, ranks: Vec<usize>, label: &Label) -> Result<(), Error> {
-        if ranks.is_empty() {
-            return Ok(());
-        }
-        let request = self.begin_unordered(label.clone());
-        for rank in ranks {
-            if let Some(request) = self.lock().requests.get_mut(&request.0) {
-                request.outstanding += 1;
+    /// Waits until everything that was put to a rank, or to all, is visible there.
+    fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let ranks: Vec<usize> = {
+            // Under one lock: a fence of another thread sees either what is not flushed yet or the flush that is under way.
+            let mut table = self.lock();
+            let ranks = match rank {
+                Some(rank) => table.dirty.remove_entry(&rank).into_iter().map(|(rank, _)| rank).collect(),
+                None => std::mem::take(&mut table.dirty).into_keys().collect::<Vec<_>>(),
+            };
+            if ranks.is_empty() {
+                return Ok(());
             }
-            self.conduit.flush(rank, Token(request.0));
-        }
-        self.wait(request)
+            table.requests.insert(id, Request::new(label.clone(), Owner::Caller, ranks.len(), false));
+            ranks
+        };
+        ranks.into_iter().for_each(|rank| self.conduit.flush(rank, Token(id)));
+        self.wait(RequestId(id))
     }
 
     /// Waits for all transfers of a request and forgets it.
@@ -357,18 +375,13 @@ impl Engine {
             // Nothing is ever in flight on a conduit with mapped peers only.
             return Ok(());
         }
+        // What was begun before this call; other threads may go on.
+        let limit = self.next.load(Ordering::Relaxed);
         self.wait_until(label, || {
             let table = self.lock();
-            table.requests.values().filter(|r| rank.is_none_or(|rank| r.peer == rank)).all(|r| r.outstanding == 0).then_some(())
+            table.requests.iter().filter(|&(&id, _)| id < limit).all(|(_, request)| request.outstanding == 0).then_some(())
         })?;
-        let dirty: Vec<usize> = {
-            let mut table = self.lock();
-            match rank {
-                Some(rank) => table.dirty.remove_entry(&rank).into_iter().map(|(rank, _)| rank).collect(),
-                None => std::mem::take(&mut table.dirty).into_keys().collect(),
-            }
-        };
-        self.flush(dirty, label)?;
+        self.flush(rank, label)?;
         let mut table = self.lock();
         let Table { requests, uncollected, .. } = &mut *table;
         // What fails under a caller's own memory is told by the call that waits for it.
@@ -402,8 +415,7 @@ impl Engine {
             return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
         }
         // No network keeps an atomic behind earlier puts by promise.
-        let dirty = self.lock().dirty.remove(&rank).map(|_| rank);
-        self.flush(dirty.into_iter().collect(), label)?;
+        self.flush(Some(rank), label)?;
         let request = self.begin(label.clone());
         if let Some(entry) = self.lock().requests.get_mut(&request.0) {
             entry.outstanding = 1;
@@ -414,7 +426,11 @@ impl Engine {
             unsafe { self.conduit.atomic(rank, offset, op, width, operand, comparand, Token(request.0)) };
         } else {
             let message = Message::Atomic { token: request.0, op, width, offset, operand, comparand };
-            self.send(rank, MessageClass::Request, &message, label)?;
+            if let Err(error) = self.send(rank, MessageClass::Request, &message, label) {
+                // No answer will come; nobody may wait for one.
+                self.lock().requests.remove(&request.0);
+                return Err(error);
+            }
         }
         Ok(self.finish(request)?.unwrap_or(0))
     }
@@ -519,13 +535,14 @@ impl Engine {
         for event in events {
             match event {
                 Event::LocalDone(token) => {
-                    table.in_flight -= 1;
+                    Self::readmit(&mut table, token);
                     Self::complete(&mut table, token, |_| {});
                 }
                 Event::RemoteDone(token) => Self::complete(&mut table, token, |_| {}),
                 Event::Value(token, value) => Self::complete(&mut table, token, |request| request.value = Some(value)),
                 Event::Failed(token, cause) => {
-                    table.in_flight -= 1;
+                    // A flush or an atomic operation can fail too; those never counted in the window.
+                    Self::readmit(&mut table, token);
                     Self::complete(&mut table, token, |request| request.failed = Some(cause.0));
                 }
                 Event::Message { from, bytes, len } => self.handle(&mut table, from, Message::decode(&bytes[..len])),
@@ -539,6 +556,16 @@ impl Engine {
                 table.replies.push_front((rank, reply));
                 break;
             }
+        }
+    }
+
+    /// One transfer of a request has left the window, if it has any there.
+    fn readmit(table: &mut Table, token: Token) {
+        if let Some(request) = table.requests.get_mut(&token.0)
+            && request.admitted > 0
+        {
+            request.admitted -= 1;
+            table.in_flight -= 1;
         }
     }
 
@@ -646,6 +673,11 @@ impl Engine {
         {
             let (rank, operation, missing) = (self.rank(), waiter.operation(), waiter.missing());
             return Err(Error::Timeout { rank, operation, seconds: waited.as_secs_f64(), missing });
+        }
+        if waited >= DOUBT_AFTER
+            && let Some(seen) = waiter.hopeless()
+        {
+            return Err(Error::Disagreement { rank: self.rank(), operation: waiter.operation(), seen });
         }
         if waited >= SAY_AFTER && !*said {
             *said = true;

@@ -93,6 +93,17 @@ impl<D: Dimension> Patch<D> {
         self.count.slice().contains(&0)
     }
 
+    /// Whether all indices lie inside the extents.
+    #[must_use]
+    pub fn lies_inside(&self, extents: &D) -> bool {
+        let axis = |k: usize| {
+            let (start, count, extent) = (self.start.slice()[k], self.count.slice()[k], extents.slice()[k]);
+            let last = (count as isize - 1).checked_mul(self.step(k)).and_then(|reach| start.checked_add_signed(reach));
+            count == 0 || start < extent && last.is_some_and(|last| last < extent)
+        };
+        self.ndim() == extents.ndim() && (self.is_empty() || (0..self.ndim()).all(axis))
+    }
+
     /// Whether there is exactly one element.
     #[inline(always)]
     #[must_use]

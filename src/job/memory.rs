@@ -33,10 +33,11 @@ impl Job {
     /// Gives pages that no array uses back to the system. Local; other ranks are not concerned.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; another thread of the rank that is creating something.
     pub fn trim(&self) -> Result<()> {
-        let ranges = self.inner.heap().trim();
-        for range in ranges {
+        let _creating = self.inner.creating("trim")?;
+        let mut heap = self.inner.heap();
+        for range in heap.trim() {
             self.inner.conduit().release(range).map_err(|e| Error::system("giving memory back", e))?;
         }
         Ok(())
@@ -104,9 +105,12 @@ impl JobInner {
     }
 }
 
+/// Added to the bytes needed for a member whose fence failed; beyond any memory, and 4096 of them still fit.
+const FAILURE: u64 = 1 << 50;
+
 impl JobInner {
     /// Takes a block in the segments of all members, frees what all have dropped, commits this member's `own` bytes of `most`.
-    /// Collective. Where nothing needs pages this is one agreement.
+    /// Collective. Where nothing needs pages this is one agreement. Returns the offset and a number, both equal on all members.
     pub(crate) fn allocate(
         &self,
         group: &Group,
@@ -115,7 +119,10 @@ impl JobInner {
         op: Op,
         fingerprint: u64,
         what: &dyn Fn() -> String,
-    ) -> Result<usize> {
+    ) -> Result<(usize, u64)> {
+        let _creating = self.creating(op.name())?;
+        // What this rank still puts into a dropped array must not land in its successor.
+        let fenced = group.fence_all(op);
         let registry = || group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let world = group.inner.is_world();
         let find = |mark: usize| {
@@ -128,9 +135,19 @@ impl JobInner {
         let need = guess
             .map_or(0, |offset| self.heap().uncommitted(offset..offset + own).iter().map(|range| range.len()).sum::<usize>());
         let used = registry().still_used();
-        let agreed = group.agree_values(op, fingerprint, need as u64, used, !(mark as u64))?;
+        let failure = if fenced.is_err() { FAILURE } else { 0 };
+        let mut agreed = group.agree_values(op, fingerprint, need as u64 + failure, used, !(mark as u64))?;
+        fenced?;
+        if agreed.sum >= FAILURE {
+            return Err(Group::failed_elsewhere(op, agreed.sum / FAILURE));
+        }
         let freed = registry().agree(agreed.union);
         freed.iter().for_each(|&offset| self.heap().free(offset));
+        if !world && !freed.is_empty() {
+            // What was freed may have been the lowest of the upper end: the marks are agreed on again.
+            let mark = self.heap().mark();
+            agreed.max = group.agree_values(op, fingerprint, 0, 0, !(mark as u64))?.max;
+        }
         let full = |available: usize| Error::HeapFull {
             what: what(),
             asked: most as u64,
@@ -149,7 +166,7 @@ impl JobInner {
             return Err(error);
         }
         registry().add(offset);
-        Ok(offset)
+        Ok((offset, group.inner.next_object()))
     }
 
     /// Frees a block on all members. Collective, after an agreement.

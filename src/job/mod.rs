@@ -8,7 +8,10 @@ mod memory;
 
 use std::{
     num::NonZero,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 pub use launch::Launch;
@@ -63,6 +66,9 @@ pub(crate) struct JobInner {
     pub(crate) accumulate_lock: usize,
     memory_limit: Option<u64>,
     cores: usize,
+    /// A thread of this rank is creating something: offsets and numbers are given in the same order on all ranks only if creations
+    /// of a rank come one after the other.
+    creating: AtomicBool,
 }
 
 impl JobInner {
@@ -70,8 +76,27 @@ impl JobInner {
         self.engine.conduit()
     }
 
+    /// The right to change what the heap holds; one thread of a rank at a time.
+    pub(crate) fn creating(&self, operation: &'static str) -> Result<Creating<'_>> {
+        // Acquire pairs with the Release of the thread that left.
+        if self.creating.swap(true, Ordering::Acquire) {
+            return Err(Error::Busy { operation, rank: self.engine.rank() });
+        }
+        Ok(Creating(&self.creating))
+    }
+
     pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {
         self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Creating<'a>(&'a AtomicBool);
+
+impl Drop for Creating<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -127,6 +152,7 @@ impl Job {
             accumulate_lock,
             memory_limit: start.memory,
             cores: start.cores,
+            creating: AtomicBool::new(false),
         });
         let world = Group::world(inner.clone(), scratch);
         Ok(Job { inner, world })
@@ -134,9 +160,7 @@ impl Job {
 
     /// The orderly end of a rank: everything complete, everyone here.
     pub(crate) fn finish(&self) -> Result<()> {
-        self.world.fence_all(Op::End)?;
-        self.world.agree(Op::End, 0)?;
-        Ok(())
+        self.world.settle(Op::End, 0)
     }
 
     /// The node that this rank runs on.

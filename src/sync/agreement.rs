@@ -42,6 +42,10 @@ impl Waiter for InCollective<'_> {
     fn missing(&self) -> String {
         self.group.whereabouts()
     }
+
+    fn hopeless(&self) -> Option<String> {
+        if self.op == Op::End { None } else { self.group.ended_member() }
+    }
 }
 
 impl Group {
@@ -67,9 +71,10 @@ impl Group {
         let all = if inner.size() == 1 {
             mine
         } else if inner.by_counter {
-            self.meet(op, mine, sequence)?
+            self.meet(op, mine, sequence).map_err(|error| self.fail(error))?
         } else {
-            self.rounds(op, mine, sequence)?
+            // A member that left early would be one agreement ahead of the others: the group is over for it.
+            self.rounds(op, mine, sequence).map_err(|error| self.fail(error))?
         };
         if all[0] != mine[0] || all[1] != mine[1] {
             return Err(self.disagreement(op));

@@ -27,6 +27,9 @@ impl Waiter for InTransfer<'_> {
     fn missing(&self) -> String {
         self.0.whereabouts()
     }
+    fn hopeless(&self) -> Option<String> {
+        self.0.ended_member()
+    }
 }
 
 impl Group {

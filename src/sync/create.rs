@@ -11,16 +11,20 @@ use crate::{
     error::{Error, Result},
 };
 
-struct Creating {
+struct Creating<'a> {
     list: Arc<[usize]>,
+    parent: &'a Group,
 }
 
-impl Waiter for Creating {
+impl Waiter for Creating<'_> {
     fn operation(&self) -> String {
         format!("creation of a group of {} ranks", self.list.len())
     }
     fn missing(&self) -> String {
         format!("a message of one of the ranks {:?}", self.list)
+    }
+    fn hopeless(&self) -> Option<String> {
+        self.parent.ended_member()
     }
 }
 
@@ -50,20 +54,31 @@ impl Group {
         let words: Vec<u64> = std::iter::once(list.len() as u64).chain(ranks.iter().map(|&rank| rank as u64)).collect();
         let count = self.count_of(fingerprint(&words));
         let key = fingerprint(&[fingerprint(&words), count]);
+        let _creating = inner.job.creating("group")?;
         let offset = self.place_scratch(&ranks, key)?;
         let bytes = Scratch::bytes(ranks.len());
         // Not in the head of the loop: the lock would be held through it.
         let missing = inner.job.heap().uncommitted(offset..offset + bytes);
+        let mut committed = Ok(());
         for range in missing {
-            inner.job.conduit().commit(range.clone()).map_err(|e| Error::system("committing memory for a group", e))?;
-            inner.job.heap().set_committed(range);
+            match inner.job.conduit().commit(range.clone()) {
+                Ok(()) => inner.job.heap().set_committed(range),
+                Err(error) => committed = Err(Error::system("committing memory for a group", error)),
+            }
         }
-        // A reused hole of the heap holds old words; agreements start from zero.
-        let base = inner.job.conduit().segment();
-        inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
+        if committed.is_ok() {
+            // A reused hole of the heap holds old words; agreements start from zero.
+            let base = inner.job.conduit().segment();
+            inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
+        }
+        // From here on the scratch goes back to the pool when the group is dropped, a failure included.
         let group = Group::new(inner.job.clone(), Some(ranks.clone()), offset);
-        // Nobody may post before everybody has cleared: one more round over messages.
-        self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [0, 0])?;
+        // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
+        let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [u64::from(committed.is_err()), 0])?;
+        committed?;
+        if failed > 0 {
+            return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
+        }
         Ok(group)
     }
 
@@ -118,7 +133,7 @@ impl Group {
     fn meet_by_mail(&self, ranks: &Arc<[usize]>, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
         let engine = self.inner.engine();
         let label = Label { array: "(none)".into(), operation: "creation of a group" };
-        let waiter = Creating { list: ranks.clone() };
+        let waiter = Creating { list: ranks.clone(), parent: self };
         let (me, first) = (engine.rank(), ranks[0]);
         let answer = fingerprint(&[key, 2]);
         let [mut most, mut union] = words;

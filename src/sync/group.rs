@@ -12,7 +12,10 @@ use std::{
 use super::{Op, Scratch};
 use crate::{
     array::registry::Registry,
-    comm::engine::{Engine, Label},
+    comm::{
+        Conduit,
+        engine::{Engine, Label},
+    },
     error::{Error, Result},
     job::JobInner,
     memory::part::Segments,
@@ -165,17 +168,23 @@ impl Group {
     /// An operation that failed since the last fence; members in different collectives; the end of the job. All members of the
     /// group fail alike when they disagree.
     pub fn sync(&self) -> Result<()> {
-        let fenced = self.fence_all(Op::Sync);
-        // The failure of one member's operation is everyone's: the barrier carries it.
-        let verdict = self.agree_values(Op::Sync, 0, u64::from(fenced.is_err()), 0, 0)?;
+        self.settle(Op::Sync, 0)
+    }
+
+    /// A fence and an agreement. The failure of one member's operation is everyone's: the agreement carries it.
+    #[inline]
+    pub(crate) fn settle(&self, op: Op, fingerprint: u64) -> Result<()> {
+        let fenced = self.fence_all(op);
+        let verdict = self.agree_values(op, fingerprint, u64::from(fenced.is_err()), 0, 0)?;
         fenced?;
-        if verdict.sum > 0 {
-            return Err(Error::Mismatch {
-                operation: "sync",
-                what: format!("a transfer of {} other member(s) failed; their errors say which", verdict.sum),
-            });
-        }
-        Ok(())
+        if verdict.sum > 0 { Err(Self::failed_elsewhere(op, verdict.sum)) } else { Ok(()) }
+    }
+
+    /// What a member says when others had a transfer that failed.
+    #[cold]
+    pub(crate) fn failed_elsewhere(op: Op, members: u64) -> Error {
+        let what = format!("a transfer of {members} other member(s) failed; their errors say which");
+        Error::Mismatch { operation: op.name(), what }
     }
 
     /// Waits for all members; completes nothing. Collective.
@@ -223,6 +232,18 @@ impl Group {
         error
     }
 
+    /// A member that has come to its end and will take part in nothing any more, for people.
+    pub(super) fn ended_member(&self) -> Option<String> {
+        self.ranks().find(|&rank| has_ended(self.inner.engine().conduit(), rank)).map(|rank| format!("rank {rank} has ended"))
+    }
+
+    /// All other ranks of the job have come to their end: nobody is left to do what a member waits for.
+    pub(super) fn alone(&self) -> Option<String> {
+        let conduit = self.inner.engine().conduit();
+        let alone = (0..conduit.size()).filter(|&rank| rank != conduit.rank()).all(|rank| has_ended(conduit, rank));
+        alone.then(|| "all other ranks have ended".into())
+    }
+
     /// Where each member was last seen, for people.
     pub(super) fn whereabouts(&self) -> String {
         let conduit = self.inner.engine().conduit();
@@ -242,6 +263,11 @@ impl Group {
         };
         seen.into_iter().map(say).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Whether a rank waits for the orderly end of the job.
+fn has_ended(conduit: &dyn Conduit, rank: usize) -> bool {
+    conduit.last_seen(rank).is_some_and(|[place, _]| Op::from_code(place) == Op::End)
 }
 
 /// The right to be inside a collective; given back when dropped.

@@ -54,6 +54,10 @@ impl Waiter for Locking<'_> {
             Ok(word) => format!("its release by rank {}", word - HELD),
         }
     }
+
+    fn hopeless(&self) -> Option<String> {
+        self.0.words.group().alone()
+    }
 }
 
 impl Locks {

@@ -27,6 +27,10 @@ impl Waiter for Waiting<'_> {
     fn missing(&self) -> String {
         "whoever raises it".into()
     }
+
+    fn hopeless(&self) -> Option<String> {
+        self.0.words.group().alone()
+    }
 }
 
 impl Signal {

@@ -30,7 +30,8 @@ impl SharedWords {
         let bytes = count
             .checked_mul(ALIGN)
             .ok_or_else(|| Error::argument(what, format_args!("{count} words are more than can be addressed")))?;
-        let offset = inner.job.allocate(group, bytes, bytes, Op::Words, fingerprint(&[count as u64]), &|| what.to_owned())?;
+        let (offset, _) =
+            inner.job.allocate(group, bytes, bytes, Op::Words, fingerprint(&[count as u64]), &|| what.to_owned())?;
         let words = SharedWords { group: group.clone(), offset, count, label: Label { array: name, operation: what } };
         words.own().fill(0);
         group.agree(Op::Words, 1)?;

@@ -33,8 +33,6 @@
 //! `alpha * x` is rounded before it is added, never fused, and [`dot`] sums in a fixed number of lanes whatever the vector width:
 //! the same call gives the same bits on SSE2, AVX2, AVX-512 and in the portable version, but for the payload of a NaN.
 
-#![allow(dead_code, unused_imports, reason = "the layers above are being written")]
-
 mod arithmetic;
 mod element;
 mod machine;

@@ -19,12 +19,6 @@ pub(super) trait Scalar: Accumulate {
     /// The processor has the feature of `V`.
     unsafe fn add<V: Vector>(x: V, y: V) -> V;
 
-    /// `x * y` in every lane.
-    ///
-    /// # Safety
-    /// The processor has the feature of `V`.
-    unsafe fn multiply<V: Vector>(x: V, y: V) -> V;
-
     /// `x + y` in every lane, `y` the vector that lies `AT` vectors beyond the address.
     ///
     /// # Safety
@@ -63,12 +57,6 @@ macro_rules! scalar {
             unsafe fn add<V: Vector>(x: V, y: V) -> V {
                 // SAFETY: the feature is there, says the caller.
                 unsafe { x.$add(y) }
-            }
-
-            #[inline(always)]
-            unsafe fn multiply<V: Vector>(x: V, y: V) -> V {
-                // SAFETY: the feature is there, says the caller.
-                unsafe { x.$multiply(y) }
             }
 
             #[inline(always)]

@@ -56,7 +56,7 @@ impl Counter {
     ///
     /// # Source
     /// GA: `NGA_Read_inc`.
-    #[inline]
+    #[inline(always)]
     pub fn fetch_add(&self, increment: u64) -> Result<u64> {
         self.words.fetch_add(self.holder, 0, increment)
     }
@@ -65,7 +65,7 @@ impl Counter {
     ///
     /// # Errors
     /// The end of the job.
-    #[inline]
+    #[inline(always)]
     pub fn next_below(&self, limit: u64) -> Result<Option<u64>> {
         let next = self.fetch_add(1)?;
         Ok((next < limit).then_some(next))

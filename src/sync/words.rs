@@ -10,7 +10,11 @@ use super::{Group, Op, fingerprint};
 use crate::{
     comm::{AtomicOp, engine::Label},
     error::{Error, Result},
-    memory::{heap::ALIGN, part::Part, word::WaitWord},
+    memory::{
+        heap::ALIGN,
+        part::{Part, Placement},
+        word::WaitWord,
+    },
 };
 
 /// `count` words in each member's segment.
@@ -18,6 +22,8 @@ use crate::{
 pub(crate) struct SharedWords {
     group: Group,
     offset: usize,
+    /// All words of every member.
+    placement: Placement<u64>,
     count: usize,
     label: Label,
 }
@@ -32,7 +38,8 @@ impl SharedWords {
             .ok_or_else(|| Error::argument(what, format_args!("{count} words are more than can be addressed")))?;
         let (offset, _) =
             inner.job.allocate(group, bytes, bytes, Op::Words, fingerprint(&[count as u64]), &|| what.to_owned())?;
-        let words = SharedWords { group: group.clone(), offset, count, label: Label { array: name, operation: what } };
+        let placement = inner.segments.placement(offset, count * (ALIGN / 8));
+        let words = SharedWords { group: group.clone(), offset, placement, count, label: Label { array: name, operation: what } };
         words.own().fill(0);
         group.agree(Op::Words, 1)?;
         Ok(words)
@@ -57,13 +64,20 @@ impl SharedWords {
     }
 
     /// Adds to word `index` of a member and returns the old value: the shortest road.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fetch_add(&self, member: usize, index: usize, operand: u64) -> Result<u64> {
         let inner = &*self.group.inner;
-        if let Some(part) = inner.segments.part::<u64>(member, self.offset + index * ALIGN, 1) {
-            inner.engine().check(self.label.operation)?;
-            return Ok(part.fetch_add(0, operand));
+        if !inner.segments.over()
+            && let Some(part) = inner.segments.placed(member, &self.placement)
+        {
+            return Ok(part.fetch_add(index * (ALIGN / 8), operand));
         }
+        self.fetch_add_remote(member, index, operand)
+    }
+
+    #[cold]
+    fn fetch_add_remote(&self, member: usize, index: usize, operand: u64) -> Result<u64> {
+        self.group.inner.engine().check(self.label.operation)?;
         self.atomic(member, index, AtomicOp::Add, operand, 0)
     }
 

@@ -1,8 +1,9 @@
 //! A line in a segment that one rank writes and another reads: a word to wait on and a few words beside it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use super::word::WaitWord;
+use super::{
+    atomics::{AtomicU32, AtomicU64, Ordering},
+    word::WaitWord,
+};
 
 /// Words that travel with a line.
 pub(crate) const WORDS: usize = 5;
@@ -84,5 +85,101 @@ impl Meeting {
     /// The published words.
     pub(crate) fn result(&self) -> [u64; WORDS] {
         self.result.each_ref().map(|word| word.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use std::time::Duration;
+
+    use super::*;
+    use loom::{sync::Arc, thread};
+
+    const HOW: [Combine; WORDS] = [Combine::Max, Combine::Or, Combine::Sum, Combine::Sum, Combine::Max];
+
+    /// What members share: both sets of both kinds, and a word of each that is no part of the agreement.
+    #[derive(Default)]
+    struct Shared {
+        lines: [[Line; 2]; 2],
+        meetings: [Meeting; 2],
+        beside: [AtomicU64; 3],
+    }
+
+    fn until(word: &WaitWord, sequence: u32) {
+        while word.load() != sequence {
+            word.sleep(0, Duration::ZERO);
+        }
+    }
+
+    /// Different for every member and agreement.
+    fn brings(me: usize, sequence: u32) -> [u64; WORDS] {
+        let own = u64::from(sequence) << 8 | me as u64;
+        [own, 1 << (8 * u64::from(sequence) + me as u64), own, 1, !own]
+    }
+
+    fn exchange(shared: &Shared, me: usize, last: u32) {
+        for sequence in 1..=last {
+            let set = sequence as usize % 2;
+            shared.beside[me].store(u64::from(sequence), Ordering::Relaxed);
+            shared.lines[1 - me][set].post(brings(me, sequence), sequence);
+            let line = &shared.lines[me][set];
+            until(&line.word, sequence);
+            assert_eq!(line.read(), brings(1 - me, sequence));
+            assert!(shared.beside[1 - me].load(Ordering::Relaxed) >= u64::from(sequence));
+        }
+    }
+
+    fn meet(shared: &Shared, me: usize, members: usize, last: u32) {
+        for sequence in 1..=last {
+            let all = (0..members).map(|member| brings(member, sequence));
+            let agreed = all.fold([0; WORDS], |a, b| [a[0].max(b[0]), a[1] | b[1], a[2] + b[2], a[3] + b[3], a[4].max(b[4])]);
+            let meeting = &shared.meetings[sequence as usize % 2];
+            shared.beside[me].store(u64::from(sequence), Ordering::Relaxed);
+            if meeting.arrive(brings(me, sequence), HOW, members) {
+                meeting.publish(sequence);
+            } else {
+                if members > 2 {
+                    // Two that wait in turns would keep the checker from the third: look once.
+                    thread::yield_now();
+                    if meeting.phase.load() != sequence {
+                        return;
+                    }
+                }
+                until(&meeting.phase, sequence);
+            }
+            assert_eq!(meeting.result(), agreed);
+            for beside in &shared.beside[..members] {
+                assert!(beside.load(Ordering::Relaxed) >= u64::from(sequence));
+            }
+        }
+    }
+
+    fn model(members: usize, body: fn(&Shared, usize)) {
+        loom::model(move || {
+            let shared = Arc::new(Shared::default());
+            let others: Vec<_> = (1..members)
+                .map(|me| {
+                    let shared = shared.clone();
+                    thread::spawn(move || body(&shared, me))
+                })
+                .collect();
+            body(&shared, 0);
+            others.into_iter().for_each(|other| other.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn two_members_exchange_lines_of_alternating_sets() {
+        model(2, |shared, me| exchange(shared, me, 3));
+    }
+
+    #[test]
+    fn two_members_meet_in_alternating_sets() {
+        model(2, |shared, me| meet(shared, me, 2, 3));
+    }
+
+    #[test]
+    fn three_members_meet() {
+        model(3, |shared, me| meet(shared, me, 3, 1));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `atomics` | the atomics of what is checked in every interleaving |
 //! | `mapping` | reserves address space that processes share, commits and releases pages of it |
 //! | `heap` | pure arithmetic: which bytes of a segment are taken |
 //! | `limits` | how much memory the node has left, by every limit that binds |
@@ -16,6 +17,7 @@
 //! goes through `kernels`. Nothing here knows ranks, arrays or networks.
 #![allow(unsafe_code)]
 
+pub(crate) mod atomics;
 pub(crate) mod buffer;
 pub(crate) mod heap;
 pub(crate) mod kernels;

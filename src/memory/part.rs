@@ -15,6 +15,7 @@ use std::{
 use ndarray::Dimension;
 
 use super::{
+    atomics,
     buffer::{Source, Target},
     kernels,
     line::{Line, Meeting},
@@ -111,7 +112,7 @@ impl Segments {
     pub(crate) fn stripes(&self, member: usize, offset: usize) -> Option<Stripes<'_>> {
         let base = self.bases[member];
         // SAFETY: as in `line`.
-        (!base.is_null()).then(|| Stripes::new(unsafe { &*self.object::<AtomicU64>(base, offset) }))
+        (!base.is_null()).then(|| Stripes::new(unsafe { &*self.object::<atomics::AtomicU64>(base, offset) }))
     }
 
     /// A line of the caller's own segment, which begins at `base`, mapped for others or not.

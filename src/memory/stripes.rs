@@ -5,10 +5,9 @@
 //! while waiting for another, so there is no deadlock among accumulates into one rank, and those who lock several ranks do so in
 //! ascending order.
 
-use std::{
-    ops::RangeInclusive,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::ops::RangeInclusive;
+
+use super::atomics::{AtomicU64, Ordering};
 
 /// Bytes that share a bit: an accumulate of this size takes about a microsecond.
 pub(crate) const STRIPE: usize = 1 << 16;
@@ -82,5 +81,67 @@ mod tests {
         drop(other);
         assert!(stripes.try_lock(ALL).is_some());
         assert_eq!(word.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use super::*;
+    use loom::{cell::UnsafeCell, sync::Arc, thread};
+
+    /// Tries the stripes as often as it is told and adds to what each of them guards; the cells fail the model if two meet there.
+    /// Returns how often it held them.
+    fn accumulate(shared: &(AtomicU64, [UnsafeCell<u32>; 2]), mask: u64, tries: u32) -> u32 {
+        let mut times = 0;
+        for _ in 0..tries {
+            let Some(held) = Stripes::new(&shared.0).try_lock(mask) else {
+                thread::yield_now();
+                continue;
+            };
+            for (_, cell) in shared.1.iter().enumerate().filter(|(k, _)| mask >> k & 1 == 1) {
+                // SAFETY: the stripe is held, and the model checks that this is enough.
+                cell.with_mut(|value| unsafe { *value += 1 });
+            }
+            drop(held);
+            times += 1;
+        }
+        times
+    }
+
+    /// No thread tries without end: two that wait in turns would keep the checker from the one they wait for.
+    fn model(masks: &'static [u64], tries: u32) {
+        loom::model(move || {
+            let shared = Arc::new((AtomicU64::new(0), [UnsafeCell::new(0), UnsafeCell::new(0)]));
+            let others: Vec<_> = masks[1..]
+                .iter()
+                .map(|&mask| {
+                    let shared = shared.clone();
+                    (mask, thread::spawn(move || accumulate(&shared, mask, tries)))
+                })
+                .collect();
+            let mut held = vec![(masks[0], accumulate(&shared, masks[0], tries))];
+            held.extend(others.into_iter().map(|(mask, other)| (mask, other.join().unwrap())));
+            for (k, cell) in shared.1.iter().enumerate() {
+                let times: u32 = held.iter().filter(|(mask, _)| mask >> k & 1 == 1).map(|(_, times)| times).sum();
+                // SAFETY: everyone else has ended.
+                assert_eq!(cell.with(|value| unsafe { *value }), times);
+            }
+            assert_eq!(shared.0.load(Ordering::Relaxed), 0);
+        });
+    }
+
+    #[test]
+    fn one_stripe_has_one_holder() {
+        model(&[0b01, 0b01], 3);
+    }
+
+    #[test]
+    fn overlapping_sets_hand_over_what_was_written() {
+        model(&[0b01, 0b10, 0b11], 2);
+    }
+
+    #[test]
+    fn a_neighbour_s_bit_does_not_break_the_hand_over() {
+        model(&[0b01, 0b10, 0b01], 2);
     }
 }

@@ -8,14 +8,15 @@
 //!
 //! The futex is not a private one: the word may be mapped into several processes.
 
-use std::{
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
+#[cfg(not(loom))]
 use rustix::thread::futex;
 
+use super::atomics::{AtomicU32, Ordering};
+
 /// Looks between the announcement and the sleep: about a microsecond, many times what a store buffer needs.
+#[cfg(not(loom))]
 const LAST_LOOKS: u32 = 50;
 
 /// A 32-bit value, usually a sequence number, with the count of those asleep on it.
@@ -57,6 +58,16 @@ impl WaitWord {
         }
     }
 
+    #[cfg(loom)]
+    fn wake_sleepers(&self) {}
+
+    /// Lets others run: the checker has no kernel to sleep in.
+    #[cfg(loom)]
+    pub fn sleep(&self, _: u32, _: Duration) {
+        loom::thread::yield_now();
+    }
+
+    #[cfg(not(loom))]
     #[cold]
     fn wake_sleepers(&self) {
         // A failed wake can only mean a bad address, which a reference is not.
@@ -64,6 +75,7 @@ impl WaitWord {
     }
 
     /// Sleeps while the value is `seen`, for `limit` at most. May return early.
+    #[cfg(not(loom))]
     #[cold]
     pub fn sleep(&self, seen: u32, limit: Duration) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -77,5 +89,52 @@ impl WaitWord {
             let _ = futex::wait(&self.value, futex::Flags::empty(), seen, Some(&limit));
         }
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use super::*;
+    use crate::memory::atomics::AtomicU64;
+    use loom::{sync::Arc, thread};
+
+    fn until(word: &WaitWord, value: u32) {
+        while word.load() != value {
+            word.sleep(0, Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn a_stored_value_is_seen_with_the_data() {
+        loom::model(|| {
+            let shared = Arc::new((WaitWord::default(), AtomicU64::new(0)));
+            let writer = shared.clone();
+            let writer = thread::spawn(move || {
+                writer.1.store(7, Ordering::Relaxed);
+                writer.0.store(1);
+                writer.0.wake();
+            });
+            until(&shared.0, 1);
+            assert_eq!(shared.1.load(Ordering::Relaxed), 7);
+            writer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_sum_is_seen_with_the_data_of_all_who_added() {
+        loom::model(|| {
+            let shared = Arc::new((WaitWord::default(), [AtomicU64::new(0), AtomicU64::new(0)]));
+            let writers = [0, 1].map(|k| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    shared.1[k].store(7, Ordering::Relaxed);
+                    shared.0.add(1);
+                    shared.0.wake();
+                })
+            });
+            until(&shared.0, 2);
+            assert_eq!(shared.1.each_ref().map(|data| data.load(Ordering::Relaxed)), [7, 7]);
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+        });
     }
 }

@@ -59,7 +59,17 @@ fn metadata() -> Result<Value> {
 
 /// Build, showing the compiler's messages, and list the programs that came out.
 pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
+    finish_build(command(arguments), arguments)
+}
+
+/// The same with flags for the compiler in place of the caller's.
+pub fn build_with_flags(flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
     let mut command = command(arguments);
+    command.env("RUSTFLAGS", flags).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    finish_build(command, arguments)
+}
+
+fn finish_build(mut command: Command, arguments: &[&str]) -> Result<Vec<Program>> {
     command.arg("--message-format=json-render-diagnostics");
     let outcome = child::run_showing_errors(&mut command, BUILD_LIMIT)?;
     if !outcome.success() {

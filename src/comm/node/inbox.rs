@@ -6,12 +6,16 @@
 //!
 //! A writer that dies between its ticket and its slot blocks the ring for good: its death ends the job anyhow.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::{
+    comm::{Full, MAX_MESSAGE},
+    memory::atomics::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+};
 
-use crate::comm::{Full, MAX_MESSAGE};
+/// Slots of a ring: what one rank can have waiting from all others before they must poll. Few in the models.
+const SLOTS: u64 = if cfg!(loom) { 2 } else { 32 };
 
-/// Slots of a ring: what one rank can have waiting from all others before they must poll.
-const SLOTS: u64 = 32;
+/// Bytes of a slot; the models send two.
+const SLOT_BYTES: usize = if cfg!(loom) { 2 } else { MAX_MESSAGE };
 
 #[repr(C, align(128))]
 pub(super) struct Inbox {
@@ -26,7 +30,7 @@ struct Slot {
     turn: AtomicU64,
     from: AtomicU32,
     len: AtomicU32,
-    bytes: [AtomicU8; MAX_MESSAGE],
+    bytes: [AtomicU8; SLOT_BYTES],
 }
 
 impl Inbox {
@@ -143,5 +147,82 @@ mod tests {
                 next[from] += 1;
             }
         });
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use super::*;
+    use loom::{sync::Arc, thread};
+
+    fn empty() -> Inbox {
+        let slot = || Slot {
+            turn: AtomicU64::new(0),
+            from: AtomicU32::new(0),
+            len: AtomicU32::new(0),
+            bytes: std::array::from_fn(|_| AtomicU8::new(0)),
+        };
+        Inbox { tail: AtomicU64::new(0), head: AtomicU64::new(0), slots: std::array::from_fn(|_| slot()) }
+    }
+
+    /// Checks a message that was taken: whole, and the next of its writer.
+    fn check(taken: &mut [u8], (from, bytes, len): (usize, [u8; MAX_MESSAGE], usize)) {
+        taken[from] += 1;
+        assert_eq!(bytes[..len], [0x10 * (from as u8 + 1), taken[from]]);
+    }
+
+    /// Each writer tries so many times to send, the reader tries so many times to take and takes the rest in the end. Nobody
+    /// tries without end: two that wait in turns would keep the checker from the one they wait for.
+    fn model(tries: &'static [u8], takes: usize) {
+        loom::model(move || {
+            let inbox = Arc::new(empty());
+            let writers: Vec<_> = (0..tries.len())
+                .map(|writer| {
+                    let inbox = inbox.clone();
+                    thread::spawn(move || {
+                        let mut sent = 0;
+                        for _ in 0..tries[writer] {
+                            match inbox.push(writer, &[0x10 * (writer as u8 + 1), sent + 1]) {
+                                Ok(()) => sent += 1,
+                                Err(Full) => thread::yield_now(),
+                            }
+                        }
+                        sent
+                    })
+                })
+                .collect();
+            let mut taken = vec![0; tries.len()];
+            for _ in 0..takes {
+                let found = !inbox.is_empty();
+                match inbox.pop() {
+                    Some(message) => check(&mut taken, message),
+                    None => {
+                        assert!(!found, "what `is_empty` saw is gone");
+                        thread::yield_now();
+                    }
+                }
+            }
+            let sent: Vec<u8> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+            while let Some(message) = inbox.pop() {
+                check(&mut taken, message);
+            }
+            assert_eq!(taken, sent);
+            assert!(inbox.is_empty());
+        });
+    }
+
+    #[test]
+    fn one_writer_goes_round_the_ring() {
+        model(&[5], 5);
+    }
+
+    #[test]
+    fn two_writers_share_the_ring() {
+        model(&[1, 1], 2);
+    }
+
+    #[test]
+    fn two_writers_go_round_the_ring() {
+        model(&[2, 2], 2);
     }
 }

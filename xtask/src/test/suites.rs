@@ -1,4 +1,4 @@
-//! The test programs that cargo builds, the documentation's examples, the memory checker.
+//! The test programs that cargo builds, the documentation's examples, the memory checker, the interleavings.
 
 use super::counts::Report;
 use super::{Tier, environment};
@@ -46,6 +46,20 @@ pub fn memory_check(tier: Tier) -> Result<Vec<Report>> {
         environment(&mut command, tier);
         command.env_remove("GA_TEST_LONG");
         reports.push(finish(NAME, &mut command, tier)?);
+    }
+    Ok(reports)
+}
+
+/// The models of what has no lock, in every interleaving with at most so many preemptions.
+pub fn interleavings(tier: Tier) -> Result<Vec<Report>> {
+    const PREEMPTIONS: &str = "3";
+    let mut reports = Vec::new();
+    let arguments = ["test", "--release", "--lib", "--no-run", "--package", "global-arrays"];
+    for suite in cargo::build_with_flags("--cfg loom", &arguments)? {
+        let mut command = Command::new(&suite.path);
+        command.args(["loom_models", "--test-threads=1"]).env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS);
+        environment(&mut command, tier);
+        reports.push(finish("models in every interleaving", &mut command, tier)?);
     }
     Ok(reports)
 }

@@ -171,38 +171,49 @@ mod loom_models {
         assert_eq!(bytes[..len], [0x10 * (from as u8 + 1), taken[from]]);
     }
 
-    /// Each writer tries so many times to send, the reader tries so many times to take and takes the rest in the end. Nobody
-    /// tries without end: two that wait in turns would keep the checker from the one they wait for.
+    fn write(inbox: &Inbox, writer: usize, tries: u8) -> u8 {
+        let mut sent = 0;
+        for _ in 0..tries {
+            match inbox.push(writer, &[0x10 * (writer as u8 + 1), sent + 1]) {
+                Ok(()) => sent += 1,
+                Err(Full) => thread::yield_now(),
+            }
+        }
+        sent
+    }
+
+    fn read(inbox: &Inbox, writers: usize, takes: usize) -> Vec<u8> {
+        let mut taken = vec![0; writers];
+        for _ in 0..takes {
+            let found = !inbox.is_empty();
+            match inbox.pop() {
+                Some(message) => check(&mut taken, message),
+                None => {
+                    assert!(!found, "what `is_empty` saw is gone");
+                    thread::yield_now();
+                }
+            }
+        }
+        taken
+    }
+
+    /// Each writer tries so many times to send, the reader tries so many times to take, and the rest is taken in the end.
+    ///
+    /// Nobody tries without end: two that wait in turns would keep the checker from the one they wait for. The reader is not the
+    /// thread that made the ring: to that one, once it has yielded, the checker no longer shows the zeros it wrote.
     fn model(tries: &'static [u8], takes: usize) {
         loom::model(move || {
             let inbox = Arc::new(empty());
-            let writers: Vec<_> = (0..tries.len())
-                .map(|writer| {
-                    let inbox = inbox.clone();
-                    thread::spawn(move || {
-                        let mut sent = 0;
-                        for _ in 0..tries[writer] {
-                            match inbox.push(writer, &[0x10 * (writer as u8 + 1), sent + 1]) {
-                                Ok(()) => sent += 1,
-                                Err(Full) => thread::yield_now(),
-                            }
-                        }
-                        sent
-                    })
-                })
-                .collect();
-            let mut taken = vec![0; tries.len()];
-            for _ in 0..takes {
-                let found = !inbox.is_empty();
-                match inbox.pop() {
-                    Some(message) => check(&mut taken, message),
-                    None => {
-                        assert!(!found, "what `is_empty` saw is gone");
-                        thread::yield_now();
-                    }
-                }
-            }
-            let sent: Vec<u8> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+            let spawn = |body: Box<dyn FnOnce(&Inbox) -> Vec<u8>>| {
+                let inbox = inbox.clone();
+                thread::spawn(move || body(&inbox))
+            };
+            let reader = spawn(Box::new(move |inbox| read(inbox, tries.len(), takes)));
+            let others: Vec<_> =
+                (1..tries.len()).map(|k| spawn(Box::new(move |inbox| vec![write(inbox, k, tries[k])]))).collect();
+            let mut sent = vec![write(&inbox, 0, tries[0])];
+            sent.extend(others.into_iter().flat_map(|other| other.join().unwrap()));
+            let mut taken = reader.join().unwrap();
             while let Some(message) = inbox.pop() {
                 check(&mut taken, message);
             }

@@ -12,7 +12,9 @@ use crate::{distribution::DistributionError, index::PatchError};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, where, and with which numbers.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its `Debug` form is its message, because that is what a program shows whose `main` returns it.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A patch does not lie inside the array.
@@ -215,6 +217,12 @@ pub enum Error {
     /// What a program's own code wants to end its rank with.
     #[error("{0}")]
     Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -26,8 +26,8 @@ use crate::{element::Element, error::Error};
 /// A waiter says who is missing after this long, once.
 const SAY_AFTER: Duration = Duration::from_secs(10);
 
-/// A waiter asks whether its wait is hopeless after this long: whoever is on the way has arrived by then.
-const DOUBT_AFTER: Duration = Duration::from_secs(1);
+/// A wait ends when it has looked hopeless for this long without a break: whatever was on the way has arrived by then.
+const DOUBT_FOR: Duration = Duration::from_secs(2);
 
 /// Who asked for a request; for errors.
 #[derive(Clone, Debug)]
@@ -661,12 +661,12 @@ impl Engine {
     }
 
     /// Ends a wait that must end; says once who is missing.
-    fn patience(&self, waiter: &dyn Waiter, since: &mut Option<(Duration, bool)>) -> Result<(), Error> {
+    fn patience(&self, waiter: &dyn Waiter, since: &mut Option<(Duration, bool, Option<Duration>)>) -> Result<(), Error> {
         if self.conduit.over().load(Ordering::Relaxed) != 0 {
             return Err(Error::JobEnded { operation: "waiting", cause: self.conduit.over_cause() });
         }
         let now = self.conduit.now();
-        let (start, said) = since.get_or_insert((now, false));
+        let (start, said, doubt) = since.get_or_insert((now, false, None));
         let waited = now.saturating_sub(*start);
         if let Some(timeout) = self.timeout
             && waited >= timeout
@@ -674,10 +674,13 @@ impl Engine {
             let (rank, operation, missing) = (self.rank(), waiter.operation(), waiter.missing());
             return Err(Error::Timeout { rank, operation, seconds: waited.as_secs_f64(), missing });
         }
-        if waited >= DOUBT_AFTER
-            && let Some(seen) = waiter.hopeless()
-        {
-            return Err(Error::Disagreement { rank: self.rank(), operation: waiter.operation(), seen });
+        // What completes this wait may still be on its way from ranks that have gone on: only a lasting doubt counts.
+        match waiter.hopeless() {
+            Some(seen) if now.saturating_sub(*doubt.get_or_insert(now)) >= DOUBT_FOR => {
+                return Err(Error::Disagreement { rank: self.rank(), operation: waiter.operation(), seen });
+            }
+            Some(_) => {}
+            None => *doubt = None,
         }
         if waited >= SAY_AFTER && !*said {
             *said = true;

@@ -44,7 +44,8 @@ impl Waiter for InCollective<'_> {
     }
 
     fn hopeless(&self) -> Option<String> {
-        if self.op == Op::End { None } else { self.group.ended_member() }
+        // In the world's group the end is an agreement like any other: a member that skipped this one is found by its fingerprint.
+        if self.group.inner.is_world() { None } else { self.group.ended_member() }
     }
 }
 

@@ -28,7 +28,7 @@ impl Waiter for InTransfer<'_> {
         self.0.whereabouts()
     }
     fn hopeless(&self) -> Option<String> {
-        self.0.ended_member()
+        if self.0.inner.is_world() { None } else { self.0.ended_member() }
     }
 }
 

@@ -62,6 +62,7 @@ pub(super) trait AxisMap {
 
 pub(super) struct BlockMap<'a, D> {
     pub(super) extents: &'a D,
+    pub(super) grid: &'a D,
     pub(super) sizes: &'a BlockSizes<D>,
 }
 
@@ -84,7 +85,7 @@ macro_rules! with_map {
         let extents = &distribution.extents;
         match &distribution.layout {
             Layout::Block(sizes) => {
-                let $map = BlockMap { extents, sizes };
+                let $map = BlockMap { extents, grid: &distribution.grid, sizes };
                 $body
             }
             Layout::Cyclic(sizes) => {
@@ -128,9 +129,18 @@ pub(super) fn map<D: Dimension>(like: &D, value: impl Fn(usize) -> usize) -> D {
     answer
 }
 
+/// On an axis that one coordinate holds: no division.
+#[inline(always)]
+fn undivided(extent: usize, index: usize) -> Place {
+    Place { coordinate: 0, local: index, extent, before: index, room: extent - index }
+}
+
 impl<D: Dimension> AxisMap for BlockMap<'_, D> {
     #[inline(always)]
     fn place(&self, axis: usize, index: usize) -> Place {
+        if self.grid.slice()[axis] == 1 {
+            return undivided(self.extents.slice()[axis], index);
+        }
         let block = self.sizes.block.slice()[axis];
         let (coordinate, local) = divide(index, block, self.sizes.reciprocal.slice()[axis]);
         let extent = block.min(self.extents.slice()[axis] - (index - local));
@@ -160,8 +170,7 @@ impl<D: Dimension> AxisMap for CyclicMap<'_, D> {
         let grid = self.grid.slice()[axis];
         if grid == 1 {
             // Blocks of one owner that follow one another are one block.
-            let extent = self.extents.slice()[axis];
-            return Place { coordinate: 0, local: index, extent, before: index, room: extent - index };
+            return undivided(self.extents.slice()[axis], index);
         }
         let block = self.sizes.block.slice()[axis];
         let (number, within) = divide(index, block, self.sizes.block_reciprocal.slice()[axis]);

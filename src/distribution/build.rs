@@ -3,7 +3,7 @@
 use ndarray::Dimension;
 
 use super::axis_map::{BlockSizes, CyclicSizes, map};
-use super::{Distribution, DistributionError, Layout, Order, grid};
+use super::{Distribution, DistributionError, Layout, Order, Slabs, grid};
 
 impl<D: Dimension> Distribution<D> {
     /// One block for each member, on the process grid with the least surface between blocks among those that give as many
@@ -68,7 +68,9 @@ impl<D: Dimension> Distribution<D> {
         check_grid(extents, grid, members)?;
         let grid = map(extents, |axis| grid[axis]);
         let sizes = CyclicSizes::new(extents, &grid, map(extents, |axis| block[axis]));
-        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Cyclic(sizes) })
+        // Blocks that come round are no slab; with one owner there is nothing to come round.
+        let slabs = if grid.size() == 1 { Slabs::of(extents, &grid, extents, order) } else { None };
+        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Cyclic(sizes), slabs })
     }
 
     /// Blocks cut at given places: for each axis the first index of each block, the first 0, ascending. Equal neighbours make an
@@ -95,14 +97,15 @@ impl<D: Dimension> Distribution<D> {
         }
         let grid = map(extents, |axis| cuts[axis].len());
         check_grid(extents, grid.slice(), members)?;
-        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Irregular(cuts.to_vec()) })
+        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Irregular(cuts.to_vec()), slabs: None })
     }
 
     /// The grid has been checked.
     fn blocks_on(extents: &D, members: usize, grid: &[usize], order: Order) -> Self {
         let block = map(extents, |axis| extents.slice()[axis].div_ceil(grid[axis]).max(1));
-        let layout = Layout::Block(BlockSizes::new(block));
-        Self { extents: extents.clone(), grid: map(extents, |axis| grid[axis]), members, order, layout }
+        let grid = map(extents, |axis| grid[axis]);
+        let slabs = Slabs::of(extents, &grid, &block, order);
+        Self { extents: extents.clone(), grid, members, order, layout: Layout::Block(BlockSizes::new(block)), slabs }
     }
 }
 

@@ -24,7 +24,10 @@ impl<D: Dimension> Distribution<D> {
             "{index:?} is outside {:?}",
             self.extents
         );
-        with_map!(self, map => self.locate_by(&map, index, |_, _| {}))
+        match &self.slabs {
+            Some(slabs) => slabs.locate(index),
+            None => with_map!(self, map => self.locate_by(&map, index, |_, _| {})),
+        }
     }
 
     /// Owner and place of the first element of a patch of neighbouring indices, if one owner holds all of it in one block. `None`

@@ -34,7 +34,7 @@
 //! [`Distribution::locate`] and [`Distribution::single`] stand on the way of every single-element operation. Divisions are
 //! multiplications by a precomputed reciprocal (`reciprocal.rs`, exact), the layout is one predictable branch for all axes, per-axis
 //! numbers lie in values of the array's own dimension type (no allocation, constant loop bounds up to six axes), and what an order
-//! does not need is not computed. There is no table with an entry for each member: 4096 members cost what 4 cost.
+//! does not need is not computed. Where only the slowest axis is cut, one division serves all axes (`slabs.rs`). There is no table with an entry for each member: 4096 members cost what 4 cost.
 //!
 //! # What it promises
 //!
@@ -50,6 +50,7 @@ mod local;
 mod locate;
 mod pieces;
 mod reciprocal;
+mod slabs;
 
 #[cfg(test)]
 mod model;
@@ -57,6 +58,7 @@ mod model;
 use ndarray::Dimension;
 
 use axis_map::Layout;
+use slabs::Slabs;
 pub use error::DistributionError;
 pub use local::{Block, Blocks};
 pub use locate::Location;
@@ -81,6 +83,8 @@ pub struct Distribution<D> {
     members: usize,
     order: Order,
     layout: Layout<D>,
+    /// Where only the slowest axis is cut.
+    slabs: Option<Slabs<D>>,
 }
 
 impl<D: Dimension> Distribution<D> {

@@ -1,8 +1,10 @@
 //! Gather, scatter and scatter-accumulate: single elements by lists of subscripts.
 //!
-//! Where memory is mapped the list is walked once; accumulates hold the lock of every owner in the list meanwhile, taken in
-//! ascending order, so that two lists never wait for each other in a circle. Over a network each element is one transfer, with a
-//! window of them in flight.
+//! Where memory is mapped the list is walked in batches: first every element of a batch is located and its cache line asked for,
+//! then all are read or written. The lines arrive at the same time, which a loop over whole accesses leaves to what fits the
+//! processor's reorder buffer (measured, 64 MiB: 12 ns an element against 4). Accumulates hold the locks of all owners in the batch
+//! meanwhile, taken in ascending order, so that two lists never wait for each other in a circle. Over a network each element is one
+//! transfer, with a window of them in flight.
 
 use ndarray::{Dimension, IntoDimension};
 
@@ -12,8 +14,12 @@ use crate::{
     distribution::Location,
     element::{Accumulate, Element},
     error::{Error, Result},
-    memory::{buffer::Source, stripes},
+    memory::{buffer::Source, part::Slot, stripes},
 };
+
+/// Elements located before the first of them is touched: enough to cover the latency of memory, few enough for the first-level
+/// cache.
+const BATCH: usize = 128;
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Reads the elements named by `subscripts` into `to`, which is as long. One-sided; complete on return.
@@ -29,9 +35,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         if !self.group.inner.mapped {
             return self.gather_remote(subscripts, to);
         }
-        for (to, &subscript) in to.iter_mut().zip(subscripts) {
-            let location = self.find(OPERATION, subscript)?;
-            *to = self.mapped_part(location.member).load(location.offset);
+        for (to, subscripts) in to.chunks_mut(BATCH).zip(subscripts.chunks(BATCH)) {
+            let slots = self.slots(OPERATION, subscripts, Slot::prefetch)?;
+            for (to, slot) in to.iter_mut().zip(slots) {
+                *to = slot.load();
+            }
         }
         Ok(())
     }
@@ -40,7 +48,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// after a fence or a sync.
     ///
     /// # Errors
-    /// A subscript outside the array: elements before it are written. Lists of different lengths. The end of the job.
+    /// A subscript outside the array: some of the elements before it are written. Lists of different lengths. The end of the job.
     ///
     /// # Source
     /// GA: `NGA_Scatter`.
@@ -50,11 +58,36 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         if !self.group.inner.mapped {
             return self.scatter_remote(subscripts, from);
         }
-        for (&value, &subscript) in from.iter().zip(subscripts) {
-            let location = self.find(OPERATION, subscript)?;
-            self.mapped_part(location.member).store(location.offset, value);
+        for (from, subscripts) in from.chunks(BATCH).zip(subscripts.chunks(BATCH)) {
+            let slots = self.slots(OPERATION, subscripts, Slot::prefetch_to_write)?;
+            for (&value, slot) in from.iter().zip(slots) {
+                slot.store(value);
+            }
         }
         Ok(())
+    }
+
+    /// Locates a batch, which is not empty; slots beyond its length repeat the first.
+    #[inline(always)]
+    fn slots<'a, I: IntoDimension<Dim = D> + Copy>(
+        &'a self,
+        operation: &'static str,
+        batch: &[I],
+        prefetch: impl Fn(Slot<'a, T>),
+    ) -> Result<[Slot<'a, T>; BATCH]> {
+        let mut slots = [self.slot(operation, batch[0])?; BATCH];
+        prefetch(slots[0]);
+        for (to, &subscript) in slots[1..].iter_mut().zip(&batch[1..]) {
+            *to = self.slot(operation, subscript)?;
+            prefetch(*to);
+        }
+        Ok(slots)
+    }
+
+    #[inline(always)]
+    fn slot(&self, operation: &'static str, subscript: impl IntoDimension<Dim = D>) -> Result<Slot<'_, T>> {
+        let location = self.find(operation, subscript)?;
+        Ok(self.mapped_part(location.member).slot(location.offset))
     }
 
     #[inline(always)]
@@ -102,19 +135,39 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         if !self.group.inner.mapped {
             return self.scatter_accumulate_remote(subscripts, alpha, from);
         }
-        // A bit for each owner in the list, 64 members to a word.
-        let mut owners = vec![0_u64; self.group.size().div_ceil(64)];
         for &subscript in subscripts {
-            let member = self.find(OPERATION, subscript)?.member;
-            owners[member / 64] |= 1 << (member % 64);
+            self.check_index(OPERATION, &subscript.into_dimension())?;
         }
-        let named = (0..self.group.size()).filter(|member| owners[member / 64] >> (member % 64) & 1 == 1);
-        let _held = named.map(|member| self.lock_member(member, stripes::ALL)).collect::<Result<Vec<_>>>()?;
-        for (&value, &subscript) in from.iter().zip(subscripts) {
-            let location = self.distribution.locate(&subscript.into_dimension());
-            self.mapped_part(location.member).add(location.offset, alpha, value);
+        // The owners of a batch, as bits, 64 members to a word.
+        let mut owners = vec![0_u64; self.group.size().div_ceil(64)];
+        let mut held = Vec::new();
+        for (from, subscripts) in from.chunks(BATCH).zip(subscripts.chunks(BATCH)) {
+            let mut slots = [self.slot_of(subscripts[0], &mut owners); BATCH];
+            for (to, &subscript) in slots[1..].iter_mut().zip(&subscripts[1..]) {
+                *to = self.slot_of(subscript, &mut owners);
+            }
+            for (word, owners) in owners.iter_mut().enumerate() {
+                while *owners != 0 {
+                    held.push(self.lock_member(64 * word + owners.trailing_zeros() as usize, stripes::ALL)?);
+                    *owners &= *owners - 1;
+                }
+            }
+            for (&value, slot) in from.iter().zip(slots) {
+                slot.add(alpha, value);
+            }
+            held.clear();
         }
         Ok(())
+    }
+
+    /// Locates an element inside the array, and notes its owner.
+    #[inline(always)]
+    fn slot_of(&self, subscript: impl IntoDimension<Dim = D>, owners: &mut [u64]) -> Slot<'_, T> {
+        let Location { member, offset } = self.distribution.locate(&subscript.into_dimension());
+        owners[member / 64] |= 1 << (member % 64);
+        let slot = self.mapped_part(member).slot(offset);
+        slot.prefetch_to_write();
+        slot
     }
 
     fn scatter_accumulate_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], alpha: T, from: &[T]) -> Result<()> {

@@ -58,11 +58,11 @@ mod model;
 use ndarray::Dimension;
 
 use axis_map::Layout;
-use slabs::Slabs;
 pub use error::DistributionError;
 pub use local::{Block, Blocks};
 pub use locate::Location;
 pub use pieces::{Piece, Pieces};
+use slabs::Slabs;
 
 /// How a member's local part lies in its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -196,6 +196,13 @@ impl<'a, T: Element> Part<'a, T> {
         unsafe { kernels::store(self.base.add(at), value) }
     }
 
+    /// A place for [`Slot`]'s accesses, checked now.
+    #[inline(always)]
+    pub(crate) fn slot(&self, at: usize) -> Slot<'a, T> {
+        assert!(at < self.len, "element {at} of {}", self.len);
+        Slot { address: self.base.wrapping_add(at), life: PhantomData }
+    }
+
     /// The address of an element, for atomics on it.
     #[inline]
     pub(crate) fn address(&self, at: usize) -> *mut T {
@@ -344,6 +351,49 @@ impl<'a, T: Element> Part<'a, T> {
     }
 }
 
+/// One element of a part, known to lie inside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot<'a, T> {
+    address: *mut T,
+    life: PhantomData<&'a T>,
+}
+
+impl<T: Element> Slot<'_, T> {
+    /// Asks the processor for the element's cache line.
+    #[inline(always)]
+    pub(crate) fn prefetch(self) {
+        kernels::prefetch(self.address);
+    }
+
+    /// Asks for the line in order to write it.
+    #[inline(always)]
+    pub(crate) fn prefetch_to_write(self) {
+        kernels::prefetch_to_write(self.address);
+    }
+
+    /// As [`Part::load`].
+    #[inline(always)]
+    pub(crate) fn load(self) -> T {
+        // SAFETY: inside its part, checked by `Part::slot`, the only way to a slot.
+        unsafe { kernels::load(self.address) }
+    }
+
+    /// As [`Part::store`].
+    #[inline(always)]
+    pub(crate) fn store(self, value: T) {
+        // SAFETY: as in `load`.
+        unsafe { kernels::store(self.address, value) }
+    }
+}
+
+impl<T: Accumulate> Slot<'_, T> {
+    /// Adds `alpha * value`. Whoever calls holds the owner's lock.
+    #[inline(always)]
+    pub(crate) fn add(self, alpha: T, value: T) {
+        self.store(self.load().plus(alpha.times(value)));
+    }
+}
+
 impl<T: Accumulate> Part<'_, T> {
     /// Adds `alpha` times a buffer to a strided block. Whoever calls holds the owner's lock.
     pub(crate) fn accumulate<D: Dimension>(&self, at: usize, strides: &D, alpha: T, from: &Source<'_, T, D>) {
@@ -357,12 +407,6 @@ impl<T: Accumulate> Part<'_, T> {
         let (levels, run) = plan(&loops, false);
         // SAFETY: as in `write`; a run is a whole number of elements.
         unsafe { kernels::accumulate_strided(self.base.add(at), from.first, levels.slice(), run / size_of::<T>().max(1), alpha) }
-    }
-
-    /// Adds `alpha * value` to one element. Whoever calls holds the owner's lock.
-    #[inline]
-    pub(crate) fn add(&self, at: usize, alpha: T, value: T) {
-        self.store(at, self.load(at).plus(alpha.times(value)));
     }
 
     /// Multiplies all elements.

@@ -155,13 +155,16 @@ pub(crate) fn lists_accumulate(job: &Job) -> Result<(), Error> {
     let mut random = Random::new(99 + job.rank() as u64);
     let mut mine = vec![0.0; n];
     for _ in 0..3 {
-        let places: Vec<usize> = (0..60).map(|_| random.below(n)).collect();
-        let values: Vec<f64> = (0..60).map(f64::from).collect();
+        // More than two batches, with equal subscripts in each.
+        let places: Vec<usize> = (0..300).map(|_| random.below(n)).collect();
+        let values: Vec<f64> = (0..300).map(f64::from).collect();
         a.scatter_accumulate(&places, 2.0, &values)?;
         places.iter().zip(&values).for_each(|(&at, value)| mine[at] += 2.0 * value);
     }
     a.scatter_accumulate::<usize>(&[], 2.0, &[])?;
     assert!(a.scatter_accumulate(&[0, n], 1.0, &[1.0, 1.0]).is_err(), "nothing is added when a subscript is wrong");
+    let late = [[0; 200].as_slice(), &[n]].concat();
+    assert!(a.scatter_accumulate(&late, 1.0, &[1.0; 201]).is_err(), "nor in an earlier batch");
     job.sync()?;
     job.all_reduce(&mut mine, ops::sum)?;
     assert_eq!(a.get(..)?.to_vec(), mine);

@@ -6,6 +6,10 @@ use crate::element::{Accumulate, Element};
 /// The kernels of one kind of processor. The safety clauses of each method are those of the function of the same name in
 /// [`super`]; a plane is one level of strides.
 pub(super) trait Machine: Sized {
+    /// [`super::prefetch`], or [`super::prefetch_to_write`] if `WRITE`.
+    #[inline(always)]
+    fn prefetch<const WRITE: bool>(_address: *const u8) {}
+
     /// # Safety
     /// [`super::copy`].
     unsafe fn copy(dst: *mut u8, src: *const u8, len: usize);

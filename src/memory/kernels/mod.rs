@@ -54,6 +54,18 @@ pub(crate) use strided::Stride;
 #[cfg(not(any(not(target_arch = "x86_64"), miri, global_arrays_portable)))]
 use x86_64::X86_64 as Native;
 
+/// Asks the processor for the line of an address that will be read soon. Any address: it is a hint.
+#[inline(always)]
+pub(crate) fn prefetch<T>(address: *const T) {
+    Native::prefetch::<false>(address.cast());
+}
+
+/// As [`prefetch`], for an address that will be written.
+#[inline(always)]
+pub(crate) fn prefetch_to_write<T>(address: *const T) {
+    Native::prefetch::<true>(address.cast());
+}
+
 /// Copies `len` bytes.
 ///
 /// # Safety

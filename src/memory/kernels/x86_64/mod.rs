@@ -11,6 +11,8 @@ mod small;
 mod transpose;
 mod vector;
 
+use std::arch::asm;
+
 use bytemuck::cast;
 
 use self::arithmetic::{AddScaled, Combined, Dot, Map, MapPlane, Scaled};
@@ -27,6 +29,19 @@ use crate::element::{Accumulate, Element, Scalar};
 pub(super) enum X86_64 {}
 
 impl Machine for X86_64 {
+    #[inline(always)]
+    fn prefetch<const WRITE: bool>(address: *const u8) {
+        // SAFETY: hints touch nothing that a program could see, and fault at no address. Processors without the second take it for
+        // no operation.
+        unsafe {
+            if WRITE {
+                asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+            } else {
+                asm!("prefetcht0 [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+            }
+        }
+    }
+
     #[inline(always)]
     unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
         // SAFETY: passed on, with the length that each asks for.

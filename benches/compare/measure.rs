@@ -128,6 +128,28 @@ impl<'j> Bench<'j> {
     }
 }
 
+/// Ones in private memory that begins at a page, as the buffers of the peers' programs do: vectors that cross cache lines cost every
+/// program the same, and are not what is compared.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    memory: Vec<f64>,
+    first: usize,
+    len: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(len: usize) -> Self {
+        const PAGE: usize = 4096;
+        let memory = vec![1.0; len + PAGE / size_of::<f64>()];
+        let first = memory.as_ptr().align_offset(PAGE);
+        Pages { memory, first, len }
+    }
+
+    pub(crate) fn slice(&mut self) -> &mut [f64] {
+        &mut self.memory[self.first..][..self.len]
+    }
+}
+
 /// One line of the result file; `amount` is what one iteration did.
 pub(crate) fn row(op: &str, shape: &str, unit: &str, stat: Stat, amount: f64) -> String {
     let value = |seconds: f64| match unit {

@@ -6,7 +6,7 @@ use global_arrays::prelude::*;
 
 use crate::{
     MIB,
-    measure::{Bench, Subscripts},
+    measure::{Bench, Pages, Subscripts},
 };
 
 fn size_name(bytes: usize) -> String {
@@ -89,14 +89,16 @@ pub(crate) fn contiguous(bench: &Bench<'_>) -> Result<(), Error> {
     let n = 64 * MIB / 8;
     let a = GlobalArray::<f64, Ix1>::builder(bench.job, [2 * n]).fill(1.0).create()?;
     bench.alone(|| {
-        let mut local = Array1::from_elem(n, 1.0);
+        let mut pages = Pages::new(n);
         for bytes in [4, 16, 64, 256, 1024, 4096, 16384, 65536].map(|kib| kib * 1024) {
             let (len, shape) = (bytes / 8, size_name(bytes));
-            let stat = bench.measure_alone(|| a.put(s![n..n + len], local.slice(s![..len])))?;
+            // The caller's view is made before: the peers get a pointer.
+            let mut local = ndarray::ArrayViewMut1::from(&mut pages.slice()[..len]);
+            let stat = bench.measure_alone(|| a.put(s![n..n + len], local.view()))?;
             bench.row("put", &shape, "GB/s", stat, bytes as f64);
-            let stat = bench.measure_alone(|| a.get_into(s![n..n + len], local.slice_mut(s![..len])))?;
+            let stat = bench.measure_alone(|| a.get_into(s![n..n + len], local.view_mut()))?;
             bench.row("get", &shape, "GB/s", stat, bytes as f64);
-            let stat = bench.measure_alone(|| a.accumulate(s![n..n + len], 0.5, local.slice(s![..len])))?;
+            let stat = bench.measure_alone(|| a.accumulate(s![n..n + len], 0.5, local.view()))?;
             bench.row("accumulate", &shape, "GB/s", stat, bytes as f64);
         }
         Ok(())
@@ -111,13 +113,14 @@ pub(crate) fn strided(bench: &Bench<'_>) -> Result<(), Error> {
             let a = GlobalArray::<f64, Ix2>::builder(bench.job, [2 * rows, columns]).grid([2, 1]).fill(1.0).create()?;
             bench.alone(|| {
                 let shape = format!("{}/{chunk}B", size_name(bytes));
-                let mut local = Array2::from_elem([rows, chunk / 8], 1.0);
+                let mut pages = Pages::new(bytes / 8);
+                let mut local = ndarray::ArrayViewMut2::from_shape([rows, chunk / 8], pages.slice()).map_err(Error::other)?;
                 let patch = s![rows..2 * rows, chunk / 8..chunk / 4];
-                let stat = bench.measure_alone(|| a.put(patch, &local))?;
+                let stat = bench.measure_alone(|| a.put(patch, local.view()))?;
                 bench.row("put_strided", &shape, "GB/s", stat, bytes as f64);
-                let stat = bench.measure_alone(|| a.get_into(patch, &mut local))?;
+                let stat = bench.measure_alone(|| a.get_into(patch, local.view_mut()))?;
                 bench.row("get_strided", &shape, "GB/s", stat, bytes as f64);
-                let stat = bench.measure_alone(|| a.accumulate(patch, 0.5, &local))?;
+                let stat = bench.measure_alone(|| a.accumulate(patch, 0.5, local.view()))?;
                 bench.row("accumulate_strided", &shape, "GB/s", stat, bytes as f64);
                 Ok(())
             })?;

@@ -9,6 +9,7 @@ use ndarray::{ArrayView, Dimension};
 use super::GlobalArray;
 use crate::{
     comm::accumulate::{accumulate_remote, lock_stripes},
+    distribution::Single,
     element::Accumulate,
     error::Result,
     index::{IntoPatch, Patch, Selection},
@@ -27,6 +28,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Acc`; ARMCI-Gemini §III-B3.
+    #[inline(always)]
     pub fn accumulate<'v, P: IntoPatch<D>>(
         &self,
         patch: P,
@@ -40,16 +42,22 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         let Some(source) = Source::of(&from, &patch, &kept) else {
             return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
         };
-        if patch.is_unit_step()
-            && self.group.inner.mapped
-            && let Some(location) = self.distribution.single(patch.start(), patch.count())
-        {
-            let strides = self.distribution.local_strides(location.member);
-            return self.accumulate_piece(location.member, location.offset, &strides, alpha, &source);
-        }
-        self.accumulate_pieces(OPERATION, &patch, alpha, &source)
+        self.accumulate_block(OPERATION, &patch, alpha, &source)
     }
 
+    /// A patch that lies in one block of a mapped owner needs no cutting.
+    #[inline(never)]
+    fn accumulate_block(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+        if patch.is_unit_step()
+            && self.group.inner.mapped
+            && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
+        {
+            return self.accumulate_piece(location.member, location.offset, &strides, alpha, from);
+        }
+        self.accumulate_pieces(operation, patch, alpha, from)
+    }
+
+    #[inline(never)]
     fn accumulate_pieces(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch) {
@@ -67,6 +75,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     }
 
     /// One owner's block, slab by slab along the first axis.
+    #[inline]
     fn accumulate_piece(&self, member: usize, at: usize, strides: &D, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
         let part = self.mapped_part(member);
         let total = from.len() * size_of::<T>();
@@ -90,6 +99,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Locks the stripes that a block of an owner's part touches.
+    #[inline]
     fn lock_range(&self, member: usize, at: usize, strides: &D, counts: &D) -> Result<stripes::Held<'_>> {
         let (mut low, mut high) = (at as isize, at as isize);
         for (&count, &stride) in counts.slice().iter().zip(strides.slice()) {
@@ -101,6 +111,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Locks stripes of a member.
+    #[inline]
     pub(super) fn lock_member(&self, member: usize, mask: u64) -> Result<stripes::Held<'_>> {
         let inner = &self.group.inner;
         let lock = inner.segments.stripes(member, inner.job.accumulate_lock).expect("a mapped group");

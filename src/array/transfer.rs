@@ -8,6 +8,7 @@ use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
 
 use super::GlobalArray;
 use crate::{
+    distribution::Single,
     element::Element,
     error::Result,
     index::{IntoPatch, Patch, Selection},
@@ -120,10 +121,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[inline(never)]
     fn get_block(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
         if patch.is_unit_step()
-            && let Some(location) = self.distribution.single(patch.start(), patch.count())
+            && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
             && let Some(part) = self.part(location.member)
         {
-            part.read(location.offset, &self.distribution.local_strides(location.member), to);
+            part.read(location.offset, &strides, to);
             return Ok(());
         }
         self.get_pieces(operation, patch, to)
@@ -132,10 +133,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[inline(never)]
     fn put_block(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
         if patch.is_unit_step()
-            && let Some(location) = self.distribution.single(patch.start(), patch.count())
+            && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
             && let Some(part) = self.part(location.member)
         {
-            part.write(location.offset, &self.distribution.local_strides(location.member), from);
+            part.write(location.offset, &strides, from);
             return Ok(());
         }
         self.put_pieces(operation, patch, from)

@@ -2,7 +2,7 @@
 
 use ndarray::Dimension;
 
-use super::axis_map::{AxisMap, with_map};
+use super::axis_map::{AxisMap, Place, with_map};
 use super::{Distribution, Order};
 
 /// An element's owner and place.
@@ -12,6 +12,15 @@ pub struct Location {
     pub member: usize,
     /// Elements from the start of the owner's part.
     pub offset: usize,
+}
+
+/// A patch that one owner holds in one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Single<D> {
+    /// Of the first element.
+    pub location: Location,
+    /// Elements from one index of the owner's part to the next, on each axis.
+    pub strides: D,
 }
 
 impl<D: Dimension> Distribution<D> {
@@ -30,31 +39,37 @@ impl<D: Dimension> Distribution<D> {
         }
     }
 
-    /// Owner and place of the first element of a patch of neighbouring indices, if one owner holds all of it in one block. `None`
-    /// for an empty patch too. The patch must lie inside the extents.
+    /// Owner, place and strides of a patch of neighbouring indices, if one owner holds all of it in one block. `None` for an empty
+    /// patch too. The patch must lie inside the extents.
     #[inline(always)]
     #[must_use]
-    pub fn single(&self, start: &D, count: &D) -> Option<Location> {
-        let count = count.slice();
+    pub fn single(&self, start: &D, count: &D) -> Option<Single<D>> {
         // An empty patch may start at the very end of an axis, where no element is to be located. The fold beyond the first axis
         // costs less than a branch for each.
-        let mut inside = count.iter().all(|&count| count != 0);
+        let mut inside = count.slice().iter().all(|&count| count != 0);
         if !inside {
             return None;
         }
-        let location = with_map!(self, map => self.locate_by(&map, start, |axis, room| inside &= count[axis] <= room));
-        inside.then_some(location)
+        if let Some(slabs) = &self.slabs {
+            return slabs.single(start, count);
+        }
+        let mut shape = D::zeros(self.extents.ndim());
+        let location = with_map!(self, map => self.locate_by(&map, start, |axis, place| {
+            inside &= count.slice()[axis] <= place.room;
+            shape.slice_mut()[axis] = place.extent;
+        }));
+        inside.then(|| Single { location, strides: self.strides_of(&shape) })
     }
 
     #[inline(always)]
-    fn locate_by(&self, map: &impl AxisMap, index: &D, mut room: impl FnMut(usize, usize)) -> Location {
+    fn locate_by(&self, map: &impl AxisMap, index: &D, mut see: impl FnMut(usize, &Place)) -> Location {
         let (mut member, mut offset) = (0, 0);
         let grid = self.grid.slice();
         match self.order {
             Order::RowMajor => {
                 for (axis, &index) in index.slice().iter().enumerate() {
                     let place = map.place(axis, index);
-                    room(axis, place.room);
+                    see(axis, &place);
                     member = if axis == 0 { place.coordinate } else { member * grid[axis] + place.coordinate };
                     offset = if axis == 0 { place.local } else { offset * place.extent + place.local };
                 }
@@ -63,7 +78,7 @@ impl<D: Dimension> Distribution<D> {
                 let mut stride = 1;
                 for (axis, &index) in index.slice().iter().enumerate() {
                     let place = map.place(axis, index);
-                    room(axis, place.room);
+                    see(axis, &place);
                     member = if axis == 0 { place.coordinate } else { member * grid[axis] + place.coordinate };
                     offset += place.local * stride;
                     stride *= place.extent;

@@ -60,7 +60,7 @@ use ndarray::Dimension;
 use axis_map::Layout;
 pub use error::DistributionError;
 pub use local::{Block, Blocks};
-pub use locate::Location;
+pub use locate::{Location, Single};
 pub use pieces::{Piece, Pieces};
 use slabs::Slabs;
 

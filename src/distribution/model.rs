@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use ndarray::{Dim, Dimension, Ix1, Ix2, Ix3, Ix4, IxDyn};
 use proptest::prelude::*;
 
-use super::{Distribution, Location, Order};
+use super::{Distribution, Location, Order, Single};
 use crate::index::Patch;
 
 /// Coordinate and local index of each index of one axis.
@@ -171,7 +171,7 @@ fn check<D: Dimension>(drawn: &Drawn) {
         assert_eq!(location, naive(&made, &model, &index), "{index:?} of {made:?}");
         assert!(location.member < made.members() && location.offset < made.local_len(location.member));
         assert!(places.insert(location));
-        assert_eq!(made.single(&dim(&index), &dim(&vec![1; index.len()])), Some(location));
+        assert_eq!(made.single(&dim(&index), &dim(&vec![1; index.len()])).map(|single| single.location), Some(location));
     }
     let lens: Vec<usize> = (0..made.members()).map(|member| made.local_len(member)).collect();
     assert_eq!(lens.iter().sum::<usize>(), total);
@@ -217,8 +217,9 @@ fn check<D: Dimension>(drawn: &Drawn) {
     if patch.is_unit_step() {
         let single = made.single(patch.start(), patch.count());
         assert_eq!(single.is_some(), pieces == 1, "{patch:?} of {made:?}");
-        if let Some(location) = single {
+        if let Some(Single { location, strides }) = single {
             assert_eq!(location, made.locate(patch.start()));
+            assert_eq!(strides, made.local_strides(location.member), "{patch:?} of {made:?}");
         }
     }
     assert_eq!(made.fingerprint(), made.clone().fingerprint());
@@ -289,7 +290,7 @@ fn one_process_on_an_axis_makes_one_piece() {
     let rows = Patch::block(Dim([1, 0]), Dim([37, 4]));
     assert_eq!(made.pieces(&rows).count(), 1);
     assert_eq!(
-        made.single(rows.start(), rows.count()),
+        made.single(rows.start(), rows.count()).map(|single| single.location),
         made.pieces(&rows).next().map(|p| Location { member: p.member, offset: p.offset })
     );
     assert_eq!(made.blocks(0).count(), 4);

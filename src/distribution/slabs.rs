@@ -7,7 +7,7 @@
 use ndarray::Dimension;
 
 use super::reciprocal::{divide, reciprocal};
-use super::{Location, Order};
+use super::{Location, Order, Single};
 
 /// The strides of the whole array, and the elements of a full part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,5 +43,13 @@ impl<D: Dimension> Slabs<D> {
         let linear = index.slice().iter().zip(self.strides.slice()).map(|(index, stride)| index * stride).sum();
         let (member, offset) = divide(linear, self.part, self.reciprocal);
         Location { member, offset }
+    }
+
+    /// A patch that is not empty: one owner holds it if its last element lies in the run of its first.
+    #[inline(always)]
+    pub(super) fn single(&self, start: &D, count: &D) -> Option<Single<D>> {
+        let location = self.locate(start);
+        let reach: usize = count.slice().iter().zip(self.strides.slice()).map(|(count, stride)| (count - 1) * stride).sum();
+        (location.offset + reach < self.part).then(|| Single { location, strides: self.strides.clone() })
     }
 }

@@ -183,7 +183,7 @@ impl<'a, T: Element> Part<'a, T> {
     /// One element, not torn up to 8 bytes.
     #[inline(always)]
     pub(crate) fn load(&self, at: usize) -> T {
-        assert!(at < self.len, "element {at} of {}", self.len);
+        self.check_element(at);
         // SAFETY: inside the part; relaxed atomics where the size allows.
         unsafe { kernels::load(self.base.add(at)) }
     }
@@ -191,7 +191,7 @@ impl<'a, T: Element> Part<'a, T> {
     /// One element, not torn up to 8 bytes.
     #[inline(always)]
     pub(crate) fn store(&self, at: usize, value: T) {
-        assert!(at < self.len, "element {at} of {}", self.len);
+        self.check_element(at);
         // SAFETY: inside the part; relaxed atomics where the size allows.
         unsafe { kernels::store(self.base.add(at), value) }
     }
@@ -199,14 +199,14 @@ impl<'a, T: Element> Part<'a, T> {
     /// A place for [`Slot`]'s accesses, checked now.
     #[inline(always)]
     pub(crate) fn slot(&self, at: usize) -> Slot<'a, T> {
-        assert!(at < self.len, "element {at} of {}", self.len);
+        self.check_element(at);
         Slot { address: self.base.wrapping_add(at), life: PhantomData }
     }
 
     /// The address of an element, for atomics on it.
     #[inline]
     pub(crate) fn address(&self, at: usize) -> *mut T {
-        assert!(at < self.len, "element {at} of {}", self.len);
+        self.check_element(at);
         self.base.wrapping_add(at)
     }
 
@@ -256,8 +256,19 @@ impl<'a, T: Element> Part<'a, T> {
         unsafe { kernels::copy_strided(self.base.add(at).cast(), from.first.cast(), levels.slice(), run) }
     }
 
-    fn check(&self, at: usize, len: usize) {
-        assert!(at <= self.len && len <= self.len - at, "{len} elements at {at} of {}", self.len);
+    #[inline(always)]
+    fn check_element(self, at: usize) {
+        if at >= self.len {
+            // By value: a message that refers to the part would keep it in memory.
+            outside(at, 1, self.len);
+        }
+    }
+
+    #[inline(always)]
+    fn check(self, at: usize, len: usize) {
+        if at > self.len || len > self.len - at {
+            outside(at, len, self.len);
+        }
     }
 
     /// The lowest and highest element of a strided block lie inside the part.
@@ -437,6 +448,12 @@ impl Part<'_, u64> {
         // SAFETY: inside the part, which is aligned; atomics may be shared with other processes.
         unsafe { AtomicU64::from_ptr(self.address(at)) }.fetch_add(operand, Ordering::AcqRel)
     }
+}
+
+#[cold]
+#[track_caller]
+fn outside(at: usize, len: usize, of: usize) -> ! {
+    panic!("{len} elements at {at} of {of}")
 }
 
 /// The number of elements, if a block has no gaps in either memory: the commonest long transfer needs no plan.

@@ -14,6 +14,8 @@ pub struct Capabilities {
     pub order: Ordering,
     /// Whose consent a new range of memory needs.
     pub heap: HeapKind,
+    /// Memory is committed and released in pieces of this many bytes, a power of two.
+    pub granule: usize,
     /// Who makes progress.
     pub progress: Progress,
     /// Which optional operations exist.
@@ -29,6 +31,7 @@ impl Default for Capabilities {
             window: 64,
             order: Ordering::default(),
             heap: HeapKind::Local,
+            granule: 1 << 16,
             progress: Progress::Caller,
             native: Native::default(),
             crowded: false,

@@ -10,7 +10,7 @@ use super::Job;
 use crate::{
     comm::{Conduit, shared_memory, threads, unmapped::Unmapped},
     error::Error,
-    memory::limits,
+    memory::{large_pages::LARGE, limits},
 };
 
 /// Most ranks that one process may start.
@@ -25,6 +25,7 @@ const MOST_RANKS: usize = 4096;
 /// | [`heap`](Self::heap) | `GA_HEAP` | the node's memory, for each rank: address space, not pages |
 /// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a node may commit |
 /// | [`pin`](Self::pin) | `GA_PIN` | ranks are pinned when each has a core |
+/// | [`large_pages`](Self::large_pages) | `GA_LARGE_PAGES` | pages of 2 MiB where the system lets an ordinary user have them |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; seconds |
 ///
 /// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024).
@@ -39,6 +40,7 @@ pub struct Launch {
     heap: Option<usize>,
     memory: Option<u64>,
     pin: Option<bool>,
+    large_pages: Option<bool>,
     timeout: Option<f64>,
 }
 
@@ -75,6 +77,13 @@ impl Launch {
     /// Whether to pin ranks to cores.
     pub fn pin(mut self, pin: bool) -> Self {
         self.pin = Some(pin);
+        self
+    }
+
+    /// Whether to try for pages of 2 MiB. Each rank takes one at least, so jobs whose first pages alone would be a
+    /// 64th of the memory that is left do without.
+    pub fn large_pages(mut self, large: bool) -> Self {
+        self.large_pages = Some(large);
         self
     }
 
@@ -145,6 +154,11 @@ impl Launch {
             Some(pin) => pin,
             None => variable("GA_PIN", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
         };
+        let large = match self.large_pages {
+            Some(large) => large,
+            None => variable("GA_LARGE_PAGES", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
+        };
+        let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let timeout = match self.timeout {
             Some(timeout) => Some(timeout),
             None => variable("GA_TIMEOUT", |text| text.parse().ok())?,
@@ -159,7 +173,7 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin && ranks <= cores { cpus } else { Vec::new() };
-        Ok(Start { ranks, network, unmapped, heap, memory, timeout, cores, pins })
+        Ok(Start { ranks, network, unmapped, heap, memory, large_pages, timeout, cores, pins })
     }
 }
 
@@ -202,6 +216,7 @@ pub(crate) struct Start {
     unmapped: bool,
     pub(crate) heap: usize,
     pub(crate) memory: Option<u64>,
+    pub(crate) large_pages: bool,
     pub(crate) timeout: Option<f64>,
     /// Cores that the ranks share.
     pub(crate) cores: usize,

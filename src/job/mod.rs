@@ -125,7 +125,7 @@ impl AsRef<Group> for Job {
 
 impl Job {
     pub(crate) fn start(conduit: Arc<dyn Conduit>, start: &launch::Start) -> Result<Self> {
-        let mut heap = Heap::new(conduit.segment_len());
+        let mut heap = Heap::new(conduit.segment_len(), conduit.capabilities().granule);
         let full = |asked: usize| {
             let heap = conduit.segment_len() as u64;
             move |available: usize| Error::HeapFull {

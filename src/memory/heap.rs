@@ -17,13 +17,12 @@ use std::{collections::BTreeMap, ops::Range};
 /// Every block starts at a multiple of this: a cache line pair, and enough for any element.
 pub(crate) const ALIGN: usize = 128;
 
-/// Pages are committed in pieces of this size, so that small arrays do not cost a call into the kernel each.
-pub(crate) const COMMIT: usize = 1 << 16;
-
 /// Offsets of one rank's segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Heap {
     capacity: usize,
+    /// Pages are committed and released in pieces of this size.
+    granule: usize,
     /// start → end of what is taken at the low end
     low: BTreeMap<usize, usize>,
     /// start → end of what is taken at the upper end
@@ -32,8 +31,14 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    pub(crate) fn new(capacity: usize) -> Self {
-        Heap { capacity: capacity / ALIGN * ALIGN, low: BTreeMap::new(), high: BTreeMap::new(), committed: Ranges::default() }
+    pub(crate) fn new(capacity: usize, granule: usize) -> Self {
+        Heap {
+            capacity: capacity / ALIGN * ALIGN,
+            granule,
+            low: BTreeMap::new(),
+            high: BTreeMap::new(),
+            committed: Ranges::default(),
+        }
     }
 
     /// Start of the upper end.
@@ -90,7 +95,7 @@ impl Heap {
         if range.is_empty() {
             return Vec::new();
         }
-        self.committed.missing(range.start / COMMIT * COMMIT..range.end.div_ceil(COMMIT) * COMMIT)
+        self.committed.missing(range.start / self.granule * self.granule..range.end.next_multiple_of(self.granule))
     }
 
     pub(crate) fn set_committed(&mut self, range: Range<usize>) {
@@ -111,7 +116,7 @@ impl Heap {
     pub(crate) fn trim(&mut self) -> Vec<Range<usize>> {
         let mut used = Ranges::default();
         for (&start, &end) in self.low.iter().chain(&self.high) {
-            used.insert(start / COMMIT * COMMIT..end.div_ceil(COMMIT) * COMMIT);
+            used.insert(start / self.granule * self.granule..end.next_multiple_of(self.granule));
         }
         let idle: Vec<_> = self.committed.iter().flat_map(|range| used.missing(range)).collect();
         for range in &idle {
@@ -185,9 +190,11 @@ impl Ranges {
 mod tests {
     use super::*;
 
+    const COMMIT: usize = 1 << 16;
+
     #[test]
     fn world_blocks_are_found_first_fit_and_reused() {
-        let mut heap = Heap::new(1 << 20);
+        let mut heap = Heap::new(1 << 20, COMMIT);
         let a = heap.find_low(100, heap.mark()).unwrap();
         heap.take_low(a, 100);
         let b = heap.find_low(300, heap.mark()).unwrap();
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn group_blocks_come_from_the_upper_end_and_never_meet_the_lower() {
-        let mut heap = Heap::new(1024);
+        let mut heap = Heap::new(1024, COMMIT);
         heap.take_low(0, 512);
         let g = heap.find_high(200, heap.mark()).unwrap();
         assert_eq!(g, 768);
@@ -214,7 +221,7 @@ mod tests {
 
     #[test]
     fn committed_ranges_merge_and_trimming_returns_what_no_block_uses() {
-        let mut heap = Heap::new(16 * COMMIT);
+        let mut heap = Heap::new(16 * COMMIT, COMMIT);
         heap.take_low(0, 3 * COMMIT);
         assert_eq!(heap.uncommitted(10..20), vec![0..COMMIT]);
         heap.set_committed(0..COMMIT);

@@ -1,6 +1,6 @@
 //! Address space that the ranks of a node share.
 //!
-//! A memory file without a name (`memfd_create`) is mapped once, as large as the address space allows; its pages cost nothing
+//! A memory file without a name is mapped once, as large as the address space allows; its pages cost nothing
 //! until they are committed. Nothing is left behind, however the processes end: the kernel frees the file with its last user.
 //!
 //! What happens when memory is short was measured: a memory file has no limit of its own, so a page beyond a cgroup's limit
@@ -10,6 +10,7 @@
 
 use std::{io, ops::Range, ptr::NonNull};
 
+use super::large_pages::{self, LARGE};
 use rustix::{
     fd::OwnedFd,
     fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create},
@@ -17,12 +18,40 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
+/// Pages are committed in pieces of this size where they are small, so that small arrays do not cost a call into the kernel each.
+const PIECE: usize = 1 << 16;
+
+/// What a mapping is made of: a file without a name, and how much of it is committed at once.
+#[derive(Debug)]
+pub(crate) struct MemoryFile {
+    file: OwnedFd,
+    granule: usize,
+}
+
+impl MemoryFile {
+    /// A file with large pages if they are wanted and can be had.
+    ///
+    /// # Errors
+    /// The kernel's, which has no memory files or no file descriptors left.
+    pub(crate) fn new(large: bool) -> io::Result<Self> {
+        if large && let Some(file) = large_pages::file() {
+            return Ok(MemoryFile { file, granule: LARGE });
+        }
+        Ok(MemoryFile { file: memfd_create(c"global-arrays", MemfdFlags::CLOEXEC)?, granule: PIECE })
+    }
+
+    /// Bytes to commit and release at once. A power of two.
+    pub(crate) fn granule(&self) -> usize {
+        self.granule
+    }
+}
+
 /// A shared mapping, unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
-    file: OwnedFd,
+    file: MemoryFile,
 }
 
 // SAFETY: the mapping is plain memory that lives as long as the value; it is only handed out as a raw pointer, and whoever
@@ -35,24 +64,34 @@ impl Mapping {
     /// Reserves `len` bytes of zeros that no page backs yet.
     ///
     /// # Errors
-    /// The kernel's `ENOMEM` or `EINVAL` when the address space is too small, `EFBIG` when `RLIMIT_FSIZE` forbids the size.
-    pub(crate) fn reserve(len: usize) -> io::Result<Self> {
+    /// The file, for another try, and the kernel's `ENOMEM` or `EINVAL` when the address space is too small, `EFBIG` when `RLIMIT_FSIZE` forbids the size.
+    pub(crate) fn reserve(file: MemoryFile, len: usize) -> Result<Self, (MemoryFile, io::Error)> {
+        match Self::map(&file.file, len) {
+            Ok(base) => Ok(Mapping { base, len, file }),
+            Err(error) => Err((file, error)),
+        }
+    }
+
+    fn map(file: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < len as u64) {
             return Err(io::Error::from(rustix::io::Errno::FBIG));
         }
-        let file = memfd_create(c"global-arrays", MemfdFlags::CLOEXEC)?;
-        ftruncate(&file, len as u64)?;
+        ftruncate(file, len as u64)?;
         // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
         let base = unsafe {
-            mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::NORESERVE, &file, 0)?
+            mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::NORESERVE, file, 0)?
         };
         // Advice only: a core file without other ranks' data, large pages where the kernel lets them. Refusal costs nothing.
         // SAFETY: the range is the mapping just made; neither advice changes contents.
         let _ = unsafe { madvise(base, len, Advice::LinuxDontDump) };
         // SAFETY: as above.
         let _ = unsafe { madvise(base, len, Advice::LinuxHugepage) };
-        let base = NonNull::new(base.cast()).expect("mmap never returns address zero");
-        Ok(Mapping { base, len, file })
+        Ok(NonNull::new(base.cast()).expect("mmap never returns address zero"))
+    }
+
+    /// Bytes to commit and release at once.
+    pub(crate) fn granule(&self) -> usize {
+        self.file.granule()
     }
 
     /// First byte.
@@ -82,7 +121,7 @@ impl Mapping {
             return Ok(());
         }
         loop {
-            match fallocate(&self.file, flags, range.start as u64, (range.end - range.start) as u64) {
+            match fallocate(&self.file.file, flags, range.start as u64, (range.end - range.start) as u64) {
                 Err(rustix::io::Errno::INTR) => {}
                 other => return Ok(other?),
             }
@@ -103,21 +142,29 @@ mod tests {
 
     #[test]
     fn committed_pages_keep_their_contents_and_released_ones_read_as_zero() {
-        let mapping = Mapping::reserve(1 << 40).or_else(|_| Mapping::reserve(1 << 30)).unwrap();
-        mapping.commit(0..8192).unwrap();
+        for large in [false, true] {
+            let file = MemoryFile::new(large).unwrap();
+            let mapping = Mapping::reserve(file, 1 << 40).or_else(|(file, _)| Mapping::reserve(file, 1 << 30)).unwrap();
+            commits_and_releases(&mapping);
+        }
+    }
+
+    fn commits_and_releases(mapping: &Mapping) {
+        let granule = mapping.granule();
+        mapping.commit(0..granule).unwrap();
         let first = mapping.base().as_ptr();
         // SAFETY: the byte lies inside the committed range of a mapping that nobody else uses.
-        unsafe { first.write(7) };
-        mapping.commit(0..16384).unwrap();
+        unsafe { first.write_volatile(7) };
+        mapping.commit(0..2 * granule).unwrap();
         // SAFETY: as above.
-        assert_eq!(unsafe { first.read() }, 7);
-        mapping.release(0..8192).unwrap();
+        assert_eq!(unsafe { first.read_volatile() }, 7);
+        mapping.release(0..granule).unwrap();
         // SAFETY: as above; a hole reads as zeros.
-        assert_eq!(unsafe { first.read() }, 0);
+        assert_eq!(unsafe { first.read_volatile() }, 0);
     }
 
     #[test]
     fn a_reservation_beyond_the_address_space_is_an_error() {
-        assert!(Mapping::reserve(1 << 60).is_err());
+        assert!(Mapping::reserve(MemoryFile::new(false).unwrap(), 1 << 60).is_err());
     }
 }

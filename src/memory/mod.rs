@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `atomics` | the atomics of what is checked in every interleaving |
 //! | `mapping` | reserves address space that processes share, commits and releases pages of it |
+//! | `large_pages` | a memory file with pages of 2 MiB, where an ordinary user may have one |
 //! | `heap` | pure arithmetic: which bytes of a segment are taken |
 //! | `limits` | how much memory the node has left, by every limit that binds |
 //! | `word` | a 32-bit word that a rank can wait on |
@@ -21,6 +22,7 @@ pub(crate) mod atomics;
 pub(crate) mod buffer;
 pub(crate) mod heap;
 pub(crate) mod kernels;
+pub(crate) mod large_pages;
 pub(crate) mod limits;
 pub(crate) mod line;
 pub(crate) mod mapping;

@@ -41,6 +41,7 @@ impl Member {
     pub(crate) fn new(name: &'static str, fabric: Arc<Fabric>, rank: usize, cores: usize) -> Self {
         let mut capabilities = Capabilities { window: usize::MAX, heap: HeapKind::Local, ..Capabilities::default() };
         capabilities.order = Order { put_put: true, put_get: true };
+        capabilities.granule = fabric.mapping.granule();
         capabilities.progress = Progress::Hardware;
         capabilities.native = Native { atomics: true };
         capabilities.crowded = fabric.ranks() > cores;

@@ -25,7 +25,7 @@ use self::{
     control::{Header, RankControl},
     inbox::Inbox,
 };
-use crate::memory::mapping::Mapping;
+use crate::memory::mapping::{Mapping, MemoryFile};
 
 /// `over` while the job runs.
 const RUNNING: u32 = 0;
@@ -41,29 +41,35 @@ const PAGE: usize = 4096;
 pub(crate) struct Fabric {
     mapping: Mapping,
     ranks: usize,
+    /// Offset of the first segment.
+    first: usize,
     segment: usize,
 }
 
 impl Fabric {
     /// Reserves address space for `ranks` segments of `heap` bytes each, or of the largest half, quarter ... that can be had.
+    /// Segments begin at a multiple of the file's granule: no two ranks share a page.
     ///
     /// # Errors
     /// What the system says when not even a small heap can be mapped.
-    pub(crate) fn new(ranks: usize, heap: usize) -> io::Result<Self> {
+    pub(crate) fn new(ranks: usize, heap: usize, large_pages: bool) -> io::Result<Self> {
         /// Below this nothing useful fits.
         const LEAST: usize = 1 << 20;
-        let mut segment = heap.max(LEAST).next_multiple_of(PAGE);
+        let mut file = MemoryFile::new(large_pages)?;
+        let granule = file.granule();
+        let first = (Self::header_bytes() + ranks * Self::rank_bytes()).next_multiple_of(granule);
+        let mut segment = heap.max(LEAST).next_multiple_of(granule);
         loop {
-            let reserved = segment
-                .checked_mul(ranks)
-                .and_then(|all| all.checked_add(Self::control_bytes(ranks)))
-                .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
-                .and_then(Mapping::reserve);
-            match reserved {
-                Ok(mapping) => return Ok(Fabric { mapping, ranks, segment }),
-                Err(error) if segment / 2 < LEAST => return Err(error),
-                Err(_) => segment = (segment / 2).next_multiple_of(PAGE),
-            }
+            let Some(len) = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)) else {
+                segment = (segment / 2).next_multiple_of(granule);
+                continue;
+            };
+            file = match Mapping::reserve(file, len) {
+                Ok(mapping) => return Ok(Fabric { mapping, ranks, first, segment }),
+                Err((_, error)) if segment / 2 < LEAST.max(granule) => return Err(error),
+                Err((file, _)) => file,
+            };
+            segment = (segment / 2).next_multiple_of(granule);
         }
     }
 
@@ -80,12 +86,12 @@ impl Fabric {
     pub(crate) fn segment(&self, rank: usize) -> NonNull<u8> {
         assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
         // SAFETY: control pages and all segments lie inside the mapping.
-        unsafe { self.mapping.base().add(Self::control_bytes(self.ranks) + rank * self.segment) }
+        unsafe { self.mapping.base().add(self.segment_start(rank)) }
     }
 
     /// Offset of a segment inside the mapping.
     fn segment_start(&self, rank: usize) -> usize {
-        Self::control_bytes(self.ranks) + rank * self.segment
+        self.first + rank * self.segment
     }
 
     fn header(&self) -> &Header {
@@ -165,9 +171,5 @@ impl Fabric {
 
     fn rank_bytes() -> usize {
         (size_of::<RankControl>() + 2 * size_of::<Inbox>()).next_multiple_of(PAGE)
-    }
-
-    fn control_bytes(ranks: usize) -> usize {
-        Self::header_bytes() + ranks * Self::rank_bytes()
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), 
              threads, use `harness = false` in integration tests, or choose the threads conduit (GA_NETWORK=threads)"
         )));
     }
-    let fabric = Arc::new(Fabric::new(start.ranks, start.heap).map_err(|e| Error::system("reserving the heap", e))?);
+    let fabric =
+        Arc::new(Fabric::new(start.ranks, start.heap, start.large_pages).map_err(|e| Error::system("reserving the heap", e))?);
     // What is buffered now would otherwise be printed by every child again.
     let _ = io::stdout().flush();
     let mut children = Vec::with_capacity(start.ranks);

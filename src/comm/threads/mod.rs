@@ -19,7 +19,8 @@ use crate::{error::Error, job::launch::Start};
 
 /// Runs `body` on every rank and returns when all have ended.
 pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
-    let fabric = Arc::new(Fabric::new(start.ranks, start.heap).map_err(|e| Error::system("reserving the heap", e))?);
+    let fabric =
+        Arc::new(Fabric::new(start.ranks, start.heap, start.large_pages).map_err(|e| Error::system("reserving the heap", e))?);
     // The first to end the job is the culprit: others fail because they hear of it.
     let failed = AtomicBool::new(false);
     let fail = |rank: usize, cause: String| {

@@ -1,0 +1,124 @@
+//! A memory file with large pages, without privileges.
+//!
+//! Random accesses to much memory are as slow as their page-table walks. Pages of 2 MiB make those rare, but memory files of
+//! `memfd_create` have small pages unless an administrator allows more (`shmem_enabled`, `never` on most systems), and reserved
+//! pages (hugetlbfs) are an administrator's matter altogether. A tmpfs that is mounted with `huge=always` has large pages, and
+//! every user may mount one inside a user namespace of its own.
+//!
+//! So a child makes itself the namespaces, mounts a tmpfs nowhere, opens a file without a name in it, passes it back over a socket
+//! and ends. Its namespaces end with it; the file system lives as long as the file, which lives as long as its users. Where any of
+//! this is forbidden (containers, hardened kernels) the answer is `None`, and small pages do.
+
+use std::{
+    ffi::CStr,
+    fs,
+    io::{IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    time::Duration,
+};
+
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{Mode, OFlags, open, openat},
+    io::write,
+    mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen},
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+        SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+        sockopt::{Timeout, set_socket_timeout},
+    },
+    process::{Pid, WaitOptions, getgid, getuid, waitpid},
+    thread::{UnshareFlags, unshare_unsafe},
+};
+
+/// Bytes of a large page. Systems whose large pages are larger do not use them here: each rank takes at least one.
+pub(crate) const LARGE: usize = 2 << 20;
+
+/// How long the child may take; it needs about a millisecond.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A file without a name whose pages are large where the kernel finds any; `None` if it may not be had.
+pub(crate) fn file() -> Option<OwnedFd> {
+    let size = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok()?;
+    if size.trim().parse() != Ok(LARGE) {
+        return None;
+    }
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).ok()?;
+    set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).ok()?;
+    // The same user and group inside and outside, made before the fork.
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    let (user, group) = (format!("{user} {user} 1"), format!("{group} {group} 1"));
+    // SAFETY: whatever locks other threads hold, the child only makes system calls on memory of its own, and then ends without
+    // running anything of this program.
+    match unsafe { libc::fork() } {
+        -1 => None,
+        0 => {
+            let given = give(&theirs, user.as_bytes(), group.as_bytes()).is_ok();
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!given)) }
+        }
+        child => {
+            drop(theirs);
+            let file = take(&ours);
+            // Ended or about to: it cannot be waiting for anything. Whoever reaps all children may have reaped it already.
+            let _ = waitpid(Pid::from_raw(child), WaitOptions::empty());
+            file
+        }
+    }
+}
+
+/// In the child: system calls only, no allocation.
+fn give(socket: &OwnedFd, user: &[u8], group: &[u8]) -> rustix::io::Result<()> {
+    // SAFETY: file descriptors stay shared with nobody; only the name spaces of this short-lived process change.
+    unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)? };
+    // A file system has owners, and they must exist in the new name space: the same as outside.
+    set(c"/proc/self/setgroups", b"deny")?;
+    set(c"/proc/self/uid_map", user)?;
+    set(c"/proc/self/gid_map", group)?;
+    let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&context, c"huge", c"always")?;
+    // Beyond all memory `fallocate` is an error and not a case for the kernel's killer.
+    fsconfig_set_string(&context, c"size", c"100%")?;
+    fsconfig_create(&context)?;
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = openat(&mount, c".", flags, Mode::RUSR | Mode::WUSR)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let files = [file.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&files));
+    sendmsg(socket, &[IoSlice::new(b"f")], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+fn set(path: &CStr, value: &[u8]) -> rustix::io::Result<()> {
+    let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    write(&file, value).map(|_| ())
+}
+
+fn take(socket: &OwnedFd) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(socket, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
+    control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{FallocateFlags, fallocate, fstat, ftruncate};
+
+    /// Where the machine has such files, a committed page of them is a large one.
+    #[test]
+    fn a_byte_takes_a_large_page() {
+        // Where they are forbidden there is nothing to test.
+        let Some(file) = file() else { return };
+        ftruncate(&file, 64 * LARGE as u64).unwrap();
+        fallocate(&file, FallocateFlags::empty(), 3 * LARGE as u64, 1).unwrap();
+        let blocks = fstat(&file).unwrap().st_blocks as usize * 512;
+        assert!(blocks == LARGE || blocks == 4096, "{blocks} bytes: one page, small only if memory is fragmented");
+    }
+}

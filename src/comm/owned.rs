@@ -81,7 +81,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::comm::{Capabilities, Cause, Conduit, Event, Events, Full, Local, MessageClass, Token, WaitWord};
+    use crate::comm::{Capabilities, Cause, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Token, WaitWord};
 
     /// A network whose puts all fail, as soon as it is allowed to do anything.
     #[derive(Debug, Default)]
@@ -157,6 +157,10 @@ mod tests {
             None
         }
         fn publish(&self, _: [u64; 2]) {}
+        fn publish_wait(&self, _: Option<usize>) {}
+        fn published_wait(&self, _: usize) -> Option<PublishedWait> {
+            None
+        }
     }
 
     fn label() -> Label {

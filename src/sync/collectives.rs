@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::{
     Group, Op, fingerprint,
     scratch::{Place, await_word, post, write},
-    text_fingerprint,
+    text_fingerprint, whereabouts,
 };
 use crate::{
     comm::engine::{Label, Waiter},
@@ -18,14 +18,21 @@ use crate::{
     memory::line::WORDS,
 };
 
-struct InTransfer<'a>(&'a Group, Op);
+/// Waits for what a rank sends.
+struct InTransfer<'a>(&'a Group, Op, usize);
 
 impl Waiter for InTransfer<'_> {
     fn operation(&self) -> String {
         self.1.name().into()
     }
     fn missing(&self) -> String {
-        self.0.whereabouts()
+        self.0.missing(Some(self.2))
+    }
+    fn awaits(&self) -> Option<usize> {
+        Some(self.2)
+    }
+    fn place(&self, rank: usize) -> String {
+        whereabouts::place(self.0.inner.engine().conduit(), rank)
     }
     fn hopeless(&self) -> Option<String> {
         if self.0.inner.is_world() { None } else { self.0.ended_member() }
@@ -53,7 +60,8 @@ impl Group {
             let part = &mut data[range];
             if relative > 0 {
                 // The parent is the member without our highest bit.
-                post.receive(0, sequence, bytemuck::cast_slice_mut(part))?;
+                let parent = (relative - (1 << relative.ilog2()) + root) % size;
+                post.receive(parent, 0, sequence, bytemuck::cast_slice_mut(part))?;
             }
             let first = if relative == 0 { 0 } else { relative.ilog2() + 1 };
             for bit in (first..usize::BITS).map(|k| 1_usize << k).take_while(|bit| relative + bit < size) {
@@ -89,7 +97,7 @@ impl Group {
                 }
                 if relative + bit < size {
                     other.resize(part.len(), T::zeroed());
-                    post.receive(round, sequence, bytemuck::cast_slice_mut(&mut other))?;
+                    post.receive((relative + bit + root) % size, round, sequence, bytemuck::cast_slice_mut(&mut other))?;
                     part.iter_mut().zip(&other).for_each(|(a, &b)| *a = op(*a, b));
                 }
             }
@@ -127,17 +135,17 @@ impl Group {
             let part = &mut data[range];
             if me >= core {
                 post.send(me - core, rounds, sequence, bytemuck::cast_slice(part))?;
-                return post.receive(rounds + 1, sequence, bytemuck::cast_slice_mut(part));
+                return post.receive(me - core, rounds + 1, sequence, bytemuck::cast_slice_mut(part));
             }
             other.resize(part.len(), T::zeroed());
             if me < extra {
-                post.receive(rounds, sequence, bytemuck::cast_slice_mut(&mut other))?;
+                post.receive(me + core, rounds, sequence, bytemuck::cast_slice_mut(&mut other))?;
                 part.iter_mut().zip(&other).for_each(|(a, &b)| *a = op(*a, b));
             }
             for round in 0..rounds {
                 let partner = me ^ 1 << round;
                 post.send(partner, round, sequence, bytemuck::cast_slice(part))?;
-                post.receive(round, sequence, bytemuck::cast_slice_mut(&mut other))?;
+                post.receive(partner, round, sequence, bytemuck::cast_slice_mut(&mut other))?;
                 // Both sides combine in the order of the members, so both get the same bits.
                 let combine = |(a, &b): (&mut T, &T)| *a = if me < partner { op(*a, b) } else { op(b, *a) };
                 part.iter_mut().zip(&other).for_each(combine);
@@ -241,7 +249,7 @@ impl Group {
     ) -> Result<()> {
         let call = fingerprint(&[root, len as u64, text_fingerprint(std::any::type_name::<T>())]);
         let post = Post { group: self, op, call };
-        let _entered = self.enter(op, call)?;
+        let _entered = self.enter(op)?;
         let chunk = self.inner.scratch.chunk() / size_of::<T>().max(1);
         if chunk == 0 {
             return Err(Error::argument(
@@ -291,13 +299,13 @@ impl Post<'_> {
         post(inner.engine(), &inner.segments, to, [0; WORDS], sequence, || self.label())
     }
 
-    /// Waits for what comes into one of this member's boxes.
-    fn receive(&self, index: usize, sequence: u32, bytes: &mut [u8]) -> Result<()> {
+    /// Waits for what a member sends into one of this one's boxes.
+    fn receive(&self, from: usize, index: usize, sequence: u32, bytes: &mut [u8]) -> Result<()> {
         let inner = &*self.group.inner;
         let (line, data) = inner.scratch.letter_box(index);
         let base = inner.engine().conduit().segment();
         let word = &inner.segments.own_line(base, line).word;
-        await_word(inner.engine(), word, sequence, &InTransfer(self.group, self.op))?;
+        await_word(inner.engine(), word, sequence, &InTransfer(self.group, self.op, inner.rank_of(from)))?;
         inner.segments.own_part::<u8>(base, data, bytes.len()).read_slice(0, bytes);
         Ok(())
     }

@@ -6,6 +6,7 @@ mod checks;
 mod programs;
 #[path = "../runner/mod.rs"]
 mod runner;
+mod waits;
 
 use std::process::ExitCode;
 

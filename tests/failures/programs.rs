@@ -8,12 +8,15 @@ use std::{
 
 use global_arrays::prelude::*;
 
-use crate::runner::{Case, program};
+use crate::{
+    runner::{Case, program},
+    waits,
+};
 
 /// Rank 0 of three does nothing wrong.
-const CULPRIT: usize = 1;
+pub(crate) const CULPRIT: usize = 1;
 
-type Body = fn(&Job) -> Result<(), Error>;
+pub(crate) type Body = fn(&Job) -> Result<(), Error>;
 
 const BODIES: &[(&str, Body)] = &[
     ("killed_in_sync", |job| {
@@ -206,7 +209,7 @@ const BODIES: &[(&str, Body)] = &[
 
 pub(crate) fn all() -> Vec<Case> {
     let mut programs: Vec<Case> =
-        BODIES.iter().map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
+        BODIES.iter().chain(waits::BODIES).map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
     programs.push(program("two_threads_in_a_collective", two_threads));
     programs.push(program("keeps_an_array", beyond));
     programs.push(program("run_with_threads", || {
@@ -224,7 +227,7 @@ fn end(result: Result<(), Error>) {
     }
 }
 
-fn compute(seconds: f64) {
+pub(crate) fn compute(seconds: f64) {
     let start = Instant::now();
     while start.elapsed().as_secs_f64() < seconds {
         std::hint::black_box((0..1000).sum::<u64>());

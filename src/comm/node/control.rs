@@ -20,6 +20,10 @@ pub(super) struct RankControl {
     pub(super) bell: WaitWord,
     /// What the rank is in, for messages about who is missing.
     pub(super) place: [AtomicU64; 2],
+    /// A wait that has lasted: its number in the upper half, the awaited rank plus one in the lower one.
+    pub(super) wait: AtomicU64,
+    /// How often the rank looked in such waits and did not find what it waits for.
+    pub(super) looks: AtomicU64,
     /// Set when its body returned well: an exit without that is no orderly end.
     pub(super) finished: AtomicU32,
     /// Why it ended.

@@ -27,6 +27,11 @@ use self::{
 };
 use crate::memory::mapping::Mapping;
 
+/// How many threads this process has.
+pub(crate) fn threads_of_this_process() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
 /// `over` while the job runs.
 const RUNNING: u32 = 0;
 /// Somebody is writing the cause.

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Progress, Token, WaitWord};
+use super::{Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Progress, PublishedWait, Token, WaitWord};
 
 /// How long a wait may overlook what was put or sent meanwhile: nobody rings a bell on this network.
 const BLIND: Duration = Duration::from_micros(100);
@@ -172,6 +172,14 @@ impl Conduit for Unmapped {
 
     fn publish(&self, place: [u64; 2]) {
         self.inner.publish(place);
+    }
+
+    fn publish_wait(&self, awaited: Option<usize>) {
+        self.inner.publish_wait(awaited);
+    }
+
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        self.inner.published_wait(rank)
     }
 }
 

@@ -67,11 +67,12 @@ impl Group {
             return wrong(format!("member {} is not in the list {list:?} that it calls with", self.rank()));
         }
         let ranks: Arc<[usize]> = list.iter().map(|&member| inner.rank_of(member)).collect();
-        // The same list may make several groups: its members count them alike, because they make them in the same order.
+        // The same list may make several groups: its members count those of one parent alike, because they make them in the same
+        // order. Those of different parents are different groups: the key holds the parent's.
         let words: Vec<u64> = std::iter::once(list.len() as u64).chain(ranks.iter().map(|&rank| rank as u64)).collect();
         let _creating = inner.job.creating("group")?;
         let count = self.count_of(fingerprint(&words));
-        let key = fingerprint(&[fingerprint(&words), count]);
+        let key = fingerprint(&[inner.key, fingerprint(&words), count]);
         inner.engine().conduit().publish([Op::Group as u64 | group_code(key, list.len()), count]);
         let offset = self.place_scratch(&ranks, key)?;
         let bytes = Scratch::bytes(ranks.len());

@@ -34,6 +34,8 @@ pub(crate) struct GroupInner {
     list: Option<Arc<[usize]>>,
     size: usize,
     me: usize,
+    /// Tells groups apart; the same on all members.
+    pub(super) key: u64,
     /// What members publish of the group when they enter a collective.
     pub(super) code: u64,
     pub(crate) segments: Segments,
@@ -126,6 +128,7 @@ impl Group {
             list,
             size,
             me,
+            key,
             code: whereabouts::group_code(key, size),
             segments,
             sequence: AtomicU32::new(0),

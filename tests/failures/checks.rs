@@ -57,15 +57,12 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
             "rank 2 waits for rank 0 in sync of a group of 2",
         ],
     ),
-    (
-        "wait_in_creations_of_groups",
-        BOTH,
-        &[
-            "rank 0 waits for rank 1 in creation of a group of 2 ranks",
-            "rank 1 waits for rank 0 in creation of a group of 2 ranks",
-        ],
-    ),
+    ("wait_in_creations_of_groups", BOTH, CREATIONS),
+    ("wait_in_groups_of_different_parents", BOTH, CREATIONS),
 ];
+
+const CREATIONS: &[&str] =
+    &["rank 0 waits for rank 1 in creation of a group of 2 ranks", "rank 1 waits for rank 0 in creation of a group of 2 ranks"];
 
 const DIFFERENT_GROUPS: &[&str] =
     &["rank 0 waits for rank 1 in barrier of all ranks", "rank 1 waits for rank 0 in barrier of a group of 2"];
@@ -103,6 +100,7 @@ pub(crate) fn all() -> Vec<Case> {
         if PROCESSES.contains(&network) {
             cases.push(well("a_stopped_rank_is_late", &[], &[]));
         }
+        cases.push(well("two_threads_create", &[], &[]));
         cases.push(well("two_threads_in_a_collective", &[], &[]));
         cases.push(well(
             "asks_for_too_much",

@@ -211,6 +211,7 @@ pub(crate) fn all() -> Vec<Case> {
     let mut programs: Vec<Case> =
         BODIES.iter().chain(waits::BODIES).map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
     programs.push(program("two_threads_in_a_collective", two_threads));
+    programs.push(program("two_threads_create", two_threads_create));
     programs.push(program("keeps_an_array", beyond));
     programs.push(program("run_with_threads", || {
         let _idle = [(); 2].map(|()| std::thread::spawn(|| std::thread::sleep(Duration::from_secs(5))));
@@ -265,6 +266,33 @@ fn two_threads() {
             job.sync()?;
         }
         job.sync()
+    }));
+}
+
+/// The second thread gets an error, and this rank's count of groups and blocks is still that of the others.
+fn two_threads_create() {
+    end(global_arrays::run(|job: &Job| {
+        let all: Vec<usize> = (0..job.size()).collect();
+        let other = job.group(&all)?;
+        let array = |group: &Group| GlobalArray::<u64, Ix1>::builder(group, [300]).fill(7).create();
+        let first = if job.rank() == CULPRIT {
+            std::thread::scope(|scope| {
+                let first = scope.spawn(|| job.group(&all));
+                std::thread::sleep(Duration::from_millis(200));
+                for second in [job.group(&all).err(), array(&other).err(), array(job).err()] {
+                    assert!(matches!(second, Some(Error::Busy { rank: CULPRIT, .. })), "{second:?}");
+                }
+                first.join().expect("the first thread")
+            })?
+        } else {
+            std::thread::sleep(Duration::from_millis(600));
+            job.group(&all)?
+        };
+        for group in [&first, &job.group(&all)?, &other, job] {
+            assert_eq!(array(group)?.get(..)?.sum(), 2100);
+            group.sync()?;
+        }
+        Ok::<(), Error>(())
     }));
 }
 

@@ -27,6 +27,22 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         1 => job.group(&[1, 0]).map(drop),
         _ => job.sync(),
     }),
+    // Both parents have all ranks. The groups have the same ranks and are each the first of their parent, but not the same group.
+    ("wait_in_groups_of_different_parents", |job| {
+        let parents = [job.group(&[0, 1, 2])?, job.group(&[2, 1, 0])?];
+        if job.rank() == 2 {
+            return job.sync();
+        }
+        let make = |parent: &Group| {
+            let of = |rank: usize| parent.ranks().position(|r| r == rank).expect("a member");
+            parent.group(&[of(0), of(1)])
+        };
+        let first = make(&parents[job.rank()])?;
+        let second = make(&parents[1 - job.rank()])?;
+        first.sync()?;
+        second.sync()?;
+        job.sync()
+    }),
     // Not failures.
     ("computes_while_others_wait_in_groups", |job| {
         let pair = pair(job, [1, 2])?;

@@ -160,6 +160,9 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// What the system says.
     fn release(&self, range: Range<usize>) -> io::Result<()>;
 
+    /// Bytes that all ranks of the caller's node have committed and not released.
+    fn committed(&self) -> u64;
+
     /// Starts writing `local` to `offset` of the segment of `rank`. [`Event::LocalDone`] with the token tells that the memory
     /// may be used again; visibility at the target is told by [`Conduit::flush`].
     ///

@@ -123,6 +123,9 @@ mod tests {
         fn release(&self, _: Range<usize>) -> io::Result<()> {
             Ok(())
         }
+        fn committed(&self) -> u64 {
+            0
+        }
         unsafe fn put(&self, _: usize, _: usize, _: Local, token: Token) {
             self.queue.lock().unwrap().push(Event::Failed(token, Cause("a cut cable".into())));
         }

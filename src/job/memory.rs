@@ -3,6 +3,8 @@
 //! Creation is collective and so is the check: each rank says how much its part needs, one rank of each node says what the node
 //! has left, and every rank comes to the same verdict from the same numbers. Nothing is committed unless all of it fits.
 
+use std::ops::Range;
+
 use super::{Job, JobInner};
 use crate::{
     error::{Error, Result},
@@ -26,8 +28,9 @@ impl Job {
     /// What this rank has asked for and committed, and what its node has left.
     #[must_use]
     pub fn memory(&self) -> Memory {
+        let available = self.inner.left().bytes;
         let heap = self.inner.heap();
-        Memory { asked: heap.used() as u64, committed: heap.committed() as u64, available: limits::available().bytes }
+        Memory { asked: heap.used() as u64, committed: heap.committed() as u64, available }
     }
 
     /// Gives pages that no array uses back to the system. Local; other ranks are not concerned.
@@ -46,18 +49,11 @@ impl Job {
 
 impl JobInner {
     /// Commits `len` bytes at `offset` of this rank's segment after all ranks of the group agreed that it fits. Collective.
-    /// Returns whether every byte of it is new, that is zero.
     pub(crate) fn commit(&self, group: &Group, offset: usize, len: usize, what: &dyn Fn() -> String) -> Result<()> {
-        let missing = self.heap().uncommitted(offset..offset + len);
-        let need: usize = missing.iter().map(|range| range.len()).sum();
-        self.fits(group, need as u64, what)?;
-        let mut done = Ok(());
-        for range in missing {
-            match self.conduit().commit(range.clone()) {
-                Ok(()) => self.heap().set_committed(range),
-                Err(error) => done = Err(error),
-            }
-        }
+        let range = offset..offset + len;
+        let need: usize = self.heap().uncommitted(range.clone()).iter().map(|range| range.len()).sum();
+        self.fits(group, len as u64, need as u64, what)?;
+        let done = self.commit_own(range);
         // One rank's refusal is everyone's.
         let verdict = group.agree_values(Op::Commit, 0, u64::from(done.is_err()), 0, 0)?;
         match done {
@@ -69,40 +65,67 @@ impl JobInner {
         }
     }
 
-    fn fits(&self, group: &Group, need: u64, what: &dyn Fn() -> String) -> Result<()> {
+    fn fits(&self, group: &Group, asked: u64, need: u64, what: &dyn Fn() -> String) -> Result<()> {
         let conduit = self.conduit();
         let me = conduit.rank();
         let node = conduit.node(me);
         let first_of_node = group.ranks().find(|&rank| conduit.node(rank) == node) == Some(me);
-        let committed = self.heap().committed() as u64;
-        let left = if first_of_node { limits::available() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
-        let mine: [u64; 6] = [node as u64, need, committed, left.bytes, left.limit as u64, self.memory_limit.unwrap_or(u64::MAX)];
+        let left = if first_of_node { self.left() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
+        let mine: [u64; 5] = [node as u64, asked, need, left.bytes, left.limit as u64];
         let all = group.all_gather(&[mine])?;
         let mut nodes: Vec<u64> = all.iter().map(|words| words[0]).collect();
         nodes.sort_unstable();
         nodes.dedup();
         for node in nodes {
             let here = || all.iter().filter(|words| words[0] == node);
-            let asked: u64 = here().map(|words| words[1]).sum();
-            let committed: u64 = here().map(|words| words[2]).sum();
+            let sum = |word: usize| here().map(|words| words[word]).sum();
             let free = here().min_by_key(|words| words[3]).expect("a node has a member");
-            let mut available = Available { bytes: free[3], limit: Limit::from_code(free[4]) };
-            let own = here().map(|words| words[5]).min().unwrap_or(u64::MAX).saturating_sub(committed);
-            if own < available.bytes {
-                available = Available { bytes: own, limit: Limit::Variable };
-            }
-            if asked > available.bytes {
-                return Err(Error::OutOfMemory {
-                    what: what(),
-                    asked,
-                    available: available.bytes,
-                    limit: available.limit.to_string(),
-                    node: node as usize,
-                });
-            }
+            let left = Available { bytes: free[3], limit: Limit::from_code(free[4]) };
+            refuse(node as usize, sum(1), sum(2), left, what)?;
         }
         Ok(())
     }
+
+    /// What the ranks of this node can still commit together. Ranks that take no part in a creation count too.
+    fn left(&self) -> Available {
+        let least = limits::available();
+        let own = self.memory_limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.conduit().committed()));
+        if own < least.bytes { Available { bytes: own, limit: Limit::Variable } } else { least }
+    }
+
+    /// Whether `len` bytes at `offset` of the segments of some ranks can be committed, if all of this node lack as much as this one:
+    /// for ranks that share no memory yet by which they could tell each other.
+    pub(crate) fn fits_alike(&self, ranks: &[usize], range: Range<usize>, what: &dyn Fn() -> String) -> Result<()> {
+        let conduit = self.conduit();
+        let node = conduit.node(conduit.rank());
+        let here = ranks.iter().filter(|&&rank| conduit.node(rank) == node).count();
+        let need: usize = self.heap().uncommitted(range.clone()).iter().map(|range| range.len()).sum();
+        if need == 0 {
+            return Ok(());
+        }
+        refuse(node, (here * range.len()) as u64, (here * need) as u64, self.left(), what)
+    }
+
+    /// Commits what has no pages yet.
+    pub(crate) fn commit_own(&self, range: Range<usize>) -> std::io::Result<()> {
+        // Not in the head of the loop: the lock would be held through it.
+        let missing = self.heap().uncommitted(range);
+        for range in missing {
+            self.conduit().commit(range.clone())?;
+            self.heap().set_committed(range);
+        }
+        Ok(())
+    }
+}
+
+/// An error if `need` bytes without pages, of `asked` in all, are more than what is left.
+fn refuse(node: usize, asked: u64, need: u64, left: Available, what: &dyn Fn() -> String) -> Result<()> {
+    if need <= left.bytes {
+        return Ok(());
+    }
+    // Of what is asked for, a part may have pages already; the pieces that pages come in may be more than it.
+    let available = (left.bytes + asked).saturating_sub(need);
+    Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), node })
 }
 
 /// Added to the bytes needed for a member whose fence failed; beyond any memory, and 4096 of them still fit.

@@ -76,15 +76,7 @@ impl Group {
         inner.engine().conduit().publish([Op::Group as u64 | group_code(key, list.len()), count]);
         let offset = self.place_scratch(&ranks, key)?;
         let bytes = Scratch::bytes(ranks.len());
-        // Not in the head of the loop: the lock would be held through it.
-        let missing = inner.job.heap().uncommitted(offset..offset + bytes);
-        let mut committed = Ok(());
-        for range in missing {
-            match inner.job.conduit().commit(range.clone()) {
-                Ok(()) => inner.job.heap().set_committed(range),
-                Err(error) => committed = Err(Error::system("committing memory for a group", error)),
-            }
-        }
+        let committed = inner.job.commit_own(offset..offset + bytes);
         if committed.is_ok() {
             // A reused hole of the heap holds old words; agreements start from zero.
             let base = inner.job.conduit().segment();
@@ -94,7 +86,7 @@ impl Group {
         let group = Group::new(inner.job.clone(), Some(ranks.clone()), key, offset);
         // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
         let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [u64::from(committed.is_err()), 0])?;
-        committed?;
+        committed.map_err(|error| Error::system("committing memory for a group", error))?;
         if failed > 0 {
             return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
         }
@@ -135,15 +127,22 @@ impl Group {
             return Ok(offset);
         }
         let mark = !lowest as usize;
-        let mut heap = inner.job.heap();
+        let what = || format!("a group of {} ranks", ranks.len());
         let full = |available: usize| Error::HeapFull {
-            what: format!("a group of {} ranks", ranks.len()),
+            what: what(),
             asked: bytes as u64,
             available: available as u64,
             heap: inner.job.conduit().segment_len() as u64,
         };
-        let offset = heap.find_high(bytes, mark).map_err(full)?;
-        heap.take_high(offset, bytes);
+        let offset = inner.job.heap().find_high(bytes, mark).map_err(full)?;
+        // New memory: nobody commits before everybody has looked, or those who come late would count it twice.
+        let fits = inner.job.fits_alike(ranks, offset..offset + bytes, &what);
+        let [refused, _] = self.meet_by_mail(ranks, fingerprint(&[key, 3]), [u64::from(fits.is_err()), 0])?;
+        fits?;
+        if refused > 0 {
+            return Err(Error::system("memory for a group on another node", std::io::ErrorKind::OutOfMemory));
+        }
+        inner.job.heap().take_high(offset, bytes);
         pool().add(ranks, offset);
         Ok(offset)
     }

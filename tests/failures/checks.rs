@@ -107,6 +107,16 @@ pub(crate) fn all() -> Vec<Case> {
             &[("GA_MEMORY", "64M")],
             &["vast", "bytes on node 0", "are available", "GA_MEMORY"],
         ));
+        cases.push(well(
+            "asks_for_too_much_in_a_group",
+            &[("GA_MEMORY", "64M")],
+            &["shared by two", "bytes on node 0", "are available", "GA_MEMORY"],
+        ));
+        cases.push(well(
+            "asks_for_a_group_too_much",
+            &[("GA_MEMORY", "64M")],
+            &["a group of 2 ranks", "are available", "GA_MEMORY"],
+        ));
         cases.push(well("has_no_name_anywhere", &[], &[]));
         if runner::long() {
             cases.push(well("computes_very_long", &[], &["has waited 10 s in sync", "rank 1 in computation"]));

@@ -195,6 +195,54 @@ const BODIES: &[(&str, Body)] = &[
         }
         job.sync()
     }),
+    // In 64 MiB. What rank 2 has committed counts although it is no member.
+    ("asks_for_too_much_in_a_group", |job| {
+        const MIB: usize = 1 << 17;
+        let world = GlobalArray::<u64, Ix1>::builder(job, [30 * MIB]).fill(1).create()?;
+        if job.rank() != 2 {
+            let pair = job.group(&[0, 1])?;
+            let array = |len: usize| GlobalArray::<u64, Ix1>::builder(&pair, [len]).name("shared by two").fill(2).create();
+            let before = (job.memory().asked, job.memory().committed);
+            for _ in 0..2 {
+                let refusal = array(36 * MIB).expect_err("beyond the limit");
+                assert!(matches!(refusal, Error::OutOfMemory { asked: 37_748_736, .. }), "{refusal}");
+                assert_eq!((job.memory().asked, job.memory().committed), before);
+                if job.rank() == 0 {
+                    println!("{refusal}");
+                }
+            }
+            assert_eq!(array(MIB)?.get(..)?.sum(), 2 * MIB as u64);
+        }
+        assert_eq!(world.get(..)?.sum(), 30 * MIB as u64);
+        world.destroy()?;
+        job.trim()?;
+        job.barrier()?;
+        if job.rank() != 2 {
+            let pair = job.group(&[0, 1])?;
+            GlobalArray::<u64, Ix1>::builder(&pair, [36 * MIB]).create()?.destroy()?;
+        }
+        job.sync()
+    }),
+    // In 64 MiB. No room for the memory by which members of a group speak to each other.
+    ("asks_for_a_group_too_much", |job| {
+        job.barrier()?;
+        let rest = job.all_reduce_one(job.memory().available, ops::min)? as usize - (300 << 10);
+        let world = GlobalArray::<u8, Ix1>::builder(job, [rest]).create()?;
+        if job.rank() != 2 {
+            let refusal = job.group(&[0, 1]).map(|_| ()).expect_err("beyond the limit");
+            assert!(matches!(refusal, Error::OutOfMemory { .. }), "{refusal}");
+            if job.rank() == 0 {
+                println!("{refusal}");
+            }
+        }
+        world.destroy()?;
+        job.trim()?;
+        job.barrier()?;
+        if job.rank() != 2 {
+            job.group(&[0, 1])?.sync()?;
+        }
+        job.sync()
+    }),
     ("asks_for_too_much", |job| {
         let a = GlobalArray::<u64, Ix1>::builder(job, [1000]).fill(1).create()?;
         let refusal = GlobalArray::<u64, Ix1>::builder(job, [1 << 26]).name("vast").create().expect_err("beyond the limit");

@@ -10,6 +10,8 @@ pub(super) struct Header {
     pub(super) over: AtomicU32,
     /// The rank that ended it, plus one.
     pub(super) culprit: AtomicU32,
+    /// Bytes that the ranks have committed.
+    pub(super) committed: AtomicU64,
     pub(super) cause: Text,
 }
 

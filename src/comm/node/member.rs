@@ -58,6 +58,12 @@ impl Member {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
     }
 
+    /// A range of this rank's segment; its last piece may reach beyond the end.
+    fn in_mapping(&self, range: Range<usize>) -> Range<usize> {
+        let start = self.fabric.segment_start(self.rank);
+        start + range.start..start + range.end.min(self.segment_len())
+    }
+
     fn address(&self, rank: usize, offset: usize, len: usize) -> *mut u8 {
         let limit = self.fabric.segment_len();
         assert!(offset <= limit && len <= limit - offset, "{len} bytes at {offset} of a segment of {limit} bytes");
@@ -100,13 +106,21 @@ impl Conduit for Member {
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        let start = self.fabric.segment_start(self.rank);
-        self.fabric.mapping.commit(start + range.start..start + range.end.min(self.segment_len()))
+        let range = self.in_mapping(range);
+        self.fabric.mapping.commit(range.clone())?;
+        self.fabric.committed().fetch_add(range.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn release(&self, range: Range<usize>) -> io::Result<()> {
-        let start = self.fabric.segment_start(self.rank);
-        self.fabric.mapping.release(start + range.start..start + range.end.min(self.segment_len()))
+        let range = self.in_mapping(range);
+        self.fabric.mapping.release(range.clone())?;
+        self.fabric.committed().fetch_sub(range.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn committed(&self) -> u64 {
+        self.fabric.committed().load(Ordering::Relaxed)
     }
 
     unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {

@@ -15,7 +15,7 @@ mod wait;
 use std::{
     io,
     ptr::NonNull,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 pub(crate) use member::{Member, apply_atomic};
@@ -100,6 +100,11 @@ impl Fabric {
 
     pub(crate) fn over(&self) -> &AtomicU32 {
         &self.header().over
+    }
+
+    /// Bytes that all ranks have committed.
+    fn committed(&self) -> &AtomicU64 {
+        &self.header().committed
     }
 
     /// Ends the job for everyone because of a rank, or of none; the first cause stays.

@@ -95,6 +95,10 @@ impl Conduit for Unmapped {
         self.inner.release(range)
     }
 
+    fn committed(&self) -> u64 {
+        self.inner.committed()
+    }
+
     unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
         self.lock().transfers.push(Waiting::Put { rank, offset, local, token });
     }

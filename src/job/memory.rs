@@ -128,6 +128,9 @@ fn refuse(node: usize, asked: u64, need: u64, left: Available, what: &dyn Fn() -
     Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), node })
 }
 
+/// For "no room": every segment begins with a block of the world's.
+const NOWHERE: usize = 0;
+
 /// Added to the bytes needed for a member whose fence failed; beyond any memory, and 4096 of them still fit.
 const FAILURE: u64 = 1 << 50;
 
@@ -148,18 +151,19 @@ impl JobInner {
         let fenced = group.fence_all(op);
         let registry = || group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let world = group.inner.is_world();
-        let find = |mark: usize| {
+        // The world's block ends at the lowest mark of all ranks at most. A group's goes where all members have room.
+        let bound = || {
             let heap = self.heap();
-            if world { heap.find_low(most, mark) } else { heap.find_high(most, mark) }
+            if world { heap.mark() } else { heap.find_high(most, usize::MAX).unwrap_or(NOWHERE) }
         };
-        let mark = self.heap().mark();
-        // Where it would go if nobody dropped anything: right unless the agreement frees or the marks differ.
-        let guess = find(mark);
+        // Where it would go if nobody dropped anything: right unless the agreement frees or the heaps differ.
+        let own_bound = bound();
+        let guess = if world { self.heap().find_low(most, own_bound).ok() } else { None };
         let need = guess
             .map_or(0, |offset| self.heap().uncommitted(offset..offset + own).iter().map(|range| range.len()).sum::<usize>());
         let used = registry().still_used();
         let failure = if fenced.is_err() { FAILURE } else { 0 };
-        let mut agreed = group.agree_values(op, fingerprint, need as u64 + failure, used, !(mark as u64))?;
+        let mut agreed = group.agree_values(op, fingerprint, need as u64 + failure, used, !(own_bound as u64))?;
         fenced?;
         if agreed.sum >= FAILURE {
             return Err(Group::failed_elsewhere(op, agreed.sum / FAILURE));
@@ -167,9 +171,8 @@ impl JobInner {
         let freed = registry().agree(agreed.union);
         freed.iter().for_each(|&offset| self.heap().free(offset));
         if !world && !freed.is_empty() {
-            // What was freed may have been the lowest of the upper end: the marks are agreed on again.
-            let mark = self.heap().mark();
-            agreed.max = group.agree_values(op, fingerprint, 0, 0, !(mark as u64))?.max;
+            // What was freed may be where it fits: agree again.
+            agreed.max = group.agree_values(op, fingerprint, 0, 0, !(bound() as u64))?.max;
         }
         let full = |available: usize| Error::HeapFull {
             what: what(),
@@ -177,19 +180,45 @@ impl JobInner {
             available: available as u64,
             heap: self.conduit().segment_len() as u64,
         };
-        let offset = find(!agreed.max as usize).map_err(full)?;
+        let bound = !agreed.max as usize;
+        let found = if world { self.heap().find_low(most, bound) } else { self.agree_high(group, most, bound, op, fingerprint)? };
+        let offset = found.map_err(full)?;
         {
             let mut heap = self.heap();
             if world { heap.take_low(offset, most) } else { heap.take_high(offset, most) }
         }
         // The guess of every member stands if all found the same mark and nothing was freed.
-        let certain = freed.is_empty() && agreed.sum == 0 && world && guess == Ok(offset);
+        let certain = freed.is_empty() && agreed.sum == 0 && world && guess == Some(offset);
         if !certain && let Err(error) = self.commit(group, offset, own, what) {
             self.heap().free(offset);
             return Err(error);
         }
         registry().add(offset);
         Ok((offset, group.inner.next_object()))
+    }
+
+    /// The highest offset from `bound` down where all members have room, or how much room there is below all of them. `bound` is the
+    /// least of what the members found for themselves. Collective: one agreement where their heaps are alike.
+    fn agree_high(
+        &self,
+        group: &Group,
+        len: usize,
+        mut bound: usize,
+        op: Op,
+        fingerprint: u64,
+    ) -> Result<std::result::Result<usize, usize>> {
+        while bound != NOWHERE {
+            let own = self.heap().find_high(len, bound).unwrap_or(NOWHERE);
+            let others = group.agree_values(op, fingerprint, u64::from(own != bound), 0, !(own as u64))?;
+            if others.sum == 0 {
+                return Ok(Ok(bound));
+            }
+            // Lower than before, because somebody has no room there.
+            bound = !others.max as usize;
+        }
+        let mark = self.heap().mark();
+        let lowest = !group.agree_values(op, fingerprint, 0, 0, !(mark as u64))?.max as usize;
+        Ok(Err(lowest.saturating_sub(self.heap().low_end())))
     }
 
     /// Frees a block on all members. Collective, after an agreement.

@@ -114,7 +114,7 @@ impl Group {
         let inner = &*self.inner;
         let bytes = Scratch::bytes(ranks.len());
         let heap = inner.job.heap();
-        let free = heap.find_high(bytes, heap.mark()).is_ok();
+        let free = heap.find_below(bytes, heap.mark()).is_ok();
         // A member without room says so by a mark of zero, and all fail alike.
         let mark = if free { heap.mark() as u64 } else { 0 };
         drop(heap);
@@ -134,7 +134,7 @@ impl Group {
             available: available as u64,
             heap: inner.job.conduit().segment_len() as u64,
         };
-        let offset = inner.job.heap().find_high(bytes, mark).map_err(full)?;
+        let offset = inner.job.heap().find_below(bytes, mark).map_err(full)?;
         // New memory: nobody commits before everybody has looked, or those who come late would count it twice.
         let fits = inner.job.fits_alike(ranks, offset..offset + bytes, &what);
         let [refused, _] = self.meet_by_mail(ranks, fingerprint(&[key, 3]), [u64::from(fits.is_err()), 0])?;

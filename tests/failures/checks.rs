@@ -100,6 +100,7 @@ pub(crate) fn all() -> Vec<Case> {
         if PROCESSES.contains(&network) {
             cases.push(well("a_stopped_rank_is_late", &[], &[]));
         }
+        cases.push(well("goes_on_after_a_timeout", &[("GA_TIMEOUT", "1")], &[]));
         cases.push(well("two_threads_create", &[], &[]));
         cases.push(well("two_threads_in_a_collective", &[], &[]));
         cases.push(well(

@@ -259,6 +259,7 @@ pub(crate) fn all() -> Vec<Case> {
     let mut programs: Vec<Case> =
         BODIES.iter().chain(waits::BODIES).map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
     programs.push(program("two_threads_in_a_collective", two_threads));
+    programs.push(program("goes_on_after_a_timeout", || end(waits::after_a_timeout())));
     programs.push(program("two_threads_create", two_threads_create));
     programs.push(program("keeps_an_array", beyond));
     programs.push(program("run_with_threads", || {

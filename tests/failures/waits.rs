@@ -101,6 +101,50 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
     }),
 ];
 
+/// With a limit of one second. A job that a late rank ended is followed by one that goes on without the group of late members.
+pub(crate) fn after_a_timeout() -> Result<(), Error> {
+    let sleep = |seconds: f64| std::thread::sleep(Duration::from_secs_f64(seconds));
+    let late = |job: &Job| {
+        sleep(if job.rank() == CULPRIT { 1.5 } else { 0.0 });
+        job.sync()
+    };
+    let error = global_arrays::run(late).expect_err("a timeout").to_string();
+    assert!(error.contains("GA_TIMEOUT") && error.contains("missing: rank 1 in computation"), "{error}");
+
+    global_arrays::run(|job: &Job| {
+        let old = pair(job, [0, 1])?;
+        let signal = Signal::new(job)?;
+        job.barrier()?;
+        match &old {
+            Some(old) if job.rank() == 0 => {
+                let waits = [signal.wait_at_least(0, 1), old.barrier()];
+                assert!(waits.iter().all(|wait| matches!(wait, Err(Error::Timeout { .. }))), "{waits:?}");
+                let again = old.barrier();
+                assert!(matches!(again, Err(Error::GroupFailed { .. })), "{again:?}");
+            }
+            _ => sleep(2.2),
+        }
+        drop(old);
+        job.barrier()?;
+        if job.rank() == CULPRIT {
+            signal.notify(0, 0)?;
+        }
+        if job.rank() == 0 {
+            signal.wait_at_least(0, 1)?;
+        }
+        // In the memory of the old group, where rank 0 has come to a meeting and has sent a line.
+        if let Some(new) = pair(job, [0, 1])? {
+            for round in 0..3 {
+                sleep(if job.rank() == CULPRIT { 0.2 } else { 0.0 });
+                assert_eq!(new.all_gather(&[job.rank() + round])?, [round, 1 + round]);
+            }
+        }
+        let a = GlobalArray::<u64, Ix1>::builder(job, [100]).fill(1).create()?;
+        assert_eq!(a.get(..)?.sum(), 100);
+        job.sync()
+    })
+}
+
 fn pair(job: &Job, ranks: [usize; 2]) -> Result<Option<Group>, Error> {
     if ranks.contains(&job.rank()) { job.group(&ranks).map(Some) } else { Ok(None) }
 }

@@ -220,7 +220,7 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// wait for certain. Called by waits that have lasted, some times a second, and at the end of such a wait.
     ///
     /// Ranks that wait for each other in a cycle are ended for that, so a conduit does not publish a wait while a thread that it did
-    /// not start may act for the rank. What the rank did before is visible to who sees the wait.
+    /// not start may act for the rank. What the rank put or sent before has arrived when others see the wait.
     fn publish_wait(&self, awaited: Option<usize>);
 
     /// What a rank has published by [`Conduit::publish_wait`] and not taken back. `None` where it cannot be known.

@@ -24,7 +24,8 @@ impl Waiter for InTransfer<'_> {
         self.1.name().into()
     }
     fn missing(&self) -> String {
-        self.0.missing(Some(self.2))
+        // Whoever is not awaited here may have gone on.
+        whereabouts::places(self.0.inner.engine().conduit(), std::iter::once(self.2))
     }
     fn awaits(&self) -> Option<usize> {
         Some(self.2)

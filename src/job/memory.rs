@@ -51,7 +51,7 @@ impl JobInner {
     /// Commits `len` bytes at `offset` of this rank's segment after all ranks of the group agreed that it fits. Collective.
     pub(crate) fn commit(&self, group: &Group, offset: usize, len: usize, what: &dyn Fn() -> String) -> Result<()> {
         let range = offset..offset + len;
-        let need: usize = self.heap().uncommitted(range.clone()).iter().map(|range| range.len()).sum();
+        let need = self.lacks(range.clone());
         self.fits(group, len as u64, need as u64, what)?;
         let done = self.commit_own(range);
         // One rank's refusal is everyone's.
@@ -99,7 +99,7 @@ impl JobInner {
         let conduit = self.conduit();
         let node = conduit.node(conduit.rank());
         let here = ranks.iter().filter(|&&rank| conduit.node(rank) == node).count();
-        let need: usize = self.heap().uncommitted(range.clone()).iter().map(|range| range.len()).sum();
+        let need = self.lacks(range.clone());
         if need == 0 {
             return Ok(());
         }
@@ -131,12 +131,12 @@ fn refuse(node: usize, asked: u64, need: u64, left: Available, what: &dyn Fn() -
 /// For "no room": every segment begins with a block of the world's.
 const NOWHERE: usize = 0;
 
-/// Added to the bytes needed for a member whose fence failed; beyond any memory, and 4096 of them still fit.
+/// Added to the bytes needed for a member whose fence failed, or instead of them for one without room; beyond any memory, and 4096 of them still fit.
 const FAILURE: u64 = 1 << 50;
 
 impl JobInner {
     /// Takes a block in the segments of all members, frees what all have dropped, commits this member's `own` bytes of `most`.
-    /// Collective. Where nothing needs pages this is one agreement. Returns the offset and a number, both equal on all members.
+    /// Collective. Where nothing needs pages this is one agreement, or two in a group of some ranks. Returns the offset and a number, both equal on all members.
     pub(crate) fn allocate(
         &self,
         group: &Group,
@@ -159,8 +159,7 @@ impl JobInner {
         // Where it would go if nobody dropped anything: right unless the agreement frees or the heaps differ.
         let own_bound = bound();
         let guess = if world { self.heap().find_low(most, own_bound).ok() } else { None };
-        let need = guess
-            .map_or(0, |offset| self.heap().uncommitted(offset..offset + own).iter().map(|range| range.len()).sum::<usize>());
+        let need = guess.map_or(0, |offset| self.lacks(offset..offset + own));
         let used = registry().still_used();
         let failure = if fenced.is_err() { FAILURE } else { 0 };
         let mut agreed = group.agree_values(op, fingerprint, need as u64 + failure, used, !(own_bound as u64))?;
@@ -181,14 +180,17 @@ impl JobInner {
             heap: self.conduit().segment_len() as u64,
         };
         let bound = !agreed.max as usize;
-        let found = if world { self.heap().find_low(most, bound) } else { self.agree_high(group, most, bound, op, fingerprint)? };
-        let offset = found.map_err(full)?;
+        let (offset, certain) = if world {
+            let offset = self.heap().find_low(most, bound).map_err(full)?;
+            // The guess of every member stands if nothing was freed.
+            (offset, freed.is_empty() && agreed.sum == 0 && guess == Some(offset))
+        } else {
+            self.agree_high(group, [most, own], bound, op, fingerprint)?.map_err(full)?
+        };
         {
             let mut heap = self.heap();
             if world { heap.take_low(offset, most) } else { heap.take_high(offset, most) }
         }
-        // The guess of every member stands if all found the same mark and nothing was freed.
-        let certain = freed.is_empty() && agreed.sum == 0 && world && guess == Some(offset);
         if !certain && let Err(error) = self.commit(group, offset, own, what) {
             self.heap().free(offset);
             return Err(error);
@@ -197,24 +199,31 @@ impl JobInner {
         Ok((offset, group.inner.next_object()))
     }
 
-    /// The highest offset from `bound` down where all members have room, or how much room there is below all of them. `bound` is the
-    /// least of what the members found for themselves. Collective: one agreement where their heaps are alike.
+    /// Bytes of a range, widened to whole pieces, that have no pages.
+    fn lacks(&self, range: Range<usize>) -> usize {
+        self.heap().uncommitted(range).iter().map(|range| range.len()).sum()
+    }
+
+    /// The highest offset from `bound` down where all members have room, and whether none of them lacks pages there; or how much room
+    /// there is below all of them. `bound` is the least of what the members found for themselves. Collective: one agreement where
+    /// their heaps are alike.
     fn agree_high(
         &self,
         group: &Group,
-        len: usize,
+        [most, own]: [usize; 2],
         mut bound: usize,
         op: Op,
         fingerprint: u64,
-    ) -> Result<std::result::Result<usize, usize>> {
+    ) -> Result<std::result::Result<(usize, bool), usize>> {
         while bound != NOWHERE {
-            let own = self.heap().find_high(len, bound).unwrap_or(NOWHERE);
-            let others = group.agree_values(op, fingerprint, u64::from(own != bound), 0, !(own as u64))?;
-            if others.sum == 0 {
-                return Ok(Ok(bound));
+            let found = self.heap().find_high(most, bound).unwrap_or(NOWHERE);
+            let need = if found == bound { self.lacks(found..found + own) as u64 } else { FAILURE };
+            let all = group.agree_values(op, fingerprint, need, 0, !(found as u64))?;
+            if all.sum < FAILURE {
+                return Ok(Ok((bound, all.sum == 0)));
             }
             // Lower than before, because somebody has no room there.
-            bound = !others.max as usize;
+            bound = !all.max as usize;
         }
         let mark = self.heap().mark();
         let lowest = !group.agree_values(op, fingerprint, 0, 0, !(mark as u64))?.max as usize;

@@ -102,13 +102,15 @@
 //! # Errors
 //!
 //! What a peer, a network, a file or a user can cause is an [`Error`] with the array's name, the operation and the numbers;
-//! bounds and shapes are checked before any byte moves. Three things are particular to parallel programs:
+//! bounds and shapes are checked before any byte moves. Four things are particular to parallel programs:
 //!
 //! * *A rank fails.* If one returns an error, panics or is killed, the others get [`Error::JobEnded`] from whatever they call
 //!   or wait in, and [`run`] returns [`Error::RankFailed`] with rank and cause. Under `shared_memory` a rank that does not come
 //!   back within half a second is killed; under `threads` it can only end at its next call.
 //! * *Ranks disagree.* Every collective compares what the members called it with. Where they differ all of them get
 //!   [`Error::Disagreement`], and the group cannot be used any more.
+//! * *Ranks wait for each other* in collectives of different groups. Within a few seconds they get [`Error::Deadlock`], which says
+//!   who waits for whom and in what. Not if a process has threads that the program started: one of them may make the call.
 //! * *Somebody is late.* A rank that computes is no error. After ten seconds the waiters say once who is missing and where it
 //!   was last seen; `GA_TIMEOUT` makes that an [`Error::Timeout`].
 //!

@@ -20,14 +20,12 @@ use std::{
     time::Duration,
 };
 
-use super::{AtomicOp, Conduit, Event, Events, Local, MessageClass, Token, WaitWord, message::Message, node::apply_atomic};
+pub(crate) use super::lasting::Waiter;
+use super::{
+    AtomicOp, Conduit, Event, Events, Local, MessageClass, Token, WaitWord, lasting::Lasting, message::Message,
+    node::apply_atomic,
+};
 use crate::{element::Element, error::Error};
-
-/// A waiter says who is missing after this long, once.
-const SAY_AFTER: Duration = Duration::from_secs(10);
-
-/// A wait ends when it has looked hopeless for this long without a break: whatever was on the way has arrived by then.
-const DOUBT_FOR: Duration = Duration::from_secs(2);
 
 /// Who asked for a request; for errors.
 #[derive(Clone, Debug)]
@@ -96,16 +94,6 @@ pub(crate) struct Engine {
 /// Names a request of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestId(u64);
-
-/// What a waiter tells of itself and of those it waits for.
-pub(crate) trait Waiter {
-    fn operation(&self) -> String;
-    fn missing(&self) -> String;
-    /// Why what is waited for can never come, if that is known.
-    fn hopeless(&self) -> Option<String> {
-        None
-    }
-}
 
 impl Waiter for Label {
     fn operation(&self) -> String {
@@ -618,7 +606,7 @@ impl Engine {
         waiter: &dyn Waiter,
         mut ready: impl FnMut() -> Option<R>,
     ) -> Result<R, Error> {
-        let mut since = None;
+        let mut lasting = Lasting::new(&*self.conduit, self.timeout);
         loop {
             if let Some(result) = ready() {
                 return Ok(result);
@@ -627,7 +615,7 @@ impl Engine {
             if let Some(result) = ready() {
                 return Ok(result);
             }
-            self.patience(waiter, &mut since)?;
+            lasting.look(waiter)?;
             self.conduit.wait(pause);
         }
     }
@@ -648,54 +636,16 @@ impl Engine {
 
     #[cold]
     fn wait_word_longer(&self, word: &WaitWord, waiter: &dyn Waiter, ready: &dyn Fn(u32) -> bool) -> Result<(), Error> {
-        let mut since = None;
+        let mut lasting = Lasting::new(&*self.conduit, self.timeout);
         loop {
             self.progress();
             let seen = word.load();
             if ready(seen) {
                 return Ok(());
             }
-            self.patience(waiter, &mut since)?;
+            lasting.look(waiter)?;
             self.conduit.wait_on(word, seen, Duration::from_millis(50));
         }
-    }
-
-    /// Ends a wait that must end; says once who is missing.
-    fn patience(&self, waiter: &dyn Waiter, since: &mut Option<(Duration, bool, Option<Duration>)>) -> Result<(), Error> {
-        if self.conduit.over().load(Ordering::Relaxed) != 0 {
-            return Err(Error::JobEnded { operation: "waiting", cause: self.conduit.over_cause() });
-        }
-        let now = self.conduit.now();
-        let (start, said, doubt) = since.get_or_insert((now, false, None));
-        let waited = now.saturating_sub(*start);
-        if let Some(timeout) = self.timeout
-            && waited >= timeout
-        {
-            let (rank, operation, missing) = (self.rank(), waiter.operation(), waiter.missing());
-            return Err(Error::Timeout { rank, operation, seconds: waited.as_secs_f64(), missing });
-        }
-        // What completes this wait may still be on its way from ranks that have gone on: only a lasting doubt counts.
-        match waiter.hopeless() {
-            Some(seen) if now.saturating_sub(*doubt.get_or_insert(now)) >= DOUBT_FOR => {
-                return Err(Error::Disagreement { rank: self.rank(), operation: waiter.operation(), seen });
-            }
-            Some(_) => {}
-            None => *doubt = None,
-        }
-        if waited >= SAY_AFTER && !*said {
-            *said = true;
-            use std::io::Write;
-            let line = format!(
-                "global-arrays: rank {} has waited {} s in {}; missing: {}\n",
-                self.rank(),
-                SAY_AFTER.as_secs(),
-                waiter.operation(),
-                waiter.missing()
-            );
-            // Words for people: that nobody can read them must not end the wait.
-            let _ = std::io::stderr().write_all(line.as_bytes());
-        }
-        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

@@ -19,6 +19,7 @@
 //! |---|---|
 //! | `capabilities`, `event` | the words of the boundary |
 //! | `engine` | the request table: what is under way, what failed, waiting |
+//! | `lasting` | a wait that lasts: how it is ended, what it says, ranks that wait for each other |
 //! | `strided`, `accumulate` | protocols for peers whose memory is not mapped |
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `message` | the words that engines of different ranks send each other |
@@ -30,6 +31,7 @@ pub(crate) mod accumulate;
 mod capabilities;
 pub(crate) mod engine;
 mod event;
+pub(crate) mod lasting;
 mod message;
 pub(crate) mod node;
 pub(crate) mod owned;
@@ -77,6 +79,17 @@ pub struct Full;
 
 /// Longest message in bytes that [`Conduit::send`] takes.
 pub const MAX_MESSAGE: usize = 112;
+
+/// A wait of a rank that has lasted, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishedWait {
+    /// The rank that has to act before it can end.
+    pub awaited: usize,
+    /// Tells the waits of a rank apart.
+    pub number: u32,
+    /// Grows with every look that did not find what is waited for.
+    pub looks: u64,
+}
 
 /// An atomic operation on an aligned word of four or eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +160,9 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// What the system says.
     fn release(&self, range: Range<usize>) -> io::Result<()>;
 
+    /// Bytes that all ranks of the caller's node have committed and not released.
+    fn committed(&self) -> u64;
+
     /// Starts writing `local` to `offset` of the segment of `rank`. [`Event::LocalDone`] with the token tells that the memory
     /// may be used again; visibility at the target is told by [`Conduit::flush`].
     ///
@@ -197,8 +213,18 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// What a rank was last seen in: the two words that it published by [`Conduit::publish`]. `None` where it cannot be known.
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]>;
 
-    /// Publishes where this rank is, for messages about who is missing.
+    /// Publishes where this rank is, for messages about who is missing. Called on entering every collective: a few stores.
     fn publish(&self, place: [u64; 2]);
+
+    /// Tells the others that this rank looked again and still waits for an act of rank `awaited`; without one, that it does not
+    /// wait for certain. Called by waits that have lasted, some times a second, and at the end of such a wait.
+    ///
+    /// Ranks that wait for each other in a cycle are ended for that, so a conduit does not publish a wait while a thread that it did
+    /// not start may act for the rank. What the rank put or sent before has arrived when others see the wait.
+    fn publish_wait(&self, awaited: Option<usize>);
+
+    /// What a rank has published by [`Conduit::publish_wait`] and not taken back. `None` where it cannot be known.
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait>;
 
     /// A native atomic operation, if [`Native::atomics`] is announced. The old value comes as [`Event::Value`].
     ///

@@ -81,7 +81,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::comm::{Capabilities, Cause, Conduit, Event, Events, Full, Local, MessageClass, Token, WaitWord};
+    use crate::comm::{Capabilities, Cause, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Token, WaitWord};
 
     /// A network whose puts all fail, as soon as it is allowed to do anything.
     #[derive(Debug, Default)]
@@ -123,6 +123,9 @@ mod tests {
         fn release(&self, _: Range<usize>) -> io::Result<()> {
             Ok(())
         }
+        fn committed(&self) -> u64 {
+            0
+        }
         unsafe fn put(&self, _: usize, _: usize, _: Local, token: Token) {
             self.queue.lock().unwrap().push(Event::Failed(token, Cause("a cut cable".into())));
         }
@@ -157,6 +160,10 @@ mod tests {
             None
         }
         fn publish(&self, _: [u64; 2]) {}
+        fn publish_wait(&self, _: Option<usize>) {}
+        fn published_wait(&self, _: usize) -> Option<PublishedWait> {
+            None
+        }
     }
 
     fn label() -> Label {

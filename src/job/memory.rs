@@ -3,6 +3,8 @@
 //! Creation is collective and so is the check: each rank says how much its part needs, one rank of each node says what the node
 //! has left, and every rank comes to the same verdict from the same numbers. Nothing is committed unless all of it fits.
 
+use std::ops::Range;
+
 use super::{Job, JobInner};
 use crate::{
     error::{Error, Result},
@@ -26,8 +28,9 @@ impl Job {
     /// What this rank has asked for and committed, and what its node has left.
     #[must_use]
     pub fn memory(&self) -> Memory {
+        let available = self.inner.left().bytes;
         let heap = self.inner.heap();
-        Memory { asked: heap.used() as u64, committed: heap.committed() as u64, available: limits::available().bytes }
+        Memory { asked: heap.used() as u64, committed: heap.committed() as u64, available }
     }
 
     /// Gives pages that no array uses back to the system. Local; other ranks are not concerned.
@@ -46,18 +49,11 @@ impl Job {
 
 impl JobInner {
     /// Commits `len` bytes at `offset` of this rank's segment after all ranks of the group agreed that it fits. Collective.
-    /// Returns whether every byte of it is new, that is zero.
     pub(crate) fn commit(&self, group: &Group, offset: usize, len: usize, what: &dyn Fn() -> String) -> Result<()> {
-        let missing = self.heap().uncommitted(offset..offset + len);
-        let need: usize = missing.iter().map(|range| range.len()).sum();
-        self.fits(group, need as u64, what)?;
-        let mut done = Ok(());
-        for range in missing {
-            match self.conduit().commit(range.clone()) {
-                Ok(()) => self.heap().set_committed(range),
-                Err(error) => done = Err(error),
-            }
-        }
+        let range = offset..offset + len;
+        let need = self.lacks(range.clone());
+        self.fits(group, len as u64, need as u64, what)?;
+        let done = self.commit_own(range);
         // One rank's refusal is everyone's.
         let verdict = group.agree_values(Op::Commit, 0, u64::from(done.is_err()), 0, 0)?;
         match done {
@@ -69,48 +65,78 @@ impl JobInner {
         }
     }
 
-    fn fits(&self, group: &Group, need: u64, what: &dyn Fn() -> String) -> Result<()> {
+    fn fits(&self, group: &Group, asked: u64, need: u64, what: &dyn Fn() -> String) -> Result<()> {
         let conduit = self.conduit();
         let me = conduit.rank();
         let node = conduit.node(me);
         let first_of_node = group.ranks().find(|&rank| conduit.node(rank) == node) == Some(me);
-        let committed = self.heap().committed() as u64;
-        let left = if first_of_node { limits::available() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
-        let mine: [u64; 6] = [node as u64, need, committed, left.bytes, left.limit as u64, self.memory_limit.unwrap_or(u64::MAX)];
+        let left = if first_of_node { self.left() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
+        let mine: [u64; 5] = [node as u64, asked, need, left.bytes, left.limit as u64];
         let all = group.all_gather(&[mine])?;
         let mut nodes: Vec<u64> = all.iter().map(|words| words[0]).collect();
         nodes.sort_unstable();
         nodes.dedup();
         for node in nodes {
             let here = || all.iter().filter(|words| words[0] == node);
-            let asked: u64 = here().map(|words| words[1]).sum();
-            let committed: u64 = here().map(|words| words[2]).sum();
+            let sum = |word: usize| here().map(|words| words[word]).sum();
             let free = here().min_by_key(|words| words[3]).expect("a node has a member");
-            let mut available = Available { bytes: free[3], limit: Limit::from_code(free[4]) };
-            let own = here().map(|words| words[5]).min().unwrap_or(u64::MAX).saturating_sub(committed);
-            if own < available.bytes {
-                available = Available { bytes: own, limit: Limit::Variable };
-            }
-            if asked > available.bytes {
-                return Err(Error::OutOfMemory {
-                    what: what(),
-                    asked,
-                    available: available.bytes,
-                    limit: available.limit.to_string(),
-                    node: node as usize,
-                });
-            }
+            let left = Available { bytes: free[3], limit: Limit::from_code(free[4]) };
+            refuse(node as usize, sum(1), sum(2), left, what)?;
+        }
+        Ok(())
+    }
+
+    /// What the ranks of this node can still commit together. Ranks that take no part in a creation count too.
+    fn left(&self) -> Available {
+        let least = limits::available();
+        let own = self.memory_limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.conduit().committed()));
+        if own < least.bytes { Available { bytes: own, limit: Limit::Variable } } else { least }
+    }
+
+    /// Whether `len` bytes at `offset` of the segments of some ranks can be committed, if all of this node lack as much as this one:
+    /// for ranks that share no memory yet by which they could tell each other.
+    pub(crate) fn fits_alike(&self, ranks: &[usize], range: Range<usize>, what: &dyn Fn() -> String) -> Result<()> {
+        let conduit = self.conduit();
+        let node = conduit.node(conduit.rank());
+        let here = ranks.iter().filter(|&&rank| conduit.node(rank) == node).count();
+        let need = self.lacks(range.clone());
+        if need == 0 {
+            return Ok(());
+        }
+        refuse(node, (here * range.len()) as u64, (here * need) as u64, self.left(), what)
+    }
+
+    /// Commits what has no pages yet.
+    pub(crate) fn commit_own(&self, range: Range<usize>) -> std::io::Result<()> {
+        // Not in the head of the loop: the lock would be held through it.
+        let missing = self.heap().uncommitted(range);
+        for range in missing {
+            self.conduit().commit(range.clone())?;
+            self.heap().set_committed(range);
         }
         Ok(())
     }
 }
 
-/// Added to the bytes needed for a member whose fence failed; beyond any memory, and 4096 of them still fit.
+/// An error if `need` bytes without pages, of `asked` in all, are more than what is left.
+fn refuse(node: usize, asked: u64, need: u64, left: Available, what: &dyn Fn() -> String) -> Result<()> {
+    if need <= left.bytes {
+        return Ok(());
+    }
+    // Of what is asked for, a part may have pages already; the pieces that pages come in may be more than it.
+    let available = (left.bytes + asked).saturating_sub(need);
+    Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), node })
+}
+
+/// For "no room": every segment begins with a block of the world's.
+const NOWHERE: usize = 0;
+
+/// Added to the bytes needed for a member whose fence failed, or instead of them for one without room; beyond any memory, and 4096 of them still fit.
 const FAILURE: u64 = 1 << 50;
 
 impl JobInner {
     /// Takes a block in the segments of all members, frees what all have dropped, commits this member's `own` bytes of `most`.
-    /// Collective. Where nothing needs pages this is one agreement. Returns the offset and a number, both equal on all members.
+    /// Collective. Where nothing needs pages this is one agreement, or two in a group of some ranks. Returns the offset and a number, both equal on all members.
     pub(crate) fn allocate(
         &self,
         group: &Group,
@@ -125,18 +151,18 @@ impl JobInner {
         let fenced = group.fence_all(op);
         let registry = || group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let world = group.inner.is_world();
-        let find = |mark: usize| {
+        // The world's block ends at the lowest mark of all ranks at most. A group's goes where all members have room.
+        let bound = || {
             let heap = self.heap();
-            if world { heap.find_low(most, mark) } else { heap.find_high(most, mark) }
+            if world { heap.mark() } else { heap.find_high(most, usize::MAX).unwrap_or(NOWHERE) }
         };
-        let mark = self.heap().mark();
-        // Where it would go if nobody dropped anything: right unless the agreement frees or the marks differ.
-        let guess = find(mark);
-        let need = guess
-            .map_or(0, |offset| self.heap().uncommitted(offset..offset + own).iter().map(|range| range.len()).sum::<usize>());
+        // Where it would go if nobody dropped anything: right unless the agreement frees or the heaps differ.
+        let own_bound = bound();
+        let guess = if world { self.heap().find_low(most, own_bound).ok() } else { None };
+        let need = guess.map_or(0, |offset| self.lacks(offset..offset + own));
         let used = registry().still_used();
         let failure = if fenced.is_err() { FAILURE } else { 0 };
-        let mut agreed = group.agree_values(op, fingerprint, need as u64 + failure, used, !(mark as u64))?;
+        let mut agreed = group.agree_values(op, fingerprint, need as u64 + failure, used, !(own_bound as u64))?;
         fenced?;
         if agreed.sum >= FAILURE {
             return Err(Group::failed_elsewhere(op, agreed.sum / FAILURE));
@@ -144,9 +170,8 @@ impl JobInner {
         let freed = registry().agree(agreed.union);
         freed.iter().for_each(|&offset| self.heap().free(offset));
         if !world && !freed.is_empty() {
-            // What was freed may have been the lowest of the upper end: the marks are agreed on again.
-            let mark = self.heap().mark();
-            agreed.max = group.agree_values(op, fingerprint, 0, 0, !(mark as u64))?.max;
+            // What was freed may be where it fits: agree again.
+            agreed.max = group.agree_values(op, fingerprint, 0, 0, !(bound() as u64))?.max;
         }
         let full = |available: usize| Error::HeapFull {
             what: what(),
@@ -154,19 +179,55 @@ impl JobInner {
             available: available as u64,
             heap: self.conduit().segment_len() as u64,
         };
-        let offset = find(!agreed.max as usize).map_err(full)?;
+        let bound = !agreed.max as usize;
+        let (offset, certain) = if world {
+            let offset = self.heap().find_low(most, bound).map_err(full)?;
+            // The guess of every member stands if nothing was freed.
+            (offset, freed.is_empty() && agreed.sum == 0 && guess == Some(offset))
+        } else {
+            self.agree_high(group, [most, own], bound, op, fingerprint)?.map_err(full)?
+        };
         {
             let mut heap = self.heap();
             if world { heap.take_low(offset, most) } else { heap.take_high(offset, most) }
         }
-        // The guess of every member stands if all found the same mark and nothing was freed.
-        let certain = freed.is_empty() && agreed.sum == 0 && world && guess == Ok(offset);
         if !certain && let Err(error) = self.commit(group, offset, own, what) {
             self.heap().free(offset);
             return Err(error);
         }
         registry().add(offset);
         Ok((offset, group.inner.next_object()))
+    }
+
+    /// Bytes of a range, widened to whole pieces, that have no pages.
+    fn lacks(&self, range: Range<usize>) -> usize {
+        self.heap().uncommitted(range).iter().map(|range| range.len()).sum()
+    }
+
+    /// The highest offset from `bound` down where all members have room, and whether none of them lacks pages there; or how much room
+    /// there is below all of them. `bound` is the least of what the members found for themselves. Collective: one agreement where
+    /// their heaps are alike.
+    fn agree_high(
+        &self,
+        group: &Group,
+        [most, own]: [usize; 2],
+        mut bound: usize,
+        op: Op,
+        fingerprint: u64,
+    ) -> Result<std::result::Result<(usize, bool), usize>> {
+        while bound != NOWHERE {
+            let found = self.heap().find_high(most, bound).unwrap_or(NOWHERE);
+            let need = if found == bound { self.lacks(found..found + own) as u64 } else { FAILURE };
+            let all = group.agree_values(op, fingerprint, need, 0, !(found as u64))?;
+            if all.sum < FAILURE {
+                return Ok(Ok((bound, all.sum == 0)));
+            }
+            // Lower than before, because somebody has no room there.
+            bound = !all.max as usize;
+        }
+        let mark = self.heap().mark();
+        let lowest = !group.agree_values(op, fingerprint, 0, 0, !(mark as u64))?.max as usize;
+        Ok(Err(lowest.saturating_sub(self.heap().low_end())))
     }
 
     /// Frees a block on all members. Collective, after an agreement.

@@ -1,8 +1,7 @@
 //! Which bytes of a segment are taken: pure arithmetic, no memory.
 //!
 //! The heap is symmetric: every rank makes the same calls for what the whole job owns and so finds the same offsets without a
-//! word. What a group owns comes from the upper end, below a mark that its members agree on, because ranks outside the group
-//! know nothing of it.
+//! word. What a group owns comes from the upper end, because ranks outside the group know nothing of it. The members agree on the highest offset that is free in the segments of all: holes are used again.
 //!
 //! ```text
 //!  0            low end, first fit              hole            mark        upper end         capacity
@@ -61,14 +60,28 @@ impl Heap {
         if rest >= len { Ok(at) } else { Err(largest.max(rest)) }
     }
 
-    /// Where a group block would go, ending at the agreed `mark` or below.
-    pub(crate) fn find_high(&self, len: usize, mark: usize) -> Result<usize, usize> {
+    /// Where a block would go that ends at an agreed `mark`. On failure the room below it.
+    pub(crate) fn find_below(&self, len: usize, mark: usize) -> Result<usize, usize> {
         let len = round_up(len.max(1)).ok_or(0_usize)?;
         let low_end = self.low_end();
         match mark.checked_sub(len) {
             Some(start) if start >= low_end => Ok(start),
             _ => Err(mark.saturating_sub(low_end)),
         }
+    }
+
+    /// The highest offset, `limit` at most, where a group block of `len` bytes would go: in a hole of the upper end or below the mark.
+    pub(crate) fn find_high(&self, len: usize, limit: usize) -> Option<usize> {
+        let len = round_up(len.max(1))?;
+        let fit = |hole: Range<usize>| Some(hole.end.checked_sub(len)?.min(limit)).filter(|&start| start >= hole.start);
+        let mut top = self.capacity;
+        for (&start, &end) in self.high.iter().rev() {
+            if let Some(found) = fit(end..top) {
+                return Some(found);
+            }
+            top = start;
+        }
+        fit(self.low_end()..top)
     }
 
     /// End of what the world has taken.
@@ -210,13 +223,34 @@ mod tests {
     fn group_blocks_come_from_the_upper_end_and_never_meet_the_lower() {
         let mut heap = Heap::new(1024, COMMIT);
         heap.take_low(0, 512);
-        let g = heap.find_high(200, heap.mark()).unwrap();
+        let g = heap.find_below(200, heap.mark()).unwrap();
         assert_eq!(g, 768);
         heap.take_high(g, 200);
-        assert_eq!(heap.find_high(512, heap.mark()), Err(256));
+        assert_eq!(heap.find_below(512, heap.mark()), Err(256));
+        assert_eq!(heap.find_high(512, 1024), None);
         assert_eq!(heap.find_low(512, heap.mark()), Err(256));
         heap.free(g);
         assert_eq!(heap.mark(), 1024);
+    }
+
+    #[test]
+    fn holes_of_the_upper_end_are_found_from_the_top() {
+        let mut heap = Heap::new(4096);
+        heap.take_low(0, 512);
+        for start in [3840, 3328, 3072] {
+            heap.take_high(start, 256);
+        }
+        // 512..3072 is free, and 3584..3840.
+        assert_eq!(heap.find_high(256, 4096), Some(3584));
+        assert_eq!(heap.find_high(100, 4096), Some(3712));
+        assert_eq!(heap.find_high(100, 3600), Some(3600));
+        assert_eq!(heap.find_high(256, 3583), Some(2816));
+        assert_eq!(heap.find_high(257, 4096), Some(2688));
+        assert_eq!(heap.find_high(2560, 4096), Some(512));
+        assert_eq!(heap.find_high(2560, 511), None);
+        assert_eq!(heap.find_high(2561, 4096), None);
+        heap.free(3840);
+        assert_eq!(heap.find_high(512, 4096), Some(3584));
     }
 
     #[test]

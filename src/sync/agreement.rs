@@ -12,9 +12,13 @@ use std::sync::atomic::Ordering;
 use super::{
     Group, Op,
     scratch::{Place, await_word, post},
+    whereabouts,
 };
 use crate::{
-    comm::engine::{Label, Waiter},
+    comm::{
+        engine::{Label, Waiter},
+        lasting::one_of,
+    },
     error::{Error, Result},
     memory::line::{Combine, WORDS},
 };
@@ -32,6 +36,8 @@ pub(crate) struct Agreed {
 struct InCollective<'a> {
     group: &'a Group,
     op: Op,
+    /// The rank whose line is waited for; none in a meeting, where all are.
+    from: Option<usize>,
 }
 
 impl Waiter for InCollective<'_> {
@@ -40,7 +46,16 @@ impl Waiter for InCollective<'_> {
     }
 
     fn missing(&self) -> String {
-        self.group.whereabouts()
+        self.group.missing(self.from)
+    }
+
+    fn awaits(&self) -> Option<usize> {
+        // Who has entered comes to a meeting without waiting for anybody.
+        self.from.or_else(|| one_of(self.group.inner.engine().conduit(), self.group.late()))
+    }
+
+    fn place(&self, rank: usize) -> String {
+        whereabouts::place(self.group.inner.engine().conduit(), rank)
     }
 
     fn hopeless(&self) -> Option<String> {
@@ -58,7 +73,7 @@ impl Group {
 
     /// As [`agree`](Self::agree), with words that are combined on the way.
     pub(crate) fn agree_values(&self, op: Op, fingerprint: u64, sum: u64, union: u64, max: u64) -> Result<Agreed> {
-        let _entered = self.enter(op, fingerprint)?;
+        let _entered = self.enter(op)?;
         self.agree_entered(op, fingerprint, sum, union, max)
     }
 
@@ -91,27 +106,27 @@ impl Group {
         let core = 1 << rounds;
         let extra = inner.size() - core;
         let (fold, out) = (rounds, rounds + 1);
-        let waiter = InCollective { group: self, op };
         let label = || Label { array: "(none)".into(), operation: op.name() };
         let send = |member: usize, index: usize, words: [u64; WORDS]| {
             let to = Place { member, rank: inner.rank_of(member), offset: inner.scratch.line(sequence, index) };
             post(engine, &inner.segments, to, words, sequence, label)
         };
-        let receive = |index: usize| -> Result<[u64; WORDS]> {
+        let receive = |member: usize, index: usize| -> Result<[u64; WORDS]> {
+            let waiter = InCollective { group: self, op, from: Some(inner.rank_of(member)) };
             let line = inner.segments.own_line(engine.conduit().segment(), inner.scratch.line(sequence, index));
             await_word(engine, &line.word, sequence, &waiter)?;
             Ok(line.read())
         };
         if me >= core {
             send(me - core, fold, words)?;
-            return receive(out);
+            return receive(me - core, out);
         }
         if me < extra {
-            words = combine(words, receive(fold)?);
+            words = combine(words, receive(me + core, fold)?);
         }
         for round in 0..rounds {
             send(me ^ 1 << round, round, words)?;
-            words = combine(words, receive(round)?);
+            words = combine(words, receive(me ^ 1 << round, round)?);
         }
         if me < extra {
             send(me + core, out, words)?;
@@ -126,7 +141,7 @@ impl Group {
         if meeting.arrive(words, HOW, inner.size()) {
             meeting.publish(sequence);
         } else {
-            await_word(inner.engine(), &meeting.phase, sequence, &InCollective { group: self, op })?;
+            await_word(inner.engine(), &meeting.phase, sequence, &InCollective { group: self, op, from: None })?;
         }
         Ok(meeting.result())
     }

@@ -4,12 +4,10 @@
 //! A slice is cut into chunks that fit a box; each chunk is a collective of its own, which begins with an agreement. So a box is
 //! free when it is written: everyone has left the chunk before.
 
-use std::sync::atomic::Ordering;
-
 use super::{
     Group, Op, fingerprint,
-    scratch::{Place, await_word, post, write},
-    text_fingerprint,
+    scratch::{EMPTY, FULL, Place, await_word, post, write},
+    text_fingerprint, whereabouts,
 };
 use crate::{
     comm::engine::{Label, Waiter},
@@ -18,14 +16,22 @@ use crate::{
     memory::line::WORDS,
 };
 
-struct InTransfer<'a>(&'a Group, Op);
+/// Waits for what a rank sends.
+struct InTransfer<'a>(&'a Group, Op, usize);
 
 impl Waiter for InTransfer<'_> {
     fn operation(&self) -> String {
         self.1.name().into()
     }
     fn missing(&self) -> String {
-        self.0.whereabouts()
+        // Whoever is not awaited here may have gone on.
+        whereabouts::places(self.0.inner.engine().conduit(), std::iter::once(self.2))
+    }
+    fn awaits(&self) -> Option<usize> {
+        Some(self.2)
+    }
+    fn place(&self, rank: usize) -> String {
+        whereabouts::place(self.0.inner.engine().conduit(), rank)
     }
     fn hopeless(&self) -> Option<String> {
         if self.0.inner.is_world() { None } else { self.0.ended_member() }
@@ -49,15 +55,16 @@ impl Group {
         self.check_root("broadcast", root)?;
         let (size, me) = (self.size(), self.rank());
         let relative = (me + size - root) % size;
-        self.chunked::<T>(Op::Broadcast, root as u64, data.len(), |post, range, sequence| {
+        self.chunked::<T>(Op::Broadcast, root as u64, data.len(), |post, range| {
             let part = &mut data[range];
             if relative > 0 {
                 // The parent is the member without our highest bit.
-                post.receive(0, sequence, bytemuck::cast_slice_mut(part))?;
+                let parent = (relative - (1 << relative.ilog2()) + root) % size;
+                post.receive(parent, 0, bytemuck::cast_slice_mut(part))?;
             }
             let first = if relative == 0 { 0 } else { relative.ilog2() + 1 };
             for bit in (first..usize::BITS).map(|k| 1_usize << k).take_while(|bit| relative + bit < size) {
-                post.send((relative + bit + root) % size, 0, sequence, bytemuck::cast_slice(part))?;
+                post.send((relative + bit + root) % size, 0, bytemuck::cast_slice(part))?;
             }
             Ok(())
         })
@@ -76,12 +83,12 @@ impl Group {
         let (size, me) = (self.size(), self.rank());
         let relative = (me + size - root) % size;
         let mut other = Vec::new();
-        self.chunked::<T>(Op::Reduce, root as u64, data.len(), |post, range, sequence| {
+        self.chunked::<T>(Op::Reduce, root as u64, data.len(), |post, range| {
             let part = &mut data[range];
             for round in 0..usize::BITS as usize {
                 let bit = 1_usize << round;
                 if relative & bit != 0 {
-                    post.send((relative - bit + root) % size, round, sequence, bytemuck::cast_slice(part))?;
+                    post.send((relative - bit + root) % size, round, bytemuck::cast_slice(part))?;
                     break;
                 }
                 if bit >= size {
@@ -89,7 +96,7 @@ impl Group {
                 }
                 if relative + bit < size {
                     other.resize(part.len(), T::zeroed());
-                    post.receive(round, sequence, bytemuck::cast_slice_mut(&mut other))?;
+                    post.receive((relative + bit + root) % size, round, bytemuck::cast_slice_mut(&mut other))?;
                     part.iter_mut().zip(&other).for_each(|(a, &b)| *a = op(*a, b));
                 }
             }
@@ -123,27 +130,27 @@ impl Group {
         let core = 1 << rounds;
         let extra = self.size() - core;
         let mut other = Vec::new();
-        self.chunked::<T>(Op::AllReduce, 0, data.len(), |post, range, sequence| {
+        self.chunked::<T>(Op::AllReduce, 0, data.len(), |post, range| {
             let part = &mut data[range];
             if me >= core {
-                post.send(me - core, rounds, sequence, bytemuck::cast_slice(part))?;
-                return post.receive(rounds + 1, sequence, bytemuck::cast_slice_mut(part));
+                post.send(me - core, rounds, bytemuck::cast_slice(part))?;
+                return post.receive(me - core, rounds + 1, bytemuck::cast_slice_mut(part));
             }
             other.resize(part.len(), T::zeroed());
             if me < extra {
-                post.receive(rounds, sequence, bytemuck::cast_slice_mut(&mut other))?;
+                post.receive(me + core, rounds, bytemuck::cast_slice_mut(&mut other))?;
                 part.iter_mut().zip(&other).for_each(|(a, &b)| *a = op(*a, b));
             }
             for round in 0..rounds {
                 let partner = me ^ 1 << round;
-                post.send(partner, round, sequence, bytemuck::cast_slice(part))?;
-                post.receive(round, sequence, bytemuck::cast_slice_mut(&mut other))?;
+                post.send(partner, round, bytemuck::cast_slice(part))?;
+                post.receive(partner, round, bytemuck::cast_slice_mut(&mut other))?;
                 // Both sides combine in the order of the members, so both get the same bits.
                 let combine = |(a, &b): (&mut T, &T)| *a = if me < partner { op(*a, b) } else { op(b, *a) };
                 part.iter_mut().zip(&other).for_each(combine);
             }
             if me < extra {
-                post.send(me + core, rounds + 1, sequence, bytemuck::cast_slice(part))?;
+                post.send(me + core, rounds + 1, bytemuck::cast_slice(part))?;
             }
             Ok(())
         })
@@ -199,7 +206,7 @@ impl Group {
         let mut all = vec![T::zeroed(); data.len()];
         for step in 0..size {
             let (to, from) = ((me + step) % size, (me + size - step) % size);
-            self.chunked::<T>(Op::AllToAll, step as u64, block, |post, range, _| {
+            self.chunked::<T>(Op::AllToAll, step as u64, block, |post, range| {
                 let at = |member: usize| member * block + range.start..member * block + range.end;
                 post.offer(bytemuck::cast_slice(&data[at(to)]));
                 post.again()?;
@@ -212,7 +219,7 @@ impl Group {
     /// Every member offers its chunk in its own box; whoever has room for all fetches all.
     fn collect<T: Element>(&self, op: Op, root: u64, data: &[T], all: &mut [T]) -> Result<()> {
         let len = data.len();
-        self.chunked::<T>(op, root, len, |post, range, _| {
+        self.chunked::<T>(op, root, len, |post, range| {
             post.offer(bytemuck::cast_slice(&data[range.clone()]));
             post.again()?;
             if !all.is_empty() {
@@ -237,11 +244,11 @@ impl Group {
         op: Op,
         root: u64,
         len: usize,
-        mut step: impl FnMut(&Post<'_>, std::ops::Range<usize>, u32) -> Result<()>,
+        mut step: impl FnMut(&Post<'_>, std::ops::Range<usize>) -> Result<()>,
     ) -> Result<()> {
         let call = fingerprint(&[root, len as u64, text_fingerprint(std::any::type_name::<T>())]);
         let post = Post { group: self, op, call };
-        let _entered = self.enter(op, call)?;
+        let _entered = self.enter(op)?;
         let chunk = self.inner.scratch.chunk() / size_of::<T>().max(1);
         if chunk == 0 {
             return Err(Error::argument(
@@ -253,7 +260,8 @@ impl Group {
         loop {
             let end = len.min(at.saturating_add(chunk));
             post.again()?;
-            step(&post, at..end, self.inner.sequence.load(Ordering::Relaxed))?;
+            // Who leaves here would find its boxes full of what it did not take.
+            step(&post, at..end).map_err(|error| self.fail(error))?;
             at = end;
             if at == len {
                 return Ok(());
@@ -280,7 +288,7 @@ impl Post<'_> {
     }
 
     /// Sends bytes into a box of another member.
-    fn send(&self, member: usize, index: usize, sequence: u32, bytes: &[u8]) -> Result<()> {
+    fn send(&self, member: usize, index: usize, bytes: &[u8]) -> Result<()> {
         let inner = &*self.group.inner;
         let (line, data) = inner.scratch.letter_box(index);
         let to = Place { member, rank: inner.rank_of(member), offset: line };
@@ -288,17 +296,19 @@ impl Post<'_> {
             Some(part) => part.write_slice(0, bytes),
             None => write(inner.engine(), to.rank, data, bytes, &self.label())?,
         }
-        post(inner.engine(), &inner.segments, to, [0; WORDS], sequence, || self.label())
+        post(inner.engine(), &inner.segments, to, [0; WORDS], FULL, || self.label())
     }
 
-    /// Waits for what comes into one of this member's boxes.
-    fn receive(&self, index: usize, sequence: u32, bytes: &mut [u8]) -> Result<()> {
+    /// Waits for what a member sends into one of this one's boxes.
+    fn receive(&self, from: usize, index: usize, bytes: &mut [u8]) -> Result<()> {
         let inner = &*self.group.inner;
         let (line, data) = inner.scratch.letter_box(index);
         let base = inner.engine().conduit().segment();
         let word = &inner.segments.own_line(base, line).word;
-        await_word(inner.engine(), word, sequence, &InTransfer(self.group, self.op))?;
+        await_word(inner.engine(), word, FULL, &InTransfer(self.group, self.op, inner.rank_of(from)))?;
         inner.segments.own_part::<u8>(base, data, bytes.len()).read_slice(0, bytes);
+        // Nobody sends to it again before this member has entered the next agreement.
+        word.store(EMPTY);
         Ok(())
     }
 
@@ -318,5 +328,36 @@ impl Post<'_> {
             None => inner.engine().get_slice(inner.rank_of(member), data, bytes, &self.label())?,
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::atomic::Ordering, time::Duration};
+
+    use crate::{Error, Group, Job, Launch};
+
+    #[test]
+    fn collectives_go_on_when_the_numbers_of_agreements_wrap() {
+        for network in ["threads", "threads:unmapped"] {
+            let body = |job: &Job| {
+                let group: &Group = job.as_ref();
+                (0..3).try_for_each(|_| group.barrier())?;
+                // Odd like the number before, so that the sets of lines stay in turn.
+                group.inner.sequence.store(u32::MAX - 2, Ordering::Relaxed);
+                (0..2).try_for_each(|_| group.barrier())?;
+                for round in 0..3_u64 {
+                    // The first one has number zero, and its boxes were never used.
+                    let late = |a: u64, b: u64| {
+                        std::thread::sleep(Duration::from_millis(if group.rank() == 0 { 20 } else { 0 }));
+                        a + b
+                    };
+                    assert_eq!(group.all_reduce_one(group.rank() as u64 + round, late)?, 6 + 4 * round);
+                }
+                assert_eq!(group.inner.sequence.load(Ordering::Relaxed), 2);
+                Ok::<(), Error>(())
+            };
+            Launch::new().ranks(4).network(network).run(body).unwrap();
+        }
     }
 }

@@ -5,26 +5,43 @@
 
 use std::sync::Arc;
 
-use super::{Group, Scratch, fingerprint};
+use super::{
+    Group, Op, Scratch, fingerprint,
+    whereabouts::{self, group_code},
+};
 use crate::{
-    comm::engine::{Label, Waiter},
+    comm::{
+        engine::{Label, Waiter},
+        lasting::one_of,
+    },
     error::{Error, Result},
 };
 
 struct Creating<'a> {
-    list: Arc<[usize]>,
     parent: &'a Group,
+    members: usize,
+    /// Those who have not sent what is waited for.
+    missing: &'a [usize],
 }
 
 impl Waiter for Creating<'_> {
     fn operation(&self) -> String {
-        format!("creation of a group of {} ranks", self.list.len())
+        format!("creation of a group of {} ranks", self.members)
     }
     fn missing(&self) -> String {
-        format!("a message of one of the ranks {:?}", self.list)
+        whereabouts::places(self.parent.inner.engine().conduit(), self.missing.iter().copied())
     }
     fn hopeless(&self) -> Option<String> {
         self.parent.ended_member()
+    }
+    fn awaits(&self) -> Option<usize> {
+        match self.missing {
+            [rank] => Some(*rank),
+            several => one_of(self.parent.inner.engine().conduit(), several.iter().copied()),
+        }
+    }
+    fn place(&self, rank: usize) -> String {
+        whereabouts::place(self.parent.inner.engine().conduit(), rank)
     }
 }
 
@@ -50,32 +67,26 @@ impl Group {
             return wrong(format!("member {} is not in the list {list:?} that it calls with", self.rank()));
         }
         let ranks: Arc<[usize]> = list.iter().map(|&member| inner.rank_of(member)).collect();
-        // The same list may make several groups: its members count them alike, because they make them in the same order.
+        // The same list may make several groups: its members count those of one parent alike, because they make them in the same
+        // order. Those of different parents are different groups: the key holds the parent's.
         let words: Vec<u64> = std::iter::once(list.len() as u64).chain(ranks.iter().map(|&rank| rank as u64)).collect();
-        let count = self.count_of(fingerprint(&words));
-        let key = fingerprint(&[fingerprint(&words), count]);
         let _creating = inner.job.creating("group")?;
+        let count = self.count_of(fingerprint(&words));
+        let key = fingerprint(&[inner.key, fingerprint(&words), count]);
+        inner.engine().conduit().publish([Op::Group as u64 | group_code(key, list.len()), count]);
         let offset = self.place_scratch(&ranks, key)?;
         let bytes = Scratch::bytes(ranks.len());
-        // Not in the head of the loop: the lock would be held through it.
-        let missing = inner.job.heap().uncommitted(offset..offset + bytes);
-        let mut committed = Ok(());
-        for range in missing {
-            match inner.job.conduit().commit(range.clone()) {
-                Ok(()) => inner.job.heap().set_committed(range),
-                Err(error) => committed = Err(Error::system("committing memory for a group", error)),
-            }
-        }
+        let committed = inner.job.commit_own(offset..offset + bytes);
         if committed.is_ok() {
             // A reused hole of the heap holds old words; agreements start from zero.
             let base = inner.job.conduit().segment();
             inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
         }
         // From here on the scratch goes back to the pool when the group is dropped, a failure included.
-        let group = Group::new(inner.job.clone(), Some(ranks.clone()), offset);
+        let group = Group::new(inner.job.clone(), Some(ranks.clone()), key, offset);
         // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
         let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [u64::from(committed.is_err()), 0])?;
-        committed?;
+        committed.map_err(|error| Error::system("committing memory for a group", error))?;
         if failed > 0 {
             return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
         }
@@ -103,7 +114,7 @@ impl Group {
         let inner = &*self.inner;
         let bytes = Scratch::bytes(ranks.len());
         let heap = inner.job.heap();
-        let free = heap.find_high(bytes, heap.mark()).is_ok();
+        let free = heap.find_below(bytes, heap.mark()).is_ok();
         // A member without room says so by a mark of zero, and all fail alike.
         let mark = if free { heap.mark() as u64 } else { 0 };
         drop(heap);
@@ -116,15 +127,22 @@ impl Group {
             return Ok(offset);
         }
         let mark = !lowest as usize;
-        let mut heap = inner.job.heap();
+        let what = || format!("a group of {} ranks", ranks.len());
         let full = |available: usize| Error::HeapFull {
-            what: format!("a group of {} ranks", ranks.len()),
+            what: what(),
             asked: bytes as u64,
             available: available as u64,
             heap: inner.job.conduit().segment_len() as u64,
         };
-        let offset = heap.find_high(bytes, mark).map_err(full)?;
-        heap.take_high(offset, bytes);
+        let offset = inner.job.heap().find_below(bytes, mark).map_err(full)?;
+        // New memory: nobody commits before everybody has looked, or those who come late would count it twice.
+        let fits = inner.job.fits_alike(ranks, offset..offset + bytes, &what);
+        let [refused, _] = self.meet_by_mail(ranks, fingerprint(&[key, 3]), [u64::from(fits.is_err()), 0])?;
+        fits?;
+        if refused > 0 {
+            return Err(Error::system("memory for a group on another node", std::io::ErrorKind::OutOfMemory));
+        }
+        inner.job.heap().take_high(offset, bytes);
         pool().add(ranks, offset);
         Ok(offset)
     }
@@ -133,17 +151,20 @@ impl Group {
     fn meet_by_mail(&self, ranks: &Arc<[usize]>, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
         let engine = self.inner.engine();
         let label = Label { array: "(none)".into(), operation: "creation of a group" };
-        let waiter = Creating { list: ranks.clone(), parent: self };
         let (me, first) = (engine.rank(), ranks[0]);
         let answer = fingerprint(&[key, 2]);
         let [mut most, mut union] = words;
         if me != first {
             engine.mail(first, key, [most, union, 0], &label)?;
+            let waiter = Creating { parent: self, members: ranks.len(), missing: &[first] };
             let [most, union, _] = engine.receive_mail(answer, &waiter)?.1;
             return Ok([most, union]);
         }
-        for _ in 1..ranks.len() {
-            let [theirs, used, _] = engine.receive_mail(key, &waiter)?.1;
+        let mut missing = ranks[1..].to_vec();
+        while !missing.is_empty() {
+            let waiter = Creating { parent: self, members: ranks.len(), missing: &missing };
+            let (from, [theirs, used, _]) = engine.receive_mail(key, &waiter)?;
+            missing.retain(|&rank| rank != from);
             most = most.max(theirs);
             union |= used;
         }

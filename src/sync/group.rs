@@ -9,13 +9,10 @@ use std::{
     },
 };
 
-use super::{Op, Scratch};
+use super::{Op, Scratch, whereabouts};
 use crate::{
     array::registry::Registry,
-    comm::{
-        Conduit,
-        engine::{Engine, Label},
-    },
+    comm::engine::{Engine, Label},
     error::{Error, Result},
     job::JobInner,
     memory::part::Segments,
@@ -37,11 +34,15 @@ pub(crate) struct GroupInner {
     list: Option<Arc<[usize]>>,
     size: usize,
     me: usize,
+    /// Tells groups apart; the same on all members.
+    pub(super) key: u64,
+    /// What members publish of the group when they enter a collective.
+    pub(super) code: u64,
     pub(crate) segments: Segments,
     pub(crate) scratch: Scratch,
     /// Number of the last agreement.
     pub(super) sequence: AtomicU32,
-    /// How many groups were made from each list of members.
+    /// How many groups were made of this one from each list of members.
     pub(super) lists: Mutex<HashMap<u64, u64>>,
     /// How many arrays the group has made.
     objects: AtomicU64,
@@ -109,10 +110,10 @@ impl GroupInner {
 
 impl Group {
     pub(crate) fn world(job: Arc<JobInner>, scratch: usize) -> Self {
-        Self::new(job, None, scratch)
+        Self::new(job, None, 0, scratch)
     }
 
-    pub(super) fn new(job: Arc<JobInner>, list: Option<Arc<[usize]>>, scratch: usize) -> Self {
+    pub(super) fn new(job: Arc<JobInner>, list: Option<Arc<[usize]>>, key: u64, scratch: usize) -> Self {
         let conduit = job.conduit();
         let size = list.as_ref().map_or(conduit.size(), |list| list.len());
         let rank = conduit.rank();
@@ -127,6 +128,8 @@ impl Group {
             list,
             size,
             me,
+            key,
+            code: whereabouts::group_code(key, size),
             segments,
             sequence: AtomicU32::new(0),
             lists: Mutex::default(),
@@ -209,7 +212,7 @@ impl Group {
 
     /// Enters a collective; one thread of a rank at a time.
     #[inline]
-    pub(super) fn enter(&self, op: Op, fingerprint: u64) -> Result<Entered<'_>> {
+    pub(super) fn enter(&self, op: Op) -> Result<Entered<'_>> {
         let inner = &*self.inner;
         if inner.segments.over() {
             return Err(inner.engine().over(op.name()));
@@ -222,7 +225,7 @@ impl Group {
         if let Some(cause) = inner.failed.get() {
             return Err(Error::GroupFailed { operation: op.name(), cause: cause.clone() });
         }
-        inner.engine().conduit().publish([op as u64 | fingerprint << 8, u64::from(inner.sequence.load(Ordering::Relaxed))]);
+        inner.engine().conduit().publish([op as u64 | inner.code, u64::from(inner.sequence.load(Ordering::Relaxed))]);
         Ok(entered)
     }
 
@@ -231,43 +234,6 @@ impl Group {
         let _ = self.inner.failed.set(error.to_string());
         error
     }
-
-    /// A member that has come to its end and will take part in nothing any more, for people.
-    pub(super) fn ended_member(&self) -> Option<String> {
-        self.ranks().find(|&rank| has_ended(self.inner.engine().conduit(), rank)).map(|rank| format!("rank {rank} has ended"))
-    }
-
-    /// All other ranks of the job have come to their end: nobody is left to do what a member waits for.
-    pub(super) fn alone(&self) -> Option<String> {
-        let conduit = self.inner.engine().conduit();
-        let alone = (0..conduit.size()).filter(|&rank| rank != conduit.rank()).all(|rank| has_ended(conduit, rank));
-        alone.then(|| "all other ranks have ended".into())
-    }
-
-    /// Where each member was last seen, for people.
-    pub(super) fn whereabouts(&self) -> String {
-        let conduit = self.inner.engine().conduit();
-        let mut seen: Vec<(String, Vec<usize>)> = Vec::new();
-        for rank in self.ranks() {
-            let place =
-                conduit.last_seen(rank).map_or("an unknown place".into(), |[place, _]| Op::from_code(place).name().to_owned());
-            match seen.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, ranks)) => ranks.push(rank),
-                None => seen.push((place, vec![rank])),
-            }
-        }
-        let say = |(place, ranks): (String, Vec<usize>)| match &ranks[..] {
-            [rank] => format!("rank {rank} in {place}"),
-            [first, second] => format!("ranks {first} and {second} in {place}"),
-            ranks => format!("{} ranks ({}, {} ... {}) in {place}", ranks.len(), ranks[0], ranks[1], ranks[ranks.len() - 1]),
-        };
-        seen.into_iter().map(say).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// Whether a rank waits for the orderly end of the job.
-fn has_ended(conduit: &dyn Conduit, rank: usize) -> bool {
-    conduit.last_seen(rank).is_some_and(|[place, _]| Op::from_code(place) == Op::End)
 }
 
 /// The right to be inside a collective; given back when dropped.

@@ -8,6 +8,7 @@
 //! | `collectives` | broadcast, reduce, all-reduce, gather, all-gather, all-to-all |
 //! | `create` | groups from lists of ranks |
 //! | `pool` | memory of groups that members dropped |
+//! | `whereabouts` | what a rank publishes on entering a collective; who is late, for people |
 //! | `words` | words that every member can change atomically, under the next three |
 //! | `counter`, `lock`, `signal` | what they say |
 //!
@@ -25,6 +26,7 @@ pub mod ops;
 mod pool;
 mod scratch;
 mod signal;
+mod whereabouts;
 mod words;
 
 pub use counter::Counter;

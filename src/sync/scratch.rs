@@ -7,6 +7,9 @@
 //! *Lines* carry an agreement: one for each round and two for members beyond the largest power of two. Two sets alternate: who
 //! writes into set s again has left agreement s + 1, which everybody entered, so everybody has left agreement s and read its
 //! lines. *Boxes* carry data, [`chunk`](Scratch::chunk) bytes each; they are used inside one collective between two agreements.
+//!
+//! Numbers of agreements wrap. A line is written in every agreement, so the number it holds is always that of two before. A box may
+//! lie idle for any time; its line holds no number but [`FULL`], and whoever reads a box empties it before the next agreement.
 
 use crate::{
     comm::engine::{Engine, Label, Waiter},
@@ -17,6 +20,11 @@ use crate::{
         word::WaitWord,
     },
 };
+
+/// In the line of a box that nobody sent to; the initial state.
+pub(super) const EMPTY: u32 = 0;
+/// In the line of a box whose data are there.
+pub(super) const FULL: u32 = 1;
 
 /// Layout of a group's scratch memory.
 #[derive(Clone, Copy, Debug)]

@@ -60,6 +60,8 @@ const TOPICS: &[(&str, Topic)] = &[
     ("fences", sync::fences),
     ("arrays_in_a_loop_take_no_more_memory", memory::in_a_loop),
     ("three_hundred_arrays", memory::many_arrays),
+    ("arrays_of_groups_come_and_go", memory::in_groups),
+    ("arrays_of_groups_lie_apart", memory::groups_that_overlap),
     ("dropped_arrays_are_reclaimed", memory::dropped),
     ("a_limit_of_memory_is_an_error", memory::limit),
 ];

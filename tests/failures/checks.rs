@@ -42,7 +42,30 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("epochs_of_different_arrays", BOTH, &["do not agree", "owner epoch"]),
     ("failed_group_is_used_again", BOTH, &["unusable"]),
     ("epoch_unwinds", BOTH, &["rank 1", "epoch"]),
+    ("wait_in_different_groups", BOTH, DIFFERENT_GROUPS),
+    (
+        "wait_in_different_transfers",
+        BOTH,
+        &["rank 0 waits for rank 1 in creation of an array of all ranks", "rank 1 waits for rank 0 in broadcast of a group of 2"],
+    ),
+    (
+        "wait_in_a_ring_of_groups",
+        BOTH,
+        &[
+            "rank 0 waits for rank 1 in sync of a group of 2",
+            "rank 1 waits for rank 2 in sync of a group of 2",
+            "rank 2 waits for rank 0 in sync of a group of 2",
+        ],
+    ),
+    ("wait_in_creations_of_groups", BOTH, CREATIONS),
+    ("wait_in_groups_of_different_parents", BOTH, CREATIONS),
 ];
+
+const CREATIONS: &[&str] =
+    &["rank 0 waits for rank 1 in creation of a group of 2 ranks", "rank 1 waits for rank 0 in creation of a group of 2 ranks"];
+
+const DIFFERENT_GROUPS: &[&str] =
+    &["rank 0 waits for rank 1 in barrier of all ranks", "rank 1 waits for rank 0 in barrier of a group of 2"];
 
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -66,11 +89,34 @@ pub(crate) fn all() -> Vec<Case> {
             })
         };
         cases.push(well("computes_long", &[], &[]));
+        cases.push(well("computes_while_others_wait_in_groups", &[], &[]));
+        cases.push(well("a_second_thread_comes_late", &[], &[]));
+        // A core for each rank: members do not meet by a counter.
+        cases.push(case(format!("{network}::two_ranks_wait_in_different_groups"), move || {
+            let (status, text) = run("wait_in_different_groups", &[("GA_NETWORK", network), ("GA_RANKS", "2")], SOON);
+            assert_eq!(status, Some(1), "{text}");
+            says(&text, DIFFERENT_GROUPS);
+        }));
+        if PROCESSES.contains(&network) {
+            cases.push(well("a_stopped_rank_is_late", &[], &[]));
+        }
+        cases.push(well("goes_on_after_a_timeout", &[("GA_TIMEOUT", "1")], &[]));
+        cases.push(well("two_threads_create", &[], &[]));
         cases.push(well("two_threads_in_a_collective", &[], &[]));
         cases.push(well(
             "asks_for_too_much",
             &[("GA_MEMORY", "64M")],
             &["vast", "bytes on node 0", "are available", "GA_MEMORY"],
+        ));
+        cases.push(well(
+            "asks_for_too_much_in_a_group",
+            &[("GA_MEMORY", "64M")],
+            &["shared by two", "bytes on node 0", "are available", "GA_MEMORY"],
+        ));
+        cases.push(well(
+            "asks_for_a_group_too_much",
+            &[("GA_MEMORY", "64M")],
+            &["a group of 2 ranks", "are available", "GA_MEMORY"],
         ));
         cases.push(well("has_no_name_anywhere", &[], &[]));
         if runner::long() {
@@ -79,7 +125,7 @@ pub(crate) fn all() -> Vec<Case> {
         cases.push(case(format!("{network}::timeout"), move || {
             let (status, text) = run("timeout", &[("GA_NETWORK", network), ("GA_RANKS", "3"), ("GA_TIMEOUT", "0.5")], SOON);
             assert_eq!(status, Some(1), "{text}");
-            says(&text, &["GA_TIMEOUT", "sync", "rank 1 in computation"]);
+            says(&text, &["GA_TIMEOUT", "sync", "missing: rank 1 in computation (no collective yet)\n"]);
         }));
     }
     cases.push(case("array_beyond_its_job", || {

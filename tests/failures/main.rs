@@ -1,11 +1,12 @@
 //! What must not happen, happens: each time the job ends within seconds, says who and why, and leaves nothing behind.
 //!
-//! Each case starts a program of `programs` (the same binary under another name), which prints the error of its job and exits.
+//! Each case starts a program of `programs` or `waits` (the same binary under another name), which prints the error of its job and exits.
 
 mod checks;
 mod programs;
 #[path = "../runner/mod.rs"]
 mod runner;
+mod waits;
 
 use std::process::ExitCode;
 

@@ -8,12 +8,15 @@ use std::{
 
 use global_arrays::prelude::*;
 
-use crate::runner::{Case, program};
+use crate::{
+    runner::{Case, program},
+    waits,
+};
 
 /// Rank 0 of three does nothing wrong.
-const CULPRIT: usize = 1;
+pub(crate) const CULPRIT: usize = 1;
 
-type Body = fn(&Job) -> Result<(), Error>;
+pub(crate) type Body = fn(&Job) -> Result<(), Error>;
 
 const BODIES: &[(&str, Body)] = &[
     ("killed_in_sync", |job| {
@@ -192,6 +195,54 @@ const BODIES: &[(&str, Body)] = &[
         }
         job.sync()
     }),
+    // In 64 MiB. What rank 2 has committed counts although it is no member.
+    ("asks_for_too_much_in_a_group", |job| {
+        const MIB: usize = 1 << 17;
+        let world = GlobalArray::<u64, Ix1>::builder(job, [30 * MIB]).fill(1).create()?;
+        if job.rank() != 2 {
+            let pair = job.group(&[0, 1])?;
+            let array = |len: usize| GlobalArray::<u64, Ix1>::builder(&pair, [len]).name("shared by two").fill(2).create();
+            let before = (job.memory().asked, job.memory().committed);
+            for _ in 0..2 {
+                let refusal = array(36 * MIB).expect_err("beyond the limit");
+                assert!(matches!(refusal, Error::OutOfMemory { asked: 37_748_736, .. }), "{refusal}");
+                assert_eq!((job.memory().asked, job.memory().committed), before);
+                if job.rank() == 0 {
+                    println!("{refusal}");
+                }
+            }
+            assert_eq!(array(MIB)?.get(..)?.sum(), 2 * MIB as u64);
+        }
+        assert_eq!(world.get(..)?.sum(), 30 * MIB as u64);
+        world.destroy()?;
+        job.trim()?;
+        job.barrier()?;
+        if job.rank() != 2 {
+            let pair = job.group(&[0, 1])?;
+            GlobalArray::<u64, Ix1>::builder(&pair, [36 * MIB]).create()?.destroy()?;
+        }
+        job.sync()
+    }),
+    // In 64 MiB. No room for the memory by which members of a group speak to each other.
+    ("asks_for_a_group_too_much", |job| {
+        job.barrier()?;
+        let rest = job.all_reduce_one(job.memory().available, ops::min)? as usize - (300 << 10);
+        let world = GlobalArray::<u8, Ix1>::builder(job, [rest]).create()?;
+        if job.rank() != 2 {
+            let refusal = job.group(&[0, 1]).map(|_| ()).expect_err("beyond the limit");
+            assert!(matches!(refusal, Error::OutOfMemory { .. }), "{refusal}");
+            if job.rank() == 0 {
+                println!("{refusal}");
+            }
+        }
+        world.destroy()?;
+        job.trim()?;
+        job.barrier()?;
+        if job.rank() != 2 {
+            job.group(&[0, 1])?.sync()?;
+        }
+        job.sync()
+    }),
     ("asks_for_too_much", |job| {
         let a = GlobalArray::<u64, Ix1>::builder(job, [1000]).fill(1).create()?;
         let refusal = GlobalArray::<u64, Ix1>::builder(job, [1 << 26]).name("vast").create().expect_err("beyond the limit");
@@ -206,8 +257,10 @@ const BODIES: &[(&str, Body)] = &[
 
 pub(crate) fn all() -> Vec<Case> {
     let mut programs: Vec<Case> =
-        BODIES.iter().map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
+        BODIES.iter().chain(waits::BODIES).map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
     programs.push(program("two_threads_in_a_collective", two_threads));
+    programs.push(program("goes_on_after_a_timeout", || end(waits::after_a_timeout())));
+    programs.push(program("two_threads_create", two_threads_create));
     programs.push(program("keeps_an_array", beyond));
     programs.push(program("run_with_threads", || {
         let _idle = [(); 2].map(|()| std::thread::spawn(|| std::thread::sleep(Duration::from_secs(5))));
@@ -224,7 +277,7 @@ fn end(result: Result<(), Error>) {
     }
 }
 
-fn compute(seconds: f64) {
+pub(crate) fn compute(seconds: f64) {
     let start = Instant::now();
     while start.elapsed().as_secs_f64() < seconds {
         std::hint::black_box((0..1000).sum::<u64>());
@@ -262,6 +315,33 @@ fn two_threads() {
             job.sync()?;
         }
         job.sync()
+    }));
+}
+
+/// The second thread gets an error, and this rank's count of groups and blocks is still that of the others.
+fn two_threads_create() {
+    end(global_arrays::run(|job: &Job| {
+        let all: Vec<usize> = (0..job.size()).collect();
+        let other = job.group(&all)?;
+        let array = |group: &Group| GlobalArray::<u64, Ix1>::builder(group, [300]).fill(7).create();
+        let first = if job.rank() == CULPRIT {
+            std::thread::scope(|scope| {
+                let first = scope.spawn(|| job.group(&all));
+                std::thread::sleep(Duration::from_millis(200));
+                for second in [job.group(&all).err(), array(&other).err(), array(job).err()] {
+                    assert!(matches!(second, Some(Error::Busy { rank: CULPRIT, .. })), "{second:?}");
+                }
+                first.join().expect("the first thread")
+            })?
+        } else {
+            std::thread::sleep(Duration::from_millis(600));
+            job.group(&all)?
+        };
+        for group in [&first, &job.group(&all)?, &other, job] {
+            assert_eq!(array(group)?.get(..)?.sum(), 2100);
+            group.sync()?;
+        }
+        Ok::<(), Error>(())
     }));
 }
 

@@ -10,6 +10,8 @@ pub(super) struct Header {
     pub(super) over: AtomicU32,
     /// The rank that ended it, plus one.
     pub(super) culprit: AtomicU32,
+    /// Bytes that the ranks have committed.
+    pub(super) committed: AtomicU64,
     pub(super) cause: Text,
 }
 
@@ -20,6 +22,10 @@ pub(super) struct RankControl {
     pub(super) bell: WaitWord,
     /// What the rank is in, for messages about who is missing.
     pub(super) place: [AtomicU64; 2],
+    /// A wait that has lasted: its number in the upper half, the awaited rank plus one in the lower one.
+    pub(super) wait: AtomicU64,
+    /// How often the rank looked in such waits and did not find what it waits for.
+    pub(super) looks: AtomicU64,
     /// Set when its body returned well: an exit without that is no orderly end.
     pub(super) finished: AtomicU32,
     /// Why it ended.

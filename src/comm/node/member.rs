@@ -15,14 +15,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Fabric, Patience};
+use super::{Fabric, Patience, threads_of_this_process};
 use crate::{
     comm::{
         AtomicOp, Capabilities, Conduit, Event, Events, Full, HeapKind, Local, MessageClass, Native, Ordering as Order, Progress,
-        Token, WaitWord,
+        PublishedWait, Token, WaitWord,
     },
     memory::kernels,
 };
+
+/// The half of a wait's word that names the awaited rank.
+const LOW: u64 = u32::MAX as u64;
 
 /// One rank of a fabric.
 #[derive(Debug)]
@@ -33,12 +36,15 @@ pub(crate) struct Member {
     capabilities: Capabilities,
     patience: Patience,
     start: Instant,
+    /// Threads that the conduit knows of in this process: those of ranks, and who waits for them to end.
+    threads: usize,
     /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
     done: Mutex<VecDeque<Event>>,
 }
 
 impl Member {
-    pub(crate) fn new(name: &'static str, fabric: Arc<Fabric>, rank: usize, cores: usize) -> Self {
+    /// Rank `rank`, in a process that has `threads` threads when the program starts none.
+    pub(crate) fn new(name: &'static str, fabric: Arc<Fabric>, rank: usize, cores: usize, threads: usize) -> Self {
         let mut capabilities = Capabilities { window: usize::MAX, heap: HeapKind::Local, ..Capabilities::default() };
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.granule = fabric.mapping.granule();
@@ -46,11 +52,17 @@ impl Member {
         capabilities.native = Native { atomics: true };
         capabilities.crowded = fabric.ranks() > cores;
         let patience = Patience::new(fabric.ranks(), cores);
-        Member { name, fabric, rank, capabilities, patience, start: Instant::now(), done: Mutex::default() }
+        Member { name, fabric, rank, capabilities, patience, start: Instant::now(), threads, done: Mutex::default() }
     }
 
     fn report(&self, event: Event) {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
+    }
+
+    /// A range of this rank's segment; its last piece may reach beyond the end.
+    fn in_mapping(&self, range: Range<usize>) -> Range<usize> {
+        let start = self.fabric.segment_start(self.rank);
+        start + range.start..start + range.end.min(self.segment_len())
     }
 
     fn address(&self, rank: usize, offset: usize, len: usize) -> *mut u8 {
@@ -95,13 +107,21 @@ impl Conduit for Member {
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        let start = self.fabric.segment_start(self.rank);
-        self.fabric.mapping.commit(start + range.start..start + range.end.min(self.segment_len()))
+        let range = self.in_mapping(range);
+        self.fabric.mapping.commit(range.clone())?;
+        self.fabric.committed().fetch_add(range.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn release(&self, range: Range<usize>) -> io::Result<()> {
-        let start = self.fabric.segment_start(self.rank);
-        self.fabric.mapping.release(start + range.start..start + range.end.min(self.segment_len()))
+        let range = self.in_mapping(range);
+        self.fabric.mapping.release(range.clone())?;
+        self.fabric.committed().fetch_sub(range.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn committed(&self) -> u64 {
+        self.fabric.committed().load(Ordering::Relaxed)
     }
 
     unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
@@ -189,6 +209,26 @@ impl Conduit for Member {
         for (to, word) in self.fabric.control(self.rank).place.iter().zip(place) {
             to.store(word, Ordering::Relaxed);
         }
+    }
+
+    fn publish_wait(&self, awaited: Option<usize>) {
+        let control = self.fabric.control(self.rank);
+        let last = control.wait.load(Ordering::Relaxed);
+        // Another thread of the rank may do what the awaited one waits for.
+        let code = awaited.filter(|_| threads_of_this_process().is_ok_and(|threads| threads <= self.threads));
+        let code = code.map_or(0, |rank| rank as u64 + 1);
+        if code != last & LOW {
+            // Release pairs with the Acquire in `published_wait`: what was done before this wait is seen with it.
+            control.wait.store((last >> 32).wrapping_add(1) << 32 | code, Ordering::Release);
+        }
+        control.looks.fetch_add(1, Ordering::Release);
+    }
+
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        let control = self.fabric.control(rank);
+        let wait = control.wait.load(Ordering::Acquire);
+        let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.size())?;
+        Some(PublishedWait { awaited, number: (wait >> 32) as u32, looks: control.looks.load(Ordering::Acquire) })
     }
 
     unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {

@@ -15,7 +15,7 @@ mod wait;
 use std::{
     io,
     ptr::NonNull,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 pub(crate) use member::{Member, apply_atomic};
@@ -26,6 +26,11 @@ use self::{
     inbox::Inbox,
 };
 use crate::memory::mapping::{Mapping, MemoryFile};
+
+/// How many threads this process has.
+pub(crate) fn threads_of_this_process() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
 
 /// `over` while the job runs.
 const RUNNING: u32 = 0;
@@ -101,6 +106,11 @@ impl Fabric {
 
     pub(crate) fn over(&self) -> &AtomicU32 {
         &self.header().over
+    }
+
+    /// Bytes that all ranks have committed.
+    fn committed(&self) -> &AtomicU64 {
+        &self.header().committed
     }
 
     /// Ends the job for everyone because of a rank, or of none; the first cause stays.

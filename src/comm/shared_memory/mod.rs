@@ -23,7 +23,10 @@ use rustix::{
 };
 
 use self::output::Forwarder;
-use super::{Conduit, node::Fabric};
+use super::{
+    Conduit,
+    node::{Fabric, threads_of_this_process},
+};
 use crate::{error::Error, job::launch::Start};
 
 /// How long the other ranks have to unwind after the first one failed.
@@ -41,7 +44,8 @@ struct Child {
 
 /// Forks the ranks, supervises them and returns when all have ended.
 pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
-    let others = threads_of_this_process()?.saturating_sub(1);
+    let threads = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))?;
+    let others = threads.saturating_sub(1);
     if others > 0 {
         return Err(Error::Launch(format!(
             "the shared-memory conduit forks, and this process has {others} other thread(s); call run before anything that starts \
@@ -188,11 +192,6 @@ fn signal_name(number: i32) -> String {
         _ => return format!("signal {number}"),
     };
     name.into()
-}
-
-fn threads_of_this_process() -> Result<usize, Error> {
-    let tasks = std::fs::read_dir("/proc/self/task").map_err(|e| Error::system("counting the threads of this process", e))?;
-    Ok(tasks.count())
 }
 
 /// Kept for `spawn`: the parent that a child must still have.

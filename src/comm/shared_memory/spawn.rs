@@ -49,7 +49,7 @@ pub(super) fn rank_process(
     fabric: &Arc<Fabric>,
     body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync),
 ) -> i32 {
-    let conduit = Arc::new(Member::new("shared_memory", fabric.clone(), rank, start.cores));
+    let conduit = Arc::new(Member::new("shared_memory", fabric.clone(), rank, start.cores, 1));
     let words = match catch_unwind(AssertUnwindSafe(|| body(start.wrap(conduit)))) {
         Ok(Ok(())) => {
             fabric.set_finished(rank);

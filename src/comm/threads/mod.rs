@@ -32,7 +32,9 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), 
             let (fabric, fail) = (&fabric, &fail);
             let main = move || {
                 start.pin(rank);
-                let conduit = Arc::new(Member::new("threads", fabric.clone(), rank, start.cores));
+                // The ranks', and the one that waits below for their end.
+                let threads = start.ranks + 1;
+                let conduit = Arc::new(Member::new("threads", fabric.clone(), rank, start.cores, threads));
                 match catch_unwind(AssertUnwindSafe(|| body(start.wrap(conduit)))) {
                     Ok(Ok(())) => {}
                     Ok(Err(text)) => fail(rank, format!("returned an error: {text}")),

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Progress, Token, WaitWord};
+use super::{Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Progress, PublishedWait, Token, WaitWord};
 
 /// How long a wait may overlook what was put or sent meanwhile: nobody rings a bell on this network.
 const BLIND: Duration = Duration::from_micros(100);
@@ -95,6 +95,10 @@ impl Conduit for Unmapped {
         self.inner.release(range)
     }
 
+    fn committed(&self) -> u64 {
+        self.inner.committed()
+    }
+
     unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
         self.lock().transfers.push(Waiting::Put { rank, offset, local, token });
     }
@@ -172,6 +176,14 @@ impl Conduit for Unmapped {
 
     fn publish(&self, place: [u64; 2]) {
         self.inner.publish(place);
+    }
+
+    fn publish_wait(&self, awaited: Option<usize>) {
+        self.inner.publish_wait(awaited);
+    }
+
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        self.inner.published_wait(rank)
     }
 }
 

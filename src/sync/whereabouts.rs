@@ -1,0 +1,91 @@
+//! Where ranks are: what each publishes on entering a collective, and what others read from it.
+//!
+//! Two words, stored without a thought for order: they only help to say who is missing, and to choose whom to wait for first.
+//!
+//! ```text
+//!  | group: 40 bits | its members: 16 bits | operation: 8 bits |      | number of the agreement before |
+//! ```
+
+use super::{Group, Op};
+use crate::comm::Conduit;
+
+const OPERATION_BITS: u32 = 8;
+const GROUP_SHIFT: u32 = 24;
+
+/// What members publish of a group: a part of its key, and its number of members. The world's key is zero.
+pub(super) fn group_code(key: u64, members: usize) -> u64 {
+    key << GROUP_SHIFT | (members as u64 & 0xffff) << OPERATION_BITS
+}
+
+/// What a rank is in, or was in last, for people.
+pub(super) fn place(conduit: &dyn Conduit, rank: usize) -> String {
+    let Some([code, _]) = conduit.last_seen(rank) else { return "an unknown place".into() };
+    let (op, members) = (Op::from_code(code), code >> OPERATION_BITS & 0xffff);
+    match op {
+        Op::Start | Op::End => op.name().into(),
+        Op::Group => format!("{} of {members} ranks", op.name()),
+        _ if code >> GROUP_SHIFT == 0 => format!("{} of all ranks", op.name()),
+        _ => format!("{} of a group of {members}", op.name()),
+    }
+}
+
+/// Where each of some ranks was last seen, for people.
+pub(super) fn places(conduit: &dyn Conduit, ranks: impl Iterator<Item = usize>) -> String {
+    let mut seen: Vec<(String, Vec<usize>)> = Vec::new();
+    for rank in ranks {
+        let place = place(conduit, rank);
+        match seen.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => seen.push((place, vec![rank])),
+        }
+    }
+    let say = |(place, ranks): (String, Vec<usize>)| match &ranks[..] {
+        [rank] => format!("rank {rank} in {place}"),
+        [first, second] => format!("ranks {first} and {second} in {place}"),
+        ranks => format!("{} ranks ({}, {} ... {}) in {place}", ranks.len(), ranks[0], ranks[1], ranks[ranks.len() - 1]),
+    };
+    seen.into_iter().map(say).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a rank waits for the orderly end of the job.
+fn has_ended(conduit: &dyn Conduit, rank: usize) -> bool {
+    conduit.last_seen(rank).is_some_and(|[place, _]| Op::from_code(place) == Op::End)
+}
+
+impl Group {
+    /// A member that has come to its end and will take part in nothing any more, for people.
+    pub(super) fn ended_member(&self) -> Option<String> {
+        self.ranks().find(|&rank| has_ended(self.inner.engine().conduit(), rank)).map(|rank| format!("rank {rank} has ended"))
+    }
+
+    /// All other ranks of the job have come to their end: nobody is left to do what a member waits for.
+    pub(super) fn alone(&self) -> Option<String> {
+        let conduit = self.inner.engine().conduit();
+        let alone = (0..conduit.size()).filter(|&rank| rank != conduit.rank()).all(|rank| has_ended(conduit, rank));
+        alone.then(|| "all other ranks have ended".into())
+    }
+
+    /// Where each member was last seen, for people.
+    pub(super) fn whereabouts(&self) -> String {
+        places(self.inner.engine().conduit(), self.ranks())
+    }
+
+    /// The members that have not entered the collective that this rank is in.
+    pub(super) fn late(&self) -> impl Iterator<Item = usize> {
+        let (conduit, group) = (self.inner.engine().conduit(), self.inner.code >> OPERATION_BITS);
+        let entered = move |rank: usize| {
+            conduit.last_seen(rank).filter(|[code, _]| code >> OPERATION_BITS == group).map(|[_, sequence]| sequence as u32)
+        };
+        let own = entered(conduit.rank());
+        // Sequences wrap: "as far as this rank" means less than half the circle ahead.
+        let here = move |rank: usize| entered(rank).zip(own).is_some_and(|(theirs, own)| theirs.wrapping_sub(own) as i32 >= 0);
+        self.ranks().filter(move |&rank| rank != conduit.rank() && !here(rank))
+    }
+
+    /// Who of the members is late and where they were last seen, for people; where nobody is, the rank that is waited for.
+    pub(super) fn missing(&self, awaited: Option<usize>) -> String {
+        let conduit = self.inner.engine().conduit();
+        let mut late = self.late().peekable();
+        if late.peek().is_some() { places(conduit, late) } else { places(conduit, awaited.into_iter()) }
+    }
+}

@@ -1,0 +1,150 @@
+//! Programs whose ranks wait for each other, and some that only look so.
+
+use std::time::Duration;
+
+use global_arrays::prelude::*;
+
+use crate::programs::{CULPRIT, compute};
+
+pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
+    ("wait_in_different_groups", |job| {
+        let pair = pair(job, [0, 1])?;
+        if job.rank() == CULPRIT { pair.expect("a member").barrier() } else { job.barrier() }
+    }),
+    ("wait_in_different_transfers", |job| {
+        let pair = pair(job, [0, 1])?;
+        match pair {
+            Some(pair) if job.rank() == CULPRIT => pair.broadcast(0, &mut [0_u8]),
+            _ => GlobalArray::<f64, Ix1>::builder(job, [10]).create().map(|_| ()),
+        }
+    }),
+    ("wait_in_a_ring_of_groups", |job| {
+        let pairs = [pair(job, [0, 1])?, pair(job, [1, 2])?, pair(job, [2, 0])?];
+        pairs[job.rank()].as_ref().expect("a member").sync()
+    }),
+    ("wait_in_creations_of_groups", |job| match job.rank() {
+        0 => job.group(&[0, 1]).map(drop),
+        1 => job.group(&[1, 0]).map(drop),
+        _ => job.sync(),
+    }),
+    // Both parents have all ranks. The groups have the same ranks and are each the first of their parent, but not the same group.
+    ("wait_in_groups_of_different_parents", |job| {
+        let parents = [job.group(&[0, 1, 2])?, job.group(&[2, 1, 0])?];
+        if job.rank() == 2 {
+            return job.sync();
+        }
+        let make = |parent: &Group| {
+            let of = |rank: usize| parent.ranks().position(|r| r == rank).expect("a member");
+            parent.group(&[of(0), of(1)])
+        };
+        let first = make(&parents[job.rank()])?;
+        let second = make(&parents[1 - job.rank()])?;
+        first.sync()?;
+        second.sync()?;
+        job.sync()
+    }),
+    // Not failures.
+    ("computes_while_others_wait_in_groups", |job| {
+        let pair = pair(job, [1, 2])?;
+        let signal = Signal::new(job)?;
+        match job.rank() {
+            0 => signal.wait_at_least(0, 1)?,
+            CULPRIT => {
+                compute(3.0);
+                signal.notify(0, 0)?;
+                std::thread::sleep(Duration::from_secs(3));
+            }
+            _ => {}
+        }
+        if let Some(pair) = pair {
+            pair.barrier()?;
+        }
+        job.barrier()
+    }),
+    ("a_second_thread_comes_late", |job| {
+        let pair = pair(job, [0, 1])?;
+        if job.rank() != CULPRIT {
+            job.barrier()?;
+            return pair.map_or(Ok(()), |pair| pair.barrier());
+        }
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                compute(4.5);
+                job.barrier()
+            });
+            pair.expect("a member").barrier()?;
+            other.join().expect("no panic")
+        })
+    }),
+    // Rank 0 publishes that it waits for rank 1 and is stopped. Rank 1 comes, goes on, and waits for rank 0 elsewhere.
+    ("a_stopped_rank_is_late", |job| {
+        let pair = pair(job, [0, 1])?;
+        let processes = job.all_gather(&[std::process::id()])?;
+        let signal = |number: libc::c_int| {
+            let process = libc::pid_t::try_from(processes[0]).expect("a process number");
+            // SAFETY: a system call without pointers.
+            assert_eq!(unsafe { libc::kill(process, number) }, 0);
+        };
+        match job.rank() {
+            0 => pair.expect("a member").barrier()?,
+            CULPRIT => {
+                compute(2.0);
+                signal(libc::SIGSTOP);
+                pair.expect("a member").barrier()?;
+            }
+            _ => {
+                compute(6.5);
+                signal(libc::SIGCONT);
+            }
+        }
+        job.barrier()
+    }),
+];
+
+/// With a limit of one second. A job that a late rank ended is followed by one that goes on without the group of late members.
+pub(crate) fn after_a_timeout() -> Result<(), Error> {
+    let sleep = |seconds: f64| std::thread::sleep(Duration::from_secs_f64(seconds));
+    let late = |job: &Job| {
+        sleep(if job.rank() == CULPRIT { 1.5 } else { 0.0 });
+        job.sync()
+    };
+    let error = global_arrays::run(late).expect_err("a timeout").to_string();
+    assert!(error.contains("GA_TIMEOUT") && error.contains("missing: rank 1 in computation"), "{error}");
+
+    global_arrays::run(|job: &Job| {
+        let old = pair(job, [0, 1])?;
+        let signal = Signal::new(job)?;
+        job.barrier()?;
+        match &old {
+            Some(old) if job.rank() == 0 => {
+                let waits = [signal.wait_at_least(0, 1), old.barrier()];
+                assert!(waits.iter().all(|wait| matches!(wait, Err(Error::Timeout { .. }))), "{waits:?}");
+                let again = old.barrier();
+                assert!(matches!(again, Err(Error::GroupFailed { .. })), "{again:?}");
+            }
+            _ => sleep(2.2),
+        }
+        drop(old);
+        job.barrier()?;
+        if job.rank() == CULPRIT {
+            signal.notify(0, 0)?;
+        }
+        if job.rank() == 0 {
+            signal.wait_at_least(0, 1)?;
+        }
+        // In the memory of the old group, where rank 0 has come to a meeting and has sent a line.
+        if let Some(new) = pair(job, [0, 1])? {
+            for round in 0..3 {
+                sleep(if job.rank() == CULPRIT { 0.2 } else { 0.0 });
+                assert_eq!(new.all_gather(&[job.rank() + round])?, [round, 1 + round]);
+            }
+        }
+        let a = GlobalArray::<u64, Ix1>::builder(job, [100]).fill(1).create()?;
+        assert_eq!(a.get(..)?.sum(), 100);
+        job.sync()
+    })
+}
+
+fn pair(job: &Job, ranks: [usize; 2]) -> Result<Option<Group>, Error> {
+    if ranks.contains(&job.rank()) { job.group(&ranks).map(Some) } else { Ok(None) }
+}

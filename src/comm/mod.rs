@@ -18,7 +18,8 @@
 //! | file | what it does |
 //! |---|---|
 //! | `capabilities`, `event` | the words of the boundary |
-//! | `engine` | the request table: what is under way, what failed, waiting |
+//! | `engine` | a rank's requests from their begin to the fence that tells what failed |
+//! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
 //! | `strided`, `accumulate` | protocols for peers whose memory is not mapped |
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `message` | the words that engines of different ranks send each other |
@@ -33,10 +34,14 @@ mod event;
 mod message;
 pub(crate) mod node;
 pub(crate) mod owned;
+mod progress;
+mod requests;
 pub(crate) mod shared_memory;
 pub(crate) mod strided;
 pub(crate) mod threads;
+mod transfers;
 pub(crate) mod unmapped;
+mod waiting;
 
 use std::{fmt, io, ops::Range, ptr::NonNull, time::Duration};
 

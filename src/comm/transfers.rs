@@ -1,0 +1,181 @@
+//! What moves: puts, gets and atomic operations, each a part of a request, at most a window of them in flight.
+
+use std::time::Duration;
+
+use super::{
+    AtomicOp, Local, MessageClass, Token,
+    engine::Engine,
+    message::Message,
+    node::apply_atomic,
+    requests::{Label, RequestId},
+};
+use crate::{element::Element, error::Error};
+
+impl Engine {
+    /// Adds a put to a request, waiting while the window is full.
+    ///
+    /// # Safety
+    /// As [`Conduit::put`], until the request is complete.
+    pub(crate) unsafe fn put(
+        &self,
+        request: RequestId,
+        rank: usize,
+        offset: usize,
+        ptr: *const u8,
+        len: usize,
+    ) -> Result<(), Error> {
+        let longest = self.conduit.capabilities().longest_transfer;
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(longest);
+            self.admit(request, rank, true)?;
+            // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
+            let local = Local { ptr: unsafe { ptr.add(at) }.cast_mut(), len: part, key: None };
+            // SAFETY: the caller's promise.
+            unsafe { self.conduit.put(rank, offset + at, local, Token(request.0)) };
+            at += part;
+        }
+        Ok(())
+    }
+
+    /// Adds a get to a request, waiting while the window is full.
+    ///
+    /// # Safety
+    /// As [`Conduit::get`], until the request is complete.
+    pub(crate) unsafe fn get(
+        &self,
+        request: RequestId,
+        rank: usize,
+        offset: usize,
+        ptr: *mut u8,
+        len: usize,
+    ) -> Result<(), Error> {
+        let longest = self.conduit.capabilities().longest_transfer;
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(longest);
+            self.admit(request, rank, false)?;
+            // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
+            let local = Local { ptr: unsafe { ptr.add(at) }, len: part, key: None };
+            // SAFETY: the caller's promise.
+            unsafe { self.conduit.get(rank, offset + at, local, Token(request.0)) };
+            at += part;
+        }
+        Ok(())
+    }
+
+    fn admit(&self, request: RequestId, rank: usize, put: bool) -> Result<(), Error> {
+        let window = self.conduit.capabilities().window;
+        loop {
+            let mut table = self.lock();
+            if let Some(&last) = table.dirty.get(&rank)
+                && last != request.0
+                && !self.keeps_order(put)
+                && let Some(entry) = table.requests.get(&request.0).filter(|entry| entry.ordered)
+            {
+                let label = entry.label.clone();
+                drop(table);
+                self.flush(Some(rank), &label)?;
+                continue;
+            }
+            if table.in_flight < window {
+                table.admit(request, rank, put);
+                return Ok(());
+            }
+            drop(table);
+            self.check("a transfer")?;
+            self.progress();
+            self.conduit.wait(Duration::from_micros(20));
+        }
+    }
+
+    /// Whether the network keeps a put, or else a get, behind earlier puts to the same target.
+    fn keeps_order(&self, put: bool) -> bool {
+        let order = self.conduit.capabilities().order;
+        if put { order.put_put } else { order.put_get }
+    }
+
+    /// An operation on a word of another rank's memory; the old value.
+    #[allow(clippy::too_many_arguments, reason = "a word of another rank and what to do with it")]
+    pub(crate) fn atomic(
+        &self,
+        rank: usize,
+        offset: usize,
+        op: AtomicOp,
+        width: usize,
+        operand: u64,
+        comparand: u64,
+        label: &Label,
+    ) -> Result<u64, Error> {
+        if let Some(base) = self.conduit.mapped(rank) {
+            self.check(label.operation)?;
+            // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
+            return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
+        }
+        // No network keeps an atomic behind earlier puts by promise.
+        self.flush(Some(rank), label)?;
+        let request = self.begin(label.clone());
+        if let Some(entry) = self.lock().requests.get_mut(&request.0) {
+            entry.outstanding = 1;
+            entry.peer = rank;
+        }
+        if self.conduit.capabilities().native.atomics {
+            // SAFETY: as above.
+            unsafe { self.conduit.atomic(rank, offset, op, width, operand, comparand, Token(request.0)) };
+        } else {
+            let message = Message::Atomic { token: request.0, op, width, offset, operand, comparand };
+            if let Err(error) = self.send(rank, MessageClass::Request, &message, label) {
+                // No answer will come; nobody may wait for one.
+                self.lock().requests.remove(&request.0);
+                return Err(error);
+            }
+        }
+        Ok(self.finish(request)?.unwrap_or(0))
+    }
+
+    /// Puts a slice and waits until it may be used again.
+    pub(crate) fn put_slice(&self, rank: usize, offset: usize, from: &[u8], label: &Label) -> Result<(), Error> {
+        let request = self.begin(label.clone());
+        // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+        let issued = unsafe { self.put(request, rank, offset, from.as_ptr(), from.len()) };
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Gets into a slice.
+    pub(crate) fn get_slice(&self, rank: usize, offset: usize, to: &mut [u8], label: &Label) -> Result<(), Error> {
+        let request = self.begin(label.clone());
+        // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+        let issued = unsafe { self.get(request, rank, offset, to.as_mut_ptr(), to.len()) };
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Gets single elements, one from each (rank, byte offset).
+    pub(crate) fn get_list<T: Element>(
+        &self,
+        places: impl Iterator<Item = (usize, usize)>,
+        to: &mut [T],
+        label: &Label,
+    ) -> Result<(), Error> {
+        let request = self.begin(label.clone());
+        let issued = to.iter_mut().zip(places).try_for_each(|(to, (rank, offset))| {
+            // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+            unsafe { self.get(request, rank, offset, std::ptr::from_mut(to).cast(), size_of::<T>()) }
+        });
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Puts single elements, one to each (rank, byte offset).
+    pub(crate) fn put_list<T: Element>(
+        &self,
+        places: impl Iterator<Item = (usize, usize)>,
+        from: &[T],
+        label: &Label,
+    ) -> Result<(), Error> {
+        let request = self.begin(label.clone());
+        let issued = from.iter().zip(places).try_for_each(|(from, (rank, offset))| {
+            // SAFETY: as in `get_list`.
+            unsafe { self.put(request, rank, offset, std::ptr::from_ref(from).cast(), size_of::<T>()) }
+        });
+        self.finish_borrowed(request, issued)
+    }
+}

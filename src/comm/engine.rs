@@ -32,6 +32,8 @@ use crate::error::Error;
 pub(crate) struct Engine {
     pub(super) conduit: Arc<dyn Conduit>,
     table: Mutex<Table>,
+    /// The right to poll and to handle what came, see `progress`.
+    pub(super) polling: Mutex<()>,
     next: AtomicU64,
     pub(super) timeout: Option<Duration>,
 }
@@ -58,7 +60,7 @@ impl Drop for Issuing<'_> {
 impl Engine {
     pub(crate) fn new(conduit: Arc<dyn Conduit>, timeout: Option<f64>) -> Self {
         let timeout = timeout.map(Duration::from_secs_f64);
-        Engine { conduit, table: Mutex::default(), next: AtomicU64::new(1), timeout }
+        Engine { conduit, table: Mutex::default(), polling: Mutex::default(), next: AtomicU64::new(1), timeout }
     }
 
     pub(crate) fn conduit(&self) -> &dyn Conduit {

@@ -38,6 +38,8 @@ mod progress;
 mod requests;
 pub(crate) mod shared_memory;
 pub(crate) mod strided;
+#[cfg(test)]
+mod testing;
 pub(crate) mod threads;
 mod transfers;
 pub(crate) mod unmapped;

@@ -1,7 +1,13 @@
 //! Progress: what `poll` reports reaches the request table here, and messages between engines are sent and handled.
 //!
+//! One thread of a rank at a time polls and handles what came: messages of one sender are handled in the order of their arrival
+//! although any thread may take them. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken
+//! before the table's lock and never inside it.
+//!
 //! Handlers of messages touch memory and send one reply, nothing else. A reply that finds no room waits in a queue of its own and
 //! is sent before anything new.
+
+use std::sync::PoisonError;
 
 use super::{
     Event, Events, MessageClass, Token,
@@ -16,6 +22,7 @@ use crate::error::Error;
 impl Engine {
     /// Polls once and handles what happened.
     pub(crate) fn progress(&self) {
+        let _polling = self.polling.lock().unwrap_or_else(PoisonError::into_inner);
         let mut events = Events::new();
         self.conduit.poll(&mut events);
         let mut table = self.lock();
@@ -78,5 +85,61 @@ impl Engine {
             }
             first
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicU64, Ordering},
+            mpsc,
+        },
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::comm::testing::{Call, Fake};
+
+    fn mail(number: u64) -> Event {
+        let (bytes, len) = Message::Mail { key: 5, words: [number, 0, 0] }.encode();
+        Event::Message { from: 1, bytes, len }
+    }
+
+    #[test]
+    fn mail_polled_by_two_threads_keeps_its_order() {
+        let (polled, next) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (inside, entered) = mpsc::channel();
+        let seen = polled.clone();
+        // Who polls first takes the first letter and then loses its core while the other thread polls, if that one can.
+        let engine = Engine::new(
+            Arc::new(Fake::new(move |call| {
+                let Call::Poll = call else { return None };
+                let number = next.fetch_add(1, Ordering::SeqCst);
+                if number == 0 {
+                    inside.send(()).unwrap();
+                    for _ in 0..100 {
+                        if seen.load(Ordering::SeqCst) > 0 {
+                            break;
+                        }
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                Some(mail(number))
+            })),
+            None,
+        );
+        std::thread::scope(|scope| {
+            let (engine, polled) = (&engine, &polled);
+            scope.spawn(|| engine.progress());
+            scope.spawn(move || {
+                entered.recv().unwrap();
+                engine.progress();
+                polled.fetch_add(1, Ordering::SeqCst);
+            });
+        });
+        let letters = &engine.lock().mail[&5];
+        assert_eq!(letters.iter().map(|(_, words)| words[0]).collect::<Vec<_>>(), [0, 1]);
     }
 }

@@ -110,22 +110,21 @@ impl Engine {
 
     /// Waits until everything that was put to a rank, or to all, is visible there.
     pub(super) fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let ranks: Vec<usize> = {
-            // Under one lock: a fence of another thread sees either what is not flushed yet or the flush that is under way.
-            let mut table = self.lock();
-            let ranks = match rank {
-                Some(rank) => table.dirty.remove_entry(&rank).into_iter().map(|(rank, _)| rank).collect(),
-                None => std::mem::take(&mut table.dirty).into_keys().collect::<Vec<_>>(),
-            };
-            if ranks.is_empty() {
-                return Ok(());
-            }
-            table.requests.insert(id, Request::new(label.clone(), Owner::Caller, ranks.len(), false));
-            ranks
-        };
-        ranks.into_iter().for_each(|rank| self.conduit.flush(rank, Token(id)));
-        self.wait(RequestId(id))
+        let id = RequestId(self.next.fetch_add(1, Ordering::Relaxed));
+        let (begun, joined) = self.lock().begin_flush(rank, id, label);
+        begun.iter().for_each(|&rank| self.conduit.flush(rank, Token(id.0)));
+        if !joined.is_empty() {
+            self.wait_until(label, || {
+                let table = self.lock();
+                joined.iter().all(|&flush| table.is_complete(flush)).then_some(())
+            })?;
+        }
+        if begun.is_empty() {
+            return Ok(());
+        }
+        let flushed = self.wait(id);
+        self.lock().end_flush(&begun, id);
+        flushed
     }
 
     /// Waits for all transfers of a request and forgets it.
@@ -210,5 +209,81 @@ impl Engine {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        atomic::AtomicBool,
+        mpsc::{Sender, channel},
+    };
+
+    use super::*;
+    use crate::comm::{
+        Event,
+        testing::{Call, Fake},
+    };
+
+    fn label() -> Label {
+        Label { array: "a".into(), operation: "put" }
+    }
+
+    /// A network that keeps the answer to a flush until it is allowed.
+    fn slow(allowed: Arc<AtomicBool>, begun: Sender<()>) -> Fake {
+        let waiting = Mutex::new(None);
+        Fake::new(move |call| match call {
+            Call::Put(token) => Some(Event::LocalDone(token)),
+            Call::Flush(token) => {
+                *waiting.lock().unwrap() = Some(token);
+                begun.send(()).unwrap();
+                None
+            }
+            Call::Poll if allowed.load(Ordering::SeqCst) => waiting.lock().unwrap().take().map(Event::RemoteDone),
+            Call::Poll => None,
+        })
+    }
+
+    #[test]
+    fn a_flush_that_another_thread_began_is_waited_for() {
+        let allowed = Arc::new(AtomicBool::new(false));
+        let (begun, flushing) = channel();
+        let engine = &Engine::new(Arc::new(slow(allowed.clone(), begun)), None);
+        engine.put_slice(1, 0, &[1; 8], &label()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| engine.flush(None, &label()).unwrap());
+            flushing.recv().unwrap();
+            let second = scope.spawn(|| {
+                engine.flush(Some(1), &label()).unwrap();
+                allowed.load(Ordering::SeqCst)
+            });
+            // Longer than the second flush lasts if it does not wait; it cannot return in between if it does.
+            std::thread::sleep(Duration::from_millis(50));
+            allowed.store(true, Ordering::SeqCst);
+            assert!(second.join().unwrap(), "the second flush returned before the put was visible");
+        });
+        // Nothing is left to be flushed: the network is not asked again.
+        engine.flush(None, &label()).unwrap();
+        assert!(flushing.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_put_during_a_flush_needs_another_one() {
+        let allowed = Arc::new(AtomicBool::new(false));
+        let (begun, flushing) = channel();
+        let engine = &Engine::new(Arc::new(slow(allowed.clone(), begun)), None);
+        engine.put_slice(1, 0, &[1; 8], &label()).unwrap();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| engine.flush(None, &label()).unwrap());
+            flushing.recv().unwrap();
+            let request = engine.begin_unordered(label());
+            // SAFETY: the network reads nothing.
+            unsafe { engine.put(request, 1, 0, [2; 8].as_ptr(), 8) }.unwrap();
+            engine.wait(request).unwrap();
+            allowed.store(true, Ordering::SeqCst);
+            first.join().unwrap();
+        });
+        engine.flush(Some(1), &label()).unwrap();
+        flushing.try_recv().expect("the second put to be flushed");
     }
 }

@@ -76,12 +76,21 @@ impl Request {
 pub(super) struct Table {
     pub(super) requests: HashMap<u64, Request>,
     pub(super) in_flight: usize,
-    /// Ranks with puts that were not flushed yet, and the request that put last.
-    pub(super) dirty: BTreeMap<usize, u64>,
+    /// Ranks with puts that are not known to be visible yet.
+    dirty: BTreeMap<usize, Dirty>,
     /// Failures whose handles are gone.
     pub(super) uncollected: Vec<Error>,
     pub(super) replies: VecDeque<(usize, Message)>,
     pub(super) mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
+}
+
+/// What is known of the puts to one rank.
+#[derive(Debug)]
+struct Dirty {
+    /// The request that put last.
+    last: RequestId,
+    /// The flush under way that covers them all.
+    flush: Option<RequestId>,
 }
 
 impl Table {
@@ -94,12 +103,59 @@ impl Table {
     pub(super) fn admit(&mut self, request: RequestId, rank: usize, put: bool) {
         self.in_flight += 1;
         if put {
-            self.dirty.insert(rank, request.0);
+            self.dirty.insert(rank, Dirty { last: request, flush: None });
         }
         if let Some(request) = self.requests.get_mut(&request.0) {
             request.outstanding += 1;
             request.admitted += 1;
             request.peer = rank;
+        }
+    }
+
+    /// Whether a rank has puts of other requests than this one that may not be visible yet.
+    pub(super) fn is_dirty(&self, rank: usize, request: RequestId) -> bool {
+        self.dirty.get(&rank).is_some_and(|dirty| dirty.last != request)
+    }
+
+    /// Begins to flush a rank, or all: the ranks to be flushed by `id`, and the flushes of other threads that cover the rest.
+    pub(super) fn begin_flush(&mut self, rank: Option<usize>, id: RequestId, label: &Label) -> (Vec<usize>, Vec<RequestId>) {
+        let (mut begun, mut joined) = (Vec::new(), Vec::new());
+        let requests = &self.requests;
+        let mut begin = |rank: usize, dirty: &mut Dirty| match dirty.flush {
+            None => {
+                dirty.flush = Some(id);
+                begun.push(rank);
+                true
+            }
+            Some(flush) if requests.get(&flush.0).is_some_and(|request| request.outstanding > 0) => {
+                joined.push(flush);
+                true
+            }
+            // Its thread gave up waiting, or has not come to tell yet.
+            Some(_) => false,
+        };
+        match rank {
+            None => self.dirty.retain(|&rank, dirty| begin(rank, dirty)),
+            Some(rank) => {
+                if self.dirty.get_mut(&rank).is_some_and(|dirty| !begin(rank, dirty)) {
+                    self.dirty.remove(&rank);
+                }
+            }
+        }
+        if !begun.is_empty() {
+            self.requests.insert(id.0, Request::new(label.clone(), Owner::Caller, begun.len(), false));
+        }
+        (begun, joined)
+    }
+
+    /// What a flush covers is visible, unless it did not end.
+    pub(super) fn end_flush(&mut self, ranks: &[usize], id: RequestId) {
+        if self.is_complete(id) {
+            for rank in ranks {
+                if self.dirty.get(rank).is_some_and(|dirty| dirty.flush == Some(id)) {
+                    self.dirty.remove(rank);
+                }
+            }
         }
     }
 

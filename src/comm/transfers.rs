@@ -68,8 +68,7 @@ impl Engine {
         let window = self.conduit.capabilities().window;
         loop {
             let mut table = self.lock();
-            if let Some(&last) = table.dirty.get(&rank)
-                && last != request.0
+            if table.is_dirty(rank, request)
                 && !self.keeps_order(put)
                 && let Some(entry) = table.requests.get(&request.0).filter(|entry| entry.ordered)
             {

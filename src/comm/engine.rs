@@ -240,7 +240,7 @@ mod tests {
                 None
             }
             Call::Poll if allowed.load(Ordering::SeqCst) => waiting.lock().unwrap().take().map(Event::RemoteDone),
-            Call::Poll => None,
+            _ => None,
         })
     }
 

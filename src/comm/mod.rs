@@ -20,7 +20,7 @@
 //! | `capabilities`, `event` | the words of the boundary |
 //! | `engine` | a rank's requests from their begin to the fence that tells what failed |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
-//! | `strided`, `accumulate` | protocols for peers whose memory is not mapped |
+//! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
@@ -35,6 +35,7 @@ mod message;
 pub(crate) mod node;
 pub(crate) mod owned;
 mod progress;
+mod remote_lock;
 mod requests;
 pub(crate) mod shared_memory;
 pub(crate) mod strided;

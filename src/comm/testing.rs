@@ -11,13 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Token, WaitWord};
+use super::{AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Token, WaitWord};
 
 /// What the engine asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Call {
     Put(Token),
+    Get(Token),
     Flush(Token),
+    Atomic { op: AtomicOp, operand: u64, token: Token },
     Poll,
 }
 
@@ -92,7 +94,7 @@ impl Conduit for Fake {
         self.call(Call::Put(token));
     }
     unsafe fn get(&self, _: usize, _: usize, _: Local, token: Token) {
-        self.queue.lock().unwrap().push(Event::LocalDone(token));
+        self.call(Call::Get(token));
     }
     fn flush(&self, _: usize, token: Token) {
         self.call(Call::Flush(token));
@@ -128,4 +130,7 @@ impl Conduit for Fake {
         None
     }
     fn publish(&self, _: [u64; 2]) {}
+    unsafe fn atomic(&self, _: usize, _: usize, op: AtomicOp, _: usize, operand: u64, _: u64, token: Token) {
+        self.call(Call::Atomic { op, operand, token });
+    }
 }

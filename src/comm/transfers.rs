@@ -111,6 +111,22 @@ impl Engine {
             // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
             return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
         }
+        let request = self.begin_atomic(rank, offset, op, width, operand, comparand, label)?;
+        self.finish_atomic(request)
+    }
+
+    /// Begins an operation on a word of another rank's memory, by the network; after an error it will not be done.
+    #[allow(clippy::too_many_arguments, reason = "as above")]
+    pub(super) fn begin_atomic(
+        &self,
+        rank: usize,
+        offset: usize,
+        op: AtomicOp,
+        width: usize,
+        operand: u64,
+        comparand: u64,
+        label: &Label,
+    ) -> Result<RequestId, Error> {
         // No network keeps an atomic behind earlier puts by promise.
         self.flush(Some(rank), label)?;
         let request = self.begin(label.clone());
@@ -119,7 +135,7 @@ impl Engine {
             entry.peer = rank;
         }
         if self.conduit.capabilities().native.atomics {
-            // SAFETY: as above.
+            // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
             unsafe { self.conduit.atomic(rank, offset, op, width, operand, comparand, Token(request.0)) };
         } else {
             let message = Message::Atomic { token: request.0, op, width, offset, operand, comparand };
@@ -129,7 +145,16 @@ impl Engine {
                 return Err(error);
             }
         }
-        Ok(self.finish(request)?.unwrap_or(0))
+        Ok(request)
+    }
+
+    /// The old value. After an error nobody knows whether the operation was done, or will be.
+    pub(super) fn finish_atomic(&self, request: RequestId) -> Result<u64, Error> {
+        let finished = self.finish(request);
+        if finished.is_err() {
+            self.detach(request);
+        }
+        Ok(finished?.unwrap_or(0))
     }
 
     /// Puts a slice and waits until it may be used again.

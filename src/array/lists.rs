@@ -2,17 +2,17 @@
 //!
 //! Where memory is mapped the list is walked once; accumulates hold the lock of every owner in the list meanwhile, taken in
 //! ascending order, so that two lists never wait for each other in a circle. Over a network each element is one transfer, with a
-//! window of them in flight.
+//! window of them in flight; an accumulate takes its terms owner by owner, under one turn at each lock.
 
 use ndarray::{Dimension, IntoDimension};
 
 use super::GlobalArray;
 use crate::{
-    comm::accumulate::accumulate_remote,
+    comm::accumulate::{Term, accumulate_list},
     distribution::Location,
     element::{Accumulate, Element},
     error::{Error, Result},
-    memory::{buffer::Source, stripes},
+    memory::stripes,
 };
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -118,16 +118,14 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     }
 
     fn scatter_accumulate_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], alpha: T, from: &[T]) -> Result<()> {
-        let places =
-            subscripts.iter().map(|&subscript| self.find("scatter_accumulate", subscript)).collect::<Result<Vec<_>>>()?;
-        let lock = self.group.inner.job.accumulate_lock;
-        let ones = D::zeros(self.extents.ndim());
-        for (location, value) in places.iter().zip(from) {
-            let rank = self.group.inner.rank_of(location.member);
+        const OPERATION: &str = "scatter_accumulate";
+        let inner = &self.group.inner;
+        let term = |(&subscript, &value): (&I, &T)| {
+            let location = self.find(OPERATION, subscript)?;
             let at = self.offset + location.offset * size_of::<T>();
-            let one = Source::one(value, ones.clone());
-            accumulate_remote(self.engine(), rank, lock, at, &ones, alpha, &one, &self.label("scatter_accumulate"))?;
-        }
-        Ok(())
+            Ok(Term { rank: inner.rank_of(location.member), at, value })
+        };
+        let terms = subscripts.iter().zip(from).map(term).collect::<Result<Vec<_>>>()?;
+        accumulate_list(self.engine(), inner.job.accumulate_lock, alpha, terms, &self.label(OPERATION))
     }
 }

@@ -65,6 +65,41 @@ pub(crate) fn accumulate_remote<T: Accumulate, D: Dimension>(
     held.give_back(added)
 }
 
+/// What is added to one element: byte `at` of the segment of `rank`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term<T> {
+    pub(crate) rank: usize,
+    pub(crate) at: usize,
+    pub(crate) value: T,
+}
+
+/// Adds `alpha` times a value to single elements, each rank's under one turn at its lock word at `lock`; terms of one element add
+/// up in their order.
+pub(crate) fn accumulate_list<T: Accumulate>(
+    engine: &Engine,
+    lock: usize,
+    alpha: T,
+    mut terms: Vec<Term<T>>,
+    label: &Label,
+) -> Result<()> {
+    // A stable sort: the order in which terms of one element come is kept.
+    terms.sort_by_key(|term| (term.rank, term.at));
+    for terms in terms.chunk_by(|a, b| a.rank == b.rank) {
+        let elements = || terms.chunk_by(|a, b| a.at == b.at);
+        let places = || elements().map(|terms| (terms[0].rank, terms[0].at));
+        let mut sums = vec![T::zeroed(); elements().count()];
+        let held = RemoteLock::take(engine, terms[0].rank, lock, label)?;
+        let added = engine.get_list(places(), &mut sums, label).and_then(|()| {
+            for (sum, terms) in sums.iter_mut().zip(elements()) {
+                *sum = terms.iter().fold(*sum, |sum, term| sum.plus(alpha.times(term.value)));
+            }
+            engine.put_list(places(), &sums, label)
+        });
+        held.give_back(added)?;
+    }
+    Ok(())
+}
+
 /// A contiguous run of elements there and here.
 struct Chunk<T> {
     at: usize,
@@ -149,5 +184,50 @@ impl Drop for Flight<'_> {
     fn drop(&mut self) {
         // An error before has been told; here nothing but the end of all transfers counts.
         let _ = self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::comm::{
+        Event,
+        testing::{Call, Fake},
+    };
+
+    #[test]
+    fn a_list_locks_each_rank_once_and_moves_each_element_once() {
+        let calls = Arc::new(Mutex::new((0, 0, 0)));
+        let counted = calls.clone();
+        let mut fake = Fake::new(move |call| {
+            let (atomics, gets, puts) = &mut *counted.lock().unwrap();
+            Some(match call {
+                Call::Put(token) => {
+                    *puts += 1;
+                    Event::LocalDone(token)
+                }
+                Call::Get(token) => {
+                    *gets += 1;
+                    Event::LocalDone(token)
+                }
+                Call::Flush(token) => Event::RemoteDone(token),
+                Call::Atomic { token, .. } => {
+                    *atomics += 1;
+                    Event::Value(token, 0)
+                }
+                Call::Poll => return None,
+            })
+        });
+        fake.capabilities.native.atomics = true;
+        let engine = Engine::new(Arc::new(fake), None);
+        let label = Label { array: "a".into(), operation: "scatter_accumulate" };
+        let terms = |ranks: usize| (0..600).map(|k| Term { rank: k * 7 % ranks, at: 8 * (k * 31 % 100), value: 1.0 }).collect();
+        accumulate_list(&engine, 0, 2.0, terms(1), &label).unwrap();
+        assert_eq!(*calls.lock().unwrap(), (2, 100, 100));
+        accumulate_list(&engine, 0, 2.0, terms(2), &label).unwrap();
+        assert_eq!(*calls.lock().unwrap(), (2 + 4, 200, 200));
+        accumulate_list::<f64>(&engine, 0, 2.0, Vec::new(), &label).unwrap();
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     };
 
     use bytemuck::{Pod, Zeroable};
-    use ndarray::Ix1;
+    use ndarray::{Ix1, aview1};
 
     use super::*;
     use crate::{
@@ -132,8 +132,8 @@ mod tests {
 
     fn add<T: Accumulate>(engine: &Engine, value: T) -> Result<()> {
         let label = Label { array: "a".into(), operation: "accumulate" };
-        let one = Ix1(1);
-        accumulate_remote(engine, 1, 0, 64, &one, T::ONE, &Source::one(&value, one), &label)
+        let from = [value];
+        accumulate_remote(engine, 1, 0, 64, &Ix1(1), T::ONE, &Source::whole(&aview1(&from)), &label)
     }
 
     /// How the job ended, if it did.

@@ -2,7 +2,7 @@
 //!
 //! Where memory is mapped the list is walked once; accumulates hold the lock of every owner in the list meanwhile, taken in
 //! ascending order, so that two lists never wait for each other in a circle. Over a network each element is one transfer, with a
-//! window of them in flight; an accumulate takes its terms owner by owner, under one turn at each lock.
+//! window of them in flight, and members that are mapped all the same are loaded from and stored to meanwhile; an accumulate takes its terms owner by owner, under one turn at each lock.
 
 use ndarray::{Dimension, IntoDimension};
 
@@ -74,16 +74,31 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     fn gather_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
         let places = subscripts.iter().map(|&subscript| self.find("gather", subscript)).collect::<Result<Vec<_>>>()?;
-        let at =
-            |location: &Location| (self.group.inner.rank_of(location.member), self.offset + location.offset * size_of::<T>());
-        self.engine().get_list(places.iter().map(at), to, &self.label("gather"))
+        let elements = places.iter().zip(to).filter_map(|(place, to)| match self.part(place.member) {
+            Some(part) => {
+                *to = part.load(place.offset);
+                None
+            }
+            None => Some((self.group.inner.rank_of(place.member), self.byte(place), to)),
+        });
+        self.engine().get_list(elements, &self.label("gather"))
     }
 
     fn scatter_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], from: &[T]) -> Result<()> {
         let places = subscripts.iter().map(|&subscript| self.find("scatter", subscript)).collect::<Result<Vec<_>>>()?;
-        let at =
-            |location: &Location| (self.group.inner.rank_of(location.member), self.offset + location.offset * size_of::<T>());
-        self.engine().put_list(places.iter().map(at), from, &self.label("scatter"))
+        let elements = places.iter().zip(from).filter_map(|(place, from)| match self.part(place.member) {
+            Some(part) => {
+                part.store(place.offset, *from);
+                None
+            }
+            None => Some((self.group.inner.rank_of(place.member), self.byte(place), from)),
+        });
+        self.engine().put_list(elements, &self.label("scatter"))
+    }
+
+    /// Where an element lies in its owner's segment.
+    fn byte(&self, place: &Location) -> usize {
+        self.offset + place.offset * size_of::<T>()
     }
 }
 
@@ -122,10 +137,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         let inner = &self.group.inner;
         let term = |(&subscript, &value): (&I, &T)| {
             let location = self.find(OPERATION, subscript)?;
-            let at = self.offset + location.offset * size_of::<T>();
-            Ok(Term { rank: inner.rank_of(location.member), at, value })
+            Ok(Term { rank: inner.rank_of(location.member), at: self.byte(&location), value })
         };
         let terms = subscripts.iter().zip(from).map(term).collect::<Result<Vec<_>>>()?;
-        accumulate_list(self.engine(), inner.job.accumulate_lock, alpha, terms, &self.label(OPERATION))
+        accumulate_list(self.engine(), inner.job.remote_lock(), alpha, terms, &self.label(OPERATION))
     }
 }

@@ -54,7 +54,7 @@ pub use scope::Scope;
 use crate::{
     comm::engine::{Engine, Label},
     distribution::{Block, Distribution},
-    element::Element,
+    element::{Element, has_atomics},
     error::{Error, Result},
     index::PatchError,
     memory::part::{Part, Placement},
@@ -173,6 +173,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[inline(always)]
     pub(crate) fn part(&self, member: usize) -> Option<Part<'_, T>> {
         self.group.inner.segments.placed(member, &self.placement)
+    }
+
+    /// A member's part, if single elements of it are loaded and stored by the processor: those that have atomic operations go the
+    /// way of these.
+    #[inline(always)]
+    pub(crate) fn element_part(&self, member: usize) -> Option<Part<'_, T>> {
+        let inner = &self.group.inner;
+        let segments = if has_atomics::<T>() { &inner.words } else { &inner.segments };
+        segments.placed(member, &self.placement)
     }
 
     /// A member's part in a group whose memory is all mapped.

@@ -86,15 +86,16 @@ pub(crate) fn accumulate_list<T: Accumulate>(
     terms.sort_by_key(|term| (term.rank, term.at));
     for terms in terms.chunk_by(|a, b| a.rank == b.rank) {
         let elements = || terms.chunk_by(|a, b| a.at == b.at);
-        let places = || elements().map(|terms| (terms[0].rank, terms[0].at));
         let mut sums = vec![T::zeroed(); elements().count()];
         let held = RemoteLock::take(engine, terms[0].rank, lock, label)?;
-        let added = engine.get_list(places(), &mut sums, label).and_then(|()| {
-            for (sum, terms) in sums.iter_mut().zip(elements()) {
-                *sum = terms.iter().fold(*sum, |sum, term| sum.plus(alpha.times(term.value)));
-            }
-            engine.put_list(places(), &sums, label)
-        });
+        let added = engine
+            .get_list(elements().zip(&mut sums).map(|(terms, sum)| (terms[0].rank, terms[0].at, sum)), label)
+            .and_then(|()| {
+                for (sum, terms) in sums.iter_mut().zip(elements()) {
+                    *sum = terms.iter().fold(*sum, |sum, term| sum.plus(alpha.times(term.value)));
+                }
+                engine.put_list(elements().zip(&sums).map(|(terms, sum)| (terms[0].rank, terms[0].at, sum)), label)
+            });
         held.give_back(added)?;
     }
     Ok(())

@@ -23,6 +23,7 @@ use super::{
 };
 pub(crate) use super::{
     requests::{Label, RequestId},
+    transfers::Road,
     waiting::Waiter,
 };
 use crate::error::Error;

@@ -11,6 +11,15 @@ use super::{
 };
 use crate::{element::Element, error::Error};
 
+/// Which way an operation on a word goes: fixed for each word when it is made, the same from all ranks that could meet there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Road {
+    /// The processor's; the rank is mapped.
+    Processor,
+    /// The network's, whether the rank is mapped or not.
+    Network,
+}
+
 impl Engine {
     /// Adds a put to a request, waiting while the window is full.
     ///
@@ -94,11 +103,15 @@ impl Engine {
         if put { order.put_put } else { order.put_get }
     }
 
-    /// An operation on a word of another rank's memory; the old value.
+    /// An operation on a word of a rank's memory; the old value.
+    ///
+    /// # Panics
+    /// If the processor cannot reach the word that it is sent to.
     #[allow(clippy::too_many_arguments, reason = "a word of another rank and what to do with it")]
     pub(crate) fn atomic(
         &self,
         rank: usize,
+        road: Road,
         offset: usize,
         op: AtomicOp,
         width: usize,
@@ -106,8 +119,9 @@ impl Engine {
         comparand: u64,
         label: &Label,
     ) -> Result<u64, Error> {
-        if let Some(base) = self.conduit.mapped(rank) {
+        if road == Road::Processor {
             self.check(label.operation)?;
+            let base = self.conduit.mapped(rank).expect("a mapped rank");
             // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
             return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
         }
@@ -173,30 +187,28 @@ impl Engine {
         self.finish_borrowed(request, issued)
     }
 
-    /// Gets single elements, one from each (rank, byte offset).
-    pub(crate) fn get_list<T: Element>(
+    /// Gets single elements: from a rank, from a byte offset, into what.
+    pub(crate) fn get_list<'a, T: Element>(
         &self,
-        places: impl Iterator<Item = (usize, usize)>,
-        to: &mut [T],
+        elements: impl Iterator<Item = (usize, usize, &'a mut T)>,
         label: &Label,
     ) -> Result<(), Error> {
         let request = self.begin(label.clone());
-        let issued = to.iter_mut().zip(places).try_for_each(|(to, (rank, offset))| {
-            // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+        let issued = elements.into_iter().try_for_each(|(rank, offset, to)| {
+            // SAFETY: the element is borrowed until the request is complete: `finish_borrowed` does not return before.
             unsafe { self.get(request, rank, offset, std::ptr::from_mut(to).cast(), size_of::<T>()) }
         });
         self.finish_borrowed(request, issued)
     }
 
-    /// Puts single elements, one to each (rank, byte offset).
-    pub(crate) fn put_list<T: Element>(
+    /// Puts single elements: to a rank, to a byte offset, what.
+    pub(crate) fn put_list<'a, T: Element>(
         &self,
-        places: impl Iterator<Item = (usize, usize)>,
-        from: &[T],
+        elements: impl Iterator<Item = (usize, usize, &'a T)>,
         label: &Label,
     ) -> Result<(), Error> {
         let request = self.begin(label.clone());
-        let issued = from.iter().zip(places).try_for_each(|(from, (rank, offset))| {
+        let issued = elements.into_iter().try_for_each(|(rank, offset, from)| {
             // SAFETY: as in `get_list`.
             unsafe { self.put(request, rank, offset, std::ptr::from_ref(from).cast(), size_of::<T>()) }
         });

@@ -42,6 +42,7 @@ impl<'a, T, D: Dimension> Source<'a, T, D> {
         let strides = fits::<D, Out>(view.shape(), view.strides(), patch, kept)?;
         Some(Buffer { first: view.as_ptr(), counts: patch.count().clone(), strides, life: PhantomData })
     }
+
     /// A whole view of the same number of axes.
     pub(crate) fn whole(view: &ArrayView<'a, T, D>) -> Self {
         let mut strides = view.raw_dim();

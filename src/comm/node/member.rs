@@ -42,7 +42,7 @@ impl Member {
         let mut capabilities = Capabilities { window: usize::MAX, heap: HeapKind::Local, ..Capabilities::default() };
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.progress = Progress::Hardware;
-        capabilities.native = Native { atomics: true };
+        capabilities.native = Native { atomics: true, coherent: true };
         capabilities.crowded = fabric.ranks() > cores;
         let patience = Patience::new(fabric.ranks(), cores);
         Member { name, fabric, rank, capabilities, patience, start: Instant::now(), done: Mutex::default() }

@@ -18,7 +18,7 @@
 //! The fast path: where a patch lies inside one block of an owner whose memory is mapped, an operation is bounds check, owner
 //! arithmetic and copy; no lock, no allocation, no call into the conduit. Everything else is cut in pieces first.
 //!
-//! Nothing here names a conduit. What is unsafe stands in `memory` and `comm`, but for the two blocks of `epoch` that make
+//! Nothing here names a conduit. What is unsafe stands in `memory` and `comm`, but for the blocks of `epoch` that make
 //! slices of a part and the call of the matrix kernel in `matmul/kernel.rs`.
 
 mod accumulate;

@@ -42,6 +42,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("lists_accumulate", elements::lists_accumulate),
     ("owner_epochs", epochs::owner),
     ("read_epochs", epochs::read),
+    ("unchecked_access", epochs::access),
     ("epochs_of_several_arrays", epochs::several),
     ("owned_parts_cover_the_array", epochs::cover),
     ("groups_split", groups::split),

@@ -16,7 +16,7 @@ const TOGETHER: Duration = Duration::from_millis(100);
 
 /// Four ranks on two islands.
 fn on_islands(body: impl Fn(&Job) -> Result<(), Error> + Sync) {
-    let launch = Launch::new().ranks(4).timeout(10.0);
+    let launch = Launch::new().ranks(4).timeout(30.0);
     launch.run_over(|conduit| Arc::new(Islands::new(conduit)), body).unwrap();
 }
 

@@ -7,6 +7,8 @@
 //! [`Accumulate`] adds the arithmetic of accumulate, scale, dot and the other algebra. Integers wrap, as they do in a network
 //! adapter. [`AtomicInteger`] marks the types on which single elements can be changed by one atomic operation.
 
+use std::any::TypeId;
+
 use num_complex::Complex;
 
 /// Plain data that a [`GlobalArray`](crate::GlobalArray) can hold.
@@ -114,3 +116,16 @@ macro_rules! atomic_integer {
     )*};
 }
 atomic_integer!(i32, u32; u32, u32; i64, u64; u64, u64; isize, usize; usize, usize);
+
+/// Whether a type is one of the [`AtomicInteger`]s; a constant once the type is known.
+#[inline(always)]
+pub(crate) fn has_atomics<T: 'static>() -> bool {
+    let this = TypeId::of::<T>();
+    // No list and no loop: that would not be folded.
+    this == TypeId::of::<i32>()
+        || this == TypeId::of::<u32>()
+        || this == TypeId::of::<i64>()
+        || this == TypeId::of::<u64>()
+        || this == TypeId::of::<isize>()
+        || this == TypeId::of::<usize>()
+}

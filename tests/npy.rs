@@ -219,3 +219,18 @@ fn a_save_that_fails_leaves_nothing_and_hangs_nobody() {
     });
     assert_eq!(place.names(), ["directory.npy"]);
 }
+
+#[test]
+fn a_bare_name_stands_in_the_current_directory() {
+    let place = Place::new("bare");
+    // The other tests name their files in full.
+    std::env::set_current_dir(&place.0).unwrap();
+    everywhere(|job| {
+        let a = GlobalArray::<i32, Ix1>::builder(job, [5]).fill(3).create()?;
+        a.save_npy("bare.npy")?;
+        assert_eq!(GlobalArray::<i32, Ix1>::load_npy(job, place.file("bare.npy"))?.sum()?, 15);
+        job.sync()
+    });
+    assert_eq!(place.names(), ["bare.npy"]);
+    std::env::set_current_dir(std::env::temp_dir()).unwrap();
+}

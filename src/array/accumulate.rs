@@ -67,7 +67,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
             } else {
                 let rank = self.group.inner.rank_of(piece.member);
                 let at = self.offset + piece.offset * size_of::<T>();
-                let lock = self.group.inner.job.accumulate_lock;
+                let lock = self.group.inner.job.remote_lock();
                 accumulate_remote(self.engine(), rank, lock, at, &piece.strides, alpha, &window, &self.label(operation))?;
             }
         }

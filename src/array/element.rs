@@ -4,8 +4,8 @@ use ndarray::{Dimension, IntoDimension};
 
 use super::GlobalArray;
 use crate::{
-    comm::AtomicOp,
-    element::{AtomicInteger, Element},
+    comm::{AtomicOp, engine::Road},
+    element::{AtomicInteger, Element, has_atomics},
     error::Result,
 };
 
@@ -38,7 +38,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let index = index.into_dimension();
         self.check_index("load", &index)?;
         let location = self.distribution.locate(&index);
-        match self.part(location.member) {
+        match self.element_part(location.member) {
             Some(part) => Ok(part.load(location.offset)),
             None => self.load_remote(location.member, location.offset),
         }
@@ -54,7 +54,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let index = index.into_dimension();
         self.check_index("store", &index)?;
         let location = self.distribution.locate(&index);
-        match self.part(location.member) {
+        match self.element_part(location.member) {
             Some(part) => {
                 part.store(location.offset, value);
                 Ok(())
@@ -75,7 +75,17 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[cold]
     fn store_remote(&self, member: usize, offset: usize, value: T) -> Result<()> {
         let at = self.offset + offset * size_of::<T>();
-        self.engine().put_slice(self.group.inner.rank_of(member), at, bytemuck::bytes_of(&value), &self.label("store"))
+        let (rank, bytes, label) = (self.group.inner.rank_of(member), bytemuck::bytes_of(&value), self.label("store"));
+        if has_atomics::<T>() && self.engine().conduit().capabilities().native.atomics {
+            // An adapter may write what it read before a put came: only its own operations exclude each other.
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            return self
+                .engine()
+                .atomic(rank, Road::Network, at, AtomicOp::Swap, bytes.len(), u64::from_le_bytes(word), 0, &label)
+                .map(|_| ());
+        }
+        self.engine().put_slice(rank, at, bytes, &label)
     }
 }
 
@@ -145,7 +155,8 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
         let rank = self.group.inner.rank_of(location.member);
         let at = self.offset + location.offset * size_of::<T>();
         let (operand, comparand) = (operand.to_bits(), comparand.to_bits());
-        let old = self.engine().atomic(rank, at, op, size_of::<T>(), operand, comparand, &self.label(name))?;
+        let road = self.group.inner.road(location.member);
+        let old = self.engine().atomic(rank, road, at, op, size_of::<T>(), operand, comparand, &self.label(name))?;
         Ok(T::from_bits(old))
     }
 }

@@ -13,6 +13,9 @@
 //!    out of bounds from then on — and the job is ended, so that no other rank waits for an end that never comes.
 //!
 //! Closures, not guards: a guard could be forgotten, and the array would be open again while another rank is still inside.
+//!
+//! [`GlobalArray::access`] gives the part without an epoch, for programs whose own protocol keeps others away: there the caller
+//! vouches for what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -289,6 +292,50 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let result = body(part, Reader(array));
         inside.end()?;
         Ok(result)
+    }
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// This rank's part as plain writable memory, without an epoch: nothing is checked, completed or agreed. One-sided, local.
+    ///
+    /// For programs that keep others away by a protocol of their own, by signals or locks for instance, where the two syncs of an
+    /// [`owner_epoch`](Self::owner_epoch) cost too much. What is written here is visible to others as a store is: after a sync, a
+    /// signal or the release of a lock.
+    ///
+    /// # Safety
+    /// From the call until the last use of what it returns:
+    /// * on no rank and no thread, this one included, an operation on the array reads or writes an element of this part: no get,
+    ///   put, accumulate, atomic operation, list or operation on the whole array, and none that was issued before is still under
+    ///   way;
+    /// * everything that was written to the part before is visible to this rank, by a sync, a signal or a lock;
+    /// * this rank holds nothing else that `access` to this array returned.
+    ///
+    /// # Errors
+    /// An array that an epoch has poisoned; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let a = GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create()?;
+    ///     job.sync()?;
+    ///     // SAFETY: between the two syncs each rank touches its own part only, through this one value.
+    ///     unsafe { a.access()? }.fill(1.0);
+    ///     job.sync()?;
+    ///     assert_eq!(a.get(..)?.sum(), 10.0);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `NGA_Access`, as unchecked as there.
+    pub unsafe fn access(&self) -> Result<OwnedPartMut<'_, T, D>> {
+        self.check_sound("access")?;
+        self.check_job("access")?;
+        // SAFETY: the caller's promise.
+        Ok(OwnedPartMut::new(unsafe { self.own_part().exclusive() }, &self.distribution, self.group.rank()))
     }
 }
 

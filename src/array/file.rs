@@ -1,7 +1,9 @@
 //! Arrays in `.npy` files, for numpy and whatever else reads them.
 //!
 //! Each member reads and writes the elements that it owns, in runs that are contiguous in the file, at 64-bit offsets; nothing passes
-//! through another rank. A file is written beside its target under another name and takes its place when all of it is there.
+//! through another rank. A file is written beside its target under another name and takes its place when all of it is there: each
+//! member has brought what it wrote to the disk, then the file itself goes there, then it is renamed, then the directory that
+//! holds the name goes there. A crash leaves the old file or the new one, and after the call the new one.
 //!
 //! A file is an outside thing that one member may see and another not. So every step ends in an agreement: the failure of the
 //! first member that had one is the error of all.
@@ -53,7 +55,9 @@ struct Visit<'a> {
 impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// Writes the array to a `.npy` file, in C order. Collective; each member writes what it owns.
     ///
-    /// A file of that name is replaced when all has been written; else it stays as it was, and nothing is left behind.
+    /// A file of that name is replaced when all has been written and is on the disk; else it stays as it was, and nothing is left
+    /// behind. After a crash of the machine there is the old file or the new one, besides perhaps an unfinished one
+    /// (`.name.….part`).
     ///
     /// # Errors
     /// What the system says to any member, alike on all; members that name different files; the end of the job.
@@ -136,7 +140,9 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
                 file.write_all_at(run, (begin + at * size_of::<T>()) as u64)
             })?;
             Ok(())
-        })
+        })?;
+        // Member 0 cannot do that for members of other nodes.
+        Ok(file.sync_data()?)
     }
 
     fn read_own(&self, path: &Path, begin: usize, fortran_order: bool) -> Result<(), Failure> {
@@ -318,12 +324,16 @@ impl Temporary {
         Err(io::Error::other("too many unfinished files beside it"))
     }
 
-    /// Everything is on the disk before the name is.
+    /// Everything is on the disk before the name is, and the name is there afterwards.
     fn rename(mut self, target: &Path) -> Result<(), Failure> {
         self.file.sync_all()?;
         fs::rename(&self.path, target)?;
         self.renamed = true;
-        Ok(())
+        match File::open(directory(target))?.sync_all() {
+            // A file system that cannot do that to a directory.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            synced => Ok(synced?),
+        }
     }
 }
 
@@ -334,6 +344,11 @@ impl Drop for Temporary {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Where a file's name stands; a bare name stands in the current directory.
+fn directory(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn temporary_path(target: &Path, number: u64) -> PathBuf {

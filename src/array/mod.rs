@@ -18,7 +18,7 @@
 //! The fast path: where a patch lies inside one block of an owner whose memory is mapped, an operation is bounds check, owner
 //! arithmetic and copy; no lock, no allocation, no call into the conduit. Everything else is cut in pieces first.
 //!
-//! Nothing here names a conduit. What is unsafe stands in `memory` and `comm`, but for the two blocks of `epoch` that make
+//! Nothing here names a conduit. What is unsafe stands in `memory` and `comm`, but for the blocks of `epoch` that make
 //! slices of a part and the call of the matrix kernel in `matmul/kernel.rs`.
 
 mod accumulate;
@@ -54,7 +54,7 @@ pub use scope::Scope;
 use crate::{
     comm::engine::{Engine, Label},
     distribution::{Block, Distribution},
-    element::Element,
+    element::{Element, has_atomics},
     error::{Error, Result},
     index::PatchError,
     memory::part::{Part, Placement},
@@ -173,6 +173,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[inline(always)]
     pub(crate) fn part(&self, member: usize) -> Option<Part<'_, T>> {
         self.group.inner.segments.placed(member, &self.placement)
+    }
+
+    /// A member's part, if single elements of it are loaded and stored by the processor: those that have atomic operations go the
+    /// way of these.
+    #[inline(always)]
+    pub(crate) fn element_part(&self, member: usize) -> Option<Part<'_, T>> {
+        let inner = &self.group.inner;
+        let segments = if has_atomics::<T>() { &inner.words } else { &inner.segments };
+        segments.placed(member, &self.placement)
     }
 
     /// A member's part in a group whose memory is all mapped.

@@ -1,4 +1,4 @@
-//! What a rank sees of an array inside an epoch: its own part, as plain memory.
+//! What a rank sees of an array inside an epoch, or by unchecked access: its own part, as plain memory.
 
 use std::ops::{Deref, DerefMut};
 
@@ -21,7 +21,7 @@ pub struct OwnedPart<'a, T, D> {
     member: usize,
 }
 
-/// This rank's part, readable and writable.
+/// This rank's part, readable and writable; made by an owner epoch, or by [`GlobalArray::access`](crate::GlobalArray::access).
 #[derive(Debug)]
 pub struct OwnedPartMut<'a, T, D> {
     elements: &'a mut [T],

@@ -13,8 +13,8 @@ use std::time::Duration;
 use ndarray::Dimension;
 
 use super::{
-    AtomicOp,
-    engine::{Engine, Label, RequestId, Waiter},
+    engine::{Engine, Label, RequestId},
+    remote_lock::RemoteLock,
 };
 use crate::{
     element::Accumulate,
@@ -30,18 +30,7 @@ use crate::{
 const BUFFER: usize = 64 << 10;
 
 /// How long to let others go before looking at a lock again.
-const TURN: Duration = Duration::from_micros(20);
-
-struct LockWaiter<'a>(&'a Label, usize);
-
-impl Waiter for LockWaiter<'_> {
-    fn operation(&self) -> String {
-        self.0.operation()
-    }
-    fn missing(&self) -> String {
-        format!("the release of the accumulate lock of rank {}", self.1)
-    }
-}
+pub(super) const TURN: Duration = Duration::from_micros(20);
 
 /// Waits for stripes of a mapped lock.
 pub(crate) fn lock_stripes<'a>(engine: &Engine, lock: &Stripes<'a>, mask: u64, label: &Label) -> Result<Held<'a>> {
@@ -71,26 +60,45 @@ pub(crate) fn accumulate_remote<T: Accumulate, D: Dimension>(
     if chunks.is_empty() {
         return Ok(());
     }
-    let holder = engine.rank() as u64 + 1;
-    let mut failed = None;
-    engine.look_every(TURN, &LockWaiter(label, rank), || {
-        match engine.atomic(rank, lock, AtomicOp::CompareSwap, 8, holder, 0, label) {
-            Ok(0) => Some(()),
-            Ok(_) => None,
-            Err(error) => {
-                failed = Some(error);
-                Some(())
-            }
-        }
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
+    let held = RemoteLock::take(engine, rank, lock, label)?;
     let added = pipeline(engine, rank, &chunks, alpha, label);
-    // The sums must stand before the next holder reads them.
-    let visible = engine.fence(Some(rank), label);
-    engine.atomic(rank, lock, AtomicOp::Swap, 8, 0, 0, label)?;
-    added.and(visible)
+    held.give_back(added)
+}
+
+/// What is added to one element: byte `at` of the segment of `rank`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term<T> {
+    pub(crate) rank: usize,
+    pub(crate) at: usize,
+    pub(crate) value: T,
+}
+
+/// Adds `alpha` times a value to single elements, each rank's under one turn at its lock word at `lock`; terms of one element add
+/// up in their order.
+pub(crate) fn accumulate_list<T: Accumulate>(
+    engine: &Engine,
+    lock: usize,
+    alpha: T,
+    mut terms: Vec<Term<T>>,
+    label: &Label,
+) -> Result<()> {
+    // A stable sort: the order in which terms of one element come is kept.
+    terms.sort_by_key(|term| (term.rank, term.at));
+    for terms in terms.chunk_by(|a, b| a.rank == b.rank) {
+        let elements = || terms.chunk_by(|a, b| a.at == b.at);
+        let mut sums = vec![T::zeroed(); elements().count()];
+        let held = RemoteLock::take(engine, terms[0].rank, lock, label)?;
+        let added = engine
+            .get_list(elements().zip(&mut sums).map(|(terms, sum)| (terms[0].rank, terms[0].at, sum)), label)
+            .and_then(|()| {
+                for (sum, terms) in sums.iter_mut().zip(elements()) {
+                    *sum = terms.iter().fold(*sum, |sum, term| sum.plus(alpha.times(term.value)));
+                }
+                engine.put_list(elements().zip(&sums).map(|(terms, sum)| (terms[0].rank, terms[0].at, sum)), label)
+            });
+        held.give_back(added)?;
+    }
+    Ok(())
 }
 
 /// A contiguous run of elements there and here.
@@ -118,49 +126,109 @@ fn chunks<T: Accumulate, D: Dimension>(at: usize, strides: &D, from: &Source<'_,
 fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], alpha: T, label: &Label) -> Result<()> {
     let longest = chunks.iter().map(|chunk| chunk.len).max().unwrap_or(0);
     let mut buffers: [Vec<T>; 3] = std::array::from_fn(|_| vec![T::zeroed(); longest]);
-    let mut gets: [Option<RequestId>; 3] = [None; 3];
-    let mut puts: [Option<RequestId>; 3] = [None; 3];
     let addresses = buffers.each_mut().map(|buffer| buffer.as_mut_ptr());
-    let mut result = Ok(());
-    let finish = |request: &mut Option<RequestId>, issued: Result<()>| match request.take() {
-        Some(request) => engine.finish_borrowed(request, issued),
-        None => issued,
-    };
+    // Declared after the buffers, so that it ends before them, also when the arithmetic unwinds.
+    let mut flight = Flight { engine, gets: [None; 3], puts: [None; 3] };
     for step in 0..chunks.len() + 1 {
-        if let Some(chunk) = chunks.get(step).filter(|_| result.is_ok()) {
+        if let Some(chunk) = chunks.get(step) {
             let turn = step % 3;
-            result = finish(&mut puts[turn], Ok(()));
-            if result.is_ok() {
-                let request = engine.begin_unordered(label.clone());
-                gets[turn] = Some(request);
-                // SAFETY: the buffer lives until all requests are finished below; this turn's put has left it.
-                let issued = unsafe { engine.get(request, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) };
-                result = issued;
-            }
+            flight.finish_put(turn)?;
+            let request = engine.begin_unordered(label.clone());
+            flight.gets[turn] = Some(request);
+            // SAFETY: the buffer lives until `flight` has finished the request; this turn's put has left it.
+            unsafe { engine.get(request, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
         }
         let Some((chunk, turn)) = step.checked_sub(1).map(|step| (&chunks[step], step % 3)) else { continue };
-        if result.is_err() {
-            break;
-        }
-        result = finish(&mut gets[turn], Ok(()));
-        if result.is_ok() {
-            for k in 0..chunk.len {
-                // SAFETY: inside the buffer, whose get is complete, and inside the caller's memory.
-                unsafe {
-                    let to = addresses[turn].add(k);
-                    to.write((*to).plus(alpha.times(*chunk.from.add(k))));
-                }
+        flight.finish_get(turn)?;
+        for k in 0..chunk.len {
+            // SAFETY: inside the buffer, whose get is complete, and inside the caller's memory.
+            unsafe {
+                let to = addresses[turn].add(k);
+                to.write((*to).plus(alpha.times(*chunk.from.add(k))));
             }
-            let request = engine.begin_unordered(label.clone());
-            puts[turn] = Some(request);
-            // SAFETY: as for the get.
-            result = unsafe { engine.put(request, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) };
         }
+        let request = engine.begin_unordered(label.clone());
+        flight.puts[turn] = Some(request);
+        // SAFETY: as for the get.
+        unsafe { engine.put(request, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
     }
-    // Nothing may touch the buffers after this.
-    for request in gets.iter_mut().chain(&mut puts) {
-        let done = finish(request, Ok(()));
-        result = result.and(done);
+    flight.finish()
+}
+
+/// What touches the buffers; nothing does after its end.
+struct Flight<'e> {
+    engine: &'e Engine,
+    gets: [Option<RequestId>; 3],
+    puts: [Option<RequestId>; 3],
+}
+
+impl Flight<'_> {
+    fn finish_get(&mut self, turn: usize) -> Result<()> {
+        self.gets[turn].take().map_or(Ok(()), |request| self.engine.finish_borrowed(request, Ok(())))
     }
-    result
+
+    fn finish_put(&mut self, turn: usize) -> Result<()> {
+        self.puts[turn].take().map_or(Ok(()), |request| self.engine.finish_borrowed(request, Ok(())))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        for turn in 0..3 {
+            // Each of them is waited for, whatever became of the others.
+            result = result.and(self.finish_get(turn)).and(self.finish_put(turn));
+        }
+        result
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        // An error before has been told; here nothing but the end of all transfers counts.
+        let _ = self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::comm::{
+        Event,
+        testing::{Call, Fake},
+    };
+
+    #[test]
+    fn a_list_locks_each_rank_once_and_moves_each_element_once() {
+        let calls = Arc::new(Mutex::new((0, 0, 0)));
+        let counted = calls.clone();
+        let mut fake = Fake::new(move |call| {
+            let (atomics, gets, puts) = &mut *counted.lock().unwrap();
+            Some(match call {
+                Call::Put(token) => {
+                    *puts += 1;
+                    Event::LocalDone(token)
+                }
+                Call::Get(token) => {
+                    *gets += 1;
+                    Event::LocalDone(token)
+                }
+                Call::Flush(token) => Event::RemoteDone(token),
+                Call::Atomic { token, .. } => {
+                    *atomics += 1;
+                    Event::Value(token, 0)
+                }
+                Call::Poll => return None,
+            })
+        });
+        fake.capabilities.native.atomics = true;
+        let engine = Engine::new(Arc::new(fake), None);
+        let label = Label { array: "a".into(), operation: "scatter_accumulate" };
+        let terms = |ranks: usize| (0..600).map(|k| Term { rank: k * 7 % ranks, at: 8 * (k * 31 % 100), value: 1.0 }).collect();
+        accumulate_list(&engine, 0, 2.0, terms(1), &label).unwrap();
+        assert_eq!(*calls.lock().unwrap(), (2, 100, 100));
+        accumulate_list(&engine, 0, 2.0, terms(2), &label).unwrap();
+        assert_eq!(*calls.lock().unwrap(), (2 + 4, 200, 200));
+        accumulate_list::<f64>(&engine, 0, 2.0, Vec::new(), &label).unwrap();
+    }
 }

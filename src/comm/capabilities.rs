@@ -79,4 +79,14 @@ pub enum Progress {
 pub struct Native {
     /// [`Conduit::atomic`](super::Conduit::atomic) exists.
     pub atomics: bool,
+    /// It and the processors' atomic operations may meet on one word. Adapters often promise that only among their own
+    /// operations (ARMCI-Gemini §III-B3); then words that both could reach are left to the adapter.
+    pub coherent: bool,
+}
+
+impl Capabilities {
+    /// Whether a word may be changed by the processor and by the network. What is emulated is done by the owner's processor.
+    pub(crate) fn atomics_are_coherent(&self) -> bool {
+        !self.native.atomics || self.native.coherent
+    }
 }

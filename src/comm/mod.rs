@@ -18,27 +18,38 @@
 //! | file | what it does |
 //! |---|---|
 //! | `capabilities`, `event` | the words of the boundary |
-//! | `engine` | the request table: what is under way, what failed, waiting |
+//! | `engine` | a rank's requests from their begin to the fence that tells what failed |
+//! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
 //! | `lasting` | a wait that lasts: how it is ended, what it says, ranks that wait for each other |
-//! | `strided`, `accumulate` | protocols for peers whose memory is not mapped |
+//! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
 //! | `threads`, `shared_memory`, `unmapped` | the conduits |
+//! | `testing`, `islands` | networks for tests |
 #![allow(unsafe_code)]
 
 pub(crate) mod accumulate;
 mod capabilities;
 pub(crate) mod engine;
 mod event;
+#[cfg(test)]
+pub(crate) mod islands;
 pub(crate) mod lasting;
 mod message;
 pub(crate) mod node;
 pub(crate) mod owned;
+mod progress;
+mod remote_lock;
+mod requests;
 pub(crate) mod shared_memory;
 pub(crate) mod strided;
+#[cfg(test)]
+mod testing;
 pub(crate) mod threads;
+mod transfers;
 pub(crate) mod unmapped;
+mod waiting;
 
 use std::{fmt, io, ops::Range, ptr::NonNull, time::Duration};
 
@@ -145,7 +156,9 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     fn segment_len(&self) -> usize;
 
     /// First byte of a rank's segment where loads and stores reach it, the caller's own included. The arrays then load and
-    /// store by themselves and never call `put` or `get` for that rank.
+    /// store by themselves. Ranks that are mapped for one are mapped for each other: a group whose members are all mapped looks
+    /// so from each of them, and does without the network. Over other groups accumulates, and atomic operations by the rule of
+    /// [`Native::coherent`], take `put`, `get` and `atomic` to every member, the caller itself included.
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
 
     /// Makes a range of the caller's segment usable by everyone: pages, registration. Contents that it had stay.

@@ -69,101 +69,24 @@ fn begun(engine: &Engine, issuing: Issuing<'_>, issued: Result<()>) -> Result<Re
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io,
-        ops::Range,
-        ptr::NonNull,
-        sync::{
-            Arc, Mutex,
-            atomic::{AtomicBool, AtomicU32, Ordering},
-        },
-        time::Duration,
+    use std::sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
     };
 
     use super::*;
-    use crate::comm::{Capabilities, Cause, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Token, WaitWord};
+    use crate::comm::{
+        Cause, Event,
+        testing::{Call, Fake},
+    };
 
-    /// A network whose puts all fail, as soon as it is allowed to do anything.
-    #[derive(Debug, Default)]
-    struct Broken {
-        capabilities: Capabilities,
-        queue: Mutex<Vec<Event>>,
-        held: AtomicBool,
-        over: AtomicU32,
-    }
-
-    impl Conduit for Broken {
-        fn name(&self) -> &'static str {
-            "broken"
-        }
-        fn rank(&self) -> usize {
-            0
-        }
-        fn size(&self) -> usize {
-            2
-        }
-        fn node(&self, rank: usize) -> usize {
-            rank
-        }
-        fn capabilities(&self) -> &Capabilities {
-            &self.capabilities
-        }
-        fn segment(&self) -> NonNull<u8> {
-            NonNull::dangling()
-        }
-        fn segment_len(&self) -> usize {
-            0
-        }
-        fn mapped(&self, _: usize) -> Option<NonNull<u8>> {
-            None
-        }
-        fn commit(&self, _: Range<usize>) -> io::Result<()> {
-            Ok(())
-        }
-        fn release(&self, _: Range<usize>) -> io::Result<()> {
-            Ok(())
-        }
-        fn committed(&self) -> u64 {
-            0
-        }
-        unsafe fn put(&self, _: usize, _: usize, _: Local, token: Token) {
-            self.queue.lock().unwrap().push(Event::Failed(token, Cause("a cut cable".into())));
-        }
-        unsafe fn get(&self, _: usize, _: usize, _: Local, token: Token) {
-            self.queue.lock().unwrap().push(Event::LocalDone(token));
-        }
-        fn flush(&self, _: usize, token: Token) {
-            self.queue.lock().unwrap().push(Event::RemoteDone(token));
-        }
-        fn send(&self, _: usize, _: MessageClass, _: &[u8]) -> Result<(), Full> {
-            Ok(())
-        }
-        fn poll(&self, events: &mut Events) {
-            if !self.held.load(Ordering::Relaxed) {
-                events.append(&mut self.queue.lock().unwrap());
-            }
-        }
-        fn now(&self) -> Duration {
-            Duration::ZERO
-        }
-        fn wait(&self, _: Duration) {}
-        fn wait_on(&self, _: &WaitWord, _: u32, _: Duration) {}
-        fn wake(&self, _: &WaitWord) {}
-        fn over(&self) -> &AtomicU32 {
-            &self.over
-        }
-        fn over_cause(&self) -> String {
-            "nothing".into()
-        }
-        fn end(&self, _: &str) {}
-        fn last_seen(&self, _: usize) -> Option<[u64; 2]> {
-            None
-        }
-        fn publish(&self, _: [u64; 2]) {}
-        fn publish_wait(&self, _: Option<usize>) {}
-        fn published_wait(&self, _: usize) -> Option<PublishedWait> {
-            None
-        }
+    /// A network whose puts all fail.
+    fn broken() -> Fake {
+        Fake::new(|call| match call {
+            Call::Put(token) => Some(Event::Failed(token, Cause("a cut cable".into()))),
+            Call::Flush(token) => Some(Event::RemoteDone(token)),
+            _ => None,
+        })
     }
 
     fn label() -> Label {
@@ -192,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_uncollected_failure_is_told_by_the_next_fence_and_by_no_other() {
-        let engine = Engine::new(Arc::new(Broken::default()), None);
+        let engine = Engine::new(Arc::new(broken()), None);
         let (dropped, _) = issue(&engine);
         engine.detach(dropped);
         assert!(told(&engine));
@@ -212,21 +135,33 @@ mod tests {
 
     #[test]
     fn a_buffer_lives_until_its_transfers_are_complete() {
-        let conduit = Arc::new(Broken::default());
-        let engine = Engine::new(conduit.clone(), None);
-        conduit.held.store(true, Ordering::Relaxed);
+        let held = Arc::new(AtomicBool::new(true));
+        let token = Mutex::new(None);
+        let released = held.clone();
+        let engine = Engine::new(
+            Arc::new(Fake::new(move |call| {
+                let mut token = token.lock().unwrap();
+                match call {
+                    Call::Put(of) => *token = Some(of),
+                    Call::Poll if !released.load(Ordering::Relaxed) => return token.take().map(Event::LocalDone),
+                    _ => {}
+                }
+                None
+            })),
+            None,
+        );
         // The handle is forgotten.
         let (request, witness) = issue(&engine);
         assert!(!engine.test(request));
         assert_eq!(Arc::strong_count(&witness), 2);
-        conduit.held.store(false, Ordering::Relaxed);
+        held.store(false, Ordering::Relaxed);
         assert!(engine.test(request));
         assert_eq!(Arc::strong_count(&witness), 1);
     }
 
     #[test]
     fn what_a_get_brought_waits_for_its_handle() {
-        let engine = Engine::new(Arc::new(Broken::default()), None);
+        let engine = Engine::new(Arc::new(broken()), None);
         let issuing = engine.begin_owning(label(), Box::new(vec![5_u8]), true);
         let request = issuing.request();
         assert!(!engine.test(request));

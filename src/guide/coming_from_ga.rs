@@ -81,6 +81,7 @@
 //! | a task counter by `NGA_Read_inc`, *nxtval* | [`Counter`](crate::Counter)`::new(job)?`, then `while let Some(task) = tasks.next_below(n)? { … }` | |
 //! | `NGA_Access`, `NGA_Release` | `a.read_epoch(\|part, reader\| …)` | collective; see difference 3. `reader.get_into` reads other members' parts meanwhile |
 //! | `NGA_Access`, `NGA_Release_update` | `a.owner_epoch(\|mut part\| …)` | collective; several arrays at once: `job.epoch((x.owned_mut(), f.owned()), \|(mut x, f)\| …)` |
+//! | `NGA_Access` as it is | `unsafe { a.access()? }` | unchecked: between this call and the last use nobody may touch the part, which the caller promises. Nothing is to be released; a sync, a signal or a lock shows others what was written |
 //! | `NGA_Access_block_grid`, `NGA_Access_block`, `NGA_Access_block_segment` and their releases | inside an epoch `part.blocks()` and `part.block_mut(&block)`; the whole segment is the part itself, a slice | `part.leading_dimension()` is ScaLAPACK's LLD |
 //!
 //! # Synchronising

@@ -116,6 +116,22 @@ impl Launch {
         Ok(run(&start, &rank_main)?)
     }
 
+    /// Runs ranks that are threads over whatever a test makes of their conduits.
+    #[cfg(test)]
+    pub(super) fn run_over(
+        &self,
+        wrap: impl Fn(Arc<dyn Conduit>) -> Arc<dyn Conduit> + Sync,
+        body: impl Fn(&Job) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let start = self.resolve()?;
+        let rank_main = |conduit| {
+            let job = Job::start(wrap(conduit), &start)?;
+            body(&job)?;
+            job.finish()
+        };
+        threads::run(&start, &|conduit| rank_main(conduit).map_err(|error: Error| error.to_string()))
+    }
+
     fn resolve(&self) -> Result<Start, Error> {
         let affinity = sched_getaffinity(None).map_err(|e| Error::system("reading the cores of this process", e))?;
         let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| affinity.is_set(cpu)).collect();

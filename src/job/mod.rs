@@ -3,6 +3,8 @@
 //! A [`Job`] is a value. It knows its conduit, its heap and the group of all ranks; nothing of it is global, several follow each
 //! other in one program, and what outlives it answers `Err`.
 
+#[cfg(test)]
+mod islands;
 pub(crate) mod launch;
 mod memory;
 
@@ -62,7 +64,7 @@ pub(crate) struct JobInner {
     heap: Mutex<Heap>,
     /// The groups that this rank made from lists of ranks.
     pub(crate) groups: Mutex<Pool>,
-    /// Offset of the word that guards accumulates into a rank's memory, the same on every rank.
+    /// Offset of the word that guards accumulates into a rank's memory by the processors of its node, the same on every rank.
     pub(crate) accumulate_lock: usize,
     memory_limit: Option<u64>,
     cores: usize,
@@ -74,6 +76,12 @@ pub(crate) struct JobInner {
 impl JobInner {
     pub(crate) fn conduit(&self) -> &dyn Conduit {
         self.engine.conduit()
+    }
+
+    /// Offset of the word that guards accumulates by the network. They are those of other groups, so of other arrays; a word of
+    /// their own keeps the two roads apart.
+    pub(crate) fn remote_lock(&self) -> usize {
+        self.accumulate_lock + WORD
     }
 
     /// The right to change what the heap holds; one thread of a rank at a time.
@@ -136,8 +144,8 @@ impl Job {
             }
         };
         // The first blocks of every segment: the same calls on every rank, so the same offsets.
-        let accumulate_lock = heap.find_low(WORD, heap.mark()).map_err(full(WORD))?;
-        heap.take_low(accumulate_lock, WORD);
+        let accumulate_lock = heap.find_low(LOCKS, heap.mark()).map_err(full(LOCKS))?;
+        heap.take_low(accumulate_lock, LOCKS);
         let bytes = Group::scratch_bytes(conduit.size());
         let scratch = heap.find_low(bytes, heap.mark()).map_err(full(bytes))?;
         heap.take_low(scratch, bytes);
@@ -210,5 +218,7 @@ impl Job {
     }
 }
 
-/// Bytes of the accumulate lock, with a cache line for itself.
+/// Bytes of an accumulate lock, with a cache line for itself.
 const WORD: usize = 64;
+/// Bytes of the two of a rank.
+const LOCKS: usize = 2 * WORD;

@@ -43,13 +43,6 @@ impl<'a, T, D: Dimension> Source<'a, T, D> {
         Some(Buffer { first: view.as_ptr(), counts: patch.count().clone(), strides, life: PhantomData })
     }
 
-    /// One element; `zeros` gives the number of axes.
-    pub(crate) fn one(value: &'a T, zeros: D) -> Self {
-        let mut counts = zeros.clone();
-        counts.slice_mut().fill(1);
-        Buffer { first: value, counts, strides: zeros, life: PhantomData }
-    }
-
     /// A whole view of the same number of axes.
     pub(crate) fn whole(view: &ArrayView<'a, T, D>) -> Self {
         let mut strides = view.raw_dim();

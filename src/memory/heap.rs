@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn holes_of_the_upper_end_are_found_from_the_top() {
-        let mut heap = Heap::new(4096);
+        let mut heap = Heap::new(4096, COMMIT);
         heap.take_low(0, 512);
         for start in [3840, 3328, 3072] {
             heap.take_high(start, 256);

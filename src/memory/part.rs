@@ -55,6 +55,12 @@ impl Segments {
         unsafe { &*self.over }.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether a member is mapped.
+    #[inline]
+    pub(crate) fn is_mapped(&self, member: usize) -> bool {
+        !self.bases[member].is_null()
+    }
+
     /// `len` elements at a byte offset of a member's segment, if it is mapped.
     #[inline(always)]
     pub(crate) fn part<T: Element>(&self, member: usize, offset: usize, len: usize) -> Option<Part<'_, T>> {

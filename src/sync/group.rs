@@ -12,7 +12,7 @@ use std::{
 use super::{Op, Scratch, whereabouts};
 use crate::{
     array::registry::Registry,
-    comm::engine::{Engine, Label},
+    comm::engine::{Engine, Label, Road},
     error::{Error, Result},
     job::JobInner,
     memory::part::Segments,
@@ -39,6 +39,9 @@ pub(crate) struct GroupInner {
     /// What members publish of the group when they enter a collective.
     pub(super) code: u64,
     pub(crate) segments: Segments,
+    /// The same for words that are changed atomically: none is mapped where some members could reach them by the processor and others
+    /// only by a network whose atomic operations do not exclude the processor's.
+    pub(crate) words: Segments,
     pub(crate) scratch: Scratch,
     /// Number of the last agreement.
     pub(super) sequence: AtomicU32,
@@ -79,6 +82,12 @@ impl GroupInner {
     #[inline]
     pub(crate) fn rank_of(&self, member: usize) -> usize {
         self.list.as_ref().map_or(member, |list| list[member])
+    }
+
+    /// How words of a member are changed atomically.
+    #[inline]
+    pub(crate) fn road(&self, member: usize) -> Road {
+        if self.words.is_mapped(member) { Road::Processor } else { Road::Network }
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -122,6 +131,9 @@ impl Group {
             (0..size).map(|member| conduit.mapped(list.as_ref().map_or(member, |list| list[member]))).collect();
         let mapped = bases.iter().all(Option::is_some);
         let by_counter = mapped && conduit.capabilities().crowded && size > 1;
+        let by_processor = mapped || conduit.capabilities().atomics_are_coherent();
+        let words = if by_processor { bases.clone() } else { vec![None; size] };
+        let words = Segments::new(words, conduit.segment_len(), conduit.over());
         let segments = Segments::new(bases, conduit.segment_len(), conduit.over());
         let inner = GroupInner {
             scratch: Scratch::new(scratch, size),
@@ -131,6 +143,7 @@ impl Group {
             key,
             code: whereabouts::group_code(key, size),
             segments,
+            words,
             sequence: AtomicU32::new(0),
             lists: Mutex::default(),
             objects: AtomicU64::new(1),

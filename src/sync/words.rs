@@ -1,8 +1,8 @@
 //! Words of 64 bits that every member can change atomically: the ground of counters, locks and signals.
 //!
-//! Each member holds `count` words, on cache lines of their own. The road to a word — the processor or the network — is fixed by
-//! whether the group's memory is mapped, so the two never meet on one word (ARMCI-Gemini §III-B3: atomics of the network adapter
-//! are not coherent with those of the processor).
+//! Each member holds `count` words, on cache lines of their own. The road to a word — the processor or the network — is fixed with
+//! the group, for all members alike, so the two never meet on one word unless the network says that they may (ARMCI-Gemini
+//! §III-B3: atomics of the network adapter are not coherent with those of the processor).
 
 use std::sync::Arc;
 
@@ -60,15 +60,15 @@ impl SharedWords {
         let inner = &*self.group.inner;
         assert!(index < self.count, "word {index} of {}", self.count);
         let offset = self.offset + index * ALIGN;
-        inner.engine().atomic(inner.rank_of(member), offset, op, 8, operand, comparand, &self.label)
+        inner.engine().atomic(inner.rank_of(member), inner.road(member), offset, op, 8, operand, comparand, &self.label)
     }
 
     /// Adds to word `index` of a member and returns the old value: the shortest road.
     #[inline(always)]
     pub(crate) fn fetch_add(&self, member: usize, index: usize, operand: u64) -> Result<u64> {
         let inner = &*self.group.inner;
-        if !inner.segments.over()
-            && let Some(part) = inner.segments.placed(member, &self.placement)
+        if !inner.words.over()
+            && let Some(part) = inner.words.placed(member, &self.placement)
         {
             return Ok(part.fetch_add(index * (ALIGN / 8), operand));
         }

@@ -26,6 +26,24 @@ pub(crate) fn owner(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
+pub(crate) fn access(job: &Job) -> Result<(), Error> {
+    let a = GlobalArray::<u64, Ix2>::builder(job, [11, 14]).block_cyclic([3, 4]).create()?;
+    for round in 0..3_u64 {
+        job.sync()?;
+        // SAFETY: between two syncs every rank touches its own part only, by this value.
+        let mut part = unsafe { a.access()? };
+        for block in part.blocks() {
+            let start = [block.region.start()[0], block.region.start()[1]];
+            for ((i, j), x) in part.block_mut(&block).indexed_iter_mut() {
+                *x = round * 1000 + ((start[0] + i) * 14 + start[1] + j) as u64;
+            }
+        }
+        job.sync()?;
+        assert_eq!(a.get(..)?, Array2::from_shape_fn([11, 14], |(i, j)| round * 1000 + (i * 14 + j) as u64));
+    }
+    job.sync()
+}
+
 pub(crate) fn read(job: &Job) -> Result<(), Error> {
     let n = 50;
     let mut a = GlobalArray::<i64, Ix1>::builder(job, [n]).create()?;

@@ -42,6 +42,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("lists_accumulate", elements::lists_accumulate),
     ("owner_epochs", epochs::owner),
     ("read_epochs", epochs::read),
+    ("unchecked_access", epochs::access),
     ("epochs_of_several_arrays", epochs::several),
     ("owned_parts_cover_the_array", epochs::cover),
     ("groups_split", groups::split),
@@ -81,7 +82,17 @@ fn main() -> ExitCode {
         cases.push(runner::case(format!("{network}::more_than_two_billion_elements"), move || memory::huge(network)).within(600));
         cases.push(runner::case(format!("{network}::jobs_in_a_row"), move || jobs_in_a_row(network)));
     }
+    cases.push(runner::case("processes_after_threads", processes_after_threads));
     runner::main(cases)
+}
+
+/// A job of threads leaves none behind that would keep the next one from forking.
+fn processes_after_threads() {
+    for round in 0..50 {
+        Launch::new().network("threads").ranks(4).run(|job| job.sync()).expect("a job of threads");
+        let next = Launch::new().network("shared_memory").ranks(1).run(|job| job.sync());
+        next.unwrap_or_else(|error| panic!("after {round} rounds: {error}"));
+    }
 }
 
 /// The same process starts one job after another; nothing of one is seen in the next.

@@ -362,6 +362,8 @@ fn beyond() {
             assert!(error.to_string().contains("over"), "{error}");
         }
         assert!(counter.fetch_add(1).is_err());
+        // SAFETY: nobody uses the part.
+        assert!(unsafe { a.access() }.is_err());
         a.destroy().expect_err("the job is over");
     }
 }

@@ -19,7 +19,9 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsFd, OwnedFd},
-    process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitid, waitpid,
+    },
 };
 
 use self::output::Forwarder;
@@ -31,6 +33,9 @@ use crate::{error::Error, job::launch::Start};
 
 /// How long the other ranks have to unwind after the first one failed.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// How long the kernel may still show a thread whose end a program has already seen.
+const LAST_STEPS: Duration = Duration::from_millis(50);
 
 /// What a rank's process ends with when its body failed; the words are in its control page.
 const FAILED: i32 = 101;
@@ -44,8 +49,7 @@ struct Child {
 
 /// Forks the ranks, supervises them and returns when all have ended.
 pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
-    let threads = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))?;
-    let others = threads.saturating_sub(1);
+    let others = other_threads()?;
     if others > 0 {
         return Err(Error::Launch(format!(
             "the shared-memory conduit forks, and this process has {others} other thread(s); call run before anything that starts \
@@ -84,9 +88,19 @@ fn fork_rank(
         spawn::rank_process(rank, start, fabric, body)
     })?;
     drop(pipes);
-    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    let handle = watch(pid, |pid| pidfd_open(pid, PidfdFlags::empty()))?;
     output.iter_mut().for_each(Forwarder::set_nonblocking);
     Ok(Child { rank, handle, output, ended: false })
+}
+
+/// What a child is supervised by. One that cannot be had leaves nobody behind whose end would not be seen.
+fn watch(pid: Pid, open: impl FnOnce(Pid) -> rustix::io::Result<OwnedFd>) -> io::Result<OwnedFd> {
+    open(pid).map_err(|error| {
+        // Nobody has reaped it, so the number is still its own.
+        let _ = kill_process(pid, Signal::KILL);
+        while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
+        error.into()
+    })
 }
 
 /// Waits for all children; returns the first failure.
@@ -194,7 +208,37 @@ fn signal_name(number: i32) -> String {
     name.into()
 }
 
+/// Threads of this process besides the calling one, once those that have only to leave have left.
+fn other_threads() -> Result<usize, Error> {
+    let deadline = Instant::now() + LAST_STEPS;
+    loop {
+        let threads = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))?;
+        let others = threads.saturating_sub(1);
+        if others == 0 || Instant::now() >= deadline {
+            return Ok(others);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Kept for `spawn`: the parent that a child must still have.
 fn own_pid() -> Pid {
     rustix::process::getpid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_cannot_be_watched_is_killed_and_reaped() {
+        // Dropping the handle neither ends nor reaps it.
+        let nowhere = || std::process::Stdio::null();
+        let mut sleep = std::process::Command::new("sleep");
+        let pid = sleep.arg("10").stdout(nowhere()).stderr(nowhere()).spawn().expect("a child").id();
+        let pid = Pid::from_raw(pid as i32).expect("a number");
+        let refused = watch(pid, |_| Err(rustix::io::Errno::NOSYS)).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::ENOSYS));
+        assert_eq!(waitpid(Some(pid), WaitOptions::NOHANG).unwrap_err(), rustix::io::Errno::CHILD, "nobody is left");
+    }
 }

@@ -1,0 +1,142 @@
+//! A network for tests: pairs of ranks share memory, and the adapter's atomic operations do not exclude the processors'.
+//!
+//! An atomic operation of the adapter reads the word, lets time pass and writes it: nothing else of the adapter comes between,
+//! but a processor may.
+
+use std::{
+    io,
+    ops::Range,
+    ptr::NonNull,
+    sync::{Arc, Mutex, atomic::AtomicU32},
+    time::Duration,
+};
+
+use super::{
+    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, PublishedWait, Token, WaitWord,
+    node::apply_atomic, unmapped::Unmapped,
+};
+
+/// There is one adapter.
+static ADAPTER: Mutex<()> = Mutex::new(());
+
+#[derive(Debug)]
+pub(crate) struct Islands {
+    memory: Arc<dyn Conduit>,
+    network: Unmapped,
+    capabilities: Capabilities,
+    values: Mutex<Vec<Event>>,
+}
+
+impl Islands {
+    pub(crate) fn new(memory: Arc<dyn Conduit>) -> Self {
+        let network = Unmapped::new(memory.clone());
+        let mut capabilities = network.capabilities().clone();
+        capabilities.native = Native { atomics: true, coherent: false };
+        Islands { memory, network, capabilities, values: Mutex::default() }
+    }
+}
+
+impl Conduit for Islands {
+    fn name(&self) -> &'static str {
+        "islands"
+    }
+    fn rank(&self) -> usize {
+        self.memory.rank()
+    }
+    fn size(&self) -> usize {
+        self.memory.size()
+    }
+    fn node(&self, rank: usize) -> usize {
+        rank / 2
+    }
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+    fn segment(&self) -> NonNull<u8> {
+        self.memory.segment()
+    }
+    fn segment_len(&self) -> usize {
+        self.memory.segment_len()
+    }
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
+        if self.node(rank) == self.node(self.rank()) { self.memory.mapped(rank) } else { None }
+    }
+    fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        self.memory.commit(range)
+    }
+    fn release(&self, range: Range<usize>) -> io::Result<()> {
+        self.memory.release(range)
+    }
+    fn committed(&self) -> u64 {
+        self.memory.committed()
+    }
+    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
+        // SAFETY: the promises are the same.
+        unsafe { self.network.put(rank, offset, local, token) }
+    }
+    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
+        // SAFETY: the promises are the same.
+        unsafe { self.network.get(rank, offset, local, token) }
+    }
+    fn flush(&self, rank: usize, token: Token) {
+        self.network.flush(rank, token);
+    }
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
+        self.network.send(rank, class, bytes)
+    }
+    fn poll(&self, events: &mut Events) {
+        events.append(&mut self.values.lock().unwrap());
+        self.network.poll(events);
+    }
+    fn now(&self) -> Duration {
+        self.memory.now()
+    }
+    fn wait(&self, limit: Duration) {
+        if self.values.lock().unwrap().is_empty() {
+            self.network.wait(limit);
+        }
+    }
+    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration) {
+        self.network.wait_on(word, seen, limit);
+    }
+    fn wake(&self, word: &WaitWord) {
+        self.memory.wake(word);
+    }
+    fn over(&self) -> &AtomicU32 {
+        self.memory.over()
+    }
+    fn over_cause(&self) -> String {
+        self.memory.over_cause()
+    }
+    fn end(&self, cause: &str) {
+        self.memory.end(cause);
+    }
+    fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
+        self.memory.last_seen(rank)
+    }
+    fn publish(&self, place: [u64; 2]) {
+        self.memory.publish(place);
+    }
+    fn publish_wait(&self, awaited: Option<usize>) {
+        self.memory.publish_wait(awaited);
+    }
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        self.memory.published_wait(rank)
+    }
+    unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
+        let _alone = ADAPTER.lock().unwrap();
+        // SAFETY: all of the memory is mapped for the adapter; the caller vouches for the word.
+        let word = unsafe { self.memory.mapped(rank).expect("threads").as_ptr().add(offset) };
+        // SAFETY: as above; adding zero reads.
+        let old = unsafe { apply_atomic(word, AtomicOp::Load, width, 0, 0) };
+        std::thread::sleep(Duration::from_micros(50));
+        let mut new = old;
+        // SAFETY: a word of our own, little-endian as the machine that tests run on.
+        unsafe { apply_atomic((&raw mut new).cast(), op, width, operand, comparand) };
+        if op != AtomicOp::CompareSwap || new != old {
+            // SAFETY: as for the load.
+            unsafe { apply_atomic(word, AtomicOp::Swap, width, new, 0) };
+        }
+        self.values.lock().unwrap().push(Event::Value(token, old));
+    }
+}

@@ -1,0 +1,145 @@
+//! Progress: what `poll` reports reaches the request table here, and messages between engines are sent and handled.
+//!
+//! One thread of a rank at a time polls and handles what came: messages of one sender are handled in the order of their arrival
+//! although any thread may take them. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken
+//! before the table's lock and never inside it.
+//!
+//! Handlers of messages touch memory and send one reply, nothing else. A reply that finds no room waits in a queue of its own and
+//! is sent before anything new.
+
+use std::sync::PoisonError;
+
+use super::{
+    Event, Events, MessageClass, Token,
+    engine::Engine,
+    lasting::Waiter,
+    message::Message,
+    node::apply_atomic,
+    requests::{Label, Table},
+};
+use crate::error::Error;
+
+impl Engine {
+    /// Polls once and handles what happened.
+    pub(crate) fn progress(&self) {
+        let _polling = self.polling.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = Events::new();
+        self.conduit.poll(&mut events);
+        let mut table = self.lock();
+        for event in events {
+            match event {
+                Event::LocalDone(token) => table.transfer_ended(token, None),
+                Event::RemoteDone(token) => table.complete(token, |_| {}),
+                Event::Value(token, value) => table.complete(token, |request| request.value = Some(value)),
+                Event::Failed(token, cause) => table.transfer_ended(token, Some(cause.0)),
+                Event::Message { from, bytes, len } => self.handle(&mut table, from, Message::decode(&bytes[..len])),
+                // The conduit also says so through `over`, which every wait looks at.
+                Event::PeerLost { rank, cause } => table.uncollected.push(Error::RankFailed { rank, cause: cause.0 }),
+            }
+        }
+        while let Some((rank, reply)) = table.replies.pop_front() {
+            let (bytes, len) = reply.encode();
+            if self.conduit.send(rank, MessageClass::Reply, &bytes[..len]).is_err() {
+                table.replies.push_front((rank, reply));
+                break;
+            }
+        }
+    }
+
+    fn handle(&self, table: &mut Table, from: usize, message: Option<Message>) {
+        match message {
+            Some(Message::Atomic { token, op, width, offset, operand, comparand }) => {
+                let inside = offset.checked_add(width).is_some_and(|end| end <= self.conduit.segment_len());
+                if inside && offset % width == 0 {
+                    // SAFETY: aligned and inside our own segment; the peer named a word of a committed block, and a hole of the
+                    // segment would only be filled with a page.
+                    let value =
+                        unsafe { apply_atomic(self.conduit.segment().as_ptr().add(offset), op, width, operand, comparand) };
+                    table.replies.push_back((from, Message::Value { token, value }));
+                }
+            }
+            Some(Message::Value { token, value }) => table.complete(Token(token), |request| request.value = Some(value)),
+            Some(Message::Mail { key, words }) => table.mail.entry(key).or_default().push_back((from, words)),
+            None => {}
+        }
+    }
+
+    pub(super) fn send(&self, rank: usize, class: MessageClass, message: &Message, label: &Label) -> Result<(), Error> {
+        let (bytes, len) = message.encode();
+        self.wait_until(label, || self.conduit.send(rank, class, &bytes[..len]).is_ok().then_some(()))
+    }
+
+    /// Sends three words to the same key of another rank.
+    pub(crate) fn mail(&self, rank: usize, key: u64, words: [u64; 3], label: &Label) -> Result<(), Error> {
+        self.send(rank, MessageClass::Request, &Message::Mail { key, words }, label)
+    }
+
+    /// The next three words that were sent to a key, and by whom.
+    pub(crate) fn receive_mail(&self, key: u64, waiter: &dyn Waiter) -> Result<(usize, [u64; 3]), Error> {
+        self.wait_until(waiter, || {
+            let mut table = self.lock();
+            let queue = table.mail.get_mut(&key)?;
+            let first = queue.pop_front();
+            if queue.is_empty() {
+                table.mail.remove(&key);
+            }
+            first
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicU64, Ordering},
+            mpsc,
+        },
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::comm::testing::{Call, Fake};
+
+    fn mail(number: u64) -> Event {
+        let (bytes, len) = Message::Mail { key: 5, words: [number, 0, 0] }.encode();
+        Event::Message { from: 1, bytes, len }
+    }
+
+    #[test]
+    fn mail_polled_by_two_threads_keeps_its_order() {
+        let (polled, next) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (inside, entered) = mpsc::channel();
+        let seen = polled.clone();
+        // Who polls first takes the first letter and then loses its core while the other thread polls, if that one can.
+        let engine = Engine::new(
+            Arc::new(Fake::new(move |call| {
+                let Call::Poll = call else { return None };
+                let number = next.fetch_add(1, Ordering::SeqCst);
+                if number == 0 {
+                    inside.send(()).unwrap();
+                    for _ in 0..100 {
+                        if seen.load(Ordering::SeqCst) > 0 {
+                            break;
+                        }
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                Some(mail(number))
+            })),
+            None,
+        );
+        std::thread::scope(|scope| {
+            let (engine, polled) = (&engine, &polled);
+            scope.spawn(|| engine.progress());
+            scope.spawn(move || {
+                entered.recv().unwrap();
+                engine.progress();
+                polled.fetch_add(1, Ordering::SeqCst);
+            });
+        });
+        let letters = &engine.lock().mail[&5];
+        assert_eq!(letters.iter().map(|(_, words)| words[0]).collect::<Vec<_>>(), [0, 1]);
+    }
+}

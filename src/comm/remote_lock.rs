@@ -1,0 +1,210 @@
+//! The lock that guards accumulates into one rank's memory, where they go by the network: one word, taken by compare-and-swap.
+//!
+//! A word whose state cannot be known would stop all later accumulates there, or let two in at once. So where taking it or giving
+//! it back fails in a way that leaves that open, the job ends and says why; after any other failure it is free again.
+
+use super::{
+    AtomicOp,
+    accumulate::TURN,
+    engine::{Engine, Label, Waiter},
+};
+use crate::error::{Error, Result};
+
+/// The word while nobody holds the lock; else it is the holder's rank plus one.
+const FREE: u64 = 0;
+
+struct LockWaiter<'a>(&'a Label, usize);
+
+impl Waiter for LockWaiter<'_> {
+    fn operation(&self) -> String {
+        self.0.operation()
+    }
+    fn missing(&self) -> String {
+        format!("the release of the accumulate lock of rank {}", self.1)
+    }
+}
+
+/// A lock word of a rank, held until it is given back or dropped.
+pub(super) struct RemoteLock<'a> {
+    engine: &'a Engine,
+    rank: usize,
+    lock: usize,
+    label: &'a Label,
+    held: bool,
+}
+
+impl<'a> RemoteLock<'a> {
+    pub(super) fn take(engine: &'a Engine, rank: usize, lock: usize, label: &'a Label) -> Result<Self> {
+        let mut this = RemoteLock { engine, rank, lock, label, held: false };
+        engine.look_every(TURN, &LockWaiter(label, rank), || this.try_take().transpose())??;
+        Ok(this)
+    }
+
+    fn try_take(&mut self) -> Result<Option<()>> {
+        let holder = self.engine.rank() as u64 + 1;
+        let request = self.engine.begin_atomic(self.rank, self.lock, AtomicOp::CompareSwap, 8, holder, FREE, self.label)?;
+        match self.engine.finish_atomic(request) {
+            Ok(old) => self.held = old == FREE,
+            Err(error) => return Err(self.lost("could not learn whether it holds", error)),
+        }
+        Ok(self.held.then_some(()))
+    }
+
+    /// Gives the lock back, whatever became of what was done under it.
+    pub(super) fn give_back(mut self, done: Result<()>) -> Result<()> {
+        done.and(self.release())
+    }
+
+    fn release(&mut self) -> Result<()> {
+        self.held = false;
+        // The sums must stand before the next holder reads them.
+        let released = self.engine.flush(Some(self.rank), self.label).and_then(|()| {
+            let swap = self.engine.begin_atomic(self.rank, self.lock, AtomicOp::Swap, 8, FREE, 0, self.label)?;
+            self.engine.finish_atomic(swap)
+        });
+        released.map(|_| ()).map_err(|error| self.lost("could not give back", error))
+    }
+
+    fn lost(&self, what: &str, error: Error) -> Error {
+        self.engine.conduit().end(&format!("{what} the accumulate lock of rank {}: {error}", self.rank));
+        error
+    }
+}
+
+impl Drop for RemoteLock<'_> {
+    /// The arithmetic unwound.
+    fn drop(&mut self) {
+        if self.held {
+            // The panic is what the caller hears of; a lock that is lost ends the job.
+            let _ = self.release();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind},
+        sync::{Arc, Mutex},
+    };
+
+    use bytemuck::{Pod, Zeroable};
+    use ndarray::{Ix1, aview1};
+
+    use super::*;
+    use crate::{
+        comm::{
+            Cause, Event, Token,
+            accumulate::accumulate_remote,
+            testing::{Call, Fake},
+        },
+        element::Accumulate,
+        memory::buffer::Source,
+    };
+
+    /// A lock word at the other rank, and what the network does instead of its duty.
+    fn engine(timeout: Option<f64>, fault: impl Fn(Call) -> Option<Option<Event>> + Send + Sync + 'static) -> (Engine, Word) {
+        let word = Word::default();
+        let there = word.clone();
+        let mut fake = Fake::new(move |call| {
+            if let Some(answer) = fault(call) {
+                return answer;
+            }
+            match call {
+                Call::Put(token) | Call::Get(token) => Some(Event::LocalDone(token)),
+                Call::Flush(token) => Some(Event::RemoteDone(token)),
+                Call::Atomic { op, operand, token } => {
+                    let mut word = there.lock().unwrap();
+                    let old = *word;
+                    if op == AtomicOp::Swap || old == FREE {
+                        *word = operand;
+                    }
+                    Some(Event::Value(token, old))
+                }
+                Call::Poll => None,
+            }
+        });
+        fake.capabilities.native.atomics = true;
+        (Engine::new(Arc::new(fake), timeout), word)
+    }
+
+    type Word = Arc<Mutex<u64>>;
+
+    fn add<T: Accumulate>(engine: &Engine, value: T) -> Result<()> {
+        let label = Label { array: "a".into(), operation: "accumulate" };
+        let from = [value];
+        accumulate_remote(engine, 1, 0, 64, &Ix1(1), T::ONE, &Source::whole(&aview1(&from)), &label)
+    }
+
+    /// How the job ended, if it did.
+    fn end(engine: &Engine) -> Option<String> {
+        engine.check("test").err().map(|_| engine.conduit().over_cause())
+    }
+
+    fn failed(token: Token) -> Option<Option<Event>> {
+        Some(Some(Event::Failed(token, Cause("a cut cable".into()))))
+    }
+
+    #[test]
+    fn a_lock_that_may_have_been_taken_ends_the_job() {
+        let (silent, _) = engine(Some(0.02), |call| matches!(call, Call::Atomic { .. }).then_some(None));
+        assert!(matches!(add(&silent, 1.0), Err(Error::Timeout { .. })));
+        let (broken, _) = engine(None, |call| if let Call::Atomic { token, .. } = call { failed(token) } else { None });
+        assert!(matches!(add(&broken, 1.0), Err(Error::Transfer { .. })));
+        for engine in [silent, broken] {
+            let said = end(&engine).expect("the end of the job");
+            assert!(said.contains("whether it holds the accumulate lock of rank 1: "), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_given_back_ends_the_job() {
+        let (kept, _) = engine(None, |call| match call {
+            Call::Atomic { op: AtomicOp::Swap, token, .. } => failed(token),
+            _ => None,
+        });
+        let (hidden, _) = engine(None, |call| if let Call::Flush(token) = call { failed(token) } else { None });
+        for engine in [kept, hidden] {
+            assert!(matches!(add(&engine, 1.0), Err(Error::Transfer { .. })));
+            let said = end(&engine).expect("the end of the job");
+            assert!(said.contains("could not give back the accumulate lock of rank 1: "), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_transfer_that_fails_gives_the_lock_back() {
+        let (no_put, word) = engine(None, |call| if let Call::Put(token) = call { failed(token) } else { None });
+        assert!(matches!(add(&no_put, 1.0), Err(Error::Transfer { .. })));
+        assert_eq!((*word.lock().unwrap(), end(&no_put)), (FREE, None));
+        let (no_get, word) = engine(None, |call| if let Call::Get(token) = call { failed(token) } else { None });
+        assert!(matches!(add(&no_get, 1.0), Err(Error::Transfer { .. })));
+        assert_eq!((*word.lock().unwrap(), end(&no_get)), (FREE, None));
+    }
+
+    /// A number that nobody can add to.
+    #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+    #[repr(transparent)]
+    struct Alone(u64);
+
+    impl Accumulate for Alone {
+        const ZERO: Self = Alone(0);
+        const ONE: Self = Alone(1);
+        fn plus(self, _: Self) -> Self {
+            std::panic::resume_unwind(Box::new("no sum"))
+        }
+        fn times(self, other: Self) -> Self {
+            other
+        }
+        fn magnitude(self) -> f64 {
+            0.0
+        }
+    }
+
+    #[test]
+    fn arithmetic_that_unwinds_gives_the_lock_back() {
+        let (engine, word) = engine(None, |_| None);
+        assert!(catch_unwind(AssertUnwindSafe(|| add(&engine, Alone(7)))).is_err());
+        assert_eq!((*word.lock().unwrap(), end(&engine)), (FREE, None));
+        add(&engine, 1.0).unwrap();
+    }
+}

@@ -1,0 +1,143 @@
+//! A network for tests of the engine: rank 0 of two, and the other side is a function.
+
+use std::{
+    fmt, io,
+    ops::Range,
+    ptr::NonNull,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Token, WaitWord};
+
+/// What the engine asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Call {
+    Put(Token),
+    Get(Token),
+    Flush(Token),
+    Atomic { op: AtomicOp, operand: u64, token: Token },
+    Poll,
+}
+
+/// Answers a call; what it says is reported by the poll itself, or by the next one.
+type Peer = Box<dyn Fn(Call) -> Option<Event> + Send + Sync>;
+
+pub(super) struct Fake {
+    pub(super) capabilities: Capabilities,
+    peer: Peer,
+    queue: Mutex<Vec<Event>>,
+    over: AtomicU32,
+    cause: Mutex<String>,
+    start: Instant,
+}
+
+impl Fake {
+    pub(super) fn new(peer: impl Fn(Call) -> Option<Event> + Send + Sync + 'static) -> Self {
+        Fake {
+            capabilities: Capabilities::default(),
+            peer: Box::new(peer),
+            queue: Mutex::default(),
+            over: AtomicU32::new(0),
+            cause: Mutex::default(),
+            start: Instant::now(),
+        }
+    }
+
+    fn call(&self, call: Call) {
+        let answer = (self.peer)(call);
+        self.queue.lock().unwrap().extend(answer);
+    }
+}
+
+impl fmt::Debug for Fake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fake")
+    }
+}
+
+impl Conduit for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+    fn rank(&self) -> usize {
+        0
+    }
+    fn size(&self) -> usize {
+        2
+    }
+    fn node(&self, rank: usize) -> usize {
+        rank
+    }
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+    fn segment(&self) -> NonNull<u8> {
+        NonNull::dangling()
+    }
+    fn segment_len(&self) -> usize {
+        0
+    }
+    fn mapped(&self, _: usize) -> Option<NonNull<u8>> {
+        None
+    }
+    fn commit(&self, _: Range<usize>) -> io::Result<()> {
+        Ok(())
+    }
+    fn release(&self, _: Range<usize>) -> io::Result<()> {
+        Ok(())
+    }
+    fn committed(&self) -> u64 {
+        0
+    }
+    unsafe fn put(&self, _: usize, _: usize, _: Local, token: Token) {
+        self.call(Call::Put(token));
+    }
+    unsafe fn get(&self, _: usize, _: usize, _: Local, token: Token) {
+        self.call(Call::Get(token));
+    }
+    fn flush(&self, _: usize, token: Token) {
+        self.call(Call::Flush(token));
+    }
+    fn send(&self, _: usize, _: MessageClass, _: &[u8]) -> Result<(), Full> {
+        Ok(())
+    }
+    fn poll(&self, events: &mut Events) {
+        events.extend((self.peer)(Call::Poll));
+        events.append(&mut self.queue.lock().unwrap());
+    }
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+    fn wait(&self, limit: Duration) {
+        std::thread::sleep(limit.min(Duration::from_millis(1)));
+    }
+    fn wait_on(&self, _: &WaitWord, _: u32, limit: Duration) {
+        self.wait(limit);
+    }
+    fn wake(&self, _: &WaitWord) {}
+    fn over(&self) -> &AtomicU32 {
+        &self.over
+    }
+    fn over_cause(&self) -> String {
+        self.cause.lock().unwrap().clone()
+    }
+    fn end(&self, cause: &str) {
+        *self.cause.lock().unwrap() = cause.into();
+        self.over.store(1, Ordering::Relaxed);
+    }
+    fn last_seen(&self, _: usize) -> Option<[u64; 2]> {
+        None
+    }
+    fn publish(&self, _: [u64; 2]) {}
+    fn publish_wait(&self, _: Option<usize>) {}
+    fn published_wait(&self, _: usize) -> Option<PublishedWait> {
+        None
+    }
+    unsafe fn atomic(&self, _: usize, _: usize, op: AtomicOp, _: usize, operand: u64, _: u64, token: Token) {
+        self.call(Call::Atomic { op, operand, token });
+    }
+}

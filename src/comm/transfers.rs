@@ -1,0 +1,217 @@
+//! What moves: puts, gets and atomic operations, each a part of a request, at most a window of them in flight.
+
+use std::time::Duration;
+
+use super::{
+    AtomicOp, Local, MessageClass, Token,
+    engine::Engine,
+    message::Message,
+    node::apply_atomic,
+    requests::{Label, RequestId},
+};
+use crate::{element::Element, error::Error};
+
+/// Which way an operation on a word goes: fixed for each word when it is made, the same from all ranks that could meet there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Road {
+    /// The processor's; the rank is mapped.
+    Processor,
+    /// The network's, whether the rank is mapped or not.
+    Network,
+}
+
+impl Engine {
+    /// Adds a put to a request, waiting while the window is full.
+    ///
+    /// # Safety
+    /// As [`Conduit::put`], until the request is complete.
+    pub(crate) unsafe fn put(
+        &self,
+        request: RequestId,
+        rank: usize,
+        offset: usize,
+        ptr: *const u8,
+        len: usize,
+    ) -> Result<(), Error> {
+        let longest = self.conduit.capabilities().longest_transfer;
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(longest);
+            self.admit(request, rank, true)?;
+            // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
+            let local = Local { ptr: unsafe { ptr.add(at) }.cast_mut(), len: part, key: None };
+            // SAFETY: the caller's promise.
+            unsafe { self.conduit.put(rank, offset + at, local, Token(request.0)) };
+            at += part;
+        }
+        Ok(())
+    }
+
+    /// Adds a get to a request, waiting while the window is full.
+    ///
+    /// # Safety
+    /// As [`Conduit::get`], until the request is complete.
+    pub(crate) unsafe fn get(
+        &self,
+        request: RequestId,
+        rank: usize,
+        offset: usize,
+        ptr: *mut u8,
+        len: usize,
+    ) -> Result<(), Error> {
+        let longest = self.conduit.capabilities().longest_transfer;
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(longest);
+            self.admit(request, rank, false)?;
+            // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
+            let local = Local { ptr: unsafe { ptr.add(at) }, len: part, key: None };
+            // SAFETY: the caller's promise.
+            unsafe { self.conduit.get(rank, offset + at, local, Token(request.0)) };
+            at += part;
+        }
+        Ok(())
+    }
+
+    fn admit(&self, request: RequestId, rank: usize, put: bool) -> Result<(), Error> {
+        let window = self.conduit.capabilities().window;
+        loop {
+            let mut table = self.lock();
+            if table.is_dirty(rank, request)
+                && !self.keeps_order(put)
+                && let Some(entry) = table.requests.get(&request.0).filter(|entry| entry.ordered)
+            {
+                let label = entry.label.clone();
+                drop(table);
+                self.flush(Some(rank), &label)?;
+                continue;
+            }
+            if table.in_flight < window {
+                table.admit(request, rank, put);
+                return Ok(());
+            }
+            drop(table);
+            self.check("a transfer")?;
+            self.progress();
+            self.conduit.wait(Duration::from_micros(20));
+        }
+    }
+
+    /// Whether the network keeps a put, or else a get, behind earlier puts to the same target.
+    fn keeps_order(&self, put: bool) -> bool {
+        let order = self.conduit.capabilities().order;
+        if put { order.put_put } else { order.put_get }
+    }
+
+    /// An operation on a word of a rank's memory; the old value.
+    ///
+    /// # Panics
+    /// If the processor cannot reach the word that it is sent to.
+    #[allow(clippy::too_many_arguments, reason = "a word of another rank and what to do with it")]
+    pub(crate) fn atomic(
+        &self,
+        rank: usize,
+        road: Road,
+        offset: usize,
+        op: AtomicOp,
+        width: usize,
+        operand: u64,
+        comparand: u64,
+        label: &Label,
+    ) -> Result<u64, Error> {
+        if road == Road::Processor {
+            self.check(label.operation)?;
+            let base = self.conduit.mapped(rank).expect("a mapped rank");
+            // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
+            return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
+        }
+        let request = self.begin_atomic(rank, offset, op, width, operand, comparand, label)?;
+        self.finish_atomic(request)
+    }
+
+    /// Begins an operation on a word of another rank's memory, by the network; after an error it will not be done.
+    #[allow(clippy::too_many_arguments, reason = "as above")]
+    pub(super) fn begin_atomic(
+        &self,
+        rank: usize,
+        offset: usize,
+        op: AtomicOp,
+        width: usize,
+        operand: u64,
+        comparand: u64,
+        label: &Label,
+    ) -> Result<RequestId, Error> {
+        // No network keeps an atomic behind earlier puts by promise.
+        self.flush(Some(rank), label)?;
+        let request = self.begin(label.clone());
+        if let Some(entry) = self.lock().requests.get_mut(&request.0) {
+            entry.outstanding = 1;
+            entry.peer = rank;
+        }
+        if self.conduit.capabilities().native.atomics {
+            // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
+            unsafe { self.conduit.atomic(rank, offset, op, width, operand, comparand, Token(request.0)) };
+        } else {
+            let message = Message::Atomic { token: request.0, op, width, offset, operand, comparand };
+            if let Err(error) = self.send(rank, MessageClass::Request, &message, label) {
+                // No answer will come; nobody may wait for one.
+                self.lock().requests.remove(&request.0);
+                return Err(error);
+            }
+        }
+        Ok(request)
+    }
+
+    /// The old value. After an error nobody knows whether the operation was done, or will be.
+    pub(super) fn finish_atomic(&self, request: RequestId) -> Result<u64, Error> {
+        let finished = self.finish(request);
+        if finished.is_err() {
+            self.detach(request);
+        }
+        Ok(finished?.unwrap_or(0))
+    }
+
+    /// Puts a slice and waits until it may be used again.
+    pub(crate) fn put_slice(&self, rank: usize, offset: usize, from: &[u8], label: &Label) -> Result<(), Error> {
+        let request = self.begin(label.clone());
+        // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+        let issued = unsafe { self.put(request, rank, offset, from.as_ptr(), from.len()) };
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Gets into a slice.
+    pub(crate) fn get_slice(&self, rank: usize, offset: usize, to: &mut [u8], label: &Label) -> Result<(), Error> {
+        let request = self.begin(label.clone());
+        // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+        let issued = unsafe { self.get(request, rank, offset, to.as_mut_ptr(), to.len()) };
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Gets single elements: from a rank, from a byte offset, into what.
+    pub(crate) fn get_list<'a, T: Element>(
+        &self,
+        elements: impl Iterator<Item = (usize, usize, &'a mut T)>,
+        label: &Label,
+    ) -> Result<(), Error> {
+        let request = self.begin(label.clone());
+        let issued = elements.into_iter().try_for_each(|(rank, offset, to)| {
+            // SAFETY: the element is borrowed until the request is complete: `finish_borrowed` does not return before.
+            unsafe { self.get(request, rank, offset, std::ptr::from_mut(to).cast(), size_of::<T>()) }
+        });
+        self.finish_borrowed(request, issued)
+    }
+
+    /// Puts single elements: to a rank, to a byte offset, what.
+    pub(crate) fn put_list<'a, T: Element>(
+        &self,
+        elements: impl Iterator<Item = (usize, usize, &'a T)>,
+        label: &Label,
+    ) -> Result<(), Error> {
+        let request = self.begin(label.clone());
+        let issued = elements.into_iter().try_for_each(|(rank, offset, from)| {
+            // SAFETY: as in `get_list`.
+            unsafe { self.put(request, rank, offset, std::ptr::from_ref(from).cast(), size_of::<T>()) }
+        });
+        self.finish_borrowed(request, issued)
+    }
+}

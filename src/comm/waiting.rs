@@ -1,0 +1,76 @@
+//! Waiting: look, poll, look, let the conduit wait, and so on; every wait ends when the job is over.
+
+use std::time::Duration;
+
+use super::{
+    WaitWord,
+    engine::Engine,
+    lasting::{Lasting, Waiter},
+    requests::Label,
+};
+use crate::error::Error;
+
+impl Waiter for Label {
+    fn operation(&self) -> String {
+        format!("{} of array \"{}\"", self.operation, self.array)
+    }
+    fn missing(&self) -> String {
+        "the completion of a transfer".into()
+    }
+}
+
+impl Engine {
+    /// Waits until `ready` has something, making progress.
+    pub(crate) fn wait_until<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
+        self.look_every(Duration::from_millis(50), waiter, ready)
+    }
+
+    /// The same for what comes without a word to this rank, a lock that is released for instance: looks after every `pause`.
+    pub(crate) fn look_every<R>(
+        &self,
+        pause: Duration,
+        waiter: &dyn Waiter,
+        mut ready: impl FnMut() -> Option<R>,
+    ) -> Result<R, Error> {
+        let mut lasting = Lasting::new(&*self.conduit, self.timeout);
+        loop {
+            if let Some(result) = ready() {
+                return Ok(result);
+            }
+            self.progress();
+            if let Some(result) = ready() {
+                return Ok(result);
+            }
+            lasting.look(waiter)?;
+            self.conduit.wait(pause);
+        }
+    }
+
+    /// Waits until a word of this rank's own or mapped memory has a value that `ready` accepts.
+    #[inline]
+    pub(crate) fn wait_word(&self, word: &WaitWord, waiter: &dyn Waiter, ready: impl Fn(u32) -> bool) -> Result<(), Error> {
+        let seen = word.load();
+        if ready(seen) {
+            return Ok(());
+        }
+        self.conduit.wait_on(word, seen, Duration::from_millis(50));
+        if ready(word.load()) {
+            return Ok(());
+        }
+        self.wait_word_longer(word, waiter, &ready)
+    }
+
+    #[cold]
+    fn wait_word_longer(&self, word: &WaitWord, waiter: &dyn Waiter, ready: &dyn Fn(u32) -> bool) -> Result<(), Error> {
+        let mut lasting = Lasting::new(&*self.conduit, self.timeout);
+        loop {
+            self.progress();
+            let seen = word.load();
+            if ready(seen) {
+                return Ok(());
+            }
+            lasting.look(waiter)?;
+            self.conduit.wait_on(word, seen, Duration::from_millis(50));
+        }
+    }
+}

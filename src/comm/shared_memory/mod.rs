@@ -19,7 +19,9 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsFd, OwnedFd},
-    process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitid, waitpid,
+    },
 };
 
 use self::output::Forwarder;
@@ -59,7 +61,13 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), 
                 fabric.end(Some(rank), "could not be started");
                 kill(&children);
                 supervise(children, &fabric);
-                return Err(Error::system("forking a rank", error));
+                return Err(match error.raw_os_error() {
+                    Some(libc::EMFILE) => Error::Launch(format!(
+                        "rank {rank} of {} could not be started: too many open files; a rank takes three while it runs (ulimit -n)",
+                        start.ranks
+                    )),
+                    _ => Error::system("forking a rank", error),
+                });
             }
         }
     }
@@ -79,7 +87,15 @@ fn fork_rank(
         spawn::rank_process(rank, start, fabric, body)
     })?;
     drop(pipes);
-    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(error) => {
+            // Nobody will watch it: it must not outlive this call.
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+            return Err(error.into());
+        }
+    };
     output.iter_mut().for_each(Forwarder::set_nonblocking);
     Ok(Child { rank, handle, output, ended: false })
 }

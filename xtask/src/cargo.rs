@@ -64,7 +64,35 @@ pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
 
 /// The same with flags for the compiler in place of the caller's.
 pub fn build_with_flags(flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
-    let mut command = command(arguments);
+    flagged_build(command(arguments), flags, arguments)
+}
+
+/// The same by the nightly toolchain.
+pub fn build_nightly(flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
+    let mut command = nightly("cargo", arguments);
+    command.current_dir(root());
+    flagged_build(command, flags, arguments)
+}
+
+/// The target that the nightly toolchain builds for, or why it cannot build the standard library.
+pub fn nightly_host() -> Result<String, String> {
+    let answer = nightly("rustc", &["--print", "host-tuple", "--print", "sysroot"]).output();
+    let answer = answer.ok().filter(|answer| answer.status.success()).ok_or("no nightly toolchain (rustup)")?;
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    let (host, sysroot) = answer.trim().split_once('\n').ok_or("a nightly toolchain that does not name its host")?;
+    if !Path::new(sysroot).join("lib/rustlib/src/rust/library").is_dir() {
+        return Err("the nightly toolchain has no rust-src".to_owned());
+    }
+    Ok(host.to_owned())
+}
+
+fn nightly(tool: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", tool]).args(arguments);
+    command
+}
+
+fn flagged_build(mut command: Command, flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
     command.env("RUSTFLAGS", flags).env_remove("CARGO_ENCODED_RUSTFLAGS");
     finish_build(command, arguments)
 }

@@ -17,6 +17,8 @@ pub struct Program {
     pub name: String,
     /// `lib`, `test`, `example`, `bin` or `bench`.
     pub kind: String,
+    /// Its tests, not itself.
+    pub test: bool,
     pub path: PathBuf,
     /// Where cargo would run it.
     pub folder: PathBuf,
@@ -120,6 +122,7 @@ fn program(message: &Value) -> Option<Program> {
         package,
         name: message["target"]["name"].as_str()?.to_owned(),
         kind: message["target"]["kind"][0].as_str()?.to_owned(),
+        test: message["profile"]["test"] == true,
         path: PathBuf::from(message["executable"].as_str()?),
         folder,
     })

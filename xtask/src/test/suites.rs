@@ -10,11 +10,12 @@ use std::process::Command;
 pub fn run(tier: Tier) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
     for suite in cargo::build(&["test", "--workspace", "--no-run"])? {
-        if suite.kind == "example" {
-            continue; // run by its own table
+        if !suite.test {
+            continue; // an example, run by its own table
         }
         let name = match suite.kind.as_str() {
             "test" => format!("tests/{}", suite.name),
+            "example" => format!("example {} (unit tests)", suite.name),
             kind => format!("{} ({kind} unit tests)", suite.package),
         };
         let mut command = Command::new(&suite.path);

@@ -138,14 +138,15 @@ impl Launch {
         let cores = cpus.len().max(1);
         let ranks = match self.ranks {
             Some(ranks) => ranks,
-            None => variable("GA_RANKS", |text| text.parse().ok())?.unwrap_or(cores),
+            None => variable("GA_RANKS", "a number of ranks", |text| text.parse().ok())?.unwrap_or(cores),
         };
         if ranks == 0 || ranks > MOST_RANKS {
             return Err(Error::Launch(format!("{ranks} ranks were asked for; between 1 and {MOST_RANKS} are possible")));
         }
         let name = match &self.network {
             Some(name) => name.clone(),
-            None => env::var("GA_NETWORK").unwrap_or_else(|_| "shared_memory".into()),
+            None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?
+                .unwrap_or_else(|| "shared_memory".into()),
         };
         let (base, unmapped) = name.strip_suffix(":unmapped").map_or((name.as_str(), false), |base| (base, true));
         let network = match base {
@@ -160,15 +161,15 @@ impl Launch {
         };
         let heap = match self.heap {
             Some(heap) => Some(heap),
-            None => variable("GA_HEAP", size)?.map(|bytes| bytes as usize),
+            None => variable("GA_HEAP", BYTES, size)?.map(|bytes| bytes as usize),
         };
         let memory = match self.memory {
             Some(memory) => Some(memory),
-            None => variable("GA_MEMORY", size)?,
+            None => variable("GA_MEMORY", BYTES, size)?,
         };
         let pin = match self.pin {
             Some(pin) => pin,
-            None => variable("GA_PIN", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
+            None => variable("GA_PIN", "0 or 1", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
         };
         let large = match self.large_pages {
             Some(large) => large,
@@ -177,7 +178,7 @@ impl Launch {
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let timeout = match self.timeout {
             Some(timeout) => Some(timeout),
-            None => variable("GA_TIMEOUT", |text| text.parse().ok())?,
+            None => variable("GA_TIMEOUT", "a number of seconds", |text| text.parse().ok())?,
         };
         if let Some(seconds) = timeout
             && !(seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok())
@@ -193,15 +194,15 @@ impl Launch {
     }
 }
 
-/// A variable that must be right if it is there.
-fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>, Error> {
-    match env::var(name) {
-        Ok(text) if text.is_empty() => Ok(None),
-        Ok(text) => match parse(text.trim()) {
-            Some(value) => Ok(Some(value)),
-            None => Err(Error::Launch(format!("{name}=\"{text}\" is not a value that {name} can have"))),
-        },
-        Err(_) => Ok(None),
+/// What a size must be.
+const BYTES: &str = "a whole number of bytes, K, M, G or T behind it or not";
+
+/// A variable that must be right if it is there and not empty.
+fn variable<V>(name: &'static str, what: &str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>, Error> {
+    let Some(value) = env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    match value.to_str().and_then(|text| parse(text.trim())) {
+        Some(parsed) => Ok(Some(parsed)),
+        None => Err(Error::Launch(format!("{name}={value:?} is not {what}"))),
     }
 }
 

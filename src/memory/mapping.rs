@@ -8,7 +8,12 @@
 //! that limit first, and who commits looks at [`limits`](super::limits) first. Huge reservations can fail under
 //! `ulimit -v` or a checker; the caller halves and tries again.
 
-use std::{io, ops::Range, ptr::NonNull};
+use std::{
+    io,
+    ops::Range,
+    ptr::NonNull,
+    sync::atomic::{Ordering, compiler_fence},
+};
 
 use super::large_pages::{self, LARGE};
 use rustix::{
@@ -112,7 +117,10 @@ impl Mapping {
     /// # Errors
     /// The kernel's refusal.
     pub(crate) fn release(&self, range: Range<usize>) -> io::Result<()> {
-        self.allocate(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, range)
+        let done = self.allocate(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, range);
+        // The call is made by assembly that, to the compiler, writes no memory: what it last stored there must be read again.
+        compiler_fence(Ordering::SeqCst);
+        done
     }
 
     fn allocate(&self, flags: FallocateFlags, range: Range<usize>) -> io::Result<()> {

@@ -170,3 +170,27 @@ pub(crate) fn lists_accumulate(job: &Job) -> Result<(), Error> {
     assert_eq!(a.get(..)?.to_vec(), mine);
     job.sync()
 }
+
+/// Accesses that race: an element that is loaded is old or new, of a patch each byte is.
+pub(crate) fn racing(job: &Job) -> Result<(), Error> {
+    const ROUNDS: u8 = 60;
+    let a = GlobalArray::<u64, Ix1>::builder(job, [24]).zeros().create()?;
+    let whole = |round: u8| u64::from_ne_bytes([round; 8]);
+    for round in 0..ROUNDS {
+        if job.rank() == 0 {
+            (0..4).try_for_each(|at| a.store([6 * at], whole(round)))?;
+            a.put(s![1..6], &Array1::from_elem(5, whole(round)))?;
+            a.put(s![13..24;2], &Array1::from_elem(6, whole(round)))?;
+        } else {
+            for at in 0..4 {
+                let x = a.load([6 * at])?;
+                assert!(x == whole(x as u8) && (x as u8) < ROUNDS, "torn: {x:x}");
+            }
+            let bytes = a.get(..)?.iter().flat_map(|x| x.to_ne_bytes()).max();
+            assert!(bytes < Some(ROUNDS), "neither old nor new: {bytes:?}");
+        }
+    }
+    job.sync()?;
+    assert_eq!((a.load([18])?, a.load([5])?, a.load([23])?), (whole(ROUNDS - 1), whole(ROUNDS - 1), whole(ROUNDS - 1)));
+    job.sync()
+}

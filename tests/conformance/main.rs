@@ -38,6 +38,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("elements_of_every_type", elements::every_type),
     ("atomic_operations", elements::atomics),
     ("atomic_operations_of_all_ranks", elements::atomics_of_all_ranks),
+    ("accesses_that_race", elements::racing),
     ("lists_of_elements", elements::lists),
     ("lists_accumulate", elements::lists_accumulate),
     ("owner_epochs", epochs::owner),

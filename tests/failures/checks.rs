@@ -143,6 +143,10 @@ pub(crate) fn all() -> Vec<Case> {
         assert_eq!(status, Some(1), "{text}");
         says(&text, &["2 other thread"]);
     }));
+    cases.push(case("too_few_open_files", || {
+        let (status, text) = run("few_open_files", &[], Duration::from_secs(20));
+        assert_eq!(status, Some(0), "{text}");
+    }));
     for (variable, value) in [
         ("GA_RANKS", "two"),
         ("GA_RANKS", "0"),

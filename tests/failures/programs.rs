@@ -266,6 +266,7 @@ pub(crate) fn all() -> Vec<Case> {
         let _idle = [(); 2].map(|()| std::thread::spawn(|| std::thread::sleep(Duration::from_secs(5))));
         end(global_arrays::run(|job: &Job| job.sync()));
     }));
+    programs.push(program("few_open_files", few_files));
     programs
 }
 
@@ -292,6 +293,22 @@ fn kill_soon() {
         // SAFETY: a system call without pointers.
         unsafe { libc::kill(own, libc::SIGKILL) };
     });
+}
+
+/// The start fails wherever the files run out, and leaves no child to this process, which lives on.
+fn few_files() {
+    use rustix::process::{Resource, Rlimit, WaitOptions, getrlimit, setrlimit, waitpid};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    for files in 6..18 {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum }).expect("a lower limit");
+        let result: Result<(), Error> = Launch::new().ranks(6).run(|_| {
+            std::thread::sleep(Duration::from_secs(20));
+            Ok(())
+        });
+        let refusal = result.expect_err("too few files").to_string();
+        assert!(refusal.contains("of 6 could not be started") && refusal.contains("ulimit -n"), "{refusal}");
+        assert_eq!(waitpid(None, WaitOptions::NOHANG).err(), Some(rustix::io::Errno::CHILD), "a child, {files} files");
+    }
 }
 
 /// The second thread gets an error, the first one goes on.

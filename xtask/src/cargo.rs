@@ -17,6 +17,8 @@ pub struct Program {
     pub name: String,
     /// `lib`, `test`, `example`, `bin` or `bench`.
     pub kind: String,
+    /// Its tests, not itself.
+    pub test: bool,
     pub path: PathBuf,
     /// Where cargo would run it.
     pub folder: PathBuf,
@@ -64,7 +66,35 @@ pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
 
 /// The same with flags for the compiler in place of the caller's.
 pub fn build_with_flags(flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
-    let mut command = command(arguments);
+    flagged_build(command(arguments), flags, arguments)
+}
+
+/// The same by the nightly toolchain.
+pub fn build_nightly(flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
+    let mut command = nightly("cargo", arguments);
+    command.current_dir(root());
+    flagged_build(command, flags, arguments)
+}
+
+/// The target that the nightly toolchain builds for, or why it cannot build the standard library.
+pub fn nightly_host() -> Result<String, String> {
+    let answer = nightly("rustc", &["--print", "host-tuple", "--print", "sysroot"]).output();
+    let answer = answer.ok().filter(|answer| answer.status.success()).ok_or("no nightly toolchain (rustup)")?;
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    let (host, sysroot) = answer.trim().split_once('\n').ok_or("a nightly toolchain that does not name its host")?;
+    if !Path::new(sysroot).join("lib/rustlib/src/rust/library").is_dir() {
+        return Err("the nightly toolchain has no rust-src".to_owned());
+    }
+    Ok(host.to_owned())
+}
+
+fn nightly(tool: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", tool]).args(arguments);
+    command
+}
+
+fn flagged_build(mut command: Command, flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
     command.env("RUSTFLAGS", flags).env_remove("CARGO_ENCODED_RUSTFLAGS");
     finish_build(command, arguments)
 }
@@ -92,6 +122,7 @@ fn program(message: &Value) -> Option<Program> {
         package,
         name: message["target"]["name"].as_str()?.to_owned(),
         kind: message["target"]["kind"][0].as_str()?.to_owned(),
+        test: message["profile"]["test"] == true,
         path: PathBuf::from(message["executable"].as_str()?),
         folder,
     })

@@ -126,8 +126,19 @@ impl Conduit for Member {
 
     unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
         let to = self.address(rank, offset, local.len);
-        // SAFETY: `address` checked the target; the caller promises `local`. Ranges of a segment and of private memory are apart.
-        unsafe { kernels::copy(to, local.ptr, local.len) };
+        if local.len == size_of::<u32>() && to.cast::<u32>().is_aligned() {
+            let mut value = [0; size_of::<u32>()];
+            // SAFETY: the caller promises `local`, which is as long as `value`.
+            unsafe { kernels::copy(value.as_mut_ptr(), local.ptr, value.len()) };
+            // SAFETY: `address` checked the target, it is aligned, and everybody accesses it by atomics or kernels.
+            let word = unsafe { AtomicU32::from_ptr(to.cast()) };
+            // It may be a `WaitWord`. Release pairs with the Acquire of its `load`: the fence of `flush` orders both too, but a
+            // sanitizer follows atomics and no fences.
+            word.store(u32::from_ne_bytes(value), Ordering::Release);
+        } else {
+            // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
+            unsafe { kernels::copy(to, local.ptr, local.len) };
+        }
         self.report(Event::LocalDone(token));
     }
 

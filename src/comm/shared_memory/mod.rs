@@ -68,7 +68,13 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), 
                 fabric.end(Some(rank), "could not be started");
                 kill(&children);
                 supervise(children, &fabric);
-                return Err(Error::system("forking a rank", error));
+                return Err(match error.raw_os_error() {
+                    Some(libc::EMFILE) => Error::Launch(format!(
+                        "rank {rank} of {} could not be started: too many open files; a rank takes three while it runs (ulimit -n)",
+                        start.ranks
+                    )),
+                    _ => Error::system("forking a rank", error),
+                });
             }
         }
     }

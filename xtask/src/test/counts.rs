@@ -79,6 +79,15 @@ impl Report {
         let skipped = outcome.stdout.lines().filter_map(reason).collect();
         Self { name: name.to_owned(), counts, seconds: outcome.elapsed.as_secs_f64(), skipped, failure }
     }
+
+    /// A failure if no test was run: a filter that matches nothing any more looks like success.
+    pub fn not_empty(mut self) -> Self {
+        if self.failure.is_none() && self.counts.passed == 0 {
+            self.counts.failed = 1;
+            self.failure = Some("no test was run".to_owned());
+        }
+        self
+    }
 }
 
 impl fmt::Display for Report {
@@ -155,5 +164,13 @@ mod tests {
         assert_eq!(counts(End::Signal(11), "3 passed, 0 failed").failed, 1);
         assert_eq!(counts(End::Exit(1), "3 passed, 2 failed").failed, 2);
         assert_eq!(counts(End::TimedOut(Duration::from_secs(1)), "").failed, 1);
+    }
+
+    #[test]
+    fn a_filter_that_matches_nothing_is_a_failure() {
+        let report = |text| Report::of("suite", &outcome(End::Exit(0), text)).not_empty();
+        let nothing = report("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out; finished in 0.00s");
+        assert_eq!((nothing.counts.failed, nothing.failure.is_some()), (1, true));
+        assert!(report("1 passed, 0 failed").failure.is_none());
     }
 }

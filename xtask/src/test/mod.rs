@@ -1,8 +1,9 @@
 //! Every suite, example and documentation test, with counts, and one line of totals at the end.
 //!
-//! Each result is printed when it is there, failures once more at the end. `cargo xtask test` is the standard tier; `--long` sets `GA_TEST_LONG=1` for the suites, adds the examples at full
-//! size, the memory checker, the models of what has no lock and the comparison.
+//! Each result is printed when it is there, failures once more at the end. `cargo xtask test` is the standard tier; `--long`
+//! sets `GA_TEST_LONG=1` for the suites, adds the examples at full size, the checkers and the comparison.
 
+mod checkers;
 mod counts;
 mod examples;
 mod suites;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Full sizes, the memory checker, the lock-free models and the comparison too: takes much longer
+    /// Full sizes, the checkers of memory, races and interleavings, and the comparison too: takes much longer
     #[arg(long)]
     long: bool,
     /// Do not install Debian packages, skip what is missing
@@ -45,8 +46,7 @@ pub fn run(options: &Options) -> Result<bool> {
     reports.extend(suites::documentation(tier)?);
     reports.extend(examples::run(tier)?);
     if tier.long {
-        reports.extend(suites::memory_check(tier)?);
-        reports.extend(suites::interleavings(tier)?);
+        reports.extend(checkers::run(tier));
         reports.push(comparison(options.no_install));
     }
     let mut total = Counts::default();

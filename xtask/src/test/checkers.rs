@@ -1,0 +1,106 @@
+//! The suites under tools that see what a passing test does not: the long tier.
+//!
+//! | tool | sees | does not |
+//! |---|---|---|
+//! | valgrind's memcheck | memory used before it is written, beyond its end, after its life; the assembly too | races |
+//! | ThreadSanitizer | races among the ranks of the conduit `threads`, with the portable kernels: it follows atomics, not assembly, and the standard library is built with it | other conduits, fences, bugs of an order that the run did not take |
+//! | loom | every interleaving, weak memory included, of the parts that have no lock, as models | anything else |
+//!
+//! A tool that is not there is a skipped test; one that cannot be built or that ran nothing is a failure.
+
+use super::counts::Report;
+use super::{Tier, environment, suites};
+use crate::{cargo, packages};
+use anyhow::Result;
+use std::process::Command;
+
+/// Relaxed atomics in place of assembly.
+const PORTABLE: &str = "--cfg global_arrays_portable";
+/// Optimised, as checkers are slow.
+const LIBRARY: &[&str] = &["test", "--release", "--lib", "--no-run", "--package", "global-arrays"];
+
+/// All of them, whatever becomes of each.
+pub fn run(tier: Tier) -> Vec<Report> {
+    type Checker = fn(Tier) -> Result<Vec<Report>>;
+    let checkers: [(&str, Checker); 3] =
+        [("memcheck", memory), ("ThreadSanitizer", races), ("models in every interleaving", interleavings)];
+    let mut reports = Vec::new();
+    for (name, checker) in checkers {
+        reports.extend(checker(tier).unwrap_or_else(|error| {
+            let report = Report::single(name, Err(format!("{error:#}")));
+            println!("{report}");
+            vec![report]
+        }));
+    }
+    reports
+}
+
+/// The library's unit tests under valgrind's memory checker, with either version of the kernels.
+fn memory(tier: Tier) -> Result<Vec<Report>> {
+    if !packages::installed("valgrind") {
+        return Ok(vec![skipped("memcheck: unit tests", "no valgrind")]);
+    }
+    let builds = [("memcheck: unit tests", ""), ("memcheck: unit tests, portable kernels", PORTABLE)];
+    let mut reports = Vec::new();
+    for (name, flags) in builds {
+        for suite in cargo::build_with_flags(flags, LIBRARY)? {
+            let mut command = Command::new("valgrind");
+            command.args(["--quiet", "--error-exitcode=99"]).arg(&suite.path);
+            reports.push(finish(name, command, tier)?);
+        }
+    }
+    Ok(reports)
+}
+
+/// What runs over `threads`, mapped and not, under ThreadSanitizer.
+fn races(tier: Tier) -> Result<Vec<Report>> {
+    const FLAGS: &str = "-Zsanitizer=thread --cfg global_arrays_portable";
+    /// Suites of libtest; their jobs run over `threads` because libtest has threads itself.
+    const ALL: &[&str] = &["algebra", "matmul", "nonblocking", "npy"];
+    /// Suites of every conduit, whose cases begin with its name.
+    const BY_CONDUIT: &[&str] = &["conformance", "random_programs"];
+
+    let host = match cargo::nightly_host() {
+        Ok(host) => host,
+        Err(why) => return Ok(vec![skipped("ThreadSanitizer", &why)]),
+    };
+    let mut arguments = LIBRARY.to_vec();
+    arguments.extend(["-Zbuild-std", "--target", &host]);
+    ALL.iter().chain(BY_CONDUIT).for_each(|suite| arguments.extend(["--test", suite]));
+    let mut reports = Vec::new();
+    for suite in cargo::build_nightly(FLAGS, &arguments)? {
+        let filters: &[&str] =
+            if BY_CONDUIT.contains(&suite.name.as_str()) { &["threads::", "threads:unmapped::"] } else { &[""] };
+        for filter in filters {
+            let name = if suite.kind == "test" { format!("tests/{}", suite.name) } else { "unit tests".to_owned() };
+            let mut command = Command::new(&suite.path);
+            command.args(Some(filter).filter(|filter| !filter.is_empty())).current_dir(&suite.folder);
+            reports.push(finish(format!("ThreadSanitizer: {name} {filter}").trim_end(), command, tier)?);
+        }
+    }
+    Ok(reports)
+}
+
+/// The models of what has no lock, in every interleaving with at most so many preemptions.
+fn interleavings(tier: Tier) -> Result<Vec<Report>> {
+    const PREEMPTIONS: &str = "3";
+    let mut reports = Vec::new();
+    for suite in cargo::build_with_flags("--cfg loom", LIBRARY)? {
+        let mut command = Command::new(&suite.path);
+        command.args(["loom_models", "--test-threads=1"]).env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS);
+        reports.push(finish("models in every interleaving", command, tier)?);
+    }
+    Ok(reports)
+}
+
+/// At ordinary sizes, since every checker costs a factor of ten to a hundred; a filter that matched nothing is a failure.
+fn finish(name: &str, mut command: Command, tier: Tier) -> Result<Report> {
+    environment(&mut command, Tier { long: false, ..tier });
+    suites::finish_some(name, &mut command, tier)
+}
+
+fn skipped(name: &str, why: &str) -> Report {
+    let report = Report::skipped(name, why);
+    println!("{report}");
+    report
+}

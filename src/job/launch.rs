@@ -173,7 +173,7 @@ impl Launch {
         };
         let large = match self.large_pages {
             Some(large) => large,
-            None => variable("GA_LARGE_PAGES", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
+            None => variable("GA_LARGE_PAGES", "0 or 1", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
         };
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let timeout = match self.timeout {

@@ -84,7 +84,7 @@ static void lu_rows(void)
         seconds[t] = now() - start;
     }
     check(n, a, pivots);
-    row("lu", "4096", "GFLOP/s", summary(seconds, trials), lu_operations(n));
+    row("lu_factor", "4096", "GFLOP/s", summary(seconds, trials), lu_operations(n));
     free(a);
     free(pivots);
 }

@@ -96,7 +96,7 @@ static void lu_rows(void)
     int *pivots = pages((size_t)(local_rows + block) * sizeof(int));
     for (int t = 0; t < trials; t++) seconds[t] = factor(a, pivots);
     check(a, pivots);
-    row("lu", "4096", "GFLOP/s", summary(seconds, trials), lu_operations(n));
+    row("lu_factor", "4096", "GFLOP/s", summary(seconds, trials), lu_operations(n));
     free(a);
     free(pivots);
 }

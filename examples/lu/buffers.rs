@@ -33,6 +33,14 @@ impl<'a> Panel<'a> {
         Panel { factored, lower: Lower::Received(lower) }
     }
 
+    /// The memory of a received L₂₁, for the next one.
+    pub(crate) fn into_storage(self) -> Option<Vec<f64>> {
+        match self.lower {
+            Lower::Own(_) => None,
+            Lower::Received(array) => Some(array.into_raw_vec_and_offset().0),
+        }
+    }
+
     pub(crate) fn lower(&self) -> ArrayView2<'_, f64> {
         match &self.lower {
             Lower::Own(view) => view.view(),
@@ -123,8 +131,9 @@ impl PanelBuffers {
         before.is_some_and(|before| self.columns.owner(before) != column)
     }
 
-    /// Waits for the panel that starts at `first`; `None` if the matrix turned out to be singular.
-    pub(crate) fn receive(&mut self, first: usize) -> Result<Option<(Factored, Array2<f64>)>, Error> {
+    /// Waits for the panel that starts at `first`; `None` if the matrix turned out to be singular. L₂₁ goes into `storage`: fresh
+    /// memory for each panel would cost its page faults each time.
+    pub(crate) fn receive(&mut self, first: usize, mut storage: Vec<f64>) -> Result<Option<(Factored, Array2<f64>)>, Error> {
         let (block, n) = (self.rows.block, self.rows.extent);
         let width = block.min(n - first);
         let sender = self.columns.owner(first);
@@ -137,10 +146,10 @@ impl PanelBuffers {
             return Ok(None);
         }
         let below = self.rows.local_extent() - self.rows.first_local(first + width);
-        let mut lower = Array2::zeros((below, width).f());
+        storage.resize(below * width, 0.0);
         let at = start + head(block);
-        let flat = lower.as_slice_memory_order_mut().expect("dense");
-        self.slots.get_into(s![me, at..at + below * width], ndarray::ArrayViewMut1::from(flat))?;
+        self.slots.get_into(s![me, at..at + below * width], ndarray::ArrayViewMut1::from(&mut storage[..]))?;
+        let lower = Array2::from_shape_vec((below, width).f(), storage).expect("as long as its shape says");
         let next = first + 2 * block;
         if next < n && self.columns.owner(next) != self.columns.me {
             self.free.notify(self.columns.me, self.rank(self.columns.owner(next)))?;

@@ -27,6 +27,8 @@ pub(crate) struct Rank {
     column: Column,
     panels: PanelBuffers,
     exchange: RowBuffers,
+    /// Rows of U of one strip.
+    upper: Vec<f64>,
     pub(crate) phases: Phases,
 }
 
@@ -60,6 +62,7 @@ impl Rank {
             column: Column(job.group(&members)?),
             panels: PanelBuffers::new(job, rows, columns)?,
             exchange: RowBuffers::new(job, rows, columns)?,
+            upper: Vec::new(),
             phases: Phases::default(),
         })
     }
@@ -69,6 +72,7 @@ impl Rank {
     pub(crate) fn factor(&mut self, mut a: ArrayViewMut2<'_, f64>, mut progress: impl FnMut(usize)) -> Result<Vec<usize>, Stop> {
         let (n, block) = (self.rows.extent, self.rows.block);
         let mut pivots = Vec::with_capacity(n);
+        let mut storage = Vec::new();
         let mut ahead = if self.columns.mine(0) { Some(self.factor_panel(&mut a, 0)?) } else { None };
         for first in (0..n).step_by(block) {
             let end = (first + block).min(n);
@@ -78,9 +82,10 @@ impl Rank {
             let below = self.rows.first_local(end);
             let panel = match ahead.take() {
                 Some(factored) => Panel::own(factored, left.slice(s![below.., self.columns.first_local(first)..])),
-                None => Panel::received(
-                    self.panels.receive(first).map_err(Stopped::Team)?.ok_or(Stopped::Singular { column: first })?,
-                ),
+                None => {
+                    let received = self.panels.receive(first, std::mem::take(&mut storage)).map_err(Stopped::Team)?;
+                    Panel::received(received.ok_or(Stopped::Singular { column: first })?)
+                }
             };
             pivots.extend(&panel.factored.pivots);
             let moves = RowMoves::new(first, &panel.factored.pivots);
@@ -106,6 +111,7 @@ impl Rank {
                 let rows_of_u = upper.as_mut().map(|upper| upper.slice_mut(s![.., range]));
                 self.update(&panel, &moves, strip, rows_of_u);
             }
+            storage = panel.into_storage().unwrap_or(storage);
             progress(end);
         }
         Ok(pivots)
@@ -165,14 +171,15 @@ impl Rank {
         }
         let width = panel.factored.top.nrows();
         let top = self.rows.first_local(moves.first);
-        let mut own;
+        let mut own = std::mem::take(&mut self.upper);
         let mut u = match upper {
             Some(upper) => upper,
             None => {
-                own = Array2::zeros((width, c.ncols()).f());
-                let rows = self.rows;
-                Phases::time(&mut self.phases.swap, || moves.apply(c.view_mut(), own.view_mut(), |row| rows.first_local(row)));
-                own.view_mut()
+                let (rows, len) = (self.rows, width * c.ncols());
+                own.resize(len.max(own.len()), 0.0);
+                let mut u = ArrayViewMut2::from_shape((width, c.ncols()).f(), &mut own[..len]).expect("as long as its shape says");
+                Phases::time(&mut self.phases.swap, || moves.apply(c.view_mut(), u.view_mut(), |row| rows.first_local(row)));
+                u
             }
         };
         Phases::time(&mut self.phases.triangle, || solve_unit_lower(panel.factored.top.view(), u.view_mut()));
@@ -182,6 +189,7 @@ impl Rank {
         let below = self.rows.first_local(moves.first + width);
         let trailing = c.slice_mut(s![below..self.rows.local_extent(), ..]);
         Phases::time(&mut self.phases.update, || multiply_subtract(trailing, panel.lower(), u.view()));
+        self.upper = own;
     }
 
     /// Solves A·x = b from the factors; every rank has b and returns x. Collective.

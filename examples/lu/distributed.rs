@@ -177,7 +177,8 @@ impl Rank {
             None => {
                 let (rows, len) = (self.rows, width * c.ncols());
                 own.resize(len.max(own.len()), 0.0);
-                let mut u = ArrayViewMut2::from_shape((width, c.ncols()).f(), &mut own[..len]).expect("as long as its shape says");
+                let mut u =
+                    ArrayViewMut2::from_shape((width, c.ncols()).f(), &mut own[..len]).expect("as long as its shape says");
                 Phases::time(&mut self.phases.swap, || moves.apply(c.view_mut(), u.view_mut(), |row| rows.first_local(row)));
                 u
             }

@@ -6,9 +6,9 @@
 use super::{
     AtomicOp,
     accumulate::TURN,
-    engine::{Engine, Label, Waiter},
+    engine::{Engine, Label, Road, Waiter},
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The word while nobody holds the lock; else it is the holder's rank plus one.
 const FREE: u64 = 0;
@@ -42,11 +42,17 @@ impl<'a> RemoteLock<'a> {
 
     fn try_take(&mut self) -> Result<Option<()>> {
         let holder = self.engine.rank() as u64 + 1;
-        let request = self.engine.begin_atomic(self.rank, self.lock, AtomicOp::CompareSwap, 8, holder, FREE, self.label)?;
-        match self.engine.finish_atomic(request) {
-            Ok(old) => self.held = old == FREE,
-            Err(error) => return Err(self.lost("could not learn whether it holds", error)),
-        }
+        let what = || format!("could not learn whether it holds the accumulate lock of rank {}", self.rank);
+        let old = self.engine.atomic_on_lock(
+            self.rank,
+            Road::Network,
+            self.lock,
+            AtomicOp::CompareSwap,
+            (holder, FREE),
+            self.label,
+            &what,
+        )?;
+        self.held = old == FREE;
         Ok(self.held.then_some(()))
     }
 
@@ -57,17 +63,12 @@ impl<'a> RemoteLock<'a> {
 
     fn release(&mut self) -> Result<()> {
         self.held = false;
+        let what = || format!("could not give back the accumulate lock of rank {}", self.rank);
         // The sums must stand before the next holder reads them.
-        let released = self.engine.flush(Some(self.rank), self.label).and_then(|()| {
-            let swap = self.engine.begin_atomic(self.rank, self.lock, AtomicOp::Swap, 8, FREE, 0, self.label)?;
-            self.engine.finish_atomic(swap)
-        });
-        released.map(|_| ()).map_err(|error| self.lost("could not give back", error))
-    }
-
-    fn lost(&self, what: &str, error: Error) -> Error {
-        self.engine.conduit().end(&format!("{what} the accumulate lock of rank {}: {error}", self.rank));
-        error
+        self.engine
+            .flush(Some(self.rank), self.label)
+            .inspect_err(|error| self.engine.conduit().end(&format!("{}: {error}", what())))?;
+        self.engine.atomic_on_lock(self.rank, Road::Network, self.lock, AtomicOp::Swap, (FREE, 0), self.label, &what).map(|_| ())
     }
 }
 
@@ -99,6 +100,7 @@ mod tests {
             testing::{Call, Fake},
         },
         element::Accumulate,
+        error::Error,
         memory::buffer::Source,
     };
 

@@ -129,6 +129,26 @@ impl Engine {
         self.finish_atomic(request)
     }
 
+    /// As [`atomic`](Self::atomic) on a word that is a lock: where it cannot be known whether the operation was done, the job ends,
+    /// because others would wait for the lock for ever. `what` says it of this rank: "could not learn whether it holds lock 3".
+    #[allow(clippy::too_many_arguments, reason = "as above")]
+    pub(crate) fn atomic_on_lock(
+        &self,
+        rank: usize,
+        road: Road,
+        offset: usize,
+        op: AtomicOp,
+        (operand, comparand): (u64, u64),
+        label: &Label,
+        what: &dyn Fn() -> String,
+    ) -> Result<u64, Error> {
+        if road == Road::Processor {
+            return self.atomic(rank, road, offset, op, 8, operand, comparand, label);
+        }
+        let request = self.begin_atomic(rank, offset, op, 8, operand, comparand, label)?;
+        self.finish_atomic(request).inspect_err(|error| self.conduit.end(&format!("{}: {error}", what())))
+    }
+
     /// Begins an operation on a word of another rank's memory, by the network; after an error it will not be done.
     #[allow(clippy::too_many_arguments, reason = "as above")]
     pub(super) fn begin_atomic(

@@ -116,7 +116,8 @@ impl Locks {
         }
         let (member, index) = self.place(lock);
         let holder = HELD + self.words.group().inner.engine().rank() as u64;
-        let old = self.words.atomic(member, index, AtomicOp::CompareSwap, holder, FREE)?;
+        let what = || format!("could not learn whether it holds lock {lock}");
+        let old = self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (holder, FREE), &what)?;
         // Made only when taken: a guard that is dropped releases the lock, whoever holds it.
         Ok((old == FREE).then(|| LockGuard { locks: self, index: lock, held: true }))
     }
@@ -124,7 +125,8 @@ impl Locks {
     fn release(&self, lock: usize) -> Result<()> {
         let fenced = self.words.group().fence_all(Op::Sync);
         let (member, index) = self.place(lock);
-        self.words.atomic(member, index, AtomicOp::Swap, FREE, 0)?;
+        let what = || format!("could not give back lock {lock}");
+        self.words.atomic_on_lock(member, index, AtomicOp::Swap, (FREE, 0), &what)?;
         fenced
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn write(engine: &Engine, rank: usize, offset: usize, bytes: &[u8], l
 }
 
 /// Changes a word to wait on in another rank's segment by a put of its value.
-pub(crate) fn raise(engine: &Engine, rank: usize, offset: usize, value: u32, label: &Label) -> Result<()> {
+fn raise(engine: &Engine, rank: usize, offset: usize, value: u32, label: &Label) -> Result<()> {
     engine.put_slice(rank, offset, &value.to_ne_bytes(), label)?;
     engine.fence(Some(rank), label)
 }

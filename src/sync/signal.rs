@@ -1,6 +1,6 @@
 //! Point-to-point notification: data first, then the signal.
 
-use super::{Group, SharedWords, scratch::raise};
+use super::{Group, SharedWords};
 use crate::{
     comm::engine::Waiter,
     error::{Error, Result},
@@ -8,14 +8,12 @@ use crate::{
 
 /// A count at each member that others raise and the member waits on.
 ///
-/// With [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) the data are visible before the signal. Each signal is raised by
-/// one rank at a time: make one signal for each sender, or let `notify` of several senders go to different ones.
+/// With [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) the data are visible before the signal. Any number of ranks may
+/// raise the same signal; who must know which of them did makes one for each sender.
 #[derive(Debug)]
 pub struct Signal {
     words: SharedWords,
     count: usize,
-    /// What this rank raised each member's words to, on networks that can only put values.
-    sent: std::sync::Mutex<std::collections::HashMap<(usize, usize), u32>>,
 }
 
 struct Waiting<'a>(&'a Signal, usize, u32);
@@ -47,7 +45,7 @@ impl Signal {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn several(group: impl AsRef<Group>, count: usize) -> Result<Self> {
-        Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count, sent: Default::default() })
+        Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count })
     }
 
     /// Adds one to signal `index` of a member, after everything that this rank put there. One-sided.
@@ -62,20 +60,10 @@ impl Signal {
         }
         let engine = group.inner.engine();
         engine.check("notify")?;
-        if let Some(word) = self.words.mapped_word(member, index) {
-            word.add(1);
-            word.wake();
-            return Ok(());
+        if !group.inner.mapped {
+            engine.fence(Some(group.inner.rank_of(member)), self.words.label())?;
         }
-        let rank = group.inner.rank_of(member);
-        engine.fence(Some(rank), self.words.label())?;
-        let value = {
-            let mut sent = self.sent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let value = sent.entry((member, index)).or_insert(0);
-            *value = value.wrapping_add(1);
-            *value
-        };
-        raise(engine, rank, self.words.offset(index), value, self.words.label())
+        self.words.raise(member, index)
     }
 
     /// Waits until signal `index` of this rank was raised `count` times in all. What the senders put before is visible.

@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use super::{Group, Op, fingerprint};
 use crate::{
-    comm::{AtomicOp, engine::Label},
+    comm::{
+        AtomicOp,
+        engine::{Label, Road},
+    },
     error::{Error, Result},
     memory::{
         heap::ALIGN,
@@ -63,6 +66,35 @@ impl SharedWords {
         inner.engine().atomic(inner.rank_of(member), inner.road(member), offset, op, 8, operand, comparand, &self.label)
     }
 
+    /// The same on a word that is a lock; see [`Engine::atomic_on_lock`](crate::comm::engine::Engine::atomic_on_lock).
+    pub(crate) fn atomic_on_lock(
+        &self,
+        member: usize,
+        index: usize,
+        op: AtomicOp,
+        operands: (u64, u64),
+        what: &dyn Fn() -> String,
+    ) -> Result<u64> {
+        let inner = &*self.group.inner;
+        assert!(index < self.count, "word {index} of {}", self.count);
+        let offset = self.offset + index * ALIGN;
+        inner.engine().atomic_on_lock(inner.rank_of(member), inner.road(member), offset, op, operands, &self.label, what)
+    }
+
+    /// Adds one to the low half of word `index` of a member, on which the member may wait.
+    pub(crate) fn raise(&self, member: usize, index: usize) -> Result<()> {
+        let inner = &*self.group.inner;
+        assert!(index < self.count, "word {index} of {}", self.count);
+        let offset = self.offset + index * ALIGN;
+        if let Some(word) = inner.words.word(member, offset) {
+            word.add(1);
+            word.wake();
+            return Ok(());
+        }
+        let width = size_of::<u32>();
+        inner.engine().atomic(inner.rank_of(member), Road::Network, offset, AtomicOp::Add, width, 1, 0, &self.label).map(|_| ())
+    }
+
     /// Adds to word `index` of a member and returns the old value: the shortest road.
     #[inline(always)]
     pub(crate) fn fetch_add(&self, member: usize, index: usize, operand: u64) -> Result<u64> {
@@ -85,16 +117,6 @@ impl SharedWords {
     pub(crate) fn own_word(&self, index: usize) -> &WaitWord {
         let inner = &*self.group.inner;
         inner.segments.own_word(inner.engine().conduit().segment(), self.offset + index * ALIGN)
-    }
-
-    /// The same of a member, where it is mapped.
-    pub(crate) fn mapped_word(&self, member: usize, index: usize) -> Option<&WaitWord> {
-        self.group.inner.segments.word(member, self.offset + index * ALIGN)
-    }
-
-    /// Where word `index` lies in every member's segment.
-    pub(crate) fn offset(&self, index: usize) -> usize {
-        self.offset + index * ALIGN
     }
 
     pub(crate) fn label(&self) -> &Label {

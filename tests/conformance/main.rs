@@ -59,6 +59,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("locks_exclude", sync::locks_exclude),
     ("locks_are_distinct", sync::locks_are_distinct),
     ("signals", sync::signals),
+    ("signals_of_many", sync::signals_of_many),
     ("fences", sync::fences),
     ("arrays_in_a_loop_take_no_more_memory", memory::in_a_loop),
     ("three_hundred_arrays", memory::many_arrays),

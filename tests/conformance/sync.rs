@@ -83,6 +83,22 @@ pub(crate) fn signals(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// Any number of ranks may raise one signal.
+pub(crate) fn signals_of_many(job: &Job) -> Result<(), Error> {
+    const TIMES: u32 = 40;
+    let signal = Signal::several(job, 2)?;
+    for _ in 0..TIMES {
+        signal.notify(1, 0)?;
+    }
+    if job.rank() == 0 {
+        signal.wait_at_least(1, TIMES * job.size() as u32)?;
+    }
+    job.sync()?;
+    let expected = if job.rank() == 0 { TIMES * job.size() as u32 } else { 0 };
+    assert_eq!((signal.count(0)?, signal.count(1)?), (0, expected));
+    job.sync()
+}
+
 /// After a fence at the writer, a message outside the array is enough for the reader.
 pub(crate) fn fences(job: &Job) -> Result<(), Error> {
     let a = GlobalArray::<i64, Ix1>::builder(job, [job.size() * 8]).min_block([8]).zeros().create()?;

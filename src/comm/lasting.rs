@@ -31,8 +31,8 @@ const DOUBT_FOR: Duration = Duration::from_secs(2);
 /// A wait that lasts longer is published. Most never are: publishing counts the threads of the process.
 const PUBLISH_AFTER: Duration = Duration::from_millis(500);
 
-/// How often a published wait is looked after.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often a published wait is looked after. Thousands of ranks may do so on a few cores.
+const LOOK_EVERY: Duration = Duration::from_millis(400);
 
 /// What a waiter tells of itself and of those it waits for.
 pub(crate) trait Waiter {
@@ -45,6 +45,10 @@ pub(crate) trait Waiter {
     /// A rank without whose act the wait cannot end, if there is one and it cannot have acted already without this being seen.
     fn awaits(&self) -> Option<usize> {
         None
+    }
+    /// Whether this rank is the one to say who is missing, where many wait for the same.
+    fn speaks(&self) -> bool {
+        true
     }
     /// What a rank is in, by what it published.
     fn place(&self, rank: usize) -> String {
@@ -103,7 +107,9 @@ impl<'c> Lasting<'c> {
         }
         if waited >= SAY_AFTER && !self.said {
             self.said = true;
-            say(conduit.rank(), waiter);
+            if waiter.speaks() {
+                say(conduit.rank(), waiter);
+            }
         }
         Ok(())
     }

@@ -54,6 +54,10 @@ impl Waiter for InCollective<'_> {
         self.from.or_else(|| one_of(self.group.inner.engine().conduit(), self.group.late()))
     }
 
+    fn speaks(&self) -> bool {
+        self.group.is_first_here()
+    }
+
     fn place(&self, rank: usize) -> String {
         whereabouts::place(self.group.inner.engine().conduit(), rank)
     }

@@ -82,6 +82,11 @@ impl Group {
         self.ranks().filter(move |&rank| rank != conduit.rank() && !here(rank))
     }
 
+    /// Whether all members before this one are late.
+    pub(super) fn is_first_here(&self) -> bool {
+        self.late().take(self.inner.me()).eq(self.ranks().take(self.inner.me()))
+    }
+
     /// Who of the members is late and where they were last seen, for people; where nobody is, the rank that is waited for.
     pub(super) fn missing(&self, awaited: Option<usize>) -> String {
         let conduit = self.inner.engine().conduit();

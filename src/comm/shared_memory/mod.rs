@@ -118,8 +118,8 @@ fn supervise(mut children: Vec<Child>, fabric: &Fabric) -> Option<Error> {
             Some(at) => at.saturating_duration_since(Instant::now()),
             None => Duration::from_secs(3600),
         };
-        wait_for_something(&children, timeout);
-        for child in &mut children {
+        for at in wait_for_something(&children, timeout) {
+            let child = &mut children[at];
             child.output.iter_mut().for_each(Forwarder::forward);
             if child.ended {
                 continue;
@@ -147,19 +147,29 @@ fn supervise(mut children: Vec<Child>, fabric: &Fabric) -> Option<Error> {
     first
 }
 
-fn wait_for_something(children: &[Child], timeout: Duration) {
-    let mut watched = Vec::new();
-    for child in children {
+/// Which children have said something or ended; none if the time is over. Looking at all of them each time would make the end of
+/// thousands of ranks a matter of minutes.
+fn wait_for_something(children: &[Child], timeout: Duration) -> Vec<usize> {
+    let (mut watched, mut whose) = (Vec::new(), Vec::new());
+    for (at, child) in children.iter().enumerate() {
         if !child.ended {
             watched.push(PollFd::new(&child.handle, PollFlags::IN));
+            whose.push(at);
         }
         for pipe in child.output.iter().filter_map(Forwarder::pipe) {
             watched.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
+            whose.push(at);
         }
     }
     let timeout = rustix::event::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-    // Interrupted or timed out: the caller looks at everything anyway.
-    let _ = poll(&mut watched, Some(&timeout));
+    if poll(&mut watched, Some(&timeout)).is_err() {
+        // Interrupted: nothing was looked at.
+        return Vec::new();
+    }
+    let mut ready: Vec<usize> =
+        watched.iter().zip(whose).filter(|(watched, _)| !watched.revents().is_empty()).map(|(_, at)| at).collect();
+    ready.dedup();
+    ready
 }
 
 fn kill(children: &[Child]) {

@@ -27,7 +27,7 @@ use rustix::{
         SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
         sockopt::{Timeout, set_socket_timeout},
     },
-    process::{Pid, WaitOptions, getgid, getuid, waitpid},
+    process::{Pid, Signal, WaitOptions, getgid, getuid, kill_process, waitpid},
     thread::{UnshareFlags, unshare_unsafe},
 };
 
@@ -60,8 +60,12 @@ pub(crate) fn file() -> Option<OwnedFd> {
         child => {
             drop(theirs);
             let file = take(&ours);
-            // Ended or about to: it cannot be waiting for anything. Whoever reaps all children may have reaped it already.
-            let _ = waitpid(Pid::from_raw(child), WaitOptions::empty());
+            let child = Pid::from_raw(child).expect("fork returns a positive number to the parent");
+            if file.is_none() {
+                let _ = kill_process(child, Signal::KILL);
+            }
+            // It has ended or is about to. Whoever reaps all children of this program may have reaped it already.
+            while matches!(waitpid(Some(child), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
             file
         }
     }

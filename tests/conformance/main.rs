@@ -49,6 +49,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("groups_split", groups::split),
     ("groups_in_another_order", groups::another_order),
     ("arrays_on_groups", groups::arrays),
+    ("lists_in_groups_of_opposite_orders", groups::lists_in_groups_of_opposite_orders),
     ("groups_in_a_loop", groups::in_a_loop),
     ("broadcast", collectives::broadcast),
     ("reduce_and_all_reduce", collectives::reduce),

@@ -56,7 +56,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// Writes the array to a `.npy` file, in C order. Collective; each member writes what it owns.
     ///
     /// A file of that name is replaced when all has been written and is on the disk; else it stays as it was, and nothing is left
-    /// behind. After a crash of the machine there is the old file or the new one, besides perhaps an unfinished one
+    /// behind. (If the disk fails when only the new name is still to be made safe, the new file stands and the call fails.) After a crash of the machine there is the old file or the new one, besides perhaps an unfinished one
     /// (`.name.….part`).
     ///
     /// # Errors

@@ -167,6 +167,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     /// The pieces of a patch whose owners are mapped.
     pub(super) fn get_mapped(&self, patch: &Patch<D>, to: &Target<'_, T, D>) {
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch) {
             if let Some(part) = self.part(piece.member) {
                 part.read(piece.offset, &piece.strides, &to.window(&piece.start, &piece.count));
@@ -175,6 +176,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     pub(super) fn put_mapped(&self, patch: &Patch<D>, from: &Source<'_, T, D>) {
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch) {
             if let Some(part) = self.part(piece.member) {
                 part.write(piece.offset, &piece.strides, &from.window(&piece.start, &piece.count));

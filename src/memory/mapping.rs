@@ -3,9 +3,10 @@
 //! A memory file without a name is mapped once, as large as the address space allows; its pages cost nothing
 //! until they are committed. Nothing is left behind, however the processes end: the kernel frees the file with its last user.
 //!
-//! What happens when memory is short was measured: a memory file has no limit of its own, so a page beyond a cgroup's limit
-//! means the OOM killer, never an error, and a size beyond `RLIMIT_FSIZE` kills by `SIGXFSZ`. So [`Mapping::reserve`] looks at
-//! that limit first, and who commits looks at [`limits`](super::limits) first. Huge reservations can fail under
+//! What happens when memory is short was measured: a file of `memfd_create` has no limit of its own, so a page beyond a cgroup's
+//! limit means the OOM killer, never an error, and a size beyond `RLIMIT_FSIZE` kills by `SIGXFSZ`. So [`Mapping::reserve`] looks
+//! at that limit first, and who commits looks at [`limits`](super::limits) first. A file with large pages has the size of all
+//! memory as its limit: beyond it `fallocate` fails, and a touch of a hole would be `SIGBUS`, so what is touched is committed. Huge reservations can fail under
 //! `ulimit -v` or a checker; the caller halves and tries again.
 
 use std::{
@@ -97,6 +98,11 @@ impl Mapping {
     /// Bytes to commit and release at once.
     pub(crate) fn granule(&self) -> usize {
         self.file.granule()
+    }
+
+    /// Whether pages are large where the kernel finds any.
+    pub(crate) fn has_large_pages(&self) -> bool {
+        self.file.granule() == LARGE
     }
 
     /// First byte.

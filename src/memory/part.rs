@@ -280,13 +280,14 @@ impl<'a, T: Element> Part<'a, T> {
     /// The lowest and highest element of a strided block lie inside the part.
     #[inline]
     fn check_strided(&self, at: usize, counts: &[usize], strides: &[isize]) {
+        // Saturating: patches of a user's own making may have any counts, and what wraps could land inside.
         let (mut low, mut high) = (at as isize, at as isize);
         for (&count, &stride) in counts.iter().zip(strides) {
             if count == 0 {
                 return;
             }
-            let reach = (count as isize - 1) * stride;
-            if reach < 0 { low += reach } else { high += reach }
+            let reach = (count as isize).saturating_sub(1).saturating_mul(stride);
+            if reach < 0 { low = low.saturating_add(reach) } else { high = high.saturating_add(reach) }
         }
         assert!(low >= 0 && (high as usize) < self.len, "elements {low} to {high} of {}", self.len);
     }

@@ -1,5 +1,7 @@
 //! Locks: really distinct ones, spread over the members.
 
+use std::cell::Cell;
+
 use super::{Group, Op, SharedWords};
 use crate::{
     comm::{AtomicOp, engine::Waiter},
@@ -41,22 +43,31 @@ pub struct LockGuard<'a> {
     held: bool,
 }
 
-struct Locking<'a>(&'a Locks, usize);
+struct Locking<'a> {
+    locks: &'a Locks,
+    index: usize,
+    /// What its word held when it was last looked at.
+    seen: Cell<u64>,
+}
+
+impl Locking<'_> {
+    fn holder(&self) -> Option<usize> {
+        self.seen.get().checked_sub(HELD).map(|rank| rank as usize)
+    }
+}
 
 impl Waiter for Locking<'_> {
     fn operation(&self) -> String {
-        format!("lock {}", self.1)
+        format!("lock {}", self.index)
     }
     fn missing(&self) -> String {
-        let (member, index) = self.0.place(self.1);
-        match self.0.words.atomic(member, index, AtomicOp::Load, 0, 0) {
-            Ok(FREE) | Err(_) => "the lock".into(),
-            Ok(word) => format!("its release by rank {}", word - HELD),
-        }
+        self.holder().map_or("the lock".into(), |rank| format!("its release by rank {rank}"))
     }
 
     fn hopeless(&self) -> Option<String> {
-        self.0.words.group().alone()
+        // Only its holder can release it.
+        let group = self.locks.words.group();
+        self.holder().and_then(|rank| group.ended(rank)).or_else(|| group.alone())
     }
 }
 
@@ -93,17 +104,15 @@ impl Locks {
     /// A lock that does not exist; the end of the job.
     pub fn lock(&self, lock: usize) -> Result<LockGuard<'_>> {
         let engine = self.words.group().inner.engine();
-        let mut failed = None;
-        engine
-            .look_every(TURN, &Locking(self, lock), || match self.try_lock(lock) {
-                Ok(Some(guard)) => Some(Some(guard)),
-                Ok(None) => None,
-                Err(error) => {
-                    failed = Some(error);
-                    Some(None)
-                }
-            })?
-            .ok_or_else(|| failed.unwrap_or_else(|| engine.over("lock")))
+        let waiter = Locking { locks: self, index: lock, seen: Cell::new(FREE) };
+        let take = || {
+            let seen = self.take(lock);
+            waiter.seen.set(*seen.as_ref().unwrap_or(&FREE));
+            // An error ends the wait too.
+            (!seen.as_ref().is_ok_and(|&seen| seen != FREE)).then(|| seen.map(|_| ()))
+        };
+        engine.look_every(TURN, &waiter, take)??;
+        Ok(LockGuard { locks: self, index: lock, held: true })
     }
 
     /// Takes the lock if it is free.
@@ -111,15 +120,19 @@ impl Locks {
     /// # Errors
     /// A lock that does not exist; the end of the job.
     pub fn try_lock(&self, lock: usize) -> Result<Option<LockGuard<'_>>> {
+        // Made only when taken: a guard that is dropped releases the lock, whoever holds it.
+        Ok((self.take(lock)? == FREE).then(|| LockGuard { locks: self, index: lock, held: true }))
+    }
+
+    /// Takes the lock if its word, which is the answer, was free.
+    fn take(&self, lock: usize) -> Result<u64> {
         if lock >= self.count {
             return Err(Error::argument("lock", format_args!("lock {lock} of {}", self.count)));
         }
         let (member, index) = self.place(lock);
         let holder = HELD + self.words.group().inner.engine().rank() as u64;
         let what = || format!("could not learn whether it holds lock {lock}");
-        let old = self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (holder, FREE), &what)?;
-        // Made only when taken: a guard that is dropped releases the lock, whoever holds it.
-        Ok((old == FREE).then(|| LockGuard { locks: self, index: lock, held: true }))
+        self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (holder, FREE), &what)
     }
 
     fn release(&self, lock: usize) -> Result<()> {

@@ -55,7 +55,7 @@ fn has_ended(conduit: &dyn Conduit, rank: usize) -> bool {
 impl Group {
     /// A member that has come to its end and will take part in nothing any more, for people.
     pub(super) fn ended_member(&self) -> Option<String> {
-        self.ranks().find(|&rank| has_ended(self.inner.engine().conduit(), rank)).map(|rank| format!("rank {rank} has ended"))
+        self.ranks().find_map(|rank| self.ended(rank))
     }
 
     /// All other ranks of the job have come to their end: nobody is left to do what a member waits for.
@@ -63,6 +63,11 @@ impl Group {
         let conduit = self.inner.engine().conduit();
         let alone = (0..conduit.size()).filter(|&rank| rank != conduit.rank()).all(|rank| has_ended(conduit, rank));
         alone.then(|| "all other ranks have ended".into())
+    }
+
+    /// The same of one rank that alone can do what a member waits for.
+    pub(super) fn ended(&self, rank: usize) -> Option<String> {
+        has_ended(self.inner.engine().conduit(), rank).then(|| format!("rank {rank} has ended"))
     }
 
     /// Where each member was last seen, for people.

@@ -66,6 +66,27 @@ pub(crate) fn arrays(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// The locks of accumulates are the ranks', whatever their numbers in a group.
+pub(crate) fn lists_in_groups_of_opposite_orders(job: &Job) -> Result<(), Error> {
+    let n = 1024;
+    // Enough for two to meet; each element is a transfer where memory is not mapped.
+    let rounds = if job.capabilities().window == usize::MAX { 1000 } else { 5 };
+    let backwards: Vec<usize> = (0..job.size()).rev().collect();
+    let group = job.group(&backwards)?;
+    let world = GlobalArray::<u64, Ix1>::builder(job, [n]).zeros().create()?;
+    let other = GlobalArray::<u64, Ix1>::builder(&group, [n]).zeros().create()?;
+    let subscripts: Vec<[usize; 1]> = (0..600).map(|k| [k * 37 % n]).collect();
+    let mine = if job.rank() % 2 == 0 { &world } else { &other };
+    job.sync()?;
+    for _ in 0..rounds {
+        mine.scatter_accumulate(&subscripts, 1, &[1; 600])?;
+    }
+    job.sync()?;
+    let sum = world.get(..)?.sum() + other.get(..)?.sum();
+    assert_eq!(sum, 600 * rounds * job.size() as u64);
+    job.sync()
+}
+
 /// Groups and what was made on them come and go; memory does not grow, and a member that leaves first harms nobody.
 pub(crate) fn in_a_loop(job: &Job) -> Result<(), Error> {
     let mut after_some = 0;

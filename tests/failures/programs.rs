@@ -105,6 +105,14 @@ const BODIES: &[(&str, Body)] = &[
         job.barrier()?;
         if job.rank() == 0 { locks.lock(0)?.unlock() } else { Ok(()) }
     }),
+    ("returns_with_a_lock_that_others_wait_for", |job| {
+        let locks = Locks::new(job, 1)?;
+        if job.rank() == CULPRIT {
+            std::mem::forget(locks.lock(0)?);
+        }
+        job.barrier()?;
+        if job.rank() == CULPRIT { Ok(()) } else { locks.lock(0)?.unlock() }
+    }),
     ("returns_while_others_make_a_group", |job| if job.rank() == 0 { job.group(&[0, 1]).map(drop) } else { Ok(()) }),
     ("exits", |job| {
         if job.rank() == CULPRIT {

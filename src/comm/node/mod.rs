@@ -70,7 +70,13 @@ impl Fabric {
                 continue;
             };
             file = match Mapping::reserve(file, len) {
-                Ok(mapping) => return Ok(Fabric { mapping, ranks, first, segment }),
+                Ok(mapping) => {
+                    if mapping.has_large_pages() {
+                        // Of a few ranks only; thousands have small pages, and touch few of their control pages.
+                        mapping.commit(0..first)?;
+                    }
+                    return Ok(Fabric { mapping, ranks, first, segment });
+                }
                 Err((_, error)) if segment / 2 < LEAST.max(granule) => return Err(error),
                 Err((file, _)) => file,
             };

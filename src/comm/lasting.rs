@@ -14,8 +14,9 @@
 //!   the cycle can do it any more. A rank that was stopped, or gets no core, does not look.
 //!
 //! The condition to wait on is one rank's act: a rank that waits for several publishes one of them, rather one that leads back
-//! to itself. A rank that computes, or waits for a lock, a signal or a transfer, publishes nothing and is in no cycle. Neither is
-//! a rank with threads that its conduit does not know: one of them may make the call that is missing.
+//! to itself; who waits for a lock publishes its holder. Who waits for a signal, which any rank may raise, publishes itself, and
+//! is in a deadlock only if all ranks of the job wait, by the same two conditions. A rank that computes or waits for a transfer
+//! publishes nothing. Neither does a rank with threads that its conduit does not know: one of them may make the call that is missing.
 
 use std::time::Duration;
 
@@ -45,6 +46,10 @@ pub(crate) trait Waiter {
     /// A rank without whose act the wait cannot end, if there is one and it cannot have acted already without this being seen.
     fn awaits(&self) -> Option<usize> {
         None
+    }
+    /// Whether any rank may end the wait.
+    fn awaits_anybody(&self) -> bool {
+        false
     }
     /// Whether this rank is the one to say who is missing, where many wait for the same.
     fn speaks(&self) -> bool {
@@ -115,12 +120,12 @@ impl<'c> Lasting<'c> {
     }
 
     fn look_for_cycle(&mut self, waiter: &dyn Waiter, now: Duration) -> Result<(), Error> {
-        let awaited = waiter.awaits();
+        let awaited = if waiter.awaits_anybody() { Some(self.conduit.rank()) } else { waiter.awaits() };
         if self.published || awaited.is_some() {
             self.published = awaited.is_some();
             self.conduit.publish_wait(awaited);
         }
-        let Some(cycle) = cycle(self.conduit) else {
+        let Some(cycle) = cycle(self.conduit).or_else(|| everybody(self.conduit)) else {
             self.cycle = None;
             return Ok(());
         };
@@ -129,8 +134,9 @@ impl<'c> Lasting<'c> {
             Some((since, first)) if first.len() == cycle.len() && first.iter().zip(&cycle).all(same) => {
                 let looked = first.iter().zip(&cycle).all(|(then, now)| now.1.looks.wrapping_sub(then.1.looks) >= 2);
                 if looked && now.saturating_sub(*since) >= DOUBT_FOR {
-                    let say = |&(rank, wait): &(usize, PublishedWait)| {
-                        format!("rank {rank} waits for rank {} in {}", wait.awaited, waiter.place(rank))
+                    let say = |&(rank, wait): &(usize, PublishedWait)| match wait.awaited {
+                        itself if itself == rank => format!("rank {rank} waits for a signal"),
+                        awaited => format!("rank {rank} waits for rank {awaited} in {}", waiter.place(rank)),
                     };
                     let cycle = cycle.iter().map(say).collect::<Vec<_>>().join(", ");
                     return Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation(), cycle });
@@ -155,7 +161,7 @@ fn cycle(conduit: &dyn Conduit) -> Option<Vec<(usize, PublishedWait)>> {
     let (mut rank, mut waits) = (conduit.rank(), Vec::new());
     // Longer than all ranks is a cycle without this one.
     while waits.len() < conduit.size() {
-        let wait = conduit.published_wait(rank)?;
+        let wait = conduit.published_wait(rank).filter(|wait| wait.awaited != rank)?;
         waits.push((rank, wait));
         rank = wait.awaited;
         if rank == conduit.rank() {
@@ -167,6 +173,14 @@ fn cycle(conduit: &dyn Conduit) -> Option<Vec<(usize, PublishedWait)>> {
         }
     }
     None
+}
+
+/// The published waits of all ranks, if all wait.
+fn everybody(conduit: &dyn Conduit) -> Option<Vec<(usize, PublishedWait)>> {
+    let all = || (0..conduit.size()).map(|rank| Some((rank, conduit.published_wait(rank)?))).collect::<Option<Vec<_>>>();
+    // The looks count from when all had been seen.
+    let first = all()?;
+    all().filter(|again| again.iter().zip(&first).all(|(now, then)| now.1.number == then.1.number))
 }
 
 /// Which of several awaited ranks to publish: one whose own wait leads to this rank, or one that waits at all, or the first.

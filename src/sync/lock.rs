@@ -64,6 +64,15 @@ impl Waiter for Locking<'_> {
         self.holder().map_or("the lock".into(), |rank| format!("its release by rank {rank}"))
     }
 
+    fn awaits(&self) -> Option<usize> {
+        // A lock that this rank holds itself may be released by another of its threads.
+        self.holder().filter(|&holder| holder != self.locks.words.group().inner.engine().rank())
+    }
+
+    fn place(&self, rank: usize) -> String {
+        self.locks.words.group().place(rank)
+    }
+
     fn hopeless(&self) -> Option<String> {
         // Only its holder can release it.
         let group = self.locks.words.group();

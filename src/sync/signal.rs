@@ -26,8 +26,12 @@ impl Waiter for Waiting<'_> {
         "whoever raises it".into()
     }
 
-    fn hopeless(&self) -> Option<String> {
-        self.0.words.group().alone()
+    fn awaits_anybody(&self) -> bool {
+        true
+    }
+
+    fn place(&self, rank: usize) -> String {
+        self.0.words.group().place(rank)
     }
 }
 

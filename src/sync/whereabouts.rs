@@ -53,6 +53,11 @@ fn has_ended(conduit: &dyn Conduit, rank: usize) -> bool {
 }
 
 impl Group {
+    /// What a rank is in, or was in last, for people.
+    pub(super) fn place(&self, rank: usize) -> String {
+        place(self.inner.engine().conduit(), rank)
+    }
+
     /// A member that has come to its end and will take part in nothing any more, for people.
     pub(super) fn ended_member(&self) -> Option<String> {
         self.ranks().find_map(|rank| self.ended(rank))

@@ -76,7 +76,7 @@ pub(crate) fn lists_in_groups_of_opposite_orders(job: &Job) -> Result<(), Error>
     let world = GlobalArray::<u64, Ix1>::builder(job, [n]).zeros().create()?;
     let other = GlobalArray::<u64, Ix1>::builder(&group, [n]).zeros().create()?;
     let subscripts: Vec<[usize; 1]> = (0..600).map(|k| [k * 37 % n]).collect();
-    let mine = if job.rank() % 2 == 0 { &world } else { &other };
+    let mine = if job.rank().is_multiple_of(2) { &world } else { &other };
     job.sync()?;
     for _ in 0..rounds {
         mine.scatter_accumulate(&subscripts, 1, &[1; 600])?;

@@ -109,8 +109,9 @@
 //!   back within half a second is killed; under `threads` it can only end at its next call.
 //! * *Ranks disagree.* Every collective compares what the members called it with. Where they differ all of them get
 //!   [`Error::Disagreement`], and the group cannot be used any more.
-//! * *Ranks wait for each other* in collectives of different groups. Within a few seconds they get [`Error::Deadlock`], which says
-//!   who waits for whom and in what. Not if a process has threads that the program started: one of them may make the call.
+//! * *Ranks wait for each other* in collectives of different groups, for locks or for signals. Within a few seconds they get
+//!   [`Error::Deadlock`], which says who waits for whom and in what. Not if a process has threads that the program started: one of
+//!   them may make the call.
 //! * *Somebody is late.* A rank that computes is no error. After ten seconds the waiters say once who is missing and where it
 //!   was last seen; `GA_TIMEOUT` makes that an [`Error::Timeout`].
 //!

@@ -42,6 +42,10 @@ const STACK: usize = 64 << 10;
 
 /// A file without a name whose pages are large where the kernel finds any; `None` if it may not be had.
 pub(crate) fn file() -> Option<OwnedFd> {
+    if cfg!(any(miri, global_arrays_portable)) {
+        // Sanitizers cannot follow a child that shares their memory.
+        return None;
+    }
     let size = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok()?;
     if size.trim().parse() != Ok(LARGE) {
         return None;

@@ -5,16 +5,14 @@ use std::str::FromStr;
 
 use clap::Parser;
 
+use crate::command_line::{Start, positive};
+
 /// Solves a dense system by LU factorisation with partial pivoting and checks the solution.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "lu", group = clap::ArgGroup::new("system").required(true))]
 pub(crate) struct Arguments {
-    /// Processes to start
-    #[arg(long, value_parser = positive)]
-    pub(crate) ranks: Option<usize>,
-    /// Network between them, by name
-    #[arg(long)]
-    pub(crate) network: Option<String>,
+    #[command(flatten)]
+    pub(crate) start: Start,
     /// Matrix Market file: square, real or integer
     #[arg(long, value_name = "FILE", group = "system")]
     pub(crate) matrix: Option<PathBuf>,
@@ -30,9 +28,6 @@ pub(crate) struct Arguments {
     /// Seed of the generated matrix and of the right-hand side
     #[arg(long, default_value_t = 7)]
     pub(crate) seed: u64,
-    /// Print one line of JSON instead of a report
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Process rows and columns.
@@ -75,14 +70,6 @@ impl FromStr for Grid {
         let grid = Grid { rows: positive(parts.0)?, columns: positive(parts.1)? };
         grid.rows.checked_mul(grid.columns).ok_or("too many processes")?;
         Ok(grid)
-    }
-}
-
-fn positive(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("at least 1 is needed".into()),
-        Ok(number) => Ok(number),
-        Err(_) => Err("not a whole number of at least 1".into()),
     }
 }
 

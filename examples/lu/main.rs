@@ -65,6 +65,8 @@
 mod axis;
 mod buffers;
 mod cli;
+#[path = "../command_line/mod.rs"]
+mod command_line;
 mod distributed;
 mod kernels;
 mod market;
@@ -74,13 +76,11 @@ mod report;
 mod solve;
 mod swaps;
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
 use global_arrays::prelude::*;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::axis::Axis;
 use crate::cli::{Arguments, Grid};
@@ -90,14 +90,7 @@ use crate::panel::Stopped;
 use crate::report::Report;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("lu: {message}");
-            ExitCode::FAILURE
-        }
-    }
+    command_line::exit("lu", run(&Arguments::parse()))
 }
 
 /// Reads the input here, where a mistake is told once, then starts the ranks.
@@ -111,15 +104,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         (None, Some(order)) => (Matrix::Generated { order, seed }, format!("generated, seed {seed}")),
         (None, None) => return Err("give --n or --matrix".into()),
     };
-    let mut launch = Launch::new();
-    if let Some(ranks) = arguments.ranks {
+    if let Some(ranks) = arguments.start.ranks {
         Grid::choose(arguments.grid, ranks)?;
-        launch = launch.ranks(ranks);
     }
-    if let Some(network) = &arguments.network {
-        launch = launch.network(network);
-    }
-    launch.run(|job| rank_main(job, arguments, &matrix, &name)).map_err(|error: Error| error.to_string())
+    arguments.start.launch().run(|job| rank_main(job, arguments, &matrix, &name)).map_err(|error: Error| error.to_string())
 }
 
 /// What each rank does.
@@ -135,7 +123,7 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
         .name("A")
         .create()?;
     let b: Vec<f64> = (0..n).map(|row| matrix.right_hand_side(row)).collect();
-    let bar = progress_bar(job, n);
+    let bar = command_line::progress_bar(job, n, "columns");
 
     let outcome = a.owner_epoch(|mut part| {
         let rows = rank.rows.local_extent();
@@ -166,10 +154,7 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
     let phases = rank.phases.slowest(job)?;
     let (grid, network) = ((grid.rows, grid.columns), job.network().to_owned());
     let report = Report { n, matrix: name.to_owned(), ranks: job.size(), grid, block, network, factor, solve, phases, residual };
-    if job.rank() == 0 {
-        let text = if arguments.json { report.json() } else { report.to_string() };
-        writeln!(std::io::stdout(), "{text}").map_err(Error::other)?;
-    }
+    arguments.start.report(job, &report, &report.json())?;
     if report.passed() {
         Ok(())
     } else {
@@ -190,13 +175,4 @@ fn padded(rows: Axis) -> usize {
         })
     };
     (0..).map(|lines| rows.extent + lines * LINE).find(|&extent| !whole(extent)).expect("some extent is no multiple of a page")
-}
-
-/// A bar on rank 0's terminal, if it has one.
-fn progress_bar(job: &Job, n: usize) -> ProgressBar {
-    let shown = job.rank() == 0 && std::io::stderr().is_terminal();
-    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style =
-        ProgressStyle::with_template("{bar:40} {pos}/{len} columns, {eta} left").unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::with_draw_target(Some(n as u64), target).with_style(style)
 }

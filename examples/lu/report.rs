@@ -99,7 +99,7 @@ impl Report {
     }
 
     /// One line for programs.
-    pub(crate) fn json(&self) -> String {
+    pub(crate) fn json(&self) -> serde_json::Value {
         let seconds = |d: Duration| d.as_secs_f64();
         json!({
             "n": self.n,
@@ -120,7 +120,6 @@ impl Report {
             "residual": self.residual,
             "passed": self.passed(),
         })
-        .to_string()
     }
 }
 

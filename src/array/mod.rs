@@ -57,7 +57,7 @@ use crate::{
     element::{Element, has_atomics},
     error::{Error, Result},
     index::PatchError,
-    memory::part::{Part, Placement},
+    memory::{part::Part, segments::Placement},
     sync::{Group, Op},
 };
 

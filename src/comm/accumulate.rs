@@ -8,8 +8,6 @@
 //!
 //! While one chunk is added, the next is on its way here and the one before on its way back.
 
-use std::time::Duration;
-
 use ndarray::Dimension;
 
 use super::{
@@ -29,9 +27,6 @@ use crate::{
 /// Bytes of each of the three buffers.
 const BUFFER: usize = 64 << 10;
 
-/// How long to let others go before looking at a lock again.
-pub(super) const TURN: Duration = Duration::from_micros(20);
-
 /// Waits for stripes of a mapped lock.
 pub(crate) fn lock_stripes<'a>(engine: &Engine, lock: &Stripes<'a>, mask: u64, label: &Label) -> Result<Held<'a>> {
     let looks = if engine.conduit().capabilities().crowded { 0 } else { 400 };
@@ -41,7 +36,7 @@ pub(crate) fn lock_stripes<'a>(engine: &Engine, lock: &Stripes<'a>, mask: u64, l
         }
         std::hint::spin_loop();
     }
-    engine.look_every(TURN, label, || lock.try_lock(mask))
+    engine.take_turns(label, || lock.try_lock(mask))
 }
 
 /// Adds `alpha` times a buffer to a strided block at byte `at` of the segment of `rank`, under the lock word at `lock`.

@@ -5,7 +5,6 @@
 
 use super::{
     AtomicOp,
-    accumulate::TURN,
     engine::{Engine, Label, Road, Waiter},
 };
 use crate::error::Result;
@@ -36,7 +35,7 @@ pub(super) struct RemoteLock<'a> {
 impl<'a> RemoteLock<'a> {
     pub(super) fn take(engine: &'a Engine, rank: usize, lock: usize, label: &'a Label) -> Result<Self> {
         let mut this = RemoteLock { engine, rank, lock, label, held: false };
-        engine.look_every(TURN, &LockWaiter(label, rank), || this.try_take().transpose())??;
+        engine.take_turns(&LockWaiter(label, rank), || this.try_take().transpose())??;
         Ok(this)
     }
 

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Token, message::Message};
+use super::{Token, message::Message, transfers::Direction};
 use crate::error::Error;
 
 /// Who asked for a request; for errors.
@@ -100,9 +100,9 @@ impl Table {
     }
 
     /// One more transfer of a request with `rank`, in the window.
-    pub(super) fn admit(&mut self, request: RequestId, rank: usize, put: bool) {
+    pub(super) fn admit(&mut self, request: RequestId, rank: usize, direction: Direction) {
         self.in_flight += 1;
-        if put {
+        if direction == Direction::Put {
             self.dirty.insert(rank, Dirty { last: request, flush: None });
         }
         if let Some(request) = self.requests.get_mut(&request.0) {

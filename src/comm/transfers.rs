@@ -1,13 +1,13 @@
 //! What moves: puts, gets and atomic operations, each a part of a request, at most a window of them in flight.
 
-use std::time::Duration;
-
 use super::{
     AtomicOp, Local, MessageClass, Token,
     engine::Engine,
+    lasting::{Lasting, Waiter},
     message::Message,
     node::apply_atomic,
     requests::{Label, RequestId},
+    waiting::TURN,
 };
 use crate::{element::Element, error::Error};
 
@@ -18,6 +18,30 @@ pub(crate) enum Road {
     Processor,
     /// The network's, whether the rank is mapped or not.
     Network,
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From here into a rank's segment.
+    Put,
+    /// From there.
+    Get,
+}
+
+/// Who waits for a place in the window.
+struct Room {
+    rank: usize,
+    window: usize,
+}
+
+impl Waiter for Room {
+    fn operation(&self) -> String {
+        format!("a transfer with rank {}", self.rank)
+    }
+    fn missing(&self) -> String {
+        format!("the completion of one of the {} transfers in flight", self.window)
+    }
 }
 
 impl Engine {
@@ -33,18 +57,8 @@ impl Engine {
         ptr: *const u8,
         len: usize,
     ) -> Result<(), Error> {
-        let longest = self.conduit.capabilities().longest_transfer;
-        let mut at = 0;
-        while at < len {
-            let part = (len - at).min(longest);
-            self.admit(request, rank, true)?;
-            // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
-            let local = Local { ptr: unsafe { ptr.add(at) }.cast_mut(), len: part, key: None };
-            // SAFETY: the caller's promise.
-            unsafe { self.conduit.put(rank, offset + at, local, Token(request.0)) };
-            at += part;
-        }
-        Ok(())
+        // SAFETY: the caller's promise; a put only reads the memory.
+        unsafe { self.transfer(Direction::Put, request, rank, offset, ptr.cast_mut(), len) }
     }
 
     /// Adds a get to a request, waiting while the window is full.
@@ -59,26 +73,49 @@ impl Engine {
         ptr: *mut u8,
         len: usize,
     ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.transfer(Direction::Get, request, rank, offset, ptr, len) }
+    }
+
+    /// In pieces that the network takes.
+    ///
+    /// # Safety
+    /// As [`Conduit::put`] or [`Conduit::get`], until the request is complete.
+    unsafe fn transfer(
+        &self,
+        direction: Direction,
+        request: RequestId,
+        rank: usize,
+        offset: usize,
+        ptr: *mut u8,
+        len: usize,
+    ) -> Result<(), Error> {
         let longest = self.conduit.capabilities().longest_transfer;
         let mut at = 0;
         while at < len {
             let part = (len - at).min(longest);
-            self.admit(request, rank, false)?;
+            self.admit(request, rank, direction)?;
             // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
             let local = Local { ptr: unsafe { ptr.add(at) }, len: part, key: None };
-            // SAFETY: the caller's promise.
-            unsafe { self.conduit.get(rank, offset + at, local, Token(request.0)) };
+            match direction {
+                // SAFETY: the caller's promise.
+                Direction::Put => unsafe { self.conduit.put(rank, offset + at, local, Token(request.0)) },
+                // SAFETY: the caller's promise.
+                Direction::Get => unsafe { self.conduit.get(rank, offset + at, local, Token(request.0)) },
+            }
             at += part;
         }
         Ok(())
     }
 
-    fn admit(&self, request: RequestId, rank: usize, put: bool) -> Result<(), Error> {
+    /// Waits until a transfer has its place in the window, behind those that it must not overtake.
+    fn admit(&self, request: RequestId, rank: usize, direction: Direction) -> Result<(), Error> {
         let window = self.conduit.capabilities().window;
+        let mut lasting = Lasting::new(&*self.conduit, self.timeout);
         loop {
             let mut table = self.lock();
             if table.is_dirty(rank, request)
-                && !self.keeps_order(put)
+                && !self.keeps_order(direction)
                 && let Some(entry) = table.requests.get(&request.0).filter(|entry| entry.ordered)
             {
                 let label = entry.label.clone();
@@ -87,20 +124,24 @@ impl Engine {
                 continue;
             }
             if table.in_flight < window {
-                table.admit(request, rank, put);
+                table.admit(request, rank, direction);
                 return Ok(());
             }
             drop(table);
-            self.check("a transfer")?;
+            lasting.look(&Room { rank, window })?;
             self.progress();
-            self.conduit.wait(Duration::from_micros(20));
+            // Another thread of this rank may find what ends: no word comes of that.
+            self.conduit.wait(TURN);
         }
     }
 
-    /// Whether the network keeps a put, or else a get, behind earlier puts to the same target.
-    fn keeps_order(&self, put: bool) -> bool {
+    /// Whether the network keeps a transfer behind earlier puts to the same target.
+    fn keeps_order(&self, direction: Direction) -> bool {
         let order = self.conduit.capabilities().order;
-        if put { order.put_put } else { order.put_get }
+        match direction {
+            Direction::Put => order.put_put,
+            Direction::Get => order.put_get,
+        }
     }
 
     /// An operation on a word of a rank's memory; the old value.
@@ -233,5 +274,26 @@ impl Engine {
             unsafe { self.put(request, rank, offset, std::ptr::from_ref(from).cast(), size_of::<T>()) }
         });
         self.finish_borrowed(request, issued)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::comm::testing::Fake;
+
+    #[test]
+    fn a_window_that_stays_full_is_a_timeout() {
+        let mut fake = Fake::new(|_| None);
+        fake.capabilities.window = 1;
+        let engine = Engine::new(Arc::new(fake), Some(0.02));
+        let request = engine.begin(Label { array: "a".into(), operation: "put" });
+        // SAFETY: the network reads nothing.
+        let put = || unsafe { engine.put(request, 1, 0, [2; 8].as_ptr(), 8) };
+        put().unwrap();
+        let error = put().expect_err("no room").to_string();
+        assert!(error.contains("one of the 1 transfers in flight"), "{error}");
     }
 }

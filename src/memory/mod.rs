@@ -11,7 +11,9 @@
 //! | `line` | lines that one rank writes and another waits for |
 //! | `buffer` | the caller's side of a transfer |
 //! | `stripes` | the lock that guards accumulates into a rank's memory |
-//! | `part` | exposed memory as safe values |
+//! | `part` | exposed memory as safe values: a part of an array |
+//! | `plan` | the loops of a strided transfer in the kernels' words |
+//! | `segments` | the members' segments: offsets become addresses, after a check |
 //! | `kernels` | copy and arithmetic on memory that is written meanwhile |
 //!
 //! Memory that another rank may write is never a slice outside an epoch: single elements are relaxed atomics, everything longer
@@ -27,5 +29,7 @@ pub(crate) mod limits;
 pub(crate) mod line;
 pub(crate) mod mapping;
 pub(crate) mod part;
+mod plan;
+pub(crate) mod segments;
 pub(crate) mod stripes;
 pub(crate) mod word;

@@ -1,161 +1,28 @@
-//! Exposed memory as safe values: the segments of a group's members, and one member's part of one array.
+//! Exposed memory as safe values: one member's part of one array.
 //!
-//! A [`Part`] is memory that any rank may write at any moment. It is never a slice: its methods check bounds and go through
-//! relaxed atomics or the kernels, so that races have defined results. Elements are plain data, so whatever bytes a race leaves
-//! are a value. Only [`Part::exclusive`] and [`Part::shared`] make slices of it; they are unsafe, and the epochs call them with a
-//! proof that nobody else can touch the part meanwhile.
+//! A [`Part`] is memory that any rank may write at any moment; [`Segments`](super::segments::Segments) makes it. It is never a
+//! slice: its methods check bounds and go through relaxed atomics or the kernels, so that races have defined results. Elements are
+//! plain data, so whatever bytes a race leaves are a value. Only [`Part::exclusive`] and [`Part::shared`] make slices of it; they
+//! are unsafe, and the epochs call them with a proof that nobody else can touch the part meanwhile.
 
 use std::{
     marker::PhantomData,
     ops::Range,
     ptr::NonNull,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use ndarray::Dimension;
 
 use super::{
-    atomics,
     buffer::{Source, Target},
     kernels,
-    line::{Line, Meeting},
-    stripes::Stripes,
-    word::WaitWord,
+    plan::{contiguous, plan},
 };
 use crate::{
     element::{Accumulate, Element},
     index::Loops,
 };
-
-/// The mapped segments of a group's members.
-#[derive(Debug)]
-pub(crate) struct Segments {
-    /// Null where a member's memory is not mapped.
-    bases: Box<[*mut u8]>,
-    len: usize,
-    /// The job's flag, beside the bases because every operation looks at both.
-    over: *const AtomicU32,
-}
-
-// SAFETY: the pointers lead to shared memory that is only accessed through `Part`, lines and words, all made for races.
-unsafe impl Send for Segments {}
-// SAFETY: as above.
-unsafe impl Sync for Segments {}
-
-impl Segments {
-    /// Segments of `len` bytes each. Whoever holds the value keeps the mapping alive, by holding the conduit.
-    pub(crate) fn new(bases: Vec<Option<NonNull<u8>>>, len: usize, over: &AtomicU32) -> Self {
-        Segments { bases: bases.into_iter().map(|base| base.map_or(std::ptr::null_mut(), NonNull::as_ptr)).collect(), len, over }
-    }
-
-    /// Whether the job is over.
-    #[inline]
-    pub(crate) fn over(&self) -> bool {
-        // SAFETY: the flag lives as long as the conduit, which the holder keeps alive.
-        unsafe { &*self.over }.load(Ordering::Relaxed) != 0
-    }
-
-    /// Whether a member is mapped.
-    #[inline]
-    pub(crate) fn is_mapped(&self, member: usize) -> bool {
-        !self.bases[member].is_null()
-    }
-
-    /// `len` elements at a byte offset of a member's segment, if it is mapped.
-    #[inline(always)]
-    pub(crate) fn part<T: Element>(&self, member: usize, offset: usize, len: usize) -> Option<Part<'_, T>> {
-        let base = self.bases[member];
-        if base.is_null() {
-            return None;
-        }
-        Some(Part::within(base, self.len, offset, len))
-    }
-
-    /// As [`part`](Self::part), for a range that was checked once.
-    #[inline(always)]
-    pub(crate) fn placed<T: Element>(&self, member: usize, placement: &Placement<T>) -> Option<Part<'_, T>> {
-        let base = self.bases[member];
-        debug_assert!(placement.segment <= self.len, "a placement in another job's segments");
-        // The range lies inside a segment of this length, and all segments of a job are equally long.
-        (!base.is_null()).then(|| Part {
-            base: base.wrapping_add(placement.offset).cast(),
-            len: placement.len,
-            life: PhantomData,
-        })
-    }
-
-    /// Checks a range of every member's segment once.
-    pub(crate) fn placement<T: Element>(&self, offset: usize, len: usize) -> Placement<T> {
-        Part::<T>::check_placement(self.len, offset, len);
-        Placement { offset, len, segment: self.len, element: PhantomData }
-    }
-
-    /// A line of a member, if it is mapped.
-    #[inline]
-    pub(crate) fn line(&self, member: usize, offset: usize) -> Option<&Line> {
-        let base = self.bases[member];
-        // SAFETY: atomics, for which every bit pattern is valid, inside a segment that lives as long as self.
-        (!base.is_null()).then(|| unsafe { &*self.object::<Line>(base, offset) })
-    }
-
-    /// A meeting of a member, if it is mapped.
-    pub(crate) fn meeting(&self, member: usize, offset: usize) -> Option<&Meeting> {
-        let base = self.bases[member];
-        // SAFETY: as in `line`.
-        (!base.is_null()).then(|| unsafe { &*self.object::<Meeting>(base, offset) })
-    }
-
-    /// A word to wait on, of a member, if it is mapped.
-    #[inline]
-    pub(crate) fn word(&self, member: usize, offset: usize) -> Option<&WaitWord> {
-        let base = self.bases[member];
-        // SAFETY: as in `line`.
-        (!base.is_null()).then(|| unsafe { &*self.object::<WaitWord>(base, offset) })
-    }
-
-    /// The accumulate lock of a member, if it is mapped.
-    #[inline]
-    pub(crate) fn stripes(&self, member: usize, offset: usize) -> Option<Stripes<'_>> {
-        let base = self.bases[member];
-        // SAFETY: as in `line`.
-        (!base.is_null()).then(|| Stripes::new(unsafe { &*self.object::<atomics::AtomicU64>(base, offset) }))
-    }
-
-    /// A line of the caller's own segment, which begins at `base`, mapped for others or not.
-    #[inline]
-    pub(crate) fn own_line(&self, base: NonNull<u8>, offset: usize) -> &Line {
-        // SAFETY: as in `line`; the conduit that the holder keeps alive vouches for its own segment.
-        unsafe { &*self.object::<Line>(base.as_ptr(), offset) }
-    }
-
-    /// A word of the caller's own segment.
-    #[inline]
-    pub(crate) fn own_word(&self, base: NonNull<u8>, offset: usize) -> &WaitWord {
-        // SAFETY: as in `own_line`.
-        unsafe { &*self.object::<WaitWord>(base.as_ptr(), offset) }
-    }
-
-    /// Elements of the caller's own segment.
-    #[inline]
-    pub(crate) fn own_part<T: Element>(&self, base: NonNull<u8>, offset: usize, len: usize) -> Part<'_, T> {
-        Part::within(base.as_ptr(), self.len, offset, len)
-    }
-
-    #[inline]
-    fn object<O>(&self, base: *mut u8, offset: usize) -> *mut O {
-        assert!(offset.is_multiple_of(align_of::<O>()) && offset <= self.len && size_of::<O>() <= self.len - offset);
-        base.wrapping_add(offset).cast()
-    }
-}
-
-/// A range of elements at the same place of every member's segment, known to lie inside and to be aligned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Placement<T> {
-    offset: usize,
-    len: usize,
-    segment: usize,
-    element: PhantomData<T>,
-}
 
 /// Elements in a segment, written by anybody at any time.
 #[derive(Clone, Copy, Debug)]
@@ -166,19 +33,13 @@ pub(crate) struct Part<'a, T> {
 }
 
 impl<'a, T: Element> Part<'a, T> {
+    /// `len` elements from `base` on.
+    ///
+    /// # Safety
+    /// `base` is aligned for `T`. All bytes of the elements lie in one exposed segment, which stays mapped for the life `'a`.
     #[inline(always)]
-    fn within(base: *mut u8, segment: usize, offset: usize, len: usize) -> Self {
-        Self::check_placement(segment, offset, len);
-        Part { base: base.wrapping_add(offset).cast(), len, life: PhantomData }
-    }
-
-    #[inline(always)]
-    fn check_placement(segment: usize, offset: usize, len: usize) {
-        let bytes = len.checked_mul(size_of::<T>());
-        assert!(
-            offset.is_multiple_of(align_of::<T>()) && offset <= segment && bytes.is_some_and(|bytes| bytes <= segment - offset),
-            "{len} elements at byte {offset} of a segment of {segment} bytes"
-        );
+    pub(super) unsafe fn new(base: *mut T, len: usize) -> Self {
+        Part { base, len, life: PhantomData }
     }
 
     /// Number of elements.
@@ -461,56 +322,4 @@ impl Part<'_, u64> {
 #[track_caller]
 fn outside(at: usize, len: usize, of: usize) -> ! {
     panic!("{len} elements at {at} of {of}")
-}
-
-/// The number of elements, if a block has no gaps in either memory: the commonest long transfer needs no plan.
-#[inline(always)]
-fn contiguous(counts: &[usize], part: &[isize], buffer: &[isize]) -> Option<usize> {
-    let mut len = 1;
-    for axis in (0..counts.len()).rev() {
-        let count = counts[axis];
-        if count != 1 {
-            if part[axis] != len as isize || buffer[axis] != len as isize {
-                return None;
-            }
-            len *= count;
-        }
-    }
-    Some(len)
-}
-
-/// Levels on the stack; `Loops` has eight at most before it goes to the heap.
-struct Levels {
-    inline: [kernels::Stride; 8],
-    len: usize,
-    heap: Vec<kernels::Stride>,
-}
-
-impl Levels {
-    #[inline]
-    fn slice(&self) -> &[kernels::Stride] {
-        if self.heap.is_empty() { &self.inline[..self.len] } else { &self.heap }
-    }
-}
-
-/// The loops of a transfer in the kernels' words; the destination is the view if `to_view`, else the part.
-#[inline]
-fn plan(loops: &Loops, to_view: bool) -> (Levels, usize) {
-    let stride = |level: &crate::index::Level| {
-        let (dst, src) = if to_view { (level.local, level.remote) } else { (level.remote, level.local) };
-        kernels::Stride { count: level.count, dst, src }
-    };
-    let mut levels =
-        Levels { inline: [kernels::Stride { count: 0, dst: 0, src: 0 }; 8], len: loops.levels().len(), heap: Vec::new() };
-    if loops.runs() == 0 {
-        // Nothing to move: one level that runs no times.
-        levels.len = 1;
-    } else if levels.len <= levels.inline.len() {
-        for (to, level) in levels.inline.iter_mut().zip(loops.levels()) {
-            *to = stride(level);
-        }
-    } else {
-        levels.heap = loops.levels().iter().map(stride).collect();
-    }
-    (levels, loops.run())
 }

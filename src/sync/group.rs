@@ -15,7 +15,7 @@ use crate::{
     comm::engine::{Engine, Label, Road},
     error::{Error, Result},
     job::JobInner,
-    memory::part::Segments,
+    memory::segments::Segments,
 };
 
 /// An ordered set of ranks: all of a job, or those of a list.

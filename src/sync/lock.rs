@@ -11,8 +11,6 @@ use crate::{
 const FREE: u64 = 0;
 /// Locked; the holder's rank is added, so that a waiter can say who has it.
 const HELD: u64 = 1;
-/// How long to let others go before looking at a lock again: its release wakes nobody.
-const TURN: std::time::Duration = std::time::Duration::from_micros(20);
 
 /// `n` locks of a group. Lock `k` lives at member `k mod size`; holding one excludes holders of the same one only.
 ///
@@ -120,7 +118,7 @@ impl Locks {
             // An error ends the wait too.
             (!seen.as_ref().is_ok_and(|&seen| seen != FREE)).then(|| seen.map(|_| ()))
         };
-        engine.look_every(TURN, &waiter, take)??;
+        engine.take_turns(&waiter, take)??;
         Ok(LockGuard { locks: self, index: lock, held: true })
     }
 

@@ -16,7 +16,7 @@ use crate::{
     error::Result,
     memory::{
         line::{Line, Meeting, WORDS, WORDS_OFFSET},
-        part::Segments,
+        segments::Segments,
         word::WaitWord,
     },
 };

@@ -13,11 +13,7 @@ use crate::{
         engine::{Label, Road},
     },
     error::{Error, Result},
-    memory::{
-        heap::ALIGN,
-        part::{Part, Placement},
-        word::WaitWord,
-    },
+    memory::{heap::ALIGN, part::Part, segments::Placement, word::WaitWord},
 };
 
 /// `count` words in each member's segment.

@@ -1,0 +1,167 @@
+//! The segments of a group's members: where offsets become addresses, after a check of bounds and alignment.
+//!
+//! Whatever lies in a segment is reached through here: [`Part`]s of arrays, [`Line`]s and [`Meeting`]s of agreements, words of
+//! counters, locks and signals. All segments of a job are equally long, so a [`Placement`], a range that was checked once, is good
+//! for every member, and making a part of it costs one load and one test, the one for a member that is not mapped.
+
+use std::{
+    marker::PhantomData,
+    ptr::NonNull,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::{
+    atomics,
+    line::{Line, Meeting},
+    part::Part,
+    stripes::Stripes,
+    word::WaitWord,
+};
+use crate::element::Element;
+
+/// The mapped segments of a group's members.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    /// Null where a member's memory is not mapped.
+    bases: Box<[*mut u8]>,
+    len: usize,
+    /// The job's flag, beside the bases because every operation looks at both.
+    over: *const AtomicU32,
+}
+
+// SAFETY: the pointers lead to shared memory that is only accessed through `Part`, lines and words, all made for races.
+unsafe impl Send for Segments {}
+// SAFETY: as above.
+unsafe impl Sync for Segments {}
+
+impl Segments {
+    /// Segments of `len` bytes each. Whoever holds the value keeps the mapping alive, by holding the conduit.
+    pub(crate) fn new(bases: Vec<Option<NonNull<u8>>>, len: usize, over: &AtomicU32) -> Self {
+        Segments { bases: bases.into_iter().map(|base| base.map_or(std::ptr::null_mut(), NonNull::as_ptr)).collect(), len, over }
+    }
+
+    /// Whether the job is over.
+    #[inline]
+    pub(crate) fn over(&self) -> bool {
+        // SAFETY: the flag lives as long as the conduit, which the holder keeps alive.
+        unsafe { &*self.over }.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a member is mapped.
+    #[inline]
+    pub(crate) fn is_mapped(&self, member: usize) -> bool {
+        !self.bases[member].is_null()
+    }
+
+    /// `len` elements at a byte offset of a member's segment, if it is mapped.
+    #[inline(always)]
+    pub(crate) fn part<T: Element>(&self, member: usize, offset: usize, len: usize) -> Option<Part<'_, T>> {
+        let base = self.bases[member];
+        (!base.is_null()).then(|| self.elements(base, offset, len))
+    }
+
+    /// As [`part`](Self::part), for a range that was checked once.
+    #[inline(always)]
+    pub(crate) fn placed<T: Element>(&self, member: usize, placement: &Placement<T>) -> Option<Part<'_, T>> {
+        let base = self.bases[member];
+        debug_assert!(placement.segment <= self.len, "a placement in another job's segments");
+        // SAFETY: `placement` checked the range against a segment of this job, and all segments of a job are equally long and begin
+        // at a page; this one is mapped as long as self is held.
+        (!base.is_null()).then(|| unsafe { Part::new(base.wrapping_add(placement.offset).cast(), placement.len) })
+    }
+
+    /// Checks a range of every member's segment once.
+    pub(crate) fn placement<T: Element>(&self, offset: usize, len: usize) -> Placement<T> {
+        self.check::<T>(offset, len);
+        Placement { offset, len, segment: self.len, element: PhantomData }
+    }
+
+    /// A line of a member, if it is mapped.
+    #[inline]
+    pub(crate) fn line(&self, member: usize, offset: usize) -> Option<&Line> {
+        let base = self.bases[member];
+        // SAFETY: atomics, for which every bit pattern is valid, inside a segment that lives as long as self.
+        (!base.is_null()).then(|| unsafe { &*self.object::<Line>(base, offset) })
+    }
+
+    /// A meeting of a member, if it is mapped.
+    pub(crate) fn meeting(&self, member: usize, offset: usize) -> Option<&Meeting> {
+        let base = self.bases[member];
+        // SAFETY: as in `line`.
+        (!base.is_null()).then(|| unsafe { &*self.object::<Meeting>(base, offset) })
+    }
+
+    /// A word to wait on, of a member, if it is mapped.
+    #[inline]
+    pub(crate) fn word(&self, member: usize, offset: usize) -> Option<&WaitWord> {
+        let base = self.bases[member];
+        // SAFETY: as in `line`.
+        (!base.is_null()).then(|| unsafe { &*self.object::<WaitWord>(base, offset) })
+    }
+
+    /// The accumulate lock of a member, if it is mapped.
+    #[inline]
+    pub(crate) fn stripes(&self, member: usize, offset: usize) -> Option<Stripes<'_>> {
+        let base = self.bases[member];
+        // SAFETY: as in `line`.
+        (!base.is_null()).then(|| Stripes::new(unsafe { &*self.object::<atomics::AtomicU64>(base, offset) }))
+    }
+
+    /// A line of the caller's own segment, which begins at `base`, mapped for others or not.
+    #[inline]
+    pub(crate) fn own_line(&self, base: NonNull<u8>, offset: usize) -> &Line {
+        // SAFETY: as in `line`; the conduit that the holder keeps alive vouches for its own segment.
+        unsafe { &*self.object::<Line>(base.as_ptr(), offset) }
+    }
+
+    /// A word of the caller's own segment.
+    #[inline]
+    pub(crate) fn own_word(&self, base: NonNull<u8>, offset: usize) -> &WaitWord {
+        // SAFETY: as in `own_line`.
+        unsafe { &*self.object::<WaitWord>(base.as_ptr(), offset) }
+    }
+
+    /// Elements of the caller's own segment.
+    #[inline]
+    pub(crate) fn own_part<T: Element>(&self, base: NonNull<u8>, offset: usize, len: usize) -> Part<'_, T> {
+        self.elements(base.as_ptr(), offset, len)
+    }
+
+    #[inline(always)]
+    fn elements<T: Element>(&self, base: *mut u8, offset: usize, len: usize) -> Part<'_, T> {
+        self.check::<T>(offset, len);
+        // SAFETY: the range was checked against the segment that begins at `base`, at a page, and is mapped as long as self is held.
+        unsafe { Part::new(base.wrapping_add(offset).cast(), len) }
+    }
+
+    #[inline]
+    fn object<O>(&self, base: *mut u8, offset: usize) -> *mut O {
+        self.check::<O>(offset, 1);
+        base.wrapping_add(offset).cast()
+    }
+
+    /// That `len` values at a byte offset lie inside a segment and are aligned.
+    #[inline(always)]
+    fn check<O>(&self, offset: usize, len: usize) {
+        let bytes = len.checked_mul(size_of::<O>());
+        let inside = offset <= self.len && bytes.is_some_and(|bytes| bytes <= self.len - offset);
+        if !(inside && offset.is_multiple_of(align_of::<O>())) {
+            outside(len, offset, self.len);
+        }
+    }
+}
+
+/// A range of elements at the same place of every member's segment, known to lie inside and to be aligned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement<T> {
+    offset: usize,
+    len: usize,
+    segment: usize,
+    element: PhantomData<T>,
+}
+
+#[cold]
+#[track_caller]
+fn outside(len: usize, offset: usize, segment: usize) -> ! {
+    panic!("{len} elements at byte {offset} of a segment of {segment} bytes")
+}

@@ -174,7 +174,7 @@ pub use array::{
 };
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Result};
-pub use job::{Job, Launch, Memory, run};
+pub use job::{Job, Launch, Memory, Stats, Tally, Traffic, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, ops};
 
 /// What a program needs, ndarray's words included.

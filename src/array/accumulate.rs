@@ -13,6 +13,7 @@ use crate::{
     element::Accumulate,
     error::Result,
     index::{IntoPatch, Patch, Selection},
+    job::Kind,
     memory::{buffer::Source, stripes},
 };
 
@@ -48,28 +49,41 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// A patch that lies in one block of a mapped owner needs no cutting.
     #[inline(never)]
     fn accumulate_block(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+        if !self.group.inner.direct {
+            return self.accumulate_elsewhere(operation, patch, alpha, from);
+        }
         if patch.is_unit_step()
-            && self.group.inner.mapped
             && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
         {
             return self.accumulate_piece(location.member, location.offset, &strides, alpha, from);
         }
-        self.accumulate_pieces(operation, patch, alpha, from)
+        self.accumulate_mapped(patch, alpha, from)
     }
 
     #[inline(never)]
-    fn accumulate_pieces(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+    fn accumulate_mapped(&self, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch) {
             let window = from.window(&piece.start, &piece.count);
-            if self.group.inner.mapped {
-                self.accumulate_piece(piece.member, piece.offset, &piece.strides, alpha, &window)?;
-            } else {
-                let rank = self.group.inner.rank_of(piece.member);
-                let at = self.offset + piece.offset * size_of::<T>();
-                let lock = self.group.inner.job.remote_lock();
-                accumulate_remote(self.engine(), rank, lock, at, &piece.strides, alpha, &window, &self.label(operation))?;
-            }
+            self.accumulate_piece(piece.member, piece.offset, &piece.strides, alpha, &window)?;
+        }
+        Ok(())
+    }
+
+    /// Where the job counts, or by the network.
+    #[cold]
+    fn accumulate_elsewhere(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
+        self.count_patch(Kind::Accumulate, patch);
+        if self.group.inner.mapped {
+            return self.accumulate_mapped(patch, alpha, from);
+        }
+        for piece in self.distribution.pieces(patch) {
+            let window = from.window(&piece.start, &piece.count);
+            let rank = self.group.inner.rank_of(piece.member);
+            let at = self.offset + piece.offset * size_of::<T>();
+            let lock = self.group.inner.job.remote_lock();
+            accumulate_remote(self.engine(), rank, lock, at, &piece.strides, alpha, &window, &self.label(operation))?;
         }
         Ok(())
     }

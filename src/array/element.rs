@@ -7,6 +7,7 @@ use crate::{
     comm::{AtomicOp, engine::Road},
     element::{AtomicInteger, Element, has_atomics},
     error::Result,
+    job::Kind,
 };
 
 /// What [`GlobalArray::fetch_op`] does to an element.
@@ -65,6 +66,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     #[cold]
     fn load_remote(&self, member: usize, offset: usize) -> Result<T> {
+        self.group.inner.count(Kind::Get, member, size_of::<T>());
+        if let Some(part) = self.counted_element_part(member) {
+            return Ok(part.load(offset));
+        }
         let mut value = T::zeroed();
         let at = self.offset + offset * size_of::<T>();
         let bytes = bytemuck::bytes_of_mut(&mut value);
@@ -74,6 +79,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     #[cold]
     fn store_remote(&self, member: usize, offset: usize, value: T) -> Result<()> {
+        self.group.inner.count(Kind::Put, member, size_of::<T>());
+        if let Some(part) = self.counted_element_part(member) {
+            part.store(offset, value);
+            return Ok(());
+        }
         let at = self.offset + offset * size_of::<T>();
         let (rank, bytes, label) = (self.group.inner.rank_of(member), bytemuck::bytes_of(&value), self.label("store"));
         if has_atomics::<T>() && self.engine().conduit().capabilities().native.atomics {
@@ -155,7 +165,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
         let rank = self.group.inner.rank_of(location.member);
         let at = self.offset + location.offset * size_of::<T>();
         let (operand, comparand) = (operand.to_bits(), comparand.to_bits());
-        let road = self.group.inner.road(location.member);
+        let road = self.group.inner.road(location.member, size_of::<T>());
         let old = self.engine().atomic(rank, road, at, op, size_of::<T>(), operand, comparand, &self.label(name))?;
         Ok(T::from_bits(old))
     }

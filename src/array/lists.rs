@@ -17,6 +17,7 @@ use crate::{
     distribution::Location,
     element::{Accumulate, Element},
     error::{Error, Result},
+    job::Kind,
     memory::{part::Slot, stripes},
 };
 
@@ -38,8 +39,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub fn gather<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
         const OPERATION: &str = "gather";
         self.check_lists(OPERATION, subscripts.len(), to.len())?;
-        if !self.group.inner.mapped {
-            return self.gather_remote(subscripts, to);
+        if !self.group.inner.direct {
+            self.count_list(Kind::Get, subscripts);
+            if !self.group.inner.mapped {
+                return self.gather_remote(subscripts, to);
+            }
         }
         self.visit(OPERATION, subscripts, Slot::prefetch, |k, slot| to[k] = slot.load())
     }
@@ -55,8 +59,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub fn scatter<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], from: &[T]) -> Result<()> {
         const OPERATION: &str = "scatter";
         self.check_lists(OPERATION, subscripts.len(), from.len())?;
-        if !self.group.inner.mapped {
-            return self.scatter_remote(subscripts, from);
+        if !self.group.inner.direct {
+            self.count_list(Kind::Put, subscripts);
+            if !self.group.inner.mapped {
+                return self.scatter_remote(subscripts, from);
+            }
         }
         self.visit(OPERATION, subscripts, Slot::prefetch_to_write, |k, slot| slot.store(from[k]))
     }
@@ -109,7 +116,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     fn gather_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
         let places = subscripts.iter().map(|&subscript| self.find("gather", subscript)).collect::<Result<Vec<_>>>()?;
-        let elements = places.iter().zip(to).filter_map(|(place, to)| match self.part(place.member) {
+        let elements = places.iter().zip(to).filter_map(|(place, to)| match self.counted_part(place.member) {
             Some(part) => {
                 *to = part.load(place.offset);
                 None
@@ -121,7 +128,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     fn scatter_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], from: &[T]) -> Result<()> {
         let places = subscripts.iter().map(|&subscript| self.find("scatter", subscript)).collect::<Result<Vec<_>>>()?;
-        let elements = places.iter().zip(from).filter_map(|(place, from)| match self.part(place.member) {
+        let elements = places.iter().zip(from).filter_map(|(place, from)| match self.counted_part(place.member) {
             Some(part) => {
                 part.store(place.offset, *from);
                 None
@@ -149,8 +156,11 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     pub fn scatter_accumulate<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], alpha: T, from: &[T]) -> Result<()> {
         const OPERATION: &str = "scatter_accumulate";
         self.check_lists(OPERATION, subscripts.len(), from.len())?;
-        if !self.group.inner.mapped {
-            return self.scatter_accumulate_remote(subscripts, alpha, from);
+        if !self.group.inner.direct {
+            self.count_list(Kind::Accumulate, subscripts);
+            if !self.group.inner.mapped {
+                return self.scatter_accumulate_remote(subscripts, alpha, from);
+            }
         }
         for &subscript in subscripts {
             self.check_index(OPERATION, &subscript.into_dimension())?;

@@ -10,6 +10,7 @@
 //! | `lists` | gather, scatter, scatter-accumulate |
 //! | `nonblocking`, `scope` | transfers under way, with buffers of their own or lent for a scope |
 //! | `remote` | the same over networks without mapped memory |
+//! | `counted` | what counts as an operation, for statistics |
 //! | `file`, `npy` | arrays in `.npy` files |
 //! | `epoch`, `owned` | local access without races |
 //! | `algebra` | operations on whole arrays and patches, collective |
@@ -24,6 +25,7 @@
 mod accumulate;
 mod algebra;
 mod builder;
+mod counted;
 mod element;
 mod epoch;
 mod file;
@@ -57,7 +59,10 @@ use crate::{
     element::{Element, has_atomics},
     error::{Error, Result},
     index::PatchError,
-    memory::{part::Part, segments::Placement},
+    memory::{
+        part::Part,
+        segments::{Placement, Segments},
+    },
     sync::{Group, Op},
 };
 
@@ -169,25 +174,40 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Label { array: self.name.clone(), operation }
     }
 
-    /// A member's part, if its memory is mapped.
+    /// A member's part, if its memory is mapped and the job does not count operations: the shortest road.
     #[inline(always)]
     pub(crate) fn part(&self, member: usize) -> Option<Part<'_, T>> {
         self.group.inner.segments.placed(member, &self.placement)
     }
 
-    /// A member's part, if single elements of it are loaded and stored by the processor: those that have atomic operations go the
-    /// way of these.
+    /// A member's part, if its memory is mapped; for operations that were counted.
     #[inline(always)]
-    pub(crate) fn element_part(&self, member: usize) -> Option<Part<'_, T>> {
-        let inner = &self.group.inner;
-        let segments = if has_atomics::<T>() { &inner.words } else { &inner.segments };
-        segments.placed(member, &self.placement)
+    pub(crate) fn counted_part(&self, member: usize) -> Option<Part<'_, T>> {
+        self.group.inner.segments.reached(member, &self.placement)
     }
 
-    /// A member's part in a group whose memory is all mapped.
+    /// As [`part`](Self::part) for single elements that are loaded and stored by the processor.
+    #[inline(always)]
+    pub(crate) fn element_part(&self, member: usize) -> Option<Part<'_, T>> {
+        self.element_segments().placed(member, &self.placement)
+    }
+
+    /// As [`counted_part`](Self::counted_part) for single elements.
+    pub(crate) fn counted_element_part(&self, member: usize) -> Option<Part<'_, T>> {
+        self.element_segments().reached(member, &self.placement)
+    }
+
+    /// Elements that have atomic operations go the way of these.
+    #[inline(always)]
+    fn element_segments(&self) -> &Segments {
+        let inner = &self.group.inner;
+        if has_atomics::<T>() { &inner.words } else { &inner.segments }
+    }
+
+    /// A member's part in a group whose memory is all mapped; the operation was counted, if that is done.
     #[inline(always)]
     pub(crate) fn mapped_part(&self, member: usize) -> Part<'_, T> {
-        self.part(member).expect("all memory of the group is mapped")
+        self.counted_part(member).expect("all memory of the group is mapped")
     }
 
     /// This rank's own part.

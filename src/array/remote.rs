@@ -13,6 +13,7 @@ use crate::{
     element::Element,
     error::Result,
     index::Patch,
+    job::Kind,
     memory::buffer::{Source, Target},
 };
 
@@ -22,7 +23,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub(crate) fn issue_gets(&self, request: RequestId, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
         // The trait that makes patches is open to users: what it promises is checked before memory is named by it.
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
-        for piece in self.distribution.pieces(patch).filter(|piece| self.part(piece.member).is_none()) {
+        self.count_patch(Kind::Get, patch);
+        for piece in self.distribution.pieces(patch).filter(|piece| self.counted_part(piece.member).is_none()) {
             let rank = self.group.inner.rank_of(piece.member);
             let at = self.offset + piece.offset * size_of::<T>();
             get_strided(self.engine(), request, rank, at, &piece.strides, &to.window(&piece.start, &piece.count))?;
@@ -36,7 +38,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub(crate) fn issue_puts(&self, request: RequestId, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
         // The trait that makes patches is open to users: what it promises is checked before memory is named by it.
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
-        for piece in self.distribution.pieces(patch).filter(|piece| self.part(piece.member).is_none()) {
+        self.count_patch(Kind::Put, patch);
+        for piece in self.distribution.pieces(patch).filter(|piece| self.counted_part(piece.member).is_none()) {
             let rank = self.group.inner.rank_of(piece.member);
             let at = self.offset + piece.offset * size_of::<T>();
             put_strided(self.engine(), request, rank, at, &piece.strides, &from.window(&piece.start, &piece.count))?;

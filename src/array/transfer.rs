@@ -12,6 +12,7 @@ use crate::{
     element::Element,
     error::Result,
     index::{IntoPatch, Patch, Selection},
+    job::Kind,
     memory::buffer::{self, Source, Target},
 };
 
@@ -145,8 +146,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Cuts the patch by owners.
     #[inline(never)]
     fn get_pieces(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
+        if self.group.inner.direct {
+            self.get_mapped(patch, to);
+            return Ok(());
+        }
         if self.group.inner.mapped {
             self.get_mapped(patch, to);
+            self.count_patch(Kind::Get, patch);
             return Ok(());
         }
         let request = self.engine().begin(self.label(operation));
@@ -156,8 +162,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     #[inline(never)]
     fn put_pieces(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+        if self.group.inner.direct {
+            self.put_mapped(patch, from);
+            return Ok(());
+        }
         if self.group.inner.mapped {
             self.put_mapped(patch, from);
+            self.count_patch(Kind::Put, patch);
             return Ok(());
         }
         let request = self.engine().begin(self.label(operation));
@@ -169,7 +180,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub(super) fn get_mapped(&self, patch: &Patch<D>, to: &Target<'_, T, D>) {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch) {
-            if let Some(part) = self.part(piece.member) {
+            if let Some(part) = self.counted_part(piece.member) {
                 part.read(piece.offset, &piece.strides, &to.window(&piece.start, &piece.count));
             }
         }
@@ -178,7 +189,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub(super) fn put_mapped(&self, patch: &Patch<D>, from: &Source<'_, T, D>) {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch) {
-            if let Some(part) = self.part(piece.member) {
+            if let Some(part) = self.counted_part(piece.member) {
                 part.write(piece.offset, &piece.strides, &from.window(&piece.start, &piece.count));
             }
         }

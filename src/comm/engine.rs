@@ -165,6 +165,11 @@ impl Engine {
         self.lock().is_complete(request)
     }
 
+    /// The most transfers that were under way at once.
+    pub(crate) fn most_in_flight(&self) -> usize {
+        self.lock().most_in_flight
+    }
+
     /// Lets go of a request: what becomes of it is told by the next fence.
     pub(crate) fn detach(&self, request: RequestId) {
         self.lock().detach(request);

@@ -76,6 +76,8 @@ impl Request {
 pub(super) struct Table {
     pub(super) requests: HashMap<u64, Request>,
     pub(super) in_flight: usize,
+    /// The most that it ever was.
+    pub(super) most_in_flight: usize,
     /// Ranks with puts that are not known to be visible yet.
     dirty: BTreeMap<usize, Dirty>,
     /// Failures whose handles are gone.
@@ -102,6 +104,7 @@ impl Table {
     /// One more transfer of a request with `rank`, in the window.
     pub(super) fn admit(&mut self, request: RequestId, rank: usize, direction: Direction) {
         self.in_flight += 1;
+        self.most_in_flight = self.most_in_flight.max(self.in_flight);
         if direction == Direction::Put {
             self.dirty.insert(rank, Dirty { last: request, flush: None });
         }

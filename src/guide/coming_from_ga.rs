@@ -33,6 +33,7 @@
 //! | `mpirun -n 8` | `GA_RANKS=8`, or [`Launch::ranks`](crate::Launch::ranks) | one command, no launcher; starting under `mpirun` comes with the mpi conduit |
 //! | `GA_Initialize_ltd`, `GA_Set_memory_limit`, `GA_Memory_limited` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | counted for all ranks of a node together |
 //! | `GA_Memory_avail`, `GA_Inquire_memory` | [`Job::memory`](crate::Job::memory) | |
+//! | `GA_Print_stats` | `GA_STATS=1`, [`Launch::stats`](crate::Launch::stats), [`Job::stats`](crate::Job::stats) | by peer and kind; of a phase by `since` |
 //! | `GA_Uses_ma`, `MA_init`, `MA_push_get`, … | – | local memory is Rust's |
 //! | `GA_Nodeid`, `GA_Nnodes` | `job.rank()`, `job.size()` | |
 //! | `GA_Cluster_nodeid`, `GA_Cluster_nprocs`, `GA_Cluster_procid` | [`Job::node`](crate::Job::node), [`Job::node_ranks`](crate::Job::node_ranks) | |

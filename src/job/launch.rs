@@ -26,6 +26,7 @@ const MOST_RANKS: usize = 4096;
 /// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a node may commit |
 /// | [`pin`](Self::pin) | `GA_PIN` | ranks are pinned when each has a core |
 /// | [`large_pages`](Self::large_pages) | `GA_LARGE_PAGES` | pages of 2 MiB where the system lets an ordinary user have them |
+/// | [`stats`](Self::stats) | `GA_STATS` | 0: operations are not counted; 1: they are, and a table is printed at the end |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; seconds |
 ///
 /// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024).
@@ -41,6 +42,7 @@ pub struct Launch {
     memory: Option<u64>,
     pin: Option<bool>,
     large_pages: Option<bool>,
+    stats: Option<bool>,
     timeout: Option<f64>,
 }
 
@@ -84,6 +86,14 @@ impl Launch {
     /// 64th of the memory that is left do without.
     pub fn large_pages(mut self, large: bool) -> Self {
         self.large_pages = Some(large);
+        self
+    }
+
+    /// Whether to count who moves what to whom, for [`Job::stats`], and to print a table of it to stderr when the job ends well.
+    ///
+    /// Counting makes small operations on mapped memory several times as slow; without it they cost nothing more.
+    pub fn stats(mut self, stats: bool) -> Self {
+        self.stats = Some(stats);
         self
     }
 
@@ -176,6 +186,10 @@ impl Launch {
             None => variable("GA_LARGE_PAGES", "0 or 1", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
         };
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
+        let stats = match self.stats {
+            Some(stats) => stats,
+            None => variable("GA_STATS", "0 or 1", |text| text.parse::<u8>().ok())?.is_some_and(|value| value != 0),
+        };
         let timeout = match self.timeout {
             Some(timeout) => Some(timeout),
             None => variable("GA_TIMEOUT", "a number of seconds", |text| text.parse().ok())?,
@@ -190,7 +204,7 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin && ranks <= cores { cpus } else { Vec::new() };
-        Ok(Start { ranks, network, unmapped, heap, memory, large_pages, timeout, cores, pins })
+        Ok(Start { ranks, network, unmapped, heap, memory, large_pages, stats, timeout, cores, pins })
     }
 }
 
@@ -234,6 +248,8 @@ pub(crate) struct Start {
     pub(crate) heap: usize,
     pub(crate) memory: Option<u64>,
     pub(crate) large_pages: bool,
+    /// Operations are counted.
+    pub(crate) stats: bool,
     pub(crate) timeout: Option<f64>,
     /// Cores that the ranks share.
     pub(crate) cores: usize,

@@ -7,6 +7,7 @@
 mod islands;
 pub(crate) mod launch;
 mod memory;
+mod stats;
 
 use std::{
     num::NonZero,
@@ -18,6 +19,8 @@ use std::{
 
 pub use launch::Launch;
 pub use memory::Memory;
+pub(crate) use stats::{Counts, Kind};
+pub use stats::{Stats, Tally, Traffic};
 
 use crate::{
     comm::{
@@ -67,6 +70,8 @@ pub(crate) struct JobInner {
     /// Offset of the word that guards accumulates into a rank's memory by the processors of its node, the same on every rank.
     pub(crate) accumulate_lock: usize,
     memory_limit: Option<u64>,
+    /// What this rank did to whom, if the job counts it.
+    pub(crate) counts: Option<Counts>,
     cores: usize,
     /// A thread of this rank is creating something: offsets and numbers are given in the same order on all ranks only if creations
     /// of a rank come one after the other.
@@ -159,6 +164,7 @@ impl Job {
             groups: Mutex::default(),
             accumulate_lock,
             memory_limit: start.memory,
+            counts: start.stats.then(Counts::default),
             cores: start.cores,
             creating: AtomicBool::new(false),
         });
@@ -166,8 +172,9 @@ impl Job {
         Ok(Job { inner, world })
     }
 
-    /// The orderly end of a rank: everything complete, everyone here.
+    /// The orderly end of a rank: everything complete, everyone here, the statistics told.
     pub(crate) fn finish(&self) -> Result<()> {
+        self.print_stats()?;
         self.world.settle(Op::End, 0)
     }
 

@@ -7,7 +7,10 @@
 use std::{
     marker::PhantomData,
     ptr::NonNull,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use super::{
@@ -23,7 +26,10 @@ use crate::element::Element;
 #[derive(Debug)]
 pub(crate) struct Segments {
     /// Null where a member's memory is not mapped.
-    bases: Box<[*mut u8]>,
+    bases: Arc<[*mut u8]>,
+    /// The same for the shortest roads. All null while operations are counted: what the shortest roads find there already sends
+    /// them to those that count, so that counting costs nothing where it is off.
+    short: Arc<[*mut u8]>,
     len: usize,
     /// The job's flag, beside the bases because every operation looks at both.
     over: *const AtomicU32,
@@ -35,9 +41,12 @@ unsafe impl Send for Segments {}
 unsafe impl Sync for Segments {}
 
 impl Segments {
-    /// Segments of `len` bytes each. Whoever holds the value keeps the mapping alive, by holding the conduit.
-    pub(crate) fn new(bases: Vec<Option<NonNull<u8>>>, len: usize, over: &AtomicU32) -> Self {
-        Segments { bases: bases.into_iter().map(|base| base.map_or(std::ptr::null_mut(), NonNull::as_ptr)).collect(), len, over }
+    /// Segments of `len` bytes each, whose operations are `counted` or not. Whoever holds the value keeps the mapping alive, by
+    /// holding the conduit.
+    pub(crate) fn new(bases: Vec<Option<NonNull<u8>>>, len: usize, over: &AtomicU32, counted: bool) -> Self {
+        let bases: Arc<[_]> = bases.into_iter().map(|base| base.map_or(std::ptr::null_mut(), NonNull::as_ptr)).collect();
+        let short = if counted { vec![std::ptr::null_mut(); bases.len()].into() } else { bases.clone() };
+        Segments { bases, short, len, over }
     }
 
     /// Whether the job is over.
@@ -53,6 +62,12 @@ impl Segments {
         !self.bases[member].is_null()
     }
 
+    /// Whether the shortest road leads to a member: it is mapped and nothing is counted.
+    #[inline]
+    pub(crate) fn is_short(&self, member: usize) -> bool {
+        !self.short[member].is_null()
+    }
+
     /// `len` elements at a byte offset of a member's segment, if it is mapped.
     #[inline(always)]
     pub(crate) fn part<T: Element>(&self, member: usize, offset: usize, len: usize) -> Option<Part<'_, T>> {
@@ -60,10 +75,20 @@ impl Segments {
         (!base.is_null()).then(|| self.elements(base, offset, len))
     }
 
-    /// As [`part`](Self::part), for a range that was checked once.
+    /// As [`part`](Self::part), for a range that was checked once, if the shortest road leads there.
     #[inline(always)]
     pub(crate) fn placed<T: Element>(&self, member: usize, placement: &Placement<T>) -> Option<Part<'_, T>> {
-        let base = self.bases[member];
+        self.placed_at(self.short[member], placement)
+    }
+
+    /// As [`part`](Self::part), for a range that was checked once, whatever is counted.
+    #[inline(always)]
+    pub(crate) fn reached<T: Element>(&self, member: usize, placement: &Placement<T>) -> Option<Part<'_, T>> {
+        self.placed_at(self.bases[member], placement)
+    }
+
+    #[inline(always)]
+    fn placed_at<T: Element>(&self, base: *mut u8, placement: &Placement<T>) -> Option<Part<'_, T>> {
         debug_assert!(placement.segment <= self.len, "a placement in another job's segments");
         // SAFETY: `placement` checked the range against a segment of this job, and all segments of a job are equally long and begin
         // at a page; this one is mapped as long as self is held.
@@ -91,10 +116,19 @@ impl Segments {
         (!base.is_null()).then(|| unsafe { &*self.object::<Meeting>(base, offset) })
     }
 
-    /// A word to wait on, of a member, if it is mapped.
+    /// A word to wait on, of a member, if the shortest road leads there.
     #[inline]
+    pub(crate) fn short_word(&self, member: usize, offset: usize) -> Option<&WaitWord> {
+        self.word_at(self.short[member], offset)
+    }
+
+    /// A word to wait on, of a member, if it is mapped.
     pub(crate) fn word(&self, member: usize, offset: usize) -> Option<&WaitWord> {
-        let base = self.bases[member];
+        self.word_at(self.bases[member], offset)
+    }
+
+    #[inline]
+    fn word_at(&self, base: *mut u8, offset: usize) -> Option<&WaitWord> {
         // SAFETY: as in `line`.
         (!base.is_null()).then(|| unsafe { &*self.object::<WaitWord>(base, offset) })
     }

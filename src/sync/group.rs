@@ -14,7 +14,7 @@ use crate::{
     array::registry::Registry,
     comm::engine::{Engine, Label, Road},
     error::{Error, Result},
-    job::JobInner,
+    job::{JobInner, Kind},
     memory::segments::Segments,
 };
 
@@ -56,6 +56,8 @@ pub(crate) struct GroupInner {
     pub(super) by_counter: bool,
     /// All members' memory is mapped.
     pub(crate) mapped: bool,
+    /// It is, and no operations are counted.
+    pub(crate) direct: bool,
     /// Nothing is ever in flight: stores into mapped memory are ordered before an agreement's own release stores.
     quiet: bool,
 }
@@ -84,10 +86,24 @@ impl GroupInner {
         self.list.as_ref().map_or(member, |list| list[member])
     }
 
-    /// How words of a member are changed atomically.
+    /// How a word of a member, of some bytes, is changed atomically; counts the operation.
     #[inline]
-    pub(crate) fn road(&self, member: usize) -> Road {
+    pub(crate) fn road(&self, member: usize, bytes: usize) -> Road {
+        if self.words.is_short(member) { Road::Processor } else { self.counted_road(member, bytes) }
+    }
+
+    #[cold]
+    fn counted_road(&self, member: usize, bytes: usize) -> Road {
+        self.count(Kind::Atomic, member, bytes);
         if self.words.is_mapped(member) { Road::Processor } else { Road::Network }
+    }
+
+    /// Counts an operation on a member's memory, if the job counts.
+    #[cold]
+    pub(crate) fn count(&self, kind: Kind, member: usize, bytes: usize) {
+        if let Some(counts) = &self.job.counts {
+            counts.add(kind, self.rank_of(member), bytes as u64);
+        }
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -133,8 +149,9 @@ impl Group {
         let by_counter = mapped && conduit.capabilities().crowded && size > 1;
         let by_processor = mapped || conduit.capabilities().atomics_are_coherent();
         let words = if by_processor { bases.clone() } else { vec![None; size] };
-        let words = Segments::new(words, conduit.segment_len(), conduit.over());
-        let segments = Segments::new(bases, conduit.segment_len(), conduit.over());
+        let counted = job.counts.is_some();
+        let words = Segments::new(words, conduit.segment_len(), conduit.over(), counted);
+        let segments = Segments::new(bases, conduit.segment_len(), conduit.over(), counted);
         let inner = GroupInner {
             scratch: Scratch::new(scratch, size),
             list,
@@ -152,6 +169,7 @@ impl Group {
             arrays: Mutex::default(),
             by_counter,
             mapped,
+            direct: mapped && !counted,
             quiet: mapped && conduit.capabilities().window == usize::MAX,
             job,
         };

@@ -13,6 +13,7 @@ use crate::{
         engine::{Label, Road},
     },
     error::{Error, Result},
+    job::Kind,
     memory::{heap::ALIGN, part::Part, segments::Placement, word::WaitWord},
 };
 
@@ -59,7 +60,7 @@ impl SharedWords {
         let inner = &*self.group.inner;
         assert!(index < self.count, "word {index} of {}", self.count);
         let offset = self.offset + index * ALIGN;
-        inner.engine().atomic(inner.rank_of(member), inner.road(member), offset, op, 8, operand, comparand, &self.label)
+        inner.engine().atomic(inner.rank_of(member), inner.road(member, 8), offset, op, 8, operand, comparand, &self.label)
     }
 
     /// The same on a word that is a lock; see [`Engine::atomic_on_lock`](crate::comm::engine::Engine::atomic_on_lock).
@@ -74,7 +75,7 @@ impl SharedWords {
         let inner = &*self.group.inner;
         assert!(index < self.count, "word {index} of {}", self.count);
         let offset = self.offset + index * ALIGN;
-        inner.engine().atomic_on_lock(inner.rank_of(member), inner.road(member), offset, op, operands, &self.label, what)
+        inner.engine().atomic_on_lock(inner.rank_of(member), inner.road(member, 8), offset, op, operands, &self.label, what)
     }
 
     /// Adds one to the low half of word `index` of a member, on which the member may wait.
@@ -82,12 +83,20 @@ impl SharedWords {
         let inner = &*self.group.inner;
         assert!(index < self.count, "word {index} of {}", self.count);
         let offset = self.offset + index * ALIGN;
-        if let Some(word) = inner.words.word(member, offset) {
+        let by_processor = |word: &WaitWord| {
             word.add(1);
             word.wake();
+        };
+        if let Some(word) = inner.words.short_word(member, offset) {
+            by_processor(word);
             return Ok(());
         }
         let width = size_of::<u32>();
+        inner.count(Kind::Signal, member, width);
+        if let Some(word) = inner.words.word(member, offset) {
+            by_processor(word);
+            return Ok(());
+        }
         inner.engine().atomic(inner.rank_of(member), Road::Network, offset, AtomicOp::Add, width, 1, 0, &self.label).map(|_| ())
     }
 

@@ -10,6 +10,7 @@ mod patches;
 mod random;
 #[path = "../runner/mod.rs"]
 mod runner;
+mod statistics;
 mod sync;
 
 use std::process::ExitCode;
@@ -83,6 +84,12 @@ fn main() -> ExitCode {
             };
             cases.push(runner::case(format!("{network}::{name}"), body).within(120));
         }
+        let statistics = move || {
+            for ranks in RANKS {
+                statistics::jobs(network, ranks).unwrap_or_else(|error| panic!("{ranks} ranks: {error}"));
+            }
+        };
+        cases.push(runner::case(format!("{network}::statistics"), statistics).within(120));
         cases.push(runner::case(format!("{network}::more_than_two_billion_elements"), move || memory::huge(network)).within(600));
         cases.push(runner::case(format!("{network}::jobs_in_a_row"), move || jobs_in_a_row(network)));
     }

@@ -78,7 +78,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     /// Writes what this rank owns of a patch, from a patch of the same shape of another array.
     fn fetch(&self, patch: &Patch<D>, source: &Self, source_patch: &Patch<D>) -> Result<()> {
-        if !source.group.inner.mapped {
+        if !source.group.inner.direct {
             return self.fetch_boxes(patch, source, source_patch);
         }
         let own_part = self.own_part();

@@ -86,7 +86,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
     }
 
     fn fetch_transposed(&self, patch: &Patch<Ix2>, source: &Self, source_patch: &Patch<Ix2>) -> Result<()> {
-        if !source.group.inner.mapped {
+        if !source.group.inner.direct {
             return self.fetch_transposed_tiles(patch, source, source_patch);
         }
         let own_part = self.own_part();

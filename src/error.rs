@@ -158,16 +158,14 @@ pub enum Error {
         missing: String,
     },
     /// Ranks wait for each other in collectives of different groups.
-    #[error(
-        "rank {rank} would wait in {operation} for ever: {cycle}; ranks that are members of several groups must call the collectives of all in one order"
-    )]
+    #[error("rank {rank} would wait in {operation} for ever: {cause}")]
     Deadlock {
         /// This rank.
         rank: usize,
         /// What it waited in.
         operation: String,
-        /// Who waits for whom, and in what.
-        cycle: String,
+        /// Who waits for whom and in what, or who has ended.
+        cause: String,
     },
     /// A rank ended the whole job: it panicked, returned an error, or was killed.
     #[error("rank {rank} {cause}")]

@@ -111,7 +111,7 @@
 //!   [`Error::Disagreement`], and the group cannot be used any more.
 //! * *Ranks wait for each other* in collectives of different groups, for locks or for signals. Within a few seconds they get
 //!   [`Error::Deadlock`], which says who waits for whom and in what. Not if a process has threads that the program started: one of
-//!   them may make the call.
+//!   them may make the call. Waits for ranks that have ended are found in any case.
 //! * *Somebody is late.* A rank that computes is no error. After ten seconds the waiters say once who is missing and where it
 //!   was last seen; `GA_TIMEOUT` makes that an [`Error::Timeout`].
 //!

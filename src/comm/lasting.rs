@@ -14,9 +14,15 @@
 //!   the cycle can do it any more. A rank that was stopped, or gets no core, does not look.
 //!
 //! The condition to wait on is one rank's act: a rank that waits for several publishes one of them, rather one that leads back
-//! to itself; who waits for a lock publishes its holder. Who waits for a signal, which any rank may raise, publishes itself, and
-//! is in a deadlock only if all ranks of the job wait, by the same two conditions. A rank that computes or waits for a transfer
-//! publishes nothing. Neither does a rank with threads that its conduit does not know: one of them may make the call that is missing.
+//! to itself; who waits for a lock publishes its holder. Who waits for a signal, which any rank may raise, publishes itself, as does
+//! who waits for a lock of its own rank; these are in a deadlock only if all ranks of the job wait, by the same two conditions. A
+//! rank that computes or waits for a transfer publishes nothing. Neither does a rank with threads that its conduit does not know:
+//! one of them may make the call that is missing.
+//!
+//! # Ranks that have ended
+//!
+//! What only ranks that have ended could do is never done, whatever threads there are: a collective without a member, a lock whose
+//! holder has ended, a signal when all others have. A wait for it is *hopeless*.
 
 use std::time::Duration;
 
@@ -39,11 +45,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(400);
 pub(crate) trait Waiter {
     fn operation(&self) -> String;
     fn missing(&self) -> String;
-    /// Why what is waited for can never come, if that is known.
-    fn hopeless(&self) -> Option<String> {
+    /// The error if what is waited for can never come, because ranks have ended.
+    fn hopeless(&self) -> Option<Error> {
         None
     }
-    /// A rank without whose act the wait cannot end, if there is one and it cannot have acted already without this being seen.
+    /// A rank without whose act the wait cannot end, if there is one and it cannot have acted already without this being seen. It
+    /// may be this rank, of which another thread has to act.
     fn awaits(&self) -> Option<usize> {
         None
     }
@@ -100,9 +107,7 @@ impl<'c> Lasting<'c> {
         }
         // What completes this wait may still be on its way from ranks that have gone on: only a lasting doubt counts.
         match waiter.hopeless() {
-            Some(seen) if now.saturating_sub(*self.doubt.get_or_insert(now)) >= DOUBT_FOR => {
-                return Err(Error::Disagreement { rank: conduit.rank(), operation: waiter.operation(), seen });
-            }
+            Some(error) if now.saturating_sub(*self.doubt.get_or_insert(now)) >= DOUBT_FOR => return Err(error),
             Some(_) => {}
             None => self.doubt = None,
         }
@@ -135,11 +140,14 @@ impl<'c> Lasting<'c> {
                 let looked = first.iter().zip(&cycle).all(|(then, now)| now.1.looks.wrapping_sub(then.1.looks) >= 2);
                 if looked && now.saturating_sub(*since) >= DOUBT_FOR {
                     let say = |&(rank, wait): &(usize, PublishedWait)| match wait.awaited {
-                        itself if itself == rank => format!("rank {rank} waits for a signal"),
+                        itself if itself == rank => format!("rank {rank} waits for a signal or for a lock that it holds"),
                         awaited => format!("rank {rank} waits for rank {awaited} in {}", waiter.place(rank)),
                     };
-                    let cycle = cycle.iter().map(say).collect::<Vec<_>>().join(", ");
-                    return Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation(), cycle });
+                    let waits = cycle.iter().map(say).collect::<Vec<_>>().join(", ");
+                    let cause = format!(
+                        "{waits}; all ranks must take locks, and call the collectives of several groups, in the same order"
+                    );
+                    return Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation(), cause });
                 }
             }
             _ => self.cycle = Some((now, cycle)),

@@ -94,7 +94,8 @@ pub const MAX_MESSAGE: usize = 112;
 /// A wait of a rank that has lasted, as others see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishedWait {
-    /// The rank that has to act before it can end; the waiting rank itself if any rank may do what it waits for.
+    /// The rank that has to act before it can end; the waiting rank itself if any rank, or another of its threads, may do what it
+    /// waits for.
     pub awaited: usize,
     /// Tells the waits of a rank apart.
     pub number: u32,

@@ -62,9 +62,9 @@ impl Waiter for InCollective<'_> {
         whereabouts::place(self.group.inner.engine().conduit(), rank)
     }
 
-    fn hopeless(&self) -> Option<String> {
+    fn hopeless(&self) -> Option<Error> {
         // In the world's group the end is an agreement like any other: a member that skipped this one is found by its fingerprint.
-        if self.group.inner.is_world() { None } else { self.group.ended_member() }
+        if self.group.inner.is_world() { None } else { self.group.without_a_member(|| self.operation()) }
     }
 }
 

@@ -33,8 +33,8 @@ impl Waiter for InTransfer<'_> {
     fn place(&self, rank: usize) -> String {
         whereabouts::place(self.0.inner.engine().conduit(), rank)
     }
-    fn hopeless(&self) -> Option<String> {
-        if self.0.inner.is_world() { None } else { self.0.ended_member() }
+    fn hopeless(&self) -> Option<Error> {
+        if self.0.inner.is_world() { None } else { self.0.without_a_member(|| self.operation()) }
     }
 }
 

@@ -31,8 +31,8 @@ impl Waiter for Creating<'_> {
     fn missing(&self) -> String {
         whereabouts::places(self.parent.inner.engine().conduit(), self.missing.iter().copied())
     }
-    fn hopeless(&self) -> Option<String> {
-        self.parent.ended_member()
+    fn hopeless(&self) -> Option<Error> {
+        self.parent.without_a_member(|| self.operation())
     }
     fn awaits(&self) -> Option<usize> {
         match self.missing {

@@ -63,18 +63,19 @@ impl Waiter for Locking<'_> {
     }
 
     fn awaits(&self) -> Option<usize> {
-        // A lock that this rank holds itself may be released by another of its threads.
-        self.holder().filter(|&holder| holder != self.locks.words.group().inner.engine().rank())
+        self.holder()
     }
 
     fn place(&self, rank: usize) -> String {
         self.locks.words.group().place(rank)
     }
 
-    fn hopeless(&self) -> Option<String> {
-        // Only its holder can release it.
+    fn hopeless(&self) -> Option<Error> {
+        // Only its holder can release it: another thread of this rank, if this rank holds it.
         let group = self.locks.words.group();
-        self.holder().and_then(|rank| group.ended(rank)).or_else(|| group.alone())
+        let holder = self.holder().filter(|&holder| group.has_ended(holder))?;
+        let (rank, operation) = (group.inner.engine().rank(), self.operation());
+        Some(Error::Deadlock { rank, operation, cause: format!("rank {holder} has ended and did not release it") })
     }
 }
 
@@ -105,10 +106,11 @@ impl Locks {
         (lock % size, lock / size)
     }
 
-    /// Waits until the lock is free and takes it. One-sided; not fair, and not to be taken twice by one rank.
+    /// Waits until the lock is free and takes it. One-sided and not fair. Who holds it must not take it again; another thread of
+    /// the same rank waits for it like another rank.
     ///
     /// # Errors
-    /// A lock that does not exist; the end of the job.
+    /// A lock that does not exist; a holder that has ended; ranks that wait for each other; the end of the job.
     pub fn lock(&self, lock: usize) -> Result<LockGuard<'_>> {
         let engine = self.words.group().inner.engine();
         let waiter = Locking { locks: self, index: lock, seen: Cell::new(FREE) };

@@ -30,6 +30,15 @@ impl Waiter for Waiting<'_> {
         true
     }
 
+    fn hopeless(&self) -> Option<Error> {
+        let group = self.0.words.group();
+        group.is_left_alone().then(|| Error::Deadlock {
+            rank: group.inner.engine().rank(),
+            operation: self.operation(),
+            cause: "all other ranks have ended".into(),
+        })
+    }
+
     fn place(&self, rank: usize) -> String {
         self.0.words.group().place(rank)
     }
@@ -73,7 +82,8 @@ impl Signal {
     /// Waits until signal `index` of this rank was raised `count` times in all. What the senders put before is visible.
     ///
     /// # Errors
-    /// A signal that does not exist; the end of the job.
+    /// A signal that does not exist; all other ranks have ended, so that none of them can raise it; ranks that wait for each other;
+    /// the end of the job.
     pub fn wait_at_least(&self, index: usize, count: u32) -> Result<()> {
         self.check(index)?;
         let engine = self.words.group().inner.engine();

@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Group, Op};
-use crate::comm::Conduit;
+use crate::{comm::Conduit, error::Error};
 
 const OPERATION_BITS: u32 = 8;
 const GROUP_SHIFT: u32 = 24;
@@ -47,32 +47,29 @@ pub(super) fn places(conduit: &dyn Conduit, ranks: impl Iterator<Item = usize>) 
     seen.into_iter().map(say).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a rank waits for the orderly end of the job.
-fn has_ended(conduit: &dyn Conduit, rank: usize) -> bool {
-    conduit.last_seen(rank).is_some_and(|[place, _]| Op::from_code(place) == Op::End)
-}
-
 impl Group {
     /// What a rank is in, or was in last, for people.
     pub(super) fn place(&self, rank: usize) -> String {
         place(self.inner.engine().conduit(), rank)
     }
 
-    /// A member that has come to its end and will take part in nothing any more, for people.
-    pub(super) fn ended_member(&self) -> Option<String> {
-        self.ranks().find_map(|rank| self.ended(rank))
+    /// Why a collective that all members must enter can never end well, if a member has come to its end.
+    pub(super) fn without_a_member(&self, operation: impl FnOnce() -> String) -> Option<Error> {
+        let ended = self.ranks().find(|&rank| self.has_ended(rank))?;
+        let (rank, operation, seen) = (self.inner.engine().rank(), operation(), format!("rank {ended} has ended"));
+        Some(Error::Disagreement { rank, operation, seen })
     }
 
-    /// All other ranks of the job have come to their end: nobody is left to do what a member waits for.
-    pub(super) fn alone(&self) -> Option<String> {
+    /// There were other ranks in the job, and all of them have come to their end.
+    pub(super) fn is_left_alone(&self) -> bool {
         let conduit = self.inner.engine().conduit();
-        let alone = (0..conduit.size()).filter(|&rank| rank != conduit.rank()).all(|rank| has_ended(conduit, rank));
-        alone.then(|| "all other ranks have ended".into())
+        conduit.size() > 1 && (0..conduit.size()).all(|rank| rank == conduit.rank() || self.has_ended(rank))
     }
 
-    /// The same of one rank that alone can do what a member waits for.
-    pub(super) fn ended(&self, rank: usize) -> Option<String> {
-        has_ended(self.inner.engine().conduit(), rank).then(|| format!("rank {rank} has ended"))
+    /// Whether a rank waits for the orderly end of the job.
+    pub(super) fn has_ended(&self, rank: usize) -> bool {
+        let seen = self.inner.engine().conduit().last_seen(rank);
+        seen.is_some_and(|[place, _]| Op::from_code(place) == Op::End)
     }
 
     /// Where each member was last seen, for people.

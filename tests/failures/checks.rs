@@ -30,12 +30,18 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("returns_an_error", BOTH, &["Error: rank 1", "returned an error", "the culprit's own words"]),
     ("returns_while_others_sync", BOTH, &["do not agree", "the end of the job", "sync"]),
     ("returns_while_others_meet_in_a_group", BOTH, &["barrier", "has ended"]),
-    ("returns_while_another_waits_for_a_signal", BOTH, &["rank 0 waits for a signal", "the end of the job"]),
+    ("returns_while_another_waits_for_a_signal", BOTH, &["signal 0 (at 0, waiting for 1) for ever: all other ranks have ended"]),
     ("returns_while_others_wait_for_a_signal", BOTH, &["rank 0 waits for a signal", "rank 2 waits for a signal"]),
     (
         "waits_for_a_lock_whose_holder_waits",
         BOTH,
         &["rank 0 waits for rank 1", "rank 1 waits for rank 0 in barrier of all ranks"],
+    ),
+    ("takes_a_lock_twice", BOTH, &["rank 1 waits for a signal or for a lock that it holds", "the end of the job"]),
+    (
+        "returns_while_a_rank_with_threads_waits_for_a_signal",
+        BOTH,
+        &["rank 0 would wait in signal 0 (at 0, waiting for 1) for ever: all other ranks have ended"],
     ),
     ("returns_with_a_lock_that_another_waits_for", BOTH, &["lock", "rank 1 has ended"]),
     ("returns_with_a_lock_that_others_wait_for", BOTH, &["lock", "rank 1 has ended"]),
@@ -98,6 +104,7 @@ pub(crate) fn all() -> Vec<Case> {
         cases.push(well("computes_long", &[], &[]));
         cases.push(well("computes_while_others_wait_in_groups", &[], &[]));
         cases.push(well("a_second_thread_comes_late", &[], &[]));
+        cases.push(well("another_thread_holds_the_lock", &[], &[]));
         // A core for each rank: members do not meet by a counter.
         cases.push(case(format!("{network}::two_ranks_wait_in_different_groups"), move || {
             let (status, text) = run("wait_in_different_groups", &[("GA_NETWORK", network), ("GA_RANKS", "2")], SOON);

@@ -93,40 +93,6 @@ const BODIES: &[(&str, Body)] = &[
         let group = job.split(u64::from(pair))?;
         if job.rank() == CULPRIT { Ok(()) } else { group.barrier() }
     }),
-    ("returns_while_another_waits_for_a_signal", |job| {
-        let signal = Signal::new(job)?;
-        if job.rank() == 0 { signal.wait_at_least(0, 1) } else { Ok(()) }
-    }),
-    ("returns_while_others_wait_for_a_signal", |job| {
-        let signal = Signal::new(job)?;
-        if job.rank() == CULPRIT { Ok(()) } else { signal.wait_at_least(0, 1) }
-    }),
-    ("waits_for_a_lock_whose_holder_waits", |job| {
-        let locks = Locks::new(job, 1)?;
-        let held = if job.rank() == CULPRIT { Some(locks.lock(0)?) } else { None };
-        job.barrier()?;
-        if job.rank() == 0 {
-            locks.lock(0)?.unlock()?;
-        }
-        job.barrier()?;
-        held.map_or(Ok(()), |held| held.unlock())
-    }),
-    ("returns_with_a_lock_that_another_waits_for", |job| {
-        let locks = Locks::new(job, 1)?;
-        if job.rank() == CULPRIT {
-            std::mem::forget(locks.lock(0)?);
-        }
-        job.barrier()?;
-        if job.rank() == 0 { locks.lock(0)?.unlock() } else { Ok(()) }
-    }),
-    ("returns_with_a_lock_that_others_wait_for", |job| {
-        let locks = Locks::new(job, 1)?;
-        if job.rank() == CULPRIT {
-            std::mem::forget(locks.lock(0)?);
-        }
-        job.barrier()?;
-        if job.rank() == CULPRIT { Ok(()) } else { locks.lock(0)?.unlock() }
-    }),
     ("returns_while_others_make_a_group", |job| if job.rank() == 0 { job.group(&[0, 1]).map(drop) } else { Ok(()) }),
     ("exits", |job| {
         if job.rank() == CULPRIT {

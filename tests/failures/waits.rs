@@ -43,7 +43,73 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         second.sync()?;
         job.sync()
     }),
+    ("returns_while_another_waits_for_a_signal", |job| {
+        let signal = Signal::new(job)?;
+        if job.rank() == 0 { signal.wait_at_least(0, 1) } else { Ok(()) }
+    }),
+    ("returns_while_others_wait_for_a_signal", |job| {
+        let signal = Signal::new(job)?;
+        if job.rank() == CULPRIT { Ok(()) } else { signal.wait_at_least(0, 1) }
+    }),
+    ("waits_for_a_lock_whose_holder_waits", |job| {
+        let locks = Locks::new(job, 1)?;
+        let held = if job.rank() == CULPRIT { Some(locks.lock(0)?) } else { None };
+        job.barrier()?;
+        if job.rank() == 0 {
+            locks.lock(0)?.unlock()?;
+        }
+        job.barrier()?;
+        held.map_or(Ok(()), |held| held.unlock())
+    }),
+    ("returns_with_a_lock_that_another_waits_for", |job| {
+        let locks = Locks::new(job, 1)?;
+        if job.rank() == CULPRIT {
+            std::mem::forget(locks.lock(0)?);
+        }
+        job.barrier()?;
+        if job.rank() == 0 { locks.lock(0)?.unlock() } else { Ok(()) }
+    }),
+    ("returns_with_a_lock_that_others_wait_for", |job| {
+        let locks = Locks::new(job, 1)?;
+        if job.rank() == CULPRIT {
+            std::mem::forget(locks.lock(0)?);
+        }
+        job.barrier()?;
+        if job.rank() == CULPRIT { Ok(()) } else { locks.lock(0)?.unlock() }
+    }),
+    ("takes_a_lock_twice", |job| {
+        let locks = Locks::new(job, 1)?;
+        if job.rank() == CULPRIT {
+            let _held = locks.lock(0)?;
+            locks.lock(0)?.unlock()?;
+        }
+        Ok(())
+    }),
+    // Nothing is published by a process with a thread that might raise the signal.
+    ("returns_while_a_rank_with_threads_waits_for_a_signal", |job| {
+        let signal = Signal::new(job)?;
+        if job.rank() != 0 {
+            return Ok(());
+        }
+        std::thread::spawn(|| std::thread::sleep(Duration::from_secs(60)));
+        signal.wait_at_least(0, 1)
+    }),
     // Not failures.
+    ("another_thread_holds_the_lock", |job| {
+        let locks = Locks::new(job, 1)?;
+        if job.rank() != CULPRIT {
+            return Ok(());
+        }
+        let held = locks.lock(0)?;
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                compute(4.0);
+                held.unlock()
+            });
+            locks.lock(0)?.unlock()?;
+            other.join().expect("no panic")
+        })
+    }),
     ("computes_while_others_wait_in_groups", |job| {
         let pair = pair(job, [1, 2])?;
         let signal = Signal::new(job)?;

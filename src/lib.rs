@@ -33,7 +33,8 @@
 //!
 //! A [`GlobalArray<T, D>`](GlobalArray) is spread over the members of a [`Group`]; the [`Job`] is the group of all ranks. Its
 //! [`distribution`] says which member owns which element: one block for each member (the default), blocks dealt round as
-//! ScaLAPACK does, or blocks with edges of the program's choice.
+//! ScaLAPACK does, tiles that are stored each by itself, blocks or tiles with edges of the program's choice; all of them over all
+//! members or [some](Builder::restrict).
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -42,11 +43,12 @@
 //! let plain = GlobalArray::<f64, Ix2>::builder(job, [1000, 1000]).create()?;
 //! let cyclic = GlobalArray::<f64, Ix2>::builder(job, [1000, 1000]).block_cyclic([64, 64]).create()?;
 //! let cut = GlobalArray::<i64, Ix1>::builder(job, [100]).irregular([vec![0, 10, 50, 51]]).create()?;
+//! let tiled = GlobalArray::<f64, Ix2>::builder(job, [1000, 1000]).tiled([64, 64]).restrict(0..2).create()?;
 //! assert_eq!((cut.owner([9])?, cut.owner([10])?), (0, 1));
 //! for block in cyclic.blocks(job.rank()) {
 //!     // block.region: which elements; block.local_start: where in this rank's part
 //! }
-//! # let _ = plain;
+//! # let _ = (plain, tiled);
 //! # Ok::<(), Error>(())
 //! # })
 //! # }
@@ -169,8 +171,8 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, Factor, FetchOp, Get, GlobalArray, Matmul, NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending, Reader,
-    Scope, Summary,
+    Builder, Claims, Factor, FetchOp, Get, GlobalArray, Halve, Matmul, NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending,
+    Reader, Scope, Summary,
 };
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Result};

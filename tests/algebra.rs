@@ -23,7 +23,7 @@ fn everywhere(body: impl Fn(&Job) -> Outcome + Sync) {
     }
 }
 
-const LAYOUTS: usize = 5;
+const LAYOUTS: usize = 8;
 
 /// Distribution number `kind` of a matrix.
 fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -> Builder<'g, T, Ix2> {
@@ -34,7 +34,10 @@ fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -
         1 => builder.order(Order::ColumnMajor),
         2 => builder.block_cyclic([3, 2]),
         3 => builder.block_cyclic([1, 4]).order(Order::ColumnMajor),
-        _ => builder.irregular(vec![vec![0], cuts(extents[1], job.size())]),
+        4 => builder.irregular(vec![vec![0], cuts(extents[1], job.size())]),
+        5 => builder.tiled([3, 2]).restrict((0..job.size().div_ceil(2)).rev()),
+        6 => builder.tiled([2, 5]).order(Order::ColumnMajor),
+        _ => builder.tiled_irregular(vec![cuts(extents[0], 4), cuts(extents[1], 3)]).restrict(job.size() / 2..job.size()),
     }
 }
 
@@ -84,7 +87,7 @@ fn elementwise<T: Accumulate>(job: &Job, extents: [usize; 2]) -> Outcome {
         same(&a, &Array2::from_elem(extents, two))?;
         a.zero()?;
         same(&a, &Array2::from_elem(extents, T::ZERO))?;
-        for other in 0..LAYOUTS {
+        for other in [kind, (kind + 1) % LAYOUTS, (kind + 3) % LAYOUTS] {
             let x = made::<T>(job, extents, other, 5)?;
             let y = made::<T>(job, extents, (other + kind) % LAYOUTS, 7)?;
             let (mx, my) = (model::<T>(extents, 5), model::<T>(extents, 7));
@@ -153,7 +156,7 @@ fn patches_are_copied_added_and_multiplied() {
     everywhere(|job| {
         let (from, to) = ([12, 17], [20, 15]);
         for kind in 0..LAYOUTS {
-            for other in 0..LAYOUTS {
+            for other in [(kind + 2) % LAYOUTS, (kind + 5) % LAYOUTS, (kind + 7) % LAYOUTS] {
                 let x = made::<f64>(job, from, other, 2)?;
                 let y = made::<f64>(job, to, (other + 1) % LAYOUTS, 3)?;
                 let (mx, my) = (model::<f64>(from, 2), model::<f64>(to, 3));
@@ -200,6 +203,73 @@ fn matrices_are_transposed() {
                 }
             }
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn symmetric_and_antisymmetric_parts() {
+    everywhere(|job| {
+        // Squares of 64, and of 256 over a network, that are cut, whole and several.
+        for n in [1, 5, 64, 65, 150, 300] {
+            let kinds = if n > 200 { 5..7 } else { 0..LAYOUTS };
+            for kind in kinds {
+                let m = model::<f64>([n, n], 3);
+                let mut a = made::<f64>(job, [n, n], kind, 3)?;
+                a.symmetrize()?;
+                same(&a, &((&m + &m.t()) / 2.0))?;
+                let mut a = made::<f64>(job, [n, n], kind, 3)?;
+                a.antisymmetrize()?;
+                same(&a, &((&m - &m.t()) / 2.0))?;
+            }
+        }
+        let mut a = made::<Complex<f64>>(job, [70, 70], 2, 1)?;
+        a.map_indexed(|(i, j), x| x * Complex::new(i as f64, j as f64))?;
+        let m = a.get(..)?;
+        job.sync()?;
+        a.symmetrize()?;
+        same(&a, &((&m + &m.t()) / Complex::new(2.0, 0.0)))?;
+        let mut nothing = laid_out::<f32>(job, [0, 0], 5).create()?;
+        nothing.symmetrize()?;
+        assert!(matches!(made::<f64>(job, [3, 4], 0, 0)?.symmetrize(), Err(Error::Mismatch { .. })));
+        Ok(())
+    });
+}
+
+/// The first element in row-major order that no other is better than; NaN is better than all.
+fn first_best<D: Dimension>(m: &Array<f64, D>, better: fn(&f64, &f64) -> bool) -> Option<(f64, D::Pattern)> {
+    let mut all = m.indexed_iter().map(|(index, &x)| (x, index));
+    let first = all.next()?;
+    let (value, index) =
+        all.fold(first, |best, x| if !best.0.is_nan() && (x.0.is_nan() || better(&x.0, &best.0)) { x } else { best });
+    Some((value, index))
+}
+
+#[test]
+fn extremes_and_where_they_are() {
+    everywhere(|job| {
+        for extents in [[14, 9], [1, 1], [70, 80], [0, 3]] {
+            for kind in 0..LAYOUTS {
+                // Small whole numbers: most are there more than once.
+                let mut a = made::<f64>(job, extents, kind, 8)?;
+                let m = model::<f64>(extents, 8);
+                assert_eq!(a.min_with_index()?, first_best(&m, f64::lt), "{}", a.summary());
+                assert_eq!(a.max_with_index()?, first_best(&m, f64::gt), "{}", a.summary());
+                a.fill(0.0)?;
+                assert_eq!(a.max_with_index()?, m.first().map(|_| (0.0, (0, 0))));
+                if extents[0] > 10 {
+                    a.fill_patch(s![9..;2, 3..;4], f64::NAN)?;
+                    let found = a.min_with_index()?;
+                    assert!(matches!(found, Some((x, (9, 3))) if x.is_nan()), "{found:?} of {}", a.summary());
+                }
+            }
+        }
+        let cube = GlobalArray::<u8, IxDyn>::builder(job, IxDyn(&[3, 4, 5])).tiled([2, 2, 2]).zeros().create()?;
+        if job.rank() == 0 {
+            cube.store(IxDyn(&[2, 0, 4]), 9)?;
+            cube.store(IxDyn(&[2, 1, 0]), 9)?;
+        }
+        assert_eq!(cube.max_with_index()?, Some((9, IxDyn(&[2, 0, 4]))));
         Ok(())
     });
 }

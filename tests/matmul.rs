@@ -37,9 +37,19 @@ enum Layout {
     ByColumns,
     Cyclic(usize, usize),
     Irregular,
+    Tiled(usize, usize),
+    Restricted,
 }
 
-const LAYOUTS: [Layout; 5] = [Layout::Block, Layout::ByColumns, Layout::Cyclic(1, 1), Layout::Cyclic(3, 4), Layout::Irregular];
+const LAYOUTS: [Layout; 7] = [
+    Layout::Block,
+    Layout::ByColumns,
+    Layout::Cyclic(1, 1),
+    Layout::Cyclic(3, 4),
+    Layout::Irregular,
+    Layout::Tiled(4, 3),
+    Layout::Restricted,
+];
 
 /// A global array with the contents of a local one, which its first member writes.
 fn spread<T: Number>(group: &Group, layout: Layout, contents: &Array2<T>) -> Result<GlobalArray<T, Ix2>, Error> {
@@ -52,6 +62,11 @@ fn spread<T: Number>(group: &Group, layout: Layout, contents: &Array2<T>) -> Res
         Layout::Irregular => {
             let cuts = (0..group.size()).map(|member| if member == 0 { 0 } else { (rows / 3 + member).min(rows) }).collect();
             builder.irregular(vec![cuts, vec![0]])
+        }
+        Layout::Tiled(t0, t1) => builder.tiled([t0, t1]).order(Order::ColumnMajor),
+        Layout::Restricted => {
+            let cuts = vec![vec![0, rows / 4, rows / 2], vec![0, columns / 3]];
+            builder.tiled_irregular(cuts).restrict((0..group.size()).rev().step_by(2))
         }
     }
     .create()?;

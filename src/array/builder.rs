@@ -18,6 +18,8 @@ enum Layout {
     Block { least: Option<Vec<usize>> },
     BlockCyclic { block: Vec<usize> },
     Irregular { cuts: Vec<Vec<usize>> },
+    Tiled { tile: Vec<usize> },
+    TiledIrregular { cuts: Vec<Vec<usize>> },
 }
 
 /// What an array shall be; [`create`](Self::create) makes it.
@@ -34,6 +36,7 @@ pub struct Builder<'g, T, D> {
     name: Option<String>,
     first: Option<T>,
     grid: Option<Vec<usize>>,
+    owners: Option<Vec<usize>>,
 }
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -47,6 +50,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             name: None,
             first: None,
             grid: None,
+            owners: None,
         }
     }
 
@@ -129,6 +133,50 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
+    /// Tiles of this shape dealt round to the process grid along each axis, each stored by itself: a tile is one contiguous run of
+    /// its owner's memory, and no part is one dense array.
+    ///
+    /// # Source
+    /// GA: `GA_Set_tiled_proc_grid`.
+    pub fn tiled(mut self, tile: impl AsRef<[usize]>) -> Self {
+        self.layout = Layout::Tiled { tile: tile.as_ref().to_vec() };
+        self
+    }
+
+    /// Tiles with edges given by the caller, for each axis the first index of each tile, ascending from 0; dealt and stored as
+    /// those of [`tiled`](Self::tiled).
+    ///
+    /// # Source
+    /// GA: `GA_Set_tiled_irreg_proc_grid`.
+    pub fn tiled_irregular(mut self, cuts: impl Into<Vec<Vec<usize>>>) -> Self {
+        self.layout = Layout::TiledIrregular { cuts: cuts.into() };
+        self
+    }
+
+    /// Only these members of the group own parts, the first listed in the first place of the process grid; a list or a range, over
+    /// any layout. All members of the group may use the array, and take part in what is collective.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(4).network("threads").run(|job| {
+    ///     let a = GlobalArray::<f64, Ix1>::builder(job, [100]).restrict(1..3).fill(1.0).create()?;
+    ///     assert_eq!((a.owner([0])?, a.owner([99])?), (1, 2));
+    ///     assert_eq!(a.blocks(3).count(), 0);
+    ///     assert_eq!(a.sum()?, 100.0);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `GA_Set_restricted`, `GA_Set_restricted_range`.
+    pub fn restrict(mut self, members: impl IntoIterator<Item = usize>) -> Self {
+        self.owners = Some(members.into_iter().collect());
+        self
+    }
+
     /// The process grid, members in row-major order.
     pub fn grid(mut self, grid: impl AsRef<[usize]>) -> Self {
         self.grid = Some(grid.as_ref().to_vec());
@@ -156,7 +204,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     /// available, alike on all members and with nothing allocated; the end of the job.
     pub fn create(self) -> Result<GlobalArray<T, D>> {
         let extents = &self.extents;
-        let members = self.group.size();
+        let members = self.owners.as_ref().map_or(self.group.size(), Vec::len);
         let name = self.name.clone().unwrap_or_else(|| format!("GlobalArray{:?}", extents.slice()));
         let grid = self.grid.as_deref();
         let distribution = match (&self.layout, grid) {
@@ -164,14 +212,21 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
             (Layout::Block { least }, None) => Distribution::block(extents, members, least.as_deref(), self.order),
             (Layout::BlockCyclic { block }, grid) => Distribution::block_cyclic(extents, block, members, grid, self.order),
             (Layout::Irregular { cuts }, _) => Distribution::irregular(extents, cuts, members, self.order),
-        }
-        .map_err(|source| Error::Distribution { array: name.clone(), source })?;
+            (Layout::Tiled { tile }, grid) => Distribution::tiled(extents, tile, members, grid, self.order),
+            (Layout::TiledIrregular { cuts }, grid) => Distribution::tiled_irregular(extents, cuts, members, grid, self.order),
+        };
+        let impossible = |source| Error::Distribution { array: name.clone(), source };
+        let distribution = distribution.map_err(impossible)?;
         if distribution.members() != members {
             return Err(Error::argument(
                 "create",
                 format_args!("the process grid {:?} has {} places for {members} members", self.grid, distribution.members()),
             ));
         }
+        let distribution = match &self.owners {
+            Some(owners) => distribution.restricted(owners, self.group.size()).map_err(impossible)?,
+            None => distribution,
+        };
         GlobalArray::create(self.group, distribution, name.into(), self.first)
     }
 }

@@ -43,7 +43,7 @@ use std::{fmt, sync::Arc};
 
 use ndarray::Dimension;
 
-pub use algebra::Summary;
+pub use algebra::{Halve, Summary};
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};

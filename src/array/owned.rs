@@ -13,7 +13,8 @@ use crate::{
 ///
 /// The part is one dense local array of [`local_shape`](Self::local_shape) in the array's order, as ScaLAPACK and ELPA keep a
 /// block-cyclic matrix: with [`Order::ColumnMajor`] the slice, [`leading_dimension`](Self::leading_dimension) and the blocking are
-/// what their descriptors ask for.
+/// what their descriptors ask for. Of a tiled array only each block is one: [`blocks`](Self::blocks) and [`block`](Self::block)
+/// work for every distribution.
 #[derive(Debug)]
 pub struct OwnedPart<'a, T, D> {
     elements: &'a [T],
@@ -50,9 +51,27 @@ macro_rules! reading {
                 self.distribution.local_shape(self.member)
             }
 
-            /// Elements between neighbours on the slower axis of a matrix: the LLD of ScaLAPACK's descriptor, at least 1.
+            /// One of this part's blocks; its element 0 is the array's element `block.region.start()`.
+            ///
+            /// # Panics
+            /// If the block is not one of [`blocks`](Self::blocks).
             #[must_use]
+            #[track_caller]
+            pub fn block(&self, block: &Block<D>) -> ArrayView<'_, T, D> {
+                inside(ArrayView::from_shape(
+                    block.region.count().clone().strides(block.strides.clone()),
+                    &self.elements[block.offset..],
+                ))
+            }
+
+            /// Elements between neighbours on the slower axis of a matrix: the LLD of ScaLAPACK's descriptor, at least 1.
+            ///
+            /// # Panics
+            /// For a tiled array.
+            #[must_use]
+            #[track_caller]
             pub fn leading_dimension(&self) -> usize {
+                check_dense(self.distribution);
                 let shape = self.local_shape();
                 let fast = match self.distribution.order() {
                     Order::RowMajor => shape.slice().last(),
@@ -62,8 +81,13 @@ macro_rules! reading {
             }
 
             /// The part as an n-dimensional view of the local shape.
+            ///
+            /// # Panics
+            /// For a tiled array.
             #[must_use]
+            #[track_caller]
             pub fn view(&self) -> ArrayView<'_, T, D> {
+                check_dense(self.distribution);
                 let shape = self.local_shape().set_f(self.distribution.order() == Order::ColumnMajor);
                 whole(ArrayView::from_shape(shape, &*self.elements))
             }
@@ -80,6 +104,21 @@ macro_rules! reading {
 }
 reading!(OwnedPart);
 reading!(OwnedPartMut);
+
+/// What belongs to the part as a whole has no meaning where it lies tile after tile.
+#[track_caller]
+fn check_dense<D: Dimension>(distribution: &Distribution<D>) {
+    assert!(
+        !distribution.is_tiled(),
+        "the part of a {} array is no dense array: its blocks are, by blocks(), block() and block_mut()",
+        distribution.kind()
+    );
+}
+
+#[track_caller]
+fn inside<V>(view: Result<V, ShapeError>) -> V {
+    view.expect("a block of this part")
+}
 
 /// A part is as long as its shape says.
 fn whole<V>(view: Result<V, ShapeError>) -> V {
@@ -98,7 +137,12 @@ impl<'a, T: Element, D: Dimension> OwnedPartMut<'a, T, D> {
     }
 
     /// The part as a writable view of the local shape.
+    ///
+    /// # Panics
+    /// For a tiled array.
+    #[track_caller]
     pub fn view_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+        check_dense(self.distribution);
         let shape = self.local_shape().set_f(self.distribution.order() == Order::ColumnMajor);
         whole(ArrayViewMut::from_shape(shape, &mut *self.elements))
     }
@@ -109,12 +153,8 @@ impl<'a, T: Element, D: Dimension> OwnedPartMut<'a, T, D> {
     /// If the block is not one of [`blocks`](Self::blocks).
     #[track_caller]
     pub fn block_mut(&mut self, block: &Block<D>) -> ArrayViewMut<'_, T, D> {
-        let mut view = self.view_mut();
-        for axis in 0..block.local_start.ndim() {
-            let (start, count) = (block.local_start[axis], block.region.count()[axis]);
-            view.slice_axis_inplace(ndarray::Axis(axis), (start..start + count).into());
-        }
-        view
+        let shape = block.region.count().clone().strides(block.strides.clone());
+        inside(ArrayViewMut::from_shape(shape, &mut self.elements[block.offset..]))
     }
 }
 

@@ -4,6 +4,8 @@ use ndarray::Dimension;
 
 use super::Distribution;
 use super::reciprocal::{divide, reciprocal};
+use super::restricted::Restricted;
+use super::tiles::TileEdges;
 
 /// Which arithmetic, and the numbers that it needs on each axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,23 @@ pub(super) enum Layout<D> {
     Cyclic(CyclicSizes<D>),
     /// For each axis the first index of each block. An empty block has the first index of the next one.
     Irregular(Vec<Vec<usize>>),
+    /// Equal tiles dealt round, each stored by itself.
+    Tiled(CyclicSizes<D>),
+    /// For each axis the edges of tiles that are dealt round, each stored by itself.
+    TiledIrregular(Vec<TileEdges>),
+    /// One of the others over some of the members.
+    Restricted(Box<Restricted<D>>),
+}
+
+impl<D> Layout<D> {
+    /// The arithmetic, whoever the owners are.
+    #[inline]
+    pub(super) fn arithmetic(&self) -> &Self {
+        match self {
+            Layout::Restricted(restricted) => &restricted.layout,
+            layout => layout,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +46,8 @@ pub(super) struct BlockSizes<D> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CyclicSizes<D> {
     pub(super) block: D,
-    block_reciprocal: D,
-    grid_reciprocal: D,
+    pub(super) block_reciprocal: D,
+    pub(super) grid_reciprocal: D,
     split: D,
     base: D,
     rest: D,
@@ -38,10 +57,12 @@ pub(super) struct CyclicSizes<D> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) coordinate: usize,
-    /// Index within the owner's part.
+    /// Index within what is stored by itself: the owner's part, or a tile of it.
     pub(super) local: usize,
-    /// Of the owner's part.
+    /// Of what is stored by itself.
     pub(super) extent: usize,
+    /// Indices of the owner before the tile; 0 where the part is one.
+    pub(super) earlier: usize,
     /// Indices of the same block before this one.
     pub(super) before: usize,
     /// Indices from this one to the end of its block. The last block of an axis counts as full: patches end inside the array.
@@ -50,6 +71,8 @@ pub(super) struct Place {
 
 /// The arithmetic of each axis of a distribution. Coordinates are less than the grid, indices less than the extent.
 pub(super) trait AxisMap {
+    /// Whether each block is stored by itself.
+    const TILES: bool = false;
     /// Where an index lies.
     fn place(&self, axis: usize, index: usize) -> Place;
     /// Of the local part of a coordinate.
@@ -80,26 +103,47 @@ pub(super) struct IrregularMap<'a, D> {
 /// Evaluates `$body` with `$map` bound to the map of the distribution's layout: one branch, and the body compiled for each map.
 macro_rules! with_map {
     ($distribution:expr, $map:ident => $body:expr) => {{
-        use $crate::distribution::axis_map::{BlockMap, CyclicMap, IrregularMap, Layout};
+        use $crate::distribution::{axis_map::with_dense_map, tiles::{TiledIrregularMap, TiledMap}};
         let distribution = $distribution;
-        let extents = &distribution.extents;
-        match &distribution.layout {
-            Layout::Block(sizes) => {
-                let $map = BlockMap { extents, grid: &distribution.grid, sizes };
+        let (extents, grid) = (&distribution.extents, &distribution.grid);
+        let layout = distribution.layout.arithmetic();
+        with_dense_map!(layout, (extents, grid), $map => $body, else match layout {
+            Layout::Tiled(sizes) => {
+                let $map = TiledMap { extents, grid, sizes };
                 $body
             }
-            Layout::Cyclic(sizes) => {
-                let $map = CyclicMap { extents, grid: &distribution.grid, sizes };
+            Layout::TiledIrregular(edges) => {
+                let $map = TiledIrregularMap { extents, grid, edges };
                 $body
             }
-            Layout::Irregular(cuts) => {
-                let $map = IrregularMap { extents, cuts };
-                $body
-            }
-        }
+            _ => unreachable!("a restricted distribution is over a plain one"),
+        })
     }};
 }
 pub(super) use with_map;
+
+/// The same for layouts whose parts are dense arrays of all members; `$other` for the rest.
+macro_rules! with_dense_map {
+    ($layout:expr, ($extents:expr, $grid:expr), $map:ident => $body:expr, else $other:expr) => {{
+        use $crate::distribution::axis_map::{BlockMap, CyclicMap, IrregularMap, Layout};
+        match $layout {
+            Layout::Block(sizes) => {
+                let $map = BlockMap { extents: $extents, grid: $grid, sizes };
+                $body
+            }
+            Layout::Cyclic(sizes) => {
+                let $map = CyclicMap { extents: $extents, grid: $grid, sizes };
+                $body
+            }
+            Layout::Irregular(cuts) => {
+                let $map = IrregularMap { extents: $extents, cuts };
+                $body
+            }
+            _ => $other,
+        }
+    }};
+}
+pub(super) use with_dense_map;
 
 impl<D: Dimension> BlockSizes<D> {
     pub(super) fn new(block: D) -> Self {
@@ -108,6 +152,14 @@ impl<D: Dimension> BlockSizes<D> {
 }
 
 impl<D: Dimension> CyclicSizes<D> {
+    /// Of the local part of a coordinate.
+    #[inline(always)]
+    pub(super) fn extent(&self, axis: usize, coordinate: usize) -> usize {
+        let split = self.split.slice()[axis];
+        let last = if coordinate == split { self.rest.slice()[axis] } else { 0 };
+        self.base.slice()[axis] + if coordinate < split { self.block.slice()[axis] } else { last }
+    }
+
     pub(super) fn new(extents: &D, grid: &D, block: D) -> Self {
         let (n, p, b) = (extents.slice(), grid.slice(), block.slice());
         let full = |axis: usize| n[axis] / b[axis];
@@ -132,7 +184,7 @@ pub(super) fn map<D: Dimension>(like: &D, value: impl Fn(usize) -> usize) -> D {
 /// On an axis that one coordinate holds: no division.
 #[inline(always)]
 fn undivided(extent: usize, index: usize) -> Place {
-    Place { coordinate: 0, local: index, extent, before: index, room: extent - index }
+    Place { coordinate: 0, local: index, extent, earlier: 0, before: index, room: extent - index }
 }
 
 impl<D: Dimension> AxisMap for BlockMap<'_, D> {
@@ -144,7 +196,7 @@ impl<D: Dimension> AxisMap for BlockMap<'_, D> {
         let block = self.sizes.block.slice()[axis];
         let (coordinate, local) = divide(index, block, self.sizes.reciprocal.slice()[axis]);
         let extent = block.min(self.extents.slice()[axis] - (index - local));
-        Place { coordinate, local, extent, before: local, room: block - local }
+        Place { coordinate, local, extent, earlier: 0, before: local, room: block - local }
     }
 
     #[inline]
@@ -176,14 +228,12 @@ impl<D: Dimension> AxisMap for CyclicMap<'_, D> {
         let (number, within) = divide(index, block, self.sizes.block_reciprocal.slice()[axis]);
         let (round, coordinate) = divide(number, grid, self.sizes.grid_reciprocal.slice()[axis]);
         let extent = self.extent(axis, coordinate);
-        Place { coordinate, local: round * block + within, extent, before: within, room: block - within }
+        Place { coordinate, local: round * block + within, extent, earlier: 0, before: within, room: block - within }
     }
 
     #[inline(always)]
     fn extent(&self, axis: usize, coordinate: usize) -> usize {
-        let split = self.sizes.split.slice()[axis];
-        let last = if coordinate == split { self.sizes.rest.slice()[axis] } else { 0 };
-        self.sizes.base.slice()[axis] + if coordinate < split { self.sizes.block.slice()[axis] } else { last }
+        self.sizes.extent(axis, coordinate)
     }
 
     #[inline]
@@ -222,7 +272,7 @@ impl<D: Dimension> AxisMap for IrregularMap<'_, D> {
         let coordinate = self.cuts[axis].partition_point(|&cut| cut <= index) - 1;
         let (start, end) = self.ends(axis, coordinate);
         let local = index - start;
-        Place { coordinate, local, extent: end - start, before: local, room: end - index }
+        Place { coordinate, local, extent: end - start, earlier: 0, before: local, room: end - index }
     }
 
     #[inline]
@@ -247,7 +297,10 @@ impl<D: Dimension> Distribution<D> {
     /// The coordinates of a member, if it has any.
     pub(super) fn coordinates(&self, member: usize) -> Option<D> {
         debug_assert!(member < self.members, "member {member} of {}", self.members);
-        let mut rest = member;
+        let mut rest = match &self.layout {
+            Layout::Restricted(restricted) => restricted.owners.place_of(member)?,
+            _ => member,
+        };
         let mut coordinates = D::zeros(self.extents.ndim());
         for (slot, &grid) in coordinates.slice_mut().iter_mut().zip(self.grid.slice()).rev() {
             (rest, *slot) = (rest / grid, rest % grid);

@@ -51,23 +51,7 @@ impl<D: Dimension> Distribution<D> {
         grid: Option<&[usize]>,
         order: Order,
     ) -> Result<Self, DistributionError> {
-        check_size(extents, members)?;
-        check_axes("a block", block.len(), extents)?;
-        if let Some(axis) = block.iter().position(|&edge| edge == 0) {
-            return Err(DistributionError::ZeroBlock { axis });
-        }
-        let chosen;
-        let grid = match grid {
-            Some(grid) => grid,
-            None => {
-                let blocks: Vec<_> = extents.slice().iter().zip(block).map(|(n, b)| n.div_ceil(*b)).collect();
-                chosen = grid::for_dealing(&blocks, members);
-                &chosen
-            }
-        };
-        check_grid(extents, grid, members)?;
-        let grid = map(extents, |axis| grid[axis]);
-        let sizes = CyclicSizes::new(extents, &grid, map(extents, |axis| block[axis]));
+        let (grid, sizes) = dealt(extents, block, members, grid)?;
         // Blocks that come round are no slab; with one owner there is nothing to come round.
         let slabs = if grid.size() == 1 { Slabs::of(extents, &grid, extents, order) } else { None };
         Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Cyclic(sizes), slabs })
@@ -83,18 +67,7 @@ impl<D: Dimension> Distribution<D> {
     /// Global Arrays: `NGA_Create_irreg`.
     pub fn irregular(extents: &D, cuts: &[Vec<usize>], members: usize, order: Order) -> Result<Self, DistributionError> {
         check_size(extents, members)?;
-        check_axes("cuts", cuts.len(), extents)?;
-        for (axis, (cuts, &extent)) in cuts.iter().zip(extents.slice()).enumerate() {
-            if cuts.first() != Some(&0) {
-                return Err(DistributionError::FirstCut { axis });
-            }
-            for (position, pair) in cuts.windows(2).enumerate() {
-                if pair[1] < pair[0] || pair[1] > extent {
-                    let (previous, cut) = (pair[0], pair[1]);
-                    return Err(DistributionError::Cut { axis, position: position + 1, cut, previous, extent });
-                }
-            }
-        }
+        check_cuts(extents, cuts)?;
         let grid = map(extents, |axis| cuts[axis].len());
         check_grid(extents, grid.slice(), members)?;
         Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Irregular(cuts.to_vec()), slabs: None })
@@ -109,8 +82,62 @@ impl<D: Dimension> Distribution<D> {
     }
 }
 
+/// Grid and sizes of equal blocks dealt round.
+pub(super) fn dealt<D: Dimension>(
+    extents: &D,
+    block: &[usize],
+    members: usize,
+    grid: Option<&[usize]>,
+) -> Result<(D, CyclicSizes<D>), DistributionError> {
+    check_size(extents, members)?;
+    check_axes("a block", block.len(), extents)?;
+    if let Some(axis) = block.iter().position(|&edge| edge == 0) {
+        return Err(DistributionError::ZeroBlock { axis });
+    }
+    let blocks: Vec<_> = extents.slice().iter().zip(block).map(|(n, b)| n.div_ceil(*b)).collect();
+    let grid = dealing_grid(extents, &blocks, members, grid)?;
+    let sizes = CyclicSizes::new(extents, &grid, map(extents, |axis| block[axis]));
+    Ok((grid, sizes))
+}
+
+/// The grid that the caller gave, or one that suits the number of blocks on each axis.
+pub(super) fn dealing_grid<D: Dimension>(
+    extents: &D,
+    blocks: &[usize],
+    members: usize,
+    grid: Option<&[usize]>,
+) -> Result<D, DistributionError> {
+    let chosen;
+    let grid = match grid {
+        Some(grid) => grid,
+        None => {
+            chosen = grid::for_dealing(blocks, members);
+            &chosen
+        }
+    };
+    check_grid(extents, grid, members)?;
+    Ok(map(extents, |axis| grid[axis]))
+}
+
+/// For each axis the first indices of blocks: the first 0, ascending, none beyond the extent.
+pub(super) fn check_cuts<D: Dimension>(extents: &D, cuts: &[Vec<usize>]) -> Result<(), DistributionError> {
+    check_axes("cuts", cuts.len(), extents)?;
+    for (axis, (cuts, &extent)) in cuts.iter().zip(extents.slice()).enumerate() {
+        if cuts.first() != Some(&0) {
+            return Err(DistributionError::FirstCut { axis });
+        }
+        for (position, pair) in cuts.windows(2).enumerate() {
+            if pair[1] < pair[0] || pair[1] > extent {
+                let (previous, cut) = (pair[0], pair[1]);
+                return Err(DistributionError::Cut { axis, position: position + 1, cut, previous, extent });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The product of the non-zero extents must fit `isize`: then so do all products of local extents, and differences of offsets.
-fn check_size<D: Dimension>(extents: &D, members: usize) -> Result<(), DistributionError> {
+pub(super) fn check_size<D: Dimension>(extents: &D, members: usize) -> Result<(), DistributionError> {
     if members == 0 {
         return Err(DistributionError::NoMembers);
     }

@@ -45,6 +45,20 @@ pub enum DistributionError {
         /// Members of the group.
         members: usize,
     },
+    /// An array shall be restricted to a member that does not exist.
+    #[error("owner {owner} is no member of a group of {members}")]
+    NoSuchOwner {
+        /// The number that was given.
+        owner: usize,
+        /// Members of the group.
+        members: usize,
+    },
+    /// An array shall be restricted to a list that names a member twice.
+    #[error("the list of owners names member {owner} twice")]
+    OwnerTwice {
+        /// The member.
+        owner: usize,
+    },
     /// The list of cuts of an axis does not begin with 0.
     #[error("axis {axis}: the first cut must be 0")]
     FirstCut {

@@ -1,4 +1,7 @@
 //! A member's own part: its shape in memory and the blocks of the array that it holds.
+//!
+//! A member has as many indices on each axis as its coordinate has, numbered in their order: its *local indices*. Where parts are
+//! dense arrays they are also the places in memory; a tiled part lies tile after tile, and only a block of it is a dense array.
 
 use ndarray::Dimension;
 
@@ -13,8 +16,10 @@ pub struct Block<D> {
     pub region: Patch<D>,
     /// Elements from the start of the member's part to the first element of the block.
     pub offset: usize,
-    /// The first element's index within the member's part.
+    /// The first element's local index: how many indices the member has before it on each axis.
     pub local_start: D,
+    /// Elements of the member's part from one index of the block to the next, on each axis.
+    pub strides: D,
 }
 
 /// The blocks of one member, in row-major order of their place in its part.
@@ -29,7 +34,9 @@ pub struct Blocks<'a, D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// The shape of a member's part; all zeros for a member without a place in the grid.
+    /// The number of a member's indices on each axis, the shape of its part; all zeros for a member without a place in the grid.
+    ///
+    /// The part of a tiled array has as many elements as such a dense array, but lies tile after tile.
     #[must_use]
     pub fn local_shape(&self, member: usize) -> D {
         let Some(coordinates) = self.coordinates(member) else {
@@ -39,9 +46,20 @@ impl<D: Dimension> Distribution<D> {
     }
 
     /// Elements from one index of a member's part to the next, on each axis.
+    ///
+    /// # Panics
+    /// For a [tiled](Self::is_tiled) array: only a [block](Self::blocks) has strides there.
     #[must_use]
+    #[track_caller]
     pub fn local_strides(&self, member: usize) -> D {
+        assert!(!self.is_tiled(), "the part of a {} array has no strides of its own, its blocks have", self.kind());
         self.strides_of(&self.local_shape(member))
+    }
+
+    /// How many indices its owner has before an index of an axis.
+    pub(crate) fn local_index(&self, axis: usize, index: usize) -> usize {
+        let place = with_map!(self, map => map.place(axis, index));
+        place.earlier + place.local
     }
 
     /// Number of elements of a member's part.
@@ -56,17 +74,17 @@ impl<D: Dimension> Distribution<D> {
     /// Number of elements of the largest part: what every member must set aside where all set aside the same.
     #[must_use]
     pub fn max_local_len(&self) -> usize {
-        match &self.layout {
-            // Coordinate 0 has the first block of each round, so that no coordinate has more.
-            Layout::Block(_) | Layout::Cyclic(_) => self.local_len(0),
-            Layout::Irregular(_) => with_map!(self, axes => {
-                let widest = |axis| (0..self.grid.slice()[axis]).map(|coordinate| axes.extent(axis, coordinate)).max();
-                (0..self.extents.ndim()).map(|axis| widest(axis).unwrap_or(0)).product()
-            }),
-        }
+        // Coordinate 0 has the first block of each round, so that no coordinate has more where blocks are equal.
+        let equal = matches!(self.layout.arithmetic(), Layout::Block(_) | Layout::Cyclic(_) | Layout::Tiled(_));
+        with_map!(self, axes => {
+            let candidates = |axis: usize| if equal { 1 } else { self.grid.slice()[axis] };
+            let widest = |axis| (0..candidates(axis)).map(|coordinate| axes.extent(axis, coordinate)).max();
+            (0..self.extents.ndim()).map(|axis| widest(axis).unwrap_or(0)).product()
+        })
     }
 
-    /// The blocks of the array that a member holds. Blocks that continue each other (one process on an axis) come as one.
+    /// The blocks of the array that a member holds. Blocks that continue each other (one process on an axis) come as one, unless
+    /// they are tiles, which are stored each by itself.
     #[must_use]
     pub fn blocks(&self, member: usize) -> Blocks<'_, D> {
         let shape = self.local_shape(member);
@@ -113,6 +131,10 @@ impl<D: Dimension> Iterator for Blocks<'_, D> {
                 with_map!(self.distribution, map => map.block_at(axis, self.coordinates.slice()[axis], local));
             offset += local * self.strides.slice()[axis];
         }
+        let mut strides = self.strides.clone();
+        if self.distribution.is_tiled() {
+            (offset, strides) = (self.distribution.locate(&start).offset, self.distribution.strides_of(&count));
+        }
         let mut following = local_start.clone();
         for axis in (0..axes).rev() {
             let end = local_start.slice()[axis] + count.slice()[axis];
@@ -123,6 +145,6 @@ impl<D: Dimension> Iterator for Blocks<'_, D> {
             }
             following.slice_mut()[axis] = 0;
         }
-        Some(Block { region: Patch::block(start, count), offset, local_start })
+        Some(Block { region: Patch::block(start, count), offset, local_start, strides })
     }
 }

@@ -2,7 +2,7 @@
 
 use ndarray::Dimension;
 
-use super::axis_map::{AxisMap, Place, with_map};
+use super::axis_map::{AxisMap, Layout, Place, with_dense_map, with_map};
 use super::{Distribution, Order};
 
 /// An element's owner and place.
@@ -35,7 +35,9 @@ impl<D: Dimension> Distribution<D> {
         );
         match &self.slabs {
             Some(slabs) => slabs.locate(index),
-            None => with_map!(self, map => self.locate_by(&map, index, |_, _| {})),
+            None => with_dense_map!(&self.layout, (&self.extents, &self.grid), map => self.locate_by(&map, index, |_, _| {}),
+                // A copy goes there, so that the index itself can stay in registers.
+                else self.locate_elsewhere(index.clone())),
         }
     }
 
@@ -54,15 +56,46 @@ impl<D: Dimension> Distribution<D> {
             return slabs.single(start, count);
         }
         let mut shape = D::zeros(self.extents.ndim());
-        let location = with_map!(self, map => self.locate_by(&map, start, |axis, place| {
+        let see = |axis: usize, place: &Place| {
             inside &= count.slice()[axis] <= place.room;
             shape.slice_mut()[axis] = place.extent;
-        }));
+        };
+        let location = with_dense_map!(&self.layout, (&self.extents, &self.grid), map => self.locate_by(&map, start, see),
+            else return self.single_elsewhere(start.clone(), count.clone()));
         inside.then(|| Single { location, strides: self.strides_of(&shape) })
     }
 
+    /// Tiles and restricted arrays. Out of line: what every loop over elements contains is the dense layouts' arithmetic.
+    #[cold]
+    #[inline(never)]
+    fn locate_elsewhere(&self, index: D) -> Location {
+        self.locate_any(&index, |_, _| {})
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn single_elsewhere(&self, start: D, count: D) -> Option<Single<D>> {
+        let (mut inside, mut shape) = (true, D::zeros(self.extents.ndim()));
+        let location = self.locate_any(&start, |axis, place| {
+            inside &= count.slice()[axis] <= place.room;
+            shape.slice_mut()[axis] = place.extent;
+        });
+        inside.then(|| Single { location, strides: self.strides_of(&shape) })
+    }
+
+    fn locate_any(&self, index: &D, see: impl FnMut(usize, &Place)) -> Location {
+        let mut location = with_map!(self, map => self.locate_by(&map, index, see));
+        if let Layout::Restricted(restricted) = &self.layout {
+            location.member = restricted.owners.member(location.member);
+        }
+        location
+    }
+
     #[inline(always)]
-    fn locate_by(&self, map: &impl AxisMap, index: &D, mut see: impl FnMut(usize, &Place)) -> Location {
+    fn locate_by<M: AxisMap>(&self, map: &M, index: &D, mut see: impl FnMut(usize, &Place)) -> Location {
+        if M::TILES {
+            return self.locate_in_tiles(map, index, see);
+        }
         let (mut member, mut offset) = (0, 0);
         let grid = self.grid.slice();
         match self.order {

@@ -7,34 +7,41 @@
 //!
 //! Each axis is cut into blocks, and the blocks of an axis are dealt to the *coordinates* of a process grid. A member has one
 //! coordinate on each axis, its number is row-major in them, and it owns the elements whose index on every axis belongs to its
-//! coordinate there. Members beyond the grid own nothing. A member keeps its elements in one dense *local part*: on each axis its
-//! blocks behind one another without gaps or padding, all axes together in row- or column-major [`Order`].
+//! coordinate there. Members beyond the grid own nothing. A member keeps its elements in one *local part*. It is a dense array, on
+//! each axis the blocks behind one another without gaps or padding, all axes together in row- or column-major [`Order`]; or it
+//! is tiled: each block is such a dense array by itself.
 //!
-//! Three layouts differ in nothing but the arithmetic of one axis, the private trait `AxisMap`:
+//! Five layouts differ in nothing but the arithmetic of one axis, the private trait `AxisMap`, and in whether blocks are tiles:
 //!
 //! | layout | coordinate of index `i` | local index |
 //! |---|---|---|
 //! | block | `i / b` | `i % b` |
 //! | block-cyclic | `(i / b) % p` | `(i / b / p) * b + i % b` |
 //! | irregular | the last cut that is not beyond `i` | `i - cut` |
+//! | tiled | as block-cyclic | as block-cyclic |
+//! | tiled-irregular | `k % p`, where cut `k` is the last that is not beyond `i` | indices of tiles `k - p`, `k - 2p`, … and `i - cut` |
 //!
 //! Block-cyclic is ScaLAPACK's map on a row-major process grid with the first block at process 0 (`INDXG2P`, `INDXG2L`), and the
 //! local part is what ScaLAPACK and ELPA take. Everything else (owner and offset, the local shape, the blocks of a member, the
 //! pieces of a patch) is written once above the trait.
 //!
+//! Where an element of a tiled part lies is told in `tiles.rs`. An array [restricted](Distribution::restricted) to some members
+//! is any of these over the places in a list of owners; the place is renamed to a member at the very end (`restricted.rs`).
+//!
 //! # Where further layouts go
 //!
 //! A layout that stays a product of axes is one more implementation of `AxisMap` and one more line in the private enum `Layout`.
-//! Tiled layouts (each tile stored by itself, regular or with irregular tile edges) keep the owner's arithmetic and change how a
-//! local offset follows from the local indices: that is computed in `locate.rs`, `local.rs` and `pieces.rs`, and nowhere else. An array
-//! restricted to a list of members renames the member at the very end, in the same three files.
+//! How a local offset follows from the local indices, and what member a place is, is asked in `locate.rs`, `local.rs` and
+//! `pieces.rs`, and nowhere else.
 //!
 //! # What it costs
 //!
 //! [`Distribution::locate`] and [`Distribution::single`] stand on the way of every single-element operation. Divisions are
 //! multiplications by a precomputed reciprocal (`reciprocal.rs`, exact), the layout is one predictable branch for all axes, per-axis
 //! numbers lie in values of the array's own dimension type (no allocation, constant loop bounds up to six axes), and what an order
-//! does not need is not computed. Where only the slowest axis is cut, one division serves all axes (`slabs.rs`). There is no table with an entry for each member: 4096 members cost what 4 cost.
+//! does not need is not computed. Where only the slowest axis is cut, one division serves all axes (`slabs.rs`). Tiles and restricted
+//! arrays are located out of line, some nanoseconds later, so that loops over elements of the others are not the longer for them. There
+//! is no table with an entry for each member: 4096 members cost what 4 cost.
 //!
 //! # What it promises
 //!
@@ -50,7 +57,9 @@ mod local;
 mod locate;
 mod pieces;
 mod reciprocal;
+mod restricted;
 mod slabs;
+mod tiles;
 
 #[cfg(test)]
 mod model;
@@ -63,6 +72,7 @@ pub use local::{Block, Blocks};
 pub use locate::{Location, Single};
 pub use pieces::{Piece, Pieces};
 use slabs::Slabs;
+use tiles::TileEdges;
 
 /// How a member's local part lies in its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -109,24 +119,33 @@ impl<D: Dimension> Distribution<D> {
         self.grid.slice()
     }
 
-    /// Edges of one block; `None` where blocks differ. ScaLAPACK's `MB` and `NB`.
+    /// Edges of one block or tile; `None` where they differ. ScaLAPACK's `MB` and `NB`.
     #[must_use]
     pub fn block_shape(&self) -> Option<&[usize]> {
-        match &self.layout {
+        match self.layout.arithmetic() {
             Layout::Block(sizes) => Some(sizes.block.slice()),
-            Layout::Cyclic(sizes) => Some(sizes.block.slice()),
-            Layout::Irregular(_) => None,
+            Layout::Cyclic(sizes) | Layout::Tiled(sizes) => Some(sizes.block.slice()),
+            Layout::Irregular(_) | Layout::TiledIrregular(_) | Layout::Restricted(_) => None,
         }
     }
 
-    /// `block`, `block-cyclic` or `irregular`.
+    /// `block`, `block-cyclic`, `irregular`, `tiled` or `tiled-irregular`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        match &self.layout {
+        match self.layout.arithmetic() {
             Layout::Block(_) => "block",
             Layout::Cyclic(_) => "block-cyclic",
-            Layout::Irregular(_) => "irregular",
+            Layout::Tiled(_) => "tiled",
+            Layout::TiledIrregular(_) => "tiled-irregular",
+            Layout::Irregular(_) | Layout::Restricted(_) => "irregular",
         }
+    }
+
+    /// Whether each block is stored by itself, so that a part of several blocks is no dense array.
+    #[inline]
+    #[must_use]
+    pub fn is_tiled(&self) -> bool {
+        matches!(self.layout.arithmetic(), Layout::Tiled(_) | Layout::TiledIrregular(_))
     }
 
     /// How local parts lie in memory.
@@ -147,8 +166,8 @@ impl<D: Dimension> Distribution<D> {
         for number in self.extents.slice().iter().chain(self.grid.slice()) {
             mix(*number);
         }
-        match &self.layout {
-            Layout::Block(_) => mix(1),
+        match self.layout.arithmetic() {
+            Layout::Block(_) | Layout::Restricted(_) => mix(1),
             Layout::Cyclic(sizes) => {
                 mix(2);
                 sizes.block.slice().iter().for_each(|&block| mix(block));
@@ -157,6 +176,18 @@ impl<D: Dimension> Distribution<D> {
                 mix(3);
                 cuts.iter().flatten().for_each(|&cut| mix(cut));
             }
+            Layout::Tiled(sizes) => {
+                mix(4);
+                sizes.block.slice().iter().for_each(|&block| mix(block));
+            }
+            Layout::TiledIrregular(edges) => {
+                mix(5);
+                edges.iter().flat_map(TileEdges::starts).for_each(|&start| mix(start));
+            }
+        }
+        if let Layout::Restricted(restricted) = &self.layout {
+            mix(6);
+            restricted.owners.iter().for_each(mix);
         }
         state
     }

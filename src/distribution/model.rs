@@ -1,7 +1,7 @@
 //! Every distribution against a model that visits each element by itself.
 //!
-//! The model knows the layouts' formulas in their plainest form, one division at a time, and numbers the local indices of an
-//! owner by counting.
+//! The model knows the layouts' formulas in their plainest form, one division at a time, and finds the offsets in a part by sorting
+//! and counting its elements.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::{Distribution, Location, Order, Single};
 use crate::index::Patch;
 
-/// Coordinate and local index of each index of one axis.
+/// For each index of one axis its coordinate, and its tile where tiles are stored by themselves.
 type AxisModel = Vec<(usize, usize)>;
 
 /// A layout as a random test draws it.
@@ -21,6 +21,8 @@ struct Drawn {
     members: usize,
     order: Order,
     kind: Kind,
+    /// What decides which members of how many are owners; all if there is nothing.
+    restricted: Option<Vec<usize>>,
     /// Per axis: position of the patch, its span and its step, as fractions and numbers.
     patch: Vec<(usize, usize, isize)>,
 }
@@ -31,6 +33,8 @@ enum Kind {
     Grid(Vec<usize>),
     Cyclic { block: Vec<usize>, grid: Option<Vec<usize>> },
     Irregular(Vec<Vec<usize>>),
+    Tiled { tile: Vec<usize>, grid: Option<Vec<usize>> },
+    TiledIrregular { cuts: Vec<Vec<usize>>, grid: Option<Vec<usize>> },
 }
 
 fn drawn(axes: usize, widest: usize) -> impl Strategy<Value = Drawn> {
@@ -42,11 +46,16 @@ fn drawn(axes: usize, widest: usize) -> impl Strategy<Value = Drawn> {
         list(1..widest).prop_map(|block| Kind::Cyclic { block, grid: None }),
         (list(1..4), list(1..4)).prop_map(|(block, grid)| Kind::Cyclic { block, grid: Some(grid) }),
         prop::collection::vec(prop::collection::vec(0..100_usize, 0..4), axes).prop_map(Kind::Irregular),
+        (list(1..widest), prop::option::of(list(1..4))).prop_map(|(tile, grid)| Kind::Tiled { tile, grid }),
+        (list(1..4), prop::option::of(list(1..4))).prop_map(|(tile, grid)| Kind::Tiled { tile, grid }),
+        (prop::collection::vec(prop::collection::vec(0..100_usize, 0..7), axes), prop::option::of(list(1..4)))
+            .prop_map(|(cuts, grid)| Kind::TiledIrregular { cuts, grid }),
     ];
+    let restricted = prop::option::of(prop::collection::vec(0..1000_usize, 0..30));
     let patch = prop::collection::vec((0..100_usize, 0..100_usize, -7..=7_isize), axes);
     let order = prop_oneof![Just(Order::RowMajor), Just(Order::ColumnMajor)];
-    (prop::collection::vec(prop_oneof![1 => Just(0), 15 => 1..widest], axes), 1..14_usize, order, kind, patch)
-        .prop_map(|(extents, members, order, kind, patch)| Drawn { extents, members, order, kind, patch })
+    (prop::collection::vec(prop_oneof![1 => Just(0), 15 => 1..widest], axes), 1..14_usize, order, kind, restricted, patch)
+        .prop_map(|(extents, members, order, kind, restricted, patch)| Drawn { extents, members, order, kind, restricted, patch })
 }
 
 fn dim<D: Dimension>(values: &[usize]) -> D {
@@ -55,14 +64,49 @@ fn dim<D: Dimension>(values: &[usize]) -> D {
     dim
 }
 
-/// The distribution, and the grid and blocks of each axis by the formulas.
-fn build<D: Dimension>(drawn: &Drawn) -> (Distribution<D>, Vec<AxisModel>) {
+/// The distribution, what is known of each axis, and the member for each place in the grid.
+fn build<D: Dimension>(drawn: &Drawn) -> (Distribution<D>, Vec<AxisModel>, Vec<usize>) {
+    let (made, model) = build_plain::<D>(drawn);
+    let Some(keys) = &drawn.restricted else {
+        let members = (0..made.members()).collect();
+        return (made, model, members);
+    };
+    // Some of the members of a larger group, shuffled by the keys, or neighbours.
+    let places = made.members();
+    let members = places + keys.len() % 5;
+    let mut owners: Vec<usize> = (0..members).collect();
+    if keys.len() % 3 == 0 {
+        owners.rotate_left(keys.len() % members);
+    } else {
+        owners.sort_by_key(|&member| (keys.get(member).copied().unwrap_or(500), member));
+    }
+    owners.truncate(places + (members - places) / 2);
+    (made.restricted(&owners, members).unwrap(), model, owners)
+}
+
+/// The grid and blocks of each axis by the formulas.
+fn build_plain<D: Dimension>(drawn: &Drawn) -> (Distribution<D>, Vec<AxisModel>) {
     let extents: D = dim(&drawn.extents);
     let order = drawn.order;
     let axes = 0..drawn.extents.len();
     let dealt = |distribution: &Distribution<D>, block: &[usize]| -> Vec<AxisModel> {
         let axis = |axis: usize| (0..drawn.extents[axis]).map(move |i| i / block[axis]);
-        axes.clone().map(|k| number(axis(k).map(|block| block % distribution.grid()[k]))).collect()
+        axes.clone().map(|k| axis(k).map(|block| (block % distribution.grid()[k], 0)).collect()).collect()
+    };
+    let in_tiles = |made: &Distribution<D>, tile: &dyn Fn(usize, usize) -> usize| -> Vec<AxisModel> {
+        let axis = |k: usize| (0..drawn.extents[k]).map(move |i| (tile(k, i) % made.grid()[k], tile(k, i))).collect();
+        axes.clone().map(axis).collect()
+    };
+    let cut = |cuts: &[Vec<usize>]| -> Vec<Vec<usize>> {
+        let axis = |(cuts, &n): (&Vec<usize>, &usize)| {
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (n + 1)).chain([0]).collect();
+            cuts.sort_unstable();
+            cuts
+        };
+        cuts.iter().zip(&drawn.extents).map(axis).collect()
+    };
+    let enough = |grid: &Option<Vec<usize>>| {
+        grid.as_ref().map_or(drawn.members, |grid| grid.iter().product::<usize>() + drawn.members - 1)
     };
     match &drawn.kind {
         Kind::Block(least) => {
@@ -80,7 +124,7 @@ fn build<D: Dimension>(drawn: &Drawn) -> (Distribution<D>, Vec<AxisModel>) {
             (made.clone(), dealt(&made, &block))
         }
         Kind::Cyclic { block, grid } => {
-            let members = grid.as_ref().map_or(drawn.members, |grid| grid.iter().product::<usize>() + drawn.members - 1);
+            let members = enough(grid);
             let made = Distribution::block_cyclic(&extents, block, members, grid.as_deref(), order).unwrap();
             if grid.is_none() {
                 assert_eq!(made.grid().iter().product::<usize>(), members);
@@ -88,33 +132,24 @@ fn build<D: Dimension>(drawn: &Drawn) -> (Distribution<D>, Vec<AxisModel>) {
             (made.clone(), dealt(&made, block))
         }
         Kind::Irregular(cuts) => {
-            let cuts: Vec<Vec<usize>> = cuts
-                .iter()
-                .zip(&drawn.extents)
-                .map(|(cuts, &n)| {
-                    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (n + 1)).chain([0]).collect();
-                    cuts.sort_unstable();
-                    cuts
-                })
-                .collect();
+            let cuts = cut(cuts);
             let members = cuts.iter().map(Vec::len).product::<usize>() + drawn.members - 1;
             let made = Distribution::irregular(&extents, &cuts, members, order).unwrap();
             let owner = |k: usize, i: usize| cuts[k].iter().rposition(|&cut| cut <= i).unwrap();
-            (made, axes.map(|k| number((0..drawn.extents[k]).map(|i| owner(k, i)))).collect())
+            (made, axes.map(|k| (0..drawn.extents[k]).map(|i| (owner(k, i), 0)).collect()).collect())
+        }
+        Kind::Tiled { tile, grid } => {
+            let made = Distribution::tiled(&extents, tile, enough(grid), grid.as_deref(), order).unwrap();
+            let model = in_tiles(&made, &|k, i| i / tile[k]);
+            (made, model)
+        }
+        Kind::TiledIrregular { cuts, grid } => {
+            let cuts = cut(cuts);
+            let made = Distribution::tiled_irregular(&extents, &cuts, enough(grid), grid.as_deref(), order).unwrap();
+            let model = in_tiles(&made, &|k, i| cuts[k].iter().rposition(|&cut| cut <= i).unwrap());
+            (made, model)
         }
     }
-}
-
-/// Local indices by counting what each coordinate has so far.
-fn number(coordinates: impl Iterator<Item = usize>) -> AxisModel {
-    let mut counts = HashMap::new();
-    coordinates
-        .map(|coordinate| {
-            let count: &mut usize = counts.entry(coordinate).or_default();
-            *count += 1;
-            (coordinate, *count - 1)
-        })
-        .collect()
 }
 
 /// All indices of a shape, row-major.
@@ -129,16 +164,28 @@ fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     })
 }
 
-fn naive<D: Dimension>(made: &Distribution<D>, model: &[AxisModel], index: &[usize]) -> Location {
-    let places: Vec<_> = index.iter().zip(model).map(|(&i, axis)| axis[i]).collect();
-    let shape: Vec<_> =
-        places.iter().zip(model).map(|(place, axis)| axis.iter().filter(|other| other.0 == place.0).count()).collect();
-    let member = places.iter().zip(made.grid()).fold(0, |member, (place, p)| member * p + place.0);
-    let axes: Vec<usize> = match made.order() {
-        Order::RowMajor => (0..index.len()).collect(),
-        Order::ColumnMajor => (0..index.len()).rev().collect(),
+/// Where each element lies: a member's elements sorted by tile and then by index, and counted.
+fn naive<D: Dimension>(made: &Distribution<D>, model: &[AxisModel], owners: &[usize]) -> HashMap<Vec<usize>, Location> {
+    let in_order = |mut numbers: Vec<usize>| {
+        if made.order() == Order::ColumnMajor {
+            numbers.reverse();
+        }
+        numbers
     };
-    Location { member, offset: axes.iter().fold(0, |offset, &k| offset * shape[k] + places[k].1) }
+    let mut parts: HashMap<usize, Vec<_>> = HashMap::new();
+    for index in indices(made.extents().slice()) {
+        let places: Vec<_> = index.iter().zip(model).map(|(&i, axis)| axis[i]).collect();
+        let place = places.iter().zip(made.grid()).fold(0, |member, (place, p)| member * p + place.0);
+        let tile = places.iter().map(|place| place.1).collect();
+        parts.entry(owners[place]).or_default().push((in_order(tile), in_order(index.clone()), index));
+    }
+    let mut locations = HashMap::new();
+    for (member, mut elements) in parts {
+        elements.sort();
+        let counted = elements.into_iter().enumerate();
+        locations.extend(counted.map(|(offset, (_, _, index))| (index, Location { member, offset })));
+    }
+    locations
 }
 
 /// The patch that the drawn numbers mean on these extents.
@@ -160,7 +207,8 @@ fn patch<D: Dimension>(drawn: &Drawn) -> Patch<D> {
 }
 
 fn check<D: Dimension>(drawn: &Drawn) {
-    let (made, model) = build::<D>(drawn);
+    let (made, model, owners) = build::<D>(drawn);
+    let model = naive(&made, &model, &owners);
     let extents = &drawn.extents;
     let total: usize = extents.iter().product();
 
@@ -168,7 +216,7 @@ fn check<D: Dimension>(drawn: &Drawn) {
     let mut places = HashSet::new();
     for index in indices(extents) {
         let location = made.locate(&dim(&index));
-        assert_eq!(location, naive(&made, &model, &index), "{index:?} of {made:?}");
+        assert_eq!(location, model[&index], "{index:?} of {made:?}");
         assert!(location.member < made.members() && location.offset < made.local_len(location.member));
         assert!(places.insert(location));
         assert_eq!(made.single(&dim(&index), &dim(&vec![1; index.len()])).map(|single| single.location), Some(location));
@@ -179,15 +227,23 @@ fn check<D: Dimension>(drawn: &Drawn) {
 
     // Blocks name each place of each part once.
     for (member, &len) in lens.iter().enumerate() {
-        let (shape, strides) = (made.local_shape(member), made.local_strides(member));
+        let shape = made.local_shape(member);
         assert_eq!(shape.size(), if extents.is_empty() && len == 0 { 1 } else { len });
+        assert!(len == 0 || owners.contains(&member));
         let mut seen = 0;
         for block in made.blocks(member) {
-            assert_eq!(block.local_start.slice().iter().zip(strides.slice()).map(|(i, s)| i * s).sum::<usize>(), block.offset);
+            if !made.is_tiled() {
+                assert_eq!(block.strides, made.local_strides(member));
+                let place = block.local_start.slice().iter().zip(block.strides.slice()).map(|(i, s)| i * s).sum::<usize>();
+                assert_eq!(place, block.offset);
+            }
             for within in indices(block.region.count().slice()) {
                 let index: Vec<_> = within.iter().zip(block.region.start().slice()).map(|(i, s)| i + s).collect();
-                let offset = block.offset + within.iter().zip(strides.slice()).map(|(i, s)| i * s).sum::<usize>();
+                let offset = block.offset + within.iter().zip(block.strides.slice()).map(|(i, s)| i * s).sum::<usize>();
                 assert_eq!(made.locate(&dim(&index)), Location { member, offset });
+                for (axis, &i) in index.iter().enumerate() {
+                    assert_eq!(made.local_index(axis, i), block.local_start[axis] + within[axis]);
+                }
                 seen += 1;
             }
         }
@@ -219,7 +275,13 @@ fn check<D: Dimension>(drawn: &Drawn) {
         assert_eq!(single.is_some(), pieces == 1, "{patch:?} of {made:?}");
         if let Some(Single { location, strides }) = single {
             assert_eq!(location, made.locate(patch.start()));
-            assert_eq!(strides, made.local_strides(location.member), "{patch:?} of {made:?}");
+            let start = patch.start();
+            let holds = |block: &super::Block<D>| {
+                (0..start.ndim())
+                    .all(|k| (block.region.start()[k]..block.region.start()[k] + block.region.count()[k]).contains(&start[k]))
+            };
+            let block = made.blocks(location.member).find(holds).expect("a block of the owner");
+            assert_eq!(strides, block.strides, "{patch:?} of {made:?}");
         }
     }
     assert_eq!(made.fingerprint(), made.clone().fingerprint());
@@ -229,7 +291,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn one_axis(drawn in drawn(1, 40)) {
+    fn one_axis(drawn in drawn(1, 50)) {
         check::<Ix1>(&drawn);
         check::<IxDyn>(&drawn);
     }
@@ -297,4 +359,28 @@ fn one_process_on_an_axis_makes_one_piece() {
     // Every twelfth column is the same process's.
     let far = Patch::new(Dim([0, 39]), Dim([40, 4]), Dim([1, -12_isize as usize]));
     assert_eq!(made.pieces(&far).count(), 1);
+}
+
+/// Queries about the members of a restricted array with irregular tiles, member by member: Global Arrays answers them wrongly (its
+/// bug 300: `NGA_Distribution` and the block queries after `GA_Set_tiled_irreg_proc_grid` with `GA_Set_restricted`).
+#[test]
+fn restricted_irregular_tiles_know_their_owners() {
+    let cuts = [vec![0, 1, 5, 6], vec![0, 4, 4, 7]];
+    let made = Distribution::tiled_irregular(&Dim([8, 9]), &cuts, 4, Some(&[2, 2]), Order::RowMajor).unwrap();
+    let made = made.restricted(&[5, 1, 4, 2], 7).unwrap();
+    // Rows of tiles 0..1, 1..5, 5..6, 6..8 and columns 0..4, 4..4, 4..7, 7..9 go to the coordinates 0 and 1 in turn.
+    let blocks = |member| {
+        let block = |block: super::Block<_>| {
+            let (start, count): (Ix2, Ix2) = (*block.region.start(), *block.region.count());
+            (block.offset, start[0]..start[0] + count[0], start[1]..start[1] + count[1])
+        };
+        made.blocks(member).map(block).collect::<Vec<_>>()
+    };
+    assert_eq!(blocks(5), [(0, 0..1, 0..4), (4, 0..1, 4..7), (7, 5..6, 0..4), (11, 5..6, 4..7)]);
+    assert_eq!(blocks(1), [(0, 0..1, 7..9), (2, 5..6, 7..9)]);
+    assert_eq!(blocks(4), [(0, 1..5, 0..4), (16, 1..5, 4..7), (28, 6..8, 0..4), (36, 6..8, 4..7)]);
+    assert_eq!(blocks(2), [(0, 1..5, 7..9), (8, 6..8, 7..9)]);
+    assert!([0, 3, 6].into_iter().all(|member| blocks(member).is_empty() && made.local_len(member) == 0));
+    assert_eq!(made.local_shape(4), Dim([6, 7]));
+    assert_eq!(made.max_local_len(), 42);
 }

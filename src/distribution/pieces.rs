@@ -3,7 +3,7 @@
 use ndarray::Dimension;
 
 use super::Distribution;
-use super::axis_map::{AxisMap, with_map};
+use super::axis_map::{AxisMap, Layout, with_map};
 use crate::index::Patch;
 
 /// A part of a patch that one member holds with fixed strides.
@@ -29,7 +29,7 @@ pub struct Pieces<'a, D> {
     /// The next piece in factors: on each axis, position and count within the patch,
     start: D,
     count: D,
-    /// the owner's coordinate and extent, the local index of the first element, and the local step.
+    /// the owner's coordinate, extent and local index of the first element in what is stored by itself, and the local step.
     coordinate: D,
     extent: D,
     local: D,
@@ -105,7 +105,28 @@ impl<D: Dimension> Pieces<'_, D> {
             // Two's complement: the product of the bit patterns is the bit pattern of the signed product.
             *stride = stride.wrapping_mul(self.step.slice()[axis]);
         }
+        match &self.distribution.layout {
+            Layout::Block(_) | Layout::Cyclic(_) | Layout::Irregular(_) => {}
+            _ => (member, offset) = self.elsewhere(member, offset),
+        }
         Piece { member, offset, strides, start: self.start.clone(), count: self.count.clone() }
+    }
+
+    /// Member and offset where the offset so far counts from a tile, or the members so far are places among the owners.
+    fn elsewhere(&self, place: usize, within: usize) -> (usize, usize) {
+        let member = match &self.distribution.layout {
+            Layout::Restricted(restricted) => restricted.owners.member(place),
+            _ => place,
+        };
+        if !self.distribution.is_tiled() {
+            return (member, within);
+        }
+        let mut first = self.start.clone();
+        for (axis, index) in first.slice_mut().iter_mut().enumerate() {
+            // Two's complement: steps are signed.
+            *index = self.patch.start().slice()[axis].wrapping_add(index.wrapping_mul(self.patch.step(axis) as usize));
+        }
+        (member, self.distribution.locate(&first).offset)
     }
 
     /// Moves to the next piece, the last axis fastest.

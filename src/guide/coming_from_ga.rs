@@ -51,8 +51,8 @@
 //! | `GA_Create_handle`, `GA_Set_data`, `GA_Set_chunk`, `GA_Set_array_name`, `GA_Set_pgroup`, `GA_Allocate` | `GlobalArray::<T, D>::builder(group, extents)` … `.name("H")` … `.create()` | type and extents are the builder's own; nothing exists before `create` |
 //! | `GA_Set_block_cyclic_proc_grid` | `.block_cyclic([64, 64]).grid([2, 2])` | ScaLAPACK's map on a row-major grid; the part has the order and leading dimension that ScaLAPACK wants |
 //! | `GA_Set_block_cyclic` | `.block_cyclic(..)` without `.grid(..)` | dealt along each axis of a grid, not round-robin through the block numbers |
-//! | `GA_Set_tiled_proc_grid`, `GA_Set_tiled_irreg_proc_grid` | not yet | tiled layouts |
-//! | `GA_Set_restricted`, `GA_Set_restricted_range` | not yet | today: create the array on a group of those ranks |
+//! | `GA_Set_tiled_proc_grid`, `GA_Set_tiled_irreg_proc_grid` | `.tiled([64, 64]).grid([2, 2])`, `.tiled_irregular(cuts).grid([2, 2])` | each tile is contiguous; `.grid(..)` may be left out |
+//! | `GA_Set_restricted`, `GA_Set_restricted_range` | `.restrict([0, 4])`, `.restrict(2..6)` | over any layout; the queries know it too, also with irregular tiles |
 //! | `GA_Set_ghosts`, `GA_Update_ghosts` | not yet | today: `get_into` of the block and its surroundings |
 //! | mirrored arrays, `GA_Merge_mirrored`, `GA_Set_property("read_only")` | not yet | |
 //! | `NGA_Register_type`, `NGA_Deregister_type` | derive `bytemuck::Pod` | arithmetic too, by implementing [`Accumulate`](crate::Accumulate); GA has none for such types |
@@ -83,7 +83,7 @@
 //! | `NGA_Access`, `NGA_Release` | `a.read_epoch(\|part, reader\| …)` | collective; see difference 3. `reader.get_into` reads other members' parts meanwhile |
 //! | `NGA_Access`, `NGA_Release_update` | `a.owner_epoch(\|mut part\| …)` | collective; several arrays at once: `job.epoch((x.owned_mut(), f.owned()), \|(mut x, f)\| …)` |
 //! | `NGA_Access` as it is | `unsafe { a.access()? }` | unchecked: between this call and the last use nobody may touch the part, which the caller promises. Nothing is to be released; a sync, a signal or a lock shows others what was written |
-//! | `NGA_Access_block_grid`, `NGA_Access_block`, `NGA_Access_block_segment` and their releases | inside an epoch `part.blocks()` and `part.block_mut(&block)`; the whole segment is the part itself, a slice | `part.leading_dimension()` is ScaLAPACK's LLD |
+//! | `NGA_Access_block_grid`, `NGA_Access_block`, `NGA_Access_block_segment` and their releases | inside an epoch `part.blocks()` and `part.block(&block)` or `part.block_mut(&block)`; the whole segment is the part itself, a slice | `part.leading_dimension()` is ScaLAPACK's LLD |
 //!
 //! # Synchronising
 //!
@@ -101,7 +101,9 @@
 //! | GA | here | notes |
 //! |---|---|---|
 //! | `GA_Pgroup_create` | `group.group(&[0, 2, 4])` | collective over those members only |
-//! | `GA_Pgroup_split_irreg` | `group.split(color)` | |
+//! | `GA_Pgroup_split_irreg` | `group.split(color)` | in another order: `group.split_ordered(color, key)` |
+//! | `GA_Pgroup_split` into `n` groups | `group.split((group.rank() * n / group.size()) as u64)` | groups of groups to any depth |
+//! | `GA_Pgroup_self`, `GA_Pgroup_duplicate` | `group.group(&[group.rank()])`, `group.split(0)` | |
 //! | `GA_Pgroup_destroy` | drop it | |
 //! | `GA_Pgroup_get_default`, `GA_Pgroup_set_default`, `GA_Pgroup_get_world` | – | pass `&group` or `job` |
 //! | `GA_Pgroup_nodeid`, `GA_Pgroup_nnodes` | `group.rank()`, `group.size()` | |
@@ -124,11 +126,11 @@
 //! | `GA_Add_constant` | `a.add_constant(x)` | |
 //! | `GA_Ddot`, `NGA_Ddot_patch` | `a.dot(&b)`, `a.dot_patch(patch, &b, b_patch)` | no transposed patches |
 //! | `GA_Norm_infinity`, `GA_Norm1` | `a.norm_infinity()`, `a.norm_1()` | also `norm_frobenius`, `max_abs`, `sum`, and `reduce` with a closure |
-//! | `NGA_Select_elem` | not yet | `max_abs` or `reduce` give the value without its index |
+//! | `NGA_Select_elem` | `a.min_with_index()`, `a.max_with_index()` | of equal elements the first in row-major order; NaN goes before all |
 //! | `GA_Elem_multiply` | `c.elem_multiply_from(&a, &b)` | |
 //! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.zip_from(&a, &b, f64::max)` | any closure; `map_indexed` knows where it is |
 //! | `GA_Transpose` | `b.transpose_from(&a)` | |
-//! | `GA_Symmetrize` | not yet | today: `b.transpose_from(&a)`, `a.scale(0.5)`, `a.axpy(0.5, &b)` |
+//! | `GA_Symmetrize` | `a.symmetrize()` | in place; NWChem's `ga_antisymmetrize` is `a.antisymmetrize()` |
 //! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.matmul_patch(..)` | transposes: `a.t()`; an external BLAS is not needed |
 //! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | |
 //! | `GA_Scale_rows`, `GA_Scale_cols` | `a.scale_rows(..)`, `a.scale_cols(..)` | |

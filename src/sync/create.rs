@@ -97,9 +97,43 @@ impl Group {
     ///
     /// # Errors
     /// As [`group`](Self::group).
+    ///
+    /// # Source
+    /// GA: `GA_Pgroup_split_irreg`; `GA_Pgroup_split` into n groups of neighbours is `color = rank * n / size`.
     pub fn split(&self, color: u64) -> Result<Group> {
-        let colors = self.all_gather(&[color])?;
-        let list: Vec<usize> = (0..self.size()).filter(|&member| colors[member] == color).collect();
+        self.split_ordered(color, 0)
+    }
+
+    /// The members of this one with the same `color`, in the order of their `key`, those with equal keys in this group's order.
+    /// Collective over this group.
+    ///
+    /// Groups may be split again to any depth; all of them, their parents and the world may be used in turn.
+    ///
+    /// # Errors
+    /// As [`group`](Self::group).
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(6).network("threads").run(|job| {
+    ///     let half = job.split_ordered(job.rank() as u64 / 3, -(job.rank() as i64))?;
+    ///     assert_eq!(half.rank(), 2 - job.rank() % 3);
+    ///     let alone = half.split(half.rank() as u64)?;
+    ///     assert_eq!(alone.ranks().collect::<Vec<_>>(), [job.rank()]);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// `MPI_Comm_split`.
+    pub fn split_ordered(&self, color: u64, key: i64) -> Result<Group> {
+        // Two's complement.
+        let pairs = self.all_gather(&[color, key as u64])?;
+        let (pairs, _) = pairs.as_chunks::<2>();
+        let mut list: Vec<usize> = (0..self.size()).filter(|&member| pairs[member][0] == color).collect();
+        list.sort_by_key(|&member| pairs[member][1] as i64);
         self.group(&list)
     }
 

@@ -1,10 +1,19 @@
 //! Local access: owner epochs, read epochs, several arrays at once.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use global_arrays::prelude::*;
 
 pub(crate) fn owner(job: &Job) -> Result<(), Error> {
-    for round in 0..3_u64 {
-        let mut a = GlobalArray::<u64, Ix2>::builder(job, [11, 14]).block_cyclic([3, 4]).zeros().create()?;
+    for round in 0..4_u64 {
+        let builder = GlobalArray::<u64, Ix2>::builder(job, [11, 14]).zeros();
+        let mut a = match round {
+            0 => builder.block_cyclic([3, 4]),
+            1 => builder.tiled([4, 3]),
+            2 => builder.tiled_irregular(vec![vec![0, 1, 7], vec![0, 5, 5, 6]]).order(Order::ColumnMajor),
+            _ => builder.restrict((0..job.size()).rev().step_by(2)),
+        }
+        .create()?;
         // What is under way before the epoch is complete in it.
         let at = job.rank() % 11;
         a.put(s![at, ..], &Array1::from_elem(14, 7))?;
@@ -93,6 +102,7 @@ pub(crate) fn cover(job: &Job) -> Result<(), Error> {
             let view = part.view();
             for block in part.blocks() {
                 let (start, count, local) = (block.region.start(), block.region.count(), &block.local_start);
+                assert_eq!(part.block(&block), model.slice(s![start[0]..start[0] + count[0], start[1]..start[1] + count[1]]));
                 for i in 0..count[0] {
                     for j in 0..count[1] {
                         assert_eq!(view[[local[0] + i, local[1] + j]], model[[start[0] + i, start[1] + j]]);
@@ -102,6 +112,40 @@ pub(crate) fn cover(job: &Job) -> Result<(), Error> {
             part.len() as u64
         })?;
         assert_eq!(job.all_reduce_one(count, ops::sum)?, 90);
+    }
+    Ok(())
+}
+
+/// A tile is one run of its owner's memory, and the part as a whole is refused as a dense array.
+pub(crate) fn tiles(job: &Job) -> Result<(), Error> {
+    for order in [Order::RowMajor, Order::ColumnMajor] {
+        let cuts = vec![vec![0, 1, 6, 7], vec![0, 4, 4, 5]];
+        let builder = GlobalArray::<u64, Ix2>::builder(job, [10, 9]).order(order);
+        for builder in [builder.clone().tiled([3, 2]), builder.tiled_irregular(cuts).restrict(job.size() / 2..job.size())] {
+            let mut a = builder.create()?;
+            let model = Array2::from_shape_fn([10, 9], |(i, j)| (i * 9 + j) as u64);
+            if job.rank() == 0 {
+                a.put(.., &model)?;
+            }
+            let count = a.owner_epoch(|mut part| {
+                for block in part.blocks() {
+                    let (start, count) = (block.region.start(), block.region.count());
+                    let tile = model.slice(s![start[0]..start[0] + count[0], start[1]..start[1] + count[1]]);
+                    assert_eq!(part.block(&block), tile);
+                    let run = &part[block.offset..block.offset + block.region.len()];
+                    let in_memory = if order == Order::RowMajor { tile } else { tile.reversed_axes() };
+                    assert!(in_memory.iter().eq(run), "{block:?}");
+                    part.block_mut(&block).mapv_inplace(|x| x + 1);
+                }
+                assert!(catch_unwind(AssertUnwindSafe(|| part.view().len())).is_err());
+                assert!(catch_unwind(AssertUnwindSafe(|| part.view_mut().len())).is_err());
+                assert!(catch_unwind(AssertUnwindSafe(|| part.leading_dimension())).is_err());
+                part.len() as u64
+            })?;
+            assert_eq!(job.all_reduce_one(count, ops::sum)?, 90);
+            assert_eq!(a.get(..)?, model + 1);
+            job.sync()?;
+        }
     }
     Ok(())
 }

@@ -119,3 +119,48 @@ pub(crate) fn in_a_loop(job: &Job) -> Result<(), Error> {
     assert!(after_all <= after_some + pairs, "{after_some} bytes after 10 rounds, {after_all} after 60");
     Ok(())
 }
+
+/// Groups of groups of groups, in orders of their own, with arrays and counters on each depth, used in turn.
+pub(crate) fn three_deep(job: &Job) -> Result<(), Error> {
+    let backwards = |group: &Group| -(group.rank() as i64);
+    let first = job.split_ordered(job.rank() as u64 % 2, backwards(job))?;
+    let second = first.split_ordered(first.rank() as u64 * 2 / first.size() as u64, backwards(&first))?;
+    let third = second.split_ordered(second.rank() as u64 % 2, 0)?;
+    let groups: [&Group; 4] = [job.as_ref(), &first, &second, &third];
+    let same_parity: Vec<usize> = (0..job.size()).rev().filter(|rank| rank % 2 == job.rank() % 2).collect();
+    assert_eq!(first.ranks().collect::<Vec<_>>(), same_parity);
+    let half = same_parity.iter().enumerate().filter(|(at, _)| at * 2 / first.size() == first.rank() * 2 / first.size());
+    assert!(second.ranks().eq(half.map(|(_, &rank)| rank).rev()), "{:?}", second.ranks());
+    assert!(third.ranks().eq(second.ranks().enumerate().filter(|(at, _)| at % 2 == second.rank() % 2).map(|(_, rank)| rank)));
+    // Each depth in turn, from the smallest group outwards and back.
+    let made = |group: &Group| GlobalArray::<u64, Ix2>::builder(group, [6, 7]).tiled([2, 3]).zeros().create();
+    let arrays = [made(groups[3])?, made(groups[0])?, made(groups[2])?, made(groups[1])?];
+    let counters = [Counter::new(&third)?, Counter::new(job)?, Counter::new(&second)?, Counter::new(&first)?];
+    for round in 0..3_u64 {
+        for ((array, counter), group) in arrays.iter().zip(&counters).zip([3, 0, 2, 1].map(|depth| groups[depth])) {
+            while counter.next_below((round + 1) * 12)?.is_some() {
+                array.accumulate(s![1..5, ..], 1, &Array2::ones([4, 7]))?;
+            }
+            group.sync()?;
+            // Each member may draw one ticket too many in each round.
+            let added = array.load([1, 1])?;
+            assert!(added <= 12 * (round + 1) && (round > 0 || added == 12), "{added} of {} members", group.size());
+            assert_eq!(group.all_reduce_one(array.load([4, 6])?, ops::min)?, group.all_reduce_one(added, ops::max)?);
+        }
+        job.barrier()?;
+    }
+    // A group of one has arrays and collectives of its own, and a group of its own.
+    let alone = third.split_ordered(third.rank() as u64, 5)?.group(&[0])?;
+    let mut own = GlobalArray::<i32, Ix1>::builder(&alone, [5]).restrict([0]).fill(job.rank() as i32).create()?;
+    own.owner_epoch(|mut part| part.iter_mut().for_each(|x| *x += 1))?;
+    assert_eq!(own.sum()?, 5 * (job.rank() as i32 + 1));
+    // Some of a group, of whom each makes the same list, while the others wait in a collective of the parent.
+    if first.size() > 2 && first.rank() != 1 {
+        let list: Vec<usize> = (0..first.size()).filter(|&member| member != 1).collect();
+        let some = first.group(&list)?;
+        assert_eq!(some.all_reduce_one(1_u64, ops::sum)?, first.size() as u64 - 1);
+    }
+    first.sync()?;
+    assert!(third.group(&[third.size()]).is_err());
+    job.sync()
+}

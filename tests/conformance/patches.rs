@@ -52,12 +52,21 @@ fn every_layout<D: Dimension>(job: &Job, extents: &[usize]) -> Result<(), Error>
     let mut inner: Vec<usize> = (1..job.size()).map(|_| random.between(0, extents[0])).collect();
     inner.sort_unstable();
     cuts[0].extend(inner);
+    let tiles: Vec<Vec<usize>> = extents.iter().map(|&n| vec![0, n / 3, n / 3, n - n / 4]).collect();
+    // Every second member, from the last.
+    let some = || (0..job.size()).rev().step_by(2);
     for array in [
         plain(),
         plain().order(Order::ColumnMajor).name("columns"),
         plain().block_cyclic(&block),
         plain().block_cyclic(vec![1; extents.len()]).order(Order::ColumnMajor),
-        plain().irregular(cuts),
+        plain().irregular(cuts.clone()),
+        plain().tiled(&block),
+        plain().tiled(vec![2; extents.len()]).order(Order::ColumnMajor),
+        plain().tiled_irregular(tiles.clone()),
+        plain().restrict(some()),
+        plain().block_cyclic(&block).restrict(job.size() / 2..job.size()),
+        plain().tiled_irregular(tiles).order(Order::ColumnMajor).restrict(some()),
     ] {
         let array = array.zeros().create()?;
         by_turns(job, &array, &mut random)?;

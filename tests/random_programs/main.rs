@@ -84,20 +84,37 @@ fn create<D: Dimension + Copy>(job: &Job, random: &mut Random) -> Result<Pair<D>
     let block: Vec<usize> = extents.slice().iter().map(|&n| random.between(1, n)).collect();
     let first = random.below(100) as i64;
     let order = if random.chance(50) { Order::RowMajor } else { Order::ColumnMajor };
-    let builder = GlobalArray::builder(job, extents).fill(first).order(order);
-    let array = match random.below(3) {
-        0 => builder.create()?,
-        1 => builder.block_cyclic(block).create()?,
+    // Seldom on some of the ranks only, in an order of their own.
+    let mut owners: Vec<usize> = (0..job.size()).collect();
+    if random.chance(30) {
+        owners.rotate_left(random.below(job.size()));
+        owners.truncate(random.between(1, job.size()));
+    }
+    let builder = GlobalArray::builder(job, extents).fill(first).order(order).restrict(owners.clone());
+    let builder = match random.below(5) {
+        0 => builder,
+        1 => builder.block_cyclic(block),
+        2 => builder.tiled(block),
+        3 => {
+            let mut cuts: Vec<Vec<usize>> = Vec::new();
+            for &n in extents.slice() {
+                let mut axis: Vec<usize> = (0..random.below(5)).map(|_| random.between(0, n)).collect();
+                axis.sort_unstable();
+                axis.insert(0, 0);
+                cuts.push(axis);
+            }
+            builder.tiled_irregular(cuts)
+        }
         _ => {
             let mut cuts = vec![vec![0]; extents.ndim()];
             let axis = random.below(extents.ndim());
-            let mut more: Vec<usize> = (1..job.size()).map(|_| random.between(0, extents[axis])).collect();
+            let mut more: Vec<usize> = (1..owners.len()).map(|_| random.between(0, extents[axis])).collect();
             more.sort_unstable();
             cuts[axis].extend(more);
-            builder.irregular(cuts).create()?
+            builder.irregular(cuts)
         }
     };
-    Ok(Pair { array, model: ArrayD::from_elem(extents.slice(), first) })
+    Ok(Pair { array: builder.create()?, model: ArrayD::from_elem(extents.slice(), first) })
 }
 
 impl<D: Dimension + Copy> Pair<D> {

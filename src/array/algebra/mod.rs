@@ -6,7 +6,9 @@
 //! | `copy` | from array to array and from patch to patch, whatever the two distributions |
 //! | `transpose` | the same with the axes of a matrix exchanged |
 //! | `reduce` | dot products, norms, sums, any reduction |
+//! | `select` | the smallest and the largest element, and where it is |
 //! | `diagonal` | a matrix's diagonal; rows and columns scaled |
+//! | `symmetrize` | the symmetric and the antisymmetric part of a square matrix |
 //! | `show` | arrays as text, and what there is to say about one |
 //! | `walk` | what this rank owns of a patch: in pieces, in runs, in boxes |
 //!
@@ -30,7 +32,9 @@ mod copy;
 mod diagonal;
 mod elementwise;
 mod reduce;
+mod select;
 mod show;
+mod symmetrize;
 mod transpose;
 mod walk;
 
@@ -46,6 +50,7 @@ use crate::{
     sync::{Op, fingerprint, text_fingerprint},
 };
 pub use show::Summary;
+pub use symmetrize::Halve;
 
 /// Bytes of a private buffer: with a second operand and a result still within a first-level cache of 48 KiB.
 const BUFFER: usize = 16 << 10;

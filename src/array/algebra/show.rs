@@ -256,6 +256,9 @@ impl<D: Dimension> Display for Summary<D> {
             write!(f, ", blocks of {block:?}")?;
         }
         write!(f, ", {order} parts, {} members", distribution.members())?;
+        if let Some(owners) = distribution.owners() {
+            write!(f, ", {} of them owners", owners.count())?;
+        }
         let members = distribution.members();
         if members <= LISTED {
             return (0..members).try_for_each(|member| self.write_member(f, member));

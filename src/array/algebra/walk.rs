@@ -22,11 +22,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub(super) fn own_pieces<'a>(&'a self, patch: &'a Patch<D>) -> impl Iterator<Item = Piece<D>> + 'a {
         let me = self.group.rank();
         let whole = self.is_whole(patch);
-        let strides = self.distribution.local_strides(me);
         let blocks = whole.then(|| self.distribution.blocks(me)).into_iter().flatten().map(move |block| Piece {
             member: me,
             offset: block.offset,
-            strides: strides.clone(),
+            strides: block.strides,
             start: block.region.start().clone(),
             count: block.region.count().clone(),
         });

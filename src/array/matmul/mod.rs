@@ -12,7 +12,8 @@
 //! SRUMMA: the owner computes. Each rank multiplies into its own part of C and fetches what it needs of A and B by one-sided gets;
 //! nobody sends, and no rank waits for another between the begin and the end of C's epoch. Since every layout is a product of
 //! axes, what a rank owns of a patch of C is some rows times some columns, and these lie side by side in its part whatever the
-//! layout: one matrix for the kernel, not one for each block of a block-cyclic array.
+//! layout: one matrix for the kernel, not one for each block of a block-cyclic array. Of a tiled array each tile is a matrix; the
+//! panels are those of all tiles together.
 //!
 //! 1. All members agree on the call; C's owner epoch begins.
 //! 2. For each tile of own rows, for each block of k: fetch the panel of op(A), rows × k.
@@ -36,10 +37,10 @@ mod span;
 
 use std::{ops::Range, sync::Arc};
 
-use ndarray::{ArrayViewMut2, Ix2, Slice};
+use ndarray::{Ix2, s};
 
 use self::{panels::Panel, span::Span};
-use super::GlobalArray;
+use super::{GlobalArray, OwnedPartMut};
 use crate::{
     error::{Error, Result},
     index::{IntoPatch, Patch},
@@ -114,11 +115,10 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
         let (member, members) = (group.rank(), group.size());
         let spans = span::owned(&self.distribution, &patch, member);
         let outcome = self.owner_epoch(|mut part| {
-            let mut own = part.view_mut();
             for (rows, columns) in
                 spans.iter().flat_map(|[rows, columns]| rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))))
             {
-                product.multiply(own.view_mut(), rows, columns, member as f64 / members as f64)?;
+                product.multiply(&mut part, rows, columns, member as f64 / members as f64)?;
             }
             Ok(())
         })?;
@@ -181,11 +181,10 @@ struct Product<'a, T> {
 
 impl<T: Matmul> Product<'_, T> {
     /// Steps 2 and 3 for some rows and columns of this rank's part of C. `turn`, from 0 to 1, is where along k it begins.
-    fn multiply(&self, mut own: ArrayViewMut2<'_, T>, rows: &Span, columns: &Span, turn: f64) -> Result<()> {
+    fn multiply(&self, own: &mut OwnedPartMut<'_, T, Ix2>, rows: &Span, columns: &Span, turn: f64) -> Result<()> {
         let (m, n) = (rows.len(), columns.len());
-        let mut c = own.slice_each_axis_mut(|axis| if axis.axis.index() == 0 { rows.local() } else { columns.local() });
         if self.depth == 0 || self.alpha == T::ZERO {
-            kernel::scale(c, self.beta);
+            span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| kernel::scale(c, self.beta));
             return Ok(());
         }
         let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<T>(m, n, self.depth);
@@ -201,9 +200,10 @@ impl<T: Matmul> Product<'_, T> {
                     let a = Panel::rows(&self.a, rows.cut(&i), i.len(), &k, memory_a)?;
                     for j in tiles(n, tile_n) {
                         let b = Panel::columns(&self.b, columns.cut(&j), j.len(), &k, memory_b)?;
-                        let tile =
-                            c.slice_each_axis_mut(|axis| Slice::from(if axis.axis.index() == 0 { i.clone() } else { j.clone() }));
-                        T::multiply(tile, self.alpha, a.view(), b.view(), beta);
+                        let (a, b) = (a.view(), b.view());
+                        span::for_each_matrix(own, [rows, columns], [i.clone(), j.clone()], |c, rows, columns| {
+                            T::multiply(c, self.alpha, a.slice(s![rows, ..]), b.slice(s![.., columns]), beta);
+                        });
                     }
                 }
             }

@@ -1,0 +1,147 @@
+//! The smallest and the largest element, and where it is.
+//!
+//! Of equal elements it is the first in row-major order of the whole array, whoever owns what, so that the answer does not depend on
+//! the distribution. NaN goes before every number, as in numpy: a minimum that is not a number says so and where the first is.
+
+use ndarray::{Dimension, IntoDimension};
+
+use super::buffer_elements;
+use crate::{array::GlobalArray, element::Element, error::Result};
+
+/// Independent partial results, so that one comparison need not wait for the one before.
+const LANES: usize = 8;
+
+/// An element and its place in row-major order.
+type Candidate<T> = Option<(T, u64)>;
+
+impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
+    /// The smallest element and its index, a tuple up to six axes; `None` without elements. Collective; the same on every member.
+    ///
+    /// Of equal elements the first in row-major order. If an element is NaN, the first of those.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(3).network("threads").run(|job| {
+    ///     let mut a = GlobalArray::<i64, Ix2>::builder(job, [4, 5]).create()?;
+    ///     a.map_indexed(|(i, j), _| (i as i64 - 2).pow(2) + (j as i64 - 3).pow(2))?;
+    ///     assert_eq!(a.min_with_index()?, Some((0, (2, 3))));
+    ///     assert_eq!(a.max_with_index()?, Some((13, (0, 0))));
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `NGA_Select_elem` with `"min"`.
+    pub fn min_with_index(&self) -> Result<Option<(T, D::Pattern)>> {
+        self.select("min_with_index", |x, y| x < y)
+    }
+
+    /// The largest element and its index; otherwise as [`min_with_index`](Self::min_with_index). Collective.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// GA: `NGA_Select_elem` with `"max"`.
+    pub fn max_with_index(&self) -> Result<Option<(T, D::Pattern)>> {
+        self.select("max_with_index", |x, y| x > y)
+    }
+
+    fn select(&self, operation: &'static str, better: impl Fn(T, T) -> bool + Copy) -> Result<Option<(T, D::Pattern)>> {
+        self.enter(operation, &[])?;
+        let (value, place) = self.select_own(better).unwrap_or((T::zeroed(), u64::MAX));
+        self.leave(operation, Ok(()))?;
+        let (values, places) = (self.group.all_gather(&[value])?, self.group.all_gather(&[place])?);
+        let found = values.into_iter().zip(places).filter(|&(_, place)| place != u64::MAX);
+        let best = found.reduce(|best, found| if precedes(found, best, better) { found } else { best });
+        Ok(best.map(|(value, place)| {
+            let (mut index, mut rest) = (D::zeros(self.shape().len()), place as usize);
+            for (i, &n) in index.slice_mut().iter_mut().zip(self.shape()).rev() {
+                (*i, rest) = (rest % n, rest / n);
+            }
+            (value, index.into_pattern())
+        }))
+    }
+
+    /// Of what this rank owns, box by box: most boxes hold nothing better, and are seen through without their indices.
+    fn select_own(&self, better: impl Fn(T, T) -> bool + Copy) -> Candidate<T> {
+        let whole = self.whole();
+        let mut buffer = vec![T::zeroed(); buffer_elements::<T>().min(whole.len())];
+        let mut best: Candidate<T> = None;
+        let read = self.own_boxes(&whole, self.edges(buffer_elements::<T>()), |own| {
+            let mut view = self.box_view(&own.count, &mut buffer);
+            self.read_box(own, &mut view);
+            let place = |within: &D| {
+                let index = own.start.slice().iter().zip(within.slice()).map(|(start, at)| start + at);
+                index.zip(self.shape()).fold(0, |place, (i, n)| place * *n as u64 + i as u64)
+            };
+            let value = best_value(view.as_slice_memory_order().unwrap_or_default(), better);
+            let corner = place(&D::zeros(own.count.ndim()));
+            if best.is_none_or(|best| precedes((value, corner), best, better)) {
+                let here = view
+                    .indexed_iter()
+                    .find(|&(_, &x)| !goes_before(value, x, better))
+                    .map(|(within, _)| within.into_dimension());
+                let found = here.map(|within| (value, place(&within)));
+                best = match (best, found) {
+                    (Some(best), Some(found)) if !precedes(found, best, better) => Some(best),
+                    (best, found) => found.or(best),
+                };
+            }
+            Ok(())
+        });
+        debug_assert!(read.is_ok(), "no box fails");
+        best
+    }
+}
+
+/// Whether `x` goes before `y`; neither goes before the other if they are equal.
+#[inline]
+fn goes_before<T: PartialOrd + Copy>(x: T, y: T, better: impl Fn(T, T) -> bool) -> bool {
+    !is_nan(y) && (is_nan(x) || better(x, y))
+}
+
+#[inline]
+fn is_nan<T: PartialOrd>(x: T) -> bool {
+    x.partial_cmp(&x).is_none()
+}
+
+fn precedes<T: PartialOrd + Copy>(x: (T, u64), y: (T, u64), better: impl Fn(T, T) -> bool + Copy) -> bool {
+    goes_before(x.0, y.0, better) || x.1 < y.1 && !goes_before(y.0, x.0, better)
+}
+
+/// One before which none goes; there is at least one.
+fn best_value<T: Element + PartialOrd>(values: &[T], better: impl Fn(T, T) -> bool) -> T {
+    let pick = |best: T, x: T| if better(x, best) || is_nan(x) { x } else { best };
+    let mut lanes = [values.first().copied().unwrap_or(T::zeroed()); LANES];
+    let (rows, rest) = values.as_chunks::<LANES>();
+    for row in rows {
+        lanes.iter_mut().zip(row).for_each(|(lane, &x)| *lane = pick(*lane, x));
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = pick(*lane, x));
+    lanes.into_iter().reduce(pick).unwrap_or(T::zeroed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nan_goes_before_all() {
+        let less = |x: f64, y: f64| x < y;
+        assert!(goes_before(f64::NAN, f64::NEG_INFINITY, less) && !goes_before(1.0, f64::NAN, less));
+        assert!(!goes_before(f64::NAN, f64::NAN, less) && !goes_before(0.0, -0.0, less));
+        for at in 0..30 {
+            let mut values: Vec<f64> = (0..30).map(|k| f64::from(k * 7 % 30)).collect();
+            assert_eq!(best_value(&values, less), 0.0);
+            values[at] = f64::NAN;
+            assert!(best_value(&values, less).is_nan());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Arrays of which only some members of the group own parts.
+//!
+//! Such an array is distributed over the *owners* as any other over a whole group: their places in the list of owners are what the
+//! arithmetic knows as members. Each answer renames a place to a member at the very end, and each question about a member begins with
+//! its place. A list of neighbours is kept as its first member, so that it costs no table.
+//!
+//! # Source
+//! Global Arrays: `GA_Set_restricted`, `GA_Set_restricted_range`.
+
+use ndarray::Dimension;
+
+use super::{Distribution, DistributionError, Layout};
+
+/// A layout over the places of a list of owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Restricted<D> {
+    pub(super) layout: Layout<D>,
+    pub(super) owners: Owners,
+}
+
+/// The members that may own something, in the order of their places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Owners {
+    /// Neighbours, ascending.
+    Range {
+        first: usize,
+        len: usize,
+    },
+    List(Vec<usize>),
+}
+
+impl Owners {
+    #[inline]
+    pub(super) fn member(&self, place: usize) -> usize {
+        match self {
+            Owners::Range { first, .. } => first + place,
+            Owners::List(list) => list[place],
+        }
+    }
+
+    pub(super) fn place_of(&self, member: usize) -> Option<usize> {
+        match self {
+            Owners::Range { first, len } => member.checked_sub(*first).filter(|place| place < len),
+            Owners::List(list) => list.iter().position(|&owner| owner == member),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Owners::Range { len, .. } => *len,
+            Owners::List(list) => list.len(),
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.len()).map(|place| self.member(place))
+    }
+}
+
+impl<D: Dimension> Distribution<D> {
+    /// The same distribution over a larger group, of which only the members listed own parts: the first takes what member 0 had,
+    /// and so on.
+    ///
+    /// # Errors
+    /// Fewer owners than the distribution has members; an owner that is no member, or listed twice.
+    ///
+    /// # Source
+    /// Global Arrays: `GA_Set_restricted`.
+    pub fn restricted(self, owners: &[usize], members: usize) -> Result<Self, DistributionError> {
+        if owners.len() < self.members {
+            return Err(DistributionError::GridTooLarge { grid: self.grid.slice().to_vec(), members: owners.len() });
+        }
+        if let Some(&owner) = owners.iter().find(|&&owner| owner >= members) {
+            return Err(DistributionError::NoSuchOwner { owner, members });
+        }
+        let mut sorted = owners.to_vec();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(DistributionError::OwnerTwice { owner: pair[0] });
+        }
+        let (layout, owners) = match self.layout {
+            Layout::Restricted(inner) => (inner.layout, inner.owners.iter().map(|owner| owners[owner]).collect()),
+            layout => (layout, owners.to_vec()),
+        };
+        if owners.iter().copied().eq(0..owners.len()) {
+            // The first members, in their order: those beyond own nothing anyway.
+            return Ok(Self { members, layout, ..self });
+        }
+        let owners = match owners.first() {
+            Some(&first) if owners.iter().copied().eq(first..first + owners.len()) => Owners::Range { first, len: owners.len() },
+            _ => Owners::List(owners),
+        };
+        Ok(Self { members, layout: Layout::Restricted(Box::new(Restricted { layout, owners })), slabs: None, ..self })
+    }
+
+    /// The members that may own something, in the order of their places in the process grid; `None` if that is all of them.
+    pub fn owners(&self) -> Option<impl Iterator<Item = usize> + '_> {
+        match &self.layout {
+            Layout::Restricted(restricted) => Some(restricted.owners.iter()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Dim;
+
+    use super::*;
+    use crate::distribution::Order;
+
+    #[test]
+    fn owners_take_the_places_of_members() {
+        let plain = Distribution::block(&Dim([12]), 3, None, Order::RowMajor).unwrap();
+        let list = plain.clone().restricted(&[4, 0, 2], 6).unwrap();
+        assert_eq!([0, 4, 8].map(|i| list.locate(&Dim([i])).member), [4, 0, 2]);
+        assert_eq!((0..6).map(|member| list.local_len(member)).collect::<Vec<_>>(), [4, 0, 4, 0, 4, 0]);
+        let twice = list.clone().restricted(&[6, 5, 4, 3, 2, 1], 7).unwrap();
+        assert_eq!([0, 4, 8].map(|i| twice.locate(&Dim([i])).member), [2, 6, 4]);
+        let range = plain.clone().restricted(&[3, 4, 5], 6).unwrap();
+        assert_eq!(range.owners().map(Iterator::collect), Some(vec![3, 4, 5]));
+        let first = plain.clone().restricted(&[0, 1, 2], 6).unwrap();
+        assert!(first.owners().is_none() && first.members() == 6 && first.local_len(5) == 0);
+        let prints = [&plain, &list, &twice, &range, &first].map(Distribution::fingerprint);
+        assert!((0..5).all(|i| (0..i).all(|j| prints[i] != prints[j])));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let plain = Distribution::block(&Dim([12]), 3, None, Order::RowMajor).unwrap();
+        let made = |owners: &[usize]| plain.clone().restricted(owners, 4);
+        assert_eq!(made(&[0, 1, 4]), Err(DistributionError::NoSuchOwner { owner: 4, members: 4 }));
+        assert_eq!(made(&[2, 0, 2]), Err(DistributionError::OwnerTwice { owner: 2 }));
+        assert_eq!(made(&[0, 1]), Err(DistributionError::GridTooLarge { grid: vec![3], members: 2 }));
+    }
+}

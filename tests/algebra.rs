@@ -23,7 +23,7 @@ fn everywhere(body: impl Fn(&Job) -> Outcome + Sync) {
     }
 }
 
-const LAYOUTS: usize = 5;
+const LAYOUTS: usize = 7;
 
 /// Distribution number `kind` of a matrix.
 fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -> Builder<'g, T, Ix2> {
@@ -34,7 +34,10 @@ fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -
         1 => builder.order(Order::ColumnMajor),
         2 => builder.block_cyclic([3, 2]),
         3 => builder.block_cyclic([1, 4]).order(Order::ColumnMajor),
-        _ => builder.irregular(vec![vec![0], cuts(extents[1], job.size())]),
+        4 => builder.irregular(vec![vec![0], cuts(extents[1], job.size())]),
+        // What is in the ghost cells is nobody's element.
+        5 => builder.ghosts([1, 2]).fill(T::ONE.plus(T::ONE)),
+        _ => builder.irregular(vec![cuts(extents[0], job.size()), vec![0]]).order(Order::ColumnMajor).ghosts([3, 0]).fill(T::ONE),
     }
 }
 
@@ -127,7 +130,7 @@ fn parts_longer_than_a_buffer() {
 fn nothing_at_all() {
     everywhere(|job| {
         for extents in [[0, 4], [4, 0], [0, 0]] {
-            for kind in 0..3 {
+            for kind in [0, 1, 2, 5] {
                 let mut a = laid_out::<f64>(job, extents, kind).create()?;
                 let b = laid_out::<f64>(job, extents, (kind + 1) % 3).create()?;
                 a.fill(1.0)?;

@@ -37,9 +37,11 @@ enum Layout {
     ByColumns,
     Cyclic(usize, usize),
     Irregular,
+    Ghosts,
 }
 
-const LAYOUTS: [Layout; 5] = [Layout::Block, Layout::ByColumns, Layout::Cyclic(1, 1), Layout::Cyclic(3, 4), Layout::Irregular];
+const LAYOUTS: [Layout; 6] =
+    [Layout::Block, Layout::ByColumns, Layout::Cyclic(1, 1), Layout::Cyclic(3, 4), Layout::Irregular, Layout::Ghosts];
 
 /// A global array with the contents of a local one, which its first member writes.
 fn spread<T: Number>(group: &Group, layout: Layout, contents: &Array2<T>) -> Result<GlobalArray<T, Ix2>, Error> {
@@ -49,6 +51,7 @@ fn spread<T: Number>(group: &Group, layout: Layout, contents: &Array2<T>) -> Res
         Layout::Block => builder,
         Layout::ByColumns => builder.grid([1, group.size()]).order(Order::ColumnMajor),
         Layout::Cyclic(b0, b1) => builder.block_cyclic([b0, b1]).order(Order::ColumnMajor),
+        Layout::Ghosts => builder.ghosts([2, 3]).fill(T::number(100)),
         Layout::Irregular => {
             let cuts = (0..group.size()).map(|member| if member == 0 { 0 } else { (rows / 3 + member).min(rows) }).collect();
             builder.irregular(vec![cuts, vec![0]])

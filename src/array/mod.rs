@@ -12,6 +12,8 @@
 //! | `remote` | the same over networks without mapped memory |
 //! | `file`, `npy` | arrays in `.npy` files |
 //! | `epoch`, `owned` | local access without races |
+//! | `periodic` | patches whose indices come round |
+//! | `ghost` | ghost cells: their updates, whole, by side, non-blocking |
 //! | `algebra` | operations on whole arrays and patches, collective |
 //! | `matmul` | the product of two matrices |
 //!
@@ -27,11 +29,13 @@ mod builder;
 mod element;
 mod epoch;
 mod file;
+mod ghost;
 mod lists;
 mod matmul;
 mod nonblocking;
 mod npy;
 mod owned;
+mod periodic;
 pub(crate) mod registry;
 mod remote;
 mod scope;
@@ -45,10 +49,12 @@ pub use algebra::Summary;
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
+pub use ghost::GhostUpdate;
 pub use matmul::{Factor, Matmul};
 pub use nonblocking::{Get, Pending};
 pub use npy::NpyElement;
-pub use owned::{OwnedPart, OwnedPartMut};
+pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
+pub use periodic::Periodic;
 pub use scope::Scope;
 
 use crate::{
@@ -74,6 +80,8 @@ pub struct GlobalArray<T, D> {
     offset: usize,
     /// The longest part, in every member's segment.
     placement: Placement<T>,
+    /// How this rank's ghost cells are filled, if it has any.
+    ghost_plan: Option<Box<ghost::Plan<D>>>,
     group: Group,
     id: u64,
     name: Arc<str>,
@@ -190,10 +198,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.part(member).expect("all memory of the group is mapped")
     }
 
-    /// This rank's own part.
+    /// This rank's own part in memory, ghost cells included.
     pub(crate) fn own_part(&self) -> Part<'_, T> {
         let inner = &self.group.inner;
-        let len = self.distribution.local_len(inner.me());
+        let len = self.distribution.part_len(inner.me());
         inner.segments.own_part(inner.engine().conduit().segment(), self.offset, len)
     }
 

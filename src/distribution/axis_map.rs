@@ -3,6 +3,7 @@
 use ndarray::Dimension;
 
 use super::Distribution;
+use super::halo::Padded;
 use super::reciprocal::{divide, reciprocal};
 
 /// Which arithmetic, and the numbers that it needs on each axis.
@@ -14,6 +15,8 @@ pub(super) enum Layout<D> {
     Cyclic(CyclicSizes<D>),
     /// For each axis the first index of each block. An empty block has the first index of the next one.
     Irregular(Vec<Vec<usize>>),
+    /// Blocks with ghost cells.
+    Padded(Padded<D>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +97,10 @@ macro_rules! with_map {
             }
             Layout::Irregular(cuts) => {
                 let $map = IrregularMap { extents, cuts };
+                $body
+            }
+            Layout::Padded(padded) => {
+                let $map = $crate::distribution::halo::PaddedMap { extents, grid: &distribution.grid, padded };
                 $body
             }
         }

@@ -45,6 +45,9 @@ pub enum DistributionError {
         /// Members of the group.
         members: usize,
     },
+    /// Ghost cells around blocks that are dealt round.
+    #[error("ghost cells need one block for each member: a block-cyclic array has none")]
+    GhostsOfManyBlocks,
     /// The list of cuts of an axis does not begin with 0.
     #[error("axis {axis}: the first cut must be 0")]
     FirstCut {

@@ -11,9 +11,9 @@ use crate::index::Patch;
 pub struct Block<D> {
     /// The elements of the array, by steps of one.
     pub region: Patch<D>,
-    /// Elements from the start of the member's part to the first element of the block.
+    /// From the start of the member's memory to the first element of the block, in elements; ghost cells before it count.
     pub offset: usize,
-    /// The first element's index within the member's part.
+    /// The first element's index among the member's elements; ghost cells do not count.
     pub local_start: D,
 }
 
@@ -29,9 +29,20 @@ pub struct Blocks<'a, D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// The shape of a member's part; all zeros for a member without a place in the grid.
+    /// Elements that a member owns along each axis; all zeros for a member without a place in the grid.
     #[must_use]
     pub fn local_shape(&self, member: usize) -> D {
+        let mut shape = self.part_shape(member);
+        if let Some(ghosts) = self.ghosts() {
+            // An axis without elements has no margins either.
+            shape.slice_mut().iter_mut().zip(ghosts.widths.slice()).for_each(|(n, width)| *n = n.saturating_sub(2 * width));
+        }
+        shape
+    }
+
+    /// The shape of a member's part in memory: as [`local_shape`](Self::local_shape), with the ghost cells on both sides.
+    #[must_use]
+    pub fn part_shape(&self, member: usize) -> D {
         let Some(coordinates) = self.coordinates(member) else {
             return D::zeros(self.extents.ndim());
         };
@@ -41,10 +52,10 @@ impl<D: Dimension> Distribution<D> {
     /// Elements from one index of a member's part to the next, on each axis.
     #[must_use]
     pub fn local_strides(&self, member: usize) -> D {
-        self.strides_of(&self.local_shape(member))
+        self.strides_of(&self.part_shape(member))
     }
 
-    /// Number of elements of a member's part.
+    /// Number of elements that a member owns.
     #[must_use]
     pub fn local_len(&self, member: usize) -> usize {
         if self.coordinates(member).is_none() {
@@ -53,13 +64,22 @@ impl<D: Dimension> Distribution<D> {
         self.local_shape(member).size()
     }
 
-    /// Number of elements of the largest part: what every member must set aside where all set aside the same.
+    /// Number of elements of a member's part in memory, ghost cells included.
     #[must_use]
-    pub fn max_local_len(&self) -> usize {
+    pub fn part_len(&self, member: usize) -> usize {
+        if self.coordinates(member).is_none() {
+            return 0;
+        }
+        self.part_shape(member).size()
+    }
+
+    /// Number of elements of the largest part in memory: what every member must set aside where all set aside the same.
+    #[must_use]
+    pub fn max_part_len(&self) -> usize {
         match &self.layout {
             // Coordinate 0 has the first block of each round, so that no coordinate has more.
-            Layout::Block(_) | Layout::Cyclic(_) => self.local_len(0),
-            Layout::Irregular(_) => with_map!(self, axes => {
+            Layout::Block(_) | Layout::Cyclic(_) => self.part_len(0),
+            Layout::Irregular(_) | Layout::Padded(_) => with_map!(self, axes => {
                 let widest = |axis| (0..self.grid.slice()[axis]).map(|coordinate| axes.extent(axis, coordinate)).max();
                 (0..self.extents.ndim()).map(|axis| widest(axis).unwrap_or(0)).product()
             }),
@@ -75,7 +95,7 @@ impl<D: Dimension> Distribution<D> {
         Blocks {
             distribution: self,
             coordinates: coordinates.unwrap_or_else(|| shape.clone()),
-            strides: self.strides_of(&shape),
+            strides: self.local_strides(member),
             next: (!none).then(|| D::zeros(shape.ndim())),
             shape,
         }
@@ -106,12 +126,13 @@ impl<D: Dimension> Iterator for Blocks<'_, D> {
         let local_start = self.next.take()?;
         let axes = local_start.ndim();
         let (mut start, mut count) = (D::zeros(axes), D::zeros(axes));
+        let widths = self.distribution.ghosts().map(|ghosts| ghosts.widths.slice());
         let mut offset = 0;
         for axis in 0..axes {
             let local = local_start.slice()[axis];
             (start.slice_mut()[axis], count.slice_mut()[axis]) =
                 with_map!(self.distribution, map => map.block_at(axis, self.coordinates.slice()[axis], local));
-            offset += local * self.strides.slice()[axis];
+            offset += (local + widths.map_or(0, |widths| widths[axis])) * self.strides.slice()[axis];
         }
         let mut following = local_start.clone();
         for axis in (0..axes).rev() {

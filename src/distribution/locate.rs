@@ -2,7 +2,7 @@
 
 use ndarray::Dimension;
 
-use super::axis_map::{AxisMap, Place, with_map};
+use super::axis_map::{AxisMap, Layout, Place, with_map};
 use super::{Distribution, Order};
 
 /// An element's owner and place.
@@ -33,10 +33,13 @@ impl<D: Dimension> Distribution<D> {
             "{index:?} is outside {:?}",
             self.extents
         );
-        match &self.slabs {
-            Some(slabs) => slabs.locate(index),
-            None => with_map!(self, map => self.locate_by(&map, index, |_, _| {})),
+        if let Some(slabs) = &self.slabs {
+            return slabs.locate(index);
         }
+        if let Layout::Padded(padded) = &self.layout {
+            return self.locate_padded(padded, index.clone());
+        }
+        with_map!(self, map => self.locate_by(&map, index, |_, _| {}))
     }
 
     /// Owner, place and strides of a patch of neighbouring indices, if one owner holds all of it in one block. `None` for an empty
@@ -62,7 +65,7 @@ impl<D: Dimension> Distribution<D> {
     }
 
     #[inline(always)]
-    fn locate_by(&self, map: &impl AxisMap, index: &D, mut see: impl FnMut(usize, &Place)) -> Location {
+    pub(super) fn locate_by(&self, map: &impl AxisMap, index: &D, mut see: impl FnMut(usize, &Place)) -> Location {
         let (mut member, mut offset) = (0, 0);
         let grid = self.grid.slice();
         match self.order {

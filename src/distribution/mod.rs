@@ -8,7 +8,7 @@
 //! Each axis is cut into blocks, and the blocks of an axis are dealt to the *coordinates* of a process grid. A member has one
 //! coordinate on each axis, its number is row-major in them, and it owns the elements whose index on every axis belongs to its
 //! coordinate there. Members beyond the grid own nothing. A member keeps its elements in one dense *local part*: on each axis its
-//! blocks behind one another without gaps or padding, all axes together in row- or column-major [`Order`].
+//! blocks behind one another without gaps (and without padding, but for ghost cells), all axes together in row- or column-major [`Order`].
 //!
 //! Three layouts differ in nothing but the arithmetic of one axis, the private trait `AxisMap`:
 //!
@@ -21,6 +21,10 @@
 //! Block-cyclic is ScaLAPACK's map on a row-major process grid with the first block at process 0 (`INDXG2P`, `INDXG2L`), and the
 //! local part is what ScaLAPACK and ELPA take. Everything else (owner and offset, the local shape, the blocks of a member, the
 //! pieces of a patch) is written once above the trait.
+//!
+//! Blocks, regular or irregular, may be padded by ghost cells (`halo.rs`): a part has then a margin around its elements, and what
+//! is said of its *memory* ([`Distribution::part_shape`], strides, offsets) counts the margin, what is said of its *elements*
+//! ([`Distribution::local_shape`]) does not.
 //!
 //! # Where further layouts go
 //!
@@ -46,6 +50,7 @@ mod axis_map;
 mod build;
 mod error;
 mod grid;
+mod halo;
 mod local;
 mod locate;
 mod pieces;
@@ -59,6 +64,8 @@ use ndarray::Dimension;
 
 use axis_map::Layout;
 pub use error::DistributionError;
+pub(crate) use halo::GhostBox;
+pub use halo::{Boundary, Ghosts, Side};
 pub use local::{Block, Blocks};
 pub use locate::{Location, Single};
 pub use pieces::{Piece, Pieces};
@@ -116,6 +123,7 @@ impl<D: Dimension> Distribution<D> {
             Layout::Block(sizes) => Some(sizes.block.slice()),
             Layout::Cyclic(sizes) => Some(sizes.block.slice()),
             Layout::Irregular(_) => None,
+            Layout::Padded(padded) => padded.block_shape(),
         }
     }
 
@@ -126,6 +134,7 @@ impl<D: Dimension> Distribution<D> {
             Layout::Block(_) => "block",
             Layout::Cyclic(_) => "block-cyclic",
             Layout::Irregular(_) => "irregular",
+            Layout::Padded(padded) => padded.kind(),
         }
     }
 
@@ -156,6 +165,10 @@ impl<D: Dimension> Distribution<D> {
             Layout::Irregular(cuts) => {
                 mix(3);
                 cuts.iter().flatten().for_each(|&cut| mix(cut));
+            }
+            Layout::Padded(padded) => {
+                mix(4);
+                padded.numbers().for_each(mix);
             }
         }
         state

@@ -175,7 +175,7 @@ fn check<D: Dimension>(drawn: &Drawn) {
     }
     let lens: Vec<usize> = (0..made.members()).map(|member| made.local_len(member)).collect();
     assert_eq!(lens.iter().sum::<usize>(), total);
-    assert_eq!(lens.iter().max().copied().unwrap_or(0), made.max_local_len(), "{made:?}");
+    assert_eq!(lens.iter().max().copied().unwrap_or(0), made.max_part_len(), "{made:?}");
 
     // Blocks name each place of each part once.
     for (member, &len) in lens.iter().enumerate() {

@@ -12,6 +12,7 @@
 //! | `buffer` | the caller's side of a transfer |
 //! | `stripes` | the lock that guards accumulates into a rank's memory |
 //! | `part` | exposed memory as safe values |
+//! | `planned` | strided copies between parts that are planned once |
 //! | `kernels` | copy and arithmetic on memory that is written meanwhile |
 //!
 //! Memory that another rank may write is never a slice outside an epoch: single elements are relaxed atomics, everything longer
@@ -27,5 +28,6 @@ pub(crate) mod limits;
 pub(crate) mod line;
 pub(crate) mod mapping;
 pub(crate) mod part;
+pub(crate) mod planned;
 pub(crate) mod stripes;
 pub(crate) mod word;

@@ -57,7 +57,9 @@ fn every_layout<D: Dimension>(job: &Job, extents: &[usize]) -> Result<(), Error>
         plain().order(Order::ColumnMajor).name("columns"),
         plain().block_cyclic(&block),
         plain().block_cyclic(vec![1; extents.len()]).order(Order::ColumnMajor),
-        plain().irregular(cuts),
+        plain().irregular(cuts.clone()),
+        plain().ghosts(vec![1; extents.len()]),
+        plain().irregular(cuts).order(Order::ColumnMajor).ghosts(vec![2; extents.len()]),
     ] {
         let array = array.zeros().create()?;
         by_turns(job, &array, &mut random)?;

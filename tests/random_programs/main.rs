@@ -85,8 +85,9 @@ fn create<D: Dimension + Copy>(job: &Job, random: &mut Random) -> Result<Pair<D>
     let first = random.below(100) as i64;
     let order = if random.chance(50) { Order::RowMajor } else { Order::ColumnMajor };
     let builder = GlobalArray::builder(job, extents).fill(first).order(order);
-    let array = match random.below(3) {
+    let array = match random.below(4) {
         0 => builder.create()?,
+        3 => builder.ghosts(block).create()?,
         1 => builder.block_cyclic(block).create()?,
         _ => {
             let mut cuts = vec![vec![0]; extents.ndim()];

@@ -67,6 +67,8 @@ pub(super) fn owned(distribution: &Distribution<Ix2>, patch: &Patch<Ix2>, member
     // One index of each axis that is the member's, with local index 0.
     let corner = distribution.blocks(member).next()?.region.start().to_owned();
     let strides = distribution.local_strides(member);
+    // Ghost cells stand before it.
+    let origin = distribution.locate(&corner).offset;
     Some([0, 1].map(|axis| {
         let (mut start, mut count, mut step) = (corner, Dim([1, 1]), Dim([1, 1]));
         (start[axis], count[axis], step[axis]) = (patch.start()[axis], patch.count()[axis], patch.step(axis) as usize);
@@ -74,7 +76,7 @@ pub(super) fn owned(distribution: &Distribution<Ix2>, patch: &Patch<Ix2>, member
         let mut spans: Vec<Span> = Vec::new();
         for piece in distribution.pieces(&line).filter(|piece| piece.member == member) {
             let run = piece.start[axis]..piece.start[axis] + piece.count[axis];
-            let (first, step) = (piece.offset / strides[axis], piece.strides[axis] as isize / strides[axis] as isize);
+            let (first, step) = ((piece.offset - origin) / strides[axis], piece.strides[axis] as isize / strides[axis] as isize);
             if !spans.last_mut().is_some_and(|span| span.join(&run, first, step)) {
                 spans.push(Span { first, step, len: run.len(), runs: vec![run] });
             }

@@ -171,9 +171,10 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, Factor, FetchOp, Get, GlobalArray, Halve, Matmul, NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending,
-    Reader, Scope, Summary,
+    Builder, Claims, Factor, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, Halve, Matmul, NpyElement,
+    OwnedPart, OwnedPartMut, PartsOf, Pending, Periodic, Reader, Scope, Summary,
 };
+pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Result};
 pub use job::{Job, Launch, Memory, Stats, Tally, Traffic, run};
@@ -186,7 +187,7 @@ pub mod prelude {
     };
 
     pub use crate::{
-        Accumulate, AtomicInteger, Counter, Element, Error, GlobalArray, Group, Job, Launch, Locks, Signal, distribution::Order,
-        ops, run,
+        Accumulate, AtomicInteger, Boundary, Counter, Element, Error, GlobalArray, Group, Job, Launch, Locks, Signal,
+        distribution::Order, ops, run,
     };
 }

@@ -23,7 +23,7 @@ fn everywhere(body: impl Fn(&Job) -> Outcome + Sync) {
     }
 }
 
-const LAYOUTS: usize = 8;
+const LAYOUTS: usize = 10;
 
 /// Distribution number `kind` of a matrix.
 fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -> Builder<'g, T, Ix2> {
@@ -37,7 +37,10 @@ fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -
         4 => builder.irregular(vec![vec![0], cuts(extents[1], job.size())]),
         5 => builder.tiled([3, 2]).restrict((0..job.size().div_ceil(2)).rev()),
         6 => builder.tiled([2, 5]).order(Order::ColumnMajor),
-        _ => builder.tiled_irregular(vec![cuts(extents[0], 4), cuts(extents[1], 3)]).restrict(job.size() / 2..job.size()),
+        7 => builder.tiled_irregular(vec![cuts(extents[0], 4), cuts(extents[1], 3)]).restrict(job.size() / 2..job.size()),
+        // What is in the ghost cells is nobody's element.
+        8 => builder.ghosts([1, 2]).fill(T::ONE.plus(T::ONE)),
+        _ => builder.irregular(vec![cuts(extents[0], job.size()), vec![0]]).order(Order::ColumnMajor).ghosts([3, 0]).fill(T::ONE),
     }
 }
 
@@ -130,7 +133,7 @@ fn parts_longer_than_a_buffer() {
 fn nothing_at_all() {
     everywhere(|job| {
         for extents in [[0, 4], [4, 0], [0, 0]] {
-            for kind in 0..3 {
+            for kind in [0, 1, 2, 5] {
                 let mut a = laid_out::<f64>(job, extents, kind).create()?;
                 let b = laid_out::<f64>(job, extents, (kind + 1) % 3).create()?;
                 a.fill(1.0)?;

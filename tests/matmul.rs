@@ -39,9 +39,10 @@ enum Layout {
     Irregular,
     Tiled(usize, usize),
     Restricted,
+    Ghosts,
 }
 
-const LAYOUTS: [Layout; 7] = [
+const LAYOUTS: [Layout; 8] = [
     Layout::Block,
     Layout::ByColumns,
     Layout::Cyclic(1, 1),
@@ -49,6 +50,7 @@ const LAYOUTS: [Layout; 7] = [
     Layout::Irregular,
     Layout::Tiled(4, 3),
     Layout::Restricted,
+    Layout::Ghosts,
 ];
 
 /// A global array with the contents of a local one, which its first member writes.
@@ -59,6 +61,7 @@ fn spread<T: Number>(group: &Group, layout: Layout, contents: &Array2<T>) -> Res
         Layout::Block => builder,
         Layout::ByColumns => builder.grid([1, group.size()]).order(Order::ColumnMajor),
         Layout::Cyclic(b0, b1) => builder.block_cyclic([b0, b1]).order(Order::ColumnMajor),
+        Layout::Ghosts => builder.ghosts([2, 3]).fill(T::number(100)),
         Layout::Irregular => {
             let cuts = (0..group.size()).map(|member| if member == 0 { 0 } else { (rows / 3 + member).min(rows) }).collect();
             builder.irregular(vec![cuts, vec![0]])

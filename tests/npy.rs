@@ -112,6 +112,7 @@ fn roundtrip<T: NpyElement + PartialEq + std::fmt::Debug>(path: &Path, value: im
             GlobalArray::builder(job, SHAPE).block_cyclic([3, 2, 1]).grid([1, p, 1]).create()?,
             GlobalArray::builder(job, SHAPE).min_block([1, 11, 5]).create()?,
             GlobalArray::builder(job, SHAPE).irregular(cuts).create()?,
+            GlobalArray::builder(job, SHAPE).ghosts([1, 0, 2]).create()?,
         ];
         let all = Array3::from_shape_fn(SHAPE, |(i, j, k)| value((i * SHAPE[1] + j) * SHAPE[2] + k));
         for (k, a) in arrays.iter().enumerate() {

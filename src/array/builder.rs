@@ -4,9 +4,9 @@ use std::{any::type_name, sync::Arc};
 
 use ndarray::{Dimension, IntoDimension};
 
-use super::GlobalArray;
+use super::{GlobalArray, ghost::Plan};
 use crate::{
-    distribution::{Distribution, Order},
+    distribution::{Boundary, Distribution, DistributionError, Ghosts, Order},
     element::{Accumulate, Element},
     error::{Error, Result},
     memory::heap::ALIGN,
@@ -37,6 +37,10 @@ pub struct Builder<'g, T, D> {
     first: Option<T>,
     grid: Option<Vec<usize>>,
     owners: Option<Vec<usize>>,
+    /// Widths of the ghost cells.
+    ghosts: Option<Vec<usize>>,
+    boundaries: Option<Vec<Boundary>>,
+    corners: bool,
 }
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -51,6 +55,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             first: None,
             grid: None,
             owners: None,
+            ghosts: None,
+            boundaries: None,
+            corners: true,
         }
     }
 
@@ -64,8 +71,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     fn create(group: &Group, distribution: Distribution<D>, name: Arc<str>, first: Option<T>) -> Result<Self> {
         let inner = &group.inner;
-        let part_len = distribution.max_local_len();
-        let own_len = distribution.local_len(inner.me());
+        let part_len = distribution.max_part_len();
+        let own_len = distribution.part_len(inner.me());
         let too_large = || Error::HeapFull {
             what: format!("array \"{name}\""),
             asked: u64::MAX,
@@ -90,6 +97,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let (offset, id) = inner.job.allocate(group, bytes(part_len)?, bytes(own_len)?, Op::Create, call, &what)?;
         let array = GlobalArray {
             extents: distribution.extents().clone(),
+            ghost_plan: Plan::new::<T>(&distribution, group),
             distribution,
             offset,
             placement: inner.segments.placement(offset, part_len),
@@ -189,7 +197,58 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Sets all elements.
+    /// Ghost cells around each member's block: how many on either side, for each axis. They need one block for each member: a
+    /// block-cyclic array cannot have them.
+    ///
+    /// The widths may be larger than blocks, or than the array. [`update_ghosts`](GlobalArray::update_ghosts) fills them, and an
+    /// epoch of [`ghosts`](GlobalArray::ghosts) reads them.
+    ///
+    /// # Examples
+    /// One sweep of Jacobi's method on a square whose boundary values are 1:
+    /// ```
+    /// use global_arrays::{Boundary, prelude::*};
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let square = || GlobalArray::<f64, Ix2>::builder(job, [6, 6]).ghosts([1, 1]).boundaries([Boundary::Open; 2]);
+    ///     let (mut x, mut y) = (square().fill(1.0).create()?, square().fill(1.0).create()?);
+    ///     x.zero()?; // the elements; the ghost cells stay as they are
+    ///     job.epoch((x.ghosts(), y.ghosts_mut()), |(x, mut y)| {
+    ///         let x = x.view();
+    ///         for ((i, j), y) in y.interior_mut().indexed_iter_mut() {
+    ///             let (i, j) = (i + 1, j + 1); // the view begins one cell before the block
+    ///             *y = 0.25 * (x[[i - 1, j]] + x[[i + 1, j]] + x[[i, j - 1]] + x[[i, j + 1]]);
+    ///         }
+    ///     })?;
+    ///     assert_eq!((y.load([0, 0])?, y.load([0, 3])?, y.load([3, 3])?), (0.5, 0.25, 0.0));
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `NGA_Create_ghosts`, `GA_Set_ghosts`.
+    pub fn ghosts(mut self, widths: impl AsRef<[usize]>) -> Self {
+        self.ghosts = Some(widths.as_ref().to_vec());
+        self
+    }
+
+    /// What ghost cells beyond the array's edges stand for, for each axis: the other end (the default) or nothing.
+    pub fn boundaries(mut self, boundaries: impl AsRef<[Boundary]>) -> Self {
+        self.boundaries = Some(boundaries.as_ref().to_vec());
+        self
+    }
+
+    /// Whether ghost cells are filled that lie beyond the block on more than one axis. They are unless this says no: a stencil
+    /// along the axes does without.
+    ///
+    /// # Source
+    /// GA: `NGA_Set_ghost_corner_flag`.
+    pub fn corners(mut self, filled: bool) -> Self {
+        self.corners = filled;
+        self
+    }
+
+    /// Sets all elements, and the ghost cells if there are any.
     pub fn fill(mut self, value: T) -> Self {
         self.first = Some(value);
         self
@@ -216,7 +275,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
             (Layout::TiledIrregular { cuts }, grid) => Distribution::tiled_irregular(extents, cuts, members, grid, self.order),
         };
         let impossible = |source| Error::Distribution { array: name.clone(), source };
-        let distribution = distribution.map_err(impossible)?;
+        let distribution = distribution.and_then(|distribution| self.pad(distribution)).map_err(impossible)?;
         if distribution.members() != members {
             return Err(Error::argument(
                 "create",
@@ -228,6 +287,17 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
             None => distribution,
         };
         GlobalArray::create(self.group, distribution, name.into(), self.first)
+    }
+
+    fn pad(&self, distribution: Distribution<D>) -> Result<Distribution<D>, DistributionError> {
+        let (Some(given), axes) = (&self.ghosts, self.extents.ndim()) else { return Ok(distribution) };
+        if given.len() != axes {
+            return Err(DistributionError::AxisCount { what: "ghost widths", given: given.len(), expected: axes });
+        }
+        let mut widths = D::zeros(axes);
+        widths.slice_mut().copy_from_slice(given);
+        let boundaries = self.boundaries.clone().unwrap_or_else(|| vec![Boundary::default(); axes]);
+        distribution.with_ghosts(Ghosts { widths, boundaries, corners: self.corners })
     }
 }
 

@@ -12,6 +12,19 @@
 //! 4. when begin or end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back — every patch of it is
 //!    out of bounds from then on — and the job is ended, so that no other rank waits for an end that never comes.
 //!
+//! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose begin also fills this rank's halo. It needs no further agreement,
+//! because
+//!
+//! 5. what it reads are elements, which nobody writes while any member is in the epoch (points 1 to 3), and they are complete (3);
+//!    it returns when its own gets are complete;
+//! 6. what it writes are ghost cells of this rank's own part, before the part becomes a slice. Nobody else has business there: no
+//!    operation of another rank names a ghost cell, since patches lie inside the extents, and a halo is filled by its own rank only,
+//!    under the handle that the epoch holds `&mut`. So a member that is still filling and one that reads its slice do not meet: the
+//!    first one's gets read the second one's elements, which the second one holds as `&[T]` and does not write either.
+//!
+//! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so nobody fills and nobody reads another's elements.
+//! A non-blocking update whose handle was forgotten holds buffers of its own and never comes back to the halo.
+//!
 //! Closures, not guards: a guard could be forgotten, and the array would be open again while another rank is still inside.
 //!
 //! [`GlobalArray::access`] gives the part without an epoch, for programs whose own protocol keeps others away: there the caller
@@ -22,7 +35,7 @@ use std::fmt;
 
 use ndarray::{Array, ArrayViewMut, Dimension};
 
-use super::{GlobalArray, OwnedPart, OwnedPartMut};
+use super::{GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
 use crate::{element::Element, error::Result, index::IntoPatch, job::Job, sync::Group};
 
 /// The one-sided reads of a read epoch.
@@ -52,14 +65,16 @@ impl<T: Element, D: Dimension> Reader<'_, T, D> {
     }
 }
 
-/// What [`Job::epoch`] takes: one claim ([`GlobalArray::owned`] or [`GlobalArray::owned_mut`]) or a tuple of up to six.
+/// What [`Job::epoch`] takes: one claim ([`GlobalArray::owned`], [`owned_mut`](GlobalArray::owned_mut),
+/// [`ghosts`](GlobalArray::ghosts) or [`ghosts_mut`](GlobalArray::ghosts_mut)) or a tuple of up to six.
 ///
 /// Sealed.
 pub trait Claims: sealed::Each + for<'p> sealed::Parts<'p> {}
 
 impl<C: sealed::Each + for<'p> sealed::Parts<'p>> Claims for C {}
 
-/// The parts of claims `C` for the life `'p` of an epoch: [`OwnedPart`], [`OwnedPartMut`], or a tuple of them.
+/// The parts of claims `C` for the life `'p` of an epoch: [`OwnedPart`], [`OwnedPartMut`], [`GhostPart`], [`GhostPartMut`], or a
+/// tuple of them.
 pub type PartsOf<'p, C> = <C as sealed::Parts<'p>>::Parts;
 
 mod sealed {
@@ -68,11 +83,21 @@ mod sealed {
         sync::{Group, Op},
     };
 
+    /// What all members must be in.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {
+        Read,
+        Owner,
+        Ghosts,
+    }
+
     pub trait Claimed {
-        const READ_ONLY: bool;
+        const KIND: Kind;
         fn group(&self) -> &Group;
         fn id(&self) -> u64;
         fn ready(&self) -> Result<()>;
+        /// What is done when the epoch has begun, before the part is given out.
+        fn begun(&self) -> Result<()>;
         fn poison(&mut self);
     }
 
@@ -105,9 +130,14 @@ mod sealed {
     impl<C: Claimed> Erased for C {
         fn begin(&mut self) -> Result<()> {
             self.ready()?;
-            let op = if C::READ_ONLY { Op::ReadEpoch } else { Op::OwnerEpoch };
+            let op = match C::KIND {
+                Kind::Read => Op::ReadEpoch,
+                Kind::Owner => Op::OwnerEpoch,
+                Kind::Ghosts => Op::GhostEpoch,
+            };
             self.group().fence_all(op)?;
-            self.group().agree(op, self.id())
+            self.group().agree(op, self.id())?;
+            self.begun()
         }
 
         fn end(&mut self) -> Result<()> {
@@ -131,8 +161,14 @@ pub struct Owned<'a, T, D>(&'a mut GlobalArray<T, D>);
 /// This rank's part, to be read and written; see [`Job::epoch`].
 pub struct OwnedMut<'a, T, D>(&'a mut GlobalArray<T, D>);
 
+/// This rank's part with its ghost cells filled, to be read; see [`GlobalArray::ghosts`].
+pub struct Ghosts<'a, T, D>(&'a mut GlobalArray<T, D>);
+
+/// This rank's part with its ghost cells, to be read and written; see [`GlobalArray::ghosts_mut`].
+pub struct GhostsMut<'a, T, D>(&'a mut GlobalArray<T, D>);
+
 macro_rules! claim {
-    ($claim:ident, $part:ident, $read_only:expr, $slice:ident) => {
+    ($claim:ident, $part:ident, $kind:ident, $slice:ident, $begun:expr) => {
         impl<T, D> fmt::Debug for $claim<'_, T, D> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{}({})", stringify!($claim), self.0.name)
@@ -140,7 +176,7 @@ macro_rules! claim {
         }
 
         impl<T: Element, D: Dimension> sealed::Claimed for $claim<'_, T, D> {
-            const READ_ONLY: bool = $read_only;
+            const KIND: sealed::Kind = sealed::Kind::$kind;
             fn group(&self) -> &Group {
                 &self.0.group
             }
@@ -149,6 +185,9 @@ macro_rules! claim {
             }
             fn ready(&self) -> Result<()> {
                 self.0.check_sound("epoch")
+            }
+            fn begun(&self) -> Result<()> {
+                $begun(&*self.0)
             }
             fn poison(&mut self) {
                 self.0.poison();
@@ -167,8 +206,10 @@ macro_rules! claim {
         }
     };
 }
-claim!(Owned, OwnedPart, true, shared);
-claim!(OwnedMut, OwnedPartMut, false, exclusive);
+claim!(Owned, OwnedPart, Read, shared, |_| Ok(()));
+claim!(OwnedMut, OwnedPartMut, Owner, exclusive, |_| Ok(()));
+claim!(Ghosts, GhostPart, Ghosts, shared, |array: &GlobalArray<T, D>| array.fill_ghosts(None));
+claim!(GhostsMut, GhostPartMut, Owner, exclusive, |_| Ok(()));
 
 macro_rules! claims {
     ($($c:ident $k:tt),*) => {
@@ -244,6 +285,24 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Claims this rank's part for reading and writing in [`Job::epoch`].
     pub fn owned_mut(&mut self) -> OwnedMut<'_, T, D> {
         OwnedMut(self)
+    }
+
+    /// Claims this rank's part for reading in [`Job::epoch`], its ghost cells included: they are updated when the epoch begins, as
+    /// by [`update_ghosts`](Self::update_ghosts), with no sync but those of the epoch. Meanwhile nobody can write the array.
+    ///
+    /// # Source
+    /// GA: `GA_Update_ghosts` and `NGA_Access_ghosts`; `NGA_Get_ghost_block` is a copy of a part of the view.
+    pub fn ghosts(&mut self) -> Ghosts<'_, T, D> {
+        Ghosts(self)
+    }
+
+    /// Claims this rank's part for reading and writing in [`Job::epoch`], with its ghost cells as they are: not updated. What is
+    /// written into a ghost cell stays there until an update fills it, beyond an open boundary until it is written again.
+    ///
+    /// # Source
+    /// GA: `NGA_Access_ghosts`, `NGA_Release_update_ghosts`.
+    pub fn ghosts_mut(&mut self) -> GhostsMut<'_, T, D> {
+        GhostsMut(self)
     }
 
     /// Runs `body` with this rank's part as plain writable memory. Collective: begins and ends with a sync of all members, and

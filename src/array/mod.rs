@@ -13,6 +13,8 @@
 //! | `counted` | what counts as an operation, for statistics |
 //! | `file`, `npy` | arrays in `.npy` files |
 //! | `epoch`, `owned` | local access without races |
+//! | `periodic` | patches whose indices come round |
+//! | `ghost` | ghost cells: their updates, whole, by side, non-blocking |
 //! | `algebra` | operations on whole arrays and patches, collective |
 //! | `matmul` | the product of two matrices |
 //!
@@ -29,11 +31,13 @@ mod counted;
 mod element;
 mod epoch;
 mod file;
+mod ghost;
 mod lists;
 mod matmul;
 mod nonblocking;
 mod npy;
 mod owned;
+mod periodic;
 pub(crate) mod registry;
 mod remote;
 mod scope;
@@ -47,10 +51,12 @@ pub use algebra::{Halve, Summary};
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
+pub use ghost::GhostUpdate;
 pub use matmul::{Factor, Matmul};
 pub use nonblocking::{Get, Pending};
 pub use npy::NpyElement;
-pub use owned::{OwnedPart, OwnedPartMut};
+pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
+pub use periodic::Periodic;
 pub use scope::Scope;
 
 use crate::{
@@ -79,6 +85,8 @@ pub struct GlobalArray<T, D> {
     offset: usize,
     /// The longest part, in every member's segment.
     placement: Placement<T>,
+    /// How this rank's ghost cells are filled, if it has any.
+    ghost_plan: Option<Box<ghost::Plan<D>>>,
     group: Group,
     id: u64,
     name: Arc<str>,
@@ -210,10 +218,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.counted_part(member).expect("all memory of the group is mapped")
     }
 
-    /// This rank's own part.
+    /// This rank's own part in memory, ghost cells included.
     pub(crate) fn own_part(&self) -> Part<'_, T> {
         let inner = &self.group.inner;
-        let len = self.distribution.local_len(inner.me());
+        let len = self.distribution.part_len(inner.me());
         inner.segments.own_part(inner.engine().conduit().segment(), self.offset, len)
     }
 

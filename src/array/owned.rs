@@ -1,8 +1,12 @@
 //! What a rank sees of an array inside an epoch, or by unchecked access: its own part, as plain memory.
+//!
+//! Without ghost cells a part is its elements and nothing else, a slice. With ghost cells the elements lie in the middle of a
+//! larger local array: [`OwnedPart`] and [`OwnedPartMut`] show them as a view and refuse to be a slice, which would be ghost cells
+//! as well; [`GhostPart`] and [`GhostPartMut`] show both.
 
 use std::ops::{Deref, DerefMut};
 
-use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError, Slice};
 
 use crate::{
     distribution::{Block, Blocks, Distribution, Order},
@@ -14,7 +18,8 @@ use crate::{
 /// The part is one dense local array of [`local_shape`](Self::local_shape) in the array's order, as ScaLAPACK and ELPA keep a
 /// block-cyclic matrix: with [`Order::ColumnMajor`] the slice, [`leading_dimension`](Self::leading_dimension) and the blocking are
 /// what their descriptors ask for. Of a tiled array only each block is one: [`blocks`](Self::blocks) and [`block`](Self::block)
-/// work for every distribution.
+/// work for every distribution. The part of an array with ghost cells is not dense: it has views, and panics where it is used as
+/// a slice.
 #[derive(Debug)]
 pub struct OwnedPart<'a, T, D> {
     elements: &'a [T],
@@ -30,7 +35,24 @@ pub struct OwnedPartMut<'a, T, D> {
     member: usize,
 }
 
-macro_rules! reading {
+/// This rank's part and its ghost cells, readable; made by an epoch of [`GlobalArray::ghosts`](crate::GlobalArray::ghosts).
+#[derive(Debug)]
+pub struct GhostPart<'a, T, D> {
+    elements: &'a [T],
+    distribution: &'a Distribution<D>,
+    member: usize,
+}
+
+/// This rank's part and its ghost cells, readable and writable; made by an epoch of
+/// [`GlobalArray::ghosts_mut`](crate::GlobalArray::ghosts_mut).
+#[derive(Debug)]
+pub struct GhostPartMut<'a, T, D> {
+    elements: &'a mut [T],
+    distribution: &'a Distribution<D>,
+    member: usize,
+}
+
+macro_rules! any_part {
     ($part:ident) => {
         impl<'a, T: Element, D: Dimension> $part<'a, T, D> {
             /// Who owns what.
@@ -45,7 +67,7 @@ macro_rules! reading {
                 self.distribution.blocks(self.member)
             }
 
-            /// Elements along each axis of the part.
+            /// Elements along each axis of the part, without ghost cells.
             #[must_use]
             pub fn local_shape(&self) -> D {
                 self.distribution.local_shape(self.member)
@@ -58,7 +80,7 @@ macro_rules! reading {
             #[must_use]
             #[track_caller]
             pub fn block(&self, block: &Block<D>) -> ArrayView<'_, T, D> {
-                inside(ArrayView::from_shape(
+                of_part(ArrayView::from_shape(
                     block.region.count().clone().strides(block.strides.clone()),
                     &self.elements[block.offset..],
                 ))
@@ -71,8 +93,8 @@ macro_rules! reading {
             #[must_use]
             #[track_caller]
             pub fn leading_dimension(&self) -> usize {
-                check_dense(self.distribution);
-                let shape = self.local_shape();
+                check_one(self.distribution);
+                let shape = self.distribution.part_shape(self.member);
                 let fast = match self.distribution.order() {
                     Order::RowMajor => shape.slice().last(),
                     Order::ColumnMajor => shape.slice().first(),
@@ -80,6 +102,53 @@ macro_rules! reading {
                 fast.copied().unwrap_or(1).max(1)
             }
 
+            /// The whole memory of the part, as its order says.
+            fn memory(&self) -> ArrayView<'_, T, D> {
+                let shape = self.distribution.part_shape(self.member).set_f(self.distribution.order() == Order::ColumnMajor);
+                whole(ArrayView::from_shape(shape, &*self.elements))
+            }
+
+            fn elements(&self) -> ArrayView<'_, T, D> {
+                let mut view = self.memory();
+                let inside = inside(self.distribution);
+                view.slice_each_axis_inplace(|axis| inside(axis.axis.index(), axis.len));
+                view
+            }
+        }
+    };
+}
+any_part!(OwnedPart);
+any_part!(OwnedPartMut);
+any_part!(GhostPart);
+any_part!(GhostPartMut);
+
+macro_rules! writable_part {
+    ($part:ident) => {
+        impl<'a, T: Element, D: Dimension> $part<'a, T, D> {
+            fn memory_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+                let shape = self.distribution.part_shape(self.member).set_f(self.distribution.order() == Order::ColumnMajor);
+                whole(ArrayViewMut::from_shape(shape, &mut *self.elements))
+            }
+
+            fn elements_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+                let inside = inside(self.distribution);
+                let mut view = self.memory_mut();
+                view.slice_each_axis_inplace(|axis| inside(axis.axis.index(), axis.len));
+                view
+            }
+
+            pub(super) fn new(elements: &'a mut [T], distribution: &'a Distribution<D>, member: usize) -> Self {
+                $part { elements, distribution, member }
+            }
+        }
+    };
+}
+writable_part!(OwnedPartMut);
+writable_part!(GhostPartMut);
+
+macro_rules! elements_only {
+    ($part:ident) => {
+        impl<T: Element, D: Dimension> $part<'_, T, D> {
             /// The part as an n-dimensional view of the local shape.
             ///
             /// # Panics
@@ -87,27 +156,79 @@ macro_rules! reading {
             #[must_use]
             #[track_caller]
             pub fn view(&self) -> ArrayView<'_, T, D> {
-                check_dense(self.distribution);
-                let shape = self.local_shape().set_f(self.distribution.order() == Order::ColumnMajor);
-                whole(ArrayView::from_shape(shape, &*self.elements))
+                check_one(self.distribution);
+                self.elements()
             }
         }
 
-        impl<T, D> Deref for $part<'_, T, D> {
+        impl<T, D: Dimension> Deref for $part<'_, T, D> {
             type Target = [T];
 
+            #[track_caller]
             fn deref(&self) -> &[T] {
+                check_dense(self.distribution);
                 self.elements
             }
         }
     };
 }
-reading!(OwnedPart);
-reading!(OwnedPartMut);
+elements_only!(OwnedPart);
+elements_only!(OwnedPartMut);
+
+macro_rules! with_ghosts {
+    ($part:ident) => {
+        impl<T: Element, D: Dimension> $part<'_, T, D> {
+            /// The elements and the ghost cells around them: a view with the layout of memory, which begins
+            /// [`widths`](Self::widths) before the block on each axis. Empty where this rank owns nothing.
+            #[must_use]
+            pub fn view(&self) -> ArrayView<'_, T, D> {
+                self.memory()
+            }
+
+            /// The elements without the ghost cells.
+            #[must_use]
+            pub fn interior(&self) -> ArrayView<'_, T, D> {
+                self.elements()
+            }
+
+            /// Ghost cells on either side of the block, for each axis.
+            #[must_use]
+            pub fn widths(&self) -> D {
+                self.distribution.ghost_widths()
+            }
+        }
+    };
+}
+with_ghosts!(GhostPart);
+with_ghosts!(GhostPartMut);
+
+/// Where the elements lie on an axis of a part's memory, of this length.
+fn inside<D: Dimension>(distribution: &Distribution<D>) -> impl Fn(usize, usize) -> Slice + '_ {
+    let widths = distribution.ghosts().map(|ghosts| ghosts.widths.slice());
+    move |axis, len| {
+        let width = if len == 0 { 0 } else { widths.map_or(0, |widths| widths[axis]) };
+        Slice::from(width..len - width)
+    }
+}
+
+/// Where there are ghost cells, the slice of a part is not its elements.
+#[inline]
+#[track_caller]
+fn check_dense<D: Dimension>(distribution: &Distribution<D>) {
+    if let Some(ghosts) = distribution.ghosts() {
+        padded(ghosts.widths.slice());
+    }
+}
+
+#[cold]
+#[track_caller]
+fn padded(widths: &[usize]) -> ! {
+    panic!("a part with ghost cells of widths {widths:?} is no slice of its elements: take its view, or claim it by ghosts_mut")
+}
 
 /// What belongs to the part as a whole has no meaning where it lies tile after tile.
 #[track_caller]
-fn check_dense<D: Dimension>(distribution: &Distribution<D>) {
+fn check_one<D: Dimension>(distribution: &Distribution<D>) {
     assert!(
         !distribution.is_tiled(),
         "the part of a {} array is no dense array: its blocks are, by blocks(), block() and block_mut()",
@@ -116,7 +237,7 @@ fn check_dense<D: Dimension>(distribution: &Distribution<D>) {
 }
 
 #[track_caller]
-fn inside<V>(view: Result<V, ShapeError>) -> V {
+fn of_part<V>(view: Result<V, ShapeError>) -> V {
     view.expect("a block of this part")
 }
 
@@ -131,20 +252,21 @@ impl<'a, T: Element, D: Dimension> OwnedPart<'a, T, D> {
     }
 }
 
-impl<'a, T: Element, D: Dimension> OwnedPartMut<'a, T, D> {
-    pub(super) fn new(elements: &'a mut [T], distribution: &'a Distribution<D>, member: usize) -> Self {
-        OwnedPartMut { elements, distribution, member }
+impl<'a, T: Element, D: Dimension> GhostPart<'a, T, D> {
+    pub(super) fn new(elements: &'a [T], distribution: &'a Distribution<D>, member: usize) -> Self {
+        GhostPart { elements, distribution, member }
     }
+}
 
+impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
     /// The part as a writable view of the local shape.
     ///
     /// # Panics
     /// For a tiled array.
     #[track_caller]
     pub fn view_mut(&mut self) -> ArrayViewMut<'_, T, D> {
-        check_dense(self.distribution);
-        let shape = self.local_shape().set_f(self.distribution.order() == Order::ColumnMajor);
-        whole(ArrayViewMut::from_shape(shape, &mut *self.elements))
+        check_one(self.distribution);
+        self.elements_mut()
     }
 
     /// One of this part's blocks as a writable view; its element 0 is the array's element `block.region.start()`.
@@ -154,12 +276,26 @@ impl<'a, T: Element, D: Dimension> OwnedPartMut<'a, T, D> {
     #[track_caller]
     pub fn block_mut(&mut self, block: &Block<D>) -> ArrayViewMut<'_, T, D> {
         let shape = block.region.count().clone().strides(block.strides.clone());
-        inside(ArrayViewMut::from_shape(shape, &mut self.elements[block.offset..]))
+        of_part(ArrayViewMut::from_shape(shape, &mut self.elements[block.offset..]))
     }
 }
 
-impl<T, D> DerefMut for OwnedPartMut<'_, T, D> {
+impl<T: Element, D: Dimension> GhostPartMut<'_, T, D> {
+    /// As [`view`](Self::view), writable.
+    pub fn view_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+        self.memory_mut()
+    }
+
+    /// As [`interior`](Self::interior), writable.
+    pub fn interior_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+        self.elements_mut()
+    }
+}
+
+impl<T, D: Dimension> DerefMut for OwnedPartMut<'_, T, D> {
+    #[track_caller]
     fn deref_mut(&mut self) -> &mut [T] {
+        check_dense(self.distribution);
         self.elements
     }
 }

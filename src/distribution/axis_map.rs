@@ -3,6 +3,7 @@
 use ndarray::Dimension;
 
 use super::Distribution;
+use super::halo::Padded;
 use super::reciprocal::{divide, reciprocal};
 use super::restricted::Restricted;
 use super::tiles::TileEdges;
@@ -20,6 +21,8 @@ pub(super) enum Layout<D> {
     Tiled(CyclicSizes<D>),
     /// For each axis the edges of tiles that are dealt round, each stored by itself.
     TiledIrregular(Vec<TileEdges>),
+    /// Blocks with ghost cells.
+    Padded(Padded<D>),
     /// One of the others over some of the members.
     Restricted(Box<Restricted<D>>),
 }
@@ -103,7 +106,7 @@ pub(super) struct IrregularMap<'a, D> {
 /// Evaluates `$body` with `$map` bound to the map of the distribution's layout: one branch, and the body compiled for each map.
 macro_rules! with_map {
     ($distribution:expr, $map:ident => $body:expr) => {{
-        use $crate::distribution::{axis_map::with_dense_map, tiles::{TiledIrregularMap, TiledMap}};
+        use $crate::distribution::{axis_map::with_dense_map, halo::PaddedMap, tiles::{TiledIrregularMap, TiledMap}};
         let distribution = $distribution;
         let (extents, grid) = (&distribution.extents, &distribution.grid);
         let layout = distribution.layout.arithmetic();
@@ -114,6 +117,10 @@ macro_rules! with_map {
             }
             Layout::TiledIrregular(edges) => {
                 let $map = TiledIrregularMap { extents, grid, edges };
+                $body
+            }
+            Layout::Padded(padded) => {
+                let $map = PaddedMap { extents, grid, padded };
                 $body
             }
             _ => unreachable!("a restricted distribution is over a plain one"),

@@ -59,6 +59,12 @@ pub enum DistributionError {
         /// The member.
         owner: usize,
     },
+    /// Ghost cells around blocks that are dealt round.
+    #[error("ghost cells need one block for each member: block-cyclic and tiled arrays have several")]
+    GhostsOfManyBlocks,
+    /// Ghost cells for an array that is restricted already.
+    #[error("ghost cells come before the restriction to some members: restrict the distribution that has them")]
+    GhostsOfRestricted,
     /// The list of cuts of an axis does not begin with 0.
     #[error("axis {axis}: the first cut must be 0")]
     FirstCut {

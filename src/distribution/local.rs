@@ -14,9 +14,9 @@ use crate::index::Patch;
 pub struct Block<D> {
     /// The elements of the array, by steps of one.
     pub region: Patch<D>,
-    /// Elements from the start of the member's part to the first element of the block.
+    /// From the start of the member's memory to the first element of the block, in elements; ghost cells before it count.
     pub offset: usize,
-    /// The first element's local index: how many indices the member has before it on each axis.
+    /// The first element's local index: how many of its member's indices come before it on each axis; ghost cells do not count.
     pub local_start: D,
     /// Elements of the member's part from one index of the block to the next, on each axis.
     pub strides: D,
@@ -34,11 +34,23 @@ pub struct Blocks<'a, D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// The number of a member's indices on each axis, the shape of its part; all zeros for a member without a place in the grid.
+    /// The number of a member's indices on each axis, the shape of its elements; all zeros for a member without a place in the
+    /// grid.
     ///
     /// The part of a tiled array has as many elements as such a dense array, but lies tile after tile.
     #[must_use]
     pub fn local_shape(&self, member: usize) -> D {
+        let mut shape = self.part_shape(member);
+        if let Some(ghosts) = self.ghosts() {
+            // An axis without elements has no margins either.
+            shape.slice_mut().iter_mut().zip(ghosts.widths.slice()).for_each(|(n, width)| *n = n.saturating_sub(2 * width));
+        }
+        shape
+    }
+
+    /// The shape of a member's part in memory: as [`local_shape`](Self::local_shape), with the ghost cells on both sides.
+    #[must_use]
+    pub fn part_shape(&self, member: usize) -> D {
         let Some(coordinates) = self.coordinates(member) else {
             return D::zeros(self.extents.ndim());
         };
@@ -53,16 +65,16 @@ impl<D: Dimension> Distribution<D> {
     #[track_caller]
     pub fn local_strides(&self, member: usize) -> D {
         assert!(!self.is_tiled(), "the part of a {} array has no strides of its own, its blocks have", self.kind());
-        self.strides_of(&self.local_shape(member))
+        self.strides_of(&self.part_shape(member))
     }
 
     /// How many indices its owner has before an index of an axis.
     pub(crate) fn local_index(&self, axis: usize, index: usize) -> usize {
         let place = with_map!(self, map => map.place(axis, index));
-        place.earlier + place.local
+        place.earlier + place.local - self.ghosts().map_or(0, |ghosts| ghosts.widths.slice()[axis])
     }
 
-    /// Number of elements of a member's part.
+    /// Number of elements that a member owns.
     #[must_use]
     pub fn local_len(&self, member: usize) -> usize {
         if self.coordinates(member).is_none() {
@@ -71,9 +83,18 @@ impl<D: Dimension> Distribution<D> {
         self.local_shape(member).size()
     }
 
-    /// Number of elements of the largest part: what every member must set aside where all set aside the same.
+    /// Number of elements of a member's part in memory, ghost cells included.
     #[must_use]
-    pub fn max_local_len(&self) -> usize {
+    pub fn part_len(&self, member: usize) -> usize {
+        if self.coordinates(member).is_none() {
+            return 0;
+        }
+        self.part_shape(member).size()
+    }
+
+    /// Number of elements of the largest part in memory: what every member must set aside where all set aside the same.
+    #[must_use]
+    pub fn max_part_len(&self) -> usize {
         // Coordinate 0 has the first block of each round, so that no coordinate has more where blocks are equal.
         let equal = matches!(self.layout.arithmetic(), Layout::Block(_) | Layout::Cyclic(_) | Layout::Tiled(_));
         with_map!(self, axes => {
@@ -93,7 +114,7 @@ impl<D: Dimension> Distribution<D> {
         Blocks {
             distribution: self,
             coordinates: coordinates.unwrap_or_else(|| shape.clone()),
-            strides: self.strides_of(&shape),
+            strides: self.strides_of(&self.part_shape(member)),
             next: (!none).then(|| D::zeros(shape.ndim())),
             shape,
         }
@@ -124,12 +145,13 @@ impl<D: Dimension> Iterator for Blocks<'_, D> {
         let local_start = self.next.take()?;
         let axes = local_start.ndim();
         let (mut start, mut count) = (D::zeros(axes), D::zeros(axes));
+        let widths = self.distribution.ghosts().map(|ghosts| ghosts.widths.slice());
         let mut offset = 0;
         for axis in 0..axes {
             let local = local_start.slice()[axis];
             (start.slice_mut()[axis], count.slice_mut()[axis]) =
                 with_map!(self.distribution, map => map.block_at(axis, self.coordinates.slice()[axis], local));
-            offset += local * self.strides.slice()[axis];
+            offset += (local + widths.map_or(0, |widths| widths[axis])) * self.strides.slice()[axis];
         }
         let mut strides = self.strides.clone();
         if self.distribution.is_tiled() {

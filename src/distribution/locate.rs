@@ -65,7 +65,7 @@ impl<D: Dimension> Distribution<D> {
         inside.then(|| Single { location, strides: self.strides_of(&shape) })
     }
 
-    /// Tiles and restricted arrays. Out of line: what every loop over elements contains is the dense layouts' arithmetic.
+    /// Tiles, ghost cells and restricted arrays. Out of line: what every loop over elements contains is the dense layouts' arithmetic.
     #[cold]
     #[inline(never)]
     fn locate_elsewhere(&self, index: D) -> Location {

@@ -8,8 +8,8 @@
 //! Each axis is cut into blocks, and the blocks of an axis are dealt to the *coordinates* of a process grid. A member has one
 //! coordinate on each axis, its number is row-major in them, and it owns the elements whose index on every axis belongs to its
 //! coordinate there. Members beyond the grid own nothing. A member keeps its elements in one *local part*. It is a dense array, on
-//! each axis the blocks behind one another without gaps or padding, all axes together in row- or column-major [`Order`]; or it
-//! is tiled: each block is such a dense array by itself.
+//! each axis the blocks behind one another without gaps (and without padding, but for ghost cells), all axes together in row- or
+//! column-major [`Order`]; or it is tiled: each block is such a dense array by itself.
 //!
 //! Five layouts differ in nothing but the arithmetic of one axis, the private trait `AxisMap`, and in whether blocks are tiles:
 //!
@@ -27,6 +27,10 @@
 //!
 //! Where an element of a tiled part lies is told in `tiles.rs`. An array [restricted](Distribution::restricted) to some members
 //! is any of these over the places in a list of owners; the place is renamed to a member at the very end (`restricted.rs`).
+//!
+//! Blocks, regular or irregular, may be padded by ghost cells (`halo.rs`): a part has then a margin around its elements, and what
+//! is said of its *memory* ([`Distribution::part_shape`], strides, offsets) counts the margin, what is said of its *elements*
+//! ([`Distribution::local_shape`]) does not.
 //!
 //! # Where further layouts go
 //!
@@ -53,6 +57,7 @@ mod axis_map;
 mod build;
 mod error;
 mod grid;
+mod halo;
 mod local;
 mod locate;
 mod pieces;
@@ -68,6 +73,8 @@ use ndarray::Dimension;
 
 use axis_map::Layout;
 pub use error::DistributionError;
+pub(crate) use halo::GhostBox;
+pub use halo::{Boundary, Ghosts, Side};
 pub use local::{Block, Blocks};
 pub use locate::{Location, Single};
 pub use pieces::{Piece, Pieces};
@@ -126,6 +133,7 @@ impl<D: Dimension> Distribution<D> {
             Layout::Block(sizes) => Some(sizes.block.slice()),
             Layout::Cyclic(sizes) | Layout::Tiled(sizes) => Some(sizes.block.slice()),
             Layout::Irregular(_) | Layout::TiledIrregular(_) | Layout::Restricted(_) => None,
+            Layout::Padded(padded) => padded.block_shape(),
         }
     }
 
@@ -138,6 +146,7 @@ impl<D: Dimension> Distribution<D> {
             Layout::Tiled(_) => "tiled",
             Layout::TiledIrregular(_) => "tiled-irregular",
             Layout::Irregular(_) | Layout::Restricted(_) => "irregular",
+            Layout::Padded(padded) => padded.kind(),
         }
     }
 
@@ -183,6 +192,10 @@ impl<D: Dimension> Distribution<D> {
             Layout::TiledIrregular(edges) => {
                 mix(5);
                 edges.iter().flat_map(TileEdges::starts).for_each(|&start| mix(start));
+            }
+            Layout::Padded(padded) => {
+                mix(7);
+                padded.numbers().for_each(&mut mix);
             }
         }
         if let Layout::Restricted(restricted) = &self.layout {

@@ -223,7 +223,7 @@ fn check<D: Dimension>(drawn: &Drawn) {
     }
     let lens: Vec<usize> = (0..made.members()).map(|member| made.local_len(member)).collect();
     assert_eq!(lens.iter().sum::<usize>(), total);
-    assert_eq!(lens.iter().max().copied().unwrap_or(0), made.max_local_len(), "{made:?}");
+    assert_eq!(lens.iter().max().copied().unwrap_or(0), made.max_part_len(), "{made:?}");
 
     // Blocks name each place of each part once.
     for (member, &len) in lens.iter().enumerate() {
@@ -382,5 +382,5 @@ fn restricted_irregular_tiles_know_their_owners() {
     assert_eq!(blocks(2), [(0, 1..5, 7..9), (8, 6..8, 7..9)]);
     assert!([0, 3, 6].into_iter().all(|member| blocks(member).is_empty() && made.local_len(member) == 0));
     assert_eq!(made.local_shape(4), Dim([6, 7]));
-    assert_eq!(made.max_local_len(), 42);
+    assert_eq!(made.max_part_len(), 42);
 }

@@ -53,7 +53,9 @@
 //! | `GA_Set_block_cyclic` | `.block_cyclic(..)` without `.grid(..)` | dealt along each axis of a grid, not round-robin through the block numbers |
 //! | `GA_Set_tiled_proc_grid`, `GA_Set_tiled_irreg_proc_grid` | `.tiled([64, 64]).grid([2, 2])`, `.tiled_irregular(cuts).grid([2, 2])` | each tile is contiguous; `.grid(..)` may be left out |
 //! | `GA_Set_restricted`, `GA_Set_restricted_range` | `.restrict([0, 4])`, `.restrict(2..6)` | over any layout; the queries know it too, also with irregular tiles |
-//! | `GA_Set_ghosts`, `GA_Update_ghosts` | not yet | today: `get_into` of the block and its surroundings |
+//! | `NGA_Create_ghosts`, `NGA_Create_ghosts_irreg`, `GA_Set_ghosts` | `.ghosts([1, 1])` | any widths, wider than blocks too. `.boundaries([Boundary::Open, Boundary::Periodic])`; without a word all are periodic, as in GA |
+//! | `NGA_Set_ghost_corner_flag` | `.corners(false)` | |
+//! | `GA_Has_ghosts` | `a.distribution().ghosts()` | |
 //! | mirrored arrays, `GA_Merge_mirrored`, `GA_Set_property("read_only")` | not yet | |
 //! | `NGA_Register_type`, `NGA_Deregister_type` | derive `bytemuck::Pod` | arithmetic too, by implementing [`Accumulate`](crate::Accumulate); GA has none for such types |
 //! | `GA_Duplicate` | `a.duplicate("name")` | contents are not copied, there as here |
@@ -77,12 +79,17 @@
 //! | `NGA_NbTest` | `handle.test()` | |
 //! | `NGA_Gather`, `NGA_Scatter`, `NGA_Scatter_acc` | `a.gather(&subscripts, &mut values)`, `a.scatter(&subscripts, &values)`, `a.scatter_accumulate(&subscripts, alpha, &values)` | |
 //! | `NGA_Strided_get`, `…_put`, `…_acc` | `a.get(s![0..100;3, ..])` | a step in the patch; negative ones walk backwards, as in ndarray |
-//! | `NGA_Periodic_get`, `…_put`, `…_acc` | – | cut the patch at the border |
+//! | `NGA_Periodic_get`, `…_put`, `…_acc` | `a.periodic().get_into([-2..5, 0..n + 1], &mut view)`, `….put(..)`, `….accumulate(..)` | indices may go round any number of times |
 //! | `NGA_Read_inc` | `a.read_increment([i], 1)` | the element's full width; GA cuts the increment to 32 bits. Also `fetch_op`, `swap`, `compare_swap` |
 //! | a task counter by `NGA_Read_inc`, *nxtval* | [`Counter`](crate::Counter)`::new(job)?`, then `while let Some(task) = tasks.next_below(n)? { … }` | |
 //! | `NGA_Access`, `NGA_Release` | `a.read_epoch(\|part, reader\| …)` | collective; see difference 3. `reader.get_into` reads other members' parts meanwhile |
 //! | `NGA_Access`, `NGA_Release_update` | `a.owner_epoch(\|mut part\| …)` | collective; several arrays at once: `job.epoch((x.owned_mut(), f.owned()), \|(mut x, f)\| …)` |
 //! | `NGA_Access` as it is | `unsafe { a.access()? }` | unchecked: between this call and the last use nobody may touch the part, which the caller promises. Nothing is to be released; a sync, a signal or a lock shows others what was written |
+//! | `GA_Update_ghosts` | `a.update_ghosts()` | collective, a sync at both ends |
+//! | `NGA_Update_ghost_dir` | `a.update_ghosts_at(axis, Side::Low)` | |
+//! | `NGA_Update_ghosts_nb` | `let update = a.update_ghosts_nb()?; … update.wait()?` | |
+//! | `NGA_Access_ghosts`, `NGA_Release_ghosts`, `NGA_Get_ghost_block` | `job.epoch(a.ghosts(), \|part\| …)` | updates when it begins, with no sync of its own; `part.view()` has the ghost cells, `part.interior()` has not |
+//! | `NGA_Access_ghosts`, `NGA_Release_update_ghosts` | `job.epoch(a.ghosts_mut(), \|mut part\| …)` | writable, not updated; for boundary values |
 //! | `NGA_Access_block_grid`, `NGA_Access_block`, `NGA_Access_block_segment` and their releases | inside an epoch `part.blocks()` and `part.block(&block)` or `part.block_mut(&block)`; the whole segment is the part itself, a slice | `part.leading_dimension()` is ScaLAPACK's LLD |
 //!
 //! # Synchronising

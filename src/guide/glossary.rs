@@ -22,10 +22,12 @@
 //! | [`GlobalArray`](crate::GlobalArray) | one dense array spread over a group | global array (a handle, `int g_a`) | – | – | – |
 //! | distribution | who owns which element | distribution | – | `MPI_Type_create_darray` comes nearest | – |
 //! | owner | the member in whose segment an element lies | owner | owner | target | – |
-//! | part | all that one member owns of an array: one dense local array, or tile after tile | local portion | – | – | – |
+//! | part | all that one member owns of an array: one dense local array, or tile after tile; with ghost cells around it, if the array has them | local portion | – | – | – |
 //! | block | a box of indices with one owner | block | – | block | – |
 //! | tile | a block that is stored by itself, contiguous | tile | – | – | – |
 //! | restricted | owned by some members of its group only | restricted | – | – | – |
+//! | ghost cell | a member's copy of an element beside its block, kept in one piece of memory with it | ghost cell | – | halo cell, ghost point | – |
+//! | halo | all ghost cells of a part | ghost cells | – | halo | – |
 //! | process grid | members arranged along the axes | processor grid | – | Cartesian topology | – |
 //! | patch | a box of an array's indices, perhaps with steps | patch (`lo`, `hi`, both included) | – | subarray type | – |
 //! | run | the longest stretch of a patch that is contiguous on both sides | – | `count[0]` of a strided call | contiguous block of a vector type | – |

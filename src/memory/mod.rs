@@ -13,6 +13,7 @@
 //! | `stripes` | the lock that guards accumulates into a rank's memory |
 //! | `part` | exposed memory as safe values: a part of an array |
 //! | `plan` | the loops of a strided transfer in the kernels' words |
+//! | `planned` | strided copies between parts that are planned once |
 //! | `segments` | the members' segments: offsets become addresses, after a check |
 //! | `kernels` | copy and arithmetic on memory that is written meanwhile |
 //!
@@ -30,6 +31,7 @@ pub(crate) mod line;
 pub(crate) mod mapping;
 pub(crate) mod part;
 mod plan;
+pub(crate) mod planned;
 pub(crate) mod segments;
 pub(crate) mod stripes;
 pub(crate) mod word;

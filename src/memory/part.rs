@@ -153,6 +153,18 @@ impl<'a, T: Element> Part<'a, T> {
         assert!(low >= 0 && (high as usize) < self.len, "elements {low} to {high} of {}", self.len);
     }
 
+    /// The addresses of the part.
+    #[inline(always)]
+    pub(super) fn bytes(&self) -> Range<usize> {
+        self.base as usize..self.base as usize + self.len * size_of::<T>()
+    }
+
+    /// Where the part begins.
+    #[inline(always)]
+    pub(super) fn start(&self) -> *mut u8 {
+        self.base.cast()
+    }
+
     /// A range of the part.
     pub(crate) fn slice(&self, range: Range<usize>) -> Part<'a, T> {
         self.check(range.start, range.len());
@@ -189,8 +201,7 @@ impl<'a, T: Element> Part<'a, T> {
         let (strides, from_strides) = (bytemuck::cast_slice(strides.slice()), bytemuck::cast_slice(from_strides.slice()));
         self.check_strided(at, counts.slice(), strides);
         from.check_strided(from_at, counts.slice(), from_strides);
-        let bytes = |part: &Part<'_, T>| part.base as usize..part.base as usize + part.len * size_of::<T>();
-        let (to_bytes, from_bytes) = (bytes(self), bytes(from));
+        let (to_bytes, from_bytes) = (self.bytes(), from.bytes());
         assert!(to_bytes.end <= from_bytes.start || from_bytes.end <= to_bytes.start, "two parts overlap");
         let (dst, src) = (self.base.wrapping_add(at).cast::<u8>(), from.base.wrapping_add(from_at).cast::<u8>());
         let (loops, width) = (Loops::new(counts.slice(), strides, from_strides, size_of::<T>()), size_of::<T>());

@@ -62,6 +62,8 @@ pub(crate) enum Op {
     Words,
     Algebra,
     File,
+    Ghosts,
+    GhostEpoch,
 }
 
 impl Op {
@@ -88,11 +90,13 @@ impl Op {
             Op::Words => "creation of a counter, lock or signal",
             Op::Algebra => "an operation on whole arrays",
             Op::File => "reading or writing a file",
+            Op::Ghosts => "update of ghost cells",
+            Op::GhostEpoch => "begin of a ghost epoch",
         }
     }
 
     pub(crate) fn from_code(code: u64) -> Self {
-        const ALL: [Op; 20] = [
+        const ALL: [Op; 22] = [
             Op::Start,
             Op::Barrier,
             Op::Sync,
@@ -113,6 +117,8 @@ impl Op {
             Op::Words,
             Op::Algebra,
             Op::File,
+            Op::Ghosts,
+            Op::GhostEpoch,
         ];
         ALL.get((code & 0xff) as usize).copied().unwrap_or(Op::Start)
     }

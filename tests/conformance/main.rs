@@ -3,6 +3,7 @@
 mod collectives;
 mod elements;
 mod epochs;
+mod ghosts;
 mod groups;
 mod memory;
 mod patches;
@@ -49,6 +50,13 @@ const TOPICS: &[(&str, Topic)] = &[
     ("epochs_of_several_arrays", epochs::several),
     ("owned_parts_cover_the_array", epochs::cover),
     ("tiles_are_runs_of_memory", epochs::tiles),
+    ("ghost_cells_are_updated", ghosts::updates),
+    ("ghost_cells_of_one_side", ghosts::by_side),
+    ("ghost_cells_without_blocking", ghosts::non_blocking),
+    ("ghost_epochs", ghosts::epochs),
+    ("ghost_cells_of_more_axes", ghosts::more_axes),
+    ("ghost_cells_that_cannot_be", ghosts::refusals),
+    ("periodic_patches", ghosts::periodic_patches),
     ("groups_split", groups::split),
     ("groups_three_deep", groups::three_deep),
     ("groups_in_another_order", groups::another_order),

@@ -67,6 +67,9 @@ fn every_layout<D: Dimension>(job: &Job, extents: &[usize]) -> Result<(), Error>
         plain().restrict(some()),
         plain().block_cyclic(&block).restrict(job.size() / 2..job.size()),
         plain().tiled_irregular(tiles).order(Order::ColumnMajor).restrict(some()),
+        plain().ghosts(vec![1; extents.len()]),
+        plain().irregular(cuts.clone()).order(Order::ColumnMajor).ghosts(vec![2; extents.len()]),
+        plain().ghosts(vec![1; extents.len()]).restrict(some()),
     ] {
         let array = array.zeros().create()?;
         by_turns(job, &array, &mut random)?;

@@ -91,7 +91,7 @@ fn create<D: Dimension + Copy>(job: &Job, random: &mut Random) -> Result<Pair<D>
         owners.truncate(random.between(1, job.size()));
     }
     let builder = GlobalArray::builder(job, extents).fill(first).order(order).restrict(owners.clone());
-    let builder = match random.below(5) {
+    let builder = match random.below(6) {
         0 => builder,
         1 => builder.block_cyclic(block),
         2 => builder.tiled(block),
@@ -105,6 +105,7 @@ fn create<D: Dimension + Copy>(job: &Job, random: &mut Random) -> Result<Pair<D>
             }
             builder.tiled_irregular(cuts)
         }
+        4 => builder.ghosts(block),
         _ => {
             let mut cuts = vec![vec![0]; extents.ndim()];
             let axis = random.below(extents.ndim());

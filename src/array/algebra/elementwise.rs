@@ -34,7 +34,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Fill`.
     pub fn fill(&mut self, value: T) -> Result<()> {
         self.enter("fill", &[])?;
-        self.own_part().fill(value);
+        let part = self.own_part();
+        self.own_stretches(|run| part.slice(run).fill(value));
         self.leave("fill", Ok(()))
     }
 
@@ -148,12 +149,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let part = self.own_part();
         let most = buffer_elements::<T>();
         let mut buffer = vec![T::zeroed(); most.min(part.len())];
-        for at in (0..part.len()).step_by(most) {
-            let values = &mut buffer[..most.min(part.len() - at)];
-            part.read_slice(at, values);
-            f(values);
-            part.write_slice(at, values);
-        }
+        self.own_stretches(|run| {
+            for at in run.clone().step_by(most) {
+                let values = &mut buffer[..most.min(run.end - at)];
+                part.read_slice(at, values);
+                f(values);
+                part.write_slice(at, values);
+            }
+        });
     }
 }
 
@@ -178,7 +181,8 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Scale`.
     pub fn scale(&mut self, alpha: T) -> Result<()> {
         self.enter("scale", &[])?;
-        self.own_part().scale(alpha);
+        let part = self.own_part();
+        self.own_stretches(|run| part.slice(run).scale(alpha));
         self.leave("scale", Ok(()))
     }
 

@@ -119,9 +119,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Err(Error::Mismatch { operation, what })
     }
 
-    /// Whether this rank's part of the other array holds the same elements in the same places.
+    /// Whether this rank's part is its elements and nothing else: no ghost cells.
+    fn is_dense(&self) -> bool {
+        self.distribution.ghosts().is_none()
+    }
+
+    /// Whether this rank's part of the other array holds the same elements in the same places, and nothing else.
     fn is_aligned<U: Element>(&self, other: &GlobalArray<U, D>) -> bool {
-        self.distribution == other.distribution
+        self.is_dense() && self.distribution == other.distribution
     }
 
     fn whole(&self) -> Patch<D> {

@@ -66,21 +66,23 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.group.all_reduce_one(value, op)
     }
 
-    /// Element `i` of this rank's part goes to lane `i % LANES`; then the lanes are combined.
+    /// Element `i` of this rank's part (with ghost cells: of each run of its elements) goes to lane `i % LANES`; then the lanes are combined.
     fn fold_own<U: Copy>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> U {
         let part = self.own_part();
         let most = buffer_elements::<T>().next_multiple_of(LANES);
         let mut buffer = vec![T::zeroed(); most.min(part.len())];
         let mut lanes = [neutral; LANES];
-        for at in (0..part.len()).step_by(most) {
-            let values = &mut buffer[..most.min(part.len() - at)];
-            part.read_slice(at, values);
-            let (rows, rest) = values.as_chunks::<LANES>();
-            for row in rows {
-                lanes.iter_mut().zip(row).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
+        self.own_stretches(|run| {
+            for at in run.clone().step_by(most) {
+                let values = &mut buffer[..most.min(run.end - at)];
+                part.read_slice(at, values);
+                let (rows, rest) = values.as_chunks::<LANES>();
+                for row in rows {
+                    lanes.iter_mut().zip(row).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
+                }
+                lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
             }
-            lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
-        }
+        });
         lanes.into_iter().reduce(op).unwrap_or(neutral)
     }
 

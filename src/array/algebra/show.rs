@@ -216,7 +216,7 @@ impl<D: Dimension> Summary<D> {
         self.distribution.extents().size() * self.element_bytes
     }
 
-    /// Bytes of a member's part.
+    /// Bytes of the elements that a member owns.
     #[must_use]
     pub fn bytes_of(&self, member: usize) -> usize {
         self.distribution.local_len(member) * self.element_bytes
@@ -254,6 +254,9 @@ impl<D: Dimension> Display for Summary<D> {
         write!(f, "  {} on grid {:?}", distribution.kind(), distribution.grid())?;
         if let Some(block) = distribution.block_shape() {
             write!(f, ", blocks of {block:?}")?;
+        }
+        if let Some(ghosts) = distribution.ghosts() {
+            write!(f, ", ghost cells {:?}", ghosts.widths.slice())?;
         }
         write!(f, ", {order} parts, {} members", distribution.members())?;
         if let Some(owners) = distribution.owners() {

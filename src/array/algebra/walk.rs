@@ -51,6 +51,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
     }
 
+    /// Calls `f` with ranges of this rank's part that together are its elements: one, but where there are ghost cells.
+    pub(super) fn own_stretches(&self, mut f: impl FnMut(Range<usize>)) {
+        if self.is_dense() { f(0..self.own_part().len()) } else { self.own_runs(&self.whole(), f) }
+    }
+
     /// Calls `f` with this rank's pieces of a patch, cut so that no box has more elements than `edges` allow.
     pub(super) fn own_boxes(
         &self,

@@ -127,7 +127,10 @@ pub(super) fn for_each_matrix<T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{distribution::Order, index::IntoPatch};
+    use crate::{
+        distribution::{Boundary, Ghosts, Order},
+        index::IntoPatch,
+    };
 
     /// Every element of a patch is in the spans of its owner, at its place.
     fn check(distribution: &Distribution<Ix2>, patch: &Patch<Ix2>) {
@@ -180,6 +183,7 @@ mod tests {
     #[test]
     fn owners_find_what_they_own() {
         let extents = Dim([17, 23]);
+        let ghosts = Ghosts { widths: Dim([2, 1]), boundaries: vec![Boundary::Open; 2], corners: true };
         for order in [Order::RowMajor, Order::ColumnMajor] {
             let all = [
                 Distribution::block(&extents, 6, None, order).unwrap(),
@@ -188,6 +192,7 @@ mod tests {
                 Distribution::irregular(&extents, &[vec![0, 4, 4, 9], vec![0, 20]], 8, order).unwrap(),
                 Distribution::tiled(&extents, &[3, 4], 6, Some(&[2, 3]), order).unwrap(),
                 Distribution::tiled_irregular(&extents, &[vec![0, 4, 4, 9], vec![0, 2, 20]], 4, None, order).unwrap(),
+                Distribution::block(&extents, 6, None, order).unwrap().with_ghosts(ghosts.clone()).unwrap(),
             ];
             for distribution in &all {
                 check(distribution, &Patch::whole(&extents));

@@ -1,0 +1,142 @@
+//! Jacobi's method on a cube with ghost cells: the seven-point stencil, every cell the mean of its six neighbours.
+//!
+//! # The method
+//!
+//! u is a function on n³ cells with spacing h, periodic (h = 1/n) or zero on the boundary (h = 1/(n + 1)). A sweep replaces it by
+//! the mean over each cell's neighbours. That is Jacobi's iteration for Δu = 0, and one explicit Euler step of ∂u/∂t = Δu with the
+//! time step h²/6, which is what gives the program an exact solution ([`mode`]).
+//!
+//! # The distribution
+//!
+//! Two global arrays, x and y, one block of each for every rank, with ghost cells `depth` wide. One epoch is `depth` sweeps:
+//!
+//! 1. the epoch begins: all ranks' writes into x are complete, and each rank fills its ghost cells of x from their owners;
+//! 2. each rank computes `depth` sweeps on its block ([`sweep`]), the first ones also on the ghost cells that the later ones need,
+//!    and writes the result into its block of y;
+//! 3. the epoch ends; x and y change names.
+//!
+//! So ranks meet once in `depth` sweeps, and the cells go through memory once in `depth` sweeps. What is computed twice, at the
+//! edges of blocks, costs some percent.
+
+mod cli;
+#[path = "../command_line/mod.rs"]
+mod command_line;
+mod mode;
+#[path = "../plot/mod.rs"]
+mod plot;
+mod report;
+mod sweep;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use global_arrays::prelude::*;
+
+use crate::cli::Arguments;
+use crate::mode::{Mode, WAVES};
+use crate::report::{Order, Report};
+use crate::sweep::Sweeper;
+
+fn main() -> ExitCode {
+    command_line::exit("stencil", run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    arguments.check()?;
+    arguments.start.launch().run(|job| rank_main(job, arguments)).map_err(|error: Error| error.to_string())
+}
+
+/// What each rank does.
+fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
+    let mode = Mode::new(arguments.n, arguments.periodic, WAVES);
+    let bar = command_line::progress_bar(job, arguments.sweeps, "sweeps");
+    let run = relax(job, &mode, arguments.sweeps, arguments, |done| bar.set_position(done as u64))?;
+    bar.finish_and_clear();
+    let order = if arguments.convergence { Some(converge(job, arguments)?) } else { None };
+    if let (Some(file), Some(order), 0) = (&arguments.plot, &order, job.rank()) {
+        order.draw(file).map_err(Error::other)?;
+    }
+    let (ranks, network) = (job.size(), job.network().to_owned());
+    let report = Report { mode, sweeps: arguments.sweeps, depth: arguments.depth, ranks, network, run, order };
+    arguments.start.report(job, &report, &report.json())?;
+    match report.failure() {
+        None => Ok(()),
+        Some(failure) => Err(Error::other(failure)),
+    }
+}
+
+/// Time of the sweeps, and how far the cells are from the truth.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    elapsed: Duration,
+    /// From the exact solution of the iteration.
+    max_error: f64,
+    /// From the exact solution of the heat equation.
+    heat_error: f64,
+}
+
+/// Sweeps that begin with the mode. Collective.
+fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done: impl FnMut(usize)) -> Result<Run, Error> {
+    let n = mode.cells();
+    let depth = arguments.depth.min(sweeps);
+    let array = |name: &str| {
+        let builder = GlobalArray::<f64, Ix3>::builder(job, [n; 3]).name(name).min_block([1, 1, n]).ghosts([depth; 3]);
+        builder.boundaries([mode.boundary(); 3]).zeros().create()
+    };
+    let (mut x, mut y) = (array("x")?, array("y")?);
+    x.map_indexed(|cell, _| mode.first(cell))?;
+    let mut sweeper = Sweeper::new(&x, arguments.tile);
+
+    job.barrier()?;
+    let start = Instant::now();
+    let mut left = sweeps;
+    while left > 0 {
+        let together = depth.min(left);
+        job.epoch((x.ghosts(), y.ghosts_mut()), |(from, mut to)| {
+            sweeper.run(&from.view(), &mut to.view_mut(), together);
+        })?;
+        std::mem::swap(&mut x, &mut y);
+        left -= together;
+        done(sweeps - left);
+    }
+    job.barrier()?;
+    let elapsed = Duration::from_secs_f64(job.all_reduce_one(start.elapsed().as_secs_f64(), ops::max)?);
+
+    let errors = x.read_epoch(|part, _| {
+        let mut errors = [0.0_f64; 2];
+        for block in part.blocks() {
+            let start = block.region.start();
+            for ((i, j, k), &u) in part.view().indexed_iter() {
+                let first = mode.first((start[0] + i, start[1] + j, start[2] + k));
+                for (error, factor) in errors.iter_mut().zip([mode.decay(sweeps), mode.heat(sweeps)]) {
+                    // Unlike f64::max, this keeps what is not a number.
+                    let off = (u - factor * first).abs();
+                    *error = if off <= *error { *error } else { off };
+                }
+            }
+        }
+        errors
+    })?;
+    let larger = |a: f64, b: f64| if b <= a { a } else { b };
+    let (max_error, heat_error) = (job.all_reduce_one(errors[0], larger)?, job.all_reduce_one(errors[1], larger)?);
+    Ok(Run { elapsed, max_error, heat_error })
+}
+
+/// The distance from the heat equation at one time on grids of which each has half the spacing of the one before. Collective.
+fn converge(job: &Job, arguments: &Arguments) -> Result<Order, Error> {
+    /// Cells along an edge and sweeps of the first grid, and the number of grids.
+    const FIRST: (usize, usize) = (8, 16);
+    const GRIDS: usize = 4;
+    let (mut n, mut sweeps) = FIRST;
+    let mut order = Order::default();
+    for _ in 0..GRIDS {
+        // The slowest waves: the coarsest grid shall know them well.
+        let mode = Mode::new(n, arguments.periodic, [1; 3]);
+        let run = relax(job, &mode, sweeps, arguments, |_| {})?;
+        order.push(mode.spacing(), run.heat_error);
+        // The spacing is halved exactly, and with four times the sweeps the time is the same.
+        (n, sweeps) = (if arguments.periodic { 2 * n } else { 2 * n + 1 }, 4 * sweeps);
+    }
+    Ok(order)
+}

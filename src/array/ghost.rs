@@ -1,0 +1,249 @@
+//! Ghost cells: copies around each member's block of what lies around it in the array.
+//!
+//! A stencil reads its neighbours, and at the edge of a block these are other members' elements. An array that was built with
+//! [`ghosts`](super::Builder::ghosts) keeps a *halo* of such elements around each block, in one piece of memory with it, so that
+//! the stencil runs over plain memory from one edge to the other. [`distribution::halo`](crate::distribution) has the arithmetic.
+//!
+//! # The update
+//!
+//! An update is two agreements with copies between. Each member fills its own halo, corners included, by one-sided gets from who
+//! *owns* the elements: their blocks, never their halos. So there are no phases by axis, nothing depends on what a neighbour has
+//! fetched already, and any width is right, also where blocks are narrower than the halo, empty, or where one member wraps onto
+//! itself. The first agreement completes what was written before; after the second, elements may be written again.
+//!
+//! Where the group's memory is mapped, the copies were planned when the array was made ([`PlannedCopy`]): an update allocates
+//! nothing and computes no owner. Over a network each box of the halo is a non-blocking get, all under way at once.
+//!
+//! # What belongs to whom
+//!
+//! No patch names a ghost cell: patches, lists, algebra and files see the elements only. A halo is written by its own member and
+//! by nobody else: in an update, in a ghost epoch ([`ghosts`](GlobalArray::ghosts)), which updates when it begins, or by the
+//! program in an epoch of [`ghosts_mut`](GlobalArray::ghosts_mut). Cells beyond an open boundary are never filled: they are the
+//! place for boundary values.
+//!
+//! # Source
+//! Global Arrays' ghost cells: J. Nieplocha et al., *Advances, applications and performance of the Global Arrays shared memory
+//! programming toolkit*, Int. J. High Perform. Comput. Appl. 20 (2006), §3.6. There an update shifts faces axis by axis between
+//! neighbours, so a halo may not be wider than a block.
+
+use std::fmt;
+
+use ndarray::Dimension;
+
+use super::{Get, GlobalArray};
+use crate::{
+    distribution::{Distribution, GhostBox, Side},
+    element::Element,
+    error::{Error, Result},
+    job::Kind,
+    memory::{buffer::Source, planned::PlannedCopy},
+    sync::{Group, Op},
+};
+
+/// How this rank's halo is filled.
+#[derive(Debug)]
+pub(super) struct Plan<D> {
+    boxes: Vec<GhostBox<D>>,
+    /// The boxes cut by owners, in a group whose memory is all mapped: which box, whose, and how.
+    copies: Vec<(usize, usize, PlannedCopy)>,
+}
+
+impl<D: Dimension> Plan<D> {
+    /// `None` for an array without ghost cells.
+    pub(super) fn new<T: Element>(distribution: &Distribution<D>, group: &Group) -> Option<Box<Self>> {
+        distribution.ghosts()?;
+        let me = group.rank();
+        let boxes = distribution.ghost_boxes(me);
+        let mut copies = Vec::new();
+        if group.inner.mapped
+            && let Some(block) = distribution.blocks(me).next()
+        {
+            let (strides, widths) = (distribution.local_strides(me), distribution.ghost_widths());
+            for (k, ghosts) in boxes.iter().enumerate() {
+                for piece in distribution.pieces(&ghosts.patch) {
+                    let each = |value: &dyn Fn(usize) -> usize| {
+                        let mut index = piece.start.clone();
+                        (0..index.ndim()).for_each(|axis| index[axis] = value(axis));
+                        index
+                    };
+                    let to = each(&|axis| ghosts.local[axis] + piece.start[axis]);
+                    let copy = if piece.member == me {
+                        // Where the first element of the piece lies in this rank's own part.
+                        let first = |axis: usize| ghosts.patch.start()[axis] + piece.start[axis] - block.region.start()[axis];
+                        let from = each(&|axis| first(axis) + widths[axis]);
+                        PlannedCopy::within::<T, D>(&strides, &to, &from, &piece.count)
+                    } else {
+                        let at = (0..to.ndim()).map(|axis| to[axis] * strides[axis]).sum();
+                        PlannedCopy::between::<T, D>((at, &strides), (piece.offset, &piece.strides), &piece.count)
+                    };
+                    copies.push((k, piece.member, copy));
+                }
+            }
+        }
+        Some(Box::new(Plan { boxes, copies }))
+    }
+}
+
+/// An update under way, made by [`GlobalArray::update_ghosts_nb`].
+///
+/// Dropping it lets the gets go: ghost cells that have not come stay as they were.
+#[must_use = "the ghost cells are filled by `wait`"]
+pub struct GhostUpdate<'a, T, D> {
+    array: &'a GlobalArray<T, D>,
+    /// What has not come yet, and where in this rank's part it goes.
+    gets: Vec<(usize, Get<T, D>)>,
+}
+
+impl<T, D> fmt::Debug for GhostUpdate<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GhostUpdate({} boxes of \"{}\" under way)", self.gets.len(), self.array.name)
+    }
+}
+
+impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
+    /// Waits until this rank's ghost cells are filled. Not collective: other members may still read this rank's elements, until
+    /// the next sync or epoch.
+    ///
+    /// # Errors
+    /// A transfer that failed; the end of the job.
+    pub fn wait(self) -> Result<()> {
+        let (part, strides) = (self.array.own_part(), self.array.distribution.local_strides(self.array.group.rank()));
+        for (at, get) in self.gets {
+            let values = get.wait()?;
+            part.write(at, &strides, &Source::whole(&values.view()));
+        }
+        Ok(())
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once; makes progress.
+    ///
+    /// # Errors
+    /// The end of the job.
+    pub fn test(&self) -> Result<bool> {
+        self.gets.iter().try_fold(true, |all, (_, get)| Ok(get.test()? && all))
+    }
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Fills all ghost cells with the elements that they stand for. Collective: begins and ends with a sync; afterwards elements
+    /// may be written at once.
+    ///
+    /// A program that reads the ghost cells next needs no call: an epoch of [`ghosts`](Self::ghosts) updates when it begins.
+    ///
+    /// # Errors
+    /// Members in different collectives; a transfer that failed; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut ring = GlobalArray::<i64, Ix1>::builder(job, [10]).ghosts([2]).create()?;
+    ///     ring.map_indexed(|i, _| i as i64)?;
+    ///     ring.update_ghosts()?;
+    ///     let seen = job.epoch(ring.ghosts_mut(), |part| part.view().to_vec())?;
+    ///     assert_eq!(seen, [[8, 9, 0, 1, 2, 3, 4, 5, 6], [3, 4, 5, 6, 7, 8, 9, 0, 1]][job.rank()]);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `GA_Update_ghosts`, for which all boundaries are periodic.
+    pub fn update_ghosts(&mut self) -> Result<()> {
+        self.update("update_ghosts", 0, None)
+    }
+
+    /// Fills the ghost cells that lie beyond one side of each block, corners included if the array has them. Collective, as
+    /// [`update_ghosts`](Self::update_ghosts).
+    ///
+    /// # Errors
+    /// No such axis; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Update_ghost_dir`.
+    pub fn update_ghosts_at(&mut self, axis: usize, side: Side) -> Result<()> {
+        const OPERATION: &str = "update_ghosts_at";
+        let axes = self.shape().len();
+        if axis >= axes {
+            return Err(Error::argument(OPERATION, format_args!("axis {axis} of array \"{}\", which has {axes}", self.name)));
+        }
+        self.update(OPERATION, 1 + 2 * axis as u64 + u64::from(side == Side::High), Some((axis, side)))
+    }
+
+    /// Begins to fill all ghost cells. Collective: begins with a sync, as [`update_ghosts`](Self::update_ghosts);
+    /// [`GhostUpdate::wait`] ends it on this rank.
+    ///
+    /// Until the next sync or epoch, other members may still be reading the elements next to the edges of this rank's block: what
+    /// is written there meanwhile they may see or not. Where memory is mapped all is done when the call returns.
+    ///
+    /// # Errors
+    /// As [`update_ghosts`](Self::update_ghosts).
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads:unmapped").run(|job| {
+    ///     let mut a = GlobalArray::<f64, Ix2>::builder(job, [8, 8]).ghosts([1, 1]).fill(2.0).create()?;
+    ///     let update = a.update_ghosts_nb()?;
+    ///     // ... compute on something else ...
+    ///     update.wait()?;
+    ///     assert!(job.epoch(a.ghosts_mut(), |part| part.view().iter().all(|&x| x == 2.0))?);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `NGA_Update_ghosts_nb`.
+    pub fn update_ghosts_nb(&mut self) -> Result<GhostUpdate<'_, T, D>> {
+        const OPERATION: &str = "update_ghosts_nb";
+        self.check_sound(OPERATION)?;
+        self.group.settle(Op::Ghosts, self.id << 8 | 0xff)?;
+        self.begin_update(None)
+    }
+
+    /// `call` tells the calls on one array apart.
+    fn update(&mut self, operation: &'static str, call: u64, only: Option<(usize, Side)>) -> Result<()> {
+        self.check_sound(operation)?;
+        let call = self.id << 8 | call;
+        self.group.settle(Op::Ghosts, call)?;
+        let filled = self.fill_ghosts(only);
+        let verdict = self.group.agree_values(Op::Ghosts, call, u64::from(filled.is_err()), 0, 0)?;
+        filled?;
+        if verdict.sum > 0 { Err(Group::failed_elsewhere(Op::Ghosts, verdict.sum)) } else { Ok(()) }
+    }
+
+    /// Fills this rank's ghost cells, or those on one side. Nobody writes the elements meanwhile.
+    #[inline]
+    pub(super) fn fill_ghosts(&self, only: Option<(usize, Side)>) -> Result<()> {
+        let update = self.begin_update(only)?;
+        if update.gets.is_empty() { Ok(()) } else { update.wait() }
+    }
+
+    #[inline]
+    fn begin_update(&self, only: Option<(usize, Side)>) -> Result<GhostUpdate<'_, T, D>> {
+        let mut update = GhostUpdate { array: self, gets: Vec::new() };
+        let Some(plan) = &self.ghost_plan else { return Ok(update) };
+        let wanted = |ghosts: &GhostBox<D>| only.is_none_or(|(axis, side)| ghosts.sides[axis] == Some(side));
+        if self.group.inner.mapped {
+            if !self.group.inner.direct {
+                plan.boxes.iter().filter(|ghosts| wanted(ghosts)).for_each(|ghosts| self.count_patch(Kind::Get, &ghosts.patch));
+            }
+            let (own, me) = (self.own_part(), self.group.rank());
+            for (k, member, copy) in &plan.copies {
+                if only.is_none() || wanted(&plan.boxes[*k]) {
+                    copy.run(&own, &if *member == me { own } else { self.mapped_part(*member) });
+                }
+            }
+            return Ok(update);
+        }
+        let strides = self.distribution.local_strides(self.group.rank());
+        for ghosts in plan.boxes.iter().filter(|ghosts| wanted(ghosts)) {
+            let at = (0..strides.ndim()).map(|axis| ghosts.local[axis] * strides[axis]).sum();
+            update.gets.push((at, self.get_nb(&ghosts.patch)?));
+        }
+        Ok(update)
+    }
+}

@@ -1,0 +1,178 @@
+//! Patches of an array without edges: indices that are negative or beyond the extent come round.
+//!
+//! A patch is cut, axis by axis, where its indices pass from the last to the first; each box between cuts is an ordinary patch. A
+//! range may go round any number of times.
+
+use std::{fmt, ops::Range};
+
+use ndarray::{Array, ArrayView, ArrayViewMut, Dimension, Slice};
+
+use super::GlobalArray;
+use crate::{
+    element::{Accumulate, Element},
+    error::Result,
+    index::{Patch, PatchError},
+};
+
+/// An array whose ends are joined on every axis; see [`GlobalArray::periodic`].
+pub struct Periodic<'a, T, D>(&'a GlobalArray<T, D>);
+
+impl<T, D> fmt::Debug for Periodic<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Periodic({})", self.0.name)
+    }
+}
+
+/// A box of a periodic patch: the elements, and where in the patch.
+struct Piece<D> {
+    patch: Patch<D>,
+    position: D,
+}
+
+/// The boxes of a patch, each axis by itself.
+struct Boxes<D> {
+    /// Shape of the whole patch.
+    shape: D,
+    /// For each axis: first index, position in the patch, length.
+    stretches: Vec<Vec<[usize; 3]>>,
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// The array as one whose ends are joined: patches are ranges of any indices, of which −1 is the last element and the extent
+    /// the first again.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut ring = GlobalArray::<i64, Ix1>::builder(job, [5]).create()?;
+    ///     ring.map_indexed(|i, _| i as i64)?;
+    ///     assert_eq!(ring.periodic().get([-2..6])?.to_vec(), [3, 4, 0, 1, 2, 3, 4, 0]);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn periodic(&self) -> Periodic<'_, T, D> {
+        Periodic(self)
+    }
+}
+
+impl<T: Element, D: Dimension> Periodic<'_, T, D> {
+    /// Reads a patch, one range for each axis, into the caller's view of its shape. One-sided; complete on return.
+    ///
+    /// # Errors
+    /// Another number of ranges than axes; a view of another shape; elements of an array that has none; the end of the job.
+    ///
+    /// # Source
+    /// GA: `NGA_Periodic_get`.
+    pub fn get_into<'v>(&self, ranges: impl AsRef<[Range<i64>]>, to: impl Into<ArrayViewMut<'v, T, D>>) -> Result<()> {
+        let (boxes, mut to) = (self.boxes("periodic get_into", ranges.as_ref())?, to.into());
+        self.check_shape("periodic get_into", &boxes.shape, to.shape())?;
+        boxes.each(|part| self.0.get_into(&part.patch, to.slice_each_axis_mut(|axis| part.slice(axis.axis.index()))))
+    }
+
+    /// Reads a patch into a new array. One-sided; complete on return.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub fn get(&self, ranges: impl AsRef<[Range<i64>]>) -> Result<Array<T, D>> {
+        let shape = self.boxes("periodic get", ranges.as_ref())?.shape;
+        let mut array = Array::from_elem(shape, T::zeroed());
+        self.get_into(ranges, &mut array).map(|()| array)
+    }
+
+    /// Writes the caller's view into a patch. One-sided, visible as after [`GlobalArray::put`]. Where the patch meets an element
+    /// more than once, one of the values stays.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    ///
+    /// # Source
+    /// GA: `NGA_Periodic_put`.
+    pub fn put<'v>(&self, ranges: impl AsRef<[Range<i64>]>, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
+        let (boxes, from) = (self.boxes("periodic put", ranges.as_ref())?, from.into());
+        self.check_shape("periodic put", &boxes.shape, from.shape())?;
+        boxes.each(|part| self.0.put(&part.patch, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
+    }
+
+    /// Cuts the ranges at the array's ends.
+    fn boxes(&self, operation: &'static str, ranges: &[Range<i64>]) -> Result<Boxes<D>> {
+        self.0.check_sound(operation)?;
+        self.0.check_job(operation)?;
+        let axes = self.0.shape().len();
+        if ranges.len() != axes {
+            return Err(self.0.patch_error(operation, PatchError::AxisCount { given: ranges.len(), expected: axes }));
+        }
+        let mut boxes = Boxes { shape: D::zeros(axes), stretches: vec![Vec::new(); axes] };
+        for (axis, (range, &extent)) in ranges.iter().zip(self.0.shape()).enumerate() {
+            // A range with its end before its start is empty, as everywhere.
+            let count = if range.is_empty() { 0 } else { range.end.abs_diff(range.start) as usize };
+            if count > 0 && extent == 0 {
+                let (start, end) = (range.start as isize, range.end as isize);
+                return Err(self.0.patch_error(operation, PatchError::OutOfBounds { axis, start, end, extent }));
+            }
+            boxes.shape[axis] = count;
+            let mut position = 0;
+            while position < count {
+                // Extents are below 2^63; the start of the range is moved inside once, and then the index never leaves.
+                let index = if position == 0 { range.start.rem_euclid(extent as i64) as usize } else { 0 };
+                let len = (extent - index).min(count - position);
+                boxes.stretches[axis].push([index, position, len]);
+                position += len;
+            }
+        }
+        Ok(boxes)
+    }
+
+    fn check_shape(&self, operation: &'static str, patch: &D, buffer: &[usize]) -> Result<()> {
+        if patch.slice() == buffer { Ok(()) } else { Err(self.0.shape_error(operation, patch.slice(), buffer)) }
+    }
+}
+
+impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
+    /// Adds `alpha` times the caller's view to a patch. One-sided; each element atomically with respect to other accumulates; where
+    /// the patch meets an element more than once, the values add up.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    ///
+    /// # Source
+    /// GA: `NGA_Periodic_acc`.
+    pub fn accumulate<'v>(&self, ranges: impl AsRef<[Range<i64>]>, alpha: T, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
+        let (boxes, from) = (self.boxes("periodic accumulate", ranges.as_ref())?, from.into());
+        self.check_shape("periodic accumulate", &boxes.shape, from.shape())?;
+        boxes.each(|part| self.0.accumulate(&part.patch, alpha, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
+    }
+}
+
+impl<D: Dimension> Boxes<D> {
+    /// Calls `f` with each box, in row-major order.
+    fn each(&self, mut f: impl FnMut(&Piece<D>) -> Result<()>) -> Result<()> {
+        if self.stretches.iter().any(Vec::is_empty) {
+            return Ok(());
+        }
+        let axes = self.stretches.len();
+        let mut at = vec![0; axes];
+        loop {
+            let of = |what: usize| {
+                let mut values = D::zeros(axes);
+                (0..axes).for_each(|axis| values[axis] = self.stretches[axis][at[axis]][what]);
+                values
+            };
+            f(&Piece { patch: Patch::block(of(0), of(2)), position: of(1) })?;
+            let Some(axis) = (0..axes).rev().find(|&axis| at[axis] + 1 < self.stretches[axis].len()) else { return Ok(()) };
+            at[axis] += 1;
+            at[axis + 1..].fill(0);
+        }
+    }
+}
+
+impl<D: Dimension> Piece<D> {
+    /// Its positions on an axis of the patch.
+    fn slice(&self, axis: usize) -> Slice {
+        let start = self.position[axis];
+        Slice::from(start..start + self.patch.count()[axis])
+    }
+}

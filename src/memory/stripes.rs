@@ -1,9 +1,13 @@
-//! The lock that guards accumulates into one rank's memory: 64 stripes in one word.
+//! The lock that guards accumulates into one rank's memory: 63 stripes in one word.
 //!
-//! Bit k is the lock of every range of [`STRIPE`] bytes whose number is k modulo 64. A set of stripes is taken by one
-//! compare-and-swap, so a small accumulate takes one bit and a scattered one all of them at the same price; nobody holds one set
-//! while waiting for another, so there is no deadlock among accumulates into one rank, and those who lock several ranks do so in
-//! ascending order.
+//! Bit k is the lock of every range of [`STRIPE`] bytes whose number is k modulo 64; number 63 shares the bit of number 0. A set of
+//! stripes is taken by one compare-and-swap, so a small accumulate takes one bit and a scattered one all of them at the same price;
+//! nobody holds one set while waiting for another, so there is no deadlock among accumulates into one rank, and those who lock
+//! several ranks do so in ascending order.
+//!
+//! Who needs many stripes may find one of them taken at every look, each time by somebody else. The last bit is for those who have
+//! waited for long: while it is set, by a [`Claim`], nobody else takes any stripe, and the claim waits only for those who hold
+//! some already.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +17,10 @@ use super::atomics::{AtomicU64, Ordering};
 pub(crate) const STRIPE: usize = 1 << 16;
 
 /// All stripes.
-pub(crate) const ALL: u64 = u64::MAX;
+pub(crate) const ALL: u64 = !CLAIMED;
+
+/// Somebody is the next one.
+const CLAIMED: u64 = 1 << 63;
 
 /// The bits of a range of byte offsets.
 pub(crate) fn mask(bytes: RangeInclusive<usize>) -> u64 {
@@ -22,7 +29,8 @@ pub(crate) fn mask(bytes: RangeInclusive<usize>) -> u64 {
         return ALL;
     }
     // A run of ones, turned to where it begins.
-    (ALL >> (63 - (last - first))).rotate_left((first % 64) as u32)
+    let run = (u64::MAX >> (63 - (last - first))).rotate_left((first % 64) as u32);
+    (run | run >> 63) & ALL
 }
 
 /// The lock word in shared memory.
@@ -42,10 +50,38 @@ impl<'a> Stripes<'a> {
     #[inline]
     pub(crate) fn try_lock(&self, mask: u64) -> Option<Held<'a>> {
         let now = self.0.load(Ordering::Relaxed);
-        let free = now & mask == 0;
+        let free = now & (mask | CLAIMED) == 0;
         // Acquire pairs with the Release of who held a stripe before.
         (free && self.0.compare_exchange(now, now | mask, Ordering::Acquire, Ordering::Relaxed).is_ok())
             .then(|| Held(self.0, mask))
+    }
+}
+
+impl<'a> Stripes<'a> {
+    /// Makes the caller the next one to take stripes, if nobody else is.
+    pub(crate) fn claim(&self) -> Option<Claim<'a>> {
+        // Nothing is guarded by the bit itself.
+        (self.0.fetch_or(CLAIMED, Ordering::Relaxed) & CLAIMED == 0).then(|| Claim(self.0))
+    }
+}
+
+/// The right to be the next one to take stripes; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Claim<'a>(&'a AtomicU64);
+
+impl<'a> Claim<'a> {
+    /// As [`Stripes::try_lock`].
+    pub(crate) fn try_lock(&self, mask: u64) -> Option<Held<'a>> {
+        let now = self.0.load(Ordering::Relaxed);
+        // Acquire pairs with the Release of who held a stripe before.
+        (now & mask == 0 && self.0.compare_exchange(now, now | mask, Ordering::Acquire, Ordering::Relaxed).is_ok())
+            .then(|| Held(self.0, mask))
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_and(!CLAIMED, Ordering::Relaxed);
     }
 }
 
@@ -64,7 +100,8 @@ mod tests {
     fn masks_cover_their_ranges_and_wrap() {
         assert_eq!(mask(0..=0), 1);
         assert_eq!(mask(0..=STRIPE), 0b11);
-        assert_eq!(mask(63 * STRIPE..=64 * STRIPE), 1 << 63 | 1);
+        assert_eq!(mask(63 * STRIPE..=63 * STRIPE), 1);
+        assert_eq!(mask(62 * STRIPE..=65 * STRIPE), 1 << 62 | 0b11);
         assert_eq!(mask(0..=64 * STRIPE), ALL);
         assert_eq!(mask(5..=63 * STRIPE), ALL);
     }
@@ -79,6 +116,22 @@ mod tests {
         drop(first);
         assert!(stripes.try_lock(ALL).is_none());
         drop(other);
+        assert!(stripes.try_lock(ALL).is_some());
+        assert_eq!(word.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_claim_waits_for_holders_and_nobody_overtakes_it() {
+        let word = AtomicU64::new(0);
+        let stripes = Stripes::new(&word);
+        let holder = stripes.try_lock(0b01).unwrap();
+        let claim = stripes.claim().unwrap();
+        assert!(stripes.claim().is_none() && stripes.try_lock(0b10).is_none() && claim.try_lock(ALL).is_none());
+        drop(holder);
+        let held = claim.try_lock(ALL).unwrap();
+        drop(claim);
+        assert!(stripes.try_lock(0b10).is_none());
+        drop(held);
         assert!(stripes.try_lock(ALL).is_some());
         assert_eq!(word.load(Ordering::Relaxed), 0);
     }
@@ -126,6 +179,32 @@ mod loom_models {
                 // SAFETY: everyone else has ended.
                 assert_eq!(cell.with(|value| unsafe { *value }), times);
             }
+            assert_eq!(shared.0.load(Ordering::Relaxed), 0);
+        });
+    }
+
+    #[test]
+    fn a_claim_excludes_like_any_holder() {
+        loom::model(|| {
+            let shared = Arc::new((AtomicU64::new(0), [UnsafeCell::new(0), UnsafeCell::new(0)]));
+            let other = shared.clone();
+            let other = thread::spawn(move || accumulate(&other, 0b01, 3));
+            let claim = Stripes::new(&shared.0).claim().unwrap();
+            let mut times = 0;
+            for _ in 0..3 {
+                match claim.try_lock(0b01) {
+                    // SAFETY: the stripe is held, and the model checks that this is enough.
+                    Some(_held) => shared.1[0].with_mut(|value| unsafe {
+                        *value += 1;
+                        times += 1;
+                    }),
+                    None => thread::yield_now(),
+                }
+            }
+            drop(claim);
+            times += other.join().unwrap();
+            // SAFETY: everyone else has ended.
+            assert_eq!(shared.1[0].with(|value| unsafe { *value }), times);
             assert_eq!(shared.0.load(Ordering::Relaxed), 0);
         });
     }

@@ -227,10 +227,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let Some(plan) = &self.ghost_plan else { return Ok(update) };
         let wanted = |ghosts: &GhostBox<D>| only.is_none_or(|(axis, side)| ghosts.sides[axis] == Some(side));
         if self.group.inner.mapped {
-            let (own, me) = (self.own_part(), self.group.rank());
+            let own = self.mapped_part(self.group.rank());
             for (k, member, copy) in &plan.copies {
                 if only.is_none() || wanted(&plan.boxes[*k]) {
-                    copy.run(&own, &if *member == me { own } else { self.mapped_part(*member) });
+                    copy.run(&own, &self.mapped_part(*member));
                 }
             }
             return Ok(update);

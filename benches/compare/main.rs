@@ -30,6 +30,7 @@ const GROUPS: &[Group] = &[
     ("whole", 2, whole::whole),
     ("transpose", 2, whole::transpose),
     ("matmul", 2, whole::matmul),
+    ("ghosts", 2, whole::ghosts),
     ("create", 2, sync::create),
 ];
 

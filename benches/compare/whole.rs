@@ -1,4 +1,4 @@
-//! Rows of whole arrays: 4096² of f64, and matrix products.
+//! Rows of whole arrays: 4096² of f64, matrix products, and updates of ghost cells.
 
 use std::hint::black_box;
 
@@ -53,6 +53,26 @@ pub(crate) fn matmul(bench: &Bench<'_>) -> Result<(), Error> {
         if c.load([n - 1, n / 2])? != 2.0 * n as f64 {
             return Err(Error::other(format!("the product of order {n} is wrong")));
         }
+    }
+    Ok(())
+}
+
+/// Ghost cells of width 1, all boundaries periodic.
+pub(crate) fn ghosts(bench: &Bench<'_>) -> Result<(), Error> {
+    let extents = [(vec![64; 2], "64x64"), (vec![160; 3], "160x160x160")];
+    for (extents, shape) in extents {
+        let axes = extents.len();
+        let mut a = GlobalArray::<f64, IxDyn>::builder(bench.job, IxDyn(&extents)).ghosts(vec![1; axes]).zeros().create()?;
+        // Linear in the index, so that a cell tells where it comes from.
+        a.map_indexed(|index, _| index.slice().iter().fold(0.0, |value, &i| 200.0 * value + i as f64))?;
+        let stat = bench.measure_together(|| a.update_ghosts())?;
+        bench.row("update_ghosts", shape, "us", stat, 1.0);
+        let corner = bench.job.epoch(a.ghosts_mut(), |part| part.view().first().copied())?;
+        let expected = a.periodic().get(vec![-1..0; axes])?.sum();
+        if bench.job.rank() == 0 && corner != Some(expected) {
+            return Err(Error::other(format!("the first ghost cell of {shape} is {corner:?}, not {expected}")));
+        }
+        bench.job.sync()?;
     }
     Ok(())
 }

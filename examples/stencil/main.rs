@@ -15,6 +15,8 @@
 //!    and writes the result into its block of y;
 //! 3. the epoch ends; x and y change names.
 //!
+//! Along the rows the ghost cells are whole cache lines, so that the first cell of each row begins one.
+//!
 //! So ranks meet once in `depth` sweeps, and the cells go through memory once in `depth` sweeps. What is computed twice, at the
 //! edges of blocks, costs some percent.
 
@@ -36,7 +38,7 @@ use global_arrays::prelude::*;
 use crate::cli::Arguments;
 use crate::mode::{Mode, WAVES};
 use crate::report::{Order, Report};
-use crate::sweep::Sweeper;
+use crate::sweep::{LINE, Sweeper};
 
 fn main() -> ExitCode {
     command_line::exit("stencil", run(&Arguments::parse()))
@@ -81,7 +83,11 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
     let n = mode.cells();
     let depth = arguments.depth.min(sweeps);
     let array = |name: &str| {
-        let builder = GlobalArray::<f64, Ix3>::builder(job, [n; 3]).name(name).min_block([1, 1, n]).ghosts([depth; 3]);
+        let builder = GlobalArray::<f64, Ix3>::builder(job, [n; 3]).name(name).min_block([1, 1, n]).ghosts([
+            depth,
+            depth,
+            depth.next_multiple_of(LINE),
+        ]);
         builder.boundaries([mode.boundary(); 3]).zeros().create()
     };
     let (mut x, mut y) = (array("x")?, array("y")?);

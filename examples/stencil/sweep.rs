@@ -23,12 +23,15 @@ use pulp::Arch;
 /// Planes that the next sweep reads: before, at and after its own.
 const PLANES: usize = 3;
 
+/// Cells of a cache line, which is also the longest vector.
+pub(crate) const LINE: usize = 64 / size_of::<f64>();
+
 /// What one rank needs to sweep over its block.
 #[derive(Debug)]
 pub(crate) struct Sweeper {
     arch: Arch,
-    /// Ghost cells on either side.
-    width: usize,
+    /// Ghost cells on either side, for each axis.
+    widths: [usize; 3],
     /// Rows of a tile.
     tile: usize,
     /// Planes, rows and columns on which a cell has a value that changes, in cells of the padded block: all of them if the array is
@@ -52,9 +55,10 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// A row of a plane; planes come round.
-    fn row(&self, plane: usize, row: usize, columns: Range<usize>) -> &'a [f64] {
+    #[inline(always)]
+    fn row(&self, plane: usize, row: usize) -> &'a [f64] {
         let start = plane % self.planes * self.plane + (row - self.first_row) * self.row;
-        &self.cells[start + columns.start..start + columns.end]
+        &self.cells[start..start + self.row]
     }
 }
 
@@ -63,18 +67,18 @@ impl Sweeper {
     pub(crate) fn new(array: &GlobalArray<f64, Ix3>, tile: usize) -> Self {
         let distribution = array.distribution();
         let ghosts = distribution.ghosts().expect("an array with ghost cells");
-        let width = ghosts.widths[0];
+        let widths = [0, 1, 2].map(|axis| ghosts.widths[axis]);
         let mut inside = [0..0, 0..0, 0..0];
         if let Some(block) = array.blocks(array.group().rank()).next() {
             inside = [0, 1, 2].map(|axis| {
-                let (start, count) = (block.region.start()[axis], block.region.count()[axis]);
+                let (start, count, width) = (block.region.start()[axis], block.region.count()[axis], widths[axis]);
                 match ghosts.boundaries[axis] {
                     Boundary::Periodic => 0..count + 2 * width,
                     Boundary::Open => width.saturating_sub(start)..(width + array.shape()[axis] - start).min(count + 2 * width),
                 }
             });
         }
-        Sweeper { arch: Arch::new(), width, tile, inside, buffers: Vec::new() }
+        Sweeper { arch: Arch::new(), widths, tile, inside, buffers: Vec::new() }
     }
 
     /// As many sweeps as `depth`, at most the width of the ghost cells, from one padded block to the other.
@@ -83,76 +87,111 @@ impl Sweeper {
         if from.is_empty() {
             return;
         }
-        let arch = self.arch;
         let (from, to) = (from.as_slice().expect("a part in C order"), to.as_slice_mut().expect("a part in C order"));
         let block = Source { cells: from, plane: rows * columns, row: columns, first_row: 0, planes };
-        let interior = self.width..rows - self.width;
+        let interior = self.widths[1]..rows - self.widths[1];
         for start in interior.clone().step_by(self.tile) {
             let tile = start..interior.end.min(start + self.tile);
-            arch.dispatch(|| self.tile(&block, to, tile.clone(), depth));
+            self.tile(&block, to, &tile, depth);
         }
     }
 
     /// All planes of some rows.
-    #[inline(always)] // into what is compiled for the widest vectors
-    fn tile(&mut self, block: &Source<'_>, to: &mut [f64], tile: Range<usize>, depth: usize) {
-        let (width, columns) = (self.width, block.row);
+    fn tile(&mut self, block: &Source<'_>, to: &mut [f64], tile: &Range<usize>, depth: usize) {
+        let (widths, columns) = (self.widths, block.row);
         // Sweep 1 covers the most rows; what it reads beyond them is in the block.
         let first_row = tile.start - (depth - 1);
         let plane = (tile.len() + 2 * (depth - 1)) * columns;
-        self.buffers.resize(self.buffers.len().max((depth - 1) * PLANES * plane), 0.0);
+        self.buffers.resize(self.buffers.len().max((depth - 1) * PLANES * plane + LINE), 0.0);
+        let aligned = self.buffers.as_ptr().align_offset(LINE * size_of::<f64>()).min(LINE);
+        let buffers = &mut self.buffers[aligned..];
         let inside = &self.inside;
-        let interior = width..block.planes - width;
+        let interior = widths[0]..block.planes - widths[0];
         // At step t sweep 1 does the t-th of its planes, and sweep s the one that lies s − 1 planes behind.
         for t in 0..interior.len() + 2 * (depth - 1) {
             // A sweep begins one plane later than the one before it, and so two steps later.
             for s in (1..=depth).take_while(|s| 2 * (s - 1) <= t) {
                 let margin = depth - s;
-                let p = width + 2 + t - depth - s;
+                let p = widths[0] + 2 + t - depth - s;
                 if p >= interior.end + margin {
                     continue;
                 }
-                let (before, after) = self.buffers.split_at_mut((s - 1) * PLANES * plane);
+                let (before, after) = buffers.split_at_mut((s - 1) * PLANES * plane);
                 let source = if s == 1 {
                     *block
                 } else {
                     Source { cells: &before[(s - 2) * PLANES * plane..], plane, row: columns, first_row, planes: PLANES }
                 };
-                let covered = width - margin..columns - width + margin;
-                let computed = covered.start.max(inside[2].start)..covered.end.min(inside[2].end);
-                for r in tile.start - margin..tile.end + margin {
-                    let target = if s == depth {
-                        let start = (p * (block.plane / columns) + r) * columns;
-                        &mut to[start..start + columns]
-                    } else {
-                        let start = p % PLANES * plane + (r - first_row) * columns;
-                        &mut after[start..start + columns]
-                    };
-                    if !inside[0].contains(&p) || !inside[1].contains(&r) {
-                        target[covered.clone()].copy_from_slice(block.row(p, r, covered.clone()));
-                        continue;
-                    }
-                    mean(&mut target[computed.clone()], &source, p, r, computed.clone());
-                    if s < depth {
-                        // Boundary values beside the cells, for the next sweep.
-                        for beside in (covered.start..computed.start).chain(computed.end..covered.end) {
-                            target[beside] = block.row(p, r, beside..beside + 1)[0];
-                        }
-                    }
+                let covered = [tile.start - margin..tile.end + margin, widths[2] - margin..columns - widths[2] + margin];
+                let mut computed = [0, 1].map(|k| common(&covered[k], &inside[k + 1]));
+                if !inside[0].contains(&p) {
+                    computed[0].end = computed[0].start;
                 }
+                let (planes, first) = if s == depth {
+                    (&mut *to, p * block.plane + covered[0].start * columns)
+                } else {
+                    (after, p % PLANES * plane + (covered[0].start - first_row) * columns)
+                };
+                let target = &mut planes[first..first + covered[0].len() * columns];
+                if computed != covered {
+                    keep(target, block, p, &covered, &computed);
+                }
+                let target = &mut target[(computed[0].start - covered[0].start) * columns..];
+                let [rows, columns] = computed;
+                self.arch.dispatch(Means { from: source, to: target, plane: p, rows, columns });
             }
         }
     }
 }
 
-/// The means of the six neighbours of some cells of a row.
-#[inline(always)]
-fn mean(to: &mut [f64], from: &Source<'_>, plane: usize, row: usize, columns: Range<usize>) {
-    let len = to.len();
-    let [below, above] = [plane - 1, plane + 1].map(|plane| &from.row(plane, row, columns.clone())[..len]);
-    let [north, south] = [row - 1, row + 1].map(|row| &from.row(plane, row, columns.clone())[..len]);
-    let own = &from.row(plane, row, columns.start - 1..columns.end + 1)[..len + 2];
-    for i in 0..len {
-        to[i] = ((own[i] + own[i + 2]) + (north[i] + south[i]) + (below[i] + above[i])) * (1.0 / 6.0);
+/// The indices of two ranges.
+fn common(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    let start = a.start.max(b.start).min(a.end);
+    start..a.end.min(b.end).max(start)
+}
+
+/// Copies the boundary values of a plane, what is covered and not computed, for the next sweep.
+fn keep(to: &mut [f64], block: &Source<'_>, plane: usize, covered: &[Range<usize>; 2], computed: &[Range<usize>; 2]) {
+    for (to, row) in to.chunks_exact_mut(block.row).zip(covered[0].clone()) {
+        let from = block.row(plane, row);
+        let kept = if computed[0].contains(&row) { computed[1].clone() } else { 0..0 };
+        let (before, behind) =
+            if kept.is_empty() { (covered[1].clone(), 0..0) } else { (covered[1].start..kept.start, kept.end..covered[1].end) };
+        to[before.clone()].copy_from_slice(&from[before]);
+        to[behind.clone()].copy_from_slice(&from[behind]);
+    }
+}
+
+/// The means of the six neighbours of some cells of a plane, into `to`, which begins with the first of the rows.
+struct Means<'a> {
+    from: Source<'a>,
+    to: &'a mut [f64],
+    plane: usize,
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl pulp::NullaryFnOnce for Means<'_> {
+    type Output = ();
+
+    // What is inlined here is compiled for the widest vectors of the processor.
+    #[inline(always)]
+    fn call(self) {
+        let Means { from, to, plane, rows, columns: Range { start, end } } = self;
+        // The cells between are whole cache lines: no vector of them lies across two.
+        let first = start.next_multiple_of(LINE).min(end);
+        let last = (end / LINE * LINE).max(first);
+        for (to, row) in to.chunks_exact_mut(from.row).zip(rows) {
+            let [below, above] = [plane - 1, plane + 1].map(|plane| from.row(plane, row));
+            let [north, south] = [row - 1, row + 1].map(|row| from.row(plane, row));
+            let own = from.row(plane, row);
+            for Range { start, end } in [start..first, first..last, last..end] {
+                let (to, west, east) = (&mut to[start..end], &own[start - 1..end - 1], &own[start + 1..end + 1]);
+                let [north, south, below, above] = [north, south, below, above].map(|row| &row[start..end]);
+                for (i, to) in to.iter_mut().enumerate() {
+                    *to = ((west[i] + east[i]) + (north[i] + south[i]) + (below[i] + above[i])) * (1.0 / 6.0);
+                }
+            }
+        }
     }
 }

@@ -231,10 +231,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             if !self.group.inner.direct {
                 plan.boxes.iter().filter(|ghosts| wanted(ghosts)).for_each(|ghosts| self.count_patch(Kind::Get, &ghosts.patch));
             }
-            let (own, me) = (self.own_part(), self.group.rank());
+            let own = self.mapped_part(self.group.rank());
             for (k, member, copy) in &plan.copies {
                 if only.is_none() || wanted(&plan.boxes[*k]) {
-                    copy.run(&own, &if *member == me { own } else { self.mapped_part(*member) });
+                    copy.run(&own, &self.mapped_part(*member));
                 }
             }
             return Ok(update);

@@ -1,0 +1,116 @@
+//! Who owns what: each block in equal slices, one for each rank of the line that needs it.
+//!
+//! The slices of A and C are columns of a block, those of B rows. In the array they are the blocks of an irregular distribution, and
+//! the list of its owners says which rank has which.
+
+use std::ops::Range;
+
+use global_arrays::prelude::*;
+
+use crate::cube::Cube;
+
+/// Matrices of order n in blocks on a cube.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blocks {
+    pub(crate) n: usize,
+    pub(crate) cube: Cube,
+}
+
+/// The `k`-th of `parts` about equal parts of a range.
+fn part(range: Range<usize>, parts: usize, k: usize) -> Range<usize> {
+    let cut = |k: usize| range.start + (range.len() as u128 * k as u128 / parts as u128) as usize;
+    cut(k)..cut(k + 1)
+}
+
+impl Blocks {
+    /// Rows of A and C that a place works on.
+    pub(crate) fn rows(self, [x, _, _]: [usize; 3]) -> Range<usize> {
+        part(0..self.n, self.cube.p, x)
+    }
+
+    /// Columns of B and C that a place works on.
+    pub(crate) fn columns(self, [_, y, _]: [usize; 3]) -> Range<usize> {
+        part(0..self.n, self.cube.q, y)
+    }
+
+    /// Terms of the sums that a place works on: columns of A, rows of B.
+    pub(crate) fn depth(self, [_, _, z]: [usize; 3]) -> Range<usize> {
+        part(0..self.n, self.cube.r, z)
+    }
+
+    /// The slices of the block of C that a place works on, as ranges of columns, from its own on.
+    pub(crate) fn slices(self, place: [usize; 3]) -> impl Iterator<Item = Range<usize>> {
+        let r = self.cube.r;
+        (0..r).map(move |turn| part(self.columns(place), r, (place[2] + turn) % r))
+    }
+
+    /// A: the block (x, z) in slices along y. Collective.
+    pub(crate) fn a(self, job: &Job) -> Result<GlobalArray<f64, Ix2>, Error> {
+        let Cube { p, q, r } = self.cube;
+        let columns = (0..r).flat_map(|z| (0..q).map(move |y| part(self.depth([0, 0, z]), q, y).start));
+        let owners = (0..p).flat_map(|x| (0..r).flat_map(move |z| (0..q).map(move |y| self.cube.rank([x, y, z]))));
+        self.create(job, "A", [self.row_cuts(), columns.collect()], owners)
+    }
+
+    /// B: the block (z, y) in slices along x. Collective.
+    pub(crate) fn b(self, job: &Job) -> Result<GlobalArray<f64, Ix2>, Error> {
+        let Cube { p, q, r } = self.cube;
+        let rows = (0..r).flat_map(|z| (0..p).map(move |x| part(self.depth([0, 0, z]), p, x).start));
+        let columns = (0..q).map(|y| self.columns([0, y, 0]).start);
+        let owners = (0..r).flat_map(|z| (0..p).flat_map(move |x| (0..q).map(move |y| self.cube.rank([x, y, z]))));
+        self.create(job, "B", [rows.collect(), columns.collect()], owners)
+    }
+
+    /// C: the block (x, y) in slices along z. Collective.
+    pub(crate) fn c(self, job: &Job) -> Result<GlobalArray<f64, Ix2>, Error> {
+        let Cube { q, r, .. } = self.cube;
+        let columns = (0..q).flat_map(|y| (0..r).map(move |z| part(self.columns([0, y, 0]), r, z).start));
+        self.create(job, "C", [self.row_cuts(), columns.collect()], 0..self.cube.size())
+    }
+
+    fn row_cuts(self) -> Vec<usize> {
+        (0..self.cube.p).map(|x| self.rows([x, 0, 0]).start).collect()
+    }
+
+    fn create(
+        self,
+        job: &Job,
+        name: &str,
+        cuts: [Vec<usize>; 2],
+        owners: impl Iterator<Item = usize>,
+    ) -> Result<GlobalArray<f64, Ix2>, Error> {
+        GlobalArray::builder(job, [self.n, self.n]).name(name).irregular(cuts).restrict(owners).create()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rank_owns_a_slice_of_what_it_works_on() {
+        for (ranks, cube) in [(12, Cube { p: 2, q: 3, r: 2 }), (8, Cube { p: 1, q: 2, r: 4 }), (1, Cube { p: 1, q: 1, r: 1 })] {
+            for n in [29, 5, 1] {
+                let outcome = Launch::new().ranks(ranks).network("threads").run(|job| {
+                    let blocks = Blocks { n, cube };
+                    let place = cube.place(job.rank());
+                    let (rows, columns, k) = (blocks.rows(place), blocks.columns(place), blocks.depth(place));
+                    let needed = [(&rows, &k), (&k, &columns), (&rows, &columns)];
+                    for (array, (rows, columns)) in [blocks.a(job)?, blocks.b(job)?, blocks.c(job)?].iter().zip(needed) {
+                        for block in array.blocks(job.rank()) {
+                            let inside = |axis: usize, range: &Range<usize>| {
+                                let (start, count) = (block.region.start()[axis], block.region.count()[axis]);
+                                range.start <= start && start + count <= range.end
+                            };
+                            assert!(inside(0, rows) && inside(1, columns), "{block:?} of {array:?}");
+                        }
+                    }
+                    let slices: usize = blocks.slices(place).map(|slice| slice.len()).sum();
+                    assert_eq!(slices, columns.len());
+                    job.sync()
+                });
+                outcome.unwrap_or_else(|error: Error| panic!("{error}"));
+            }
+        }
+    }
+}

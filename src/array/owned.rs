@@ -7,6 +7,7 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError};
 use crate::{
     distribution::{Block, Blocks, Distribution, Order},
     element::Element,
+    memory::kernels,
 };
 
 /// This rank's part, readable; made by a read epoch, or by an owner epoch as [`OwnedPartMut`].
@@ -95,6 +96,15 @@ impl<'a, T: Element, D: Dimension> OwnedPart<'a, T, D> {
 impl<'a, T: Element, D: Dimension> OwnedPartMut<'a, T, D> {
     pub(super) fn new(elements: &'a mut [T], distribution: &'a Distribution<D>, member: usize) -> Self {
         OwnedPartMut { elements, distribution, member }
+    }
+
+    /// Asks for the cache line of element `at` of the slice, which will be changed soon; a hint, so `at` may be anything.
+    ///
+    /// For loops that change elements in a random order: asked for some tens of elements ahead, that many lines are on their way at
+    /// once.
+    #[inline(always)]
+    pub fn prefetch(&self, at: usize) {
+        kernels::prefetch_to_write(self.elements.as_ptr().wrapping_add(at));
     }
 
     /// The part as a writable view of the local shape.

@@ -49,6 +49,15 @@ static CASES: &[Case] = &[
     bad("lu", &["--ranks", "0", "--n", "100"], "ranks"),
     bad("lu", &["--ranks", "2", "--matrix", "examples/lu/data/no-such-file.mtx"], "no-such-file.mtx"),
     long("lu", &["--ranks", "2", "--n", "4096", "--block", "128", "--json"], "\"passed\":true"),
+    good("random_access", &["--ranks", "2", "--log2-size", "18", "--json"], "\"errors\":0"),
+    good("random_access", &["--ranks", "3", "--log2-size", "14", "--way", "lists", "--json"], "\"errors\":0"),
+    good("random_access", &["--ranks", "4", "--log2-size", "12", "--way", "elements", "--network", "threads", "--json"], "\"errors\":0"),
+    good("random_access", &["--ranks", "7", "--log2-size", "2", "--json"], "\"errors\":0"),
+    good("random_access", &["--ranks", "7", "--log2-size", "13", "--stats", "--json"], "\"distinct_peers\":6"),
+    good("random_access", &["--ranks", "3", "--log2-size", "13", "--network", "shared_memory:unmapped", "--json"], "\"errors\":0"),
+    good("random_access", &["--ranks", "2", "--log2-size", "9", "--way", "lists", "--network", "threads:unmapped", "--json"], "\"errors\":0"),
+    bad("random_access", &["--ranks", "2", "--log2-size", "45"], "asks for"),
+    long("random_access", &["--ranks", "2", "--log2-size", "26", "--json"], "\"errors\":0"),
 ];
 
 pub fn run(tier: Tier) -> Result<Vec<Report>> {

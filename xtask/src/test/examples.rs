@@ -58,6 +58,15 @@ static CASES: &[Case] = &[
     good("random_access", &["--ranks", "2", "--log2-size", "9", "--way", "lists", "--network", "threads:unmapped", "--json"], "\"errors\":0"),
     bad("random_access", &["--ranks", "2", "--log2-size", "45"], "asks for"),
     long("random_access", &["--ranks", "2", "--log2-size", "26", "--json"], "\"errors\":0"),
+    good("pair_calculator", &["--ranks", "2", "--json"], "\"passed\":true"),
+    good("pair_calculator", &["--ranks", "3", "--states", "20", "--planes", "3", "--points", "50", "--grain", "8", "--json"], "\"passed\":true"),
+    good("pair_calculator", &["--ranks", "4", "--states", "33", "--planes", "5", "--points", "40", "--iterations", "3", "--network", "threads", "--json"], "\"passed\":true"),
+    good("pair_calculator", &["--ranks", "7", "--states", "1", "--planes", "1", "--points", "4", "--json"], "\"passed\":true"),
+    good("pair_calculator", &["--ranks", "3", "--states", "12", "--planes", "2", "--points", "30", "--grain", "5", "--network", "shared_memory:unmapped", "--json"], "\"passed\":true"),
+    good("pair_calculator", &["--ranks", "4", "--states", "32", "--grain", "4", "--stats", "--json"], "\"distinct_peers\":3"),
+    bad("pair_calculator", &["--ranks", "2", "--states", "100", "--planes", "2", "--points", "10"], "coefficients"),
+    bad("pair_calculator", &["--ranks", "2", "--states", "8", "--plot", "/no/such/folder/plot.svg"], "plot.svg"),
+    long("pair_calculator", &["--ranks", "2", "--states", "512", "--planes", "32", "--points", "512", "--json"], "\"passed\":true"),
 ];
 
 pub fn run(tier: Tier) -> Result<Vec<Report>> {

@@ -6,9 +6,11 @@
 //!
 //! Three ways to do it:
 //!
-//! * `buckets`: updates go in buckets to the owner of their words, who applies them; see [`buckets`]. The fastest, because it
-//!   needs no atomic operation. Coalescing by owner is what ARMCI-ODCM §IV-C does with 1024 updates (there by accumulate).
-//! * `lists`: one-sided; a list of 1024 atomic exclusive-ors at a time by `scatter_op`, which keeps many of them under way.
+//! * `lists`: one-sided; a list of 1024 atomic exclusive-ors at a time by `scatter_op`, which keeps many of them under way. No
+//!   rank waits for another.
+//! * `buckets`: updates go in buckets to the owner of their words, who applies them; see [`buckets`]. It needs no atomic operation:
+//!   the fastest on a quiet machine, and where the network has none. Coalescing by owner is what ARMCI-ODCM §IV-C does
+//!   with 1024 updates (there by accumulate).
 //! * `elements`: one-sided; one fetch-xor for each update.
 //!
 //! The stream runs again without any communication: each rank walks all of it, by the recurrence and not by the jumps that the
@@ -43,9 +45,9 @@ struct Arguments {
     /// The table has two to this power words of 8 bytes; the rules ask for half of the memory
     #[arg(long, value_name = "M", default_value_t = 22, value_parser = clap::value_parser!(u32).range(1..=48))]
     log2_size: u32,
-    /// How updates reach their words
-    #[arg(long, value_enum, default_value_t = Way::Buckets)]
-    way: Way,
+    /// How updates reach their words; by default lists where the network has atomic operations, else buckets
+    #[arg(long, value_enum)]
+    way: Option<Way>,
 }
 
 /// How updates reach their words.
@@ -72,8 +74,11 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let bar = command_line::progress_bar(job, table.share(0).count(), "updates of this rank");
     let progress = |updates: u64| bar.inc(updates);
     let before = job.stats();
+    // Where atomic operations are messages, 1024 updates in a few puts beat 1024 messages.
+    let atomics = job.capabilities().native.atomics;
+    let way = arguments.way.unwrap_or(if atomics { Way::Lists } else { Way::Buckets });
     let start;
-    match arguments.way {
+    match way {
         Way::Buckets => {
             let exchange = Exchange::new(job, table)?;
             job.sync()?;
@@ -113,7 +118,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
         _ => None,
     };
     let errors = table.errors(job, &mut words)?;
-    let report = Report { table, way: arguments.way, network: job.network(), seconds, errors, reached };
+    let report = Report { table, way, network: job.network(), seconds, errors, reached };
     arguments.start.report(job, &report, &report.json())?;
     if errors == 0 { Ok(()) } else { Err(Error::other(format!("{errors} words of {} are wrong", table.words()))) }
 }

@@ -60,7 +60,7 @@
 //! * [`get_into`](GlobalArray::get_into), [`get`](GlobalArray::get), [`put`](GlobalArray::put),
 //!   [`accumulate`](GlobalArray::accumulate) move patches; [`load`](GlobalArray::load) and [`store`](GlobalArray::store) single
 //!   elements; [`gather`](GlobalArray::gather), [`scatter`](GlobalArray::scatter) and
-//!   [`scatter_accumulate`](GlobalArray::scatter_accumulate) lists of elements. They are *one-sided*: no other rank takes part.
+//!   [`scatter_accumulate`](GlobalArray::scatter_accumulate), [`scatter_op`](GlobalArray::scatter_op) lists of elements. They are *one-sided*: no other rank takes part.
 //! * `get_nb`, `put_nb`, `accumulate_nb` and `job.scope` do the same while the rank computes.
 //! * [`read_increment`](GlobalArray::read_increment), [`fetch_op`](GlobalArray::fetch_op), [`swap`](GlobalArray::swap) and
 //!   [`compare_swap`](GlobalArray::compare_swap) change an integer atomically. [`Counter`] hands out tasks, [`Locks`] exclude,
@@ -137,6 +137,8 @@
 //! Over `shared_memory` ranks are *forked* at the call of [`run`]: what the closure captured is copied into each rank, changes
 //! to it do not come back, and the process must not have other threads at that moment (integration tests set `harness = false`,
 //! or take `threads`).
+//!
+//! `GA_STATS=1` counts who moves what to whom and prints it at the end of the job; [`Job::stats`] tells a program the same.
 //!
 //! # Further reading
 //!

@@ -1,4 +1,4 @@
-//! What the command lines of the programs share: `--ranks`, `--network`, `--json`, a bar on the terminal, and one line for an
+//! What the command lines of the programs share: `--ranks`, `--network`, `--stats`, `--json`, a bar on the terminal, and one line for an
 //! error.
 
 use std::fmt::Display;
@@ -18,6 +18,9 @@ pub(crate) struct Start {
     /// Network between them, by name
     #[arg(long)]
     pub(crate) network: Option<String>,
+    /// Count who moves what to whom, and print it as a table at the end
+    #[arg(long)]
+    pub(crate) stats: bool,
     /// Print one line of JSON instead of a report
     #[arg(long)]
     pub(crate) json: bool,
@@ -32,6 +35,9 @@ impl Start {
         }
         if let Some(network) = &self.network {
             launch = launch.network(network);
+        }
+        if self.stats {
+            launch = launch.stats(true);
         }
         launch
     }

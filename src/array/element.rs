@@ -5,6 +5,7 @@ use ndarray::{Dimension, IntoDimension};
 use super::GlobalArray;
 use crate::{
     comm::{AtomicOp, engine::Road},
+    distribution::Location,
     element::{AtomicInteger, Element, has_atomics},
     error::Result,
     job::Kind,
@@ -26,6 +27,25 @@ pub enum FetchOp {
     Min,
     /// The larger.
     Max,
+}
+
+impl FetchOp {
+    /// The operation on words that stand for such integers.
+    #[inline(always)]
+    pub(super) fn on<T: AtomicInteger>(self) -> AtomicOp {
+        // The integers are signed if minus one is below zero.
+        let signed = T::from_bits(u64::MAX) < T::ZERO;
+        match (self, signed) {
+            (FetchOp::Add, _) => AtomicOp::Add,
+            (FetchOp::And, _) => AtomicOp::And,
+            (FetchOp::Or, _) => AtomicOp::Or,
+            (FetchOp::Xor, _) => AtomicOp::Xor,
+            (FetchOp::Min, true) => AtomicOp::MinSigned,
+            (FetchOp::Max, true) => AtomicOp::MaxSigned,
+            (FetchOp::Min, false) => AtomicOp::MinUnsigned,
+            (FetchOp::Max, false) => AtomicOp::MaxUnsigned,
+        }
+    }
 }
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -118,19 +138,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     /// # Errors
     /// As [`read_increment`](Self::read_increment).
     pub fn fetch_op(&self, index: impl IntoDimension<Dim = D>, op: FetchOp, operand: T) -> Result<T> {
-        // The integers are signed if minus one is below zero.
-        let signed = T::from_bits(u64::MAX) < T::ZERO;
-        let op = match (op, signed) {
-            (FetchOp::Add, _) => AtomicOp::Add,
-            (FetchOp::And, _) => AtomicOp::And,
-            (FetchOp::Or, _) => AtomicOp::Or,
-            (FetchOp::Xor, _) => AtomicOp::Xor,
-            (FetchOp::Min, true) => AtomicOp::MinSigned,
-            (FetchOp::Max, true) => AtomicOp::MaxSigned,
-            (FetchOp::Min, false) => AtomicOp::MinUnsigned,
-            (FetchOp::Max, false) => AtomicOp::MaxUnsigned,
-        };
-        self.atomic("fetch_op", index, op, operand, T::ZERO)
+        self.atomic("fetch_op", index, op.on::<T>(), operand, T::ZERO)
     }
 
     /// Replaces an element and returns the value before. One-sided, atomic.
@@ -150,6 +158,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
         self.atomic("compare_swap", index, AtomicOp::CompareSwap, new, expected)
     }
 
+    #[inline]
     fn atomic(
         &self,
         name: &'static str,
@@ -162,11 +171,24 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
         let index = index.into_dimension();
         self.check_index(name, &index)?;
         let location = self.distribution.locate(&index);
+        match self.element_part(location.member) {
+            Some(part) => Ok(part.slot(location.offset).apply(op, operand, comparand)),
+            None => self.atomic_elsewhere(name, location, op, operand, comparand),
+        }
+    }
+
+    /// Where the job counts, or by the network.
+    #[cold]
+    fn atomic_elsewhere(&self, name: &'static str, location: Location, op: AtomicOp, operand: T, comparand: T) -> Result<T> {
+        self.group.inner.count(Kind::Atomic, location.member, size_of::<T>());
+        if let Some(part) = self.counted_element_part(location.member) {
+            return Ok(part.slot(location.offset).apply(op, operand, comparand));
+        }
         let rank = self.group.inner.rank_of(location.member);
         let at = self.offset + location.offset * size_of::<T>();
         let (operand, comparand) = (operand.to_bits(), comparand.to_bits());
-        let road = self.group.inner.road(location.member, size_of::<T>());
-        let old = self.engine().atomic(rank, road, at, op, size_of::<T>(), operand, comparand, &self.label(name))?;
+        let label = self.label(name);
+        let old = self.engine().atomic(rank, Road::Network, at, op, size_of::<T>(), operand, comparand, &label)?;
         Ok(T::from_bits(old))
     }
 }

@@ -1,4 +1,4 @@
-//! Gather, scatter and scatter-accumulate: single elements by lists of subscripts.
+//! Gather, scatter, scatter-accumulate and scatter-op: single elements by lists of subscripts.
 //!
 //! Where memory is mapped, elements are located some way ahead of where they are read or written, and their cache lines asked for:
 //! many lines are then on their way at once, which a loop over whole accesses leaves to what fits the processor's reorder buffer
@@ -11,11 +11,11 @@ use std::mem;
 
 use ndarray::{Dimension, IntoDimension};
 
-use super::GlobalArray;
+use super::{FetchOp, GlobalArray};
 use crate::{
     comm::accumulate::{Term, accumulate_list},
     distribution::Location,
-    element::{Accumulate, Element},
+    element::{Accumulate, AtomicInteger, Element},
     error::{Error, Result},
     job::Kind,
     memory::{part::Slot, stripes},
@@ -141,6 +141,61 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Where an element lies in its owner's segment.
     fn byte(&self, place: &Location) -> usize {
         self.offset + place.offset * size_of::<T>()
+    }
+}
+
+impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
+    /// Applies an operation with `operands` to the elements named by `subscripts`, as [`fetch_op`](Self::fetch_op) does to one,
+    /// without the values before. One-sided; each element atomically; equal subscripts each count; visible after a fence or a sync.
+    ///
+    /// Several times as fast as a loop over `fetch_op` where elements are not in cache: many are under way at once.
+    ///
+    /// # Errors
+    /// A subscript outside the array: some of the elements before it are changed. Lists of different lengths; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// # use global_arrays::{FetchOp, prelude::*};
+    /// # fn main() -> Result<(), Error> {
+    /// # Launch::new().ranks(2).network("threads").run(|job| {
+    /// let histogram = GlobalArray::<u64, Ix1>::builder(job, [10]).zeros().create()?;
+    /// histogram.scatter_op(&[3, 7, 3], FetchOp::Add, &[1, 1, 1])?;
+    /// job.sync()?;
+    /// assert_eq!(histogram.load([3])?, 2 * job.size() as u64);
+    /// # job.sync()
+    /// # })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// OpenSHMEM: `shmem_atomic_xor` and its kin, of lists.
+    pub fn scatter_op<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], op: FetchOp, operands: &[T]) -> Result<()> {
+        const OPERATION: &str = "scatter_op";
+        self.check_lists(OPERATION, subscripts.len(), operands.len())?;
+        if !self.group.inner.direct {
+            self.count_list(Kind::Atomic, subscripts);
+            if !self.group.inner.mapped {
+                return self.scatter_op_remote(subscripts, op, operands);
+            }
+        }
+        let op = op.on::<T>();
+        self.visit(OPERATION, subscripts, Slot::prefetch_to_write, |k, slot| {
+            slot.apply(op, operands[k], T::ZERO);
+        })
+    }
+
+    fn scatter_op_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], op: FetchOp, operands: &[T]) -> Result<()> {
+        const OPERATION: &str = "scatter_op";
+        let places = subscripts.iter().map(|&subscript| self.find(OPERATION, subscript)).collect::<Result<Vec<_>>>()?;
+        let op = op.on::<T>();
+        let words = places.iter().zip(operands).filter_map(|(place, &operand)| match self.counted_element_part(place.member) {
+            Some(part) => {
+                part.slot(place.offset).apply(op, operand, T::ZERO);
+                None
+            }
+            None => Some((self.group.inner.rank_of(place.member), self.byte(place), operand.to_bits())),
+        });
+        self.engine().atomic_list(words, op, size_of::<T>(), &self.label(OPERATION))
     }
 }
 

@@ -11,6 +11,7 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError, Slic
 use crate::{
     distribution::{Block, Blocks, Distribution, Order},
     element::Element,
+    memory::kernels,
 };
 
 /// This rank's part, readable; made by a read epoch, or by an owner epoch as [`OwnedPartMut`].
@@ -259,6 +260,15 @@ impl<'a, T: Element, D: Dimension> GhostPart<'a, T, D> {
 }
 
 impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
+    /// Asks for the cache line of element `at` of the slice, which will be changed soon; a hint, so `at` may be anything.
+    ///
+    /// For loops that change elements in a random order: asked for some tens of elements ahead, that many lines are on their way at
+    /// once.
+    #[inline(always)]
+    pub fn prefetch(&self, at: usize) {
+        kernels::prefetch_to_write(self.elements.as_ptr().wrapping_add(at));
+    }
+
     /// The part as a writable view of the local shape.
     ///
     /// # Panics

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, PublishedWait, Token, WaitWord,
-    node::apply_atomic, unmapped::Unmapped,
+    apply_atomic, unmapped::Unmapped,
 };
 
 /// There is one adapter.

@@ -56,7 +56,8 @@ use std::{fmt, io, ops::Range, ptr::NonNull, time::Duration};
 pub use capabilities::{Capabilities, HeapKind, Native, Ordering, Progress};
 pub use event::{Cause, Event, Events, Token};
 
-pub use crate::memory::word::WaitWord;
+pub(crate) use crate::memory::atomic_op::apply_atomic;
+pub use crate::memory::{atomic_op::AtomicOp, word::WaitWord};
 
 /// Raw memory of the calling rank, one side of a transfer.
 ///
@@ -101,34 +102,6 @@ pub struct PublishedWait {
     pub number: u32,
     /// Grows with every look that did not find what is waited for.
     pub looks: u64,
-}
-
-/// An atomic operation on an aligned word of four or eight bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum AtomicOp {
-    /// Reads.
-    Load = 0,
-    /// Replaces.
-    Swap = 1,
-    /// Adds, wrapping.
-    Add = 2,
-    /// Bitwise and.
-    And = 3,
-    /// Bitwise or.
-    Or = 4,
-    /// Bitwise exclusive or.
-    Xor = 5,
-    /// Signed minimum.
-    MinSigned = 6,
-    /// Signed maximum.
-    MaxSigned = 7,
-    /// Unsigned minimum.
-    MinUnsigned = 8,
-    /// Unsigned maximum.
-    MaxUnsigned = 9,
-    /// Replaces by the operand if the word equals the comparand.
-    CompareSwap = 10,
 }
 
 /// A network backend: ranks, segments, contiguous one-sided transfers, small messages, waiting.

@@ -10,11 +10,10 @@
 use std::sync::PoisonError;
 
 use super::{
-    Event, Events, MessageClass, Token,
+    Event, Events, MessageClass, Token, apply_atomic,
     engine::Engine,
     lasting::Waiter,
     message::Message,
-    node::apply_atomic,
     requests::{Label, Table},
 };
 use crate::error::Error;

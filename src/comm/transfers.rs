@@ -1,15 +1,19 @@
 //! What moves: puts, gets and atomic operations, each a part of a request, at most a window of them in flight.
 
+use std::collections::VecDeque;
+
 use super::{
-    AtomicOp, Local, MessageClass, Token,
+    AtomicOp, Local, MessageClass, Token, apply_atomic,
     engine::Engine,
     lasting::{Lasting, Waiter},
     message::Message,
-    node::apply_atomic,
     requests::{Label, RequestId},
     waiting::TURN,
 };
 use crate::{element::Element, error::Error};
+
+/// Atomic operations of a list that are under way at once: as many messages as an inbox takes without waiting.
+const ATOMICS: usize = 32;
 
 /// Which way an operation on a word goes: fixed for each word when it is made, the same from all ranks that could meet there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,6 +234,39 @@ impl Engine {
             self.detach(request);
         }
         Ok(finished?.unwrap_or(0))
+    }
+
+    /// Applies an operation to words of other ranks by the network, many at once: rank, byte offset, operand. Returns when all are
+    /// done.
+    pub(crate) fn atomic_list(
+        &self,
+        words: impl Iterator<Item = (usize, usize, u64)>,
+        op: AtomicOp,
+        width: usize,
+        label: &Label,
+    ) -> Result<(), Error> {
+        let most = self.conduit.capabilities().window.min(ATOMICS);
+        let mut under_way = VecDeque::with_capacity(most);
+        let mut done = Ok(());
+        for (rank, offset, operand) in words {
+            if under_way.len() == most
+                && let Some(oldest) = under_way.pop_front()
+            {
+                done = self.finish_atomic(oldest).map(|_| ());
+            }
+            if done.is_err() {
+                break;
+            }
+            match self.begin_atomic(rank, offset, op, width, operand, 0, label) {
+                Ok(request) => under_way.push_back(request),
+                Err(error) => done = Err(error),
+            }
+        }
+        // Each is waited for, whatever became of the others.
+        for request in under_way {
+            done = done.and(self.finish_atomic(request).map(|_| ()));
+        }
+        done
     }
 
     /// Puts a slice and waits until it may be used again.

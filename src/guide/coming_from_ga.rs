@@ -77,7 +77,7 @@
 //! | `NGA_NbGet`, `NGA_NbWait` | `let handle = a.get_nb(patch)?; … let buffer = handle.wait()?` | the buffer belongs to the transfer until `wait`; any number may be under way |
 //! | `NGA_NbPut`, `NGA_NbAcc` | `a.put_nb(patch, array)`, `a.accumulate_nb(patch, alpha, array)` | take an owned array. To lend a buffer: `job.scope(\|s\| …)`, which ends when all its transfers have |
 //! | `NGA_NbTest` | `handle.test()` | |
-//! | `NGA_Gather`, `NGA_Scatter`, `NGA_Scatter_acc` | `a.gather(&subscripts, &mut values)`, `a.scatter(&subscripts, &values)`, `a.scatter_accumulate(&subscripts, alpha, &values)` | |
+//! | `NGA_Gather`, `NGA_Scatter`, `NGA_Scatter_acc` | `a.gather(&subscripts, &mut values)`, `a.scatter(&subscripts, &values)`, `a.scatter_accumulate(&subscripts, alpha, &values)` | also `a.scatter_op(&subscripts, FetchOp::Xor, &values)`, atomic on integers, which GA lacks |
 //! | `NGA_Strided_get`, `…_put`, `…_acc` | `a.get(s![0..100;3, ..])` | a step in the patch; negative ones walk backwards, as in ndarray |
 //! | `NGA_Periodic_get`, `…_put`, `…_acc` | `a.periodic().get_into([-2..5, 0..n + 1], &mut view)`, `….put(..)`, `….accumulate(..)` | indices may go round any number of times |
 //! | `NGA_Read_inc` | `a.read_increment([i], 1)` | the element's full width; GA cuts the increment to 32 bits. Also `fetch_op`, `swap`, `compare_swap` |

@@ -2,6 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `atomic_op` | atomic operations on words of arrays, by the processor |
 //! | `atomics` | the atomics of what is checked in every interleaving |
 //! | `mapping` | reserves address space that processes share, commits and releases pages of it |
 //! | `large_pages` | a memory file with pages of 2 MiB, where an ordinary user may have one |
@@ -21,6 +22,7 @@
 //! goes through `kernels`. Nothing here knows ranks, arrays or networks.
 #![allow(unsafe_code)]
 
+pub(crate) mod atomic_op;
 pub(crate) mod atomics;
 pub(crate) mod buffer;
 pub(crate) mod heap;

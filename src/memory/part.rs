@@ -15,12 +15,13 @@ use std::{
 use ndarray::Dimension;
 
 use super::{
+    atomic_op::{AtomicOp, apply_atomic},
     buffer::{Source, Target},
     kernels,
     plan::{contiguous, plan},
 };
 use crate::{
-    element::{Accumulate, Element},
+    element::{Accumulate, AtomicInteger, Element},
     index::Loops,
 };
 
@@ -281,6 +282,16 @@ impl<T: Accumulate> Slot<'_, T> {
     #[inline(always)]
     pub(crate) fn add(self, alpha: T, value: T) {
         self.store(self.load().plus(alpha.times(value)));
+    }
+}
+
+impl<T: AtomicInteger> Slot<'_, T> {
+    /// Applies an atomic operation and returns the value before.
+    #[inline(always)]
+    pub(crate) fn apply(self, op: AtomicOp, operand: T, comparand: T) -> T {
+        // SAFETY: inside its part, which is aligned for `T`; the types that have atomic operations are 4 or 8 bytes wide.
+        let old = unsafe { apply_atomic(self.address.cast(), op, size_of::<T>(), operand.to_bits(), comparand.to_bits()) };
+        T::from_bits(old)
     }
 }
 

@@ -171,6 +171,41 @@ pub(crate) fn lists_accumulate(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+pub(crate) fn lists_of_atomics(job: &Job) -> Result<(), Error> {
+    fn one_type<T: AtomicInteger>(job: &Job, of: impl Fn(i64) -> T) -> Result<(), Error> {
+        let n = 40;
+        let a = GlobalArray::<T, Ix1>::builder(job, [n]).block_cyclic([3]).zeros().create()?;
+        // Everybody's lists, longer than what is under way at once, with equal subscripts.
+        let places = |rank: usize| (0..300).map(move |k| (k * k + rank) % n);
+        let mine: Vec<usize> = places(job.rank()).collect();
+        a.scatter_op(&mine, FetchOp::Add, &vec![of(3); mine.len()])?;
+        a.scatter_op::<usize>(&[], FetchOp::Add, &[])?;
+        assert!(a.scatter_op(&[n], FetchOp::Add, &[of(1)]).is_err(), "a subscript outside");
+        assert!(a.scatter_op(&[0, 1], FetchOp::Add, &[of(1)]).is_err(), "lists of different lengths");
+        job.sync()?;
+        let times: Vec<i64> =
+            (0..n).map(|at| (0..job.size()).flat_map(places).filter(|&place| place == at).count() as i64).collect();
+        assert_eq!(a.get(..)?.to_vec(), times.iter().map(|&times| of(3 * times)).collect::<Vec<_>>());
+        job.sync()?;
+        // Done twice, exclusive or leaves nothing behind; the least and the greatest are those of all.
+        let values: Vec<T> = mine.iter().map(|&at| of(at as i64 - 7)).collect();
+        a.scatter_op(&mine, FetchOp::Xor, &values)?;
+        a.scatter_op(&mine, FetchOp::Xor, &values)?;
+        job.sync()?;
+        assert_eq!(a.get(..)?.to_vec(), times.iter().map(|&times| of(3 * times)).collect::<Vec<_>>());
+        job.sync()?;
+        a.scatter_op(&[job.rank(), n - 1], FetchOp::Min, &[of(-5), of(-5)])?;
+        job.sync()?;
+        let least = |at: usize| of(3 * times[at]).min(of(-5));
+        assert_eq!((a.load([job.rank()])?, a.load([n - 1])?), (least(job.rank()), least(n - 1)));
+        job.sync()
+    }
+    one_type(job, |x| x as i32)?;
+    one_type(job, |x| x as u32)?;
+    one_type(job, |x| x)?;
+    one_type(job, |x| x as u64)
+}
+
 /// Accesses that race: an element that is loaded is old or new, of a patch each byte is.
 pub(crate) fn racing(job: &Job) -> Result<(), Error> {
     const ROUNDS: u8 = 60;

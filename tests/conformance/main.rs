@@ -44,6 +44,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("accesses_that_race", elements::racing),
     ("lists_of_elements", elements::lists),
     ("lists_accumulate", elements::lists_accumulate),
+    ("lists_of_atomic_operations", elements::lists_of_atomics),
     ("owner_epochs", epochs::owner),
     ("read_epochs", epochs::read),
     ("unchecked_access", epochs::access),

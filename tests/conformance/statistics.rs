@@ -154,6 +154,8 @@ fn counted(job: &Job) -> Result<(), Error> {
     listed(Expected::put);
     a.scatter_accumulate(&list, 1.0, &values)?;
     listed(Expected::accumulate);
+    words.scatter_op(&[at, at + 1], FetchOp::Add, &[1, 1])?;
+    expected.atomic(next, 8);
     let mark = expected.check(job, &mark, "elements and lists");
 
     // Words of the job, and a group in another order.

@@ -10,7 +10,7 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -21,7 +21,7 @@ use crate::{
         AtomicOp, Capabilities, Conduit, Event, Events, Full, HeapKind, Local, MessageClass, Native, Ordering as Order, Progress,
         PublishedWait, Token, WaitWord,
     },
-    memory::kernels,
+    memory::{atomic_op::apply_atomic, kernels},
 };
 
 /// The half of a wait's word that names the awaited rank.
@@ -248,41 +248,4 @@ impl Conduit for Member {
         let old = unsafe { apply_atomic(word, op, width, operand, comparand) };
         self.report(Event::Value(token, old));
     }
-}
-
-/// Applies an atomic operation by the processor and returns the old value.
-///
-/// # Safety
-/// `word` points to committed memory aligned to `width`, which is 4 or 8.
-#[inline]
-pub(crate) unsafe fn apply_atomic(word: *mut u8, op: AtomicOp, width: usize, operand: u64, comparand: u64) -> u64 {
-    macro_rules! apply {
-        ($atomic:ty, $signed:ty, $unsigned:ty) => {{
-            let operand = operand as $unsigned;
-            // SAFETY: the caller promises alignment and memory that lives; atomics may be shared with other processes.
-            let word = unsafe { <$atomic>::from_ptr(word.cast()) };
-            let order = Ordering::AcqRel;
-            let update = |f: &dyn Fn($unsigned) -> $unsigned| {
-                let (Ok(old) | Err(old)) = word.fetch_update(order, Ordering::Acquire, |old| Some(f(old)));
-                old
-            };
-            let old = match op {
-                AtomicOp::Load => word.load(Ordering::Acquire),
-                AtomicOp::Swap => word.swap(operand, order),
-                AtomicOp::Add => word.fetch_add(operand, order),
-                AtomicOp::And => word.fetch_and(operand, order),
-                AtomicOp::Or => word.fetch_or(operand, order),
-                AtomicOp::Xor => word.fetch_xor(operand, order),
-                AtomicOp::MinUnsigned => word.fetch_min(operand, order),
-                AtomicOp::MaxUnsigned => word.fetch_max(operand, order),
-                AtomicOp::MinSigned => update(&|old| (old as $signed).min(operand as $signed) as $unsigned),
-                AtomicOp::MaxSigned => update(&|old| (old as $signed).max(operand as $signed) as $unsigned),
-                AtomicOp::CompareSwap => match word.compare_exchange(comparand as $unsigned, operand, order, Ordering::Acquire) {
-                    Ok(old) | Err(old) => old,
-                },
-            };
-            u64::from(old)
-        }};
-    }
-    if width == 8 { apply!(AtomicU64, i64, u64) } else { apply!(AtomicU32, i32, u32) }
 }

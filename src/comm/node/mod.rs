@@ -18,7 +18,7 @@ use std::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-pub(crate) use member::{Member, apply_atomic};
+pub(crate) use member::Member;
 pub(crate) use wait::Patience;
 
 use self::{

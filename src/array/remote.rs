@@ -10,6 +10,7 @@ use crate::{
         engine::RequestId,
         strided::{get_strided, put_strided},
     },
+    distribution::Piece,
     element::Element,
     error::Result,
     index::Patch,
@@ -21,12 +22,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Adds to a request all gets of a patch from members that are not mapped, then copies from the others, so that the network
     /// works meanwhile. Whoever calls finishes the request before the buffer's life ends.
     pub(crate) fn issue_gets(&self, request: RequestId, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
-        // The trait that makes patches is open to users: what it promises is checked before memory is named by it.
-        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         self.count_patch(Kind::Get, patch);
-        for piece in self.distribution.pieces(patch).filter(|piece| self.counted_part(piece.member).is_none()) {
-            let rank = self.group.inner.rank_of(piece.member);
-            let at = self.offset + piece.offset * size_of::<T>();
+        for (rank, at, piece) in self.remote_pieces(patch) {
             get_strided(self.engine(), request, rank, at, &piece.strides, &to.window(&piece.start, &piece.count))?;
         }
         self.get_mapped(patch, to);
@@ -36,15 +33,21 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Adds to a request all puts of a patch to members that are not mapped, then copies to the others; as
     /// [`issue_gets`](Self::issue_gets).
     pub(crate) fn issue_puts(&self, request: RequestId, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
-        // The trait that makes patches is open to users: what it promises is checked before memory is named by it.
-        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         self.count_patch(Kind::Put, patch);
-        for piece in self.distribution.pieces(patch).filter(|piece| self.counted_part(piece.member).is_none()) {
-            let rank = self.group.inner.rank_of(piece.member);
-            let at = self.offset + piece.offset * size_of::<T>();
+        for (rank, at, piece) in self.remote_pieces(patch) {
             put_strided(self.engine(), request, rank, at, &piece.strides, &from.window(&piece.start, &piece.count))?;
         }
         self.put_mapped(patch, from);
         Ok(())
+    }
+
+    /// The pieces of a patch that are not mapped: the owner's rank, the first byte in its segment, the piece.
+    fn remote_pieces<'a>(&'a self, patch: &'a Patch<D>) -> impl Iterator<Item = (usize, usize, Piece<D>)> + 'a {
+        // The trait that makes patches is open to users: what it promises is checked before memory is named by it.
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
+        self.distribution.pieces(patch).filter(|piece| self.counted_part(piece.member).is_none()).map(|piece| {
+            let at = self.offset + piece.offset * size_of::<T>();
+            (self.group.inner.rank_of(piece.member), at, piece)
+        })
     }
 }

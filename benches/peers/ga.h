@@ -24,4 +24,5 @@ void whole_rows(void);
 void transpose_rows(void);
 void matmul_rows(void);
 void lu_rows(void);
+void ghost_rows(void);
 #endif

@@ -93,7 +93,7 @@ static double in_unit(const char *unit, double seconds, double amount)
     if (!strcmp(unit, "ns")) return seconds / amount * 1e9;
     if (!strcmp(unit, "us")) return seconds / amount * 1e6;
     if (!strcmp(unit, "ms")) return seconds / amount * 1e3;
-    if (!strcmp(unit, "M/s")) return amount / seconds * 1e-6;
+    if (!strcmp(unit, "M/s") || !strcmp(unit, "Mcell/s")) return amount / seconds * 1e-6;
     return amount / seconds * 1e-9;     /* GB/s, GFLOP/s */
 }
 

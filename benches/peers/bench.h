@@ -4,7 +4,7 @@
  * A result file is CSV: op,shape,value,unit,best,trials,iters
  *   value   median over the trials
  *   best    the best trial (shortest time, highest rate)
- *   unit    ns us ms | GB/s GFLOP/s M/s      (powers of ten)
+ *   unit    ns us ms | GB/s GFLOP/s M/s Mcell/s      (powers of ten)
  */
 #ifndef BENCH_H
 #define BENCH_H

@@ -51,7 +51,8 @@ int main(int argc, char **argv)
         { "element", element_rows }, { "contiguous", contiguous_rows }, { "strided", strided_rows },
         { "inflight", in_flight_rows }, { "random", random_rows }, { "counter", counter_rows },
         { "sync", sync_rows }, { "whole", whole_rows }, { "transpose", transpose_rows },
-        { "matmul", matmul_rows }, { "ghosts", ghosts_rows }, { "lu", lu_rows }, { "create", create_rows },
+        { "matmul", matmul_rows }, { "lu", lu_rows }, { "create", create_rows },
+        { "ghosts", ghost_rows },
     };
     MPI_Init(&argc, &argv);
     GA_Initialize();

@@ -23,6 +23,6 @@ void counter_rows(void);
 void whole_rows(void);
 void transpose_rows(void);
 void matmul_rows(void);
-void ghosts_rows(void);
 void lu_rows(void);
+void ghost_rows(void);
 #endif

@@ -123,31 +123,6 @@ void matmul_rows(void)
     }
 }
 
-static void update(void *handle) { GA_Update_ghosts(*(int *)handle); }
-
-/* Ghost cells of width 1; in GA all boundaries are periodic. */
-void ghosts_rows(void)
-{
-    static const struct { int axes, extent; const char *shape; } CASES[] = { { 2, 64, "64x64" }, { 3, 160, "160x160x160" } };
-    for (size_t k = 0; k < COUNT(CASES); k++) {
-        int axes = CASES[k].axes, n = CASES[k].extent, extents[3] = { n, n, n }, widths[3] = { 1, 1, 1 };
-        int last[3] = { n - 1, n - 1, n - 1 }, leading[2] = { 1, 1 }, cells[3];
-        char name[] = "peer";
-        double seven = 7, *part;
-        int handle = NGA_Create_ghosts(C_DBL, axes, extents, widths, name, NULL);
-        GA_Zero(handle);
-        if (bench_rank == 0) NGA_Put(handle, last, last, &seven, leading);
-        GA_Sync();
-        stat_t s = measure_together(update, &handle);
-        row("update_ghosts", CASES[k].shape, "us", s, 1);
-        /* The first cell of rank 0's halo is the last element of the array. */
-        NGA_Access_ghosts(handle, cells, &part, leading);
-        if (bench_rank == 0 && part[0] != seven) bench_failed("update_ghosts", part[0], seven);
-        GA_Sync();
-        GA_Destroy(handle);
-    }
-}
-
 static void fill_diagonally_dominant(int handle, int n)
 {
     int low[2], high[2], leading;

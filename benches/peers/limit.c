@@ -108,7 +108,7 @@ int main(int argc, char **argv)
         { "element", element_rows }, { "contiguous", contiguous_rows }, { "strided", strided_rows },
         { "inflight", in_flight_rows }, { "random", random_rows }, { "counter", counter_rows },
         { "sync", sync_rows }, { "sync8", sync8_rows }, { "job", job_rows }, { "whole", whole_rows },
-        { "transpose", transpose_rows },
+        { "transpose", transpose_rows }, { "stencil", stencil_rows },
     };
     size_t elements = (size_t)ORDER * ORDER, half = elements / 2;
     control = shared(sizeof *control);

@@ -30,4 +30,5 @@ void sync8_rows(void);
 void job_rows(void);
 void whole_rows(void);
 void transpose_rows(void);
+void stencil_rows(void);
 #endif

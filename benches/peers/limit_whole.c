@@ -1,5 +1,6 @@
-/* Loops over ORDER x ORDER arrays, each process on its half, and a blocked transpose. The
- * compiler sees plain loops; what it does for memcpy and memset is its library's.
+/* Loops over ORDER x ORDER arrays, each process on its half, a blocked transpose, and a copy of
+ * as many cells as a stencil has. The compiler sees plain loops; what it does for memcpy and
+ * memset is its library's.
  */
 #include "limit.h"
 #include <string.h>
@@ -31,6 +32,12 @@ static void copy(void *context)
     (void)context;
     memcpy(b, a, n * 8);
     meet();
+}
+
+static void copy_all(void *context)
+{
+    (void)context;
+    memcpy(matrices + (size_t)ORDER * ORDER, matrices, (size_t)ORDER * ORDER * 8);
 }
 
 static void add(void *context)
@@ -86,4 +93,15 @@ void transpose_rows(void)
     stat_t s = measure_together(transpose, NULL);
     row("transpose", "4096^2", "GB/s", s, 16.0 * ORDER * ORDER);
     row("copy_transposed", "4096^2", "GB/s", s, 16.0 * ORDER * ORDER);
+}
+
+/* A stencil cannot sweep faster than cells are read and written once. */
+void stencil_rows(void)
+{
+    double cells = (double)ORDER * ORDER;   /* = 256^3 */
+    n = (size_t)ORDER * ORDER / 2;
+    a = matrices + (size_t)bench_rank * n;
+    b = a + 2 * n;
+    row("stencil", "256^3 2 ranks", "Mcell/s", measure_together(copy, NULL), cells);
+    ALONE({ row("stencil", "256^3 1 rank", "Mcell/s", measure_alone(copy_all, NULL, NULL), cells); });
 }

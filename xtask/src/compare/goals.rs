@@ -6,8 +6,9 @@ use super::results::Source;
 use clap::ValueEnum;
 use std::fmt;
 
-/// Rows that one start of a program measures together.
+/// Rows that are measured together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Group {
     Element,
     Contiguous,
@@ -24,6 +25,16 @@ pub enum Group {
     Lu,
     Create,
     Job,
+    Ghosts,
+    LennardJones,
+    Sph,
+    RandomAccess,
+    Stencil,
+    /// The program that multiplies in three dimensions, beside the library's product.
+    #[value(name = "matmul_3d")]
+    Matmul3d,
+    Subsurface,
+    PairCalculator,
 }
 
 impl fmt::Display for Group {
@@ -48,6 +59,12 @@ pub enum Goal {
     BestPeer(f64),
     /// At least this many times one peer's speed.
     Peer(Source, f64),
+    /// At most this many times one peer's time.
+    PeerTime(Source, f64),
+    /// At least this many times our own speed in the row of this shape.
+    Over(&'static str, f64),
+    /// Our gain over the row of this shape is at least this many times the limit's.
+    OverAsLimit(&'static str, f64),
 }
 
 /// One line of the table.
@@ -64,8 +81,8 @@ const fn row(group: Group, op: &'static str, shape: &'static str, unit: &'static
     Row { group, op, shape, unit, goals }
 }
 
-use Goal::{AtMost, BestPeer, BeyondSync, Limit, LimitTime, Peer};
-use Group::{Contiguous, Counter, Create, Element, Inflight, Job, Lu, Matmul, Random, Strided, Sync, Sync8, Transpose, Whole};
+use Goal::{AtMost, BestPeer, BeyondSync, Limit, LimitTime, Over, OverAsLimit, Peer, PeerTime};
+use Group::*;
 
 const STRIDED_16: &[Goal] = &[Limit(1.5)];
 const LARGE: &[Goal] = &[Limit(1.2), BestPeer(1.0)];
@@ -166,6 +183,27 @@ pub static ROWS: &[Row] = &[
     row(Create, "create_destroy", "64^2", "us", &[BeyondSync(5.0)]),
     row(Create, "create_destroy", "4096^2", "us", &[BeyondSync(20.0)]),
     row(Job, "job", "2 ranks", "ms", &[AtMost(20.0)]),
+
+    // one layer, around the whole array
+    row(Ghosts, "update_ghosts", "64x64", "us", &[PeerTime(Source::GlobalArrays, 0.5)]),
+    row(Ghosts, "update_ghosts", "160x160x160", "us", &[PeerTime(Source::GlobalArrays, 0.7)]),
+
+    // whole programs: ours are the crate's examples
+    row(LennardJones, "lennard_jones", "32000 1 rank", "steps/s", &[Peer(Source::Lammps, 1.0)]),
+    row(LennardJones, "lennard_jones", "32000 2 ranks", "steps/s", &[Peer(Source::Lammps, 1.0), Over("32000 1 rank", 1.9)]),
+    // One and a half ranks do the work of two in 4/3 of the time; 15 % more are allowed: 0.75 / 1.15.
+    row(LennardJones, "lennard_jones", "32000 one slow", "steps/s", &[Over("32000 2 ranks", 0.652)]),
+    row(Sph, "sph", "1e5 1 rank", "M/s", &[]),
+    row(Sph, "sph", "1e5 2 ranks", "M/s", &[Peer(Source::Lammps, 1.0), Peer(Source::PySph, 5.0), Over("1e5 1 rank", 1.9)]),
+    row(RandomAccess, "random_access", "2^24", "GUP/s", &[Peer(Source::Hpcc, 5.0)]),
+    // the limit is memcpy of as many cells
+    row(Stencil, "stencil", "256^3 1 rank", "Mcell/s", &[]),
+    row(Stencil, "stencil", "256^3 2 ranks", "Mcell/s",
+        &[Peer(Source::Mpi, 1.0), Limit(0.6), OverAsLimit("256^3 1 rank", 0.95)]),
+    row(Matmul3d, "matmul_3d", "2048", "GFLOP/s", &[]),
+    row(Subsurface, "subsurface", "theis", "s", &[]),
+    row(Subsurface, "subsurface", "infiltration", "s", &[]),
+    row(PairCalculator, "pair_calculator", "128 x 16", "ms", &[]),
 ];
 
 impl Row {
@@ -175,7 +213,12 @@ impl Row {
     }
 
     pub fn is_time(&self) -> bool {
-        matches!(self.unit, "ns" | "us" | "ms")
+        matches!(self.unit, "ns" | "us" | "ms" | "s")
+    }
+
+    /// The row of the same operation and another shape.
+    pub fn sibling(&self, shape: &str) -> Option<&'static Row> {
+        ROWS.iter().find(|row| row.op == self.op && row.shape == shape)
     }
 }
 
@@ -190,6 +233,9 @@ impl Goal {
             LimitTime(most) => format!("≤ {most} × limit's time"),
             BestPeer(least) => format!("≥ {least} × best peer"),
             Peer(source, least) => format!("≥ {least} × {}", source.title()),
+            PeerTime(source, most) => format!("≤ {most} × {}'s time", source.title()),
+            Over(shape, least) => format!("≥ {least} × {shape}"),
+            OverAsLimit(shape, least) => format!("gain over {shape} ≥ {least} × limit's"),
         }
     }
 }
@@ -203,6 +249,17 @@ pub fn groups() -> impl Iterator<Item = Group> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn goals_name_rows_that_exist() {
+        for row in ROWS {
+            for goal in row.goals {
+                if let Over(shape, _) | OverAsLimit(shape, _) = goal {
+                    assert!(row.sibling(shape).is_some(), "{} {shape}", row.op);
+                }
+            }
+        }
+    }
 
     #[test]
     fn rows_have_distinct_names_and_every_group_has_one() {

@@ -6,28 +6,36 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `goals` | every row: its name, its unit, what we want to reach |
-//! | `programs` | how each program is built and started |
-//! | `hpl` | the input and output of HPL |
+//! | `programs` | what programs there are, how each is built or found |
+//! | `way` | how each kind of program is started |
+//! | `examples` | our own programs: their arguments, and what of their JSON makes rows |
+//! | `hpcc`, `lammps` | inputs, outputs and checks of HPC Challenge and LAMMPS |
+//! | `python` | the peers that Python's package index carries |
 //! | `results` | figures, medians, ratios, the CSV file |
 //! | `table`, `chart` | the Markdown table, the picture |
 
 mod chart;
+mod examples;
 mod goals;
-mod hpl;
+mod hpcc;
+mod lammps;
 mod programs;
+mod python;
 mod results;
 mod table;
+mod way;
 
 use crate::cargo;
 use crate::packages;
 use crate::quiet::Patience;
 use anyhow::{Context, Result};
 use goals::Group;
-use programs::{Program, Settings};
+use programs::Settings;
 use results::Results;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
+use way::Program;
 
 #[derive(clap::Args, Debug)]
 pub struct Options {
@@ -40,7 +48,7 @@ pub struct Options {
     /// Rounds, in each of which every program runs once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: Option<u32>,
-    /// Do not install Debian packages, leave out what is missing
+    /// Do not install packages of Debian or Python, leave out what is missing
     #[arg(long)]
     no_install: bool,
     /// Measure nothing: show the table and draw the picture from the last run's figures
@@ -64,9 +72,9 @@ pub fn run(options: &Options) -> Result<bool> {
 fn measure(options: &Options) -> Result<Results> {
     let start = Instant::now();
     packages::ensure(programs::NEEDS, !options.no_install);
-    let settings = Settings::new(options.quick)?;
-    let programs = programs::all(&settings);
+    let settings = Settings::new(options.quick, !options.no_install)?;
     let groups: Vec<Group> = goals::groups().filter(|group| options.only.is_empty() || options.only.contains(group)).collect();
+    let programs = programs::all(&settings, &groups);
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
     let mut patience = Patience::new(Duration::from_secs(if options.quick { 30 } else { 180 }));
     let mut results = Results::default();

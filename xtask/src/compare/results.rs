@@ -18,11 +18,28 @@ pub enum Source {
     GlobalArrays,
     ScaLapack,
     Hpl,
+    /// `hpcc`, of which HPL is a part, with its other benchmarks.
+    Hpcc,
+    /// Our own C program over Open MPI's two-sided messages.
+    Mpi,
+    Lammps,
+    PySph,
 }
 
 impl Source {
-    pub const ALL: [Source; 7] =
-        [Source::Us, Source::Limit, Source::OpenMpi, Source::Mpich, Source::GlobalArrays, Source::ScaLapack, Source::Hpl];
+    pub const ALL: [Source; 11] = [
+        Source::Us,
+        Source::Limit,
+        Source::OpenMpi,
+        Source::Mpich,
+        Source::GlobalArrays,
+        Source::ScaLapack,
+        Source::Hpl,
+        Source::Hpcc,
+        Source::Mpi,
+        Source::Lammps,
+        Source::PySph,
+    ];
 
     pub fn title(self) -> &'static str {
         match self {
@@ -33,6 +50,10 @@ impl Source {
             Source::GlobalArrays => "Global Arrays",
             Source::ScaLapack => "ScaLAPACK",
             Source::Hpl => "HPL",
+            Source::Hpcc => "HPCC",
+            Source::Mpi => "C + MPI",
+            Source::Lammps => "LAMMPS",
+            Source::PySph => "PySPH",
         }
     }
 
@@ -96,6 +117,11 @@ impl Results {
         Some(row.ratio(self.figure(row, Source::Us)?, self.best_peer(row)?.1))
     }
 
+    /// A program's speed over its own in the row of another shape.
+    fn gain(&self, row: &Row, shape: &str, source: Source) -> Option<f64> {
+        Some(row.ratio(self.figure(row, source)?, self.figure(row.sibling(shape)?, source)?))
+    }
+
     /// Whether a goal is reached; `None` when a figure that it needs is missing.
     pub fn reached(&self, row: &Row, goal: &Goal) -> Option<bool> {
         let us = self.figure(row, Source::Us)?;
@@ -109,6 +135,11 @@ impl Results {
             Goal::LimitTime(most) => self.over_limit(row)? >= 1.0 / most,
             Goal::BestPeer(least) => self.over_peer(row)? >= least,
             Goal::Peer(source, least) => row.ratio(us, self.figure(row, source)?) >= least,
+            Goal::PeerTime(source, most) => row.ratio(us, self.figure(row, source)?) >= 1.0 / most,
+            Goal::Over(shape, least) => self.gain(row, shape, Source::Us)? >= least,
+            Goal::OverAsLimit(shape, least) => {
+                self.gain(row, shape, Source::Us)? >= least * self.gain(row, shape, Source::Limit)?
+            }
         })
     }
 
@@ -136,14 +167,21 @@ impl Results {
     /// The figures of a file that `write` made.
     pub fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("{} is not a file of figures", path.display()))
+    }
+
+    /// Columns are found by their titles: a file of an earlier run may lack some.
+    fn parse(text: &str) -> Result<Self> {
+        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let titles = lines.next().unwrap_or_default();
+        let source = |title: &&str| Source::ALL.into_iter().find(|source| source.title() == *title);
         let mut results = Self::default();
-        for line in text.lines().skip(1) {
-            let fields: Vec<&str> = line.split(',').collect();
-            if fields.len() < 4 + Source::ALL.len() {
-                bail!("{}: a line with {} fields", path.display(), fields.len());
+        for fields in lines {
+            if fields.len() != titles.len() || fields.len() < 3 {
+                bail!("a line with {} fields below {} titles", fields.len(), titles.len());
             }
-            for (source, field) in Source::ALL.into_iter().zip(&fields[4..]) {
-                if let Ok(value) = field.parse() {
+            for (title, field) in titles.iter().zip(&fields) {
+                if let (Some(source), Ok(value)) = (source(title), field.parse()) {
                     results.add(source, Figure { op: fields[1].to_owned(), shape: fields[2].to_owned(), value });
                 }
             }
@@ -198,5 +236,29 @@ mod tests {
         assert_eq!(results.reached(row("sync", "2 ranks"), &Goal::AtMost(0.1)), Some(false));
         assert_eq!(results.reached(row("put", "16MiB"), &Goal::Limit(1.2)), Some(true));
         assert_eq!(results.reached(row("put", "16MiB"), &Goal::BestPeer(1.0)), None);
+    }
+
+    #[test]
+    fn scaling_is_measured_against_the_row_of_one_rank() {
+        let mut results = Results::default();
+        for (shape, us, limit) in [("256^3 1 rank", 1000.0, 2000.0), ("256^3 2 ranks", 1700.0, 3500.0)] {
+            with(Source::Us, &mut results, "stencil", shape, &[us]);
+            with(Source::Limit, &mut results, "stencil", shape, &[limit]);
+        }
+        let two = row("stencil", "256^3 2 ranks");
+        assert_eq!(results.reached(two, &Goal::Over("256^3 1 rank", 1.7)), Some(true));
+        assert_eq!(results.reached(two, &Goal::Over("256^3 1 rank", 1.71)), Some(false));
+        assert_eq!(results.reached(two, &Goal::OverAsLimit("256^3 1 rank", 0.97)), Some(true));
+        assert_eq!(results.reached(two, &Goal::OverAsLimit("256^3 1 rank", 0.98)), Some(false));
+    }
+
+    #[test]
+    fn figures_are_read_by_title() -> Result<()> {
+        let results = Results::parse("group,op,shape,unit,us,HPCC,limit\nstencil,stencil,256^3 1 rank,Mcell/s,5.0,,7.0\n")?;
+        let row = row("stencil", "256^3 1 rank");
+        assert_eq!((results.figure(row, Source::Us), results.figure(row, Source::Limit)), (Some(5.0), Some(7.0)));
+        assert_eq!(results.figure(row, Source::Hpcc), None);
+        assert!(Results::parse("group,op,shape,us\nstencil,stencil,a, b,1\n").is_err());
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 pub fn markdown(results: &Results) -> String {
     let mut text = String::from(
-        "Ratios are of speeds: above 1 we are faster. The limit is plain C between two processes, OpenBLAS on two threads for matmul and lu.\n\n\
+        "Ratios are of speeds: above 1 we are faster. The limit is plain C between two processes, OpenBLAS on two threads for matmul and lu, a copy of as many cells for stencil.\n\n\
          | op | shape | unit | us | limit | best peer | us / limit | us / best peer | goal | |\n\
          |---|---|---|--:|--:|--:|--:|--:|---|---|\n",
     );

@@ -1,9 +1,11 @@
-//! HPL as Debian ships it, inside the HPC Challenge program `hpcc`.
+//! The HPC Challenge program `hpcc` as Debian ships it: HPL and the MPI version of RandomAccess from one input.
 
 use super::results::Figure;
 
 const ORDER: usize = 4096;
 const BLOCK: usize = 128;
+/// Words of RandomAccess's table, which hpcc derives from the order: the power of two that fills the matrix's memory.
+const WORDS: f64 = 16_777_216.0;
 
 /// `hpccinf.txt` for one matrix on a 1 x 2 grid; the comments are HPL's own format.
 pub fn input() -> String {
@@ -48,8 +50,8 @@ HPL.out      output file name (if any)
     )
 }
 
-/// The best rate in `hpccoutf.txt` in GFLOP/s, if HPL found its own residual small enough.
-pub fn parse(output: &str) -> Result<Figure, String> {
+/// The best rate of HPL in `hpccoutf.txt` in GFLOP/s, if it found its own residual small enough.
+pub fn linpack(output: &str) -> Result<Figure, String> {
     if !output.lines().any(|line| line.starts_with("||Ax-b||") && line.contains("PASSED")) {
         return Err("hpcc: HPL did not pass its residual test".to_owned());
     }
@@ -64,6 +66,21 @@ pub fn parse(output: &str) -> Result<Figure, String> {
     }
 }
 
+/// The rate of MPI RandomAccess in `hpccoutf.txt` in 10^9 updates a second, if no word was wrong.
+pub fn random_access(output: &str) -> Result<Figure, String> {
+    let number = |key: &str| -> Option<f64> {
+        let line = output.lines().find_map(|line| line.strip_prefix("MPIRandomAccess_")?.strip_prefix(key));
+        line?.strip_prefix('=')?.trim().parse().ok()
+    };
+    match (number("N"), number("Errors"), number("GUPs")) {
+        (Some(WORDS), Some(0.0), Some(value)) if value > 0.0 => {
+            Ok(Figure { op: "random_access".to_owned(), shape: "2^24".to_owned(), value })
+        }
+        (Some(words), Some(errors), Some(_)) => Err(format!("hpcc: RandomAccess on {words} words with {errors} errors")),
+        _ => Err("hpcc: no results of MPI RandomAccess".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,8 +92,18 @@ T/V                N    NB     P     Q               Time                 Gflops
 WR11C2R4        4096   128     1     2               0.30              1.548e+02
 ||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=        0.0032974 ...... PASSED
 ";
-        assert_eq!(parse(passed).map(|figure| figure.value), Ok(154.8));
-        assert!(parse(&passed.replace("PASSED", "FAILED")).is_err());
-        assert!(parse("").is_err());
+        assert_eq!(linpack(passed).map(|figure| figure.value), Ok(154.8));
+        assert!(linpack(&passed.replace("PASSED", "FAILED")).is_err());
+        assert!(linpack("").is_err());
+    }
+
+    #[test]
+    fn random_access_counts_without_errors_only() {
+        let passed =
+            "MPIRandomAccess_LCG_GUPs=0.05\nMPIRandomAccess_N=16777216\nMPIRandomAccess_Errors=0\nMPIRandomAccess_GUPs=0.0274\n";
+        assert_eq!(random_access(passed).map(|figure| figure.value), Ok(0.0274));
+        assert!(random_access(&passed.replace("Errors=0", "Errors=7")).is_err());
+        assert!(random_access(&passed.replace("=16777216", "=1024")).is_err());
+        assert!(random_access("MPIRandomAccess_LCG_GUPs=0.05").is_err());
     }
 }

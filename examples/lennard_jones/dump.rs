@@ -1,0 +1,152 @@
+//! LAMMPS dumps: frames of `ITEM:` sections, columns by name.
+//!
+//! Atoms stand in any order and have an `id`, 1 to their number. Positions are `x y z`, or `xu yu zu`, which may lie outside the
+//! box and are folded in. Velocities `vx vy vz` may be missing. The box must be a periodic cuboid.
+
+use crate::read::{Lines, Problem, number};
+use crate::simulation::fold;
+use crate::start::Start;
+
+/// One frame: its box, and the columns by number of atom.
+struct Frame {
+    origin: [f64; 3],
+    lengths: [f64; 3],
+    columns: Vec<String>,
+    rows: Vec<Vec<f64>>,
+}
+
+impl Frame {
+    /// Three columns for each atom, if they are there.
+    fn vectors(&self, names: [&str; 3]) -> Option<Vec<[f64; 3]>> {
+        let mut at = [0; 3];
+        for (at, name) in at.iter_mut().zip(names) {
+            *at = self.columns.iter().position(|column| column == name)?;
+        }
+        Some(self.rows.iter().map(|row| at.map(|at| row[at])).collect())
+    }
+}
+
+/// The last frame, after its first line.
+pub(crate) fn parse(lines: Lines<'_>, first: &str) -> Result<Start, Problem> {
+    let frame = last(lines, first)?;
+    let move_in = |at: [f64; 3]| std::array::from_fn(|d| at[d] - frame.origin[d]);
+    let positions = if let Some(inside) = frame.vectors(["x", "y", "z"]) {
+        inside.into_iter().map(move_in).collect()
+    } else if let Some(anywhere) = frame.vectors(["xu", "yu", "zu"]) {
+        anywhere.into_iter().map(|at| fold(move_in(at), frame.lengths)).collect()
+    } else {
+        return Err((None, "there are no columns `x y z` or `xu yu zu`".into()));
+    };
+    let velocities = frame.vectors(["vx", "vy", "vz"]).unwrap_or_default();
+    Ok(Start { origin: frame.origin, lengths: frame.lengths, positions, velocities })
+}
+
+/// The forces of the last frame, by number of atom.
+pub(crate) fn forces(mut lines: Lines<'_>) -> Result<Vec<[f64; 3]>, Problem> {
+    let first = lines.expect("`ITEM: TIMESTEP`")?.to_owned();
+    last(lines, &first)?.vectors(["fx", "fy", "fz"]).ok_or((None, "there are no columns `fx fy fz`".into()))
+}
+
+fn last(mut lines: Lines<'_>, first: &str) -> Result<Frame, Problem> {
+    let mut header = first.to_owned();
+    loop {
+        let frame = frame(&mut lines, &header)?;
+        match lines.next()? {
+            Some(line) if !line.is_empty() => header = line.to_owned(),
+            _ => return Ok(frame),
+        }
+    }
+}
+
+fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
+    section(lines, header, "ITEM: TIMESTEP")?;
+    lines.expect("the time step")?;
+    let header = lines.expect("`ITEM: NUMBER OF ATOMS`")?.to_owned();
+    section(lines, &header, "ITEM: NUMBER OF ATOMS")?;
+    let count = lines.expect("the number of atoms")?.parse::<usize>();
+    let count = count.map_err(|_| lines.problem("the number of atoms expected: a whole number"))?;
+    let header = lines.expect("`ITEM: BOX BOUNDS pp pp pp`")?.to_owned();
+    section(lines, &header, "ITEM: BOX BOUNDS pp pp pp")?;
+    let mut bounds = [[0.0; 2]; 3];
+    for bounds in &mut bounds {
+        *bounds = lines.numbers("the bounds of the box")?;
+    }
+    let header = lines.expect("`ITEM: ATOMS`")?.to_owned();
+    section(lines, &header, "ITEM: ATOMS")?;
+    let columns: Vec<String> = header.split_whitespace().skip(2).map(str::to_owned).collect();
+    let id = columns.iter().position(|column| column == "id").ok_or_else(|| lines.problem("there is no column `id`"))?;
+    let mut rows: Vec<(usize, Vec<f64>)> = Vec::new();
+    for _ in 0..count {
+        let line = lines.expect("an atom")?;
+        // Elements' names and the like are no numbers, and nobody asks for them.
+        let row: Vec<f64> = line.split_whitespace().map(|word| number(word).unwrap_or(f64::NAN)).collect();
+        let number = row.get(id).copied().unwrap_or(0.0);
+        if row.len() != columns.len() {
+            return Err(lines.problem(format!("{} columns expected, not {}", columns.len(), row.len())));
+        }
+        let wanted = |column: &str| {
+            matches!(column.trim_end_matches('u'), "id" | "x" | "y" | "z" | "vx" | "vy" | "vz" | "fx" | "fy" | "fz")
+        };
+        if let Some(at) = (0..row.len()).find(|&at| row[at].is_nan() && wanted(&columns[at])) {
+            return Err(lines.problem(format!("column `{}` is no finite number", columns[at])));
+        }
+        if !(1.0..=count as f64).contains(&number) {
+            return Err(lines.problem(format!("atom {number} of {count}")));
+        }
+        rows.push((number as usize, row));
+    }
+    rows.sort_by_key(|row| row.0);
+    if let Some(twice) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err((None, format!("atom {} stands there twice", twice[0].0)));
+    }
+    let rows = rows.into_iter().map(|row| row.1).collect();
+    Ok(Frame { origin: bounds.map(|b| b[0]), lengths: bounds.map(|b| b[1] - b[0]), columns, rows })
+}
+
+fn section(lines: &Lines<'_>, header: &str, expected: &str) -> Result<(), Problem> {
+    if header.starts_with(expected) { Ok(()) } else { Err(lines.problem(format!("`{expected}` expected"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::tests::lines;
+
+    const HEAD: &str = "0\nITEM: NUMBER OF ATOMS\n2\nITEM: BOX BOUNDS pp pp pp\n1 5\n0 4\n0 4\n";
+
+    fn of(rest: &str) -> Result<Start, Problem> {
+        parse(lines(&format!("{HEAD}{rest}")), "ITEM: TIMESTEP")
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_atoms_by_number() {
+        let start = of("ITEM: ATOMS element z id x y vx vy vz\nAr 3 2 1 2 4 5 6\nAr 3.5 1 1.5 2.5 7 8 9\n").unwrap();
+        assert_eq!((start.origin, start.lengths), ([1.0, 0.0, 0.0], [4.0; 3]));
+        assert_eq!(start.positions, [[0.5, 2.5, 3.5], [0.0, 2.0, 3.0]]);
+        assert_eq!(start.velocities, [[7.0, 8.0, 9.0], [4.0, 5.0, 6.0]]);
+        assert_eq!(of("ITEM: ATOMS id xu yu zu\n1 0 0 0\n2 5 4 9\n").unwrap().positions, [[3.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
+    }
+
+    #[test]
+    fn the_last_frame_counts() {
+        let frame = |x: f64| format!("ITEM: TIMESTEP\n{HEAD}ITEM: ATOMS id x y z\n1 {x} 0 0\n2 2 2 2\n");
+        let text = frame(1.5) + &frame(2.5);
+        let start = parse(lines(text.strip_prefix("ITEM: TIMESTEP\n").unwrap()), "ITEM: TIMESTEP").unwrap();
+        assert_eq!(start.positions[0], [1.5, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let problem = |rest| of(rest).unwrap_err().1;
+        assert!(problem("").contains("ends"));
+        assert!(problem("ITEM: ATOMS x y z\n").contains("`id`"));
+        assert!(problem("ITEM: ATOMS id x y\n1 0 0\n2 0 0\n").contains("no columns"));
+        assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n").contains("ends"));
+        assert!(problem("ITEM: ATOMS id x y z\n1 2 0\n2 2 0 0\n").contains("4 columns"));
+        assert!(problem("ITEM: ATOMS id x y z\n1 2 0 b\n2 2 0 0\n").contains("`z`"));
+        assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n1 2 0 0\n").contains("twice"));
+        assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n9 2 0 0\n").contains("atom 9 of 2"));
+        let open = HEAD.replace("pp pp pp", "ff pp pp");
+        assert!(parse(lines(&open), "ITEM: TIMESTEP").err().unwrap().1.contains("pp pp pp"));
+    }
+}

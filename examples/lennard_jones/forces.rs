@@ -1,0 +1,220 @@
+//! The force phase of a step: tasks from counters, forces by accumulate.
+//!
+//! Each rank keeps copies of the positions that its tasks need, fetched once a step block by block and in bulk for those it
+//! needed the step before, and a buffer of forces, which it accumulates into the global array block by block when no task is
+//! left. Between, it touches nothing but its own memory and the counters.
+//!
+//! **Counters.** Each rank's queue has an atomic counter. A rank takes from its own queue until that is empty, then from the
+//! others': so it mostly gets the tasks of the step before, whose lists it has, and yet any rank may take any task. A stolen task
+//! whose list is not there gets one. Who finds a queue empty has counted once too far, and every rank does so once for each
+//! queue and step: so all know where each counter stands, and it need never be set back.
+//!
+//! # Source
+//! A. Vishnu, J. Daily, B. Palmer, *Designing scalable PGAS communication subsystems on Cray Gemini interconnect*, HiPC 2012,
+//! §IV-C: blocks of the force matrix by a shared counter, forces returned by accumulate.
+
+use std::ops::Range;
+
+use global_arrays::prelude::*;
+use ndarray::{ArrayView1, ArrayViewMut1};
+
+use crate::boxes::Levels;
+use crate::cluster::{Cluster, NUMBERS, numbers, numbers_mut};
+use crate::kernel::{Sums, add_forces};
+use crate::list::{List, Scratch};
+use crate::pace::Pace;
+use crate::plan::Plan;
+use crate::potential::Potential;
+use crate::simulation::Method;
+
+/// The part of a job's state that makes forces.
+#[derive(Debug)]
+pub(crate) struct Forces {
+    rank: usize,
+    pace: Pace,
+    atoms: usize,
+    /// Clusters of a block.
+    block: usize,
+    potential: Potential,
+    /// Cut-off plus skin.
+    reach: f64,
+    lengths: [f64; 3],
+    /// First block of each rank, and the number of blocks.
+    cuts: Vec<usize>,
+    counters: Vec<Counter>,
+    /// Where each counter stands at the beginning of the next step.
+    counted: Vec<u64>,
+    plan: Plan,
+    levels: Levels,
+    lists: Vec<Option<List>>,
+    spare: Vec<List>,
+    scratch: Scratch,
+    /// Positions when the plan was made, by which all lists are made, also those that are made later.
+    reference: Vec<Cluster>,
+    positions: Vec<Cluster>,
+    forces: Vec<Cluster>,
+    blocks: Vec<State>,
+    /// Tasks done by this rank.
+    pub(crate) tasks: u64,
+    /// Lists made by this rank.
+    pub(crate) lists_made: u64,
+}
+
+/// What this rank has of a block.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// The step before needed it.
+    wanted: bool,
+    /// Its positions are those of this step.
+    fetched: bool,
+    /// Forces on its atoms wait to be accumulated.
+    touched: bool,
+}
+
+impl Forces {
+    /// For `atoms` atoms in a box with edges `lengths`, in blocks of `block` clusters, of which rank r owns those from `cuts[r]`
+    /// on. Collective.
+    pub(crate) fn new(
+        job: &Job,
+        pace: Pace,
+        (atoms, lengths): (usize, [f64; 3]),
+        (block, cuts): (usize, Vec<usize>),
+        method: &Method,
+    ) -> Result<Self, Error> {
+        let clusters = atoms.div_ceil(crate::cluster::WIDTH);
+        Ok(Forces {
+            rank: job.rank(),
+            pace,
+            atoms,
+            block,
+            potential: method.potential,
+            reach: method.potential.cutoff + method.skin,
+            lengths,
+            counters: job.ranks().map(|rank| Counter::held_by(job, rank)).collect::<Result<_, _>>()?,
+            counted: vec![0; job.size()],
+            plan: Plan::default(),
+            levels: Levels::new(&[], 0, block),
+            lists: Vec::new(),
+            spare: Vec::new(),
+            scratch: Scratch::default(),
+            reference: vec![Cluster::EMPTY; clusters],
+            positions: vec![Cluster::EMPTY; clusters],
+            forces: vec![Cluster::ZERO; clusters],
+            blocks: vec![State::default(); clusters.div_ceil(block)],
+            cuts,
+            tasks: 0,
+            lists_made: 0,
+        })
+    }
+
+    /// Throws all lists away and plans the tasks anew from where atoms are now. One-sided, but all ranks must do it after the
+    /// same step.
+    pub(crate) fn plan(&mut self, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
+        let all = 0..self.positions.len();
+        fetch(positions, &mut self.reference, all)?;
+        self.positions.copy_from_slice(&self.reference);
+        self.blocks.iter_mut().for_each(|block| block.fetched = true);
+        self.levels = Levels::new(&self.reference, self.atoms, self.block);
+        let cuts = &self.cuts;
+        let owner = |block: usize| cuts.partition_point(|&cut| cut <= block) - 1;
+        self.plan = Plan::new(&self.levels, self.lengths, self.reach, self.counters.len(), owner);
+        self.spare.extend(self.lists.drain(..).flatten());
+        self.lists.resize_with(self.plan.pairings.len(), || None);
+        Ok(())
+    }
+
+    /// Adds the forces of this rank's share of all pairs to the global array, and returns energy and virial of the share if
+    /// `sums`. One-sided; the forces are whole after the next sync.
+    pub(crate) fn compute(
+        &mut self,
+        positions: &GlobalArray<f64, Ix1>,
+        forces: &GlobalArray<f64, Ix1>,
+        sums: bool,
+    ) -> Result<Sums, Error> {
+        self.prefetch(positions)?;
+        let mut total = Sums::default();
+        let (ranks, rank) = (self.counters.len(), self.rank);
+        for queue in (0..ranks).map(|k| (rank + k) % ranks) {
+            let (first, length) = (self.counted[queue], self.plan.queues[queue].len() as u64);
+            while let Some(next) = self.counters[queue].next_below(first + length)? {
+                let task = self.plan.queues[queue][(next - first) as usize] as usize;
+                let share = self.pace.keep(|| self.task(task, positions, sums))?;
+                total.energy += share.energy;
+                total.virial += share.virial;
+                self.tasks += 1;
+            }
+            self.counted[queue] += length + ranks as u64;
+        }
+        self.give(forces)?;
+        Ok(total)
+    }
+
+    /// The positions of these clusters when the plan was made.
+    pub(crate) fn reference(&self, clusters: Range<usize>) -> &[Cluster] {
+        &self.reference[clusters]
+    }
+
+    /// Fetches the blocks that the step before needed, neighbours together.
+    fn prefetch(&mut self, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
+        for run in runs(&self.blocks, |block| block.wanted && !block.fetched) {
+            fetch(positions, &mut self.positions, clusters(&run, self.block, self.forces.len()))?;
+            self.blocks[run].iter_mut().for_each(|block| block.fetched = true);
+        }
+        Ok(())
+    }
+
+    /// One block of the force matrix.
+    fn task(&mut self, number: usize, positions: &GlobalArray<f64, Ix1>, sums: bool) -> Result<Sums, Error> {
+        let pairing = &self.plan.pairings[number];
+        for block in [pairing.a, pairing.b] {
+            if !self.blocks[block].fetched {
+                fetch(positions, &mut self.positions, self.levels.clusters_of(block))?;
+                self.blocks[block].fetched = true;
+            }
+            self.blocks[block].touched = true;
+        }
+        let list = self.lists[number].get_or_insert_with(|| {
+            let mut list = self.spare.pop().unwrap_or_default();
+            list.build(pairing, &self.levels, &self.reference, self.atoms, self.reach, &mut self.scratch);
+            self.lists_made += 1;
+            list
+        });
+        Ok(add_forces(list, &self.potential, &self.positions, &mut self.forces, sums))
+    }
+
+    /// Accumulates what the tasks have left in the buffer, neighbouring blocks together, and empties it.
+    fn give(&mut self, forces: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
+        for run in runs(&self.blocks, |block| block.touched) {
+            let run = clusters(&run, self.block, self.forces.len());
+            let (start, end) = (run.start * NUMBERS, run.end * NUMBERS);
+            forces.accumulate(start..end, 1.0, ArrayView1::from(numbers(&self.forces[run.clone()])))?;
+            self.forces[run].fill(Cluster::ZERO);
+        }
+        for block in &mut self.blocks {
+            *block = State { wanted: block.touched, fetched: false, touched: false };
+        }
+        Ok(())
+    }
+}
+
+/// Clusters of a run of blocks.
+fn clusters(run: &Range<usize>, block: usize, count: usize) -> Range<usize> {
+    run.start * block..(run.end * block).min(count)
+}
+
+fn fetch(positions: &GlobalArray<f64, Ix1>, to: &mut [Cluster], clusters: Range<usize>) -> Result<(), Error> {
+    let patch = clusters.start * NUMBERS..clusters.end * NUMBERS;
+    positions.get_into(patch, ArrayViewMut1::from(numbers_mut(&mut to[clusters])))
+}
+
+/// Runs of neighbouring blocks that are `wanted`.
+fn runs(blocks: &[State], wanted: impl Fn(&State) -> bool) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for block in (0..blocks.len()).filter(|&block| wanted(&blocks[block])) {
+        match runs.last_mut() {
+            Some(run) if run.end == block => run.end += 1,
+            _ => runs.push(block..block + 1),
+        }
+    }
+    runs
+}

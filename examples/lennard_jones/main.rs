@@ -1,0 +1,137 @@
+//! Molecular dynamics of a Lennard-Jones fluid by force decomposition over global arrays.
+//!
+//! # The method
+//!
+//! Positions, velocities and forces of all atoms lie in global arrays, sorted in space ([`order`]). The N × N matrix of pair
+//! forces is cut in m × m blocks; those that join regions within reach of each other are tasks ([`plan`]), handed out by atomic
+//! counters; each brings forces back by accumulate ([`forces`]). A task is a list of near pairs ([`list`]), good until an atom
+//! has moved by half a skin, and a kernel that runs down the list, one atom against a vector of eight ([`kernel`]). Atoms are
+//! moved by velocity Verlet, each rank its own ([`simulation`]).
+//!
+//! What each rank holds besides its share of the arrays: copies of positions and a buffer of forces with room for all atoms, of
+//! which it touches the blocks of its tasks in every step and all of them when it makes a plan. That is 144 bytes for each atom of
+//! the whole system, the price of a force decomposition in which any rank may take any task.
+//!
+//! # Source
+//! A. Vishnu, J. Daily, B. Palmer, *Designing scalable PGAS communication subsystems on Cray Gemini interconnect*, HiPC 2012,
+//! §IV-C; S. Plimpton, *Fast parallel algorithms for short-range molecular dynamics*, J. Comput. Phys. 117 (1995), whose force
+//! decomposition it is.
+
+// Loops over lanes and axes index several arrays at once.
+#![allow(clippy::needless_range_loop)]
+
+mod boxes;
+mod checks;
+mod cli;
+mod cluster;
+#[path = "../command_line/mod.rs"]
+mod command_line;
+mod dump;
+mod forces;
+mod kernel;
+mod list;
+mod nist;
+mod order;
+mod output;
+mod pace;
+mod plan;
+#[path = "../plot/mod.rs"]
+mod plot;
+mod potential;
+mod read;
+mod report;
+mod run;
+mod simulation;
+mod start;
+mod thermo;
+mod xyz;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use global_arrays::prelude::*;
+
+use cli::Arguments;
+use report::Report;
+use run::Task;
+
+/// A lattice of 32 million atoms, some 15 GiB.
+const MOST_CELLS: usize = 200;
+
+/// Coordinates in a longer box have no digits left for distances between atoms.
+const LONGEST_EDGE: f64 = 1e9;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    command_line::exit("lennard_jones", prepare(arguments).and_then(|task| launch(&task).map_err(|e| e.to_string())))
+}
+
+/// Reads what the run starts from and is compared with.
+fn prepare(arguments: Arguments) -> Result<Task, String> {
+    let told = |file: &Path| file.display().to_string();
+    let (mut start, name, steps, temperature) = if let Some(file) = &arguments.config {
+        (read::configuration(file).map_err(|e| e.to_string())?, told(file), 0, 0.0)
+    } else if let Some(file) = &arguments.start_file {
+        (read::start(file).map_err(|e| e.to_string())?, told(file), 100, 1.44)
+    } else {
+        let cells = arguments.fcc.unwrap_or(1);
+        if cells > MOST_CELLS {
+            return Err(format!("{cells} cells along each edge are too many: at most {MOST_CELLS}"));
+        }
+        (start::fcc(cells, arguments.density), format!("fcc lattice of {cells}³ cells"), 100, 1.44)
+    };
+    let temperature = arguments.temperature.unwrap_or(temperature);
+    if start.velocities.is_empty() {
+        start.velocities = start::maxwell(start.positions.len(), temperature, arguments.seed);
+    }
+    if start.lengths.iter().any(|edge| *edge > LONGEST_EDGE) {
+        return Err(format!("the box {:?} is too large: at most {LONGEST_EDGE:e} along each edge", start.lengths));
+    }
+    // Beyond this a task has more images of the box than it counts, and the sum over pairs is a matter of lattices, not of lists.
+    let shortest = start.lengths.into_iter().fold(f64::INFINITY, f64::min);
+    if arguments.cutoff + arguments.skin > 4.0 * shortest {
+        return Err(format!("the cut-off {} is too long for a box with an edge of {shortest}", arguments.cutoff));
+    }
+    let trace = arguments.trace.as_deref().map(checks::trace).transpose().map_err(|e| e.to_string())?.unwrap_or_default();
+    let forces = arguments.forces.as_deref().map(checks::forces).transpose().map_err(|e| e.to_string())?;
+    let steps = arguments.steps.unwrap_or(steps);
+    Ok(Task { start, name, temperature, steps, trace, forces, arguments })
+}
+
+fn launch(task: &Task) -> Result<(), Error> {
+    task.arguments.start.launch().run(|job| {
+        if let Some(rank) = task.arguments.slow.filter(|&rank| rank >= job.size()) {
+            return Err(Error::other(format!("there is no rank {rank} to be slow: there are {}", job.size())));
+        }
+        let report = run::run(job, task)?;
+        if let Some(file) = task.arguments.plot.as_deref().filter(|_| job.rank() == 0) {
+            draw(file, &report).map_err(Error::other)?;
+        }
+        task.arguments.start.report(job, &report, &report.json())?;
+        // One rank tells; where all do, one may end the job before the report is out.
+        report.failure.filter(|_| job.rank() == 0).map_or(Ok(()), |failure| Err(Error::other(failure)))
+    })
+}
+
+/// Energies for each atom over time, measured from their first values.
+fn draw(file: &Path, report: &Report) -> Result<(), String> {
+    let rows = report.averages.rows();
+    let Some(first) = rows.first() else { return Ok(()) };
+    let series = |name, of: fn(&thermo::Row) -> f64| plot::Series {
+        name,
+        points: rows.iter().map(|row| (row.time, (of(row) - of(first)) / row.atoms as f64)).collect(),
+        dots: false,
+    };
+    let series = [
+        series("potential", |row| row.configurational_energy()),
+        series("kinetic", |row| row.kinetic_energy),
+        series("total", |row| row.total_energy),
+    ];
+    let title = format!("Change of the energies, {} atoms", first.atoms);
+    plot::draw(file, &title, ("time", "energy for each atom"), &series)
+}
+
+/// What is read by unit tests only.
+#[cfg(test)]
+mod tests;

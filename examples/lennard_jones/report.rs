@@ -1,0 +1,130 @@
+//! What a run tells: the last row, averages, drift, speed, who did what, and whether it passed.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::thermo::Row;
+
+/// Averages over the rows of a run, and how the total energy drifts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Averages {
+    rows: Vec<Row>,
+}
+
+impl Averages {
+    pub(crate) fn add(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    fn mean(&self, of: impl Fn(&Row) -> f64) -> f64 {
+        self.rows.iter().map(of).sum::<f64>() / self.rows.len() as f64
+    }
+
+    /// The change of the total energy over the run as a fraction of it, by a straight line through all rows. 0 for one row.
+    pub(crate) fn drift(&self) -> f64 {
+        let (time, energy) = (self.mean(|row| row.time), self.mean(|row| row.total_energy));
+        let (above, below) = self.rows.iter().fold((0.0, 0.0), |(above, below), row| {
+            let t = row.time - time;
+            (above + t * (row.total_energy - energy), below + t * t)
+        });
+        let span = self.rows.last().map_or(0.0, |row| row.time) - self.rows.first().map_or(0.0, |row| row.time);
+        if below > 0.0 { above / below * span / energy.abs() } else { 0.0 }
+    }
+}
+
+/// The outcome of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    pub(crate) start: String,
+    pub(crate) network: String,
+    pub(crate) ranks: usize,
+    pub(crate) steps: usize,
+    pub(crate) seconds: f64,
+    pub(crate) last: Row,
+    pub(crate) averages: Averages,
+    pub(crate) tasks_by_rank: Vec<u64>,
+    pub(crate) lists_by_rank: Vec<u64>,
+    /// The first check that failed.
+    pub(crate) failure: Option<String>,
+}
+
+impl Report {
+    pub(crate) fn steps_per_second(&self) -> f64 {
+        if self.steps > 0 { self.steps as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// One line for programs.
+    pub(crate) fn json(&self) -> Value {
+        let mut json = Map::new();
+        json.insert("atoms".into(), json!(self.last.atoms));
+        json.insert("steps".into(), json!(self.steps));
+        self.last.report(&mut json);
+        let atoms = self.last.atoms as f64;
+        let averages = [
+            ("average_temperature", self.averages.mean(|row| row.temperature)),
+            ("average_pressure", self.averages.mean(|row| row.pressure)),
+            ("average_configurational_energy_per_atom", self.averages.mean(|row| row.configurational_energy() / atoms)),
+            ("energy_drift", self.averages.drift()),
+            ("momentum", self.last.momentum.iter().map(|p| p * p).sum::<f64>().sqrt()),
+            ("seconds", self.seconds),
+            ("steps_per_second", self.steps_per_second()),
+        ];
+        json.extend(averages.map(|(name, value)| (name.to_owned(), json!(value))));
+        json.insert("start".into(), json!(self.start));
+        json.insert("ranks".into(), json!(self.ranks));
+        json.insert("network".into(), json!(self.network));
+        json.insert("tasks_by_rank".into(), json!(self.tasks_by_rank));
+        json.insert("lists_by_rank".into(), json!(self.lists_by_rank));
+        json.insert("passed".into(), json!(self.failure.is_none()));
+        Value::Object(json)
+    }
+}
+
+/// Lines for people.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { start, network, ranks, steps, last, .. } = self;
+        let atoms = last.atoms as f64;
+        writeln!(f, "start        {start}, {} atoms", last.atoms)?;
+        writeln!(f, "ranks        {ranks}, network {network}, tasks {:?}, lists {:?}", self.tasks_by_rank, self.lists_by_rank)?;
+        writeln!(f, "steps        {steps} in {:.3} s, {:.1} steps/s", self.seconds, self.steps_per_second())?;
+        for (name, value) in [
+            ("temperature", last.temperature),
+            ("pressure", last.pressure),
+            ("potential", last.potential_energy / atoms),
+            ("tail", last.tail_energy / atoms),
+            ("kinetic", last.kinetic_energy / atoms),
+            ("total", last.total_energy / atoms),
+            ("virial", last.virial / atoms),
+        ] {
+            let each = if matches!(name, "temperature" | "pressure") { "" } else { "  for each atom" };
+            writeln!(f, "{name:12} {value:.10}{each}")?;
+        }
+        writeln!(f, "drift        {:.2e} of the total energy", self.averages.drift())?;
+        match &self.failure {
+            None => write!(f, "passed"),
+            Some(failure) => write!(f, "FAILED: {failure}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drift_of_a_straight_line() {
+        let mut averages = Averages::default();
+        let row = |time: f64, total_energy| Row { time, total_energy, ..Row::default() };
+        averages.add(row(0.0, -10.0));
+        assert_eq!(averages.drift(), 0.0);
+        averages.add(row(1.0, -9.0));
+        averages.add(row(2.0, -8.0));
+        assert!((averages.drift() - 2.0 / 9.0).abs() < 1e-15);
+    }
+}

@@ -1,0 +1,169 @@
+//! A run from its start to its report, on one rank.
+
+use std::time::{Duration, Instant};
+
+use global_arrays::prelude::*;
+
+use crate::checks::{self, Traced};
+use crate::cli::Arguments;
+use crate::command_line::progress_bar;
+use crate::output::Records;
+use crate::potential::Potential;
+use crate::report::{Averages, Report};
+use crate::simulation::{Method, Simulation};
+use crate::start::Start;
+use crate::thermo::Row;
+use crate::xyz;
+
+/// Steps from one scaling of velocities to the next, about the time in which kinetic and potential energy come to terms.
+const SCALE_EVERY: usize = 10;
+
+/// What is to be done, read and checked.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) arguments: Arguments,
+    /// With velocities.
+    pub(crate) start: Start,
+    /// What the start is called.
+    pub(crate) name: String,
+    pub(crate) temperature: f64,
+    pub(crate) steps: usize,
+    pub(crate) trace: Vec<Traced>,
+    pub(crate) forces: Option<Vec<[f64; 3]>>,
+}
+
+/// Runs `task` and returns its report, the same on all ranks but for the rows, which rank 0 has. Collective.
+pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
+    let Task { arguments, start, steps, .. } = task;
+    let method = Method {
+        potential: Potential::new(arguments.potential, arguments.cutoff),
+        step: arguments.dt,
+        block: arguments.block.unwrap_or_else(|| (start.positions.len() / (8 * job.size())).next_multiple_of(64).clamp(64, 2048)),
+        skin: arguments.skin,
+        slow: arguments.slow,
+    };
+    let mut outputs = Outputs::create(job, task)?;
+    let mut simulation = Simulation::new(job, start, method)?;
+    let bar = progress_bar(job, arguments.equilibrate + steps, "steps");
+    let first = simulation.measure()?;
+    if !(first.potential_energy.is_finite() && first.virial.is_finite()) {
+        return Err(Error::other("two atoms lie at the same place"));
+    }
+    for done in 1..=arguments.equilibrate {
+        let scale = done.is_multiple_of(SCALE_EVERY) || done == arguments.equilibrate;
+        simulation.step(scale)?;
+        if scale {
+            equilibrate(&mut simulation, task)?;
+        }
+        bar.inc(1);
+    }
+    let volume = start.lengths.iter().product();
+    let row = |step: usize, simulation: &mut Simulation<'_>| {
+        let measured = simulation.measure()?;
+        Ok::<_, Error>((measured, Row::new(step as i64, method.step, &measured, simulation.atoms, volume, &method.potential)))
+    };
+    let (reference, mut last) = row(0, &mut simulation)?;
+    let first_row = last;
+    let mut averages = Averages::default();
+    let mut failure = match &task.forces {
+        None => None,
+        Some(other) => checks::same_forces(&simulation.snapshot()?.forces, other).err(),
+    };
+    let mut tell = |row: &Row, measured: &_, simulation: &Simulation<'_>| {
+        let checked = checks::momentum(&reference, measured, row.atoms, row.step);
+        let traced = task.trace.iter().find(|other| other[0] == row.step as f64);
+        let checked = checked.and_then(|()| traced.map_or(Ok(()), |other| checks::traced(row, other)));
+        failure = failure.take().or(checked.err());
+        averages.add(*row);
+        outputs.write(row, simulation, start)
+    };
+    tell(&last, &reference, &simulation)?;
+    // The clock runs while atoms move, not while files are written.
+    let mut elapsed = Duration::ZERO;
+    let mut since = Instant::now();
+    for step in 1..=*steps {
+        let asked = step.is_multiple_of(arguments.every) || step == *steps;
+        let asked = asked || task.trace.iter().any(|other| other[0] == step as f64);
+        simulation.step(asked)?;
+        if asked {
+            let (measured, row) = row(step, &mut simulation)?;
+            elapsed += since.elapsed();
+            tell(&row, &measured, &simulation)?;
+            checks::sane(&first_row, &row).map_err(Error::other)?;
+            last = row;
+            bar.set_position((arguments.equilibrate + step) as u64);
+            since = Instant::now();
+        }
+    }
+    bar.finish_and_clear();
+    if let Some(other) = task.trace.iter().find(|other| other[0] > *steps as f64) {
+        failure = failure.or(Some(format!("the trace goes on to step {}, the run only to {steps}", other[0])));
+    }
+    let mut report = Report {
+        start: task.name.clone(),
+        network: job.network().to_owned(),
+        ranks: job.size(),
+        steps: *steps,
+        seconds: elapsed.as_secs_f64(),
+        last,
+        averages,
+        tasks_by_rank: job.all_gather(&[simulation.pairs.tasks])?,
+        lists_by_rank: job.all_gather(&[simulation.pairs.lists_made])?,
+        failure,
+    };
+    let json = report.json();
+    let unexpected = arguments.expect.iter().find_map(|expectation| checks::expected(&json, expectation).err());
+    report.failure = report.failure.take().or(unexpected);
+    Ok(report)
+}
+
+/// Scales velocities to the temperature or the total energy that is asked for. Collective.
+fn equilibrate(simulation: &mut Simulation<'_>, task: &Task) -> Result<(), Error> {
+    let measured = simulation.measure()?;
+    let atoms = simulation.atoms;
+    let wanted = match task.arguments.energy {
+        None => 0.5 * task.temperature * (3 * atoms - 3) as f64,
+        Some(energy) => {
+            let (tail, _) = simulation.method.potential.tail(atoms, simulation.lengths.iter().product());
+            energy * atoms as f64 - measured.potential_energy - tail
+        }
+    };
+    if wanted < 0.0 {
+        return Err(Error::other(format!("the total energy asked for is below the potential energy by {:.3e}", -wanted)));
+    }
+    simulation.scale_velocities(if measured.kinetic_energy > 0.0 { (wanted / measured.kinetic_energy).sqrt() } else { 1.0 })
+}
+
+/// The files of rank 0.
+#[derive(Debug)]
+struct Outputs {
+    writer: bool,
+    thermo: Option<Records>,
+    trajectory: Option<Records>,
+}
+
+impl Outputs {
+    fn create(job: &Job, task: &Task) -> Result<Self, Error> {
+        let writer = job.rank() == 0;
+        let open = |name: &Option<std::path::PathBuf>| name.as_deref().filter(|_| writer).map(Records::create).transpose();
+        Ok(Outputs { writer, thermo: open(&task.arguments.thermo)?, trajectory: open(&task.arguments.trajectory)? })
+    }
+
+    fn write(&mut self, row: &Row, simulation: &Simulation<'_>, start: &Start) -> Result<(), Error> {
+        if !self.writer {
+            return Ok(());
+        }
+        if let Some(file) = &mut self.thermo {
+            if file.is_empty() {
+                file.append(&row.header()?)?;
+            }
+            file.append(&row.line()?)?;
+        }
+        if let Some(file) = &mut self.trajectory {
+            let snapshot = simulation.snapshot()?;
+            let frame = Start { positions: snapshot.positions, velocities: snapshot.velocities, ..start.clone() };
+            file.append(xyz::frame(&frame, row.step as usize, row.time).as_bytes())?;
+        }
+        Ok(())
+    }
+}

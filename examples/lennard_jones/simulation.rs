@@ -1,0 +1,293 @@
+//! A box of atoms that moves: global arrays of positions, velocities and forces, and velocity Verlet.
+//!
+//! **Arrays.** Position, velocity, force and number of each atom lie in global arrays, in the order of
+//! [`order`](crate::order): blocks of m atoms, a share of neighbouring blocks for each rank. The order is made anew now and then;
+//! between, atoms keep their places and move where they will, without being folded back into the box.
+//!
+//! **Time.** Velocities are those of half a step before the positions, v(t − Δt/2), so that one pass moves all:
+//!
+//! 1. v ← v + Δt f,  x ← x + Δt v,  f ← 0 by each rank on its own atoms, in an epoch;
+//! 2. the farthest that an atom has come since lists were made, by an all-reduce: beyond half the skin, new lists;
+//! 3. forces, by [`Forces::compute`].
+//!
+//! v(t) = v(t − Δt/2) + Δt/2 f(t) is computed where it is asked for. This is velocity Verlet with its two half kicks joined: the
+//! same trajectory up to rounding (W. C. Swope et al., J. Chem. Phys. 76 (1982) 637; leapfrog: R. W. Hockney, 1970).
+
+use std::ops::Range;
+
+use global_arrays::prelude::*;
+use ndarray::ArrayViewMut1;
+
+use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers_mut, vectorized};
+use crate::forces::Forces;
+use crate::kernel::Sums;
+use crate::order::{Point, order};
+use crate::pace::Pace;
+use crate::potential::Potential;
+use crate::start::Start;
+
+/// Lists that are made in one order of the atoms, before they are ordered anew.
+///
+/// Measured, 32,000 atoms of the melt:
+const LISTS_OF_AN_ORDER: u32 = 8;
+
+/// An atom that moves by more than its own diameter in one step has left what the potential can follow.
+const FARTHEST_IN_A_STEP: f64 = 1.0;
+
+/// How a run is done, beyond its physics.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Method {
+    pub(crate) potential: Potential,
+    pub(crate) step: f64,
+    /// Atoms of a block of the force matrix, a multiple of 64.
+    pub(crate) block: usize,
+    /// How much farther than the cut-off lists reach.
+    pub(crate) skin: f64,
+    /// The rank that works at half speed.
+    pub(crate) slow: Option<usize>,
+}
+
+/// What is measured at one step, sums over all atoms.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Measured {
+    pub(crate) potential_energy: f64,
+    pub(crate) virial: f64,
+    pub(crate) kinetic_energy: f64,
+    pub(crate) momentum: [f64; 3],
+}
+
+/// The state of a run on one rank.
+#[derive(Debug)]
+pub(crate) struct Simulation<'j> {
+    job: &'j Job,
+    pace: Pace,
+    pub(crate) method: Method,
+    pub(crate) lengths: [f64; 3],
+    pub(crate) atoms: usize,
+    positions: GlobalArray<f64, Ix1>,
+    velocities: GlobalArray<f64, Ix1>,
+    forces: GlobalArray<f64, Ix1>,
+    /// The number of each place's atom, counted from 1; 0 where there is none.
+    numbers: GlobalArray<u64, Ix1>,
+    /// This rank's clusters.
+    own: Range<usize>,
+    pub(crate) pairs: Forces,
+    lists_in_order: u32,
+    share: Sums,
+}
+
+impl<'j> Simulation<'j> {
+    /// Spreads the atoms of `start` over the job and computes their first forces. Collective; all ranks come with the same start.
+    pub(crate) fn new(job: &'j Job, start: &Start, method: Method) -> Result<Self, Error> {
+        let (atoms, pace) = (start.positions.len(), Pace { slow: method.slow == Some(job.rank()) });
+        let clusters = atoms.div_ceil(WIDTH);
+        let block = method.block / WIDTH;
+        let blocks = clusters.div_ceil(block);
+        let cuts: Vec<usize> = (0..job.size()).map(|rank| rank * blocks / job.size()).collect();
+        let first = |rank: usize| cuts.get(rank).map_or(clusters, |cut| cut * block);
+        let array = |name: &str| {
+            let cuts = (0..job.size()).map(|rank| first(rank) * NUMBERS).collect();
+            GlobalArray::<f64, Ix1>::builder(job, [clusters * NUMBERS]).irregular([cuts]).name(name).zeros().create()
+        };
+        let cuts_of_atoms = (0..job.size()).map(|rank| first(rank) * WIDTH).collect();
+        let mut simulation = Simulation {
+            job,
+            pace,
+            method,
+            lengths: start.lengths,
+            atoms,
+            positions: array("positions")?,
+            velocities: array("velocities")?,
+            forces: array("forces")?,
+            numbers: GlobalArray::builder(job, [clusters * WIDTH]).irregular([cuts_of_atoms]).name("numbers").zeros().create()?,
+            own: first(job.rank())..first(job.rank() + 1),
+            pairs: Forces::new(job, pace, (atoms, start.lengths), (block, cuts.clone()), &method)?,
+            lists_in_order: 0,
+            share: Sums::default(),
+        };
+        let numbers: Vec<u64> = (1..=atoms as u64).collect();
+        simulation.place(&start.positions, &start.velocities, &numbers)?;
+        simulation.pairs.plan(&simulation.positions)?;
+        simulation.compute(true)?;
+        // From v(0) to v(−Δt/2).
+        let half = 0.5 * method.step;
+        job.epoch((simulation.velocities.owned_mut(), simulation.forces.owned()), |(mut v, f)| {
+            v.iter_mut().zip(f.iter()).for_each(|(v, f)| *v -= half * f);
+        })?;
+        Ok(simulation)
+    }
+
+    /// Moves all atoms by one step; afterwards [`measure`](Self::measure) may be called if `sums`. Collective.
+    pub(crate) fn step(&mut self, sums: bool) -> Result<(), Error> {
+        let farthest = self.drift()?;
+        let limit = 0.25 * self.method.skin * self.method.skin;
+        let farthest = self.job.all_reduce_one(farthest, greater)?;
+        let sane = farthest <= FARTHEST_IN_A_STEP * FARTHEST_IN_A_STEP;
+        if !sane {
+            return Err(Error::other(format!(
+                "an atom moved by {:.3e} in one step of {}: the time step is too long, or atoms overlap",
+                farthest.sqrt(),
+                self.method.step
+            )));
+        }
+        if farthest > limit {
+            self.lists_in_order += 1;
+            if self.lists_in_order >= LISTS_OF_AN_ORDER {
+                self.sort()?;
+            }
+            self.pace.keep(|| self.pairs.plan(&self.positions))?;
+        }
+        self.compute(sums)
+    }
+
+    /// v ← v + Δt f, x ← x + Δt v, f ← 0; the square of the longest way that an own atom is from where its list was made.
+    fn drift(&mut self) -> Result<f64, Error> {
+        let (step, pace, reference) = (self.method.step, self.pace, self.pairs.reference(self.own.clone()));
+        let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut());
+        self.job.epoch(claims, |(mut x, mut v, mut f)| pace.keep(|| drift(step, (&mut x, &mut v, &mut f), reference)))
+    }
+
+    fn compute(&mut self, sums: bool) -> Result<(), Error> {
+        self.share = self.pairs.compute(&self.positions, &self.forces, sums)?;
+        Ok(())
+    }
+
+    /// Energies, virial and momentum of the present step. Collective.
+    pub(crate) fn measure(&mut self) -> Result<Measured, Error> {
+        let half = 0.5 * self.method.step;
+        let (kinetic, momentum) = self.job.epoch((self.velocities.owned(), self.forces.owned()), |(v, f)| {
+            let (mut kinetic, mut momentum) = (0.0, [0.0; 3]);
+            for (at, (v, f)) in v.iter().zip(f.iter()).enumerate() {
+                let v = v + half * f;
+                kinetic += 0.5 * v * v;
+                momentum[at / WIDTH % 3] += v;
+            }
+            (kinetic, momentum)
+        })?;
+        let [x, y, z] = momentum;
+        let mut sums = [self.share.energy, self.share.virial, kinetic, x, y, z];
+        self.job.all_reduce(&mut sums, ops::sum)?;
+        let [potential_energy, virial, kinetic_energy, x, y, z] = sums;
+        Ok(Measured { potential_energy, virial, kinetic_energy, momentum: [x, y, z] })
+    }
+
+    /// Multiplies all velocities v(t) by `factor`. Collective.
+    pub(crate) fn scale_velocities(&mut self, factor: f64) -> Result<(), Error> {
+        let half = 0.5 * self.method.step;
+        self.job.epoch((self.velocities.owned_mut(), self.forces.owned()), |(mut v, f)| {
+            v.iter_mut().zip(f.iter()).for_each(|(v, f)| *v = factor * (*v + half * f) - half * f);
+        })
+    }
+
+    /// Positions folded into the box, velocities v(t) and forces of all atoms by their numbers, on the caller. Not collective, but
+    /// after a sync.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
+        let clusters = self.atoms.div_ceil(WIDTH);
+        let read = |array: &GlobalArray<f64, Ix1>| {
+            let mut all = vec![Cluster::ZERO; clusters];
+            array.get_into(.., ArrayViewMut1::from(numbers_mut(&mut all))).map(|()| all)
+        };
+        let (x, v, f) = (read(&self.positions)?, read(&self.velocities)?, read(&self.forces)?);
+        let zero = || vec![[0.0; 3]; self.atoms];
+        let mut snapshot = Snapshot { positions: zero(), velocities: zero(), forces: zero() };
+        for (place, number) in self.numbers.get(..)?.into_iter().enumerate().filter(|(_, number)| *number > 0) {
+            let (cluster, lane, number) = (place / WIDTH, place % WIDTH, number as usize - 1);
+            let (velocity, force) = (v[cluster].atom(lane), f[cluster].atom(lane));
+            snapshot.positions[number] = fold(x[cluster].atom(lane), self.lengths);
+            snapshot.velocities[number] = std::array::from_fn(|d| velocity[d] + 0.5 * self.method.step * force[d]);
+            snapshot.forces[number] = force;
+        }
+        Ok(snapshot)
+    }
+
+    /// Orders all atoms by where they are now. Collective.
+    fn sort(&mut self) -> Result<(), Error> {
+        let clusters = self.atoms.div_ceil(WIDTH);
+        let mut read = vec![Cluster::ZERO; clusters];
+        let mut all = |array: &GlobalArray<f64, Ix1>| -> Result<Vec<[f64; 3]>, Error> {
+            array.get_into(.., ArrayViewMut1::from(numbers_mut(&mut read)))?;
+            Ok((0..self.atoms).map(|at| read[at / WIDTH].atom(at % WIDTH)).collect())
+        };
+        let (positions, velocities) = (all(&self.positions)?, all(&self.velocities)?);
+        let numbers = self.numbers.get(s![..self.atoms])?.to_vec();
+        self.place(&positions, &velocities, &numbers)
+    }
+
+    /// Puts these atoms into the arrays, in order; every rank comes with all of them, and the old contents are read by nobody
+    /// after. Forces become 0. Collective.
+    fn place(&mut self, positions: &[[f64; 3]], velocities: &[[f64; 3]], numbers: &[u64]) -> Result<(), Error> {
+        let (lengths, own) = (self.lengths, self.own.start * WIDTH..(self.own.end * WIDTH).min(self.atoms));
+        let point = |(place, at): (usize, &[f64; 3])| Point { at: fold(*at, lengths), place: place as u32 };
+        let mut points: Vec<Point> = positions.iter().enumerate().map(point).collect();
+        order(&mut points, lengths, self.method.block, &own);
+        self.lists_in_order = 0;
+        let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut(), self.numbers.owned_mut());
+        self.job.epoch(claims, |(mut x, mut v, mut f, mut n)| {
+            f.fill(0.0);
+            n.fill(0);
+            let points = &points[own.start.min(own.end)..own.end];
+            let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(n.chunks_exact_mut(WIDTH));
+            for (((x, v), n), points) in parts.zip(points.chunks(WIDTH)) {
+                let (mut at, mut velocity) = (Cluster::EMPTY, Cluster::ZERO);
+                for (lane, point) in points.iter().enumerate() {
+                    at.set(lane, point.at);
+                    velocity.set(lane, velocities[point.place as usize]);
+                    n[lane] = numbers[point.place as usize];
+                }
+                x.copy_from_slice(crate::cluster::numbers(&[at]));
+                v.copy_from_slice(crate::cluster::numbers(&[velocity]));
+            }
+        })
+    }
+}
+
+/// Moves own atoms; see [`Simulation::drift`].
+fn drift(step: f64, (x, v, f): (&mut [f64], &mut [f64], &mut [f64]), reference: &[Cluster]) -> f64 {
+    let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(f.chunks_exact_mut(NUMBERS));
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut farthest = [0.0; WIDTH];
+            for (((x, v), f), reference) in parts.zip(reference) {
+                let mut way = [0.0; WIDTH];
+                for d in 0..3 {
+                    for k in 0..WIDTH {
+                        let at = d * WIDTH + k;
+                        v[at] += step * f[at];
+                        x[at] += step * v[at];
+                        f[at] = 0.0;
+                        let moved = x[at] - reference.0[d][k];
+                        way[k] += moved * moved;
+                    }
+                }
+                for k in 0..WIDTH {
+                    farthest[k] = greater(farthest[k], way[k]);
+                }
+            }
+            farthest.into_iter().fold(0.0, greater)
+        },
+    )
+}
+
+/// The greater of two numbers, or the one that is none.
+#[inline(always)]
+fn greater(a: f64, b: f64) -> f64 {
+    if b > a || b.is_nan() { b } else { a }
+}
+
+/// All atoms by their numbers, counted from 0.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Snapshot {
+    pub(crate) positions: Vec<[f64; 3]>,
+    pub(crate) velocities: Vec<[f64; 3]>,
+    pub(crate) forces: Vec<[f64; 3]>,
+}
+
+/// The image of a position in a box from 0 to `lengths`.
+pub(crate) fn fold(at: [f64; 3], lengths: [f64; 3]) -> [f64; 3] {
+    std::array::from_fn(|d| {
+        let folded = at[d] - lengths[d] * (at[d] / lengths[d]).floor();
+        // A tiny negative coordinate comes to lie on the upper face, which is the lower one.
+        if folded < lengths[d] { folded } else { 0.0 }
+    })
+}

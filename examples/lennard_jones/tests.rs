@@ -1,0 +1,165 @@
+//! Runs of the whole program over threads, against a plain double loop and against results from outside.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use approx::assert_relative_eq;
+use clap::Parser;
+use global_arrays::prelude::*;
+
+use crate::cli::Arguments;
+use crate::potential::Potential;
+use crate::run::{Task, run};
+use crate::simulation::{Method, Simulation, Snapshot};
+use crate::start::Start;
+use crate::{prepare, report::Report};
+
+fn task(line: &str) -> Task {
+    let words = std::iter::once("lennard_jones").chain(line.split_whitespace());
+    prepare(Arguments::parse_from(words)).unwrap()
+}
+
+fn data(name: &str) -> String {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/lennard_jones/data").join(name).display().to_string()
+}
+
+/// The report of a run over threads.
+fn report(ranks: usize, line: &str) -> Report {
+    let task = task(line);
+    let kept = Mutex::new(None);
+    let body = |job: &Job| {
+        let report = run(job, &task)?;
+        if job.rank() == 0 {
+            *kept.lock().unwrap() = Some(report);
+        }
+        Ok::<(), Error>(())
+    };
+    Launch::new().ranks(ranks).network("threads").run(body).unwrap();
+    kept.into_inner().unwrap().unwrap()
+}
+
+/// All atoms after some steps.
+fn after(ranks: usize, network: &str, line: &str) -> Snapshot {
+    let task = task(line);
+    let Task { arguments, start, steps, .. } = &task;
+    let kept = Mutex::new(None);
+    let body = |job: &Job| {
+        let method = Method {
+            potential: Potential::new(arguments.potential, arguments.cutoff),
+            step: arguments.dt,
+            block: arguments.block.unwrap_or(64),
+            skin: arguments.skin,
+            slow: None,
+        };
+        let mut simulation = Simulation::new(job, start, method)?;
+        (0..*steps).try_for_each(|_| simulation.step(false))?;
+        job.sync()?;
+        if job.rank() == job.size() - 1 {
+            *kept.lock().unwrap() = Some(simulation.snapshot()?);
+        }
+        job.sync()
+    };
+    Launch::new().ranks(ranks).network(network).run(body).unwrap();
+    kept.into_inner().unwrap().unwrap()
+}
+
+/// Energy, virial and forces by a double loop over all atoms and images, each atom's own images included.
+fn naive(start: &Start, potential: &Potential) -> (f64, f64, Vec<[f64; 3]>) {
+    let reach: [i64; 3] = start.lengths.map(|edge| (potential.cutoff / edge).ceil() as i64);
+    let (mut energy, mut virial, mut forces) = (0.0, 0.0, vec![[0.0; 3]; start.positions.len()]);
+    for (i, a) in start.positions.iter().enumerate() {
+        for b in &start.positions {
+            for x in -reach[0]..=reach[0] {
+                for y in -reach[1]..=reach[1] {
+                    for z in -reach[2]..=reach[2] {
+                        let image = [x, y, z];
+                        let d: [f64; 3] = std::array::from_fn(|k| a[k] - b[k] - image[k] as f64 * start.lengths[k]);
+                        let r = d.iter().map(|d| d * d).sum::<f64>().sqrt();
+                        if r == 0.0 {
+                            continue;
+                        }
+                        let (pair, pull) = potential.pair(r);
+                        energy += 0.5 * pair;
+                        virial += 0.5 * pull;
+                        (0..3).for_each(|k| forces[i][k] += pull / (r * r) * d[k]);
+                    }
+                }
+            }
+        }
+    }
+    (energy, virial, forces)
+}
+
+#[test]
+fn forces_are_those_of_a_double_loop() {
+    // Boxes with many images of each atom, odd numbers of atoms, one atom alone, a box longer than wide.
+    let config = data("lj_sample_config_periodic2.txt");
+    for line in [
+        "--fcc 1 --density 0.7 --temperature 3".to_owned(),
+        "--fcc 2 --density 1.0 --temperature 1 --potential shifted-force".to_owned(),
+        format!("--config {config} --cutoff 4 --potential shifted"),
+        format!("--config {config} --cutoff 9"),
+    ] {
+        let task = task(&(line.clone() + " --steps 0"));
+        let potential = Potential::new(task.arguments.potential, task.arguments.cutoff);
+        let (energy, virial, forces) = naive(&task.start, &potential);
+        for ranks in [1, 3] {
+            let report = report(ranks, &(line.clone() + " --steps 0"));
+            assert_relative_eq!(report.last.potential_energy, energy, max_relative = 1e-12);
+            assert_relative_eq!(report.last.virial, virial, max_relative = 1e-11);
+            let own = after(ranks, "threads", &(line.clone() + " --steps 0")).forces;
+            assert_eq!(crate::checks::same_forces(&own, &forces), Ok(()), "{line}");
+        }
+    }
+}
+
+#[test]
+fn nist_sample_configurations() {
+    let reference = std::fs::read_to_string(data("nist_lj_reference.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = reference.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let [config, _, _, scheme, cutoff, energy, virial, tail] = row[..] else { panic!("{row:?}") };
+        let potential = if scheme == "LFS" { "shifted-force" } else { "truncated-tail" };
+        let file = data(&format!("lj_sample_config_periodic{config}.txt"));
+        let report = report(2, &format!("--config {file} --cutoff {cutoff} --potential {potential}"));
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        assert_relative_eq!(report.last.potential_energy, number(energy), max_relative = 5e-5);
+        assert_relative_eq!(report.last.virial, number(virial), max_relative = 5e-5);
+        assert_relative_eq!(report.last.tail_energy, number(tail), max_relative = 5e-5);
+    }
+}
+
+#[test]
+fn one_trajectory_on_any_number_of_ranks_and_network() {
+    // 50 steps from a hot lattice: lists are made a dozen times, the order once.
+    let line = "--fcc 6 --density 0.8442 --temperature 3 --steps 50 --skin 0.2";
+    let one = after(1, "threads", line);
+    for (ranks, network) in [(2, "threads"), (3, "threads"), (4, "threads"), (7, "threads"), (3, "threads:unmapped")] {
+        let other = after(ranks, network, line);
+        for atom in 0..one.positions.len() {
+            for d in 0..3 {
+                assert!((one.velocities[atom][d] - other.velocities[atom][d]).abs() < 1e-10, "{ranks} ranks, atom {atom}");
+            }
+        }
+    }
+}
+
+#[test]
+fn more_ranks_than_blocks() {
+    let report = report(5, "--fcc 2 --steps 10");
+    assert_eq!((report.failure, report.tasks_by_rank.len()), (None, 5));
+}
+
+#[test]
+fn an_atom_alone_flies_straight() {
+    let snapshot = after(2, "threads", "--fcc 1 --density 0.001 --cutoff 2 --temperature 0 --steps 3");
+    assert!(snapshot.velocities.iter().flatten().all(|v| *v == 0.0));
+}
+
+#[test]
+fn what_fails_is_told() {
+    assert!(report(1, "--fcc 2 --steps 0 --expect pressure=7:1e-3").failure.unwrap().contains("pressure"));
+    let trace = data("lj4000_thermo_exactlist.txt");
+    assert!(report(1, &format!("--fcc 2 --steps 0 --trace {trace}")).failure.unwrap().contains("step 0"));
+}

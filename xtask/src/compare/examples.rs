@@ -22,21 +22,14 @@ pub struct Start {
 struct Reading {
     op: &'static str,
     shape: &'static str,
-    key: Key,
+    /// Of a number in the JSON line.
+    key: &'static str,
+    /// What turns it into the row's unit.
+    factor: f64,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Key {
-    /// A number of the JSON line, and what it is multiplied by to have the row's unit.
-    Of(&'static str, f64),
-    /// Wall time of the whole program in seconds.
-    WholeRun,
-}
-
-use Key::{Of, WholeRun};
-
-const fn reading(op: &'static str, shape: &'static str, key: Key) -> Reading {
-    Reading { op, shape, key }
+const fn reading(op: &'static str, shape: &'static str, key: &'static str, factor: f64) -> Reading {
+    Reading { op, shape, key, factor }
 }
 
 const MELT: &str = "--fcc 20 --density 0.8442 --cutoff 2.5 --potential truncated --dt 0.005 --temperature 1.44";
@@ -66,24 +59,24 @@ pub static STARTS: &[Start] = &[
         Lu,
         "lu",
         &["--ranks 2 --n 4096"],
-        &[reading("lu_factor", "4096", Of("factor_gflops", 1.0)), reading("lu", "4096", Of("gflops", 1.0))],
+        &[reading("lu_factor", "4096", "factor_gflops", 1.0), reading("lu", "4096", "gflops", 1.0)],
     ),
-    melt(&[MELT, "--ranks 1"], &[reading("lennard_jones", "32000 1 rank", Of("steps_per_second", 1.0))]),
-    melt(&[MELT, "--ranks 2"], &[reading("lennard_jones", "32000 2 ranks", Of("steps_per_second", 1.0))]),
-    melt(&[MELT, "--ranks 2 --slow 1"], &[reading("lennard_jones", "32000 one slow", Of("steps_per_second", 1.0))]),
-    dam_break(&[DAM_BREAK, "--ranks 1"], &[reading("sph", "1e5 1 rank", Of("particle_steps_per_second", 1e-6))]),
-    dam_break(&[DAM_BREAK, "--ranks 2"], &[reading("sph", "1e5 2 ranks", Of("particle_steps_per_second", 1e-6))]),
-    start(RandomAccess, "random_access", &["--ranks 2 --log2-size 24"], &[reading("random_access", "2^24", Of("gups", 1.0))]),
-    stencil(&["--ranks 1 --n 256"], &[reading("stencil", "256^3 1 rank", Of("mcells_per_second", 1.0))]),
-    stencil(&["--ranks 2 --n 256"], &[reading("stencil", "256^3 2 ranks", Of("mcells_per_second", 1.0))]),
-    start(Matmul3d, "matmul", &["--ranks 2 --n 2048"], &[reading("matmul_3d", "2048", Of("gflops", 1.0))]),
-    start(Subsurface, "subsurface", &["--ranks 2 --case theis"], &[reading("subsurface", "theis", WholeRun)]),
-    start(Subsurface, "subsurface", &["--ranks 2 --case infiltration"], &[reading("subsurface", "infiltration", WholeRun)]),
+    melt(&[MELT, "--ranks 1"], &[reading("lennard_jones", "32000 1 rank", "steps_per_second", 1.0)]),
+    melt(&[MELT, "--ranks 2"], &[reading("lennard_jones", "32000 2 ranks", "steps_per_second", 1.0)]),
+    melt(&[MELT, "--ranks 2 --slow 1"], &[reading("lennard_jones", "32000 one slow", "steps_per_second", 1.0)]),
+    dam_break(&[DAM_BREAK, "--ranks 1"], &[reading("sph", "1e5 1 rank", "particle_steps_per_second", 1e-6)]),
+    dam_break(&[DAM_BREAK, "--ranks 2"], &[reading("sph", "1e5 2 ranks", "particle_steps_per_second", 1e-6)]),
+    start(RandomAccess, "random_access", &["--ranks 2 --log2-size 24"], &[reading("random_access", "2^24", "gups", 1.0)]),
+    stencil(&["--ranks 1 --n 256"], &[reading("stencil", "256^3 1 rank", "mcells_per_second", 1.0)]),
+    stencil(&["--ranks 2 --n 256"], &[reading("stencil", "256^3 2 ranks", "mcells_per_second", 1.0)]),
+    start(Matmul3d, "matmul", &["--ranks 2 --n 2048"], &[reading("matmul_3d", "2048", "gflops", 1.0)]),
+    start(Subsurface, "subsurface", &["--ranks 2 --case theis"], &[reading("subsurface", "theis", "seconds", 1.0)]),
+    start(Subsurface, "subsurface", &["--ranks 2 --case infiltration"], &[reading("subsurface", "infiltration", "seconds", 1.0)]),
     start(
         PairCalculator,
         "pair_calculator",
         &["--ranks 2 --states 128 --planes 16 --iterations 10"],
-        &[reading("pair_calculator", "128 x 16", Of("seconds_per_iteration", 1e3))],
+        &[reading("pair_calculator", "128 x 16", "seconds_per_iteration", 1e3)],
     ),
 ];
 
@@ -107,13 +100,10 @@ impl Start {
             return wrong("words are wrong");
         }
         let mut figures = Vec::new();
-        for Reading { op, shape, key } in self.readings {
-            let value = match key {
-                Of(name, factor) => report[*name].as_f64().map(|value| value * factor),
-                WholeRun => Some(outcome.elapsed.as_secs_f64()),
-            };
+        for Reading { op, shape, key, factor } in self.readings {
+            let value = report[*key].as_f64().map(|value| value * factor);
             let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) else {
-                return wrong(&format!("the row {op} {shape} is not in its JSON"));
+                return wrong(&format!("no {key} in its JSON"));
             };
             figures.push(Figure { op: (*op).to_owned(), shape: (*shape).to_owned(), value });
         }

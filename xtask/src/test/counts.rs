@@ -108,6 +108,14 @@ impl fmt::Display for Report {
     }
 }
 
+/// The suites that took longest, the longest first.
+pub fn slowest(reports: &[Report], most: usize) -> Vec<&Report> {
+    let mut reports: Vec<&Report> = reports.iter().filter(|report| report.seconds > 0.0).collect();
+    reports.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    reports.truncate(most);
+    reports
+}
+
 /// `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s`
 fn libtest(line: &str) -> Option<Counts> {
     let numbers = line.strip_prefix("test result: ")?.split_once(". ")?.1;
@@ -164,6 +172,14 @@ mod tests {
         assert_eq!(counts(End::Signal(11), "3 passed, 0 failed").failed, 1);
         assert_eq!(counts(End::Exit(1), "3 passed, 2 failed").failed, 2);
         assert_eq!(counts(End::TimedOut(Duration::from_secs(1)), "").failed, 1);
+    }
+
+    #[test]
+    fn the_slowest_come_first() {
+        let report = |seconds| Report { seconds, ..Report::single("suite", Ok(())) };
+        let reports = [report(1.0), report(3.0), report(0.0), report(2.0)];
+        let seconds = |most| slowest(&reports, most).iter().map(|report| report.seconds).collect::<Vec<_>>();
+        assert_eq!((seconds(2), seconds(9)), (vec![3.0, 2.0], vec![3.0, 2.0, 1.0]));
     }
 
     #[test]

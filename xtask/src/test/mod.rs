@@ -1,7 +1,8 @@
 //! Every suite, example and documentation test, with counts, and one line of totals at the end.
 //!
-//! Each result is printed when it is there, failures once more at the end. `cargo xtask test` is the standard tier; `--long`
-//! sets `GA_TEST_LONG=1` for the suites, adds the examples at full size, the checkers and the comparison.
+//! Each result is printed when it is there, failures once more at the end, with the times of the slowest. `cargo xtask test` is
+//! the standard tier; `--long` sets `GA_TEST_LONG=1` for the suites, adds the examples at full size, the checkers and the
+//! comparison.
 
 mod checkers;
 mod counts;
@@ -26,6 +27,9 @@ pub struct Options {
 }
 
 const OPTIONAL: &[Need] = &[Need { package: "valgrind", why: "checks the unit tests for memory errors (--long)" }];
+
+/// Suites and examples that are named with their times at the end.
+const SLOWEST: usize = 10;
 
 /// What every part of the run obeys.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +60,10 @@ pub fn run(options: &Options) -> Result<bool> {
         if report.failure.is_some() {
             println!("{report}");
         }
+    }
+    println!("the slowest:");
+    for report in counts::slowest(&reports, SLOWEST) {
+        println!("{:8.1} s  {}", report.seconds, report.name);
     }
     println!("{:.0} s in all", start.elapsed().as_secs_f64());
     println!("{total}");

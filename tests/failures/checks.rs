@@ -152,6 +152,12 @@ pub(crate) fn all() -> Vec<Case> {
         assert_eq!(text.lines().count(), 600);
         assert!(text.lines().all(|line| line.starts_with("<rank ") && line.ends_with('>') && line.matches('<').count() == 1));
     }));
+    cases.push(case("what_ranks_print_does_not_fit", || {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let status = runner::finish(&mut runner::start("prints_lines", &[("GA_RANKS", "3")], &full), SOON);
+        // Which failure it is depends on who finds that the reason cannot be printed either.
+        assert!(status.is_some_and(|status| !status.success()), "{status:?}");
+    }));
     cases.push(case("run_refuses_other_threads", || {
         let (status, text) = run("run_with_threads", &[], SOON);
         assert_eq!(status, Some(1), "{text}");

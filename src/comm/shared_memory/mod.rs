@@ -144,7 +144,10 @@ fn supervise(mut children: Vec<Child>, fabric: &Fabric) -> Option<Error> {
             deadline = None;
         }
     }
-    first
+    first.or_else(|| {
+        let lost = children.iter_mut().flat_map(|child| &mut child.output).find_map(Forwarder::lost)?;
+        Some(Error::system("writing what the ranks printed", lost))
+    })
 }
 
 /// Which children have said something or ended; none if the time is over. Looking at all of them each time would make the end of

@@ -45,6 +45,8 @@ pub(super) struct Forwarder {
     stream: Stream,
     end: Option<OwnedFd>,
     line: Vec<u8>,
+    /// Why some of it could not be written.
+    lost: Option<io::Error>,
 }
 
 /// Makes the pipes of a rank.
@@ -57,7 +59,7 @@ pub(super) fn pipes(rank: usize) -> io::Result<(Pipes, Vec<Forwarder>)> {
         }
         let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
         ends.push((stream, write_end));
-        forwarders.push(Forwarder { stream, end: Some(read_end), line: Vec::new() });
+        forwarders.push(Forwarder { stream, end: Some(read_end), line: Vec::new(), lost: None });
     }
     Ok((Pipes(ends), forwarders))
 }
@@ -106,10 +108,20 @@ impl Forwarder {
 
     fn write(&mut self, count: usize) {
         let text: Vec<u8> = self.line.drain(..count).collect();
-        // The reader of our own output may be gone; the job goes on.
-        let _ = match self.stream {
+        let written = match self.stream {
             Stream::Output => io::stdout().lock().write_all(&text).and_then(|()| io::stdout().flush()),
             Stream::Error => io::stderr().lock().write_all(&text),
         };
+        // The job goes on. A reader that is gone, as `head` is, wants no more of it; anything else is a loss.
+        if let Err(error) = written
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.lost.get_or_insert(error);
+        }
+    }
+
+    /// Why some of what the rank printed could not be written.
+    pub(super) fn lost(&mut self) -> Option<io::Error> {
+        self.lost.take()
     }
 }

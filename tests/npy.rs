@@ -110,6 +110,8 @@ fn roundtrip<T: NpyElement + PartialEq + std::fmt::Debug>(path: &Path, value: im
             GlobalArray::builder(job, SHAPE).order(Order::ColumnMajor).create()?,
             GlobalArray::builder(job, SHAPE).block_cyclic([2, 3, 2]).create()?,
             GlobalArray::builder(job, SHAPE).block_cyclic([3, 2, 1]).grid([1, p, 1]).create()?,
+            GlobalArray::builder(job, SHAPE).tiled([2, 3, 2]).order(Order::ColumnMajor).create()?,
+            GlobalArray::builder(job, SHAPE).tiled([3, 2, 1]).restrict([p - 1]).create()?,
             GlobalArray::builder(job, SHAPE).min_block([1, 11, 5]).create()?,
             GlobalArray::builder(job, SHAPE).irregular(cuts).create()?,
             GlobalArray::builder(job, SHAPE).ghosts([1, 0, 2]).create()?,

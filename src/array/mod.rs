@@ -138,7 +138,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         &self.distribution
     }
 
-    /// The blocks that a member owns, in the order of its memory. Works for every distribution; no communication.
+    /// The blocks that a member owns, in row-major order of their places in its part. Works for every distribution; no
+    /// communication.
     pub fn blocks(&self, member: usize) -> impl Iterator<Item = Block<D>> + '_ {
         self.distribution.blocks(member)
     }

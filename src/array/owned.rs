@@ -62,7 +62,7 @@ macro_rules! any_part {
                 self.distribution
             }
 
-            /// The blocks of this part in the order of memory: where each lies in the array and in the part.
+            /// The blocks of this part in row-major order of their places in it: where each lies in the array and in the part.
             #[must_use]
             pub fn blocks(&self) -> Blocks<'a, D> {
                 self.distribution.blocks(self.member)

@@ -120,7 +120,7 @@ impl<T: Halve> GlobalArray<T, Ix2> {
                         for [rows, columns] in on_and_below(&rows, &columns) {
                             self.pair_box(&block, [rows, columns], &mut buffers, f)?;
                         }
-                    } else if (i > j) == (i + j).is_multiple_of(2) {
+                    } else if is_in_turn(i, j) {
                         self.pair_box(&block, [rows.clone(), columns], &mut buffers, f)?;
                     }
                 }
@@ -180,6 +180,11 @@ fn across<T: Copy>(xs: &mut [T], ys: &mut [T], m: usize, f: impl Fn(T, T) -> (T,
     }
 }
 
+/// Of two squares that mirror each other, which is worked on by its owner.
+fn is_in_turn(i: usize, j: usize) -> bool {
+    (i > j) == (i + j).is_multiple_of(2)
+}
+
 /// A range cut at multiples of `edge`, with the number of each piece.
 fn ruled(range: Range<usize>, edge: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
     let squares = if range.is_empty() { 0..0 } else { range.start / edge..(range.end - 1) / edge + 1 };
@@ -217,6 +222,14 @@ mod tests {
                 assert!(n == u8::from(inside && i >= j) || n == 1 && inside && rows.contains(&j) && columns.contains(&i));
             }
         }
+    }
+
+    #[test]
+    fn one_of_two_squares_is_in_turn_and_rows_have_equally_many() {
+        let n = 21;
+        assert!((0..n).all(|i| (0..i).all(|j| is_in_turn(i, j) != is_in_turn(j, i))));
+        let counts = (0..n).map(|i| (0..n).filter(|&j| j != i && is_in_turn(i, j)).count());
+        assert!(counts.clone().all(|count| count.abs_diff((n - 1) / 2) <= 1), "{:?}", counts.collect::<Vec<_>>());
     }
 
     #[test]

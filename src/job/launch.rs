@@ -91,7 +91,7 @@ impl Launch {
 
     /// Whether to count who moves what to whom, for [`Job::stats`], and to print a table of it to stderr when the job ends well.
     ///
-    /// Counting makes small operations on mapped memory several times as slow; without it they cost nothing more.
+    /// Counting takes some 50 ns for an element and 200 for a small patch; where it is off, nothing.
     pub fn stats(mut self, stats: bool) -> Self {
         self.stats = Some(stats);
         self

@@ -15,8 +15,9 @@
 //!
 //! # What it costs
 //!
-//! Nothing where it is off: no road is longer by an instruction. Where it is on each counted call takes a lock and looks up its peer,
-//! 50 to 100 ns. There is an entry for each peer that was reached and none for others.
+//! Nothing where it is off: no shortest road is longer by an instruction. Where it is on each counted call takes a lock and looks
+//! up its peer: some 50 ns more for an element and 200 for a small patch, measured. There is an entry for each peer that was
+//! reached and none for others.
 
 mod table;
 

@@ -22,10 +22,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) periodic: bool,
     /// Sweeps in one epoch, which is also the width of the ghost cells
-    #[arg(long, value_parser = positive, default_value_t = 4)]
+    #[arg(long, value_parser = positive, default_value_t = 8)]
     pub(crate) depth: usize,
     /// Rows of a tile
-    #[arg(long, value_parser = positive, default_value_t = 16)]
+    #[arg(long, value_parser = positive, default_value_t = 64)]
     pub(crate) tile: usize,
     /// Also measure the order of convergence to the heat equation, on four grids
     #[arg(long)]

@@ -132,7 +132,7 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
 /// The distance from the heat equation at one time on grids of which each has half the spacing of the one before. Collective.
 fn converge(job: &Job, arguments: &Arguments) -> Result<Order, Error> {
     /// Cells along an edge and sweeps of the first grid, and the number of grids.
-    const FIRST: (usize, usize) = (8, 16);
+    const FIRST: (usize, usize) = (8, 8);
     const GRIDS: usize = 4;
     let (mut n, mut sweeps) = FIRST;
     let mut order = Order::default();

@@ -18,13 +18,16 @@ use std::ops::Range;
 
 use global_arrays::prelude::*;
 use ndarray::{ArrayView3, ArrayViewMut3};
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
 /// Planes that the next sweep reads: before, at and after its own.
 const PLANES: usize = 3;
 
 /// Cells of a cache line, which is also the longest vector.
 pub(crate) const LINE: usize = 64 / size_of::<f64>();
+
+/// Of six neighbours, to their mean.
+const SIXTH: f64 = 1.0 / 6.0;
 
 /// What one rank needs to sweep over its block.
 #[derive(Debug)]
@@ -54,11 +57,9 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A row of a plane; planes come round.
-    #[inline(always)]
-    fn row(&self, plane: usize, row: usize) -> &'a [f64] {
-        let start = plane % self.planes * self.plane + (row - self.first_row) * self.row;
-        &self.cells[start..start + self.row]
+    /// A plane; they come round.
+    fn plane(&self, plane: usize) -> &'a [f64] {
+        &self.cells[plane % self.planes * self.plane..][..self.plane]
     }
 }
 
@@ -122,7 +123,10 @@ impl Sweeper {
                 } else {
                     Source { cells: &before[(s - 2) * PLANES * plane..], plane, row: columns, first_row, planes: PLANES }
                 };
-                let covered = [tile.start - margin..tile.end + margin, widths[2] - margin..columns - widths[2] + margin];
+                // But for the last sweep, whole cache lines: it costs less to compute cells that nobody reads than to leave them out.
+                let across = widths[2] - margin.next_multiple_of(LINE);
+                let end = (columns - widths[2] + margin).next_multiple_of(if s < depth { LINE } else { 1 }).min(columns);
+                let covered = [tile.start - margin..tile.end + margin, across..end];
                 let mut computed = [0, 1].map(|k| common(&covered[k], &inside[k + 1]));
                 if !inside[0].contains(&p) {
                     computed[0].end = computed[0].start;
@@ -137,8 +141,10 @@ impl Sweeper {
                     keep(target, block, p, &covered, &computed);
                 }
                 let target = &mut target[(computed[0].start - covered[0].start) * columns..];
+                let target = &mut target[..computed[0].len() * source.row];
                 let [rows, columns] = computed;
-                self.arch.dispatch(Means { from: source, to: target, plane: p, rows, columns });
+                let from = [p - 1, p, p + 1].map(|plane| source.plane(plane));
+                self.arch.dispatch(Means { from, to: target, stride: source.row, first: rows.start - source.first_row, columns });
             }
         }
     }
@@ -153,7 +159,7 @@ fn common(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
 /// Copies the boundary values of a plane, what is covered and not computed, for the next sweep.
 fn keep(to: &mut [f64], block: &Source<'_>, plane: usize, covered: &[Range<usize>; 2], computed: &[Range<usize>; 2]) {
     for (to, row) in to.chunks_exact_mut(block.row).zip(covered[0].clone()) {
-        let from = block.row(plane, row);
+        let from = &block.plane(plane)[(row - block.first_row) * block.row..][..block.row];
         let kept = if computed[0].contains(&row) { computed[1].clone() } else { 0..0 };
         let (before, behind) =
             if kept.is_empty() { (covered[1].clone(), 0..0) } else { (covered[1].start..kept.start, kept.end..covered[1].end) };
@@ -162,35 +168,46 @@ fn keep(to: &mut [f64], block: &Source<'_>, plane: usize, covered: &[Range<usize
     }
 }
 
-/// The means of the six neighbours of some cells of a plane, into `to`, which begins with the first of the rows.
+/// The means of the six neighbours of some cells of a plane.
 struct Means<'a> {
-    from: Source<'a>,
+    /// The planes before, at and after it.
+    from: [&'a [f64]; 3],
+    /// The rows to be computed.
     to: &'a mut [f64],
-    plane: usize,
-    rows: Range<usize>,
+    /// Cells from one row to the next, in all four.
+    stride: usize,
+    /// The row of the planes that is the first of `to`; not their first and not their last.
+    first: usize,
     columns: Range<usize>,
 }
 
-impl pulp::NullaryFnOnce for Means<'_> {
+impl WithSimd for Means<'_> {
     type Output = ();
 
     // What is inlined here is compiled for the widest vectors of the processor.
     #[inline(always)]
-    fn call(self) {
-        let Means { from, to, plane, rows, columns: Range { start, end } } = self;
-        // The cells between are whole cache lines: no vector of them lies across two.
-        let first = start.next_multiple_of(LINE).min(end);
-        let last = (end / LINE * LINE).max(first);
-        for (to, row) in to.chunks_exact_mut(from.row).zip(rows) {
-            let [below, above] = [plane - 1, plane + 1].map(|plane| from.row(plane, row));
-            let [north, south] = [row - 1, row + 1].map(|row| from.row(plane, row));
-            let own = from.row(plane, row);
-            for Range { start, end } in [start..first, first..last, last..end] {
-                let (to, west, east) = (&mut to[start..end], &own[start - 1..end - 1], &own[start + 1..end + 1]);
-                let [north, south, below, above] = [north, south, below, above].map(|row| &row[start..end]);
-                for (i, to) in to.iter_mut().enumerate() {
-                    *to = ((west[i] + east[i]) + (north[i] + south[i]) + (below[i] + above[i])) * (1.0 / 6.0);
-                }
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Means { from: [below, own, above], to, stride, first, columns } = self;
+        let sixth = simd.splat_f64s(SIXTH);
+        for (to, row) in to.chunks_exact_mut(stride).zip(first..) {
+            let to = &mut to[columns.clone()];
+            let (at, len) = (row * stride + columns.start, to.len());
+            let (west, west_rest) = S::as_simd_f64s(&own[at - 1..][..len]);
+            let (east, east_rest) = S::as_simd_f64s(&own[at + 1..][..len]);
+            let (north, north_rest) = S::as_simd_f64s(&own[at - stride..][..len]);
+            let (south, south_rest) = S::as_simd_f64s(&own[at + stride..][..len]);
+            let (below, below_rest) = S::as_simd_f64s(&below[at..][..len]);
+            let (above, above_rest) = S::as_simd_f64s(&above[at..][..len]);
+            let (vectors, rest) = S::as_mut_simd_f64s(to);
+            let across = west.iter().zip(east).zip(north.iter().zip(south)).zip(below.iter().zip(above));
+            for (to, (((&w, &e), (&n, &s)), (&b, &a))) in vectors.iter_mut().zip(across) {
+                let sum = simd.add_f64s(simd.add_f64s(w, e), simd.add_f64s(n, s));
+                *to = simd.mul_f64s(simd.add_f64s(sum, simd.add_f64s(b, a)), sixth);
+            }
+            // The same sums in the same order, cell by cell.
+            for (k, to) in rest.iter_mut().enumerate() {
+                let sum = (west_rest[k] + east_rest[k]) + (north_rest[k] + south_rest[k]);
+                *to = (sum + (below_rest[k] + above_rest[k])) * SIXTH;
             }
         }
     }

@@ -40,6 +40,27 @@ impl Bounds {
     }
 }
 
+/// The box of the first `count` atoms of a cluster, one at least.
+#[inline(always)]
+fn around(cluster: &Cluster, count: usize) -> Bounds {
+    let mut bounds = Bounds::NOTHING;
+    for d in 0..3 {
+        // The first atom stands in for those that are not there. Halves are compared with halves, a vector at a time.
+        let mut low = cluster.0[d];
+        low[count..].fill(cluster.0[d][0]);
+        let mut high = low;
+        for half in [4, 2, 1] {
+            for k in 0..half {
+                low[k] = if low[k + half] < low[k] { low[k + half] } else { low[k] };
+                high[k] = if high[k + half] > high[k] { high[k + half] } else { high[k] };
+            }
+        }
+        bounds.low[d] = low[0];
+        bounds.high[d] = high[0];
+    }
+    bounds
+}
+
 /// Eight boxes side by side.
 #[derive(Debug, Clone, Copy)]
 struct Eight {
@@ -117,11 +138,7 @@ impl Levels {
         for group in 0..self.clusters.len() {
             let mut whole = Bounds::NOTHING;
             for cluster in group * WIDTH..((group + 1) * WIDTH).min(positions.len()) {
-                let mut bounds = Bounds::NOTHING;
-                for lane in 0..WIDTH.min(atoms - cluster * WIDTH) {
-                    let at = positions[cluster].atom(lane);
-                    bounds.include(&Bounds { low: at, high: at });
-                }
+                let bounds = around(&positions[cluster], WIDTH.min(atoms - cluster * WIDTH));
                 self.clusters[group].set(cluster % WIDTH, &bounds);
                 whole.include(&bounds);
             }

@@ -50,6 +50,12 @@ pub(crate) struct Scratch {
 }
 
 impl List {
+    /// What its pairs cost in a step, in vectors of eight.
+    pub(crate) fn cost(&self) -> u64 {
+        // To begin and end a row takes about as long as two of its clusters.
+        (self.clusters.len() + 2 * self.rows.len()) as u64
+    }
+
     /// Makes the list of `pairing` for all pairs within `reach`; `positions` are those of all clusters, `atoms` their number.
     pub(crate) fn build(
         &mut self,

@@ -93,6 +93,11 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
     if arguments.cutoff + arguments.skin > 4.0 * shortest {
         return Err(format!("the cut-off {} is too long for a box with an edge of {shortest}", arguments.cutoff));
     }
+    // Told now and not after a long run.
+    let pictured = |file: &Path| matches!(file.extension().and_then(|e| e.to_str()), Some("svg" | "png"));
+    if let Some(file) = arguments.plot.as_deref().filter(|file| !pictured(file)) {
+        return Err(format!("cannot draw {}: its name must end in .svg or .png", file.display()));
+    }
     let trace = arguments.trace.as_deref().map(checks::trace).transpose().map_err(|e| e.to_string())?.unwrap_or_default();
     let forces = arguments.forces.as_deref().map(checks::forces).transpose().map_err(|e| e.to_string())?;
     let steps = arguments.steps.unwrap_or(steps);

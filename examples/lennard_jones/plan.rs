@@ -2,8 +2,9 @@
 //!
 //! The N × N matrix of pair forces is cut in blocks of m × m atoms. Since atoms are sorted in space, most blocks join regions
 //! that are farther apart than the cut-off: they are never made tasks, so the cost of a step grows like N. Those on and above
-//! the diagonal that remain are dealt to one queue for each rank; each belongs to the owner of its rows or of its columns,
-//! whichever has less to do, the heaviest come first.
+//! the diagonal that remain are dealt to one queue for each rank, the heaviest first: before anything is known of them by an
+//! estimate, to the owner of their rows or of their columns, whichever has less to do; after the first step by what was
+//! measured, to the rank that made their list.
 //!
 //! Every rank makes the plan by itself from the same positions, so all make the same.
 
@@ -14,8 +15,24 @@ use crate::list::Pairing;
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) pairings: Vec<Pairing>,
-    /// For each rank the numbers of tasks that are its to begin with.
-    pub(crate) queues: Vec<Vec<u32>>,
+    /// For each rank the tasks that are its to begin with.
+    pub(crate) queues: Vec<Queue>,
+}
+
+/// Tasks in the order in which they are handed out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Queue {
+    /// Numbers of tasks.
+    pub(crate) tasks: Vec<u32>,
+    /// What each costs together with those after it.
+    pub(crate) remaining: Vec<u64>,
+}
+
+impl Queue {
+    /// The cost of one task of the queue.
+    pub(crate) fn cost(&self, place: usize) -> u64 {
+        self.remaining[place] - self.remaining.get(place + 1).copied().unwrap_or(0)
+    }
 }
 
 impl Plan {
@@ -34,15 +51,34 @@ impl Plan {
         }
         weighted.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         let mut load = vec![0.0; ranks];
-        let mut plan = Plan { pairings: Vec::with_capacity(weighted.len()), queues: vec![Vec::new(); ranks] };
+        let mut plan = Plan { pairings: Vec::with_capacity(weighted.len()), queues: vec![Queue::default(); ranks] };
         for (number, (weight, pairing)) in weighted.into_iter().enumerate() {
             let (rows, columns) = (owner(pairing.a), owner(pairing.b));
             let rank = if load[columns] < load[rows] { columns } else { rows };
             load[rank] += weight;
-            plan.queues[rank].push(number as u32);
+            plan.queues[rank].tasks.push(number as u32);
             plan.pairings.push(pairing);
         }
         plan
+    }
+
+    /// Deals the tasks anew: `known` has the rank and the cost of each.
+    pub(crate) fn deal(&mut self, known: &[(usize, u64)]) {
+        let mut tasks: Vec<u32> = (0..known.len() as u32).collect();
+        tasks.sort_by_key(|&task| std::cmp::Reverse(known[task as usize].1));
+        self.queues.fill(Queue::default());
+        for task in tasks {
+            self.queues[known[task as usize].0].tasks.push(task);
+        }
+        for queue in &mut self.queues {
+            let mut sum = 0;
+            let costs = queue.tasks.iter().rev().map(|&task| {
+                sum += known[task as usize].1;
+                sum
+            });
+            queue.remaining = costs.collect();
+            queue.remaining.reverse();
+        }
     }
 }
 

@@ -87,7 +87,7 @@ impl Row {
     pub(crate) fn line(&self) -> Result<Vec<u8>, Error> {
         let sums = self.sums().map(|(_, sum)| sum / self.atoms as f64);
         let numbers = [self.time, self.temperature, self.pressure].into_iter().chain(sums).chain(self.momentum);
-        line(std::iter::once(self.step.to_string()).chain(numbers.map(|x| x.to_string())))
+        line(std::iter::once(self.step.to_string()).chain(numbers.map(|x| format!("{x:?}"))))
     }
 }
 
@@ -110,6 +110,6 @@ mod tests {
         let header = String::from_utf8(row.header().unwrap()).unwrap();
         let line = String::from_utf8(row.line().unwrap()).unwrap();
         assert_eq!(header.split(',').count(), line.split(',').count());
-        assert!(line.starts_with("2,1,2,0.3,"));
+        assert!(line.starts_with("2,1.0,2.0,0.3,"));
     }
 }

@@ -1,7 +1,8 @@
 //! Extended XYZ: for each frame a line with the number of atoms, one of `Key=value` pairs, and a line for each atom.
 //!
 //! Read are `Lattice="…"` (nine numbers, a cuboid along the axes), `Origin="…"` (three, by default 0) and `Properties=…` with
-//! `pos:R:3` and maybe `velo:R:3`; other properties are skipped. What [`frame`] writes is read to the last bit.
+//! `pos:R:3` and maybe `velo:R:3`; other properties are skipped. What [`frame`] writes is read
+//! to the last bit where the box begins at 0.
 //!
 //! # Source
 //! libAtoms, *Extended XYZ specification*, github.com/libAtoms/extxyz.
@@ -106,7 +107,7 @@ pub(crate) fn frame(start: &Start, step: usize, time: f64) -> String {
     );
     for (at, v) in start.positions.iter().zip(&start.velocities) {
         let at: [f64; 3] = std::array::from_fn(|d| at[d] + start.origin[d]);
-        let _ = writeln!(text, "Ar {} {} {} {} {} {}", at[0], at[1], at[2], v[0], v[1], v[2]);
+        let _ = writeln!(text, "Ar {:?} {:?} {:?} {:?} {:?} {:?}", at[0], at[1], at[2], v[0], v[1], v[2]);
     }
     text
 }

@@ -85,6 +85,7 @@ static CASES: &[Case] = &[
     bad("lennard_jones", &["--ranks", "2", "--fcc", "4", "--steps", "2", "--trajectory", "/dev/full"], "/dev/full"),
     bad("lennard_jones", &["--ranks", "2", "--fcc", "4", "--steps", "0", "--expect", "pressure=0:0"], "pressure is"),
     bad("lennard_jones", &["--ranks", "2", "--fcc", "4", "--slow", "2"], "no rank 2"),
+    bad("lennard_jones", &["--fcc", "4", "--plot", "picture.gif"], "picture.gif"),
     // The total energies are those of NIST's rows: potential energy and temperature, with 3 N - 3 degrees of freedom. Tolerances: README.
     long("lennard_jones", &["--ranks", "2", "--fcc", "5", "--density", "0.776", "--cutoff", "3", "--potential", "truncated-tail", "--equilibrate", "10000", "--energy", "-4.243053", "--steps", "100000", "--every", "10", "--expect", "average_temperature=0.851+-0.006", "--expect", "average_configurational_energy_per_atom=-5.517+-0.009", "--expect", "average_pressure=0.03+-0.06", "--json"], "\"passed\":true"),
     long("lennard_jones", &["--ranks", "2", "--fcc", "5", "--density", "0.82", "--cutoff", "3", "--potential", "truncated-tail", "--equilibrate", "10000", "--energy", "-4.527556", "--steps", "100000", "--every", "10", "--expect", "average_temperature=0.852+-0.006", "--expect", "average_configurational_energy_per_atom=-5.803+-0.009", "--expect", "average_pressure=0.573+-0.06", "--json"], "\"passed\":true"),

@@ -48,7 +48,19 @@ static CASES: &[Case] = &[
     good("lu", &["--ranks", "4", "--n", "96", "--block", "16", "--network", "shared_memory:unmapped", "--json"], "\"passed\":true"),
     bad("lu", &["--ranks", "0", "--n", "100"], "ranks"),
     bad("lu", &["--ranks", "2", "--matrix", "examples/lu/data/no-such-file.mtx"], "no-such-file.mtx"),
+    good("subsurface", &["--case", "infiltration", "--ranks", "2", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "infiltration", "--cells", "4", "--ranks", "7", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "infiltration", "--cells", "40", "--ranks", "3", "--network", "shared_memory:unmapped", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "theis", "--cells", "65", "--accuracy", "0.02", "--ranks", "2", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "theis", "--cells", "63", "--accuracy", "0.1", "--ranks", "4", "--network", "threads", "--json"], "\"passed\":true"),
+    bad("subsurface", &["--case", "lake"], "lake"),
+    bad("subsurface", &["--case", "theis", "--cells", "0"], "at least 1"),
+    bad("subsurface", &["--case", "infiltration", "--end-time=-1"], "above 0"),
+    bad("subsurface", &["--case", "theis", "--reference", "no-such-file.csv"], "no-such-file.csv"),
+    bad("subsurface", &["--case", "infiltration", "--first-step", "1e9", "--shortest-step", "1e9"], "time step fell below"),
+    bad("subsurface", &["--case", "infiltration", "--cells", "20", "--output", "/dev/full"], "/dev/full"),
     long("lu", &["--ranks", "2", "--n", "4096", "--block", "128", "--json"], "\"passed\":true"),
+    long("subsurface", &["--case", "theis", "--cells", "257", "--accuracy", "0.001", "--ranks", "2", "--json"], "\"passed\":true"),
 ];
 
 pub fn run(tier: Tier) -> Result<Vec<Report>> {

@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     Theis,
     /// Steady infiltration into sand below loam, against Amanzi
     Infiltration,
+    /// Rain on a box of random conductivity, in three dimensions; only the water balance is compared
+    Heterogeneous,
 }
 
 /// Ground-water flow on a structured grid: finite volumes, backward Euler, Newton and Krylov over global arrays.
@@ -25,7 +27,8 @@ pub(crate) struct Arguments {
     /// What to compute
     #[arg(long, value_enum)]
     pub(crate) case: Kind,
-    /// Cells: along each side (theis, an odd number), or of the column (infiltration, a multiple of 4)
+    /// Cells: along each side (theis, an odd number), of the column (infiltration, a multiple of 4), or up x across x
+    /// across (heterogeneous)
     #[arg(long, value_name = "N[xNxN]")]
     pub(crate) cells: Option<Cells>,
     /// Time to simulate [s]; theis ends with its reference
@@ -46,6 +49,9 @@ pub(crate) struct Arguments {
     /// Data to compare with; by default those beside the program's source
     #[arg(long, value_name = "FILE")]
     pub(crate) reference: Option<PathBuf>,
+    /// Seed of the conductivity; heterogeneous only, 7 by default
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
     /// Write what was compared, as CSV
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) output: Option<PathBuf>,
@@ -60,10 +66,12 @@ impl Arguments {
     /// # Errors
     /// The flag and the case.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let Arguments { case, end_time, .. } = self;
+        let Arguments { case, end_time, seed, reference, .. } = self;
         let refuse = |flag: &str, why: &str| Err(format!("{flag} means nothing to this case: {why}"));
         match case {
             Kind::Theis if end_time.is_some() => refuse("--end-time", "it ends at the last time of its reference"),
+            Kind::Theis | Kind::Infiltration if seed.is_some() => refuse("--seed", "nothing in it is random"),
+            Kind::Heterogeneous if reference.is_some() => refuse("--reference", "there is none"),
             _ => Ok(()),
         }
     }
@@ -122,6 +130,8 @@ mod tests {
         assert!(parse("subsurface --case theis --end-time 5").unwrap_err().contains("--end-time"));
         assert!(parse("subsurface --case infiltration --end-time=-5").unwrap_err().contains("above 0"));
         assert!(parse("subsurface --case infiltration --first-step nan").unwrap_err().contains("above 0"));
+        assert!(parse("subsurface --case infiltration --seed 3").unwrap_err().contains("random"));
+        assert!(parse("subsurface --case heterogeneous --reference a.csv").unwrap_err().contains("none"));
         assert!(parse("subsurface --case infiltration --cells 8 --end-time 1e5 --ranks 3 --json").is_ok());
     }
 }

@@ -42,6 +42,7 @@ use clap::Parser;
 use global_arrays::prelude::*;
 
 use crate::cases::Case;
+use crate::cases::heterogeneous::Heterogeneous;
 use crate::cases::infiltration::Infiltration;
 use crate::cases::theis::Theis;
 use crate::cli::{Arguments, Kind};
@@ -65,6 +66,7 @@ fn prepare(arguments: &Arguments) -> Result<Box<dyn Case>, String> {
     Ok(match arguments.case {
         Kind::Theis => Box::new(Theis::new(arguments)?),
         Kind::Infiltration => Box::new(Infiltration::new(arguments)?),
+        Kind::Heterogeneous => Box::new(Heterogeneous::new(arguments)?),
     })
 }
 
@@ -119,7 +121,7 @@ fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<Option<
         cells,
         ranks: job.size(),
         network: job.network().to_owned(),
-        verdict: case.judge(&history),
+        verdict: case.judge(&history, &marched),
         marched,
         work: newton.work,
         tolerance: arguments.tolerance,
@@ -179,6 +181,7 @@ mod tests {
     fn any_number_of_ranks_finds_the_same() {
         for (line, apart) in [
             ("subsurface --case infiltration --cells 24 --tolerance 1e-11", 1e-4),
+            ("subsurface --case heterogeneous --cells 5x6x7 --tolerance 1e-11", 1e-7),
             ("subsurface --case theis --cells 63 --accuracy 0.1 --tolerance 1e-10", 1e-6),
         ] {
             let alone = report(line, 1);

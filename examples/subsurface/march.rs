@@ -44,6 +44,8 @@ pub(crate) struct Marched {
     pub(crate) balance: f64,
     /// Error of the water balance of the whole run [m³].
     pub(crate) balance_volume: f64,
+    /// What flowed in over the edges and from wells, less what flowed out [m³].
+    pub(crate) inflow_volume: f64,
     /// All water that came and went over the edges, from wells and out of storage [m³].
     pub(crate) moved: f64,
 }
@@ -108,6 +110,7 @@ pub(crate) fn march(
             marched.steps += 1;
             marched.balance = marched.balance.max(error.abs() / sums.throughput.max(f64::MIN_POSITIVE));
             marched.balance_volume += error * dt;
+            marched.inflow_volume += sums.inflow * dt;
             marched.moved += sums.throughput * dt;
             earlier = Some((before, dt));
             seen(time, team.publish(&head)?)?;

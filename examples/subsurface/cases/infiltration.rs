@@ -21,7 +21,7 @@ use global_arrays::prelude::*;
 use super::{Case, Check, Curve, Verdict, beside, read};
 use crate::cli::{Arguments, Cells};
 use crate::grid::{Axis, Grid};
-use crate::march::Schedule;
+use crate::march::{Marched, Schedule};
 use crate::medium::Medium;
 use crate::problem::{Boundary, Problem};
 
@@ -216,7 +216,7 @@ impl Case for Infiltration {
         Ok(heads.get(s![.., 0, 0])?.to_vec())
     }
 
-    fn judge(&self, history: &[(f64, Vec<f64>)]) -> Verdict {
+    fn judge(&self, history: &[(f64, Vec<f64>)], _marched: &Marched) -> Verdict {
         let axis = &self.grid.axes[0];
         let heads = history.last().map_or(&[][..], |(_, heads)| heads.as_slice());
         let ours: Vec<(f64, f64)> = heads.iter().enumerate().map(|(cell, &head)| (axis.centre(cell), pressure(head))).collect();

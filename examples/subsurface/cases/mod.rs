@@ -1,5 +1,6 @@
 //! The cases: each is a [`Problem`], says how long to simulate and what to look at, and judges what came out.
 
+pub(crate) mod heterogeneous;
 pub(crate) mod infiltration;
 pub(crate) mod theis;
 
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
 
-use crate::march::Schedule;
+use crate::march::{Marched, Schedule};
 use crate::problem::Problem;
 
 /// A problem with an outcome.
@@ -22,7 +23,7 @@ pub(crate) trait Case: Problem {
     fn observe(&self, time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<Vec<f64>, Error>;
 
     /// Compares the observations, with their times, with the reference.
-    fn judge(&self, history: &[(f64, Vec<f64>)]) -> Verdict;
+    fn judge(&self, history: &[(f64, Vec<f64>)], marched: &Marched) -> Verdict;
 }
 
 /// One comparison: an error, and what it may be.

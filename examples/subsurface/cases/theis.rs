@@ -19,7 +19,7 @@ use global_arrays::prelude::*;
 use super::{Case, Check, Curve, Verdict, beside, read};
 use crate::cli::{Arguments, Cells};
 use crate::grid::{Axis, Grid};
-use crate::march::Schedule;
+use crate::march::{Marched, Schedule};
 use crate::medium::Medium;
 use crate::problem::{Boundary, Problem};
 
@@ -201,7 +201,7 @@ impl Case for Theis {
         Ok(drawdowns)
     }
 
-    fn judge(&self, history: &[(f64, Vec<f64>)]) -> Verdict {
+    fn judge(&self, history: &[(f64, Vec<f64>)], _marched: &Marched) -> Verdict {
         let mut rows = Vec::new();
         let (mut largest, mut relative) = (0.0_f64, 0.0_f64);
         for point in &self.reference {

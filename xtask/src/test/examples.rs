@@ -111,6 +111,22 @@ static CASES: &[Case] = &[
     bad("pair_calculator", &["--ranks", "2", "--states", "100", "--planes", "2", "--points", "10"], "coefficients"),
     bad("pair_calculator", &["--ranks", "2", "--states", "8", "--plot", "/no/such/folder/plot.svg"], "plot.svg"),
     long("pair_calculator", &["--ranks", "2", "--states", "512", "--planes", "32", "--points", "512", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "infiltration", "--ranks", "2", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "infiltration", "--cells", "4", "--ranks", "7", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "infiltration", "--cells", "40", "--ranks", "3", "--network", "shared_memory:unmapped", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "theis", "--cells", "65", "--accuracy", "0.02", "--ranks", "2", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "theis", "--cells", "63", "--accuracy", "0.1", "--ranks", "4", "--network", "threads", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "heterogeneous", "--cells", "6x9x10", "--ranks", "4", "--json"], "\"passed\":true"),
+    good("subsurface", &["--case", "heterogeneous", "--cells", "5x6x7", "--ranks", "3", "--network", "threads:unmapped", "--json"], "\"passed\":true"),
+    bad("subsurface", &["--case", "lake"], "lake"),
+    bad("subsurface", &["--case", "theis", "--cells", "0"], "at least 1"),
+    bad("subsurface", &["--case", "infiltration", "--end-time=-1"], "above 0"),
+    bad("subsurface", &["--case", "theis", "--reference", "no-such-file.csv"], "no-such-file.csv"),
+    bad("subsurface", &["--case", "infiltration", "--first-step", "1e9", "--shortest-step", "1e9"], "time step fell below"),
+    bad("subsurface", &["--case", "infiltration", "--cells", "20", "--output", "/dev/full"], "/dev/full"),
+    long("lu", &["--ranks", "2", "--n", "4096", "--block", "128", "--json"], "\"passed\":true"),
+    long("subsurface", &["--case", "theis", "--cells", "257", "--accuracy", "0.001", "--ranks", "2", "--json"], "\"passed\":true"),
+    long("subsurface", &["--case", "heterogeneous", "--cells", "15x64x64", "--end-time", "864000", "--ranks", "2", "--json"], "\"passed\":true"),
 ];
 
 pub fn run(tier: Tier) -> Result<Vec<Report>> {

@@ -1,0 +1,81 @@
+//! The cases: each is a [`Problem`], says how long to simulate and what to look at, and judges what came out.
+
+pub(crate) mod heterogeneous;
+pub(crate) mod infiltration;
+pub(crate) mod theis;
+
+use std::path::{Path, PathBuf};
+
+use global_arrays::prelude::*;
+
+use crate::march::{Marched, Schedule};
+use crate::problem::Problem;
+
+/// A problem with an outcome.
+pub(crate) trait Case: Problem {
+    /// How to cut time.
+    fn schedule(&self) -> Schedule;
+
+    /// What is of interest in the heads after a step; asked on one rank.
+    ///
+    /// # Errors
+    /// What the reads of the array give.
+    fn observe(&self, time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<Vec<f64>, Error>;
+
+    /// Compares the observations, with their times, with the reference.
+    fn judge(&self, history: &[(f64, Vec<f64>)], marched: &Marched) -> Verdict;
+}
+
+/// One comparison: an error, and what it may be.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Check {
+    /// Key of the error in the JSON line.
+    pub(crate) key: &'static str,
+    /// In words.
+    pub(crate) what: &'static str,
+    pub(crate) error: f64,
+    pub(crate) tolerance: f64,
+    pub(crate) unit: &'static str,
+}
+
+impl Check {
+    /// An error that is not a number has not passed.
+    pub(crate) fn passed(&self) -> bool {
+        self.error <= self.tolerance
+    }
+}
+
+/// What the picture shows under one name.
+#[derive(Debug, Clone)]
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Dots for the reference, a line for what was computed.
+    pub(crate) dots: bool,
+}
+
+/// What a case says of its outcome.
+#[derive(Debug, Clone)]
+pub(crate) struct Verdict {
+    /// The first is the program's `max_error`.
+    pub(crate) checks: Vec<Check>,
+    /// Figures without a limit: keys and values.
+    pub(crate) figures: Vec<(&'static str, f64)>,
+    /// Rows for the output file, with the names of their columns.
+    pub(crate) columns: &'static [&'static str],
+    pub(crate) rows: Vec<Vec<f64>>,
+    /// The picture.
+    pub(crate) title: String,
+    pub(crate) axes: (&'static str, &'static str),
+    pub(crate) curves: Vec<Curve>,
+}
+
+/// A file beside this program's source.
+pub(crate) fn beside(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/subsurface/data").join(name)
+}
+
+/// The text of a reference file.
+pub(crate) fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("cannot read the reference {}: {error}", file.display()))
+}

@@ -1,0 +1,137 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Parser, ValueEnum};
+
+use crate::command_line::{Start, positive};
+
+/// The flow problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// A well in a confined aquifer, against Theis' curve
+    Theis,
+    /// Steady infiltration into sand below loam, against Amanzi
+    Infiltration,
+    /// Rain on a box of random conductivity, in three dimensions; only the water balance is compared
+    Heterogeneous,
+}
+
+/// Ground-water flow on a structured grid: finite volumes, backward Euler, Newton and Krylov over global arrays.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "subsurface")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) start: Start,
+    /// What to compute
+    #[arg(long, value_enum)]
+    pub(crate) case: Kind,
+    /// Cells: along each side (theis, an odd number), of the column (infiltration, a multiple of 4), or up x across x
+    /// across (heterogeneous)
+    #[arg(long, value_name = "N[xNxN]")]
+    pub(crate) cells: Option<Cells>,
+    /// Time to simulate [s]; theis ends with its reference
+    #[arg(long, value_parser = positive_number, value_name = "SECONDS")]
+    pub(crate) end_time: Option<f64>,
+    /// Length of the first time step [s]
+    #[arg(long, value_parser = positive_number, value_name = "SECONDS")]
+    pub(crate) first_step: Option<f64>,
+    /// Give up when a time step would have to be shorter than this [s]
+    #[arg(long, value_parser = positive_number, value_name = "SECONDS", default_value_t = 1e-6)]
+    pub(crate) shortest_step: f64,
+    /// Largest error of one time step [m of head]; by default 0.004 for theis, and unbounded where only the steady state counts
+    #[arg(long, value_parser = positive_number, value_name = "METRES")]
+    pub(crate) accuracy: Option<f64>,
+    /// Largest relative error of the water balance in a time step: where Newton's method stops
+    #[arg(long, value_parser = positive_number, default_value_t = 1e-8)]
+    pub(crate) tolerance: f64,
+    /// Data to compare with; by default those beside the program's source
+    #[arg(long, value_name = "FILE")]
+    pub(crate) reference: Option<PathBuf>,
+    /// Seed of the conductivity; heterogeneous only, 7 by default
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Write what was compared, as CSV
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) output: Option<PathBuf>,
+    /// Draw it (.svg or .png)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Refuses flags that mean nothing to the case.
+    ///
+    /// # Errors
+    /// The flag and the case.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Arguments { case, end_time, seed, reference, .. } = self;
+        let refuse = |flag: &str, why: &str| Err(format!("{flag} means nothing to this case: {why}"));
+        match case {
+            Kind::Theis if end_time.is_some() => refuse("--end-time", "it ends at the last time of its reference"),
+            Kind::Theis | Kind::Infiltration if seed.is_some() => refuse("--seed", "nothing in it is random"),
+            Kind::Heterogeneous if reference.is_some() => refuse("--reference", "there is none"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Cells along one axis, or along three.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cells(pub(crate) Vec<usize>);
+
+impl FromStr for Cells {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let cells: Vec<usize> = text.split(['x', 'X']).map(positive).collect::<Result<_, _>>()?;
+        let total = cells.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
+        match (cells.len(), total) {
+            (1 | 3, Some(..=MOST_CELLS)) => Ok(Cells(cells)),
+            (1 | 3, _) => Err(format!("more than {MOST_CELLS} cells")),
+            _ => Err("one number, or three with an x between, as in 40x60x60".into()),
+        }
+    }
+}
+
+/// 10⁹: more do not fit into the memory of one machine (there are about 350 bytes to a cell).
+const MOST_CELLS: usize = 1_000_000_000;
+
+fn positive_number(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
+        _ => Err("not a number above 0".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        let parse = |line: &str| {
+            let arguments = Arguments::try_parse_from(line.split(' ')).map_err(|e| e.to_string())?;
+            arguments.check()
+        };
+        assert!(parse("subsurface --case lake").unwrap_err().contains("lake"));
+        assert!(parse("subsurface").unwrap_err().contains("--case"));
+        assert!(parse("subsurface --case theis --cells 0").unwrap_err().contains("at least 1"));
+        assert!(parse("subsurface --case theis --cells 3x4").unwrap_err().contains("one number"));
+        assert!(parse("subsurface --case theis --cells 9999999999").unwrap_err().contains("more than"));
+        assert!(parse("subsurface --case theis --end-time 5").unwrap_err().contains("--end-time"));
+        assert!(parse("subsurface --case infiltration --end-time=-5").unwrap_err().contains("above 0"));
+        assert!(parse("subsurface --case infiltration --first-step nan").unwrap_err().contains("above 0"));
+        assert!(parse("subsurface --case infiltration --seed 3").unwrap_err().contains("random"));
+        assert!(parse("subsurface --case heterogeneous --reference a.csv").unwrap_err().contains("none"));
+        assert!(parse("subsurface --case infiltration --cells 8 --end-time 1e5 --ranks 3 --json").is_ok());
+    }
+}

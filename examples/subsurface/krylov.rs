@@ -1,0 +1,213 @@
+//! Krylov solvers for A·x = b over the ranks: conjugate gradients where A is symmetric, BiCGStab where it is not.
+//!
+//! Of all vectors only those that A is applied to need their neighbours' cells: they pass through [`Team::exchange`]. The others
+//! never leave their rank. Dot products are all-reduces, one for all that are known at the same moment, and the residual's 1-norm
+//! travels with them. Every rank sees the same bits of every reduction, so all take the same decisions.
+//!
+//! # Source
+//! M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Standards 49 (1952). H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992),
+//! with the preconditioner on the right, so that the residual is the true one.
+
+use global_arrays::prelude::*;
+
+use crate::field::Team;
+use crate::matrix::SevenPoint;
+
+/// More iterations than this are a failure; the time step is cut then.
+const MOST_ITERATIONS: usize = 2000;
+
+/// How a solve ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Solved {
+    pub(crate) iterations: usize,
+    /// Whether the residual became small enough.
+    pub(crate) converged: bool,
+}
+
+/// Work vectors of the solvers.
+#[derive(Debug)]
+pub(crate) struct Krylov {
+    work: [Vec<f64>; 7],
+}
+
+impl Krylov {
+    pub(crate) fn new(team: &Team<'_>) -> Krylov {
+        Krylov { work: std::array::from_fn(|_| team.zeros()) }
+    }
+
+    /// Solves A·x = b for symmetric positive definite A from x = 0, until the residual's 1-norm is at most `target`. `b` is lost.
+    /// Collective.
+    pub(crate) fn conjugate_gradients(
+        &mut self,
+        team: &mut Team<'_>,
+        a: &SevenPoint,
+        b: &mut [f64],
+        x: &mut [f64],
+        target: f64,
+    ) -> Result<Solved, Error> {
+        let layout = team.layout.clone();
+        let [p, q, z, ..] = &mut self.work;
+        let r = b;
+        x.fill(0.0);
+        a.precondition(&layout, r, z);
+        p.copy_from_slice(z);
+        let [mut rz, norm] = team.sum([layout.dot(r, z), layout.magnitude(r)])?;
+        if norm <= target {
+            return Ok(Solved { iterations: 0, converged: true });
+        }
+        for iterations in 1..=MOST_ITERATIONS {
+            team.exchange(p)?;
+            a.multiply(&layout, p, q);
+            let [pq] = team.sum([layout.dot(p, q)])?;
+            let alpha = rz / pq;
+            for row in layout.rows() {
+                for n in row {
+                    x[n] += alpha * p[n];
+                    r[n] -= alpha * q[n];
+                }
+            }
+            a.precondition(&layout, r, z);
+            let [next, norm] = team.sum([layout.dot(r, z), layout.magnitude(r)])?;
+            if norm <= target {
+                return Ok(Solved { iterations, converged: true });
+            }
+            // Not a number here, after a breakdown, ends it as well.
+            if !(norm.is_finite() && pq > 0.0) {
+                return Ok(Solved { iterations, converged: false });
+            }
+            let beta = next / rz;
+            rz = next;
+            for row in layout.rows() {
+                for n in row {
+                    p[n] = z[n] + beta * p[n];
+                }
+            }
+        }
+        Ok(Solved { iterations: MOST_ITERATIONS, converged: false })
+    }
+
+    /// Solves A·x = b for any A from x = 0, until the residual's 1-norm is at most `target`. `b` is lost. Collective.
+    pub(crate) fn bicgstab(
+        &mut self,
+        team: &mut Team<'_>,
+        a: &SevenPoint,
+        b: &mut [f64],
+        x: &mut [f64],
+        target: f64,
+    ) -> Result<Solved, Error> {
+        let layout = team.layout.clone();
+        let [shadow, p, v, s, t, y, z] = &mut self.work;
+        let r = b;
+        x.fill(0.0);
+        shadow.copy_from_slice(r);
+        p.copy_from_slice(r);
+        let [mut rho, norm] = team.sum([layout.dot(r, r), layout.magnitude(r)])?;
+        if norm <= target {
+            return Ok(Solved { iterations: 0, converged: true });
+        }
+        for iterations in 1..=MOST_ITERATIONS {
+            a.precondition(&layout, p, y);
+            team.exchange(y)?;
+            a.multiply(&layout, y, v);
+            let [shadow_v] = team.sum([layout.dot(shadow, v)])?;
+            let alpha = rho / shadow_v;
+            for row in layout.rows() {
+                for n in row {
+                    s[n] = r[n] - alpha * v[n];
+                }
+            }
+            a.precondition(&layout, s, z);
+            team.exchange(z)?;
+            a.multiply(&layout, z, t);
+            let [ts, tt, half] = team.sum([layout.dot(t, s), layout.dot(t, t), layout.magnitude(s)])?;
+            // The half step may have been enough, and then t is zero.
+            let omega = if half <= target { 0.0 } else { ts / tt };
+            for row in layout.rows() {
+                for n in row {
+                    x[n] += alpha * y[n] + omega * z[n];
+                    r[n] = s[n] - omega * t[n];
+                }
+            }
+            let [next, norm] = team.sum([layout.dot(shadow, r), layout.magnitude(r)])?;
+            if norm <= target {
+                return Ok(Solved { iterations, converged: true });
+            }
+            let beta = next / rho * (alpha / omega);
+            if !(norm.is_finite() && beta.is_finite()) {
+                return Ok(Solved { iterations, converged: false });
+            }
+            rho = next;
+            for row in layout.rows() {
+                for n in row {
+                    p[n] = r[n] + beta * (p[n] - omega * v[n]);
+                }
+            }
+        }
+        Ok(Solved { iterations: MOST_ITERATIONS, converged: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTENTS: [usize; 3] = [4, 5, 6];
+
+    /// Entry of a diagonally dominant matrix between two neighbours, without symmetry unless `symmetric`.
+    fn entry(from: [usize; 3], to: [usize; 3], symmetric: bool) -> f64 {
+        let code = |c: [usize; 3]| (c[0] * 30 + c[1] * 6 + c[2]) as f64;
+        let (a, b) = (code(from), code(to));
+        -1.0 - 0.4 * ((a + b).sin() + if symmetric { 0.0 } else { (a - b).sin() + 0.5 * a.cos() })
+    }
+
+    /// Largest error of the solution of A·x = b where x is known.
+    fn error(job: &Job, symmetric: bool) -> Result<f64, Error> {
+        let mut team = Team::new(job, EXTENTS)?;
+        let layout = team.layout.clone();
+        let mut a = SevenPoint::zeros(&layout);
+        for (cell, n) in layout.cells() {
+            a.diagonal[n] = 0.1;
+            for axis in 0..3 {
+                let mut neighbour = cell;
+                if cell[axis] > 0 {
+                    neighbour[axis] = cell[axis] - 1;
+                    a.lower[axis][n] = entry(cell, neighbour, symmetric);
+                    a.diagonal[n] += a.lower[axis][n].abs();
+                }
+                if cell[axis] + 1 < EXTENTS[axis] {
+                    neighbour[axis] = cell[axis] + 1;
+                    a.upper[axis][n] = entry(cell, neighbour, symmetric);
+                    a.diagonal[n] += a.upper[axis][n].abs();
+                }
+            }
+        }
+        let (mut exact, mut b, mut x) = (team.zeros(), team.zeros(), team.zeros());
+        layout.cells().for_each(|(cell, n)| exact[n] = (cell[0] as f64).sin() + (cell[1] * cell[2]) as f64);
+        team.exchange(&mut exact)?;
+        a.multiply(&layout, &exact, &mut b);
+        a.factor(&layout);
+        let mut krylov = Krylov::new(&team);
+        let solved = if symmetric {
+            krylov.conjugate_gradients(&mut team, &a, &mut b, &mut x, 1e-9)?
+        } else {
+            krylov.bicgstab(&mut team, &a, &mut b, &mut x, 1e-9)?
+        };
+        assert!(solved.converged && solved.iterations < 40, "{solved:?}");
+        team.largest(layout.cells().map(|(_, n)| (x[n] - exact[n]).abs()).fold(0.0, f64::max))
+    }
+
+    #[test]
+    fn both_solvers_find_a_known_solution_on_any_number_of_ranks() {
+        for ranks in [1, 2, 3, 4, 7] {
+            for symmetric in [true, false] {
+                let body = |job: &Job| {
+                    let error = error(job, symmetric)?;
+                    // The residual's 1-norm over the smallest row excess, 0.1.
+                    assert!(error <= 1e-8, "{ranks} ranks, symmetric {symmetric}: {error:e}");
+                    Ok::<(), Error>(())
+                };
+                Launch::new().ranks(ranks).network("threads").run(body).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! One time step: Newton's method, damped.
+//!
+//! **When it has converged.** What the cells' equations fail by, Σ|F|, is at most `tolerance` times all water that the step moves
+//! (into and out of storage, over the edges, by wells). So the tolerance bounds the relative error of the water balance in every step.
+//!
+//! **Damping.** A Newton step is halved until Σ|F| falls (Armijo's rule with the usual 10⁻⁴). If [`HALVINGS`] are not enough, or
+//! [`MOST_ITERATIONS`] or the Krylov solver fail, the step has failed and is tried again shorter.
+//!
+//! **How exactly the linear equations are solved.** To a fixed fraction of Σ|F| where they are nonlinear, so that each iteration
+//! gains four digits at most; where they are linear, to what ends the step: one iteration does it.
+
+use global_arrays::prelude::*;
+
+use crate::field::Team;
+use crate::krylov::Krylov;
+use crate::matrix::SevenPoint;
+use crate::problem::Problem;
+use crate::system::{Sums, System};
+
+const MOST_ITERATIONS: usize = 20;
+const HALVINGS: usize = 10;
+/// Armijo's c₁.
+const DECREASE: f64 = 1e-4;
+/// Fraction of Σ|F| to which the linear equations of a nonlinear step are solved.
+const FORCING: f64 = 1e-4;
+/// Of the tolerance: what the linear equations of a linear step leave.
+const MARGIN: f64 = 0.1;
+
+/// What the solver did so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Work {
+    pub(crate) newton_iterations: usize,
+    pub(crate) krylov_iterations: usize,
+    /// Newton steps that were shortened.
+    pub(crate) damped: usize,
+}
+
+/// The solver of time steps, with its memory.
+#[derive(Debug)]
+pub(crate) struct Newton {
+    pub(crate) system: System,
+    pub(crate) work: Work,
+    linear: bool,
+    tolerance: f64,
+    jacobian: SevenPoint,
+    krylov: Krylov,
+    residual: Vec<f64>,
+    correction: Vec<f64>,
+    trial: Vec<f64>,
+}
+
+impl Newton {
+    pub(crate) fn new(team: &Team<'_>, problem: &dyn Problem, tolerance: f64) -> Newton {
+        Newton {
+            system: System::new(problem, &team.layout),
+            work: Work::default(),
+            linear: problem.linear(),
+            tolerance,
+            jacobian: SevenPoint::zeros(&team.layout),
+            krylov: Krylov::new(team),
+            residual: team.zeros(),
+            correction: team.zeros(),
+            trial: team.zeros(),
+        }
+    }
+
+    /// Takes `head` over a step of `dt` seconds. Returns the sums over the grid and the number of iterations; nothing if it did not
+    /// converge, and then `head` is what it was. Collective.
+    pub(crate) fn step(&mut self, team: &mut Team<'_>, head: &mut Vec<f64>, dt: f64) -> Result<Option<(Sums, usize)>, Error> {
+        let old = head.clone();
+        self.system.begin(head);
+        team.exchange(head)?;
+        let mut sums = self.evaluate(team, head, dt)?;
+        for iterations in 0..=MOST_ITERATIONS {
+            if sums.residual <= self.tolerance * sums.throughput {
+                return Ok(Some((sums, iterations)));
+            }
+            if iterations == MOST_ITERATIONS || !sums.residual.is_finite() {
+                break;
+            }
+            self.work.newton_iterations += 1;
+            let Some(next) = self.iterate(team, head, dt, sums)? else { break };
+            sums = next;
+        }
+        *head = old;
+        Ok(None)
+    }
+
+    /// One damped Newton iteration; nothing if it does not reduce Σ|F|.
+    fn iterate(&mut self, team: &mut Team<'_>, head: &mut Vec<f64>, dt: f64, sums: Sums) -> Result<Option<Sums>, Error> {
+        let layout = team.layout.clone();
+        let enough = MARGIN * self.tolerance * sums.throughput;
+        self.system.jacobian(head, dt, &mut self.jacobian);
+        self.jacobian.factor(&layout);
+        let (krylov, a, b, x) = (&mut self.krylov, &self.jacobian, &mut self.residual, &mut self.correction);
+        let solved = if self.linear {
+            krylov.conjugate_gradients(team, a, b, x, enough)?
+        } else {
+            krylov.bicgstab(team, a, b, x, enough.max(FORCING * sums.residual))?
+        };
+        self.work.krylov_iterations += solved.iterations;
+        if !solved.converged {
+            return Ok(None);
+        }
+        let mut fraction = 1.0;
+        for halvings in 0..=HALVINGS {
+            for row in layout.rows() {
+                for n in row {
+                    self.trial[n] = head[n] - fraction * self.correction[n];
+                }
+            }
+            let mut trial = std::mem::take(&mut self.trial);
+            team.exchange(&mut trial)?;
+            let next = self.evaluate(team, &trial, dt)?;
+            self.trial = trial;
+            let ended = next.residual <= self.tolerance * next.throughput;
+            if ended || next.residual <= (1.0 - DECREASE * fraction) * sums.residual {
+                self.work.damped += usize::from(halvings > 0);
+                std::mem::swap(head, &mut self.trial);
+                return Ok(Some(next));
+            }
+            fraction *= 0.5;
+        }
+        Ok(None)
+    }
+
+    /// F at `head`, and its sums over the grid.
+    fn evaluate(&mut self, team: &Team<'_>, head: &[f64], dt: f64) -> Result<Sums, Error> {
+        let mine = self.system.residual(head, dt, &mut self.residual);
+        Ok(Sums::from_array(team.sum(mine.to_array())?))
+    }
+}

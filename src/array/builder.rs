@@ -290,7 +290,10 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     }
 
     fn pad(&self, distribution: Distribution<D>) -> Result<Distribution<D>, DistributionError> {
-        let (Some(given), axes) = (&self.ghosts, self.extents.ndim()) else { return Ok(distribution) };
+        let (Some(given), axes) = (&self.ghosts, self.extents.ndim()) else {
+            let bare = self.boundaries.is_some() || !self.corners;
+            return if bare { Err(DistributionError::NoGhosts) } else { Ok(distribution) };
+        };
         if given.len() != axes {
             return Err(DistributionError::AxisCount { what: "ghost widths", given: given.len(), expected: axes });
         }

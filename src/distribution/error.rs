@@ -62,6 +62,9 @@ pub enum DistributionError {
     /// Ghost cells around blocks that are dealt round.
     #[error("ghost cells need one block for each member: block-cyclic and tiled arrays have several")]
     GhostsOfManyBlocks,
+    /// Boundaries or corners of ghost cells for an array that has none.
+    #[error("boundaries and corners are those of ghost cells: give their widths too")]
+    NoGhosts,
     /// Ghost cells for an array that is restricted already.
     #[error("ghost cells come before the restriction to some members: restrict the distribution that has them")]
     GhostsOfRestricted,

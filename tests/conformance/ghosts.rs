@@ -185,6 +185,8 @@ pub(crate) fn refusals(job: &Job) -> Result<(), Error> {
     assert!(axes.is_err_and(|error| error.to_string().contains("ghost widths for 1 axes, the array has 2")));
     let large = builder().ghosts([usize::MAX / 2, 1]).create();
     assert!(large.is_err_and(|error| matches!(error, Error::Distribution { .. })));
+    let bare = [builder().corners(false).create(), builder().boundaries([Boundary::Open; 2]).create()];
+    assert!(bare.iter().all(|made| made.as_ref().is_err_and(|error| error.to_string().contains("give their widths"))));
     let a = builder().ghosts([1, 1]).create()?;
     assert!(a.get(s![0..7, ..]).is_err());
     assert!(a.summary().to_string().contains("ghost cells [1, 1]"));

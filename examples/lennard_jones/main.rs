@@ -9,8 +9,9 @@
 //! moved by velocity Verlet, each rank its own ([`simulation`]).
 //!
 //! What each rank holds besides its share of the arrays: copies of positions and a buffer of forces with room for all atoms, of
-//! which it touches the blocks of its tasks in every step and all of them when it makes a plan. That is 144 bytes for each atom of
-//! the whole system, the price of a force decomposition in which any rank may take any task.
+//! which it touches the blocks of its tasks in every step and all of them when it makes a plan. That is 72 bytes for each atom of
+//! the whole system, and as much again while atoms are ordered: the price of a force decomposition in which any rank may take any
+//! task.
 //!
 //! # Source
 //! A. Vishnu, J. Daily, B. Palmer, *Designing scalable PGAS communication subsystems on Cray Gemini interconnect*, HiPC 2012,

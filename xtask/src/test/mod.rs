@@ -4,6 +4,7 @@
 //! the standard tier; `--long` sets `GA_TEST_LONG=1` for the suites, adds the examples at full size, the checkers and the
 //! comparison.
 
+mod cases;
 mod checkers;
 mod counts;
 mod examples;

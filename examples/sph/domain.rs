@@ -1,0 +1,227 @@
+//! Who owns which part of space.
+//!
+//! Space is cut along x into columns of equal work, and each column along y into boxes of equal work: as many
+//! columns as the most nearly square grid has, one box for each column where the number of ranks is 2, 3 or any prime. Outer
+//! boxes reach to infinity, or to the edge of the period. The boxes of all ranks are known to all.
+//!
+//! Every 50 steps the cuts are placed anew ([`Domain::recut`]), so that ranks stay equally busy while the fluid moves.
+
+use global_arrays::prelude::*;
+
+use crate::particle::Particle;
+
+/// The part of space of one rank: from `low` up to but without `high`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Region<const D: usize> {
+    pub(crate) low: [f64; D],
+    pub(crate) high: [f64; D],
+}
+
+impl<const D: usize> Region<D> {
+    /// Whether a point is inside the region made wider by `margin` on all sides.
+    #[inline(always)]
+    pub(crate) fn holds(&self, point: &[f64; D], margin: f64) -> bool {
+        (0..D).all(|axis| self.low[axis] - margin <= point[axis] && point[axis] < self.high[axis] + margin)
+    }
+
+    /// Whether the two regions, the other shifted, come as close as `margin`.
+    fn near(&self, other: &Region<D>, shift: &[f64; D], margin: f64) -> bool {
+        (0..D).all(|axis| {
+            self.low[axis] - margin <= other.high[axis] + shift[axis] && other.low[axis] + shift[axis] < self.high[axis] + margin
+        })
+    }
+}
+
+/// Where a neighbour, or a periodic image of it, begins to need what is here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reach<const D: usize> {
+    pub(crate) rank: usize,
+    /// Added to a position here, gives the position there.
+    pub(crate) shift: [f64; D],
+}
+
+/// All regions.
+#[derive(Debug, Clone)]
+pub(crate) struct Domain<const D: usize> {
+    pub(crate) regions: Vec<Region<D>>,
+    /// Length of the period along each axis that has one.
+    pub(crate) period: [Option<f64>; D],
+}
+
+/// What a particle costs: a wall particle costs half of one of fluid, since pressures alone are summed for it.
+const WORK: u64 = 2;
+const WORK_BESIDE_WALL: u64 = 3;
+
+/// Bins of the histogram that places cuts.
+const BINS: usize = 2048;
+
+impl<const D: usize> Domain<D> {
+    /// Places the cuts so that all ranks have equal work with the `particles` that they now hold among them. Collective.
+    ///
+    /// `beside_wall` tells of a position whether a wall is near: it brings as many wall particles as there are of fluid before it.
+    pub(crate) fn recut(
+        job: &Job,
+        period: [Option<f64>; D],
+        particles: &[Particle<D>],
+        beside_wall: impl Fn(&[f64; D]) -> bool,
+    ) -> Result<Self, Error> {
+        let work = |position: &[f64; D]| if beside_wall(position) { WORK_BESIDE_WALL } else { WORK };
+        let (columns, rows) = grid(job.size());
+        let mut ends = [f64::INFINITY; 4];
+        for Particle { position, .. } in particles {
+            let ends_here = [position[0], -position[0], position[1], -position[1]];
+            ends.iter_mut().zip(ends_here).for_each(|(end, here)| *end = end.min(here));
+        }
+        job.all_reduce(&mut ends, ops::min)?;
+        let (across, up) = (Axis::new(ends[0], -ends[1]), Axis::new(ends[2], -ends[3]));
+
+        let mut counts = vec![0_u64; BINS];
+        particles.iter().for_each(|particle| counts[across.bin(particle.position[0])] += work(&particle.position));
+        job.all_reduce(&mut counts, ops::sum)?;
+        let x = outer(across.cuts(&counts, columns), period[0]);
+
+        let mut counts = vec![0_u64; BINS * columns];
+        for Particle { position, .. } in particles {
+            let column = x[1..columns].partition_point(|cut| *cut <= position[0]);
+            counts[column * BINS + up.bin(position[1])] += work(position);
+        }
+        if rows > 1 {
+            job.all_reduce(&mut counts, ops::sum)?;
+        }
+        let mut regions = Vec::with_capacity(job.size());
+        for (column, counts) in counts.chunks(BINS).enumerate() {
+            let y = outer(up.cuts(counts, rows), period[1]);
+            for row in 0..rows {
+                let mut region = Region { low: [f64::NEG_INFINITY; D], high: [f64::INFINITY; D] };
+                (region.low[0], region.high[0]) = (x[column], x[column + 1]);
+                (region.low[1], region.high[1]) = (y[row], y[row + 1]);
+                regions.push(region);
+            }
+        }
+        Ok(Domain { regions, period })
+    }
+
+    /// The position inside the period.
+    #[inline(always)]
+    pub(crate) fn wrap(&self, position: &mut [f64; D]) {
+        for (x, period) in position.iter_mut().zip(self.period) {
+            let Some(length) = period else { continue };
+            if *x < 0.0 {
+                // What rounds up to the end of the period belongs to its beginning.
+                *x = if *x + length < length { *x + length } else { 0.0 };
+            } else if *x >= length {
+                *x -= length;
+            }
+        }
+    }
+
+    /// The regions and images of regions that come as close as `margin` to the region of `rank`, without that region itself. The
+    /// relation is symmetric: each rank of them finds `rank` too.
+    pub(crate) fn reach(&self, rank: usize, margin: f64) -> Vec<Reach<D>> {
+        let mut shifts = vec![[0.0; D]];
+        for axis in 0..D {
+            if let Some(length) = self.period[axis] {
+                let so_far = shifts.clone();
+                for image in [-length, length] {
+                    shifts.extend(so_far.iter().map(|shift| {
+                        let mut shift = *shift;
+                        shift[axis] = image;
+                        shift
+                    }));
+                }
+            }
+        }
+        let mut reach = Vec::new();
+        for (other, region) in self.regions.iter().enumerate() {
+            for shift in &shifts {
+                let itself = other == rank && shift.iter().all(|&s| s == 0.0);
+                if !itself && region.near(&self.regions[rank], shift, margin) {
+                    reach.push(Reach { rank: other, shift: *shift });
+                }
+            }
+        }
+        reach
+    }
+}
+
+/// Columns and rows of boxes.
+fn grid(ranks: usize) -> (usize, usize) {
+    let rows = (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks.is_multiple_of(*rows)).last().unwrap_or(1);
+    (ranks / rows, rows)
+}
+
+/// Replaces the ends of cuts by what lies beyond them.
+fn outer(mut cuts: Vec<f64>, period: Option<f64>) -> Vec<f64> {
+    let last = cuts.len() - 1;
+    (cuts[0], cuts[last]) = period.map_or((f64::NEG_INFINITY, f64::INFINITY), |length| (0.0, length));
+    cuts
+}
+
+/// A stretch in bins.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    low: f64,
+    bin: f64,
+}
+
+impl Axis {
+    fn new(low: f64, high: f64) -> Self {
+        if low < high { Axis { low, bin: (high - low) / BINS as f64 } } else { Axis { low: 0.0, bin: 1.0 } }
+    }
+
+    fn bin(&self, at: f64) -> usize {
+        (((at - self.low) / self.bin) as usize).min(BINS - 1)
+    }
+
+    /// Ends of `parts` parts with equal counts; inside a bin, particles are taken to lie evenly.
+    fn cuts(&self, counts: &[u64], parts: usize) -> Vec<f64> {
+        let total: u64 = counts.iter().sum();
+        let mut cuts = vec![self.low];
+        let (mut bin, mut before) = (0, 0);
+        for part in 1..parts {
+            let wanted = total as f64 * part as f64 / parts as f64;
+            while bin + 1 < BINS && (before + counts[bin]) as f64 <= wanted {
+                before += counts[bin];
+                bin += 1;
+            }
+            let inside = if counts[bin] > 0 { (wanted - before as f64) / counts[bin] as f64 } else { 0.0 };
+            cuts.push(self.low + (bin as f64 + inside.clamp(0.0, 1.0)) * self.bin);
+        }
+        cuts.push(self.low + BINS as f64 * self.bin);
+        cuts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids() {
+        assert_eq!([1, 2, 3, 4, 6, 7, 8, 12].map(grid), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (7, 1), (4, 2), (4, 3)]);
+    }
+
+    #[test]
+    fn cuts_halve_the_counts() {
+        let axis = Axis::new(0.0, BINS as f64);
+        let mut counts = vec![0; BINS];
+        (counts[10], counts[20]) = (30, 10);
+        let cuts = axis.cuts(&counts, 2);
+        approx::assert_relative_eq!(cuts[1], 10.0 + 20.0 / 30.0);
+        // Ranks that get nothing: cuts still ascend.
+        assert!(axis.cuts(&vec![0; BINS], 7).is_sorted());
+    }
+
+    #[test]
+    fn reach_is_symmetric_and_sees_images() {
+        let region = |low: f64, high: f64| Region { low: [low, f64::NEG_INFINITY], high: [high, f64::INFINITY] };
+        let domain = Domain { regions: vec![region(0.0, 1.0), region(1.0, 9.0), region(9.0, 10.0)], period: [Some(10.0), None] };
+        let seen = |rank| domain.reach(rank, 0.5).iter().map(|reach| (reach.rank, reach.shift[0])).collect::<Vec<_>>();
+        assert_eq!(seen(0), [(1, 0.0), (2, 10.0)]);
+        assert_eq!(seen(1), [(0, 0.0), (2, 0.0)]);
+        assert_eq!(seen(2), [(0, -10.0), (1, 0.0)]);
+        let mut at = [-1e-30, 3.0];
+        domain.wrap(&mut at);
+        assert_eq!(at, [0.0, 3.0]);
+    }
+}

@@ -1,0 +1,245 @@
+//! Migration of particles and exchange of ghosts, one-sided.
+//!
+//! Each rank has an *inbox*, its row of a global array, and beside it a count of the words that are taken. Who has something for a
+//! rank reserves a range of words by read-and-increment of the count, puts its message there, and raises the rank's signal. The
+//! receiver waits for one signal from each neighbour, reads what came in whatever order, and sets the count back to zero. A
+//! message holds the particles that move to the receiver and those that it sees as ghosts; an empty one is sent too, because it
+//! also tells that the neighbour has come this far.
+//!
+//! There are two halves, used by even and odd steps in turn, and no barrier. A rank that writes into a half again has had this
+//! rank's message of the step between, which was sent after the half was read and its count set back.
+//!
+//! The rank that held a particle before it moved knows all regions, so it alone tells everybody who needs the particle: its new
+//! owner, and whoever sees it as a ghost. One round of messages is enough.
+
+use global_arrays::prelude::*;
+use ndarray::{ArrayView1, ArrayViewMut1};
+
+use crate::domain::{Domain, Reach};
+use crate::particle::Particle;
+
+/// Words before the particles of a message: how many migrate, how many are ghosts.
+const HEAD: usize = 2;
+
+/// Words of an inbox's half before anything is known of what will be sent.
+const LEAST: usize = 1 << 12;
+
+/// One rank's view of the exchange.
+#[derive(Debug)]
+pub(crate) struct Exchange<const D: usize> {
+    inbox: GlobalArray<f64, Ix2>,
+    taken: GlobalArray<i64, Ix2>,
+    arrived: Signal,
+    /// How often each half's signal was raised when the last exchange in it was over.
+    expected: [u32; 2],
+    half: usize,
+    /// Words of a half.
+    capacity: usize,
+    /// How far the kernel reaches. Ghosts come from as far, and where there are walls, which look at fluid for themselves, from
+    /// twice as far.
+    support: f64,
+    domain: Domain<D>,
+    reach: Vec<Reach<D>>,
+    /// Ranks that messages go to and come from.
+    peers: Vec<usize>,
+    outgoing: Vec<Outgoing>,
+    received: Vec<f64>,
+}
+
+/// What goes to one rank.
+#[derive(Debug, Clone, Default)]
+struct Outgoing {
+    migrants: Vec<f64>,
+    ghosts: Vec<f64>,
+}
+
+impl<const D: usize> Exchange<D> {
+    /// Makes the inboxes. `support` is how far the kernel reaches. Collective.
+    pub(crate) fn new(job: &Job, support: f64, domain: Domain<D>) -> Result<Self, Error> {
+        Ok(Exchange {
+            inbox: inboxes(job, LEAST)?,
+            taken: GlobalArray::builder(job, [job.size(), 2]).grid([job.size(), 1]).name("words taken").zeros().create()?,
+            arrived: Signal::several(job, 2)?,
+            expected: [0; 2],
+            half: 0,
+            capacity: LEAST,
+            support,
+            domain,
+            reach: Vec::new(),
+            peers: Vec::new(),
+            outgoing: vec![Outgoing::default(); job.size()],
+            received: Vec::new(),
+        })
+    }
+
+    /// Cuts the domain anew and sends every particle to its owner, from wherever it is. Collective: the one exchange in which all
+    /// ranks take part. As [`step`](Self::step) else.
+    pub(crate) fn recut(
+        &mut self,
+        job: &Job,
+        particles: &mut Vec<Particle<D>>,
+        own: usize,
+        beside_wall: impl Fn(&[f64; D]) -> bool,
+    ) -> Result<usize, Error> {
+        self.domain = Domain::recut(job, self.domain.period, &particles[..own], &beside_wall)?;
+        let me = job.rank();
+        self.peers = (0..job.size()).filter(|&rank| rank != me).collect();
+        self.reach = self.domain.reach(me, f64::INFINITY);
+        let (own, ghosts) = self.sort_out(me, particles, own, false, beside_wall)?;
+        let mut words: Vec<u64> = self.outgoing.iter().map(|out| out.words() as u64).collect();
+        job.all_reduce(&mut words, ops::sum)?;
+        // Room for twice as many, since more may come near until the next cut.
+        let needed = 2 * words.into_iter().max().unwrap_or(0) as usize + HEAD * job.size();
+        if needed > self.capacity {
+            self.capacity = needed;
+            self.inbox = inboxes(job, needed)?;
+        }
+        let own = self.deliver(job, particles, own, ghosts)?;
+        // Whoever comes within the reach of ghosts, and of what moves in a step.
+        self.reach = self.domain.reach(me, 3.0 * self.support);
+        self.peers = self.reach.iter().map(|reach| reach.rank).filter(|&rank| rank != me).collect();
+        self.peers.sort_unstable();
+        self.peers.dedup();
+        Ok(own)
+    }
+
+    /// Sends particles to their owners and ghosts to whoever sees them. The first `own` of `particles` are this rank's, the others
+    /// are forgotten; on return the first, as many as is returned, are this rank's and the others its ghosts. Neighbours take part.
+    pub(crate) fn step(
+        &mut self,
+        job: &Job,
+        particles: &mut Vec<Particle<D>>,
+        own: usize,
+        beside_wall: impl Fn(&[f64; D]) -> bool,
+    ) -> Result<usize, Error> {
+        let (own, ghosts) = self.sort_out(job.rank(), particles, own, true, beside_wall)?;
+        self.deliver(job, particles, own, ghosts)
+    }
+
+    /// Fills the outgoing messages, and returns how many particles stay and the ghosts that this rank is to itself. `inner`:
+    /// particles are where their region is, so that those far from its edges can be passed over.
+    fn sort_out(
+        &mut self,
+        me: usize,
+        particles: &mut Vec<Particle<D>>,
+        own: usize,
+        inner: bool,
+        beside_wall: impl Fn(&[f64; D]) -> bool,
+    ) -> Result<(usize, Vec<Particle<D>>), Error> {
+        particles.truncate(own);
+        let (regions, mine) = (&self.domain.regions, self.domain.regions[me]);
+        let mut ghosts = Vec::new();
+        let mut k = 0;
+        while k < particles.len() {
+            if inner && mine.holds(&particles[k].position, -2.0 * self.support) {
+                k += 1;
+                continue;
+            }
+            let particle = &mut particles[k];
+            let before = particle.position;
+            self.domain.wrap(&mut particle.position);
+            let wrapped: [f64; D] = std::array::from_fn(|axis| {
+                let period = self.domain.period[axis].unwrap_or(0.0);
+                if before[axis] < 0.0 && period > 0.0 {
+                    -period
+                } else if period > 0.0 && before[axis] >= period {
+                    period
+                } else {
+                    0.0
+                }
+            });
+            let particle = *particle;
+            let home = |rank: &usize| regions[*rank].holds(&particle.position, 0.0);
+            let owner = std::iter::once(me).chain(self.peers.iter().copied()).find(home);
+            let owner = owner.ok_or_else(|| {
+                Error::other(format!(
+                    "particle {} moved farther in a step than its neighbours are: the time step is too long",
+                    particle.id
+                ))
+            })?;
+            let here = Reach { rank: me, shift: [0.0; D] };
+            for reach in std::iter::once(&here).chain(&self.reach) {
+                let shift: [f64; D] = std::array::from_fn(|axis| reach.shift[axis] + wrapped[axis]);
+                let itself = reach.rank == owner && shift.iter().all(|&s| s == 0.0);
+                let mut image = particle;
+                image.position.iter_mut().zip(shift).for_each(|(x, shift)| *x += shift);
+                let width = if beside_wall(&image.position) { 2.0 * self.support } else { self.support };
+                if !itself && regions[reach.rank].holds(&image.position, width) {
+                    if reach.rank == me {
+                        ghosts.push(image);
+                    } else {
+                        image.write(&mut self.outgoing[reach.rank].ghosts);
+                    }
+                }
+            }
+            if owner == me {
+                k += 1;
+            } else {
+                particle.write(&mut self.outgoing[owner].migrants);
+                particles.swap_remove(k);
+            }
+        }
+        Ok((particles.len(), ghosts))
+    }
+
+    /// Sends the messages, waits for those of the peers, and returns how many particles are this rank's then.
+    fn deliver(
+        &mut self,
+        job: &Job,
+        particles: &mut Vec<Particle<D>>,
+        own: usize,
+        mut ghosts: Vec<Particle<D>>,
+    ) -> Result<usize, Error> {
+        debug_assert_eq!(own, particles.len());
+        let (half, me) = (self.half, job.rank());
+        self.half = 1 - half;
+        for &peer in &self.peers {
+            let out = &mut self.outgoing[peer];
+            let words = out.words();
+            let start = self.taken.read_increment([peer, half], words as i64)? as usize;
+            if start + words > self.capacity {
+                return Err(Error::other(format!("rank {peer} has no room for {words} more words of particles")));
+            }
+            let counts = [out.migrants.len(), out.ghosts.len()].map(|words| (words / Particle::<D>::WORDS) as f64);
+            let mut at = half * self.capacity + start;
+            for part in [&counts[..], &out.migrants, &out.ghosts] {
+                self.inbox.put(s![peer, at..at + part.len()], ArrayView1::from(part))?;
+                at += part.len();
+            }
+            out.migrants.clear();
+            out.ghosts.clear();
+            self.arrived.notify(half, peer)?;
+        }
+        self.expected[half] = self.expected[half].wrapping_add(self.peers.len() as u32);
+        self.arrived.wait_at_least(half, self.expected[half])?;
+
+        let words = if self.peers.is_empty() { 0 } else { self.taken.load([me, half])? as usize };
+        self.received.resize(words, 0.0);
+        let from = half * self.capacity;
+        self.inbox.get_into(s![me, from..from + words], ArrayViewMut1::from(&mut self.received[..]))?;
+        self.taken.store([me, half], 0)?;
+        self.taken.fence()?;
+        let mut rest = &self.received[..];
+        while let Some((counts, particles_of)) = rest.split_at_checked(HEAD) {
+            let [migrants, images] = [counts[0], counts[1]].map(|count| count as usize * Particle::<D>::WORDS);
+            let (moved, others) = particles_of.split_at(migrants);
+            particles.extend(moved.chunks_exact(Particle::<D>::WORDS).map(Particle::read));
+            ghosts.extend(others[..images].chunks_exact(Particle::<D>::WORDS).map(Particle::read));
+            rest = &others[images..];
+        }
+        let own = particles.len();
+        particles.append(&mut ghosts);
+        Ok(own)
+    }
+}
+
+impl Outgoing {
+    fn words(&self) -> usize {
+        HEAD + self.migrants.len() + self.ghosts.len()
+    }
+}
+
+/// One row of two halves for each rank.
+fn inboxes(job: &Job, capacity: usize) -> Result<GlobalArray<f64, Ix2>, Error> {
+    GlobalArray::builder(job, [job.size(), 2 * capacity]).grid([job.size(), 1]).name("inboxes").create()
+}

@@ -1,0 +1,96 @@
+//! What is measured of the flow at some times, over all ranks.
+
+use global_arrays::prelude::*;
+
+use crate::case::{Case, GRAVITY, Kind, PLATES_FORCE, PLATES_VISCOSITY, VORTEX_SPEED};
+use crate::closed_forms::{plates_speed, vortex_decay};
+use crate::simulation::Simulation;
+
+/// The flow at one time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Observation {
+    /// Seconds since the start.
+    pub(crate) time: f64,
+    /// Particles there are.
+    pub(crate) particles: u64,
+    /// x of the front: of the foremost particle, and half a spacing.
+    pub(crate) front: f64,
+    /// The highest speed.
+    pub(crate) fastest: f64,
+    /// Σ v², over the number of particles.
+    pub(crate) square_speed: f64,
+    /// |Σ v| over Σ |v|: of momentum, what is not balanced.
+    pub(crate) unbalanced: f64,
+    /// What the case is checked by: the largest error at this time, relative to the scale of the flow.
+    pub(crate) error: f64,
+}
+
+/// Looks at all particles. Collective.
+pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>) -> Result<Observation, Error> {
+    let (case, time) = (simulation.case, simulation.time());
+    let scale = scale(case);
+    let mut largest = [f64::NEG_INFINITY, 0.0, 0.0];
+    let mut sums = [0.0; 6];
+    for particle in simulation.own() {
+        let square: f64 = particle.velocity.iter().map(|v| v * v).sum();
+        largest[0] = largest[0].max(particle.position[0]);
+        largest[1] = largest[1].max(square.sqrt());
+        let error = match case.kind {
+            Kind::Hydrostatic => {
+                let expected = case.fluid.density * GRAVITY * (case.column_height() - particle.position[1]);
+                case.fluid.pressure(particle.density) - expected
+            }
+            Kind::Poiseuille => {
+                let expected = plates_speed(PLATES_FORCE, PLATES_VISCOSITY, case.column_height(), particle.position[1], time);
+                particle.velocity[0] - expected
+            }
+            Kind::DamBreak | Kind::TaylorGreen => 0.0,
+        };
+        largest[2] = largest[2].max(error.abs() / scale);
+        sums[0] += 1.0;
+        sums[1] += square;
+        sums[2] += square.sqrt();
+        (0..D).for_each(|axis| sums[3 + axis] += particle.velocity[axis]);
+    }
+    job.all_reduce(&mut largest, ops::max)?;
+    job.all_reduce(&mut sums, ops::sum)?;
+    let [front, fastest, mut error] = largest;
+    let square_speed = sums[1] / sums[0];
+    if case.kind == Kind::TaylorGreen {
+        // The mean square of the first speeds is half that of the highest.
+        let decay = (2.0 * square_speed).sqrt() / VORTEX_SPEED;
+        error = (decay - vortex_decay(case.laminar(), case.column_width(), time)).abs();
+    }
+    let momentum = (sums[3] * sums[3] + sums[4] * sums[4] + sums[5] * sums[5]).sqrt();
+    Ok(Observation {
+        time,
+        particles: sums[0] as u64,
+        front: front + 0.5 * case.fluid.spacing,
+        fastest,
+        square_speed,
+        unbalanced: if sums[2] > 0.0 { momentum / sums[2] } else { 0.0 },
+        error,
+    })
+}
+
+/// What errors are relative to.
+fn scale<const D: usize>(case: &Case<D>) -> f64 {
+    match case.kind {
+        Kind::Hydrostatic => case.fluid.density * GRAVITY * case.column_height(),
+        Kind::Poiseuille => PLATES_FORCE * case.column_height().powi(2) / (8.0 * PLATES_VISCOSITY),
+        Kind::DamBreak | Kind::TaylorGreen => 1.0,
+    }
+}
+
+/// A number that is the same for the same particles in the same states, whoever owns them. Collective.
+pub(crate) fn fingerprint<const D: usize>(job: &Job, simulation: &Simulation<'_, D>) -> Result<u64, Error> {
+    /// Odd, and close to 2⁶⁴ over the golden ratio.
+    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+    let one = |particle: &crate::particle::Particle<D>| {
+        let mut words = Vec::new();
+        particle.write(&mut words);
+        words.iter().fold(0_u64, |hash, word| (hash ^ word.to_bits()).wrapping_mul(MIX).rotate_left(29))
+    };
+    let sum = simulation.own().iter().map(one).fold(0_u64, u64::wrapping_add);
+    job.all_reduce_one(sum, |a: u64, b| a.wrapping_add(b))
+}

@@ -1,0 +1,96 @@
+//! Files that a run writes while it goes: frames of all particles, the front.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use global_arrays::prelude::*;
+
+use crate::case::{Case, GRAVITY};
+use crate::particle::Particle;
+use crate::{picture, vtk, whole_file};
+
+/// Frames: `frame_0000.vtp` and `frame_0000.png`, and so on, with `frames.pvd`. Rank 0 writes.
+#[derive(Debug)]
+pub(crate) struct Frames<'a, const D: usize> {
+    folder: &'a Path,
+    /// All particles meet here, each rank's in a range that it reserved by read-and-increment.
+    gathered: GlobalArray<f64, Ix2>,
+    taken: Counter,
+    written: Vec<(f64, String)>,
+}
+
+impl<'a, const D: usize> Frames<'a, D> {
+    /// Collective.
+    pub(crate) fn new(job: &Job, folder: &'a Path, case: &Case<D>) -> Result<Self, Error> {
+        let rows = case.particles() as usize;
+        let gathered = GlobalArray::builder(job, [rows, Particle::<D>::WORDS]).name("frame").create()?;
+        Ok(Frames { folder, gathered, taken: Counter::new(job)?, written: Vec::new() })
+    }
+
+    /// Writes a frame, in order of the particles' numbers. Collective.
+    pub(crate) fn write(&mut self, job: &Job, case: &Case<D>, own: &[Particle<D>], time: f64) -> Result<(), Error> {
+        self.taken.reset(0)?;
+        let first = self.taken.fetch_add(own.len() as u64)? as usize;
+        let mut words = Vec::with_capacity(own.len() * Particle::<D>::WORDS);
+        own.iter().for_each(|particle| particle.write(&mut words));
+        let rows = Array2::from_shape_vec((own.len(), Particle::<D>::WORDS), words).map_err(Error::other)?;
+        self.gathered.put(s![first..first + own.len(), ..], &rows)?;
+        job.sync()?;
+        if job.rank() == 0 {
+            let all = self.gathered.get(..)?;
+            let mut particles: Vec<Particle<D>> =
+                all.rows().into_iter().filter_map(|row| row.to_slice().map(Particle::read)).collect();
+            particles.sort_unstable_by_key(|particle| particle.id);
+            self.write_files(case, &particles, time).map_err(Error::other)?;
+        }
+        // Nobody puts the next frame before this one was read.
+        job.barrier()
+    }
+
+    fn write_files(&mut self, case: &Case<D>, particles: &[Particle<D>], time: f64) -> Result<(), String> {
+        let name = format!("frame_{:04}", self.written.len());
+        whole_file::write(&self.folder.join(format!("{name}.vtp")), &vtk::frame(&case.fluid, particles))?;
+        whole_file::write(&self.folder.join(format!("{name}.png")), &picture::draw(case, particles, time)?)?;
+        self.written.push((time, format!("{name}.vtp")));
+        whole_file::write(&self.folder.join("frames.pvd"), vtk::collection(&self.written).as_bytes())
+    }
+}
+
+/// The front as CSV, a row at each time that is looked at. Each row goes to the file at once.
+#[derive(Debug)]
+pub(crate) struct FrontFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl FrontFile {
+    /// Begins the file.
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub(crate) fn create(path: &Path) -> Result<Self, String> {
+        let file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let mut front = FrontFile { file, path: path.to_owned() };
+        front.line("T,Z\n")?;
+        Ok(front)
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub(crate) fn row(&mut self, (time, front): (f64, f64)) -> Result<(), String> {
+        self.line(&format!("{time:.6},{front:.6}\n"))
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        self.file.write_all(line.as_bytes()).map_err(|error| format!("cannot write {}: {error}", self.path.display()))
+    }
+}
+
+/// Time and front in Martin & Moyce's units: T = t √(2g/a), Z = x/a.
+pub(crate) fn reduced<const D: usize>(case: &Case<D>, time: f64, front: f64) -> (f64, f64) {
+    let width = case.column_width();
+    (time * (2.0 * GRAVITY / width).sqrt(), front / width)
+}

@@ -1,0 +1,166 @@
+//! What is kept of a particle, and the fluid that the particles make.
+//!
+//! `D` is 2 or 3. All particles have the same mass; in two dimensions it is mass for each unit of depth.
+
+/// One particle of fluid, as its owner keeps it.
+///
+/// Velocity and density are those that the next force pass shall see; the accelerations of the last pass go with them, because
+/// the integrator extrapolates (see [`crate::integrator`]).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Particle<const D: usize> {
+    pub(crate) position: [f64; D],
+    pub(crate) velocity: [f64; D],
+    pub(crate) density: f64,
+    /// dv/dt of the last force pass.
+    pub(crate) acceleration: [f64; D],
+    /// dρ/dt of the last force pass.
+    pub(crate) rate: f64,
+    /// 0, 1, 2, …: the same particle has the same number on any number of ranks.
+    pub(crate) id: u64,
+}
+
+impl<const D: usize> Particle<D> {
+    /// Numbers that make a particle when it is sent.
+    pub(crate) const WORDS: usize = 3 * D + 3;
+
+    /// Appends the particle to a message. An identity is exact in f64 up to 2⁵³.
+    pub(crate) fn write(&self, message: &mut Vec<f64>) {
+        message.extend_from_slice(&self.position);
+        message.extend_from_slice(&self.velocity);
+        message.extend_from_slice(&[self.density, self.id as f64]);
+        message.extend_from_slice(&self.acceleration);
+        message.push(self.rate);
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    pub(crate) fn read(words: &[f64]) -> Self {
+        let vector = |first: usize| std::array::from_fn(|axis| words[first + axis]);
+        Particle {
+            position: vector(0),
+            velocity: vector(D),
+            density: words[2 * D],
+            id: words[2 * D + 1] as u64,
+            acceleration: vector(2 * D + 2),
+            rate: words[3 * D + 2],
+        }
+    }
+}
+
+/// How neighbours resist each other's motion.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Viscosity {
+    /// Monaghan's artificial viscosity with this α: acts on particles that approach each other.
+    Artificial(f64),
+    /// Morris, Fox & Zhu (1997): laminar, of this kinematic viscosity.
+    Laminar(f64),
+}
+
+/// The fluid and how it is discretised.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fluid<const D: usize> {
+    /// Distance of neighbours in the first lattice.
+    pub(crate) spacing: f64,
+    /// Smoothing length h over spacing.
+    pub(crate) smoothing: f64,
+    /// Density at rest ρ₀.
+    pub(crate) density: f64,
+    /// Speed of sound c at rest.
+    pub(crate) sound: f64,
+    pub(crate) viscosity: Viscosity,
+    /// δ of the density diffusion (Molteni & Colagrossi 2009).
+    pub(crate) diffusion: f64,
+    /// Force on each unit of mass.
+    pub(crate) gravity: [f64; D],
+    /// There is air above: walls cannot pull. Else all is full of fluid, and sticks to walls exactly.
+    pub(crate) free_surface: bool,
+}
+
+/// The exponent γ of Tait's equation for water.
+const GAMMA: i32 = 7;
+
+impl<const D: usize> Fluid<D> {
+    /// h. The kernel reaches 2h.
+    pub(crate) fn smoothing(&self) -> f64 {
+        self.smoothing * self.spacing
+    }
+
+    /// Distance beyond which particles do not know of each other.
+    pub(crate) fn support(&self) -> f64 {
+        2.0 * self.smoothing()
+    }
+
+    /// m.
+    pub(crate) fn mass(&self) -> f64 {
+        self.density * self.spacing.powi(D as i32)
+    }
+
+    /// Tait's equation: p = ρ₀c²/γ ((ρ/ρ₀)^γ − 1).
+    #[inline(always)]
+    pub(crate) fn pressure(&self, density: f64) -> f64 {
+        self.stiffness() * ((density / self.density).powi(GAMMA) - 1.0)
+    }
+
+    /// The density that has a pressure.
+    pub(crate) fn density_at(&self, pressure: f64) -> f64 {
+        self.density * (pressure / self.stiffness() + 1.0).max(0.0).powf(1.0 / f64::from(GAMMA))
+    }
+
+    fn stiffness(&self) -> f64 {
+        self.density * self.sound * self.sound / f64::from(GAMMA)
+    }
+
+    /// The longest time step that is stable: sound crosses a quarter of h, viscosity and body force have their own.
+    ///
+    /// # Source
+    /// Morris, Fox & Zhu (1997), eqs. 24 to 26.
+    pub(crate) fn time_step(&self) -> f64 {
+        let h = self.smoothing();
+        let force = self.gravity.iter().map(|g| g * g).sum::<f64>().sqrt();
+        let sound = 0.25 * h / (1.1 * self.sound);
+        let body = 0.25 * (h / force).sqrt();
+        let viscous = match self.viscosity {
+            Viscosity::Artificial(_) => f64::INFINITY,
+            Viscosity::Laminar(nu) => 0.125 * h * h / nu,
+        };
+        sound.min(body).min(viscous)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_keep_particles() {
+        let particle = Particle {
+            position: [1.0, 2.0, 3.0],
+            velocity: [4.0, 5.0, 6.0],
+            density: 7.0,
+            acceleration: [8.0, 9.0, 10.0],
+            rate: 11.0,
+            id: 12,
+        };
+        let mut message = vec![0.0];
+        particle.write(&mut message);
+        assert_eq!(message.len(), 1 + Particle::<3>::WORDS);
+        assert_eq!(Particle::read(&message[1..]), particle);
+    }
+
+    #[test]
+    fn tait_both_ways() {
+        let fluid = Fluid {
+            spacing: 0.1,
+            smoothing: 1.5,
+            density: 1000.0,
+            sound: 20.0,
+            viscosity: Viscosity::Artificial(0.1),
+            diffusion: 0.1,
+            gravity: [0.0, -9.81],
+            free_surface: true,
+        };
+        assert_eq!(fluid.pressure(1000.0), 0.0);
+        approx::assert_relative_eq!(fluid.density_at(fluid.pressure(1012.0)), 1012.0, max_relative = 1e-12);
+        // The slope at rest is c².
+        approx::assert_relative_eq!(fluid.pressure(1000.001) / 0.001, 400.0, max_relative = 1e-4);
+    }
+}

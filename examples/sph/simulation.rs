@@ -1,0 +1,164 @@
+//! A rank's share of the flow, and its steps.
+//!
+//! A step is: exchange (migrants and ghosts), snapshot in order of cells, wall pass, force pass with the integrator. Only
+//! neighbouring ranks wait for each other, but for one step in [`RECUT`].
+
+use global_arrays::prelude::*;
+
+use crate::case::Case;
+use crate::cells::Cells;
+use crate::domain::{Domain, Region};
+use crate::exchange::Exchange;
+use crate::particle::Particle;
+use crate::{forces, integrator, walls};
+
+/// Steps between cuts of the domain. In so many steps the fluid moves by a few particles; a cut costs half a step.
+const RECUT: usize = 50;
+
+/// How far a particle may move in a step, in smoothing lengths; stable runs stay below 0.05.
+const FARTHEST: f64 = 0.25;
+
+/// One rank's particles, and what it needs to move them.
+#[derive(Debug)]
+pub(crate) struct Simulation<'a, const D: usize> {
+    job: &'a Job,
+    pub(crate) case: &'a Case<D>,
+    /// This rank's, then its ghosts.
+    particles: Vec<Particle<D>>,
+    own: usize,
+    exchange: Exchange<D>,
+    cells: Cells<D>,
+    around: Vec<(usize, walls::Around<D>)>,
+    pub(crate) time_step: f64,
+    pub(crate) steps: usize,
+}
+
+impl<'a, const D: usize> Simulation<'a, D> {
+    /// Makes the particles, each rank an equal share of the numbers; the first step sends them where they belong. Collective.
+    pub(crate) fn new(job: &'a Job, case: &'a Case<D>, time_step: f64) -> Result<Self, Error> {
+        let (size, rank) = (job.size() as u64, job.rank() as u64);
+        let share = |rank: u64| case.particles() * rank / size;
+        let particles: Vec<_> = (share(rank)..share(rank + 1)).map(|id| case.particle(id)).collect();
+        let everywhere = Region { low: [f64::NEG_INFINITY; D], high: [f64::INFINITY; D] };
+        let domain = Domain { regions: vec![everywhere; job.size()], period: case.period };
+        let own = particles.len();
+        let exchange = Exchange::new(job, case.fluid.support(), domain)?;
+        Ok(Simulation { job, case, particles, own, exchange, cells: Cells::new(), around: Vec::new(), time_step, steps: 0 })
+    }
+
+    /// This rank's particles.
+    pub(crate) fn own(&self) -> &[Particle<D>] {
+        &self.particles[..self.own]
+    }
+
+    /// Seconds since the start.
+    pub(crate) fn time(&self) -> f64 {
+        self.steps as f64 * self.time_step
+    }
+
+    /// One step. Neighbours take part, in one step of [`RECUT`] all ranks.
+    pub(crate) fn step(&mut self) -> Result<(), Error> {
+        let case = self.case;
+        let beside_wall = |position: &[f64; D]| case.beside_wall(position);
+        self.own = if self.steps.is_multiple_of(RECUT) {
+            self.check_lost()?;
+            self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
+        } else {
+            self.exchange.step(self.job, &mut self.particles, self.own, beside_wall)?
+        };
+        let fluid = &self.case.fluid;
+        self.cells.build(fluid, &self.particles, self.own, &self.case.walls);
+        walls::pass(fluid, &mut self.cells, &mut self.around);
+
+        let (dt, first) = (self.time_step, self.steps == 0);
+        let shift = integrator::SPREADING * fluid.smoothing() * fluid.sound * dt;
+        let particles = &mut self.particles;
+        let mut fastest = 0.0_f64;
+        let mut sound = true;
+        forces::pass(fluid, &self.cells, |k, derivatives| {
+            let square = integrator::advance(&mut particles[k], derivatives, dt, shift, first);
+            sound &= square.is_finite();
+            fastest = fastest.max(square);
+        });
+        self.steps += 1;
+        if !sound || fastest.sqrt() * dt > FARTHEST * fluid.smoothing() {
+            let (step, advised) = (self.steps, fluid.time_step());
+            let message =
+                format!("the flow blew up in step {step}: the time step of {dt:.3e} s is too long; {advised:.3e} s is stable");
+            return Err(Error::other(message));
+        }
+        Ok(())
+    }
+
+    fn check_lost(&self) -> Result<(), Error> {
+        match self.own().iter().find(|particle| self.case.lost(&particle.position)) {
+            None => Ok(()),
+            Some(Particle { id, position, .. }) => {
+                Err(Error::other(format!("particle {id} left the tank by step {} at {position:.4?} m", self.steps)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::case::Kind;
+
+    /// All particles in the order of their numbers after some steps, bit by bit.
+    fn run<const D: usize>(case: &Case<D>, ranks: usize, steps: usize) -> Vec<Vec<u64>> {
+        let all = Mutex::new(Vec::new());
+        let body = |job: &Job| {
+            let mut simulation = Simulation::new(job, case, case.fluid.time_step())?;
+            (0..steps).try_for_each(|_| simulation.step())?;
+            all.lock().unwrap().extend(simulation.own().iter().map(|particle| {
+                let mut words = Vec::new();
+                particle.write(&mut words);
+                (particle.id, words.into_iter().map(f64::to_bits).collect::<Vec<_>>())
+            }));
+            Ok::<(), Error>(())
+        };
+        Launch::new().ranks(ranks).network("threads").run(body).unwrap();
+        let mut all = all.into_inner().unwrap();
+        all.sort();
+        assert!(all.iter().enumerate().all(|(k, particle)| particle.0 == k as u64), "each particle is there once");
+        all.into_iter().map(|particle| particle.1).collect()
+    }
+
+    #[test]
+    fn results_do_not_depend_on_the_number_of_ranks() {
+        let dam = Case::column(Kind::DamBreak, 0.05, [0.5, 1.0], [2.0, 1.5]);
+        let vortices = Case::taylor_green(0.05, 1.0, 100.0);
+        let plates = Case::poiseuille(1e-4, 6e-4, 1e-3);
+        let space = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0, 0.3], [2.0, 1.5, 0.3]);
+        // More than one cut of the domain.
+        let steps = 2 * RECUT + 10;
+        let one = (run(&dam, 1, steps), run(&vortices, 1, steps), run(&plates, 1, steps), run(&space, 1, 20));
+        for ranks in [2, 3, 4, 7] {
+            assert!(run(&dam, ranks, steps) == one.0, "dam break on {ranks} ranks");
+            assert!(run(&vortices, ranks, steps) == one.1, "vortices on {ranks} ranks");
+            assert!(run(&plates, ranks, steps) == one.2, "plates on {ranks} ranks");
+            assert!(run(&space, ranks, 20) == one.3, "dam break in space on {ranks} ranks");
+        }
+    }
+
+    #[test]
+    fn more_ranks_than_particles() {
+        let drop = Case::column(Kind::DamBreak, 0.1, [0.1, 0.2], [1.0, 0.5]);
+        assert_eq!(drop.particles(), 2);
+        assert!(run(&drop, 5, RECUT + 5) == run(&drop, 1, RECUT + 5));
+    }
+
+    #[test]
+    fn a_time_step_that_is_too_long_is_refused() {
+        let case = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0], [2.0, 1.5]);
+        let body = |job: &Job| {
+            let mut simulation = Simulation::new(job, &case, 50.0 * case.fluid.time_step())?;
+            (0..200).try_for_each(|_| simulation.step())
+        };
+        let error = Launch::new().ranks(2).network("threads").run(body).unwrap_err();
+        assert!(error.to_string().contains("the time step"), "{error}");
+    }
+}

@@ -154,6 +154,12 @@ pub(crate) fn epochs(job: &Job) -> Result<(), Error> {
     plain.update_ghosts()?;
     let sum = job.epoch(plain.ghosts(), |part| part.view().sum())?;
     assert_eq!(job.all_reduce_one(sum, ops::sum)?, 27);
+    // Of tiles too, block by block.
+    let mut tiles = GlobalArray::<i64, Ix2>::builder(job, [5, 7]).tiled([2, 3]).fill(2).create()?;
+    tiles.update_ghosts()?;
+    tiles.update_ghosts_nb()?.wait()?;
+    let sum = job.epoch(tiles.ghosts(), |part| part.blocks().map(|tile| part.block(&tile).sum()).sum::<i64>())?;
+    assert_eq!(job.all_reduce_one(sum, ops::sum)?, 70);
     Ok(())
 }
 

@@ -107,8 +107,10 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
     /// # Errors
     /// A transfer that failed; the end of the job.
     pub fn wait(self) -> Result<()> {
-        let (part, strides) = (self.array.own_part(), self.array.distribution.local_strides(self.array.group.rank()));
+        let part = self.array.own_part();
         for (at, get) in self.gets {
+            // Only of a part with ghost cells, which is one dense array.
+            let strides = self.array.distribution.local_strides(self.array.group.rank());
             let values = get.wait()?;
             part.write(at, &strides, &Source::whole(&values.view()));
         }

@@ -181,14 +181,24 @@ macro_rules! with_ghosts {
         impl<T: Element, D: Dimension> $part<'_, T, D> {
             /// The elements and the ghost cells around them: a view with the layout of memory, which begins
             /// [`widths`](Self::widths) before the block on each axis. Empty where this rank owns nothing.
+            ///
+            /// # Panics
+            /// For a tiled array.
             #[must_use]
+            #[track_caller]
             pub fn view(&self) -> ArrayView<'_, T, D> {
+                check_one(self.distribution);
                 self.memory()
             }
 
             /// The elements without the ghost cells.
+            ///
+            /// # Panics
+            /// For a tiled array.
             #[must_use]
+            #[track_caller]
             pub fn interior(&self) -> ArrayView<'_, T, D> {
+                check_one(self.distribution);
                 self.elements()
             }
 
@@ -292,12 +302,22 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
 
 impl<T: Element, D: Dimension> GhostPartMut<'_, T, D> {
     /// As [`view`](Self::view), writable.
+    ///
+    /// # Panics
+    /// For a tiled array.
+    #[track_caller]
     pub fn view_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+        check_one(self.distribution);
         self.memory_mut()
     }
 
     /// As [`interior`](Self::interior), writable.
+    ///
+    /// # Panics
+    /// For a tiled array.
+    #[track_caller]
     pub fn interior_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+        check_one(self.distribution);
         self.elements_mut()
     }
 }

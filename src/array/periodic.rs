@@ -10,7 +10,7 @@ use ndarray::{Array, ArrayView, ArrayViewMut, Dimension, Slice};
 use super::GlobalArray;
 use crate::{
     element::{Accumulate, Element},
-    error::Result,
+    error::{Error, Result},
     index::{Patch, PatchError},
 };
 
@@ -29,12 +29,13 @@ struct Piece<D> {
     position: D,
 }
 
-/// The boxes of a patch, each axis by itself.
-struct Boxes<D> {
+/// The boxes of a patch, each axis by itself: a range may go round any number of times, so they are computed one by one.
+struct Boxes<'a, D> {
     /// Shape of the whole patch.
     shape: D,
-    /// For each axis: first index, position in the patch, length.
-    stretches: Vec<Vec<[usize; 3]>>,
+    /// Where it begins in the array.
+    first: D,
+    extents: &'a D,
 }
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -76,9 +77,20 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     /// Reads a patch into a new array. One-sided; complete on return.
     ///
     /// # Errors
-    /// As [`get_into`](Self::get_into).
+    /// As [`get_into`](Self::get_into); more elements than an address space has room for.
     pub fn get(&self, ranges: impl AsRef<[Range<i64>]>) -> Result<Array<T, D>> {
-        let shape = self.boxes("periodic get", ranges.as_ref())?.shape;
+        const OPERATION: &str = "periodic get";
+        let shape = self.boxes(OPERATION, ranges.as_ref())?.shape;
+        // ndarray's limits: the elements of axes that are not empty are counted, and they have to be somewhere if there are any.
+        let width = if shape.slice().contains(&0) { 1 } else { size_of::<T>() };
+        let bytes = shape.slice().iter().filter(|&&n| n > 0).try_fold(width, |bytes, &n| bytes.checked_mul(n));
+        if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+            let (name, shape) = (&self.0.name, shape.slice());
+            return Err(Error::argument(
+                OPERATION,
+                format_args!("a patch of {shape:?} elements of array \"{name}\" is too large"),
+            ));
+        }
         let mut array = Array::from_elem(shape, T::zeroed());
         self.get_into(ranges, &mut array).map(|()| array)
     }
@@ -97,15 +109,15 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
         boxes.each(|part| self.0.put(&part.patch, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
     }
 
-    /// Cuts the ranges at the array's ends.
-    fn boxes(&self, operation: &'static str, ranges: &[Range<i64>]) -> Result<Boxes<D>> {
+    /// Where the ranges begin and how long they are.
+    fn boxes(&self, operation: &'static str, ranges: &[Range<i64>]) -> Result<Boxes<'_, D>> {
         self.0.check_sound(operation)?;
         self.0.check_job(operation)?;
         let axes = self.0.shape().len();
         if ranges.len() != axes {
             return Err(self.0.patch_error(operation, PatchError::AxisCount { given: ranges.len(), expected: axes }));
         }
-        let mut boxes = Boxes { shape: D::zeros(axes), stretches: vec![Vec::new(); axes] };
+        let mut boxes = Boxes { shape: D::zeros(axes), first: D::zeros(axes), extents: &self.0.extents };
         for (axis, (range, &extent)) in ranges.iter().zip(self.0.shape()).enumerate() {
             // A range with its end before its start is empty, as everywhere.
             let count = if range.is_empty() { 0 } else { range.end.abs_diff(range.start) as usize };
@@ -114,14 +126,8 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
                 return Err(self.0.patch_error(operation, PatchError::OutOfBounds { axis, start, end, extent }));
             }
             boxes.shape[axis] = count;
-            let mut position = 0;
-            while position < count {
-                // Extents are below 2^63; the start of the range is moved inside once, and then the index never leaves.
-                let index = if position == 0 { range.start.rem_euclid(extent as i64) as usize } else { 0 };
-                let len = (extent - index).min(count - position);
-                boxes.stretches[axis].push([index, position, len]);
-                position += len;
-            }
+            // Extents are below 2^63.
+            boxes.first[axis] = if count == 0 { 0 } else { range.start.rem_euclid(extent as i64) as usize };
         }
         Ok(boxes)
     }
@@ -147,24 +153,37 @@ impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
     }
 }
 
-impl<D: Dimension> Boxes<D> {
+impl<D: Dimension> Boxes<'_, D> {
+    /// Between two cuts of an axis: first index, position in the patch, length. `None` beyond the last.
+    fn stretch(&self, axis: usize, number: usize) -> Option<[usize; 3]> {
+        let (first, extent, count) = (self.first[axis], self.extents[axis], self.shape[axis]);
+        let (index, position) = match number.checked_sub(1) {
+            None => (first, 0),
+            // Beyond the last, what saturates is beyond as well.
+            Some(rounds) => (0, rounds.saturating_mul(extent).saturating_add(extent - first)),
+        };
+        (position < count).then(|| [index, position, (extent - index).min(count - position)])
+    }
+
     /// Calls `f` with each box, in row-major order.
     fn each(&self, mut f: impl FnMut(&Piece<D>) -> Result<()>) -> Result<()> {
-        if self.stretches.iter().any(Vec::is_empty) {
-            return Ok(());
-        }
-        let axes = self.stretches.len();
+        let axes = self.shape.ndim();
         let mut at = vec![0; axes];
+        let Some(mut chosen) = (0..axes).map(|axis| self.stretch(axis, 0)).collect::<Option<Vec<_>>>() else { return Ok(()) };
         loop {
             let of = |what: usize| {
                 let mut values = D::zeros(axes);
-                (0..axes).for_each(|axis| values[axis] = self.stretches[axis][at[axis]][what]);
+                (0..axes).for_each(|axis| values[axis] = chosen[axis][what]);
                 values
             };
             f(&Piece { patch: Patch::block(of(0), of(2)), position: of(1) })?;
-            let Some(axis) = (0..axes).rev().find(|&axis| at[axis] + 1 < self.stretches[axis].len()) else { return Ok(()) };
-            at[axis] += 1;
-            at[axis + 1..].fill(0);
+            let next = |axis: usize| self.stretch(axis, at[axis] + 1).map(|stretch| (axis, stretch));
+            let Some((axis, stretch)) = (0..axes).rev().find_map(next) else { return Ok(()) };
+            (at[axis], chosen[axis]) = (at[axis] + 1, stretch);
+            for after in axis + 1..axes {
+                at[after] = 0;
+                chosen[after] = self.stretch(after, 0).unwrap_or_default();
+            }
         }
     }
 }

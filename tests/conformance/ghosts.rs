@@ -154,6 +154,12 @@ pub(crate) fn epochs(job: &Job) -> Result<(), Error> {
     plain.update_ghosts()?;
     let sum = job.epoch(plain.ghosts(), |part| part.view().sum())?;
     assert_eq!(job.all_reduce_one(sum, ops::sum)?, 27);
+    // Of tiles too, block by block.
+    let mut tiles = GlobalArray::<i64, Ix2>::builder(job, [5, 7]).tiled([2, 3]).fill(2).create()?;
+    tiles.update_ghosts()?;
+    tiles.update_ghosts_nb()?.wait()?;
+    let sum = job.epoch(tiles.ghosts(), |part| part.blocks().map(|tile| part.block(&tile).sum()).sum::<i64>())?;
+    assert_eq!(job.all_reduce_one(sum, ops::sum)?, 70);
     Ok(())
 }
 
@@ -193,6 +199,11 @@ pub(crate) fn refusals(job: &Job) -> Result<(), Error> {
     let periodic = a.periodic();
     assert!(matches!(periodic.get([0..1]), Err(Error::Patch { .. })));
     assert!(matches!(periodic.put([0..1, 0..2], &Array2::zeros((1, 1))), Err(Error::Shape { .. })));
+    // However often a range goes round, what does not fit is said before anything is moved.
+    let ages = [i64::MIN..i64::MAX, i64::MIN..i64::MAX];
+    assert!(matches!(periodic.put(ages.clone(), &Array2::zeros((1, 1))), Err(Error::Shape { .. })));
+    assert!(matches!(periodic.get(ages), Err(Error::Argument { .. })));
+    assert_eq!(periodic.get([0..i64::MAX, 4..4])?.len(), 0);
     let none = GlobalArray::<i64, Ix1>::builder(job, [0]).create()?;
     assert_eq!(none.periodic().get([3..3])?.len(), 0);
     assert!(matches!(none.periodic().get([0..1]), Err(Error::Patch { .. })));

@@ -173,8 +173,8 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, Factor, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, Halve, Matmul, NpyElement,
-    OwnedPart, OwnedPartMut, PartsOf, Pending, Periodic, Reader, Scope, Summary,
+    Builder, Claims, Factor, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, Halve, IndexRanges, Matmul,
+    NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending, Periodic, Reader, Scope, Summary,
 };
 pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};

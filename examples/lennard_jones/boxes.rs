@@ -126,7 +126,7 @@ impl Levels {
             groups: vec![Eight::NOTHING; groups.div_ceil(WIDTH)],
             blocks: vec![Bounds::NOTHING; positions.len().div_ceil(block)],
         };
-        crate::cluster::vectorized(
+        crate::vectorized::vectorized(
             #[inline(always)]
             || levels.fill(positions, atoms),
         );

@@ -54,19 +54,3 @@ pub(crate) fn numbers(clusters: &[Cluster]) -> &[f64] {
 pub(crate) fn numbers_mut(clusters: &mut [Cluster]) -> &mut [f64] {
     bytemuck::cast_slice_mut(clusters)
 }
-
-/// Runs `loops` compiled for the widest vectors that this processor has.
-///
-/// What `loops` calls must be inlined into it (`#[inline(always)]`, closures) to be compiled for those vectors too.
-#[inline(always)]
-pub(crate) fn vectorized<R>(loops: impl FnOnce() -> R) -> R {
-    struct Loops<F>(F);
-    impl<R, F: FnOnce() -> R> pulp::NullaryFnOnce for Loops<F> {
-        type Output = R;
-        #[inline(always)]
-        fn call(self) -> R {
-            (self.0)()
-        }
-    }
-    pulp::Arch::new().dispatch(Loops(loops))
-}

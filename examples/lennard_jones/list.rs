@@ -6,7 +6,8 @@
 //! clusters with an atom in its own reach.
 
 use crate::boxes::{Bounds, Level, Levels};
-use crate::cluster::{Cluster, Lanes, NOWHERE, WIDTH, vectorized};
+use crate::cluster::{Cluster, Lanes, NOWHERE, WIDTH};
+use crate::vectorized::vectorized;
 
 /// The clusters that one atom meets in one image of the box.
 #[derive(Debug, Clone, Copy, PartialEq)]

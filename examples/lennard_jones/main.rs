@@ -45,6 +45,8 @@ mod run;
 mod simulation;
 mod start;
 mod thermo;
+#[path = "../vectorized/mod.rs"]
+mod vectorized;
 mod xyz;
 
 use std::path::Path;

@@ -18,13 +18,14 @@ use std::ops::Range;
 use global_arrays::prelude::*;
 use ndarray::ArrayViewMut1;
 
-use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers_mut, vectorized};
+use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers_mut};
 use crate::forces::Forces;
 use crate::kernel::Sums;
 use crate::order::{Point, order};
 use crate::pace::Pace;
 use crate::potential::Potential;
 use crate::start::Start;
+use crate::vectorized::vectorized;
 
 /// Lists that are made in one order of the atoms, before they are ordered anew.
 ///

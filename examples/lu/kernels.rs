@@ -6,27 +6,13 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
 
+use crate::vectorized::vectorized;
+
 /// Rows of a triangle up to which the triangular solve is a plain loop.
 ///
 /// Measured on one core of Zen 5, n = 4096, blocks of 192, milliseconds in all solves: 25 with 8 rows, 35 with 16, 82 with
 /// 32 (there the compiler gives up on vectors).
 const TRIANGLE_LEAF: usize = 8;
-
-/// Runs `loops` compiled for the widest vectors that this processor has.
-///
-/// What `loops` calls must be inlined into it (`#[inline(always)]`, closures) to be compiled for those vectors too.
-#[inline(always)]
-pub(crate) fn vectorized<R>(loops: impl FnOnce() -> R) -> R {
-    struct Loops<F>(F);
-    impl<R, F: FnOnce() -> R> pulp::NullaryFnOnce for Loops<F> {
-        type Output = R;
-        #[inline(always)]
-        fn call(self) -> R {
-            (self.0)()
-        }
-    }
-    pulp::Arch::new().dispatch(Loops(loops))
-}
 
 /// c ← c − a·b for c of m × n, a of m × k, b of k × n.
 ///

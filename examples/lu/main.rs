@@ -75,6 +75,8 @@ mod panel;
 mod report;
 mod solve;
 mod swaps;
+#[path = "../vectorized/mod.rs"]
+mod vectorized;
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -15,7 +15,8 @@
 use ndarray::{Array2, ArrayViewMut2, Axis as Dimension, ShapeBuilder, s};
 
 use crate::axis::Axis;
-use crate::kernels::{multiply_subtract, solve_unit_lower, vectorized};
+use crate::kernels::{multiply_subtract, solve_unit_lower};
+use crate::vectorized::vectorized;
 
 /// Columns of a leaf of the recursion.
 ///

@@ -56,7 +56,7 @@ pub use matmul::{Factor, Matmul};
 pub use nonblocking::{Get, Pending};
 pub use npy::NpyElement;
 pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
-pub use periodic::Periodic;
+pub use periodic::{IndexRanges, Periodic};
 pub use scope::Scope;
 
 use crate::{

@@ -14,6 +14,42 @@ use crate::{
     index::{Patch, PatchError},
 };
 
+/// What names a periodic patch: one range of any indices for each axis, or the range of the only axis.
+pub trait IndexRanges {
+    /// The ranges, one for each axis.
+    fn ranges(&self) -> &[Range<i64>];
+}
+
+impl IndexRanges for Range<i64> {
+    fn ranges(&self) -> &[Range<i64>] {
+        std::slice::from_ref(self)
+    }
+}
+
+impl<const N: usize> IndexRanges for [Range<i64>; N] {
+    fn ranges(&self) -> &[Range<i64>] {
+        self
+    }
+}
+
+impl IndexRanges for [Range<i64>] {
+    fn ranges(&self) -> &[Range<i64>] {
+        self
+    }
+}
+
+impl IndexRanges for Vec<Range<i64>> {
+    fn ranges(&self) -> &[Range<i64>] {
+        self
+    }
+}
+
+impl<R: IndexRanges + ?Sized> IndexRanges for &R {
+    fn ranges(&self) -> &[Range<i64>] {
+        (*self).ranges()
+    }
+}
+
 /// An array whose ends are joined on every axis; see [`GlobalArray::periodic`].
 pub struct Periodic<'a, T, D>(&'a GlobalArray<T, D>);
 
@@ -49,7 +85,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Launch::new().ranks(2).network("threads").run(|job| {
     ///     let mut ring = GlobalArray::<i64, Ix1>::builder(job, [5]).create()?;
     ///     ring.map_indexed(|i, _| i as i64)?;
-    ///     assert_eq!(ring.periodic().get([-2..6])?.to_vec(), [3, 4, 0, 1, 2, 3, 4, 0]);
+    ///     assert_eq!(ring.periodic().get(-2..6)?.to_vec(), [3, 4, 0, 1, 2, 3, 4, 0]);
     ///     job.sync()
     /// })
     /// # }
@@ -68,8 +104,8 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_get`.
-    pub fn get_into<'v>(&self, ranges: impl AsRef<[Range<i64>]>, to: impl Into<ArrayViewMut<'v, T, D>>) -> Result<()> {
-        let (boxes, mut to) = (self.boxes("periodic get_into", ranges.as_ref())?, to.into());
+    pub fn get_into<'v>(&self, ranges: impl IndexRanges, to: impl Into<ArrayViewMut<'v, T, D>>) -> Result<()> {
+        let (boxes, mut to) = (self.boxes("periodic get_into", ranges.ranges())?, to.into());
         self.check_shape("periodic get_into", &boxes.shape, to.shape())?;
         boxes.each(|part| self.0.get_into(&part.patch, to.slice_each_axis_mut(|axis| part.slice(axis.axis.index()))))
     }
@@ -78,9 +114,9 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Errors
     /// As [`get_into`](Self::get_into); more elements than an address space has room for.
-    pub fn get(&self, ranges: impl AsRef<[Range<i64>]>) -> Result<Array<T, D>> {
+    pub fn get(&self, ranges: impl IndexRanges) -> Result<Array<T, D>> {
         const OPERATION: &str = "periodic get";
-        let shape = self.boxes(OPERATION, ranges.as_ref())?.shape;
+        let shape = self.boxes(OPERATION, ranges.ranges())?.shape;
         // ndarray's limits: the elements of axes that are not empty are counted, and they have to be somewhere if there are any.
         let width = if shape.slice().contains(&0) { 1 } else { size_of::<T>() };
         let bytes = shape.slice().iter().filter(|&&n| n > 0).try_fold(width, |bytes, &n| bytes.checked_mul(n));
@@ -103,8 +139,8 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_put`.
-    pub fn put<'v>(&self, ranges: impl AsRef<[Range<i64>]>, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
-        let (boxes, from) = (self.boxes("periodic put", ranges.as_ref())?, from.into());
+    pub fn put<'v>(&self, ranges: impl IndexRanges, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
+        let (boxes, from) = (self.boxes("periodic put", ranges.ranges())?, from.into());
         self.check_shape("periodic put", &boxes.shape, from.shape())?;
         boxes.each(|part| self.0.put(&part.patch, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
     }
@@ -146,8 +182,8 @@ impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_acc`.
-    pub fn accumulate<'v>(&self, ranges: impl AsRef<[Range<i64>]>, alpha: T, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
-        let (boxes, from) = (self.boxes("periodic accumulate", ranges.as_ref())?, from.into());
+    pub fn accumulate<'v>(&self, ranges: impl IndexRanges, alpha: T, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
+        let (boxes, from) = (self.boxes("periodic accumulate", ranges.ranges())?, from.into());
         self.check_shape("periodic accumulate", &boxes.shape, from.shape())?;
         boxes.each(|part| self.0.accumulate(&part.patch, alpha, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
     }

@@ -1,5 +1,4 @@
 //! Ghost cells and periodic patches, against the index that each cell stands for.
-#![allow(clippy::single_range_in_vec_init, reason = "one range for each axis, of which there may be one")]
 
 use std::ops::Range;
 
@@ -135,7 +134,7 @@ pub(crate) fn epochs(job: &Job) -> Result<(), Error> {
     for step in 0..5 {
         let at = step % 12;
         if job.rank() == at % job.size() {
-            x.put([at..at + 1], &Array1::from_elem(1, 100))?;
+            x.put(at..at + 1, &Array1::from_elem(1, 100))?;
         }
         job.epoch((x.ghosts(), y.owned_mut()), |(x, mut y)| {
             let x = x.view();
@@ -197,7 +196,7 @@ pub(crate) fn refusals(job: &Job) -> Result<(), Error> {
     assert!(a.get(s![0..7, ..]).is_err());
     assert!(a.summary().to_string().contains("ghost cells [1, 1]"));
     let periodic = a.periodic();
-    assert!(matches!(periodic.get([0..1]), Err(Error::Patch { .. })));
+    assert!(matches!(periodic.get(0..1), Err(Error::Patch { .. })));
     assert!(matches!(periodic.put([0..1, 0..2], &Array2::zeros((1, 1))), Err(Error::Shape { .. })));
     // However often a range goes round, what does not fit is said before anything is moved.
     let ages = [i64::MIN..i64::MAX, i64::MIN..i64::MAX];
@@ -205,8 +204,8 @@ pub(crate) fn refusals(job: &Job) -> Result<(), Error> {
     assert!(matches!(periodic.get(ages), Err(Error::Argument { .. })));
     assert_eq!(periodic.get([0..i64::MAX, 4..4])?.len(), 0);
     let none = GlobalArray::<i64, Ix1>::builder(job, [0]).create()?;
-    assert_eq!(none.periodic().get([3..3])?.len(), 0);
-    assert!(matches!(none.periodic().get([0..1]), Err(Error::Patch { .. })));
+    assert_eq!(none.periodic().get(3..3)?.len(), 0);
+    assert!(matches!(none.periodic().get(0..1), Err(Error::Patch { .. })));
     job.sync()
 }
 

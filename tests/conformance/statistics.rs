@@ -197,11 +197,11 @@ fn counted(job: &Job) -> Result<(), Error> {
     ring.update_ghosts_at(0, Side::High)?;
     expected.get(next, 16);
     let end = (BLOCK * size) as i64;
-    let round = ring.periodic().get([-1..end + 1])?;
+    let round = ring.periodic().get(-1..end + 1)?;
     expected.get(size - 1, 8);
     (0..size).for_each(|owner| expected.get(owner, 80));
     expected.get(0, 8);
-    ring.periodic().accumulate([-1..1], 1.0, round.slice(s![..2]))?;
+    ring.periodic().accumulate(-1..1, 1.0, round.slice(s![..2]))?;
     expected.accumulate(size - 1, 8);
     expected.accumulate(0, 8);
     let mark = expected.check(job, &mark, "ghost cells and periodic patches");

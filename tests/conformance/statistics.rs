@@ -1,8 +1,9 @@
 //! What a job counts: exactly what each rank of a small program did to whom, the same on every network.
+#![allow(clippy::single_range_in_vec_init, reason = "one range for each axis, of which there is one")]
 
 use std::collections::BTreeMap;
 
-use global_arrays::{FetchOp, Tally, Traffic, prelude::*};
+use global_arrays::{FetchOp, Side, Tally, Traffic, prelude::*};
 
 /// Elements that each rank owns of a vector.
 const BLOCK: usize = 10;
@@ -183,6 +184,38 @@ fn counted(job: &Job) -> Result<(), Error> {
     c.copy_patch(.., &a, s![..;-1])?;
     expected.get(size - 1 - me, 80);
     let mark = expected.check(job, &mark, "whole arrays");
+
+    // Ghost cells by the boxes of a halo, indices that come round by the boxes between the ends.
+    let mut ring = GlobalArray::<f64, Ix1>::builder(job, [BLOCK * size]).ghosts([2]).zeros().create()?;
+    let before = (me + size - 1) % size;
+    ring.update_ghosts()?;
+    ring.update_ghosts_nb()?.wait()?;
+    job.epoch(ring.ghosts(), |_| ())?;
+    for _ in 0..3 {
+        expected.get(before, 16);
+        expected.get(next, 16);
+    }
+    ring.update_ghosts_at(0, Side::High)?;
+    expected.get(next, 16);
+    let end = (BLOCK * size) as i64;
+    let round = ring.periodic().get([-1..end + 1])?;
+    expected.get(size - 1, 8);
+    (0..size).for_each(|owner| expected.get(owner, 80));
+    expected.get(0, 8);
+    ring.periodic().accumulate([-1..1], 1.0, round.slice(s![..2]))?;
+    expected.accumulate(size - 1, 8);
+    expected.accumulate(0, 8);
+    let mark = expected.check(job, &mark, "ghost cells and periodic patches");
+
+    // A matrix of fewer rows than a square that is paired at once: what lies left of this rank's rows on the diagonal.
+    let mut square = GlobalArray::<f64, Ix2>::builder(job, [100, 100]).grid([size, 1]).zeros().create()?;
+    square.symmetrize()?;
+    let rows = |owner: usize| square.blocks(owner).map(|block| block.region.count()[0] as u64).sum::<u64>();
+    for owner in (0..me).filter(|&owner| rows(owner) * rows(me) > 0) {
+        expected.get(owner, 8 * rows(owner) * rows(me));
+        expected.put(owner, 8 * rows(owner) * rows(me));
+    }
+    let mark = expected.check(job, &mark, "pairs");
 
     // Several threads of a rank.
     std::thread::scope(|scope| {

@@ -25,7 +25,7 @@ use crate::{
 
 /// Elements along an edge of a square: two of them fit the second-level cache.
 const EDGE: usize = 64;
-/// The same where each of its rows is a transfer over a network, and latency counts.
+/// The same where each of its rows is a transfer over a network, and latency counts; and where operations are counted.
 const FAR_EDGE: usize = 256;
 
 /// An element that can be halved: floats and complex numbers.
@@ -106,7 +106,8 @@ impl<T: Halve> GlobalArray<T, Ix2> {
     }
 
     fn pair_own(&self, f: impl Fn(T, T) -> (T, T) + Copy) -> Result<()> {
-        let edge = if self.group.inner.mapped { EDGE } else { FAR_EDGE };
+        // Not what is mapped: what a job counts does not depend on its network.
+        let edge = if self.group.inner.direct { EDGE } else { FAR_EDGE };
         let area = (edge * edge).min(self.len());
         let mut buffers = [vec![T::zeroed(); area], vec![T::zeroed(); area]];
         for block in self.distribution.blocks(self.group.rank()) {

@@ -5,9 +5,11 @@
 //! A call of an array counts once for each owner that it touches, with the bytes of the elements touched there; see
 //! `array::counted`. `load` counts as a get, `store` as a put, lists as the operation that they repeat. Integer atomics,
 //! counters and locks count as atomic operations, each look at a lock that is taken as one more; a signal counts for whom it is
-//! raised. Operations on whole arrays, `matmul` too, count by the patches that they fetch. What a rank does to its own part is
-//! told apart: it reaches no peer. Epochs and `access` are plain memory and do not count at all; nor does what collectives,
-//! creations and agreements send among themselves: that is the library's choice of an algorithm, not the program's.
+//! raised. What is made of several patches counts by each: operations on whole arrays, `matmul` too, by those that they fetch and
+//! put back, updates of ghost cells by the boxes of a halo, patches whose indices come round by the boxes between the array's
+//! ends. What a rank does to its own part is told apart: it reaches no peer. Epochs and `access` are plain memory and do not count
+//! at all; nor does what collectives, creations and agreements send among themselves: that is the library's choice of an
+//! algorithm, not the program's.
 //!
 //! Peers are ranks of the job whatever the group of the array. Their nodes are those that a program must be connected to where
 //! one agent serves a node (ARMCI-ODCM, Tables I and III); ranks that reach a node are that agent's connections (Tables II and
@@ -189,8 +191,8 @@ impl Job {
     /// A call counts once for each owner that it touches, with the bytes of the elements touched there, whatever the network and
     /// however many transfers it took. [`load`](crate::GlobalArray::load) counts as a get and [`store`](crate::GlobalArray::store) as a
     /// put; lists as the operation that they repeat; integer atomics, counters and locks (each look at one) as atomic operations.
-    /// Operations on whole arrays count by the patches that they fetch. Epochs, and what collectives send among themselves, do not
-    /// count.
+    /// Operations on whole arrays count by the patches that they fetch and put back, ghost cells and periodic patches by their boxes.
+    /// Epochs but for the ghost cells that they fill, and what collectives send among themselves, do not count.
     ///
     /// A job that counts prints such a table when it ends well, to stderr (here the example `jacobi` on four ranks):
     ///

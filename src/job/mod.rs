@@ -174,6 +174,12 @@ impl Job {
 
     /// The orderly end of a rank: everything complete, everyone here, the statistics told.
     pub(crate) fn finish(&self) -> Result<()> {
+        // Before the collectives of the table: who waits for a rank in vain learns by this that it has ended, and what others are in
+        // is never taken for a part of the table.
+        self.world.settle(Op::End, 0)?;
+        if self.inner.counts.is_none() {
+            return Ok(());
+        }
         self.print_stats()?;
         self.world.settle(Op::End, 0)
     }

@@ -105,6 +105,17 @@ pub(crate) fn all() -> Vec<Case> {
         cases.push(well("computes_while_others_wait_in_groups", &[], &[]));
         cases.push(well("a_second_thread_comes_late", &[], &[]));
         cases.push(well("another_thread_holds_the_lock", &[], &[]));
+        // The table of statistics is no reason to wait for a rank that waits in vain.
+        for (name, words) in [
+            ("returns_while_others_sync", &["the end of the job", "sync"][..]),
+            ("returns_while_a_rank_with_threads_waits_for_a_signal", &["for ever: all other ranks have ended"]),
+        ] {
+            cases.push(case(format!("{network}::{name}_and_counts"), move || {
+                let (status, text) = run(name, &[("GA_NETWORK", network), ("GA_RANKS", "3"), ("GA_STATS", "1")], SOON);
+                assert_eq!(status, Some(1), "{text}");
+                says(&text, words);
+            }));
+        }
         // A core for each rank: members do not meet by a counter.
         cases.push(case(format!("{network}::two_ranks_wait_in_different_groups"), move || {
             let (status, text) = run("wait_in_different_groups", &[("GA_NETWORK", network), ("GA_RANKS", "2")], SOON);

@@ -57,6 +57,8 @@ impl Expected {
 pub(crate) fn jobs(network: &str, ranks: usize) -> Result<(), Error> {
     let launch = Launch::new().network(network).ranks(ranks).memory(1 << 30);
     launch.clone().stats(true).run(counted)?;
+    // What is no patch of the array is found before it is counted.
+    launch.clone().stats(true).run(crate::patches::beyond_all_bounds)?;
     launch.stats(false).run(|job| {
         assert_eq!(job.stats(), None);
         job.sync()

@@ -22,8 +22,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Adds to a request all gets of a patch from members that are not mapped, then copies from the others, so that the network
     /// works meanwhile. Whoever calls finishes the request before the buffer's life ends.
     pub(crate) fn issue_gets(&self, request: RequestId, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
+        // The patch is checked before its owners are counted.
+        let pieces = self.remote_pieces(patch);
         self.count_patch(Kind::Get, patch);
-        for (rank, at, piece) in self.remote_pieces(patch) {
+        for (rank, at, piece) in pieces {
             get_strided(self.engine(), request, rank, at, &piece.strides, &to.window(&piece.start, &piece.count))?;
         }
         self.get_mapped(patch, to);
@@ -33,8 +35,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Adds to a request all puts of a patch to members that are not mapped, then copies to the others; as
     /// [`issue_gets`](Self::issue_gets).
     pub(crate) fn issue_puts(&self, request: RequestId, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+        // The patch is checked before its owners are counted.
+        let pieces = self.remote_pieces(patch);
         self.count_patch(Kind::Put, patch);
-        for (rank, at, piece) in self.remote_pieces(patch) {
+        for (rank, at, piece) in pieces {
             put_strided(self.engine(), request, rank, at, &piece.strides, &from.window(&piece.start, &piece.count))?;
         }
         self.put_mapped(patch, from);

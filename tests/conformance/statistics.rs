@@ -1,4 +1,5 @@
 //! What a job counts: exactly what each rank of a small program did to whom, the same on every network.
+#![allow(clippy::single_range_in_vec_init, reason = "one range for each axis, of which there is one")]
 
 use std::collections::BTreeMap;
 
@@ -56,6 +57,8 @@ impl Expected {
 pub(crate) fn jobs(network: &str, ranks: usize) -> Result<(), Error> {
     let launch = Launch::new().network(network).ranks(ranks).memory(1 << 30);
     launch.clone().stats(true).run(counted)?;
+    // What is no patch of the array is found before it is counted.
+    launch.clone().stats(true).run(crate::patches::beyond_all_bounds)?;
     launch.stats(false).run(|job| {
         assert_eq!(job.stats(), None);
         job.sync()

@@ -57,8 +57,13 @@ fn table(mut lines: Lines<'_>) -> Result<Vec<Traced>, Problem> {
             continue;
         }
         let row: Option<Vec<f64>> = line.split_whitespace().map(crate::read::number).collect();
-        let row = row.and_then(|row| row.try_into().ok());
-        rows.push(row.ok_or_else(|| lines.problem("six finite numbers expected"))?);
+        let row: Option<Traced> = row.and_then(|row| row.try_into().ok());
+        let row = row.ok_or_else(|| lines.problem("six finite numbers expected"))?;
+        // A row that no step of the run has would be compared with nothing.
+        if row[0] < 0.0 || row[0].fract() != 0.0 {
+            return Err(lines.problem(format!("{} is the number of no step", row[0])));
+        }
+        rows.push(row);
     }
     if rows.is_empty() { Err((None, "there are no rows".into())) } else { Ok(rows) }
 }
@@ -139,6 +144,10 @@ mod tests {
             assert!(traced(&wrong, &rows[0]).is_err());
         }
         assert!(table(lines("Step Temp\n")).is_err());
+        for step in ["0.5", "-3"] {
+            let text = format!("Step Temp PotEng KinEng TotEng Press\n{step} 1 1 1 1 1\n");
+            assert!(table(lines(&text)).unwrap_err().1.contains("no step"));
+        }
         assert!(table(lines("Step Temp PotEng KinEng TotEng Press\n")).unwrap_err().1.contains("no rows"));
         assert!(table(lines("Step Temp PotEng KinEng TotEng Press\n1 2 3\n")).unwrap_err().1.contains("six"));
     }

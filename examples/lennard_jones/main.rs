@@ -47,6 +47,8 @@ mod start;
 mod thermo;
 #[path = "../vectorized/mod.rs"]
 mod vectorized;
+#[path = "../whole_file/mod.rs"]
+mod whole_file;
 mod xyz;
 
 use std::path::Path;
@@ -94,13 +96,11 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
     // Beyond this a task has more images of the box than it counts, and the sum over pairs is a matter of lattices, not of lists.
     let shortest = start.lengths.into_iter().fold(f64::INFINITY, f64::min);
     if arguments.cutoff + arguments.skin > 4.0 * shortest {
-        return Err(format!("the cut-off {} is too long for a box with an edge of {shortest}", arguments.cutoff));
+        let Arguments { cutoff, skin, .. } = arguments;
+        return Err(format!("the cut-off {cutoff} with the skin {skin} is too long for a box with an edge of {shortest}"));
     }
     // Told now and not after a long run.
-    let pictured = |file: &Path| matches!(file.extension().and_then(|e| e.to_str()), Some("svg" | "png"));
-    if let Some(file) = arguments.plot.as_deref().filter(|file| !pictured(file)) {
-        return Err(format!("cannot draw {}: its name must end in .svg or .png", file.display()));
-    }
+    arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
     let trace = arguments.trace.as_deref().map(checks::trace).transpose().map_err(|e| e.to_string())?.unwrap_or_default();
     let forces = arguments.forces.as_deref().map(checks::forces).transpose().map_err(|e| e.to_string())?;
     let steps = arguments.steps.unwrap_or(steps);

@@ -64,6 +64,10 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     };
     let (reference, mut last) = row(0, &mut simulation)?;
     let first_row = last;
+    if !(first_row.total_energy.is_finite() && first_row.pressure.is_finite()) {
+        let Arguments { cutoff, .. } = arguments;
+        return Err(Error::other(format!("energy or pressure is too large to be a number: look at the cut-off {cutoff:e}")));
+    }
     let mut averages = Averages::default();
     let mut failure = match &task.forces {
         None => None,
@@ -71,8 +75,9 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     };
     let mut tell = |row: &Row, measured: &_, simulation: &Simulation<'_>| {
         let checked = checks::momentum(&reference, measured, row.atoms, row.step);
-        let traced = task.trace.iter().find(|other| other[0] == row.step as f64);
-        let checked = checked.and_then(|()| traced.map_or(Ok(()), |other| checks::traced(row, other)));
+        // A log of several runs has the step between two of them twice.
+        let mut traced = task.trace.iter().filter(|other| other[0] == row.step as f64);
+        let checked = checked.and_then(|()| traced.try_for_each(|other| checks::traced(row, other)));
         failure = failure.take().or(checked.err());
         averages.add(*row);
         outputs.write(row, simulation, start)

@@ -130,7 +130,7 @@ impl<'j> Simulation<'j> {
         let sane = farthest <= FARTHEST_IN_A_STEP * FARTHEST_IN_A_STEP;
         if !sane {
             return Err(Error::other(format!(
-                "an atom moved by {:.3e} in one step of {}: the time step is too long, or atoms overlap",
+                "an atom moved by {:.3e} in one step of {:?}: the time step is too long, or atoms overlap",
                 farthest.sqrt(),
                 self.method.step
             )));

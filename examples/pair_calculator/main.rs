@@ -37,6 +37,8 @@ mod pairs;
 mod plot;
 mod reference;
 mod report;
+#[path = "../whole_file/mod.rs"]
+mod whole_file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -88,6 +90,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let &Arguments { states, planes, points, grain, seed, .. } = arguments;
     let shape = Shape { states, planes, points, grain: grain.min(states), seed };
     shape.check()?;
+    arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
     arguments.start.launch().run(|job| rank_main(job, arguments, shape)).map_err(|error: Error| error.to_string())
 }
 

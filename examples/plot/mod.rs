@@ -1,10 +1,16 @@
-//! A picture of curves and points, as SVG or PNG by the file's name.
+//! A picture of curves and points, as SVG or PNG by the file's name. It is drawn in memory and written whole: the program that
+//! draws has the module `whole_file` beside this one.
 
+mod png;
+
+use std::ops::Range;
 use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
+
+use crate::whole_file;
 
 const SIZE: (u32, u32) = (960, 600);
 const INK: RGBColor = RGBColor(40, 44, 52);
@@ -22,19 +28,41 @@ pub(crate) struct Series<'a> {
     pub(crate) dots: bool,
 }
 
+/// What can be told of a picture's file before anything is computed.
+///
+/// # Errors
+/// A name that ends neither in `.svg` nor in `.png`; a folder that is not there.
+pub(crate) fn check(file: &Path) -> Result<(), String> {
+    if !matches!(ending(file), Some("svg" | "png")) {
+        return Err(format!("cannot draw {}: its name must end in .svg or .png", file.display()));
+    }
+    match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => Err(format!("cannot draw {}: there is no folder {}", file.display(), folder.display())),
+        None => Ok(()),
+    }
+}
+
 /// Draws `series` over common axes.
 ///
 /// # Errors
-/// A file that cannot be written, or a name that ends neither in `.svg` nor in `.png`.
+/// As [`check`]; a file that cannot be written, and then what stood there is left.
 pub(crate) fn draw(file: &Path, title: &str, (x, y): (&str, &str), series: &[Series<'_>]) -> Result<(), String> {
+    check(file)?;
     // A font inside the program: none of the system is asked for. Done again it is an error that means "already there".
     let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
     let failed = |what: &dyn std::fmt::Display| format!("cannot draw {}: {what}", file.display());
-    match file.extension().and_then(|extension| extension.to_str()) {
-        Some("svg") => paint(&SVGBackend::new(file, SIZE).into_drawing_area(), title, (x, y), series).map_err(|e| failed(&e)),
-        Some("png") => paint(&BitMapBackend::new(file, SIZE).into_drawing_area(), title, (x, y), series).map_err(|e| failed(&e)),
-        _ => Err(failed(&"its name must end in .svg or .png")),
+    if ending(file) == Some("svg") {
+        let mut text = String::new();
+        paint(&SVGBackend::with_string(&mut text, SIZE).into_drawing_area(), title, (x, y), series).map_err(|e| failed(&e))?;
+        return whole_file::write(file, text.as_bytes());
     }
+    let mut pixels = vec![255; 3 * SIZE.0 as usize * SIZE.1 as usize];
+    paint(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area(), title, (x, y), series).map_err(|e| failed(&e))?;
+    whole_file::write(file, &png::encode(&pixels, SIZE))
+}
+
+fn ending(file: &Path) -> Option<&str> {
+    file.extension().and_then(|extension| extension.to_str())
 }
 
 fn paint<B: DrawingBackend>(
@@ -51,7 +79,7 @@ fn paint<B: DrawingBackend>(
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(76)
-        .build_cartesian_2d(across, up)?;
+        .build_cartesian_2d(across.clone(), up.clone())?;
     chart
         .configure_mesh()
         .light_line_style(WHITE)
@@ -75,18 +103,52 @@ fn paint<B: DrawingBackend>(
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2)));
         }
     }
+    let legend = empty_corner(series, (across, up));
     chart
         .configure_series_labels()
         .border_style(FAINT)
         .background_style(WHITE.mix(0.85))
         .label_font(("sans-serif", 15).into_font().color(&INK))
-        .position(SeriesLabelPosition::UpperRight)
+        .position(legend)
         .draw()?;
     area.present()
 }
 
+/// Where the legend hides nothing of what is drawn; if it does so everywhere, where it usually is.
+fn empty_corner(series: &[Series<'_>], (across, up): (Range<f64>, Range<f64>)) -> SeriesLabelPosition {
+    /// What a legend takes of the width and of the height, about.
+    const TAKES: (f64, f64) = (0.2, 0.2);
+    /// Places that are looked at between two points of a line.
+    const BETWEEN: usize = 20;
+    let place = |(x, y): (f64, f64)| ((x - across.start) / (across.end - across.start), (y - up.start) / (up.end - up.start));
+    let mut drawn: Vec<(f64, f64)> = Vec::new();
+    for series in series {
+        let points: Vec<(f64, f64)> = series.points.iter().map(|point| place(*point)).collect();
+        drawn.extend(&points);
+        for pair in points.windows(2).filter(|_| !series.dots) {
+            let on_the_way = |k: usize| {
+                let share = k as f64 / BETWEEN as f64;
+                (pair[0].0 + share * (pair[1].0 - pair[0].0), pair[0].1 + share * (pair[1].1 - pair[0].1))
+            };
+            drawn.extend((1..BETWEEN).map(on_the_way));
+        }
+    }
+    let hidden = |right: bool, upper: bool| {
+        let inside =
+            |(x, y): &(f64, f64)| (if right { 1.0 - x } else { *x }) < TAKES.0 && (if upper { 1.0 - y } else { *y }) < TAKES.1;
+        drawn.iter().filter(|point| inside(point)).count()
+    };
+    let corners = [
+        (hidden(true, true), SeriesLabelPosition::UpperRight),
+        (hidden(false, true), SeriesLabelPosition::UpperLeft),
+        (hidden(true, false), SeriesLabelPosition::LowerRight),
+        (hidden(false, false), SeriesLabelPosition::LowerLeft),
+    ];
+    corners.into_iter().find(|corner| corner.0 == 0).map_or(SeriesLabelPosition::UpperRight, |corner| corner.1)
+}
+
 /// All values with some room at both ends.
-fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
+fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
     if low > high {
         return 0.0..1.0;

@@ -26,6 +26,7 @@ mod simulation;
 mod vtk;
 mod walls;
 mod wendland;
+#[path = "../whole_file/mod.rs"]
 mod whole_file;
 
 use std::path::Path;

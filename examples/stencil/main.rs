@@ -28,6 +28,8 @@ mod mode;
 mod plot;
 mod report;
 mod sweep;
+#[path = "../whole_file/mod.rs"]
+mod whole_file;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
+    arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
     arguments.start.launch().run(|job| rank_main(job, arguments)).map_err(|error: Error| error.to_string())
 }
 

@@ -92,7 +92,7 @@ impl Sweeper {
         let block = Source { cells: from, plane: rows * columns, row: columns, first_row: 0, planes };
         let interior = self.widths[1]..rows - self.widths[1];
         for start in interior.clone().step_by(self.tile) {
-            let tile = start..interior.end.min(start + self.tile);
+            let tile = start..interior.end.min(start.saturating_add(self.tile));
             self.tile(&block, to, &tile, depth);
         }
     }

@@ -95,7 +95,7 @@ impl FromStr for Cells {
     }
 }
 
-/// 10⁹: more do not fit into the memory of one machine (there are about 350 bytes to a cell).
+/// 10⁹: numbers of bytes can be counted. What the machine has room for is found out when the ranks have started.
 const MOST_CELLS: usize = 1_000_000_000;
 
 fn positive_number(text: &str) -> Result<f64, String> {

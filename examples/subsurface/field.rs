@@ -98,6 +98,9 @@ impl Layout {
     }
 }
 
+/// Of memory, all ranks together: fields, matrix with its factors, media, global arrays.
+const BYTES_PER_CELL: u64 = 350;
+
 /// The ranks of a solver, with the arrays through which fields get their borders.
 #[derive(Debug)]
 pub(crate) struct Team<'j> {
@@ -113,6 +116,11 @@ pub(crate) struct Team<'j> {
 impl<'j> Team<'j> {
     /// Spreads a grid over the ranks of `job`, in blocks that the library chooses. Collective.
     pub(crate) fn new(job: &'j Job, extents: [usize; 3]) -> Result<Team<'j>, Error> {
+        // The arrays' creation finds out about their own part only.
+        let (needed, available) = (BYTES_PER_CELL * extents.iter().product::<usize>() as u64, job.memory().available);
+        if needed > available {
+            return Err(Error::other(format!("{extents:?} cells need some {needed} bytes, and {available} are left")));
+        }
         let first = GlobalArray::<f64, Ix3>::builder(job, extents).name("field").zeros().create()?;
         let arrays = [first.duplicate("field, second")?, first.duplicate("field, third")?];
         let corner = |block: [&Ix3; 2]| block.map(|index| [index[0], index[1], index[2]]);

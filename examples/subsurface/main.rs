@@ -34,6 +34,8 @@ mod plot;
 mod problem;
 mod report;
 mod system;
+#[path = "../whole_file/mod.rs"]
+mod whole_file;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
 /// Reads the input here, where a mistake is told once, then starts the ranks.
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
+    arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
     let case = prepare(arguments)?;
     arguments.start.launch().run(|job| rank_main(job, arguments, &*case)).map_err(|error: Error| error.to_string())
 }

@@ -10,6 +10,7 @@ use crate::cases::{Check, Verdict};
 use crate::cli::Kind;
 use crate::march::Marched;
 use crate::newton::Work;
+use crate::whole_file;
 
 /// The outcome of a run.
 #[derive(Debug, Clone)]
@@ -87,16 +88,13 @@ impl Report {
     /// # Errors
     /// What the file system says.
     pub(crate) fn write(&self, file: &Path) -> Result<(), Error> {
-        let write = || {
-            let mut writer = csv::Writer::from_path(file)?;
-            writer.write_record(self.verdict.columns)?;
-            for row in &self.verdict.rows {
-                writer.write_record(row.iter().map(f64::to_string))?;
-            }
-            writer.flush()?;
-            Ok::<(), csv::Error>(())
-        };
-        write().map_err(|error| Error::other(format!("cannot write {}: {error}", file.display())))
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(self.verdict.columns).map_err(Error::other)?;
+        for row in &self.verdict.rows {
+            writer.write_record(row.iter().map(f64::to_string)).map_err(Error::other)?;
+        }
+        let table = writer.into_inner().map_err(|error| Error::other(error.to_string()))?;
+        whole_file::write(file, &table).map_err(Error::other)
     }
 }
 

@@ -33,6 +33,8 @@ const STORATIVITY: f64 = 1e-4;
 const HALF_WIDTH: f64 = 1e4;
 /// Distance within which cells are alike [m].
 const CORE: f64 = 1.0;
+/// u at the edge from which on it is not felt: W < 5·10⁻⁶.
+const UNFELT: f64 = 10.0;
 /// Cells along each side unless asked for.
 const CELLS: usize = 129;
 const FIRST_STEP: f64 = 0.05;
@@ -137,6 +139,9 @@ fn parse(file: &Path, text: &str) -> Result<Vec<Point>, String> {
         };
         if (radius * radius * STORATIVITY / (4.0 * TRANSMISSIVITY * time * u) - 1.0).abs() > 1e-6 {
             return Err(failed(format!("line {line}: u belongs to another aquifer than T = 1e-3 m²/s, S = 1e-4")));
+        }
+        if HALF_WIDTH * HALF_WIDTH * STORATIVITY / (4.0 * TRANSMISSIVITY * time) < UNFELT {
+            return Err(failed(format!("line {line}: after {time} s the edges of the grid are felt")));
         }
         points.push(Point { radius, time, drawdown });
     }

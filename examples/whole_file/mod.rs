@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Writes a file under another name beside it and gives it its name when all of it is on the disk; what stood under that name
-/// stays whole until then. What is no ordinary file is written in place.
+/// stays whole until then. What is no ordinary file, a device say, is written in place.
 ///
 /// # Errors
 /// One line that names the file; nothing is left behind.
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_failure_leaves_what_was_there() {
-        let folder = std::env::temp_dir().join(format!("sph-whole-file-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("whole-file-{}-{}", env!("CARGO_CRATE_NAME"), std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("a");
         write(&file, b"first").unwrap();

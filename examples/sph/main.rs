@@ -74,11 +74,20 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.start.launch().run(body).map_err(|error: Error| error.to_string())
 }
 
+/// Most steps of a run: years of them.
+const MOST_STEPS: f64 = 1e12;
+
 /// What each rank does.
 fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<(), Error> {
     let end = arguments.end_time.unwrap_or_else(|| case.end_time());
     let longest = arguments.time_step.unwrap_or_else(|| case.fluid.time_step());
-    let steps = (end / longest).ceil() as usize;
+    let steps = (end / longest).ceil();
+    if steps > MOST_STEPS {
+        return Err(Error::other(format!(
+            "{end} s in steps of {longest:e} s are {steps:.1e} steps; up to {MOST_STEPS:.0e} are possible"
+        )));
+    }
+    let steps = steps as usize;
     let mut simulation = Simulation::new(job, case, end / steps as f64)?;
     let mut frames = match &arguments.output {
         Some(folder) => Some(Frames::new(job, folder, case)?),
@@ -104,7 +113,7 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
             bar.set_position(step as u64);
         }
         if let Some(frames) = &mut frames
-            && due(step, arguments.frames)
+            && due(step, arguments.frames.min(steps))
         {
             frames.write(job, case, simulation.own(), simulation.time())?;
         }

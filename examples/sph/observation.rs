@@ -13,6 +13,8 @@ pub(crate) struct Observation {
     pub(crate) time: f64,
     /// Particles there are.
     pub(crate) particles: u64,
+    /// The sum of their numbers, exact below 2⁵³.
+    pub(crate) numbers: f64,
     /// x of the front: of the foremost particle, and half a spacing.
     pub(crate) front: f64,
     /// The highest speed.
@@ -30,11 +32,11 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
     let (case, time) = (simulation.case, simulation.time());
     let scale = scale(case);
     let mut largest = [f64::NEG_INFINITY, 0.0, 0.0];
-    let mut sums = [0.0; 6];
+    let mut sums = [0.0; 7];
     for particle in simulation.own() {
         let square: f64 = particle.velocity.iter().map(|v| v * v).sum();
-        largest[0] = largest[0].max(particle.position[0]);
-        largest[1] = largest[1].max(square.sqrt());
+        largest[0] = greater(largest[0], particle.position[0]);
+        largest[1] = greater(largest[1], square.sqrt());
         let error = match case.kind {
             Kind::Hydrostatic => {
                 let expected = case.fluid.density * GRAVITY * (case.column_height() - particle.position[1]);
@@ -46,13 +48,14 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
             }
             Kind::DamBreak | Kind::TaylorGreen => 0.0,
         };
-        largest[2] = largest[2].max(error.abs() / scale);
+        largest[2] = greater(largest[2], error.abs() / scale);
         sums[0] += 1.0;
         sums[1] += square;
         sums[2] += square.sqrt();
+        sums[6] += particle.id as f64;
         (0..D).for_each(|axis| sums[3 + axis] += particle.velocity[axis]);
     }
-    job.all_reduce(&mut largest, ops::max)?;
+    job.all_reduce(&mut largest, greater)?;
     job.all_reduce(&mut sums, ops::sum)?;
     let [front, fastest, mut error] = largest;
     let square_speed = sums[1] / sums[0];
@@ -65,12 +68,18 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
     Ok(Observation {
         time,
         particles: sums[0] as u64,
+        numbers: sums[6],
         front: front + 0.5 * case.fluid.spacing,
         fastest,
         square_speed,
         unbalanced: if sums[2] > 0.0 { momentum / sums[2] } else { 0.0 },
         error,
     })
+}
+
+/// The greater of two numbers, or the one that is none.
+pub(crate) fn greater(a: f64, b: f64) -> f64 {
+    if b > a || b.is_nan() { b } else { a }
 }
 
 /// What errors are relative to.

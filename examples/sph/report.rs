@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::case::{Case, Kind};
 use crate::experiments::{self, Comparison, Curve};
-use crate::observation::Observation;
+use crate::observation::{Observation, greater};
 use crate::output::reduced;
 
 /// Largest error of the pressure at rest over that at the bottom.
@@ -72,7 +72,7 @@ impl Report {
 
     /// The largest error after the start.
     fn error(&self) -> f64 {
-        self.history.iter().map(|seen| seen.error).fold(0.0, f64::max)
+        self.history.iter().map(|seen| seen.error).fold(0.0, greater)
     }
 
     fn comparison(&self) -> Comparison {
@@ -80,7 +80,7 @@ impl Report {
     }
 
     fn unbalanced(&self) -> f64 {
-        self.history.iter().map(|seen| seen.unbalanced).fold(0.0, f64::max)
+        self.history.iter().map(|seen| seen.unbalanced).fold(0.0, greater)
     }
 
     pub(crate) fn particle_steps_per_second(&self) -> f64 {
@@ -105,7 +105,7 @@ impl Report {
             }
             Kind::Hydrostatic => {
                 limit("the error of the pressure", self.error(), REST_PRESSURE);
-                let fastest = self.history.iter().map(|seen| seen.fastest).fold(0.0, f64::max);
+                let fastest = self.history.iter().map(|seen| seen.fastest).fold(0.0, greater);
                 limit("the speed at rest", fastest / self.fall, REST_SPEED);
             }
             Kind::TaylorGreen => {
@@ -116,6 +116,9 @@ impl Report {
         }
         if self.history.iter().any(|seen| seen.particles != self.particles) {
             failures.push(format!("mass is not conserved: {} of {} particles are left", self.end().particles, self.particles));
+        }
+        if self.history.iter().any(|seen| seen.numbers != self.history[0].numbers) {
+            failures.push("mass is not conserved: particles were lost and others doubled".into());
         }
         failures
     }
@@ -186,7 +189,9 @@ impl fmt::Display for Report {
                 let Comparison { points, ahead, behind, .. } = self.comparison();
                 let (time, front) = self.front.last().copied().unwrap_or_default();
                 writeln!(f, "front      Z = {front:.3} at T = {time:.3}")?;
-                if points > 0 {
+                if points < 2 {
+                    writeln!(f, "           not compared: the run ends before the first measured time after its start")?;
+                } else {
                     let (ahead, behind) = (100.0 * ahead, 100.0 * behind);
                     writeln!(
                         f,

@@ -229,7 +229,8 @@ impl Case for Infiltration {
         let at = |height: f64| along(&ours, height.clamp(0.5 * axis.width(0), HEIGHT - 0.5 * axis.width(0)));
         let outside = |&(height, value): &(f64, f64)| {
             let (a, b) = (at(height - 0.5 * REFERENCE_SPACING), at(height + 0.5 * REFERENCE_SPACING));
-            (value - a.max(b)).max(a.min(b) - value).max(0.0)
+            // `max` would drop what is no number.
+            if a.is_nan() || b.is_nan() { f64::NAN } else { (value - a.max(b)).max(a.min(b) - value).max(0.0) }
         };
         let spacing = HEIGHT / axis.cells() as f64;
         Verdict {

@@ -25,7 +25,7 @@
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
-//! | `threads`, `shared_memory`, `unmapped` | the conduits |
+//! | `threads`, `shared_memory`, `mpi`, `unmapped` | the conduits |
 //! | `testing`, `islands` | networks for tests |
 #![allow(unsafe_code)]
 
@@ -37,6 +37,8 @@ mod event;
 pub(crate) mod islands;
 pub(crate) mod lasting;
 mod message;
+#[cfg(feature = "mpi")]
+pub(crate) mod mpi;
 pub(crate) mod node;
 pub(crate) mod owned;
 mod progress;

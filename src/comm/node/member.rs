@@ -52,7 +52,7 @@ impl Member {
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.granule = fabric.mapping.granule();
         capabilities.progress = Progress::Hardware;
-        capabilities.native = Native { atomics: true, coherent: true };
+        capabilities.native = Native { atomics: true, coherent: true, ..Native::default() };
         capabilities.crowded = fabric.ranks() > cores;
         let patience = Patience::new(fabric.ranks(), cores);
         let of = fabric.ranks();

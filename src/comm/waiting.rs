@@ -39,11 +39,13 @@ impl Turns<'_> {
         if poll {
             self.engine.progress();
         } else {
-            // What has arrived and is not polled keeps the conduit from waiting.
+            // A conduit may handle what arrives while it waits, and the handler want what the caller holds.
             std::thread::yield_now();
         }
         self.lasting.look(self.waiter)?;
-        self.engine.conduit.wait(TURN);
+        if poll {
+            self.engine.conduit.wait(TURN);
+        }
         Ok(())
     }
 }

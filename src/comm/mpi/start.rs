@@ -203,7 +203,8 @@ impl Rank {
     fn close(&self) -> bool {
         let mpi = &*self.mpi;
         let step = |what: &mut dyn FnMut(&mut Net) -> super::Result<bool>| {
-            while mpi.fabric.failure().is_none() {
+            // Ranks of this node that have come to their end say so too: that is no failure.
+            while !matches!(mpi.fabric.failure(), Some((Some(_), _))) {
                 let mut net = mpi.net();
                 mpi.look(&mut net);
                 net.events.clear();

@@ -6,7 +6,10 @@ use std::{env, sync::Arc, time::Duration};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::Job;
+use super::{
+    Job,
+    launcher::{self, Started},
+};
 use crate::{
     comm::{Conduit, shared_memory, threads, unmapped::Unmapped},
     error::Error,
@@ -58,7 +61,7 @@ impl Launch {
         self
     }
 
-    /// The network by name.
+    /// The network by name. One that is named goes before what `mpirun` or `srun` would choose.
     pub fn network(mut self, name: impl Into<String>) -> Self {
         self.network = Some(name.into());
         self
@@ -153,10 +156,14 @@ impl Launch {
         if ranks == 0 || ranks > MOST_RANKS {
             return Err(Error::Launch(format!("{ranks} ranks were asked for; between 1 and {MOST_RANKS} are possible")));
         }
-        let name = match &self.network {
-            Some(name) => name.clone(),
-            None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?
-                .unwrap_or_else(|| "shared_memory".into()),
+        let chosen = match &self.network {
+            Some(name) => Some(name.clone()),
+            None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?,
+        };
+        let started = launcher::started(|name| env::var(name).ok());
+        let name = match chosen {
+            Some(name) => name,
+            None => unchosen(started.as_ref())?.to_owned(),
         };
         let (base, unmapped) = name.strip_suffix(":unmapped").map_or((name.as_str(), false), |base| (base, true));
         let network = match base {
@@ -165,7 +172,7 @@ impl Launch {
             _ => {
                 return Err(Error::Launch(format!(
                     "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped or \
-                     threads:unmapped (GA_NETWORK)"
+                     threads:unmapped (GA_NETWORK), or build it with `--features mpi` for mpi"
                 )));
             }
         };
@@ -205,6 +212,14 @@ impl Launch {
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin && ranks <= cores { cpus } else { Vec::new() };
         Ok(Start { ranks, network, unmapped, heap, memory, large_pages, stats, timeout, cores, pins })
+    }
+}
+
+/// The network of a program that chose none.
+fn unchosen(started: Option<&Started>) -> Result<&'static str, Error> {
+    match started {
+        Some(started) if started.has_others() => Err(Error::Launch(started.refusal())),
+        _ => Ok("shared_memory"),
     }
 }
 

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod islands;
 pub(crate) mod launch;
+mod launcher;
 mod memory;
 mod stats;
 

@@ -199,8 +199,42 @@ pub(crate) fn all() -> Vec<Case> {
             assert!(!text.contains("panicked"), "{text}");
         }));
     }
+    cases.extend(launchers());
     cases.push(case("children_die_with_the_parent", children_die));
     cases.push(case("a_cgroup_is_a_limit_of_memory", cgroup));
+    cases
+}
+
+/// A binary without MPI under `mpirun` or `srun`, which are known by the environment.
+fn launchers() -> Vec<Case> {
+    let one_of_four: [(&str, &[(&str, &str)]); 3] = [
+        ("Open MPI's mpirun", &[("OMPI_COMM_WORLD_RANK", "RANK"), ("OMPI_COMM_WORLD_SIZE", "4")]),
+        ("MPICH's mpirun", &[("PMI_RANK", "RANK"), ("PMI_SIZE", "4")]),
+        ("srun", &[("SLURM_PROCID", "RANK"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_STEP_ID", "0")]),
+    ];
+    let start = |variables: &[(&'static str, &'static str)], rank: &'static str, more: &[(&'static str, &'static str)]| {
+        let own = variables.iter().map(|&(name, value)| (name, if value == "RANK" { rank } else { value }));
+        let all: Vec<_> = own.chain(more.iter().copied()).collect();
+        run("says_its_size", &all, SOON)
+    };
+    let mut cases = Vec::new();
+    for (by, variables) in one_of_four {
+        cases.push(case(format!("a_binary_without_mpi_under_{}", by.replace([' ', '\''], "_")), move || {
+            for rank in ["0", "3"] {
+                let (status, text) = start(variables, rank, &[]);
+                assert_eq!(status, Some(1), "{text}");
+                says(&text, &["Error: cannot start a job", &format!("rank {rank} of 4"), by, "no MPI"]);
+                assert_eq!((text.contains("--features mpi"), text.lines().count()), (rank == "0", 1), "{text}");
+            }
+            let (status, text) = start(variables, "3", &[("GA_NETWORK", "threads"), ("GA_RANKS", "2")]);
+            assert_eq!((status, text.trim()), (Some(0), "2 ranks"), "a network was chosen");
+        }));
+    }
+    cases.push(case("a_batch_script_of_slurm_is_no_rank", move || {
+        let script = [("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4"), ("SLURM_PROCID", "RANK")];
+        let (status, text) = start(&script, "0", &[("GA_RANKS", "3")]);
+        assert_eq!((status, text.trim()), (Some(0), "3 ranks"));
+    }));
     cases
 }
 

@@ -31,7 +31,7 @@ impl Islands {
     pub(crate) fn new(memory: Arc<dyn Conduit>) -> Self {
         let network = Unmapped::new(memory.clone());
         let mut capabilities = network.capabilities().clone();
-        capabilities.native = Native { atomics: true, coherent: false };
+        capabilities.native = Native { atomics: true, coherent: false, ..Native::default() };
         Islands { memory, network, capabilities, values: Mutex::default() }
     }
 }

@@ -57,6 +57,18 @@ impl Started {
         self.size != Some(1)
     }
 
+    /// What is wrong if MPI knows of another number of ranks than the launcher started: each of its processes is then a rank 0 of 1.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn differs(&self, found: usize) -> Option<String> {
+        if self.size.is_none_or(|size| size == found) {
+            return None;
+        }
+        Some(format!(
+            "this is {self}, but the MPI library of the program knows of {found}: the launcher belongs to another MPI than the library; \
+             start the program by the launcher of the library that it was built with, or build it again with the other one (MPICC)"
+        ))
+    }
+
     /// Why a binary without MPI does not start here. Rank 0 says what to do; the others only why, as one of them may end first and take
     /// rank 0 with it.
     pub(crate) fn refusal(&self) -> String {

@@ -104,8 +104,28 @@ fn main() -> ExitCode {
         cases.push(runner::case(format!("{network}::more_than_two_billion_elements"), move || memory::huge(network)).within(600));
         cases.push(runner::case(format!("{network}::jobs_in_a_row"), move || jobs_in_a_row(network)));
     }
+    if cfg!(feature = "mpi") {
+        cases.extend(under_mpi());
+    }
     cases.push(runner::case("processes_after_threads", processes_after_threads));
     runner::main(cases)
+}
+
+/// Every topic on each of the numbers of ranks that the tier has; a launcher starts the ranks, so one case cannot have several numbers.
+fn under_mpi() -> Vec<runner::Case> {
+    let mut cases = Vec::new();
+    for (network, ranks) in runner::mpi::starts() {
+        let case = |name: &str, body: Box<dyn Fn()>| {
+            runner::case(format!("{network}::{ranks}_ranks::{name}"), body).ranks(ranks).within(120)
+        };
+        for &(name, topic) in TOPICS {
+            let run = move || runner::launch(network).memory(1 << 30).run(topic).unwrap_or_else(|error: Error| panic!("{error}"));
+            cases.push(case(name, Box::new(run)));
+        }
+        let statistics = move || statistics::jobs(network, ranks).unwrap_or_else(|error| panic!("{error}"));
+        cases.push(case("statistics", Box::new(statistics)));
+    }
+    cases
 }
 
 /// A job of threads leaves none behind that would keep the next one from forking.

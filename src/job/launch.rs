@@ -8,7 +8,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Job;
 use crate::{
-    comm::{Conduit, shared_memory, threads, unmapped::Unmapped},
+    comm::{
+        Conduit, shared_memory, threads,
+        unmapped::{Sight, Unmapped},
+    },
     error::Error,
     memory::{large_pages::LARGE, limits},
 };
@@ -22,8 +25,9 @@ const MOST_RANKS: usize = 4096;
 /// |---|---|---|
 /// | [`ranks`](Self::ranks) | `GA_RANKS` | one for each core that this process may use |
 /// | [`network`](Self::network) | `GA_NETWORK` | `shared_memory` |
+/// | [`ranks_per_node`](Self::ranks_per_node) | `GA_RANKS_PER_NODE` | a node is a machine |
 /// | [`heap`](Self::heap) | `GA_HEAP` | the node's memory, for each rank: address space, not pages |
-/// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a node may commit |
+/// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a machine may commit |
 /// | [`pin`](Self::pin) | `GA_PIN` | ranks are pinned when each has a core |
 /// | [`large_pages`](Self::large_pages) | `GA_LARGE_PAGES` | pages of 2 MiB where the system lets an ordinary user have them |
 /// | [`stats`](Self::stats) | `GA_STATS` | 0: operations are not counted; 1: they are, and a table is printed at the end |
@@ -38,6 +42,7 @@ const MOST_RANKS: usize = 4096;
 pub struct Launch {
     ranks: Option<usize>,
     network: Option<String>,
+    ranks_per_node: Option<usize>,
     heap: Option<usize>,
     memory: Option<u64>,
     pin: Option<bool>,
@@ -64,13 +69,23 @@ impl Launch {
         self
     }
 
+    /// Makes every group of so many consecutive ranks, at least 1, a node of its own: ranks share memory inside it only and use the
+    /// network between nodes, so that a program, or a network, can be tried as on many machines. The last node may be smaller.
+    ///
+    /// Over the networks of one machine the road between nodes is the one of `:unmapped`. What the nodes share in fact stays
+    /// shared: memory is checked, and [`Job::threads`] counted, for the whole machine.
+    pub fn ranks_per_node(mut self, ranks: usize) -> Self {
+        self.ranks_per_node = Some(ranks);
+        self
+    }
+
     /// Address space of each rank's heap in bytes.
     pub fn heap(mut self, bytes: usize) -> Self {
         self.heap = Some(bytes);
         self
     }
 
-    /// Bytes that the ranks of a node may commit together.
+    /// Bytes that the ranks of a machine may commit together.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
@@ -169,6 +184,13 @@ impl Launch {
                 )));
             }
         };
+        let ranks_per_node = match self.ranks_per_node {
+            Some(ranks) => Some(ranks),
+            None => variable("GA_RANKS_PER_NODE", "a number of ranks", |text| text.parse().ok())?,
+        };
+        if ranks_per_node == Some(0) {
+            return Err(Error::Launch("nodes of 0 ranks were asked for; a node has at least 1 (GA_RANKS_PER_NODE)".into()));
+        }
         let heap = match self.heap {
             Some(heap) => Some(heap),
             None => variable("GA_HEAP", BYTES, size)?.map(|bytes| bytes as usize),
@@ -204,7 +226,7 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin && ranks <= cores { cpus } else { Vec::new() };
-        Ok(Start { ranks, network, unmapped, heap, memory, large_pages, stats, timeout, cores, pins })
+        Ok(Start { ranks, network, unmapped, ranks_per_node, heap, memory, large_pages, stats, timeout, cores, pins })
     }
 }
 
@@ -245,6 +267,8 @@ pub(crate) struct Start {
     pub(crate) ranks: usize,
     network: Network,
     unmapped: bool,
+    /// Every so many consecutive ranks are a node. A conduit that has nodes of its own splits them by it.
+    pub(crate) ranks_per_node: Option<usize>,
     pub(crate) heap: usize,
     pub(crate) memory: Option<u64>,
     pub(crate) large_pages: bool,
@@ -271,9 +295,12 @@ impl Start {
         }
     }
 
-    /// Puts the conduit behind one that maps nothing, if that was asked for.
+    /// Puts a conduit of one machine behind one that maps nothing, or nothing between nodes, if that was asked for.
     pub(crate) fn wrap(&self, conduit: Arc<dyn Conduit>) -> Arc<dyn Conduit> {
-        if self.unmapped { Arc::new(Unmapped::new(conduit)) } else { conduit }
+        if !self.unmapped && self.ranks_per_node.is_none() {
+            return conduit;
+        }
+        Arc::new(Unmapped::new(conduit, Sight { ranks_per_node: self.ranks_per_node, none: self.unmapped }))
     }
 }
 
@@ -295,6 +322,7 @@ mod tests {
         let refusal = |launch: Launch| launch.resolve().unwrap_err().to_string();
         assert!(refusal(Launch::new().ranks(0)).contains("0 ranks"));
         assert!(refusal(Launch::new().ranks(5000)).contains("4096"));
+        assert!(refusal(Launch::new().ranks_per_node(0)).contains("GA_RANKS_PER_NODE"));
         assert!(refusal(Launch::new().network("carrier pigeons")).contains("carrier pigeons"));
     }
 }

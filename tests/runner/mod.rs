@@ -4,6 +4,7 @@
 //! itself again for each case: a crash, a hang or an exit is one failed case. A case fails by a panic or a non-zero exit.
 #![allow(dead_code, reason = "each suite uses what it needs")]
 
+use global_arrays::Launch;
 use std::{
     env,
     fs::File,
@@ -45,6 +46,24 @@ impl Case {
 /// Whether the long tier was asked for.
 pub(crate) fn long() -> bool {
     env::var("GA_TEST_LONG").is_ok_and(|value| value == "1")
+}
+
+/// All networks that the binary has, and those of one machine split into nodes of so many ranks.
+pub(crate) fn networks() -> Vec<&'static str> {
+    let mut all = vec!["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
+    all.extend(["shared_memory:nodes_of_2", "threads:nodes_of_3"]);
+    if long() {
+        all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
+    }
+    all
+}
+
+/// A job over one of them.
+pub(crate) fn launch(network: &str) -> Launch {
+    match network.split_once(":nodes_of_") {
+        Some((network, ranks)) => Launch::new().network(network).ranks_per_node(ranks.parse().expect("a number of ranks")),
+        None => Launch::new().network(network),
+    }
 }
 
 /// Ends the case: it cannot be run here.

@@ -15,7 +15,10 @@ use super::{
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
 use crate::{
-    comm::{Conduit, shared_memory, threads, unmapped::Unmapped},
+    comm::{
+        Conduit, shared_memory, threads,
+        unmapped::{Sight, Unmapped},
+    },
     error::Error,
     memory::{large_pages::LARGE, limits},
 };
@@ -391,7 +394,10 @@ impl Start {
 
     /// Puts a conduit of one machine behind one that maps nothing, or nothing between nodes, if that was asked for.
     pub(crate) fn wrap(&self, conduit: Arc<dyn Conduit>) -> Arc<dyn Conduit> {
-        if self.unmapped { Arc::new(Unmapped::new(conduit)) } else { conduit }
+        if !self.unmapped && self.ranks_per_node.is_none() {
+            return conduit;
+        }
+        Arc::new(Unmapped::new(conduit, Sight { ranks_per_node: self.ranks_per_node, none: self.unmapped }))
     }
 }
 

@@ -18,8 +18,6 @@ use std::process::ExitCode;
 
 use global_arrays::prelude::*;
 
-/// All that this binary has.
-const NETWORKS: [&str; 4] = ["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
 /// What every rank of a job does.
@@ -85,11 +83,11 @@ const TOPICS: &[(&str, Topic)] = &[
 
 fn main() -> ExitCode {
     let mut cases = Vec::new();
-    for network in NETWORKS {
+    for network in runner::networks() {
         for &(name, topic) in TOPICS {
             let body = move || {
                 for ranks in RANKS {
-                    let launch = Launch::new().network(network).ranks(ranks).memory(1 << 30);
+                    let launch = runner::launch(network).ranks(ranks).memory(1 << 30);
                     launch.run(topic).unwrap_or_else(|error: Error| panic!("{ranks} ranks: {error}"));
                 }
             };
@@ -149,7 +147,7 @@ fn jobs_in_a_row(network: &str) {
             assert_eq!(a.get(..)?.sum(), 10 * round * job.size() as u64);
             job.sync()
         };
-        Launch::new().network(network).ranks(1 + round as usize % 4).run(body).expect("a job");
+        runner::launch(network).ranks(1 + round as usize % 4).run(body).expect("a job");
     }
     assert_eq!(files(), before, "files that jobs left open");
 }

@@ -11,9 +11,9 @@ use crate::runner::{self, Case, case};
 /// A job that fails must have ended by then.
 const SOON: Duration = Duration::from_secs(5);
 
-const BOTH: &[&str] = &["shared_memory", "shared_memory:unmapped", "threads", "threads:unmapped"];
+const BOTH: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
 /// A rank that dies alone is a process.
-const PROCESSES: &[&str] = &["shared_memory", "shared_memory:unmapped"];
+const PROCESSES: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2"];
 
 /// Program, networks, what it must say.
 const FAIL: &[(&str, &[&str], &[&str])] = &[
@@ -184,6 +184,8 @@ pub(crate) fn all() -> Vec<Case> {
         ("GA_RANKS", "-1"),
         ("GA_RANKS", "5000"),
         ("GA_NETWORK", "pigeons"),
+        ("GA_RANKS_PER_NODE", "all"),
+        ("GA_RANKS_PER_NODE", "0"),
         ("GA_HEAP", "much"),
         ("GA_MEMORY", "12Q"),
         ("GA_MEMORY", "99999999999T"),
@@ -245,7 +247,13 @@ fn says(text: &str, words: &[&str]) {
 /// Runs a program; it must end in time and leave no process behind. Its exit status and all that it printed.
 fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>, String) {
     let mark = format!("{}-{name}", std::process::id());
-    let all: Vec<_> = variables.iter().copied().chain([("GA_TEST_MARK", &*mark)]).collect();
+    let mut all: Vec<_> = variables.iter().copied().chain([("GA_TEST_MARK", &*mark)]).collect();
+    for at in 0..all.len() {
+        if let Some((network, ranks)) = all[at].1.split_once(":nodes_of_") {
+            all[at].1 = network;
+            all.push(("GA_RANKS_PER_NODE", ranks));
+        }
+    }
     let (output, begin) = (runner::scratch(), Instant::now());
     let status = runner::finish(&mut runner::start(name, &all, &output), limit);
     let text = runner::text(&output);

@@ -72,6 +72,16 @@ pub(crate) fn long() -> bool {
     env::var("GA_TEST_LONG").is_ok_and(|value| value == "1")
 }
 
+/// All networks that the binary has, and those of one machine split into nodes of so many ranks.
+pub(crate) fn networks() -> Vec<&'static str> {
+    let mut all = vec!["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
+    all.extend(["shared_memory:nodes_of_2", "threads:nodes_of_3"]);
+    if long() {
+        all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
+    }
+    all
+}
+
 /// A job over one of them.
 pub(crate) fn launch(network: &str) -> Launch {
     match network.split_once(":nodes_of_") {

@@ -10,6 +10,8 @@ use crate::runner::{self, Case, case};
 
 /// A job that fails must have ended by then.
 const SOON: Duration = Duration::from_secs(5);
+/// What a launcher takes on top, to start its ranks and to find that they have ended.
+const LAUNCHER: Duration = Duration::from_secs(3);
 
 const BOTH: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
 /// A rank that dies alone is a process.
@@ -80,13 +82,45 @@ const CREATIONS: &[&str] =
 const DIFFERENT_GROUPS: &[&str] =
     &["rank 0 waits for rank 1 in barrier of all ranks", "rank 1 waits for rank 0 in barrier of a group of 2"];
 
+/// What the standard tier runs under an MPI launcher too: a rank alone goes wrong, or calls what the others do not.
+const SOME: &[&str] = &[
+    "killed_in_sync",
+    "killed_computing",
+    "killed_while_all_compute",
+    "exits",
+    "exits_as_if_well",
+    "panics",
+    "panics_late",
+    "returns_an_error",
+    "returns_while_others_sync",
+    "different_collectives",
+];
+
+/// Under an MPI launcher, which takes a second for a start.
+fn launched(name: &str) -> &'static [&'static str] {
+    match cfg!(feature = "mpi") {
+        true if runner::long() => &["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2"],
+        true if SOME.contains(&name) => &["mpi", "mpi:nodes_of_2"],
+        _ => &[],
+    }
+}
+
+fn is_launched(network: &str) -> bool {
+    network.starts_with("mpi")
+}
+
+/// A launcher has a status of its own.
+fn failed(network: &str, status: Option<i32>) -> bool {
+    if is_launched(network) { status != Some(0) } else { status == Some(1) }
+}
+
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for &(name, networks, words) in FAIL {
-        for &network in networks {
+        for &network in networks.iter().chain(launched(name)) {
             cases.push(case(format!("{network}::{name}"), move || {
                 let (status, text) = run(name, &[("GA_NETWORK", network), ("GA_RANKS", "3")], SOON);
-                assert_eq!(status, Some(1), "{text}");
+                assert!(failed(network, status), "{status:?}\n{text}");
                 says(&text, words);
             }));
         }
@@ -255,10 +289,26 @@ fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>,
         }
     }
     let (output, begin) = (runner::scratch(), Instant::now());
-    let status = runner::finish(&mut runner::start(name, &all, &output), limit);
+    let value = |name: &str| all.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
+    let launched = is_launched(value("GA_NETWORK"));
+    let before = runner::leftovers::files();
+    let status = if launched {
+        let ranks = value("GA_RANKS").parse().expect("a number of ranks");
+        let mut launcher = runner::mpi::start(ranks, name, &all, &output);
+        let status = runner::finish_before(&mut launcher, limit + LAUNCHER);
+        if status.is_none() {
+            runner::mpi::end(&mut launcher);
+        }
+        status
+    } else {
+        runner::finish(&mut runner::start(name, &all, &output), limit)
+    };
     let text = runner::text(&output);
     let Some(status) = status else { panic!("still running after {:.1} s:\n{text}", begin.elapsed().as_secs_f64()) };
     gone(&mark);
+    if launched {
+        runner::leftovers::none_but(&before);
+    }
     (status.code(), text)
 }
 

@@ -4,6 +4,7 @@
 //! itself again for each case: a crash, a hang or an exit is one failed case. A case fails by a panic or a non-zero exit.
 #![allow(dead_code, reason = "each suite uses what it needs")]
 
+pub(crate) mod leftovers;
 pub(crate) mod mpi;
 
 use global_arrays::Launch;
@@ -113,14 +114,20 @@ fn spawn(command: &mut Command, case: &str, name: &str, variables: &[(&str, &str
 
 /// Waits for a process; after the limit it is killed and there is no status.
 pub(crate) fn finish(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let status = finish_before(child, limit);
+    if status.is_none() {
+        child.kill().and_then(|()| child.wait()).expect("ending a case");
+    }
+    status
+}
+
+/// Waits for a process until the limit.
+pub(crate) fn finish_before(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().expect("waiting for a case") {
-            return Some(status);
-        }
-        if start.elapsed() > limit {
-            child.kill().and_then(|()| child.wait()).expect("ending a case");
-            return None;
+        let status = child.try_wait().expect("waiting for a case");
+        if status.is_some() || start.elapsed() > limit {
+            return status;
         }
         std::thread::sleep(Duration::from_millis(2));
     }

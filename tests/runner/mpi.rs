@@ -44,8 +44,13 @@ pub(crate) fn starts() -> Vec<(&'static str, usize)> {
     networks.iter().flat_map(|&network| [1, 2, 3, 4, 7].map(|ranks| (network, ranks))).collect()
 }
 
+/// Starts a program of the suite on so many ranks.
+pub(crate) fn start(ranks: usize, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
+    super::spawn(&mut command(ranks), super::CASE, name, variables, output)
+}
+
 /// This program under the launcher.
-pub(crate) fn command(ranks: usize) -> Command {
+fn command(ranks: usize) -> Command {
     let launcher = env::var("GA_TEST_LAUNCHER").unwrap_or_else(|_| "mpirun".into());
     let mut words = launcher.split_whitespace();
     let mut command = Command::new(words.next().expect("GA_TEST_LAUNCHER names a launcher"));

@@ -11,7 +11,7 @@ use super::{
     runs::Runs,
 };
 use crate::{
-    comm::{AtomicOp, Event, MAX_MESSAGE},
+    comm::{AtomicOp, Event, MAX_MESSAGE, Numeric, Scale, addition},
     memory::word::WaitWord,
 };
 
@@ -38,8 +38,7 @@ impl Net {
                 Ok(self.write(offset, &runs, 0, record.payload))
             }
             Kind::PutBlock => {
-                let Some(([offset, run, at], runs)) = block(record) else { return Ok(None) };
-                debug_assert_eq!(run, runs.run());
+                let Some(([offset, _, at], runs)) = block(record) else { return Ok(None) };
                 Ok(self.write(offset, &runs, at, record.payload))
             }
             Kind::PutSignal => Ok(self.put_signal(record)),
@@ -128,6 +127,33 @@ impl Net {
         word.store(value as u32);
         word.wake();
         Some(())
+    }
+
+    /// Adds under the lock that processors of this node take.
+    fn accumulate(&mut self, record: &Record<'_>) -> Option<()> {
+        let ([offset, run, at, lock], runs) = block(record)?;
+        let mut alpha = [0; 16];
+        alpha.copy_from_slice(bytemuck::cast_slice(record.words.get(4..6)?));
+        let scale = Scale { kind: Numeric::from_code(record.aux)?, alpha };
+        let (base, len) = (self.segment.base(), self.segment.len());
+        let all = runs.bytes()?;
+        (runs.lie_inside(offset, len) && at <= all && record.payload.len() <= all - at).then_some(())?;
+        let add = |first: usize, count: usize, within: usize, run: usize| {
+            let offsets = (first..first + count).map(|index| offset.wrapping_add_signed(runs.start(index)) + within);
+            let segment = addition::Segment { base, len };
+            // SAFETY: the segment stays mapped while the conduit lives; `lock` is the offset that all ranks gave their accumulate
+            // lock, the payload is as long as the runs.
+            unsafe { addition::add(segment, lock, &scale, offsets, run, record.payload.as_ptr(), self.over.get()) }
+        };
+        let bytes = record.payload.len();
+        let added = if at % run == 0 && bytes % run == 0 {
+            add(at / run, bytes / run, 0, run)
+        } else {
+            (at % run + bytes <= run).then_some(())?;
+            add(at / run, 1, at % run, bytes)
+        };
+        // After the end of the job nobody asks for the sum.
+        (added != Err(addition::Refused::Malformed)).then_some(())
     }
 
     fn long(&mut self, from: usize, record: &Record<'_>) -> Result<Option<()>> {

@@ -28,6 +28,14 @@ impl Segment {
         Segment { base, len }
     }
 
+    pub(super) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// First byte of a range, if it lies inside.
     pub(super) fn range(&self, offset: usize, len: usize) -> Option<*mut u8> {
         (offset <= self.len && len <= self.len - offset).then(|| self.base.as_ptr().wrapping_add(offset))
@@ -44,6 +52,24 @@ impl Segment {
         // SAFETY: aligned and inside the segment; the peer named a word of a committed block, and a hole would only be filled with
         // a page.
         Some(unsafe { apply_atomic(word, op, width, operand, comparand) })
+    }
+}
+
+/// The job's flag that it is over, in memory that lives as long as the conduit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Over(NonNull<AtomicU32>);
+
+// SAFETY: an atomic; whoever holds the value lives no longer than the conduit that made it.
+unsafe impl Send for Over {}
+
+impl Over {
+    pub(super) fn new(flag: &AtomicU32) -> Self {
+        Over(NonNull::from(flag))
+    }
+
+    pub(super) fn get(&self) -> &AtomicU32 {
+        // SAFETY: see the type.
+        unsafe { self.0.as_ref() }
     }
 }
 

@@ -63,14 +63,15 @@ use self::{
     frame::Kind,
     net::{LONG, Net},
     nodes::Nodes,
-    peer::Op,
+    peer::{Block, BlockKind, Op},
     runs::Runs,
 };
 use super::{
     AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress, PublishedWait,
-    Token, WaitWord,
+    Scale, Token, WaitWord,
     node::{Fabric, Member},
 };
+use crate::index::Loops;
 
 /// Operations in flight before the layer above waits.
 const WINDOW: usize = 1024;
@@ -309,8 +310,8 @@ impl Conduit for Mpi {
             // All ranks share memory, so the numbers inside the node are theirs.
             return self.node.poll(events);
         }
-        {
-            let mut net = self.net();
+        // Who is in there may wait for a lock that the caller holds, and handles what there is.
+        if let Ok(mut net) = self.net.try_lock() {
             self.look(&mut net);
             events.append(&mut net.events);
         }
@@ -391,6 +392,53 @@ impl Conduit for Mpi {
         let words = |origin| [offset as u64, operand, comparand, origin, width as u64];
         self.ask(rank, Kind::Atomic, op as u8, words, token, true);
     }
+
+    unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.put_block(self.nodes.local(rank), offset, loops, local, token) };
+        }
+        self.submit(rank, Op::Block(block(loops, offset, local.cast_mut(), token, BlockKind::Put)));
+    }
+
+    unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.get_block(self.nodes.local(rank), offset, loops, local, token) };
+        }
+        let mut net = self.net();
+        let mut block = block(loops, offset, local, token, BlockKind::Put);
+        block.what = BlockKind::Get { origin: net.data_origin(token, local, block.here, block.len) };
+        let submitted = net.submit(rank, Op::Block(block));
+        drop(net);
+        self.told(submitted);
+    }
+
+    unsafe fn accumulate_block(
+        &self,
+        rank: usize,
+        offset: usize,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.accumulate_block(self.nodes.local(rank), offset, loops, local, scale, lock, token) };
+        }
+        let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
+        let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
+        self.submit(rank, Op::Block(block(loops, offset, local.cast_mut(), token, what)));
+    }
+}
+
+/// The operation on a block.
+fn block(loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Box<Block> {
+    let (there, here) = Runs::both(loops).expect("blocks of no more levels than were announced");
+    let len = loops.runs() * loops.run();
+    Box::new(Block { what, offset, there, here, local, len, at: 0, token })
 }
 
 impl Mpi {
@@ -408,7 +456,7 @@ impl Mpi {
         (capabilities.window, capabilities.longest_transfer) = (WINDOW, LONGEST);
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.progress = if thread { Progress::Thread } else { Progress::Caller };
-        capabilities.native = Native { atomics: true, coherent: true, ..Native::default() };
+        capabilities.native = Native { atomics: true, coherent: true, blocks: true, accumulate: true };
         capabilities
     }
 }

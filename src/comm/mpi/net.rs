@@ -17,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use super::{
     ffi::{Comm, Request, Result},
     frame::{Frame, Kind},
-    memory::{Segment, pack, unpack},
+    memory::{Over, Segment, pack, unpack},
     peer::{ACKNOWLEDGE, ASKED, Block, BlockKind, Op, Peer},
     runs::Runs,
 };
@@ -106,6 +106,7 @@ impl Sender {
 #[derive(Debug)]
 pub(super) struct Net {
     pub(super) segment: Segment,
+    pub(super) over: Over,
     sender: Sender,
     ring: Vec<(Frame, Request)>,
     head: usize,
@@ -128,7 +129,7 @@ pub(super) struct Net {
 unsafe impl Send for Net {}
 
 impl Net {
-    pub(super) fn new(comm: Comm, segment: Segment) -> Result<Self> {
+    pub(super) fn new(comm: Comm, segment: Segment, over: Over) -> Result<Self> {
         let mut ring = Vec::with_capacity(RING);
         for _ in 0..RING {
             let mut frame = Frame::new(FRAME);
@@ -137,6 +138,7 @@ impl Net {
         }
         Ok(Net {
             segment,
+            over,
             sender: Sender { comm, sending: VecDeque::new(), spare: Vec::new() },
             ring,
             head: 0,
@@ -381,10 +383,6 @@ impl Net {
         self.peers.iter().filter(|(_, peer)| peer.unacknowledged > 0).map(|(&rank, _)| rank).collect()
     }
 
-    /// How many peers this rank has exchanged anything with.
-    pub(super) fn peers(&self) -> usize {
-        self.peers.len()
-    }
 
     /// Takes the receives back. Nothing comes any more.
     pub(super) fn close(&mut self) {

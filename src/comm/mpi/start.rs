@@ -33,7 +33,7 @@ use rustix::{
 use super::{
     Mpi,
     ffi::{self, Combine, Comm, MpiError, Threads},
-    memory::Segment,
+    memory::{Over, Segment},
     net::Net,
     nodes::Nodes,
     progress::{Helper, Neighbour},
@@ -137,7 +137,8 @@ impl Rank {
         let local = place.nodes.local(rank);
         let node = Member::new("mpi", place.fabric.clone(), local, patient, known).named(rank, size);
         let capabilities = Mpi::capabilities_of(&node, place.alone, place.crowded, has_thread);
-        let net = Net::new(comm, Segment::new(node.segment(), node.segment_len())).map_err(&fail)?;
+        let segment = Segment::new(node.segment(), node.segment_len());
+        let net = Net::new(comm, segment, Over::new(place.fabric.over())).map_err(&fail)?;
         let mpi = Arc::new(Mpi {
             rank,
             size,

@@ -131,6 +131,12 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// The node that a rank runs on; nodes are numbered from 0 in the order of their lowest ranks.
     fn node(&self, rank: usize) -> usize;
 
+    /// The machine that a rank runs on, in the same numbering: the ranks that share memory to commit, and cores. It differs from
+    /// the node where a machine was split into several to try a network on it.
+    fn machine(&self, rank: usize) -> usize {
+        self.node(rank)
+    }
+
     /// What the hardware does. Constant for the life of the conduit.
     fn capabilities(&self) -> &Capabilities;
 
@@ -141,10 +147,10 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     fn segment_len(&self) -> usize;
 
     /// First byte of a rank's segment where loads and stores reach it, the caller's own included. The arrays then load and
-    /// store by themselves. Ranks that are mapped for one are mapped for each other: a group whose members are all mapped looks
-    /// so from each of them, and does without the network. Over other groups atomic operations, by the rule of
-    /// [`Native::coherent`], and accumulates that the conduit does not do itself ([`Native::accumulate`]) take `put`, `get` and
-    /// `atomic` to every member, the caller itself included.
+    /// store by themselves. Either each rank sees the ranks of its node and no others, or no rank sees any, itself included: a group
+    /// whose members are all mapped looks so from each of them, and does without the network. Over other groups atomic operations,
+    /// by the rule of [`Native::coherent`], and accumulates that the conduit does not do itself ([`Native::accumulate`]) take
+    /// `put`, `get` and `atomic` to every member, the caller itself included.
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
 
     /// Makes a range of the caller's segment usable by everyone: pages, registration. Contents that it had stay.
@@ -159,7 +165,7 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// What the system says.
     fn release(&self, range: Range<usize>) -> io::Result<()>;
 
-    /// Bytes that all ranks of the caller's node have committed and not released.
+    /// Bytes that all ranks of the caller's machine have committed and not released.
     fn committed(&self) -> u64;
 
     /// Starts writing `local` to `offset` of the segment of `rank`. [`Event::LocalDone`] with the token tells that the memory

@@ -8,11 +8,17 @@ use std::{env, sync::Arc, time::Duration};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::Job;
+use super::{
+    Job,
+    launcher::{self, Started},
+};
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
 use crate::{
-    comm::{Conduit, shared_memory, threads, unmapped::Unmapped},
+    comm::{
+        Conduit, shared_memory, threads,
+        unmapped::{Sight, Unmapped},
+    },
     error::Error,
     memory::{large_pages::LARGE, limits},
 };
@@ -64,7 +70,7 @@ impl Launch {
         self
     }
 
-    /// The network by name.
+    /// The network by name. One that is named goes before what `mpirun` or `srun` would choose.
     pub fn network(mut self, name: impl Into<String>) -> Self {
         self.network = Some(name.into());
         self
@@ -139,7 +145,14 @@ impl Launch {
             Network::SharedMemory => shared_memory::run,
             Network::Threads => threads::run,
             #[cfg(feature = "mpi")]
-            Network::Mpi => return Ok(self.run_rank(mpi::world()?, start, body)?),
+            Network::Mpi => {
+                let world = mpi::world()?;
+                let size = mpi::world_size()?;
+                if let Some(differs) = start.started.and_then(|started| started.differs(size)) {
+                    return Err(Error::Launch(differs).into());
+                }
+                return Ok(self.run_rank(world, start, body)?);
+            }
         };
         Ok(run(&start, &rank_main)?)
     }
@@ -232,10 +245,14 @@ impl Launch {
         if ranks == 0 || ranks > MOST_RANKS {
             return Err(Error::Launch(format!("{ranks} ranks were asked for; between 1 and {MOST_RANKS} are possible")));
         }
-        let name = match &self.network {
-            Some(name) => name.clone(),
-            None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?
-                .unwrap_or_else(|| "shared_memory".into()),
+        let chosen = match &self.network {
+            Some(name) => Some(name.clone()),
+            None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?,
+        };
+        let started = launcher::started(|name| env::var(name).ok());
+        let name = match chosen {
+            Some(name) => name,
+            None => unchosen(started.as_ref())?.to_owned(),
         };
         let (base, unmapped) = name.strip_suffix(":unmapped").map_or((name.as_str(), false), |base| (base, true));
         let network = match base {
@@ -244,9 +261,10 @@ impl Launch {
             #[cfg(feature = "mpi")]
             "mpi" if !unmapped => Network::Mpi,
             _ => {
+                let more = if cfg!(feature = "mpi") { ", mpi" } else { " (or mpi, built with `--features mpi`)" };
                 return Err(Error::Launch(format!(
-                    "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped or \
-                     threads:unmapped (GA_NETWORK)"
+                    "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped, \
+                     threads:unmapped{more} by GA_NETWORK"
                 )));
             }
         };
@@ -292,7 +310,16 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin && ranks <= cores { cpus } else { Vec::new() };
-        Ok(Start { ranks, network, unmapped, ranks_per_node, heap, memory, large_pages, stats, timeout, cores, pins })
+        Ok(Start { ranks, network, unmapped, ranks_per_node, heap, memory, large_pages, stats, timeout, cores, pins, started })
+    }
+}
+
+/// The network of a program that chose none.
+fn unchosen(started: Option<&Started>) -> Result<&'static str, Error> {
+    match started {
+        Some(_) if cfg!(feature = "mpi") => Ok("mpi"),
+        Some(started) if started.has_others() => Err(Error::Launch(started.refusal())),
+        _ => Ok("shared_memory"),
     }
 }
 
@@ -347,6 +374,8 @@ pub(crate) struct Start {
     pub(crate) cores: usize,
     /// The core of each rank, if they are pinned.
     pins: Vec<usize>,
+    /// The launcher that started this process.
+    started: Option<Started>,
 }
 
 impl Start {
@@ -365,7 +394,10 @@ impl Start {
 
     /// Puts a conduit of one machine behind one that maps nothing, or nothing between nodes, if that was asked for.
     pub(crate) fn wrap(&self, conduit: Arc<dyn Conduit>) -> Arc<dyn Conduit> {
-        if self.unmapped { Arc::new(Unmapped::new(conduit)) } else { conduit }
+        if !self.unmapped && self.ranks_per_node.is_none() {
+            return conduit;
+        }
+        Arc::new(Unmapped::new(conduit, Sight { ranks_per_node: self.ranks_per_node, none: self.unmapped }))
     }
 }
 

@@ -132,6 +132,11 @@ impl Comm {
         unsafe { ffi::RSMPI_COMM_WORLD }
     }
 
+    /// Number of all processes.
+    pub(super) fn size_of_world() -> Result<usize> {
+        Comm(Self::world()).size()
+    }
+
     /// A copy of a caller's communicator, whose messages never meet the caller's. Collective.
     pub(super) fn copy_of(comm: MPI_Comm) -> Result<Self> {
         let mut copy = MaybeUninit::uninit();

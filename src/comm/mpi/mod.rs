@@ -57,7 +57,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use self::start::{Rank, world};
+pub(crate) use self::start::{Rank, world, world_size};
 use self::{
     ffi::Result,
     frame::Kind,

@@ -81,6 +81,11 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
     Ok(Comm::world())
 }
 
+/// How many processes MPI knows of.
+pub(crate) fn world_size() -> Result<usize, Error> {
+    Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
+}
+
 /// At the end of the process.
 extern "C" fn finalise() {
     if ffi::is_running() && !FAILED.load(Ordering::Relaxed) {

@@ -3,8 +3,8 @@
 //! # For who writes a conduit
 //!
 //! A conduit moves contiguous bytes between local memory and an offset of a rank's *segment*, delivers small messages, and knows
-//! how to wait. Nothing else: strided patches, accumulates, locks, counters, collectives and request tables exist once, above
-//! (`engine`, `crate::sync`, `crate::array`). To add one, write a folder beside `threads` and `shared_memory` against the
+//! how to wait. Nothing else need be there: strided patches, accumulates, locks, counters, collectives and request tables exist
+//! once, above (`engine`, `crate::sync`, `crate::array`). To add one, write a folder beside `threads` and `shared_memory` against the
 //! documentation of [`Conduit`], add its `mod` line here and its name in `crate::job::launch`.
 //!
 //! * Every call is made through `&self`, from any thread of the rank.
@@ -28,7 +28,7 @@
 //! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
 //! | `threads`, `shared_memory`, `unmapped` | the conduits |
-//! | `testing`, `islands` | networks for tests |
+//! | `testing`, `islands`, `post` | networks for tests |
 #![allow(unsafe_code)]
 
 pub(crate) mod accumulate;
@@ -42,6 +42,8 @@ pub(crate) mod lasting;
 mod message;
 pub(crate) mod node;
 pub(crate) mod owned;
+#[cfg(test)]
+pub(crate) mod post;
 mod progress;
 mod remote_lock;
 mod requests;

@@ -1,7 +1,10 @@
 //! Jobs in which some ranks share memory and others do not: what several roads could reach is reached by one of them only.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -155,49 +158,102 @@ fn a_rank_reads_what_it_scattered() {
     });
 }
 
-/// Long enough for a processor and a handler to meet in the middle of an accumulate.
-const LONG: usize = 4 * 3000;
+/// The others of an island add to rank 0 by the processor while ranks 2 and 3 send accumulates there, some thousands each.
+/// `near` is what ranks 0 and 1 do until those have ended; it returns how often it added.
+fn beside_messages(
+    job: &Job,
+    post: &Post,
+    senders: &AtomicUsize,
+    near: impl Fn(&GlobalArray<f64, Ix1>) -> Result<usize, Error>,
+) -> Result<(), Error> {
+    const PART: usize = 32;
+    const MESSAGES: usize = 3000;
+    let a = GlobalArray::<f64, Ix1>::builder(job, [RANKS * PART]).zeros().create()?;
+    assert_eq!(a.owner([PART - 1])?, 0);
+    let mut times = 0;
+    if job.rank() < 2 {
+        while senders.load(Ordering::Acquire) < 2 {
+            times += near(&a)?;
+        }
+    } else {
+        for _ in 0..MESSAGES {
+            times += 1;
+            let _on_its_way = a.accumulate_nb(0..PART, 1.0, Array1::ones(PART))?;
+        }
+        a.fence()?;
+        senders.fetch_add(1, Ordering::Release);
+    }
+    job.sync()?;
+    let times = job.all_reduce_one(times as u64, ops::sum)?;
+    assert_eq!(a.get(0..PART)?, Array1::from_elem(PART, times as f64));
+    assert_eq!(post.added.load(Ordering::Relaxed), 2 * MESSAGES);
+    job.sync()
+}
 
 #[test]
 fn processors_and_owners_lose_nothing() {
+    let senders = AtomicUsize::new(0);
+    with_post(|job, post| {
+        let (list, ones) = (Vec::from_iter(0..32), [1.0; 32]);
+        beside_messages(job, post, &senders, |a| {
+            if job.rank() == 0 {
+                // By the network: rank 0 polls, and adds what arrived.
+                return a.load([a.len() - 1]).map(|_| 0);
+            }
+            for _ in 0..20 {
+                a.accumulate(0..32, 1.0, &ones)?;
+                a.scatter_accumulate(&list, 1.0, &ones)?;
+                job.scope(|scope| scope.accumulate(a, 0..32, 1.0, &ones))?;
+            }
+            Ok(60)
+        })
+    });
+}
+
+#[test]
+fn who_holds_a_lock_of_its_node_handles_no_messages() {
+    let senders = AtomicUsize::new(0);
     with_post(|job, post| {
         let island = job.split(job.rank() as u64 / 2)?;
-        let wide = GlobalArray::<f64, Ix1>::builder(job, [LONG]).zeros().create()?;
-        let near = GlobalArray::<i32, Ix1>::builder(&island, [64]).zeros().create()?;
-        let ones = Array1::ones(LONG);
-        let both: Vec<usize> = (0..64).collect();
+        // Rank 0 wants both locks of the island, and rank 1 has the second of them most of the time.
+        let pair = GlobalArray::<f64, Ix1>::builder(&island, [2 << 14]).zeros().create()?;
+        let ones = Array1::ones(1 << 14);
+        beside_messages(job, post, &senders, |a| {
+            if job.rank() == 1 {
+                return pair.accumulate(1 << 14..2 << 14, 1.0, &ones).map(|()| 0);
+            }
+            pair.scatter_accumulate(&[0, pair.len() - 1], 1.0, &[1.0; 2])?;
+            a.load([a.len() - 1]).map(|_| 0)
+        })
+    });
+}
+
+#[test]
+fn accumulates_over_all_ranks_add_up() {
+    const LEN: usize = 4 * 300;
+    with_post(|job, _| {
+        let a = GlobalArray::<f64, Ix1>::builder(job, [LEN]).zeros().create()?;
+        let ones = Array1::ones(LEN);
         let mut pending = Vec::new();
-        let mut mine = 0;
         let times = together(job, |k| {
-            wide.accumulate(.., 0.5, &ones)?;
-            wide.scatter_accumulate(&[0, LONG - 1, LONG / 2, 0], 1.0, &[1.0; 4])?;
-            pending.push(wide.accumulate_nb(LONG / 4 - 1..LONG / 4 + 1, 2.0, Array1::ones(2))?);
-            job.scope(|scope| scope.accumulate(&wide, LONG / 2 - 1..LONG / 2 + 1, 1.0, ones.slice(s![..2])))?;
-            // Locks of both ranks of an island at once, while messages for them arrive.
-            (0..20).try_for_each(|_| near.scatter_accumulate(&both, 1, &[1; 64]))?;
-            mine += 20;
+            a.accumulate(.., 0.5, &ones)?;
+            a.scatter_accumulate(&[0, LEN - 1, LEN / 2, 0], 1.0, &[1.0; 4])?;
+            pending.push(a.accumulate_nb(LEN / 4 - 1..LEN / 4 + 1, 2.0, Array1::ones(2))?);
+            job.scope(|scope| scope.accumulate(&a, LEN / 2 - 1..LEN / 2 + 1, 1.0, ones.slice(s![..2])))?;
             match k % 3 {
                 0 => pending.drain(..).try_for_each(|handle| handle.wait()),
                 1 => {
                     pending.clear();
-                    wide.fence()
+                    a.fence()
                 }
                 _ => Ok(()),
             }
         })?;
-        drop(pending);
-        wide.fence()?;
-        job.sync()?;
-        let mut expected = Array1::from_elem(LONG, 0.5);
-        for (index, more) in
-            [(0, 2.0), (LONG - 1, 1.0), (LONG / 2, 2.0), (LONG / 2 - 1, 1.0), (LONG / 4 - 1, 2.0), (LONG / 4, 2.0)]
-        {
+        let mut expected = Array1::from_elem(LEN, 0.5);
+        for (index, more) in [(0, 2.0), (LEN - 1, 1.0), (LEN / 2, 2.0), (LEN / 2 - 1, 1.0), (LEN / 4 - 1, 2.0), (LEN / 4, 2.0)] {
             expected[index] += more;
         }
-        assert_eq!(wide.get(..)?, expected * times as f64);
-        let pair = island.all_reduce_one(mine, ops::sum)?;
-        assert!(near.get(..)?.iter().all(|&sum| sum == pair));
-        assert!(post.added.load(Ordering::Relaxed) > times, "the owners add");
+        assert_eq!(a.get(..)?, expected * times as f64);
         job.sync()
     });
 }

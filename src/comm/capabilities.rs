@@ -43,7 +43,8 @@ impl Default for Capabilities {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Ordering {
-    /// A put is visible before a later put.
+    /// A put is visible before a later put, and comes to be visible without any further call of its rank once its local completion
+    /// was polled.
     pub put_put: bool,
     /// A get sees an earlier put.
     pub put_get: bool,
@@ -82,6 +83,8 @@ pub struct Native {
     /// It and the processors' atomic operations may meet on one word. Adapters often promise that only among their own
     /// operations (ARMCI-Gemini §III-B3); then words that both could reach are left to the adapter.
     pub coherent: bool,
+    /// [`Conduit::put_signal`](super::Conduit::put_signal) exists.
+    pub signals: bool,
 }
 
 impl Capabilities {

@@ -242,7 +242,11 @@ mod tests {
     #[test]
     fn a_machine_split_into_nodes_stays_one_machine() {
         let whole = std::sync::OnceLock::new();
-        Launch::new().ranks(5).network("threads").run(|job| whole.set(job.threads()).map_or(Ok(()), |()| job.sync())).unwrap();
+        let threads = |job: &Job| {
+            whole.get_or_init(|| job.threads());
+            job.sync()
+        };
+        Launch::new().ranks(5).network("threads").run(threads).unwrap();
         let body = |job: &Job| {
             let conduit = job.inner.conduit();
             assert_eq!(job.node(), job.rank() / 2);

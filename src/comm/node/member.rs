@@ -61,11 +61,13 @@ impl Member {
     }
 
     /// The same as rank `number` of a job of `of` ranks that has other nodes too.
+    #[cfg(feature = "mpi")]
     pub(crate) fn named(self, number: usize, of: usize) -> Self {
         Member { number, of, ..self }
     }
 
     /// First byte of the segment of a rank of the node.
+    #[cfg(feature = "mpi")]
     pub(crate) fn segment_of(&self, rank: usize) -> NonNull<u8> {
         self.fabric.segment(rank)
     }

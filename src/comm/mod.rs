@@ -158,9 +158,10 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     fn segment_len(&self) -> usize;
 
     /// First byte of a rank's segment where loads and stores reach it, the caller's own included. The arrays then load and
-    /// store by themselves. Either each rank sees the ranks of its node and no others, or no rank sees any, itself included: a group
-    /// whose members are all mapped looks so from each of them, and does without the network. Over other groups accumulates, and atomic operations by the rule of
-    /// [`Native::coherent`], take `put`, `get` and `atomic` to every member, the caller itself included.
+    /// store by themselves. Either each rank sees the ranks of its node and no others, or no rank sees any, itself included: a
+    /// group whose members are all mapped looks so from each of them, and does without the network. Over other groups
+    /// accumulates, and atomic operations by the rule of [`Native::coherent`], take `put`, `get` and `atomic` to every member, the
+    /// caller itself included.
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
 
     /// Makes a range of the caller's segment usable by everyone: pages, registration. Contents that it had stay.

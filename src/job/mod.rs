@@ -235,6 +235,11 @@ impl Job {
     }
 }
 
+/// Bytes of an accumulate lock, with a cache line for itself.
+const WORD: usize = 64;
+/// Bytes of the two of a rank.
+const LOCKS: usize = 2 * WORD;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,8 +266,3 @@ mod tests {
         Launch::new().ranks(5).network("threads").ranks_per_node(2).run(body).unwrap();
     }
 }
-
-/// Bytes of an accumulate lock, with a cache line for itself.
-const WORD: usize = 64;
-/// Bytes of the two of a rank.
-const LOCKS: usize = 2 * WORD;

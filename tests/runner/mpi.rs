@@ -44,16 +44,25 @@ pub(crate) fn starts() -> Vec<(&'static str, usize)> {
     networks.iter().flat_map(|&network| [1, 2, 3, 4, 7].map(|ranks| (network, ranks))).collect()
 }
 
-/// Starts a program of the suite on so many ranks.
-pub(crate) fn start(ranks: usize, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
-    super::spawn(&mut command(ranks), super::CASE, name, variables, output)
+/// The launcher of this run.
+pub(crate) fn launcher() -> String {
+    env::var("GA_TEST_LAUNCHER").unwrap_or_else(|_| "mpirun".into())
 }
 
-/// This program under the launcher.
-fn command(ranks: usize) -> Command {
-    let launcher = env::var("GA_TEST_LAUNCHER").unwrap_or_else(|_| "mpirun".into());
+/// Starts a program of the suite on so many ranks.
+pub(crate) fn start(ranks: usize, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
+    start_by(&launcher(), ranks, name, variables, output)
+}
+
+/// The same by another launcher.
+pub(crate) fn start_by(launcher: &str, ranks: usize, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
+    super::spawn(&mut command(launcher, ranks), super::CASE, name, variables, output)
+}
+
+/// This program under a launcher.
+fn command(launcher: &str, ranks: usize) -> Command {
     let mut words = launcher.split_whitespace();
-    let mut command = Command::new(words.next().expect("GA_TEST_LAUNCHER names a launcher"));
+    let mut command = Command::new(words.next().expect("a launcher has a name"));
     command.args(words).args(["-n", &ranks.to_string()]).arg(env::current_exe().expect("the path of this program"));
     command.envs(OPEN_MPI);
     command
@@ -93,7 +102,7 @@ pub(super) fn sequence(cases: &[&Case], ranks: usize, mut tell: impl FnMut(&Case
     while let Some(limit) = rest.iter().map(|case| case.limit).max() {
         let output = scratch();
         let names: Vec<&str> = rest.iter().map(|case| case.name.as_str()).collect();
-        let mut child = super::spawn(&mut command(ranks), CASES, &names.join(","), &[], &output);
+        let mut child = super::spawn(&mut command(&launcher(), ranks), CASES, &names.join(","), &[], &output);
         let done = |said: &str| rest.iter().take_while(|case| marks(said, &case.name) >= ranks).count();
         let status = finish(&mut child, limit, || said_done(&output));
         let said = text(&output);

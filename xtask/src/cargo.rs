@@ -69,6 +69,14 @@ pub fn build_with_flags(flags: &str, arguments: &[&str]) -> Result<Vec<Program>>
     flagged_build(command(arguments), flags, arguments)
 }
 
+/// The same against the MPI library that a compiler belongs to, into a folder of that library below the target folder: a build
+/// script looks for the library once for each folder.
+pub fn build_for_mpi(compiler: &str, folder: &str, arguments: &[&str]) -> Result<Vec<Program>> {
+    let mut command = command(arguments);
+    command.env("MPICC", compiler).arg("--target-dir").arg(target()?.join(folder));
+    finish_build(command, arguments)
+}
+
 /// The same by the nightly toolchain.
 pub fn build_nightly(flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
     let mut command = nightly("cargo", arguments);

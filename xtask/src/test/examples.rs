@@ -38,7 +38,7 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
 
 impl Case {
     /// A refusal is an ordinary non-zero exit: neither a signal nor a panic nor a hang.
-    fn judge(&self, outcome: &child::Outcome) -> Result<(), String> {
+    pub(super) fn judge(&self, outcome: &child::Outcome) -> Result<(), String> {
         let ended = match outcome.end {
             child::End::Exit(0) => self.succeeds,
             child::End::Exit(_) => !self.succeeds && !outcome.stderr.contains("panicked at"),

@@ -8,6 +8,8 @@ mod cases;
 mod checkers;
 mod counts;
 mod examples;
+mod hosts;
+mod mpi;
 mod suites;
 
 use crate::packages::{self, Need};
@@ -50,6 +52,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let mut reports = suites::run(tier)?;
     reports.extend(suites::documentation(tier)?);
     reports.extend(examples::run(tier)?);
+    reports.extend(mpi::run(tier, !options.no_install));
     if tier.long {
         reports.extend(checkers::run(tier));
         reports.push(comparison(options.no_install));

@@ -1,0 +1,114 @@
+//! What only a job under MPI can be asked: the network that it picks, the number of ranks, whose communicator it is, and which library
+//! the launcher belongs to.
+
+#[path = "../runner/mod.rs"]
+mod runner;
+
+use std::{process::ExitCode, time::Duration};
+
+use global_arrays::prelude::*;
+use mpi::{
+    Threading,
+    topology::{Color, SimpleCommunicator},
+    traits::{Communicator, CommunicatorCollectives},
+};
+
+fn main() -> ExitCode {
+    runner::main(vec![
+        runner::case("mpi::is_chosen_by_itself", chosen).ranks(3),
+        runner::case("mpi::ranks_are_the_launchers", counted).ranks(3),
+        runner::case("mpi::jobs_on_communicators_of_the_program", communicators).ranks(4),
+        runner::case("mpi::one_rank_alone", chosen_alone).ranks(1),
+        runner::case("mpi::a_launcher_of_another_library", another_library),
+        runner::program("says_its_size", || {
+            if let Err(error) = run(|job| job.sync()) {
+                eprintln!("Error: {error}");
+                std::process::exit(1);
+            }
+        }),
+    ])
+}
+
+/// What every job here does: each rank puts into its neighbour's element, and the sum is right.
+fn turn(job: &Job) -> Result<(), Error> {
+    let (rank, size) = (job.rank(), job.size());
+    let a = GlobalArray::<u64, Ix1>::builder(job, [size]).zeros().create()?;
+    a.put(s![(rank + 1) % size..=(rank + 1) % size], &Array1::from_elem(1, rank as u64 + 1))?;
+    job.sync()?;
+    assert_eq!(a.get(..)?.sum(), (size * (size + 1) / 2) as u64);
+    job.sync()
+}
+
+fn chosen() {
+    let body = |job: &Job| {
+        assert_eq!((job.network(), job.size()), ("mpi", 3));
+        turn(job)
+    };
+    run(body).expect("a job under MPI");
+    // What a program names goes before.
+    Launch::new().network("threads").ranks(2).run(|job| job.sync()).expect("a job of threads");
+}
+
+fn chosen_alone() {
+    let body = |job: &Job| {
+        assert_eq!((job.network(), job.size()), ("mpi", 1));
+        turn(job)
+    };
+    run(body).expect("a job of one rank");
+}
+
+fn counted() {
+    let refusal = Launch::new().ranks(2).run(turn).expect_err("not the launcher's number").to_string();
+    assert!(refusal.contains("2 ranks were asked for") && refusal.contains("started 3"), "{refusal}");
+    Launch::new().ranks(3).run(turn).expect("the launcher's number");
+}
+
+/// Halves of the processes run jobs of their own, twice, while the program's own messages are under way.
+fn communicators() {
+    let (universe, threading) = mpi::initialize_with_threading(Threading::Multiple).expect("the first use of MPI");
+    assert_eq!(threading, Threading::Multiple);
+    let world: SimpleCommunicator = universe.world();
+    let rank = world.rank();
+    let half = world.split_by_color(Color::with_value(rank % 2)).expect("a colour was named");
+    for round in 0..2 {
+        let body = |job: &Job| {
+            assert_eq!((job.size(), job.rank()), (2, rank as usize / 2));
+            // Both jobs are running, and the program uses MPI meanwhile.
+            world.barrier();
+            turn(job)?;
+            let mut all = [0; 4];
+            world.all_gather_into(&(10 * round + rank), &mut all);
+            assert_eq!(all, [0, 1, 2, 3].map(|other| 10 * round + other));
+            turn(job)
+        };
+        Launch::new().run_on(&half, body).expect("a job of half the processes");
+        // The others go on without.
+        if rank % 2 == 0 {
+            Launch::new().run_on(&half, turn).expect("a job of one half alone");
+        }
+        world.barrier();
+    }
+    Launch::new().run_on(&world, turn).expect("a job of all");
+    drop(universe);
+    let late = Launch::new().network("mpi").run(turn).expect_err("MPI has ended").to_string();
+    assert!(late.contains("finalised"), "{late}");
+}
+
+fn another_library() {
+    let own = runner::mpi::launcher();
+    let other = if own.contains("mpich") { "mpirun.openmpi" } else { "mpirun.mpich" };
+    if !own.contains("mpirun.") || std::process::Command::new(other).arg("--version").output().is_err() {
+        runner::skip("needs Debian's launchers of two libraries");
+    }
+    let output = runner::scratch();
+    let mut launcher = runner::mpi::start_by(other, 2, "says_its_size", &[], &output);
+    let status = runner::finish_before(&mut launcher, Duration::from_secs(20));
+    let said = runner::text(&output);
+    let Some(status) = status else {
+        runner::mpi::end(&mut launcher);
+        panic!("still running:\n{said}");
+    };
+    assert!(!status.success(), "{said}");
+    assert!(said.contains("Error: cannot start a job") && said.contains("another MPI"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+}

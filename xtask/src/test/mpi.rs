@@ -1,0 +1,217 @@
+//! Suites and examples under MPI, once for each library: built with the feature `mpi` against it, in a folder of its own below the
+//! target folder, and started by its launcher.
+//!
+//! | | standard tier | `--long` |
+//! |---|---|---|
+//! | suites | each of 1, 2, 3, 4 and 7 ranks once, with nodes of one or two ranks or not | all of them with all |
+//! | failures | a rank that dies or goes wrong alone | every program |
+//! | examples | the first case of each, every rank a node | every case, and the first of each on 1, 2, 3, 4 and 7 ranks |
+//! | separate hosts (`hosts`) | | `hello`, `put_get`, `lu` |
+//!
+//! Suites set what their launcher needs themselves (`tests/runner/mpi.rs`), with the same reasons as here.
+
+use super::cases::{CASES, Case};
+use super::counts::Report;
+use super::{Tier, environment, hosts, suites};
+use crate::cargo::{self, Program};
+use crate::child;
+use crate::packages::{self, Need};
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// An MPI library of Debian.
+#[derive(Debug)]
+pub struct Library {
+    pub name: &'static str,
+    /// Of its build, below the target folder.
+    folder: &'static str,
+    compiler: &'static str,
+    pub launcher: &'static str,
+    /// Names hosts to the launcher, `host:ranks,...`.
+    pub hosts: &'static str,
+    /// Hands a variable on to the ranks, where the launcher does not hand on all.
+    pub export: Option<&'static str>,
+    packages: [&'static str; 2],
+}
+
+const LIBRARIES: [Library; 2] = [
+    Library {
+        name: "MPICH",
+        folder: "mpich",
+        compiler: "mpicc.mpich",
+        launcher: "mpirun.mpich",
+        hosts: "-hosts",
+        export: None,
+        packages: ["libmpich-dev", "mpich"],
+    },
+    Library {
+        name: "Open MPI",
+        folder: "openmpi",
+        compiler: "mpicc.openmpi",
+        launcher: "mpirun.openmpi",
+        hosts: "-host",
+        export: Some("-x"),
+        packages: ["libopenmpi-dev", "openmpi-bin"],
+    },
+];
+
+const BINDGEN: &str = "libclang-dev";
+
+const NEEDS: &[Need] = &[
+    Need { package: "libmpich-dev", why: "builds the conduit mpi against MPICH" },
+    Need { package: "mpich", why: "starts the tests of the conduit mpi under MPICH" },
+    Need { package: "libopenmpi-dev", why: "builds the conduit mpi against Open MPI" },
+    Need { package: "openmpi-bin", why: "starts the tests of the conduit mpi under Open MPI" },
+    Need { package: BINDGEN, why: "reads MPI's header for the conduit mpi (bindgen)" },
+];
+
+/// Suites that have cases under MPI.
+const SUITES: [&str; 4] = ["conformance", "random_programs", "failures", "mpi"];
+/// All numbers of ranks that a program must work on.
+const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
+
+/// Every library, whatever becomes of each.
+pub fn run(tier: Tier, install: bool) -> Vec<Report> {
+    packages::ensure(NEEDS, install);
+    let mut reports = Vec::new();
+    for library in &LIBRARIES {
+        let needed = library.packages.iter().chain([&BINDGEN]);
+        let missing: Vec<&str> = needed.copied().filter(|package| !packages::installed(package)).collect();
+        if !missing.is_empty() {
+            let report = Report::skipped(&format!("{}: all", library.name), &format!("no package {}", missing.join(", ")));
+            println!("{report}");
+            reports.push(report);
+            continue;
+        }
+        reports.extend(library.run(tier).unwrap_or_else(|error| {
+            let report = Report::single(&format!("{}: build", library.name), Err(format!("{error:#}")));
+            println!("{report}");
+            vec![report]
+        }));
+    }
+    reports
+}
+
+impl Library {
+    fn run(&self, tier: Tier) -> Result<Vec<Report>> {
+        let mut arguments = vec!["build", "--release", "--package", "global-arrays", "--features", "mpi", "--examples"];
+        SUITES.iter().for_each(|suite| arguments.extend(["--test", suite]));
+        let programs = cargo::build_for_mpi(self.compiler, self.folder, &arguments)?;
+        let mut reports = Vec::new();
+        for suite in programs.iter().filter(|program| program.kind == "test") {
+            let mut command = Command::new(&suite.path);
+            environment(&mut command, tier);
+            command.arg("mpi:").current_dir(&suite.folder).env("GA_TEST_LAUNCHER", self.launcher);
+            reports.push(suites::finish_some(&format!("{}: tests/{}", self.name, suite.name), &mut command, tier)?);
+        }
+        let examples: Vec<&Program> = programs.iter().filter(|program| program.kind == "example").collect();
+        reports.extend(self.examples(&examples, tier)?);
+        if tier.long {
+            reports.extend(hosts::run(self, &examples, tier)?);
+        }
+        Ok(reports)
+    }
+
+    fn examples(&self, programs: &[&Program], tier: Tier) -> Result<Vec<Report>> {
+        let mut reports = Vec::new();
+        let mut known = BTreeSet::new();
+        for case in CASES.iter().filter(|case| case.may_be_launched()) {
+            let Some(program) = programs.iter().find(|program| program.name == case.example) else { continue };
+            let first = case.succeeds && known.insert(case.example);
+            let mut starts = Vec::new();
+            if tier.long {
+                starts.push((case.ranks(), None));
+            }
+            if first && tier.long {
+                starts.extend(RANKS.iter().flat_map(|&ranks| [(ranks, None), (ranks, Some(1)), (ranks, Some(2))]));
+            } else if first {
+                starts.push((case.ranks(), Some(1)));
+            }
+            for (ranks, per_node) in starts {
+                let report = self.example(case, program, ranks, per_node, tier)?;
+                println!("{report}");
+                reports.push(report);
+            }
+        }
+        Ok(reports)
+    }
+
+    fn example(&self, case: &Case, program: &Program, ranks: usize, per_node: Option<usize>, tier: Tier) -> Result<Report> {
+        let arguments = case.arguments_on(ranks);
+        let mut command = self.launch(ranks);
+        command.arg(&program.path).args(&arguments).current_dir(cargo::root());
+        environment(&mut command, tier);
+        let mut name = format!("{}: example {} {} -n {ranks}", self.name, case.example, arguments.join(" "));
+        if let Some(per_node) = per_node {
+            command.env("GA_RANKS_PER_NODE", per_node.to_string());
+            name = format!("{name}, nodes of {per_node}");
+        }
+        let outcome = child::run(&mut command, tier.limit)?;
+        Ok(Report { seconds: outcome.elapsed.as_secs_f64(), ..Report::single(&name, case.judge(&outcome)) })
+    }
+
+    /// The launcher, to be followed by a program.
+    pub fn launch(&self, ranks: usize) -> Command {
+        let mut command = Command::new(self.launcher);
+        command.args(["-n", &ranks.to_string()]);
+        variables(&mut command);
+        command
+    }
+}
+
+/// Lets Open MPI run as root, with more ranks than cores, and in containers that forbid reading another process.
+pub fn variables(command: &mut Command) {
+    command.envs([
+        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+        ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+        ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
+    ]);
+}
+
+impl Case {
+    /// Neither about a network by name nor about a number of ranks that no launcher starts.
+    fn may_be_launched(&self) -> bool {
+        !self.arguments.contains(&"--network") && self.value("--ranks") != Some("0")
+    }
+
+    fn value(&self, flag: &str) -> Option<&'static str> {
+        let at = self.arguments.iter().position(|argument| *argument == flag)?;
+        self.arguments.get(at + 1).copied()
+    }
+
+    fn ranks(&self) -> usize {
+        self.value("--ranks").and_then(|ranks| ranks.parse().ok()).unwrap_or(2)
+    }
+
+    /// The command line with another number of ranks, if it names one.
+    fn arguments_on(&self, ranks: usize) -> Vec<String> {
+        let named = self.arguments.iter().position(|argument| *argument == "--ranks");
+        let own = |(at, argument): (usize, &&str)| match named {
+            Some(flag) if at == flag + 1 => ranks.to_string(),
+            _ => (*argument).to_owned(),
+        };
+        self.arguments.iter().enumerate().map(own).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_has_a_case_that_a_launcher_can_start_on_any_number_of_ranks() {
+        let all: BTreeSet<&str> = CASES.iter().map(|case| case.example).collect();
+        for example in all {
+            let first = CASES.iter().find(|case| case.example == example && case.succeeds && case.may_be_launched());
+            let first = first.unwrap_or_else(|| panic!("{example}: only cases for a network by name"));
+            for flag in ["--grid", "--cube"] {
+                assert_eq!(first.value(flag), None, "{example}: its first case fixes the number of ranks");
+            }
+            assert!(!first.long, "{example}");
+            assert!(first.arguments_on(7).windows(2).all(|pair| pair[0] != "--ranks" || pair[1] == "7"));
+        }
+    }
+}

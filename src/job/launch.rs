@@ -309,7 +309,7 @@ impl Launch {
         }
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
-        let pins = if pin && ranks <= cores { cpus } else { Vec::new() };
+        let pins = if pin { cpus } else { Vec::new() };
         Ok(Start { ranks, network, unmapped, ranks_per_node, heap, memory, large_pages, stats, timeout, cores, pins, started })
     }
 }
@@ -372,7 +372,7 @@ pub(crate) struct Start {
     pub(crate) timeout: Option<f64>,
     /// Cores that the ranks share.
     pub(crate) cores: usize,
-    /// The core of each rank, if they are pinned.
+    /// The cores for ranks to be pinned to; none if they are not.
     pins: Vec<usize>,
     /// The launcher that started this process.
     #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "compared with what MPI says"))]
@@ -382,9 +382,14 @@ pub(crate) struct Start {
 impl Start {
     /// Pins the calling thread, if ranks are pinned. A refusal costs speed only.
     pub(crate) fn pin(&self, rank: usize) {
-        if self.ranks <= self.pins.len() {
+        self.pin_among(rank, self.ranks);
+    }
+
+    /// The same as one of `ranks` ranks that share the cores that this process may use.
+    pub(crate) fn pin_among(&self, rank: usize, ranks: usize) {
+        if ranks <= self.pins.len() {
             // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
-            let (cores, ranks) = (self.pins.len(), self.ranks);
+            let cores = self.pins.len();
             let mut set = CpuSet::new();
             for &cpu in &self.pins[rank * cores / ranks..(rank + 1) * cores / ranks] {
                 set.set(cpu);

@@ -139,6 +139,10 @@ impl Rank {
         let capabilities = Mpi::capabilities_of(&node, place.alone, place.crowded, has_thread);
         let segment = Segment::new(node.segment(), node.segment_len());
         let net = Net::new(comm, segment, Over::new(place.fabric.over())).map_err(&fail)?;
+        // A launcher that bound its processes knew what it did.
+        if place.unbound {
+            start.pin_among(local, together);
+        }
         let mpi = Arc::new(Mpi {
             rank,
             size,
@@ -265,6 +269,8 @@ struct Place {
     cores: usize,
     crowded: bool,
     alone: bool,
+    /// The launcher left each rank of this machine all its cores.
+    unbound: bool,
 }
 
 /// Why ranks could not map the memory of their node.
@@ -281,7 +287,7 @@ impl Place {
     /// Collective.
     fn find(comm: Comm, machine: Comm, rank: usize, size: usize, start: &Start) -> Result<Self, Error> {
         let fail = failed("finding the ranks of this node");
-        let cores = cores(machine).map_err(&fail)?;
+        let (cores, own) = cores(machine).map_err(&fail)?;
         let together = machine.size().map_err(&fail)?;
         let [crowded] = comm.all_reduce([u64::from(together > cores)], Combine::Max).map_err(&fail)?;
         let mut group = machine;
@@ -316,7 +322,7 @@ impl Place {
         // Ranks that could not share memory share the cores all the same.
         let cores = (cores * fabric.ranks() / together).max(1);
         let alone = nodes.leaders().len() == 1;
-        Ok(Place { nodes, machines, fabric: Arc::new(fabric), pids, cores, crowded: crowded != 0, alone })
+        Ok(Place { nodes, machines, fabric: Arc::new(fabric), pids, cores, crowded: crowded != 0, alone, unbound: own == cores })
     }
 }
 
@@ -372,13 +378,14 @@ fn open([pid, descriptor, device, inode, ..]: [u64; 6]) -> Option<OwnedFd> {
     (found.st_dev == device && found.st_ino == inode).then(|| file.into())
 }
 
-/// Cores of this machine that its ranks may use. Collective.
-fn cores(machine: Comm) -> super::Result<usize> {
+/// Cores of this machine that its ranks may use together, and those of this one. Collective.
+fn cores(machine: Comm) -> super::Result<(usize, usize)> {
     const WORDS: usize = CpuSet::MAX_CPU / 64;
     let mut words = [0_u64; WORDS];
     if let Ok(set) = sched_getaffinity(None) {
         (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).for_each(|cpu| words[cpu / 64] |= 1 << (cpu % 64));
     }
     let all = machine.all_reduce(words, Combine::Or)?;
-    Ok(all.iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1))
+    let count = |words: &[u64]| words.iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
+    Ok((count(&all), count(&words)))
 }

@@ -82,7 +82,7 @@ pub enum Error {
         available: u64,
         /// The limit that binds: `MemAvailable`, a cgroup, `GA_MEMORY`.
         limit: String,
-        /// The node that is short.
+        /// The node that is short; of a machine that was split into several, the first.
         node: usize,
     },
     /// The address space reserved for a rank is used up.

@@ -131,6 +131,9 @@
 //! | `shared_memory:unmapped`, `threads:unmapped` | the same with nothing mapped: every operation takes the road of a real network | done, for tests |
 //! | `mpi`, `ib`, `gemini`, `extoll` | processes of several machines | not there yet |
 //!
+//! `GA_RANKS_PER_NODE=k` makes every k consecutive ranks a node of their own, which share memory among themselves and use the
+//! network with others: so the roads of a job on many machines can be tried on one.
+//!
 //! So all ranks of a job run on one machine today. Linux only. There are no cargo features yet and no system library is needed.
 //! What a conduit is, and how to write one, is told in [`comm`].
 //!

@@ -8,7 +8,7 @@ use ndarray::{ArrayView, Dimension};
 
 use super::GlobalArray;
 use crate::{
-    comm::accumulate::{accumulate_remote, lock_stripes},
+    comm::{accumulate::accumulate_remote, stripe_lock::lock_stripes},
     distribution::Single,
     element::Accumulate,
     error::Result,
@@ -121,17 +121,17 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
             if reach < 0 { low += reach } else { high += reach }
         }
         let byte = |element: isize| self.offset + element as usize * size_of::<T>();
-        self.lock_member(member, stripes::mask(byte(low)..=byte(high) + size_of::<T>().max(1) - 1))
+        self.lock_member(member, stripes::mask(byte(low)..=byte(high) + size_of::<T>().max(1) - 1), false)
     }
 
-    /// Locks stripes of a member.
+    /// Locks stripes of a member; the caller is `holding` stripes of others or not.
     #[inline]
-    pub(super) fn lock_member(&self, member: usize, mask: u64) -> Result<stripes::Held<'_>> {
+    pub(super) fn lock_member(&self, member: usize, mask: u64, holding: bool) -> Result<stripes::Held<'_>> {
         let inner = &self.group.inner;
         let lock = inner.segments.stripes(member, inner.job.accumulate_lock).expect("a mapped group");
         match lock.try_lock(mask) {
             Some(held) => Ok(held),
-            None => lock_stripes(self.engine(), &lock, mask, &self.label("accumulate")),
+            None => lock_stripes(self.engine(), &lock, mask, holding, &self.label("accumulate")),
         }
     }
 }

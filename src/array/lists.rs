@@ -240,7 +240,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
             // The locks are the ranks', whatever their numbers in this group: lists in another group take them in the same order.
             members.sort_unstable_by_key(|&member| self.group.inner.rank_of(member));
             for member in members.drain(..) {
-                held.push(self.lock_member(member, stripes::ALL)?);
+                held.push(self.lock_member(member, stripes::ALL, !held.is_empty())?);
             }
             // The next batch is located meanwhile.
             let coming = coming.next().unwrap_or_default();

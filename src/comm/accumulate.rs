@@ -14,47 +14,10 @@ use super::{
     engine::{Engine, Label, RequestId},
     remote_lock::RemoteLock,
 };
-use crate::{
-    element::Accumulate,
-    error::Result,
-    index::Loops,
-    memory::{
-        buffer::Source,
-        stripes::{Held, Stripes},
-    },
-};
+use crate::{element::Accumulate, error::Result, index::Loops, memory::buffer::Source};
 
 /// Bytes of each of the three buffers.
 const BUFFER: usize = 64 << 10;
-
-/// Looks at a lock one after the other: some 10 µs, as long as a slab is added at most.
-const LOOKS: usize = 400;
-
-/// Turns in vain, two looks each, before a claim: about a millisecond. Everybody else waits while a claim stands.
-const PATIENCE: usize = 10;
-
-/// Waits for stripes of a mapped lock.
-pub(crate) fn lock_stripes<'a>(engine: &Engine, lock: &Stripes<'a>, mask: u64, label: &Label) -> Result<Held<'a>> {
-    let looks = if engine.conduit().capabilities().crowded { 0 } else { LOOKS };
-    for _ in 0..looks {
-        if let Some(held) = lock.try_lock(mask) {
-            return Ok(held);
-        }
-        std::hint::spin_loop();
-    }
-    let (mut vain, mut claim) = (0, None);
-    engine.take_turns(label, || {
-        vain += 1;
-        if vain > 2 * PATIENCE {
-            claim = claim.take().or_else(|| lock.claim());
-        }
-        let Some(claim) = &claim else { return lock.try_lock(mask) };
-        (0..LOOKS).find_map(|_| {
-            std::hint::spin_loop();
-            claim.try_lock(mask)
-        })
-    })
-}
 
 /// Adds `alpha` times a buffer to a strided block at byte `at` of the segment of `rank`, under the lock word at `lock`.
 #[allow(clippy::too_many_arguments, reason = "an address in another rank's memory has this many parts")]

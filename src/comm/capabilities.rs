@@ -82,6 +82,10 @@ pub struct Native {
     /// It and the processors' atomic operations may meet on one word. Adapters often promise that only among their own
     /// operations (ARMCI-Gemini §III-B3); then words that both could reach are left to the adapter.
     pub coherent: bool,
+    /// [`Conduit::put_block`](super::Conduit::put_block) and [`Conduit::get_block`](super::Conduit::get_block) exist.
+    pub blocks: bool,
+    /// [`Conduit::accumulate_block`](super::Conduit::accumulate_block) exists.
+    pub accumulate: bool,
 }
 
 impl Capabilities {

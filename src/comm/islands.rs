@@ -13,7 +13,8 @@ use std::{
 
 use super::{
     AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, PublishedWait, Token, WaitWord,
-    apply_atomic, unmapped::Unmapped,
+    apply_atomic,
+    unmapped::{Sight, Unmapped},
 };
 
 /// There is one adapter.
@@ -29,9 +30,9 @@ pub(crate) struct Islands {
 
 impl Islands {
     pub(crate) fn new(memory: Arc<dyn Conduit>) -> Self {
-        let network = Unmapped::new(memory.clone());
+        let network = Unmapped::new(memory.clone(), Sight { ranks_per_node: Some(2), none: false });
         let mut capabilities = network.capabilities().clone();
-        capabilities.native = Native { atomics: true, coherent: false };
+        capabilities.native = Native { atomics: true, coherent: false, ..Native::default() };
         Islands { memory, network, capabilities, values: Mutex::default() }
     }
 }
@@ -47,7 +48,10 @@ impl Conduit for Islands {
         self.memory.size()
     }
     fn node(&self, rank: usize) -> usize {
-        rank / 2
+        self.network.node(rank)
+    }
+    fn machine(&self, rank: usize) -> usize {
+        self.network.machine(rank)
     }
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -59,7 +63,7 @@ impl Conduit for Islands {
         self.memory.segment_len()
     }
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
-        if self.node(rank) == self.node(self.rank()) { self.memory.mapped(rank) } else { None }
+        self.network.mapped(rank)
     }
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
         self.memory.commit(range)

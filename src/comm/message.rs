@@ -41,7 +41,7 @@ impl Message {
         match next()? {
             ATOMIC => Some(Message::Atomic {
                 token: next()?,
-                op: atomic_op(next()?)?,
+                op: AtomicOp::of_code(u8::try_from(next()?).ok()?)?,
                 width: next().filter(|&width| width == 4 || width == 8)? as usize,
                 offset: usize::try_from(next()?).ok()?,
                 operand: next()?,
@@ -52,13 +52,6 @@ impl Message {
             _ => None,
         }
     }
-}
-
-fn atomic_op(code: u64) -> Option<AtomicOp> {
-    use AtomicOp::*;
-    [Load, Swap, Add, And, Or, Xor, MinSigned, MaxSigned, MinUnsigned, MaxUnsigned, CompareSwap]
-        .into_iter()
-        .find(|&op| op as u64 == code)
 }
 
 #[cfg(test)]

@@ -22,14 +22,17 @@
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
 //! | `lasting` | a wait that lasts: how it is ended, what it says, ranks that wait for each other |
 //! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
+//! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
+//! | `addition` | the owner's side of native accumulates, for conduits |
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
-//! | `threads`, `shared_memory`, `unmapped` | the conduits |
+//! | `threads`, `shared_memory`, `mpi`, `unmapped` | the conduits |
 //! | `testing`, `islands` | networks for tests |
 #![allow(unsafe_code)]
 
 pub(crate) mod accumulate;
+pub mod addition;
 mod capabilities;
 pub(crate) mod engine;
 mod event;
@@ -37,6 +40,8 @@ mod event;
 pub(crate) mod islands;
 pub(crate) mod lasting;
 mod message;
+#[cfg(feature = "mpi")]
+pub(crate) mod mpi;
 pub(crate) mod node;
 pub(crate) mod owned;
 mod progress;
@@ -44,6 +49,7 @@ mod remote_lock;
 mod requests;
 pub(crate) mod shared_memory;
 pub(crate) mod strided;
+pub(crate) mod stripe_lock;
 #[cfg(test)]
 mod testing;
 pub(crate) mod threads;
@@ -56,8 +62,13 @@ use std::{fmt, io, ops::Range, ptr::NonNull, time::Duration};
 pub use capabilities::{Capabilities, HeapKind, Native, Ordering, Progress};
 pub use event::{Cause, Event, Events, Token};
 
+use crate::index::Loops;
 pub(crate) use crate::memory::atomic_op::apply_atomic;
-pub use crate::memory::{atomic_op::AtomicOp, word::WaitWord};
+pub use crate::memory::{
+    atomic_op::AtomicOp,
+    numeric::{Numeric, Scale},
+    word::WaitWord,
+};
 
 /// Raw memory of the calling rank, one side of a transfer.
 ///
@@ -120,6 +131,12 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// The node that a rank runs on; nodes are numbered from 0 in the order of their lowest ranks.
     fn node(&self, rank: usize) -> usize;
 
+    /// The machine that a rank runs on, in the same numbering: the ranks that share memory to commit, and cores. It differs from
+    /// the node where a machine was split into several to try a network on it.
+    fn machine(&self, rank: usize) -> usize {
+        self.node(rank)
+    }
+
     /// What the hardware does. Constant for the life of the conduit.
     fn capabilities(&self) -> &Capabilities;
 
@@ -130,9 +147,10 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     fn segment_len(&self) -> usize;
 
     /// First byte of a rank's segment where loads and stores reach it, the caller's own included. The arrays then load and
-    /// store by themselves. Ranks that are mapped for one are mapped for each other: a group whose members are all mapped looks
-    /// so from each of them, and does without the network. Over other groups accumulates, and atomic operations by the rule of
-    /// [`Native::coherent`], take `put`, `get` and `atomic` to every member, the caller itself included.
+    /// store by themselves. Either each rank sees the ranks of its node and no others, or no rank sees any, itself included: a group
+    /// whose members are all mapped looks so from each of them, and does without the network. Over other groups atomic operations,
+    /// by the rule of [`Native::coherent`], and accumulates that the conduit does not do itself ([`Native::accumulate`]) take
+    /// `put`, `get` and `atomic` to every member, the caller itself included.
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
 
     /// Makes a range of the caller's segment usable by everyone: pages, registration. Contents that it had stay.
@@ -147,7 +165,7 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// What the system says.
     fn release(&self, range: Range<usize>) -> io::Result<()>;
 
-    /// Bytes that all ranks of the caller's node have committed and not released.
+    /// Bytes that all ranks of the caller's machine have committed and not released.
     fn committed(&self) -> u64;
 
     /// Starts writing `local` to `offset` of the segment of `rank`. [`Event::LocalDone`] with the token tells that the memory
@@ -163,7 +181,7 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// `local` is writable and touched by nobody until its completion is polled; the source range is committed there.
     unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token);
 
-    /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` before is visible there.
+    /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` or added there before is visible.
     fn flush(&self, rank: usize, token: Token);
 
     /// Sends a message of at most [`MAX_MESSAGE`] bytes; messages of one class from one rank to another arrive in order.
@@ -221,5 +239,55 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
         let _ = (rank, offset, op, width, operand, comparand, token);
         unreachable!("a conduit that does not announce atomics is never asked for them")
+    }
+
+    /// Starts writing the runs of `loops` to the segment of `rank`, if [`Native::blocks`] is announced. The byte offsets of `loops`
+    /// are relative to `offset` on the remote side and to `local` on the other; either may be negative. Completion and order are
+    /// those of one [`put`](Self::put), whatever the block's size: [`Capabilities::longest_transfer`] does not bind it.
+    ///
+    /// # Safety
+    /// Every local run is readable until the completion of `token` is polled; every remote run is committed there, and no two of
+    /// them overlap. `loops` lives during the call only.
+    unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
+        let _ = (rank, offset, loops, local, token);
+        unreachable!("a conduit that does not announce blocks is never asked for them")
+    }
+
+    /// Starts reading the runs of `loops` from the segment of `rank`; as [`put_block`](Self::put_block), with the completion and
+    /// order of one [`get`](Self::get).
+    ///
+    /// # Safety
+    /// Every local run is writable and touched by nobody until the completion of `token` is polled, and no two of them overlap;
+    /// every remote run is committed there. `loops` lives during the call only.
+    unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
+        let _ = (rank, offset, loops, local, token);
+        unreachable!("a conduit that does not announce blocks is never asked for them")
+    }
+
+    /// Starts adding `scale` times the local runs of `loops` to the remote ones, if [`Native::accumulate`] is announced. Addresses
+    /// are those of [`put_block`](Self::put_block). Completion is that of a put: the memory may be used again at
+    /// [`Event::LocalDone`], the sums are visible after a [`flush`](Self::flush); its place in the order of puts and gets is that of
+    /// a put.
+    ///
+    /// A processor of the owner's node adds, under the stripes of the lock word at offset `lock` of the owner's segment: so do the
+    /// processors that have its memory mapped, and each element is changed by one of them at a time. [`addition::add`] is that
+    /// act, for the handler of whatever message the conduit sends. Between accumulates any order is allowed.
+    ///
+    /// # Safety
+    /// As [`put_block`](Self::put_block). Runs are whole numbers of elements of `scale.kind`; `lock` is the offset of a lock word,
+    /// committed and aligned, in every segment.
+    #[allow(clippy::too_many_arguments, reason = "a block of another rank's memory and what to do with it")]
+    unsafe fn accumulate_block(
+        &self,
+        rank: usize,
+        offset: usize,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) {
+        let _ = (rank, offset, loops, local, scale, lock, token);
+        unreachable!("a conduit that does not announce accumulates is never asked for them")
     }
 }

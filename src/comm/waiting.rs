@@ -25,7 +25,37 @@ impl Waiter for Label {
     }
 }
 
+/// The turns of a wait that looks by itself.
+pub(super) struct Turns<'e> {
+    engine: &'e Engine,
+    waiter: &'e dyn Waiter,
+    lasting: Lasting<'e>,
+}
+
+impl Turns<'_> {
+    /// To be called after a look in vain: lets others go, makes progress only if the caller may `poll`, and fails when the wait
+    /// must end.
+    pub(super) fn pause(&mut self, poll: bool) -> Result<(), Error> {
+        if poll {
+            self.engine.progress();
+        } else {
+            // A conduit may handle what arrives while it waits, and the handler want what the caller holds.
+            std::thread::yield_now();
+        }
+        self.lasting.look(self.waiter)?;
+        if poll {
+            self.engine.conduit.wait(TURN);
+        }
+        Ok(())
+    }
+}
+
 impl Engine {
+    /// For a wait of several turns, see [`Turns::pause`].
+    pub(super) fn turns<'e>(&'e self, waiter: &'e dyn Waiter) -> Turns<'e> {
+        Turns { engine: self, waiter, lasting: Lasting::new(&*self.conduit, self.timeout) }
+    }
+
     /// Waits until `ready` has something, making progress.
     pub(crate) fn wait_until<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
         self.look_every(Duration::from_millis(50), waiter, ready)

@@ -2,13 +2,23 @@
 //!
 //! The library reads `GA_*` variables only; a program's command line is its own. A program that wants flags fills a [`Launch`].
 
+#[cfg(feature = "mpi")]
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{env, sync::Arc, time::Duration};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::Job;
+use super::{
+    Job,
+    launcher::{self, Started},
+};
+#[cfg(feature = "mpi")]
+use crate::comm::mpi;
 use crate::{
-    comm::{Conduit, shared_memory, threads, unmapped::Unmapped},
+    comm::{
+        Conduit, shared_memory, threads,
+        unmapped::{Sight, Unmapped},
+    },
     error::Error,
     memory::{large_pages::LARGE, limits},
 };
@@ -22,8 +32,9 @@ const MOST_RANKS: usize = 4096;
 /// |---|---|---|
 /// | [`ranks`](Self::ranks) | `GA_RANKS` | one for each core that this process may use |
 /// | [`network`](Self::network) | `GA_NETWORK` | `shared_memory` |
+/// | [`ranks_per_node`](Self::ranks_per_node) | `GA_RANKS_PER_NODE` | a node is a machine |
 /// | [`heap`](Self::heap) | `GA_HEAP` | the node's memory, for each rank: address space, not pages |
-/// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a node may commit |
+/// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a machine may commit |
 /// | [`pin`](Self::pin) | `GA_PIN` | ranks are pinned when each has a core |
 /// | [`large_pages`](Self::large_pages) | `GA_LARGE_PAGES` | pages of 2 MiB where the system lets an ordinary user have them |
 /// | [`stats`](Self::stats) | `GA_STATS` | 0: operations are not counted; 1: they are, and a table is printed at the end |
@@ -38,6 +49,7 @@ const MOST_RANKS: usize = 4096;
 pub struct Launch {
     ranks: Option<usize>,
     network: Option<String>,
+    ranks_per_node: Option<usize>,
     heap: Option<usize>,
     memory: Option<u64>,
     pin: Option<bool>,
@@ -58,9 +70,19 @@ impl Launch {
         self
     }
 
-    /// The network by name.
+    /// The network by name. One that is named goes before what `mpirun` or `srun` would choose.
     pub fn network(mut self, name: impl Into<String>) -> Self {
         self.network = Some(name.into());
+        self
+    }
+
+    /// Makes every group of so many consecutive ranks, at least 1, a node of its own: ranks share memory inside it only and use the
+    /// network between nodes, so that a program, or a network, can be tried as on many machines. The last node may be smaller.
+    ///
+    /// Over the networks of one machine the road between nodes is the one of `:unmapped`. What the nodes share in fact stays
+    /// shared: memory is checked, and [`Job::threads`] counted, for the whole machine.
+    pub fn ranks_per_node(mut self, ranks: usize) -> Self {
+        self.ranks_per_node = Some(ranks);
         self
     }
 
@@ -70,7 +92,7 @@ impl Launch {
         self
     }
 
-    /// Bytes that the ranks of a node may commit together.
+    /// Bytes that the ranks of a machine may commit together.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
@@ -122,8 +144,78 @@ impl Launch {
         let run = match start.network {
             Network::SharedMemory => shared_memory::run,
             Network::Threads => threads::run,
+            #[cfg(feature = "mpi")]
+            Network::Mpi => {
+                let world = mpi::world()?;
+                let size = mpi::world_size()?;
+                if let Some(differs) = start.started.and_then(|started| started.differs(size)) {
+                    return Err(Error::Launch(differs).into());
+                }
+                return Ok(self.run_rank(world, start, body)?);
+            }
         };
         Ok(run(&start, &rank_main)?)
+    }
+
+    /// Runs `body` as a rank of a job of all processes of a communicator, and returns when all have ended. Collective over the
+    /// communicator, which stays the caller's: the job's messages travel in a copy of it, so the program may use it, and MPI
+    /// otherwise, at any time. One part of the processes may run a job and another part another one, or none.
+    ///
+    /// The job is over MPI whatever [`network`](Self::network) says; [`ranks`](Self::ranks), if it was set, must be the
+    /// communicator's size.
+    ///
+    /// # Errors
+    /// When the job cannot be started, or with the rank that failed and why: then the others have left the job, or do so at their
+    /// next call, and MPI goes on.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use global_arrays::prelude::*;
+    /// use mpi::traits::{Communicator, CommunicatorCollectives};
+    ///
+    /// fn main() -> Result<(), Error> {
+    ///     let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Multiple).expect("the first use of MPI");
+    ///     let world = universe.world();
+    ///     let half = world.split_by_color(mpi::topology::Color::with_value(world.rank() % 2)).expect("a colour");
+    ///     Launch::new().run_on(&half, |job| {
+    ///         let a = GlobalArray::<f64, Ix1>::builder(job, [1000]).zeros().create()?;
+    ///         world.barrier();
+    ///         a.store([job.rank()], 1.0)?;
+    ///         job.sync()
+    ///     })
+    /// }
+    /// ```
+    #[cfg(feature = "mpi")]
+    pub fn run_on<C, E>(&self, comm: &C, body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
+    where
+        C: ::mpi::raw::AsRaw<Raw = ::mpi::ffi::MPI_Comm>,
+        E: From<Error> + std::fmt::Display + Send,
+    {
+        let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
+        Ok(self.run_rank(comm.as_raw(), start, body)?)
+    }
+
+    /// One rank of a job that a launcher started.
+    #[cfg(feature = "mpi")]
+    fn run_rank<E>(
+        &self,
+        comm: ::mpi::ffi::MPI_Comm,
+        start: Start,
+        body: impl Fn(&Job) -> Result<(), E> + Sync,
+    ) -> Result<(), Error>
+    where
+        E: From<Error> + std::fmt::Display + Send,
+    {
+        let rank = mpi::Rank::start(comm, &start, self.ranks)?;
+        let start = Start { ranks: rank.size(), cores: rank.cores, ..start };
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let job = Job::start(rank.conduit(), &start).map_err(|e| format!("returned an error: {e}"))?;
+            match body(&job) {
+                Ok(()) => job.finish().map_err(|e| format!("returned an error: {e}")),
+                Err(error) => Err(format!("returned an error: {error}")),
+            }
+        }));
+        rank.end(outcome.unwrap_or_else(|panic| Err(format!("panicked: {}", threads::panic_text(&*panic)))))
     }
 
     /// Runs ranks that are threads over whatever a test makes of their conduits.
@@ -153,22 +245,36 @@ impl Launch {
         if ranks == 0 || ranks > MOST_RANKS {
             return Err(Error::Launch(format!("{ranks} ranks were asked for; between 1 and {MOST_RANKS} are possible")));
         }
-        let name = match &self.network {
-            Some(name) => name.clone(),
-            None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?
-                .unwrap_or_else(|| "shared_memory".into()),
+        let chosen = match &self.network {
+            Some(name) => Some(name.clone()),
+            None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?,
+        };
+        let started = launcher::started(|name| env::var(name).ok());
+        let name = match chosen {
+            Some(name) => name,
+            None => unchosen(started.as_ref())?.to_owned(),
         };
         let (base, unmapped) = name.strip_suffix(":unmapped").map_or((name.as_str(), false), |base| (base, true));
         let network = match base {
             "shared_memory" => Network::SharedMemory,
             "threads" => Network::Threads,
+            #[cfg(feature = "mpi")]
+            "mpi" if !unmapped => Network::Mpi,
             _ => {
+                let more = if cfg!(feature = "mpi") { ", mpi" } else { " (or mpi, built with `--features mpi`)" };
                 return Err(Error::Launch(format!(
-                    "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped or \
-                     threads:unmapped (GA_NETWORK)"
+                    "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped, \
+                     threads:unmapped{more} by GA_NETWORK"
                 )));
             }
         };
+        let ranks_per_node = match self.ranks_per_node {
+            Some(ranks) => Some(ranks),
+            None => variable("GA_RANKS_PER_NODE", "a number of ranks", |text| text.parse().ok())?,
+        };
+        if ranks_per_node == Some(0) {
+            return Err(Error::Launch("nodes of 0 ranks were asked for; a node has at least 1 (GA_RANKS_PER_NODE)".into()));
+        }
         let heap = match self.heap {
             Some(heap) => Some(heap),
             None => variable("GA_HEAP", BYTES, size)?.map(|bytes| bytes as usize),
@@ -204,7 +310,16 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin && ranks <= cores { cpus } else { Vec::new() };
-        Ok(Start { ranks, network, unmapped, heap, memory, large_pages, stats, timeout, cores, pins })
+        Ok(Start { ranks, network, unmapped, ranks_per_node, heap, memory, large_pages, stats, timeout, cores, pins, started })
+    }
+}
+
+/// The network of a program that chose none.
+fn unchosen(started: Option<&Started>) -> Result<&'static str, Error> {
+    match started {
+        Some(_) if cfg!(feature = "mpi") => Ok("mpi"),
+        Some(started) if started.has_others() => Err(Error::Launch(started.refusal())),
+        _ => Ok("shared_memory"),
     }
 }
 
@@ -237,6 +352,8 @@ fn size(text: &str) -> Option<u64> {
 enum Network {
     SharedMemory,
     Threads,
+    #[cfg(feature = "mpi")]
+    Mpi,
 }
 
 /// A [`Launch`] with every question answered.
@@ -245,6 +362,8 @@ pub(crate) struct Start {
     pub(crate) ranks: usize,
     network: Network,
     unmapped: bool,
+    /// Every so many consecutive ranks are a node. A conduit that has nodes of its own splits them by it.
+    pub(crate) ranks_per_node: Option<usize>,
     pub(crate) heap: usize,
     pub(crate) memory: Option<u64>,
     pub(crate) large_pages: bool,
@@ -255,6 +374,8 @@ pub(crate) struct Start {
     pub(crate) cores: usize,
     /// The core of each rank, if they are pinned.
     pins: Vec<usize>,
+    /// The launcher that started this process.
+    started: Option<Started>,
 }
 
 impl Start {
@@ -271,9 +392,12 @@ impl Start {
         }
     }
 
-    /// Puts the conduit behind one that maps nothing, if that was asked for.
+    /// Puts a conduit of one machine behind one that maps nothing, or nothing between nodes, if that was asked for.
     pub(crate) fn wrap(&self, conduit: Arc<dyn Conduit>) -> Arc<dyn Conduit> {
-        if self.unmapped { Arc::new(Unmapped::new(conduit)) } else { conduit }
+        if !self.unmapped && self.ranks_per_node.is_none() {
+            return conduit;
+        }
+        Arc::new(Unmapped::new(conduit, Sight { ranks_per_node: self.ranks_per_node, none: self.unmapped }))
     }
 }
 
@@ -295,6 +419,7 @@ mod tests {
         let refusal = |launch: Launch| launch.resolve().unwrap_err().to_string();
         assert!(refusal(Launch::new().ranks(0)).contains("0 ranks"));
         assert!(refusal(Launch::new().ranks(5000)).contains("4096"));
+        assert!(refusal(Launch::new().ranks_per_node(0)).contains("GA_RANKS_PER_NODE"));
         assert!(refusal(Launch::new().network("carrier pigeons")).contains("carrier pigeons"));
     }
 }

@@ -1,7 +1,10 @@
 //! Memory of a job: what is asked, what is committed, what is left.
 //!
-//! Creation is collective and so is the check: each rank says how much its part needs, one rank of each node says what the node
+//! Creation is collective and so is the check: each rank says how much its part needs, one rank of each machine says what it
 //! has left, and every rank comes to the same verdict from the same numbers. Nothing is committed unless all of it fits.
+//!
+//! A machine is a node, unless it was split into several for a trial: these are checked together, because the memory that they take
+//! is the same.
 
 use std::ops::Range;
 
@@ -12,7 +15,7 @@ use crate::{
     sync::{Group, Op},
 };
 
-/// Bytes of this rank and its node.
+/// Bytes of this rank and its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
@@ -20,12 +23,12 @@ pub struct Memory {
     pub asked: u64,
     /// Backed by pages in this rank's segment; freed arrays keep theirs until [`Job::trim`].
     pub committed: u64,
-    /// What the node's ranks can still commit together.
+    /// What the machine's ranks can still commit together.
     pub available: u64,
 }
 
 impl Job {
-    /// What this rank has asked for and committed, and what its node has left.
+    /// What this rank has asked for and committed, and what its machine has left.
     #[must_use]
     pub fn memory(&self) -> Memory {
         let available = self.inner.left().bytes;
@@ -68,42 +71,42 @@ impl JobInner {
     fn fits(&self, group: &Group, asked: u64, need: u64, what: &dyn Fn() -> String) -> Result<()> {
         let conduit = self.conduit();
         let me = conduit.rank();
-        let node = conduit.node(me);
-        let first_of_node = group.ranks().find(|&rank| conduit.node(rank) == node) == Some(me);
-        let left = if first_of_node { self.left() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
-        let mine: [u64; 5] = [node as u64, asked, need, left.bytes, left.limit as u64];
+        let machine = conduit.machine(me);
+        let first_here = group.ranks().find(|&rank| conduit.machine(rank) == machine) == Some(me);
+        let left = if first_here { self.left() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
+        let mine: [u64; 5] = [machine as u64, asked, need, left.bytes, left.limit as u64];
         let all = group.all_gather(&[mine])?;
-        let mut nodes: Vec<u64> = all.iter().map(|words| words[0]).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        for node in nodes {
-            let here = || all.iter().filter(|words| words[0] == node);
+        let mut machines: Vec<u64> = all.iter().map(|words| words[0]).collect();
+        machines.sort_unstable();
+        machines.dedup();
+        for machine in machines {
+            let here = || all.iter().filter(|words| words[0] == machine);
             let sum = |word: usize| here().map(|words| words[word]).sum();
-            let free = here().min_by_key(|words| words[3]).expect("a node has a member");
+            let free = here().min_by_key(|words| words[3]).expect("a machine has a member");
             let left = Available { bytes: free[3], limit: Limit::from_code(free[4]) };
-            refuse(node as usize, sum(1), sum(2), left, what)?;
+            refuse(machine as usize, sum(1), sum(2), left, what)?;
         }
         Ok(())
     }
 
-    /// What the ranks of this node can still commit together. Ranks that take no part in a creation count too.
+    /// What the ranks of this machine can still commit together. Ranks that take no part in a creation count too.
     fn left(&self) -> Available {
         let least = limits::available();
         let own = self.memory_limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.conduit().committed()));
         if own < least.bytes { Available { bytes: own, limit: Limit::Variable } } else { least }
     }
 
-    /// Whether `len` bytes at `offset` of the segments of some ranks can be committed, if all of this node lack as much as this one:
+    /// Whether `len` bytes at `offset` of the segments of some ranks can be committed, if all of this machine lack as much as this one:
     /// for ranks that share no memory yet by which they could tell each other.
     pub(crate) fn fits_alike(&self, ranks: &[usize], range: Range<usize>, what: &dyn Fn() -> String) -> Result<()> {
         let conduit = self.conduit();
-        let node = conduit.node(conduit.rank());
-        let here = ranks.iter().filter(|&&rank| conduit.node(rank) == node).count();
+        let machine = conduit.machine(conduit.rank());
+        let here = ranks.iter().filter(|&&rank| conduit.machine(rank) == machine).count();
         let need = self.lacks(range.clone());
         if need == 0 {
             return Ok(());
         }
-        refuse(node, (here * range.len()) as u64, (here * need) as u64, self.left(), what)
+        refuse(machine, (here * range.len()) as u64, (here * need) as u64, self.left(), what)
     }
 
     /// Commits what has no pages yet.
@@ -119,13 +122,13 @@ impl JobInner {
 }
 
 /// An error if `need` bytes without pages, of `asked` in all, are more than what is left.
-fn refuse(node: usize, asked: u64, need: u64, left: Available, what: &dyn Fn() -> String) -> Result<()> {
+fn refuse(machine: usize, asked: u64, need: u64, left: Available, what: &dyn Fn() -> String) -> Result<()> {
     if need <= left.bytes {
         return Ok(());
     }
     // Of what is asked for, a part may have pages already; the pieces that pages come in may be more than it.
     let available = (left.bytes + asked).saturating_sub(need);
-    Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), node })
+    Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), node: machine })
 }
 
 /// For "no room": every segment begins with a block of the world's.

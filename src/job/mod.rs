@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod islands;
 pub(crate) mod launch;
+mod launcher;
 mod memory;
 mod stats;
 
@@ -196,10 +197,12 @@ impl Job {
         (0..self.size()).filter(|&rank| self.inner.conduit().node(rank) == node).collect()
     }
 
-    /// Cores for each rank of this node, at least one: what rayon and other thread pools should be sized by.
+    /// Cores for each rank of this machine, at least one: what rayon and other thread pools should be sized by.
     #[must_use]
     pub fn threads(&self) -> NonZero<usize> {
-        let ranks = self.node_ranks(self.node()).len().max(1);
+        let conduit = self.inner.conduit();
+        let machine = conduit.machine(self.rank());
+        let ranks = (0..self.size()).filter(|&rank| conduit.machine(rank) == machine).count().max(1);
         NonZero::new(self.inner.cores / ranks).unwrap_or(NonZero::<usize>::MIN)
     }
 
@@ -228,6 +231,29 @@ impl Job {
         let label = Label { array: "(all arrays)".into(), operation: "fence" };
         self.inner.engine.check("fence")?;
         self.inner.engine.fence(Some(rank), &label)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_split_into_nodes_stays_one_machine() {
+        let whole = std::sync::OnceLock::new();
+        Launch::new().ranks(5).network("threads").run(|job| whole.set(job.threads()).map_or(Ok(()), |()| job.sync())).unwrap();
+        let body = |job: &Job| {
+            let conduit = job.inner.conduit();
+            assert_eq!(job.node(), job.rank() / 2);
+            assert_eq!([0, 1, 2].map(|node| job.node_ranks(node)), [vec![0, 1], vec![2, 3], vec![4]]);
+            for rank in 0..5 {
+                assert_eq!(conduit.mapped(rank).is_some(), rank / 2 == job.node(), "{rank} from {}", job.rank());
+                assert_eq!(conduit.machine(rank), 0);
+            }
+            assert_eq!(Some(&job.threads()), whole.get());
+            job.sync()
+        };
+        Launch::new().ranks(5).network("threads").ranks_per_node(2).run(body).unwrap();
     }
 }
 

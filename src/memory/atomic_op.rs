@@ -30,6 +30,16 @@ pub enum AtomicOp {
     CompareSwap = 10,
 }
 
+impl AtomicOp {
+    /// The operation of a code that came by a network.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        use AtomicOp::*;
+        [Load, Swap, Add, And, Or, Xor, MinSigned, MaxSigned, MinUnsigned, MaxUnsigned, CompareSwap]
+            .into_iter()
+            .find(|&op| op as u8 == code)
+    }
+}
+
 /// Applies an atomic operation by the processor and returns the old value.
 ///
 /// # Safety

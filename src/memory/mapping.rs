@@ -18,7 +18,7 @@ use std::{
 
 use super::large_pages::{self, LARGE};
 use rustix::{
-    fd::OwnedFd,
+    fd::{AsFd, BorrowedFd, OwnedFd},
     fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create},
     mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap},
     process::{Resource, getrlimit},
@@ -44,6 +44,11 @@ impl MemoryFile {
             return Ok(MemoryFile { file, granule: LARGE });
         }
         Ok(MemoryFile { file: memfd_create(c"global-arrays", MemfdFlags::CLOEXEC)?, granule: PIECE })
+    }
+
+    /// A file that another process made, with its granule.
+    pub(crate) fn opened(file: OwnedFd, granule: usize) -> Self {
+        MemoryFile { file, granule }
     }
 
     /// Bytes to commit and release at once. A power of two.
@@ -98,6 +103,11 @@ impl Mapping {
     /// Bytes to commit and release at once.
     pub(crate) fn granule(&self) -> usize {
         self.file.granule()
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.file.as_fd()
     }
 
     /// Whether pages are large where the kernel finds any.

@@ -17,6 +17,7 @@
 //! | `planned` | strided copies between parts that are planned once |
 //! | `segments` | the members' segments: offsets become addresses, after a check |
 //! | `kernels` | copy and arithmetic on memory that is written meanwhile |
+//! | `numeric` | sums of elements whose type came in a message |
 //!
 //! Memory that another rank may write is never a slice outside an epoch: single elements are relaxed atomics, everything longer
 //! goes through `kernels`. Nothing here knows ranks, arrays or networks.
@@ -31,6 +32,7 @@ pub(crate) mod large_pages;
 pub(crate) mod limits;
 pub(crate) mod line;
 pub(crate) mod mapping;
+pub(crate) mod numeric;
 pub(crate) mod part;
 mod plan;
 pub(crate) mod planned;

@@ -18,8 +18,6 @@ use std::process::ExitCode;
 
 use global_arrays::prelude::*;
 
-/// All that this binary has.
-const NETWORKS: [&str; 4] = ["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
 /// What every rank of a job does.
@@ -85,11 +83,11 @@ const TOPICS: &[(&str, Topic)] = &[
 
 fn main() -> ExitCode {
     let mut cases = Vec::new();
-    for network in NETWORKS {
+    for network in runner::networks() {
         for &(name, topic) in TOPICS {
             let body = move || {
                 for ranks in RANKS {
-                    let launch = Launch::new().network(network).ranks(ranks).memory(1 << 30);
+                    let launch = runner::launch(network).ranks(ranks).memory(1 << 30);
                     launch.run(topic).unwrap_or_else(|error: Error| panic!("{ranks} ranks: {error}"));
                 }
             };
@@ -104,8 +102,28 @@ fn main() -> ExitCode {
         cases.push(runner::case(format!("{network}::more_than_two_billion_elements"), move || memory::huge(network)).within(600));
         cases.push(runner::case(format!("{network}::jobs_in_a_row"), move || jobs_in_a_row(network)));
     }
+    if cfg!(feature = "mpi") {
+        cases.extend(under_mpi());
+    }
     cases.push(runner::case("processes_after_threads", processes_after_threads));
     runner::main(cases)
+}
+
+/// Every topic on each of the numbers of ranks that the tier has; a launcher starts the ranks, so one case cannot have several numbers.
+fn under_mpi() -> Vec<runner::Case> {
+    let mut cases = Vec::new();
+    for (network, ranks) in runner::mpi::starts() {
+        let case = |name: &str, body: Box<dyn Fn()>| {
+            runner::case(format!("{network}::{ranks}_ranks::{name}"), body).ranks(ranks).within(120)
+        };
+        for &(name, topic) in TOPICS {
+            let run = move || runner::launch(network).memory(1 << 30).run(topic).unwrap_or_else(|error: Error| panic!("{error}"));
+            cases.push(case(name, Box::new(run)));
+        }
+        let statistics = move || statistics::jobs(network, ranks).unwrap_or_else(|error| panic!("{error}"));
+        cases.push(case("statistics", Box::new(statistics)));
+    }
+    cases
 }
 
 /// A job of threads leaves none behind that would keep the next one from forking.
@@ -129,7 +147,7 @@ fn jobs_in_a_row(network: &str) {
             assert_eq!(a.get(..)?.sum(), 10 * round * job.size() as u64);
             job.sync()
         };
-        Launch::new().network(network).ranks(1 + round as usize % 4).run(body).expect("a job");
+        runner::launch(network).ranks(1 + round as usize % 4).run(body).expect("a job");
     }
     assert_eq!(files(), before, "files that jobs left open");
 }

@@ -190,5 +190,5 @@ pub(crate) fn huge(network: &str) {
         assert!(job.memory().committed < 100 << 20);
         job.sync()
     };
-    Launch::new().network(network).ranks(2).run(body).unwrap_or_else(|error: Error| panic!("{error}"));
+    runner::launch(network).ranks(2).run(body).unwrap_or_else(|error: Error| panic!("{error}"));
 }

@@ -10,10 +10,12 @@ use crate::runner::{self, Case, case};
 
 /// A job that fails must have ended by then.
 const SOON: Duration = Duration::from_secs(5);
+/// What a launcher takes on top, to start its ranks and to find that they have ended.
+const LAUNCHER: Duration = Duration::from_secs(3);
 
-const BOTH: &[&str] = &["shared_memory", "shared_memory:unmapped", "threads", "threads:unmapped"];
+const BOTH: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
 /// A rank that dies alone is a process.
-const PROCESSES: &[&str] = &["shared_memory", "shared_memory:unmapped"];
+const PROCESSES: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2"];
 
 /// Program, networks, what it must say.
 const FAIL: &[(&str, &[&str], &[&str])] = &[
@@ -80,13 +82,45 @@ const CREATIONS: &[&str] =
 const DIFFERENT_GROUPS: &[&str] =
     &["rank 0 waits for rank 1 in barrier of all ranks", "rank 1 waits for rank 0 in barrier of a group of 2"];
 
+/// What the standard tier runs under an MPI launcher too: a rank alone goes wrong, or calls what the others do not.
+const SOME: &[&str] = &[
+    "killed_in_sync",
+    "killed_computing",
+    "killed_while_all_compute",
+    "exits",
+    "exits_as_if_well",
+    "panics",
+    "panics_late",
+    "returns_an_error",
+    "returns_while_others_sync",
+    "different_collectives",
+];
+
+/// Under an MPI launcher, which takes a second for a start.
+fn launched(name: &str) -> &'static [&'static str] {
+    match cfg!(feature = "mpi") {
+        true if runner::long() => &["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2"],
+        true if SOME.contains(&name) => &["mpi", "mpi:nodes_of_2"],
+        _ => &[],
+    }
+}
+
+fn is_launched(network: &str) -> bool {
+    network.starts_with("mpi")
+}
+
+/// A launcher has a status of its own.
+fn failed(network: &str, status: Option<i32>) -> bool {
+    if is_launched(network) { status != Some(0) } else { status == Some(1) }
+}
+
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for &(name, networks, words) in FAIL {
-        for &network in networks {
+        for &network in networks.iter().chain(launched(name)) {
             cases.push(case(format!("{network}::{name}"), move || {
                 let (status, text) = run(name, &[("GA_NETWORK", network), ("GA_RANKS", "3")], SOON);
-                assert_eq!(status, Some(1), "{text}");
+                assert!(failed(network, status), "{status:?}\n{text}");
                 says(&text, words);
             }));
         }
@@ -184,6 +218,8 @@ pub(crate) fn all() -> Vec<Case> {
         ("GA_RANKS", "-1"),
         ("GA_RANKS", "5000"),
         ("GA_NETWORK", "pigeons"),
+        ("GA_RANKS_PER_NODE", "all"),
+        ("GA_RANKS_PER_NODE", "0"),
         ("GA_HEAP", "much"),
         ("GA_MEMORY", "12Q"),
         ("GA_MEMORY", "99999999999T"),
@@ -199,8 +235,42 @@ pub(crate) fn all() -> Vec<Case> {
             assert!(!text.contains("panicked"), "{text}");
         }));
     }
+    cases.extend(launchers());
     cases.push(case("children_die_with_the_parent", children_die));
     cases.push(case("a_cgroup_is_a_limit_of_memory", cgroup));
+    cases
+}
+
+/// A binary without MPI under `mpirun` or `srun`, which are known by the environment.
+fn launchers() -> Vec<Case> {
+    let one_of_four: [(&str, &[(&str, &str)]); 3] = [
+        ("Open MPI's mpirun", &[("OMPI_COMM_WORLD_RANK", "RANK"), ("OMPI_COMM_WORLD_SIZE", "4")]),
+        ("MPICH's mpirun", &[("PMI_RANK", "RANK"), ("PMI_SIZE", "4")]),
+        ("srun", &[("SLURM_PROCID", "RANK"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_STEP_ID", "0")]),
+    ];
+    let start = |variables: &[(&'static str, &'static str)], rank: &'static str, more: &[(&'static str, &'static str)]| {
+        let own = variables.iter().map(|&(name, value)| (name, if value == "RANK" { rank } else { value }));
+        let all: Vec<_> = own.chain(more.iter().copied()).collect();
+        run("says_its_size", &all, SOON)
+    };
+    let mut cases = Vec::new();
+    for (by, variables) in one_of_four {
+        cases.push(case(format!("a_binary_without_mpi_under_{}", by.replace([' ', '\''], "_")), move || {
+            for rank in ["0", "3"] {
+                let (status, text) = start(variables, rank, &[]);
+                assert_eq!(status, Some(1), "{text}");
+                says(&text, &["Error: cannot start a job", &format!("rank {rank} of 4"), by, "no MPI"]);
+                assert_eq!((text.contains("--features mpi"), text.lines().count()), (rank == "0", 1), "{text}");
+            }
+            let (status, text) = start(variables, "3", &[("GA_NETWORK", "threads"), ("GA_RANKS", "2")]);
+            assert_eq!((status, text.trim()), (Some(0), "2 ranks"), "a network was chosen");
+        }));
+    }
+    cases.push(case("a_batch_script_of_slurm_is_no_rank", move || {
+        let script = [("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4"), ("SLURM_PROCID", "RANK")];
+        let (status, text) = start(&script, "0", &[("GA_RANKS", "3")]);
+        assert_eq!((status, text.trim()), (Some(0), "3 ranks"));
+    }));
     cases
 }
 
@@ -211,12 +281,34 @@ fn says(text: &str, words: &[&str]) {
 /// Runs a program; it must end in time and leave no process behind. Its exit status and all that it printed.
 fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>, String) {
     let mark = format!("{}-{name}", std::process::id());
-    let all: Vec<_> = variables.iter().copied().chain([("GA_TEST_MARK", &*mark)]).collect();
+    let mut all: Vec<_> = variables.iter().copied().chain([("GA_TEST_MARK", &*mark)]).collect();
+    for at in 0..all.len() {
+        if let Some((network, ranks)) = all[at].1.split_once(":nodes_of_") {
+            all[at].1 = network;
+            all.push(("GA_RANKS_PER_NODE", ranks));
+        }
+    }
     let (output, begin) = (runner::scratch(), Instant::now());
-    let status = runner::finish(&mut runner::start(name, &all, &output), limit);
+    let value = |name: &str| all.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
+    let launched = is_launched(value("GA_NETWORK"));
+    let before = runner::leftovers::files();
+    let status = if launched {
+        let ranks = value("GA_RANKS").parse().expect("a number of ranks");
+        let mut launcher = runner::mpi::start(ranks, name, &all, &output);
+        let status = runner::finish_before(&mut launcher, limit + LAUNCHER);
+        if status.is_none() {
+            runner::mpi::end(&mut launcher);
+        }
+        status
+    } else {
+        runner::finish(&mut runner::start(name, &all, &output), limit)
+    };
     let text = runner::text(&output);
     let Some(status) = status else { panic!("still running after {:.1} s:\n{text}", begin.elapsed().as_secs_f64()) };
     gone(&mark);
+    if launched {
+        runner::leftovers::none_but(&before);
+    }
     (status.code(), text)
 }
 

@@ -166,6 +166,12 @@ const BODIES: &[(&str, Body)] = &[
         job.sync()
     }),
     ("does_nothing", |job| job.sync()),
+    ("says_its_size", |job| {
+        if job.rank() == 0 {
+            println!("{} ranks", job.size());
+        }
+        job.sync()
+    }),
     ("has_no_name_anywhere", |job| {
         let maps = std::fs::read_to_string("/proc/self/maps").map_err(Error::other)?;
         assert!(!maps.contains("/dev/shm/"), "{maps}");

@@ -17,23 +17,37 @@ use ndarray::{Array, ArrayD};
 
 use random::{Axis, Random, patch};
 
-const NETWORKS: [&str; 4] = ["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
 /// Programs that one process runs.
 const BATCH: u64 = 10;
 
 fn main() -> ExitCode {
     let seeds = if runner::long() { 2000 } else { 50 };
     let mut cases = Vec::new();
-    for network in NETWORKS {
+    for network in runner::networks() {
         for first in (0..seeds).step_by(BATCH as usize) {
             let body = move || {
                 for seed in first..first + BATCH {
                     let ranks = Random::new(seed).between(1, 5);
-                    let run = Launch::new().network(network).ranks(ranks).run(|job| program(job, seed));
+                    let run = runner::launch(network).ranks(ranks).run(|job| program(job, seed));
                     run.unwrap_or_else(|error: Error| panic!("seed {seed}, {ranks} ranks: {error}"));
                 }
             };
             cases.push(runner::case(format!("{network}::seeds_{first}_to_{}", first + BATCH - 1), body).within(120));
+        }
+    }
+    if cfg!(feature = "mpi") {
+        let starts = runner::mpi::starts();
+        for (at, &(network, ranks)) in starts.iter().enumerate() {
+            // Each start has seeds of its own.
+            let (first, step) = (at as u64, starts.len());
+            let body = move || {
+                for seed in (first..seeds).step_by(step) {
+                    let run = runner::launch(network).run(|job| program(job, seed));
+                    run.unwrap_or_else(|error: Error| panic!("seed {seed}: {error}"));
+                }
+            };
+            let name = format!("{network}::{ranks}_ranks::every_{step}th_seed_from_{first}");
+            cases.push(runner::case(name, body).ranks(ranks).within(600));
         }
     }
     runner::main(cases)

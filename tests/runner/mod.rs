@@ -4,6 +4,10 @@
 //! itself again for each case: a crash, a hang or an exit is one failed case. A case fails by a panic or a non-zero exit.
 #![allow(dead_code, reason = "each suite uses what it needs")]
 
+pub(crate) mod leftovers;
+pub(crate) mod mpi;
+
+use global_arrays::Launch;
 use std::{
     env,
     fs::File,
@@ -14,20 +18,37 @@ use std::{
 
 /// Names the case to the process that runs it.
 const CASE: &str = "GA_TEST_CASE";
-/// How a case that could not be run ends; the reason is the last line that it printed.
+/// How a case that could not be run ends.
 const SKIPPED: i32 = 77;
+/// Stands before the reason.
+const WHY: &str = "cannot be run: ";
 
 /// A test, or a program that tests start.
 pub(crate) struct Case {
     name: String,
     limit: Duration,
     listed: bool,
+    /// Started by an MPI launcher, this often.
+    ranks: Option<usize>,
     body: Box<dyn Fn()>,
+}
+
+/// How a case ended.
+enum Verdict {
+    Passed,
+    Skipped(String),
+    Failed(String),
+}
+
+impl Verdict {
+    fn skipped(said: &str) -> Self {
+        Verdict::Skipped(said.lines().find_map(|line| line.strip_prefix(WHY)).unwrap_or("no reason given").to_owned())
+    }
 }
 
 /// A test that may take a minute.
 pub(crate) fn case(name: impl Into<String>, body: impl Fn() + 'static) -> Case {
-    Case { name: name.into(), limit: Duration::from_secs(60), listed: true, body: Box::new(body) }
+    Case { name: name.into(), limit: Duration::from_secs(60), listed: true, ranks: None, body: Box::new(body) }
 }
 
 /// Not a test: what a test starts by [`start`].
@@ -40,6 +61,11 @@ impl Case {
     pub(crate) fn within(self, seconds: u64) -> Self {
         Case { limit: Duration::from_secs(seconds), ..self }
     }
+
+    /// The same test in so many processes that an MPI launcher starts.
+    pub(crate) fn ranks(self, ranks: usize) -> Self {
+        Case { ranks: Some(ranks), ..self }
+    }
 }
 
 /// Whether the long tier was asked for.
@@ -47,33 +73,61 @@ pub(crate) fn long() -> bool {
     env::var("GA_TEST_LONG").is_ok_and(|value| value == "1")
 }
 
+/// All networks that the binary has, and those of one machine split into nodes of so many ranks.
+pub(crate) fn networks() -> Vec<&'static str> {
+    let mut all = vec!["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
+    all.extend(["shared_memory:nodes_of_2", "threads:nodes_of_3"]);
+    if long() {
+        all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
+    }
+    all
+}
+
+/// A job over one of them.
+pub(crate) fn launch(network: &str) -> Launch {
+    match network.split_once(":nodes_of_") {
+        Some((network, ranks)) => Launch::new().network(network).ranks_per_node(ranks.parse().expect("a number of ranks")),
+        None => Launch::new().network(network),
+    }
+}
+
 /// Ends the case: it cannot be run here.
 pub(crate) fn skip(reason: &str) -> ! {
-    println!("{reason}");
+    println!("{WHY}{reason}");
     std::process::exit(SKIPPED)
 }
 
 /// Starts a case in a new process, its output going to `output`; of our variables it sees those given here only.
 pub(crate) fn start(name: &str, variables: &[(&str, &str)], output: &File) -> Child {
     assert_ne!(env::var(CASE).as_deref(), Ok(name), "a case that starts itself never ends");
-    let mut command = Command::new(env::current_exe().expect("the path of this program"));
+    spawn(&mut Command::new(env::current_exe().expect("the path of this program")), CASE, name, variables, output)
+}
+
+/// The same with another command, `name` going to `case`.
+fn spawn(command: &mut Command, case: &str, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
     env::vars().filter(|(key, _)| key.starts_with("GA_") && key != "GA_TEST_LONG").for_each(|(key, _)| {
         command.env_remove(key);
     });
     let both = || output.try_clone().expect("a second handle of the file");
-    command.env(CASE, name).envs(variables.iter().copied()).stdout(both()).stderr(both()).spawn().expect("starting a case")
+    command.env(case, name).envs(variables.iter().copied()).stdout(both()).stderr(both()).spawn().expect("starting a case")
 }
 
 /// Waits for a process; after the limit it is killed and there is no status.
 pub(crate) fn finish(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let status = finish_before(child, limit);
+    if status.is_none() {
+        child.kill().and_then(|()| child.wait()).expect("ending a case");
+    }
+    status
+}
+
+/// Waits for a process until the limit.
+pub(crate) fn finish_before(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().expect("waiting for a case") {
-            return Some(status);
-        }
-        if start.elapsed() > limit {
-            child.kill().and_then(|()| child.wait()).expect("ending a case");
-            return None;
+        let status = child.try_wait().expect("waiting for a case");
+        if status.is_some() || start.elapsed() > limit {
+            return status;
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -96,6 +150,10 @@ pub(crate) fn text(mut file: &File) -> String {
 
 /// The `main` of a suite: `[--list] [--exact] [filter ...]`.
 pub(crate) fn main(cases: Vec<Case>) -> ExitCode {
+    if let Ok(names) = env::var(mpi::CASES) {
+        mpi::run(&cases, &names);
+        return ExitCode::SUCCESS;
+    }
     if let Ok(name) = env::var(CASE) {
         let case = cases.iter().find(|case| case.name == name).expect("a case of this name");
         (case.body)();
@@ -114,25 +172,24 @@ pub(crate) fn main(cases: Vec<Case>) -> ExitCode {
     }
     println!("\nrunning {} tests", chosen.len());
     let (begin, mut passed, mut ignored, mut failures) = (Instant::now(), 0, 0, Vec::new());
-    for case in &chosen {
-        let output = scratch();
-        let status = finish(&mut start(&case.name, &[], &output), case.limit);
-        let said = text(&output);
-        said.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("{line}"));
-        match status {
-            Some(status) if status.success() => {
-                passed += 1;
-                println!("test {} ... ok", case.name);
-            }
-            Some(status) if status.code() == Some(SKIPPED) => {
-                ignored += 1;
-                println!("test {} ... ignored, {}", case.name, said.lines().last().unwrap_or("no reason given"));
-            }
-            status => {
-                println!("test {} ... FAILED", case.name);
-                let end = status.map_or(format!("still running after {} s", case.limit.as_secs()), |status| status.to_string());
-                failures.push(format!("---- {} ----\n{said}{end}\n", case.name));
-            }
+    let mut tell = |case: &Case, verdict: Verdict| match verdict {
+        Verdict::Passed => {
+            passed += 1;
+            println!("test {} ... ok", case.name);
+        }
+        Verdict::Skipped(why) => {
+            ignored += 1;
+            println!("test {} ... ignored, {why}", case.name);
+        }
+        Verdict::Failed(said) => {
+            println!("test {} ... FAILED", case.name);
+            failures.push(format!("---- {} ----\n{said}", case.name));
+        }
+    };
+    for same in chosen.chunk_by(|a, b| a.ranks == b.ranks) {
+        match same[0].ranks {
+            Some(ranks) => mpi::sequence(same, ranks, &mut tell),
+            None => same.iter().for_each(|case| tell(case, alone(case))),
         }
     }
     failures.iter().for_each(|failure| println!("\n{failure}"));
@@ -144,4 +201,20 @@ pub(crate) fn main(cases: Vec<Case>) -> ExitCode {
         begin.elapsed().as_secs_f64()
     );
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(101) }
+}
+
+/// Runs a case in a process of its own.
+fn alone(case: &Case) -> Verdict {
+    let output = scratch();
+    let status = finish(&mut start(&case.name, &[], &output), case.limit);
+    let said = text(&output);
+    said.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("{line}"));
+    match status {
+        Some(status) if status.success() => Verdict::Passed,
+        Some(status) if status.code() == Some(SKIPPED) => Verdict::skipped(&said),
+        status => {
+            let end = status.map_or(format!("still running after {} s", case.limit.as_secs()), |status| status.to_string());
+            Verdict::Failed(format!("{said}{end}\n"))
+        }
+    }
 }

@@ -38,6 +38,9 @@ pub(crate) struct Member {
     start: Instant,
     /// Threads that the conduit knows of in this process: those of ranks, and who waits for them to end.
     threads: usize,
+    /// What the rank is called in the job, whose ranks may outnumber the node's, and how many they are.
+    number: usize,
+    of: usize,
     /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
     done: Mutex<VecDeque<Event>>,
 }
@@ -49,10 +52,23 @@ impl Member {
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.granule = fabric.mapping.granule();
         capabilities.progress = Progress::Hardware;
-        capabilities.native = Native { atomics: true, coherent: true };
+        capabilities.native = Native { atomics: true, coherent: true, ..Native::default() };
         capabilities.crowded = fabric.ranks() > cores;
         let patience = Patience::new(fabric.ranks(), cores);
-        Member { name, fabric, rank, capabilities, patience, start: Instant::now(), threads, done: Mutex::default() }
+        let of = fabric.ranks();
+        let (start, done) = (Instant::now(), Mutex::default());
+        Member { name, fabric, rank, capabilities, patience, start, threads, number: rank, of, done }
+    }
+
+    /// The same as rank `number` of a job of `of` ranks that has other nodes too.
+    pub(crate) fn named(self, number: usize, of: usize) -> Self {
+        Member { number, of, ..self }
+    }
+
+    /// Whether `poll` would report something.
+    pub(crate) fn has_news(&self) -> bool {
+        let waiting = [MessageClass::Reply, MessageClass::Request].iter().any(|&c| !self.fabric.inbox(self.rank, c).is_empty());
+        waiting || self.done.lock().map_or(true, |done| !done.is_empty())
     }
 
     fn report(&self, event: Event) {
@@ -180,9 +196,7 @@ impl Conduit for Member {
     fn wait(&self, limit: Duration) {
         let control = self.fabric.control(self.rank);
         let seen = control.bell.load();
-        let waiting = [MessageClass::Reply, MessageClass::Request].iter().any(|&c| !self.fabric.inbox(self.rank, c).is_empty());
-        let done = self.done.lock().map_or(true, |done| !done.is_empty());
-        if !waiting && !done {
+        if !self.has_news() {
             self.patience.wait(&control.bell, seen, limit);
         }
     }
@@ -208,7 +222,7 @@ impl Conduit for Member {
     }
 
     fn end(&self, cause: &str) {
-        self.fabric.end(Some(self.rank), cause);
+        self.fabric.end(Some(self.number), cause);
     }
 
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
@@ -238,7 +252,7 @@ impl Conduit for Member {
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         let control = self.fabric.control(rank);
         let wait = control.wait.load(Ordering::Acquire);
-        let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.size())?;
+        let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.of)?;
         Some(PublishedWait { awaited, number: (wait >> 32) as u32, looks: control.looks.load(Ordering::Acquire) })
     }
 

@@ -25,6 +25,8 @@ use self::{
     control::{Header, RankControl},
     inbox::Inbox,
 };
+use rustix::fd::{BorrowedFd, OwnedFd};
+
 use crate::memory::mapping::{Mapping, MemoryFile};
 
 /// How many threads this process has.
@@ -62,7 +64,7 @@ impl Fabric {
         const LEAST: usize = 1 << 20;
         let mut file = MemoryFile::new(large_pages)?;
         let granule = file.granule();
-        let first = (Self::header_bytes() + ranks * Self::rank_bytes()).next_multiple_of(granule);
+        let first = Self::first(ranks, granule);
         let mut segment = heap.max(LEAST).next_multiple_of(granule);
         loop {
             let Some(len) = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)) else {
@@ -82,6 +84,32 @@ impl Fabric {
             };
             segment = (segment / 2).next_multiple_of(granule);
         }
+    }
+
+    /// The same mapping in another process, from its file: all values are those of the process that made it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn attach(file: OwnedFd, granule: usize, ranks: usize, segment: usize) -> io::Result<Self> {
+        let first = Self::first(ranks, granule);
+        let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
+        let mapping = Mapping::reserve(MemoryFile::opened(file, granule), len).map_err(|(_, error)| error)?;
+        Ok(Fabric { mapping, ranks, first, segment })
+    }
+
+    /// The file, for others to attach to.
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.mapping.file()
+    }
+
+    /// Bytes that are committed at once.
+    pub(crate) fn granule(&self) -> usize {
+        self.mapping.granule()
+    }
+
+    /// Offset of the first segment.
+    fn first(ranks: usize, granule: usize) -> usize {
+        (Self::header_bytes() + ranks * Self::rank_bytes()).next_multiple_of(granule)
     }
 
     pub(crate) fn ranks(&self) -> usize {

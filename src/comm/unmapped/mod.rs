@@ -1,8 +1,12 @@
-//! A network on which nothing is mapped: any conduit with its fast path hidden.
+//! A network inside one machine: any conduit with its fast path hidden, from everybody or between nodes.
 //!
-//! Every operation has to go through put, get, flush and messages, so the protocols that real networks need are run by the whole
-//! test suite on any machine. It is also a harsh network: nothing happens before somebody polls, transfers complete in a
+//! Hidden from everybody, the caller's own segment included, every operation has to go through put, get, flush and messages. Hidden
+//! between nodes, which are then groups of so many consecutive ranks, the ranks of a node keep their fast path and those of
+//! different nodes use the network. So the protocols that real networks need, and those that use both roads, are run by the
+//! whole test suite on any machine. It is also a harsh network: nothing happens before somebody polls, transfers complete in a
 //! scrambled order, none of the optional operations exists, and only targets that poll answer messages.
+//!
+//! The machine stays one: its memory and its cores are shared by all ranks, whatever their nodes.
 
 use std::{
     io,
@@ -30,10 +34,20 @@ struct Queue {
     scramble: u64,
 }
 
-/// A conduit in front of which everything mapped is hidden.
+/// Which ranks still see each other's memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight {
+    /// The number of consecutive ranks that are a node; else nodes are as they were.
+    pub(crate) ranks_per_node: Option<usize>,
+    /// Nobody sees anything, be it inside a node.
+    pub(crate) none: bool,
+}
+
+/// A conduit in front of which what is mapped is hidden.
 #[derive(Debug)]
 pub(crate) struct Unmapped {
     inner: Arc<dyn Conduit>,
+    sight: Sight,
     capabilities: Capabilities,
     queue: Mutex<Queue>,
 }
@@ -45,18 +59,18 @@ unsafe impl Send for Unmapped {}
 unsafe impl Sync for Unmapped {}
 
 impl Unmapped {
-    pub(crate) fn new(inner: Arc<dyn Conduit>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Conduit>, sight: Sight) -> Self {
         let mut capabilities = Capabilities { progress: Progress::Caller, ..Capabilities::default() };
         capabilities.window = 16;
         capabilities.longest_transfer = 1 << 20;
         capabilities.crowded = inner.capabilities().crowded;
-        Unmapped { inner, capabilities, queue: Mutex::default() }
+        Unmapped { inner, sight, capabilities, queue: Mutex::default() }
     }
 }
 
 impl Conduit for Unmapped {
     fn name(&self) -> &'static str {
-        "unmapped"
+        if self.sight.none { "unmapped" } else { self.inner.name() }
     }
 
     fn rank(&self) -> usize {
@@ -68,7 +82,11 @@ impl Conduit for Unmapped {
     }
 
     fn node(&self, rank: usize) -> usize {
-        self.inner.node(rank)
+        self.sight.ranks_per_node.map_or_else(|| self.inner.node(rank), |ranks| rank / ranks)
+    }
+
+    fn machine(&self, rank: usize) -> usize {
+        self.inner.machine(rank)
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -83,8 +101,9 @@ impl Conduit for Unmapped {
         self.inner.segment_len()
     }
 
-    fn mapped(&self, _rank: usize) -> Option<NonNull<u8>> {
-        None
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
+        let hidden = self.sight.none || self.node(rank) != self.node(self.rank());
+        if hidden { None } else { self.inner.mapped(rank) }
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {

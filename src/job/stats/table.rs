@@ -63,7 +63,8 @@ impl Row {
 
 /// Gathers all ranks' figures and prints them on rank 0, to stderr. Collective.
 pub(super) fn print(job: &Job, stats: &Stats) -> Result<()> {
-    let (size, nodes) = (job.size(), job.inner.conduit().node(job.size() - 1) + 1);
+    let size = job.size();
+    let nodes = (0..size).map(|rank| job.inner.conduit().node(rank)).max().map_or(0, |last| last + 1);
     let rows = job.gather(0, &Row::of(job.rank(), stats).to_words())?;
     let pairs = if size <= MOST_COLUMNS {
         let mut bytes = vec![0; size];

@@ -1,0 +1,180 @@
+//! The owner's side of native accumulates: what the handler of a message does to memory of its node.
+//!
+//! It takes the lock that the processors of the node take, adds with the kernels that they use, and gives the lock back, slab by
+//! slab as they do. So the two exclude each other, and an element gets the same bits from either.
+
+use std::{
+    ptr::NonNull,
+    sync::atomic::{AtomicU32, AtomicU64},
+};
+
+use super::{Scale, stripe_lock::lock_in_handler};
+use crate::memory::stripes::{STRIPE, Stripes, mask};
+
+/// Bytes that are added under one lock, so that others get their turn.
+const SLAB: usize = 4 * STRIPE;
+
+/// Why an accumulate was not done, or not to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It names bytes outside the segment, or parts of elements: no rank of this job asks for that.
+    Malformed,
+    /// The job is over.
+    Over,
+}
+
+/// A mapped segment of a rank of this node.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// Its first byte.
+    pub base: NonNull<u8>,
+    /// Its length in bytes.
+    pub len: usize,
+}
+
+/// Adds `scale` times `packed` to runs of `run` bytes at these offsets of a segment, under the stripes of its lock word at `lock`.
+/// The runs come one after the other in `packed`. Each element is changed atomically with respect to other accumulates.
+///
+/// Waits for the lock, whose holder is a processor in the middle of a slab; so whoever calls holds no stripe and no claim of any
+/// lock, and no lock of the conduit that a processor may want in [`wait`](super::Conduit::wait) or
+/// [`wake`](super::Conduit::wake). `over` is [`Conduit::over`](super::Conduit::over).
+///
+/// # Errors
+/// See [`Refused`]; some of the runs before may have been added.
+///
+/// # Safety
+/// The segment is mapped and stays so during the call; the runs that lie in it are committed, and the word at `lock` is nothing but
+/// an accumulate lock. `packed` is readable for all runs and not part of a run; any alignment.
+pub unsafe fn add(
+    segment: Segment,
+    lock: usize,
+    scale: &Scale,
+    mut offsets: impl Iterator<Item = usize> + Clone,
+    run: usize,
+    mut packed: *const u8,
+    over: &AtomicU32,
+) -> Result<(), Refused> {
+    let Segment { base, len } = segment;
+    let inside = |offset: usize, bytes: usize| offset <= len && bytes <= len - offset;
+    let word = lock.is_multiple_of(align_of::<AtomicU64>()) && inside(lock, size_of::<AtomicU64>());
+    if !word || run == 0 || !run.is_multiple_of(scale.kind.bytes()) {
+        return Err(Refused::Malformed);
+    }
+    // SAFETY: an aligned word inside a mapped segment; segments begin at a page. Every bit pattern is an atomic's.
+    let lock = Stripes::new(unsafe { &*base.as_ptr().add(lock).cast() });
+    loop {
+        let group = offsets.clone().take((SLAB / run).max(1));
+        let (mut low, mut high, mut count) = (usize::MAX, 0, 0_usize);
+        for offset in group.clone() {
+            if !inside(offset, run) {
+                return Err(Refused::Malformed);
+            }
+            (low, high, count) = (low.min(offset), high.max(offset), count + 1);
+        }
+        let Some(last) = count.checked_sub(1) else { return Ok(()) };
+        // One slab at a time of a run that is longer.
+        for start in (0..run).step_by(SLAB) {
+            let part = (run - start).min(SLAB);
+            let _held = lock_in_handler(&lock, mask(low + start..=high + start + part - 1), over).ok_or(Refused::Over)?;
+            let offsets = group.clone().map(|offset| offset + start);
+            // SAFETY: whole elements, since a slab is a whole number of any; the runs lie inside, nobody holds a reference to memory
+            // of a segment outside an epoch, and nobody adds inside one; the rest is the caller's promise.
+            unsafe { scale.add(base.as_ptr(), offsets, part, packed.wrapping_add(start)) };
+        }
+        packed = packed.wrapping_add(run * count);
+        offsets.nth(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    /// A segment whose first word is its lock.
+    fn segment(words: &mut [f64]) -> Segment {
+        Segment { base: NonNull::from(&mut *words).cast(), len: size_of_val(words) }
+    }
+
+    fn add_f64(words: &mut [f64], offsets: &[usize], run: usize, packed: &[f64], over: u32) -> Result<(), Refused> {
+        assert!(packed.len() * 8 >= run * offsets.len());
+        let scale = Scale::of(2.0_f64).unwrap();
+        // SAFETY: the buffer is the test's own, and `packed` is as long as all runs.
+        unsafe { add(segment(words), 0, &scale, offsets.iter().copied(), run, packed.as_ptr().cast(), &AtomicU32::new(over)) }
+    }
+
+    #[test]
+    fn runs_are_added_in_their_order_and_the_lock_is_free_again() {
+        let mut words = vec![0.0; 8];
+        add_f64(&mut words, &[40, 8, 40], 16, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0).unwrap();
+        assert_eq!(words, [0.0, 6.0, 8.0, 0.0, 0.0, 12.0, 16.0, 0.0]);
+    }
+
+    #[test]
+    fn more_than_a_slab_is_added_whole() {
+        let elements = 3 * SLAB / 8 + 5;
+        let packed: Vec<f64> = (0..elements).map(|k| k as f64).collect();
+        let mut words = vec![0.0; elements + 2];
+        add_f64(&mut words, &[16], elements * 8, &packed, 0).unwrap();
+        assert!(words[2..].iter().enumerate().all(|(k, &sum)| sum == 2.0 * k as f64));
+        let runs: Vec<usize> = (0..elements / 3).map(|k| 16 + 24 * k).collect();
+        add_f64(&mut words, &runs, 24, &packed, 0).unwrap();
+        assert!(words[2..].iter().take(runs.len() * 3).enumerate().all(|(k, &sum)| sum == 4.0 * k as f64));
+        assert_eq!(words[0], 0.0);
+    }
+
+    #[test]
+    fn what_no_rank_asks_for_is_refused() {
+        let mut words = vec![0.0; 8];
+        for (offset, run) in [(64, 8), (56, 16), (usize::MAX - 4, 8), (8, 12), (8, 0)] {
+            assert_eq!(add_f64(&mut words, &[offset], run, &[1.0; 4], 0), Err(Refused::Malformed));
+        }
+        assert_eq!(words, [0.0; 8]);
+        let (scale, over) = (Scale::of(1.0).unwrap(), AtomicU32::new(0));
+        for lock in [4, 64, usize::MAX - 7] {
+            // SAFETY: nothing is touched.
+            let refused = unsafe { add(segment(&mut words), lock, &scale, [8].into_iter(), 8, [1_u8; 8].as_ptr(), &over) };
+            assert_eq!(refused, Err(Refused::Malformed));
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_never_free_is_waited_for_until_the_end_of_the_job() {
+        let mut words = vec![0.0; 8];
+        words[0] = f64::from_bits(mask(8..=15));
+        assert_eq!(add_f64(&mut words, &[8], 8, &[1.0], 1), Err(Refused::Over));
+        assert_eq!(words[1], 0.0);
+    }
+
+    #[test]
+    fn a_handler_and_a_processor_lose_nothing() {
+        const TIMES: usize = 20_000;
+        // The lock, and an element that both add to by a load and a store.
+        let mut words = [0_u64; 2];
+        let address = words.as_mut_ptr() as usize;
+        let over = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let segment = Segment { base: NonNull::new(address as *mut u8).unwrap(), len: 16 };
+                    let (scale, one) = (Scale::of(1_u64).unwrap(), 1_u64);
+                    for _ in 0..TIMES {
+                        // SAFETY: the words live longer than the scope, and are touched under the lock only.
+                        unsafe { add(segment, 0, &scale, [8].into_iter(), 8, (&raw const one).cast(), &over) }.unwrap();
+                    }
+                });
+            }
+            scope.spawn(|| {
+                // SAFETY: two words that live longer than the scope and are used as atomics by all.
+                let [lock, sum] = [address, address + 8].map(|word| unsafe { &*(word as *const AtomicU64) });
+                for _ in 0..TIMES {
+                    let held = lock_in_handler(&Stripes::new(lock), mask(8..=15), &over).unwrap();
+                    sum.store(sum.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    drop(held);
+                }
+            });
+        });
+        assert_eq!(words, [0, 3 * TIMES as u64]);
+    }
+}

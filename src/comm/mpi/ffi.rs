@@ -1,0 +1,324 @@
+//! The calls of MPI that the conduit makes, with errors as values.
+//!
+//! Nothing here knows what the messages mean. Communicators of the conduit return errors instead of ending the process. Handles are
+//! plain numbers or pointers of the library; a call from any thread is allowed by the level of thread support that `start` asks
+//! for, or made under the conduit's lock.
+
+use std::{
+    ffi::{CStr, c_int, c_void},
+    mem::MaybeUninit,
+};
+
+use mpi::ffi::{self, MPI_Comm, MPI_Request, MPI_Status};
+
+/// What the library says of a call that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call}: {text}")]
+pub(super) struct MpiError {
+    call: &'static str,
+    text: String,
+}
+
+pub(super) type Result<T> = std::result::Result<T, MpiError>;
+
+fn check(call: &'static str, code: c_int) -> Result<()> {
+    if code == 0 { Ok(()) } else { Err(MpiError { call, text: error_text(code) }) }
+}
+
+#[cold]
+fn error_text(code: c_int) -> String {
+    let mut text = [0; ffi::MPI_MAX_ERROR_STRING as usize + 1];
+    let mut len = 0;
+    // SAFETY: the buffer is as long as the standard's longest text, and one more.
+    if unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &raw mut len) } != 0 {
+        return format!("error {code}");
+    }
+    // SAFETY: the library ends the text by zero.
+    unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
+}
+
+/// How many threads may call the library at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Threads {
+    /// Any number.
+    Multiple,
+    /// One after the other, or only the first.
+    Fewer,
+}
+
+impl Threads {
+    fn of(level: c_int) -> Self {
+        // SAFETY: a constant of the library.
+        if level == unsafe { ffi::RSMPI_THREAD_MULTIPLE } { Threads::Multiple } else { Threads::Fewer }
+    }
+}
+
+/// Whether MPI was initialised and not yet finalised.
+pub(super) fn is_running() -> bool {
+    let (mut initialised, mut finalised) = (0, 0);
+    // SAFETY: both may be called at any time.
+    unsafe {
+        ffi::MPI_Initialized(&raw mut initialised);
+        ffi::MPI_Finalized(&raw mut finalised);
+    }
+    initialised != 0 && finalised == 0
+}
+
+/// Whether MPI was finalised: it cannot be initialised again.
+pub(super) fn is_finalised() -> bool {
+    let mut finalised = 0;
+    // SAFETY: may be called at any time.
+    unsafe { ffi::MPI_Finalized(&raw mut finalised) };
+    finalised != 0
+}
+
+/// Initialises MPI, asking for calls from any thread.
+pub(super) fn initialise() -> Result<()> {
+    let mut provided = 0;
+    // SAFETY: MPI was not initialised; null arguments are allowed since MPI-2.
+    let code = unsafe {
+        ffi::MPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), ffi::RSMPI_THREAD_MULTIPLE, &raw mut provided)
+    };
+    check("MPI_Init_thread", code)
+}
+
+/// Ends MPI for this process.
+pub(super) fn finalise() {
+    // SAFETY: MPI runs, and nothing of the conduit is left.
+    let _ = unsafe { ffi::MPI_Finalize() };
+}
+
+/// What level of threads there is.
+pub(super) fn threads() -> Result<Threads> {
+    let mut level = 0;
+    // SAFETY: MPI runs.
+    check("MPI_Query_thread", unsafe { ffi::MPI_Query_thread(&raw mut level) })?;
+    Ok(Threads::of(level))
+}
+
+/// The library's own words on what it is.
+pub(super) fn library_version() -> String {
+    let mut text = vec![0; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize + 1];
+    let mut len = 0;
+    // SAFETY: may be called at any time; the buffer is as long as the standard's longest text, and one more.
+    if unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr(), &raw mut len) } != 0 {
+        return "an MPI library that does not tell its version".into();
+    }
+    // SAFETY: the library ends the text by zero.
+    unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().trim().to_owned()
+}
+
+/// A communicator of the conduit's own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Comm(MPI_Comm);
+
+// SAFETY: a handle; the library allows its use from any thread, or the conduit's lock makes the calls come one by one.
+unsafe impl Send for Comm {}
+// SAFETY: as above.
+unsafe impl Sync for Comm {}
+
+/// How values of all ranks are combined.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Combine {
+    Min,
+    Max,
+    Or,
+}
+
+impl Comm {
+    /// The communicator of all processes; borrowed, never freed or sent on.
+    pub(super) fn world() -> MPI_Comm {
+        // SAFETY: a constant of the library.
+        unsafe { ffi::RSMPI_COMM_WORLD }
+    }
+
+    /// Number of all processes.
+    pub(super) fn size_of_world() -> Result<usize> {
+        Comm(Self::world()).size()
+    }
+
+    /// A copy of a caller's communicator, whose messages never meet the caller's. Collective.
+    pub(super) fn copy_of(comm: MPI_Comm) -> Result<Self> {
+        let mut copy = MaybeUninit::uninit();
+        // SAFETY: MPI runs and the caller owns `comm`.
+        check("MPI_Comm_dup", unsafe { ffi::MPI_Comm_dup(comm, copy.as_mut_ptr()) })?;
+        // SAFETY: filled by the call that succeeded.
+        let copy = unsafe { copy.assume_init() };
+        // SAFETY: a communicator of our own.
+        check("MPI_Comm_set_errhandler", unsafe { ffi::MPI_Comm_set_errhandler(copy, ffi::RSMPI_ERRORS_RETURN) })?;
+        Ok(Comm(copy))
+    }
+
+    /// The ranks that could share memory with this one, in the order of ranks. Collective.
+    pub(super) fn split_by_machine(self) -> Result<Self> {
+        let mut part = MaybeUninit::uninit();
+        // SAFETY: a communicator of our own; constants of the library.
+        let code = unsafe {
+            ffi::MPI_Comm_split_type(self.0, ffi::RSMPI_COMM_TYPE_SHARED, 0, ffi::RSMPI_INFO_NULL, part.as_mut_ptr())
+        };
+        check("MPI_Comm_split_type", code)?;
+        // SAFETY: filled by the call that succeeded.
+        Ok(Comm(unsafe { part.assume_init() }))
+    }
+
+    /// The ranks that named the same colour. Collective.
+    pub(super) fn split(self, colour: usize) -> Result<Self> {
+        let mut part = MaybeUninit::uninit();
+        // SAFETY: a communicator of our own.
+        check("MPI_Comm_split", unsafe { ffi::MPI_Comm_split(self.0, colour as c_int, 0, part.as_mut_ptr()) })?;
+        // SAFETY: filled by the call that succeeded.
+        Ok(Comm(unsafe { part.assume_init() }))
+    }
+
+    /// Gives the communicator back. Collective.
+    pub(super) fn free(mut self) {
+        // SAFETY: our own, and nobody uses it any more.
+        let _ = unsafe { ffi::MPI_Comm_free(&raw mut self.0) };
+    }
+
+    pub(super) fn rank(self) -> Result<usize> {
+        let mut rank = 0;
+        // SAFETY: a communicator of our own.
+        check("MPI_Comm_rank", unsafe { ffi::MPI_Comm_rank(self.0, &raw mut rank) })?;
+        Ok(rank as usize)
+    }
+
+    pub(super) fn size(self) -> Result<usize> {
+        let mut size = 0;
+        // SAFETY: a communicator of our own.
+        check("MPI_Comm_size", unsafe { ffi::MPI_Comm_size(self.0, &raw mut size) })?;
+        Ok(size as usize)
+    }
+
+    /// Combines words of all ranks. Collective.
+    pub(super) fn all_reduce<const N: usize>(self, mut words: [u64; N], how: Combine) -> Result<[u64; N]> {
+        let mut all = [0; N];
+        // SAFETY: constants of the library.
+        let op = unsafe {
+            match how {
+                Combine::Min => ffi::RSMPI_MIN,
+                Combine::Max => ffi::RSMPI_MAX,
+                Combine::Or => ffi::RSMPI_BOR,
+            }
+        };
+        let (from, to): (*mut c_void, *mut c_void) = (words.as_mut_ptr().cast(), all.as_mut_ptr().cast());
+        // SAFETY: both buffers hold `N` words and live through the call.
+        let code = unsafe { ffi::MPI_Allreduce(from, to, N as c_int, ffi::RSMPI_UINT64_T, op, self.0) };
+        check("MPI_Allreduce", code)?;
+        Ok(all)
+    }
+
+    /// One word of each rank, in their order. Collective.
+    pub(super) fn all_gather(self, word: u32) -> Result<Vec<u32>> {
+        let mut all = vec![0_u32; self.size()?];
+        // SAFETY: one word from here, and room for one from each rank.
+        let code = unsafe {
+            let (from, to): (*const c_void, *mut c_void) = ((&raw const word).cast(), all.as_mut_ptr().cast());
+            ffi::MPI_Allgather(from.cast_mut(), 1, ffi::RSMPI_UINT32_T, to, 1, ffi::RSMPI_UINT32_T, self.0)
+        };
+        check("MPI_Allgather", code)?;
+        Ok(all)
+    }
+
+    /// Words of rank 0, to all. Collective.
+    pub(super) fn broadcast<const N: usize>(self, mut words: [u64; N]) -> Result<[u64; N]> {
+        // SAFETY: the buffer holds `N` words and lives through the call.
+        let code = unsafe { ffi::MPI_Bcast(words.as_mut_ptr().cast(), N as c_int, ffi::RSMPI_UINT64_T, 0, self.0) };
+        check("MPI_Bcast", code)?;
+        Ok(words)
+    }
+
+    /// Begins to wait for all ranks.
+    pub(super) fn begin_barrier(self) -> Result<Request> {
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: a communicator of our own.
+        check("MPI_Ibarrier", unsafe { ffi::MPI_Ibarrier(self.0, request.as_mut_ptr()) })?;
+        // SAFETY: filled by the call that succeeded.
+        Ok(Request(unsafe { request.assume_init() }))
+    }
+
+    /// Begins to send bytes.
+    ///
+    /// # Safety
+    /// They stay as they are until the request is complete.
+    pub(super) unsafe fn begin_send(self, bytes: *const u8, len: usize, to: usize, tag: i32) -> Result<Request> {
+        let len = c_int::try_from(len).expect("messages are cut at a gigabyte");
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: the caller's promise.
+        let code = unsafe {
+            ffi::MPI_Isend(bytes.cast_mut().cast(), len, ffi::RSMPI_UINT8_T, to as c_int, tag, self.0, request.as_mut_ptr())
+        };
+        check("MPI_Isend", code)?;
+        // SAFETY: filled by the call that succeeded.
+        Ok(Request(unsafe { request.assume_init() }))
+    }
+
+    /// Begins to receive bytes, from a rank or from any.
+    ///
+    /// # Safety
+    /// The buffer is nobody else's until the request is complete.
+    pub(super) unsafe fn begin_receive(self, bytes: *mut u8, len: usize, from: Option<usize>, tag: i32) -> Result<Request> {
+        let len = c_int::try_from(len).expect("messages are cut at a gigabyte");
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: a constant of the library.
+        let from = from.map_or_else(|| unsafe { ffi::RSMPI_ANY_SOURCE }, |rank| rank as c_int);
+        // SAFETY: the caller's promise.
+        let code =
+            unsafe { ffi::MPI_Irecv(bytes.cast(), len, ffi::RSMPI_UINT8_T, from, tag, self.0, request.as_mut_ptr()) };
+        check("MPI_Irecv", code)?;
+        // SAFETY: filled by the call that succeeded.
+        Ok(Request(unsafe { request.assume_init() }))
+    }
+}
+
+/// Something that was begun. It must be tested until it is complete, or cancelled.
+#[derive(Debug)]
+pub(super) struct Request(MPI_Request);
+
+// SAFETY: as for `Comm`.
+unsafe impl Send for Request {}
+
+/// From whom a message came and how long it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    pub(super) from: usize,
+    pub(super) len: usize,
+}
+
+impl Request {
+    /// Whether it is complete; makes progress. Not to be called again when it was.
+    #[inline]
+    pub(super) fn test(&mut self) -> Result<bool> {
+        let mut done = 0;
+        // SAFETY: a request under way; its status is of no interest.
+        check("MPI_Test", unsafe { ffi::MPI_Test(&raw mut self.0, &raw mut done, ffi::RSMPI_STATUS_IGNORE) })?;
+        Ok(done != 0)
+    }
+
+    /// The same for a receive.
+    #[inline]
+    pub(super) fn test_arrived(&mut self) -> Result<Option<Arrived>> {
+        let (mut done, mut status) = (0, MaybeUninit::<MPI_Status>::uninit());
+        // SAFETY: a request under way.
+        check("MPI_Test", unsafe { ffi::MPI_Test(&raw mut self.0, &raw mut done, status.as_mut_ptr()) })?;
+        if done == 0 {
+            return Ok(None);
+        }
+        let mut len = 0;
+        // SAFETY: filled by the call, since the request is complete.
+        let from = unsafe {
+            ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &raw mut len);
+            (*status.as_ptr()).MPI_SOURCE
+        };
+        Ok(Some(Arrived { from: from as usize, len: len as usize }))
+    }
+
+    /// Takes a receive back to which nothing will come.
+    pub(super) fn cancel(mut self) {
+        // SAFETY: a request under way; afterwards it is complete, as cancelled.
+        unsafe {
+            ffi::MPI_Cancel(&raw mut self.0);
+            ffi::MPI_Wait(&raw mut self.0, ffi::RSMPI_STATUS_IGNORE);
+        }
+    }
+}

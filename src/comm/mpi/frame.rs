@@ -1,0 +1,226 @@
+//! What ranks of different nodes write to each other: *records*, gathered into *frames*.
+//!
+//! A frame is one MPI message: two words of its own, then records one behind the other. All is counted in words of eight bytes.
+//!
+//! ```text
+//!  frame   | words used, frames acknowledged | flags | record | record | ...
+//!  record  | kind, words, levels, aux, payload bytes | words ... | levels: count, stride ... | payload, padded |
+//! ```
+//!
+//! This file knows the layout and no memory but that of a frame. What arrives is not trusted: a record that does not fit its frame
+//! ends the reading.
+
+use std::mem::size_of;
+
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+/// Words in front of the records.
+const HEAD: usize = 2;
+/// Flag: the frame counts against the sender's credit and is to be acknowledged.
+const CREDIT: u64 = 1;
+
+/// Most levels around a run that a record can carry.
+pub(super) const MOST_LEVELS: usize = 8;
+
+/// What a record asks for or answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// offset; payload: write it there.
+    Put = 1,
+    /// offset, run, first run; levels; payload: write whole runs from the first one on.
+    PutBlock = 2,
+    /// offset, length, origin: answer by `Data`.
+    Get = 3,
+    /// offset, run, first run, runs, origin; levels: answer by `Data`.
+    GetBlock = 4,
+    /// origin, byte of what was asked for; payload.
+    Data = 5,
+    /// offset, run, first run, lock, alpha (two words); aux is the type of number; levels; payload: add it.
+    Accumulate = 6,
+    /// offset, operand, comparand, origin, width; aux is the operation: answer by `Value`.
+    Atomic = 7,
+    /// origin, value.
+    Value = 8,
+    /// offset, length, number: the bytes come in a message of their own; answer by `LongDone`.
+    PutLong = 9,
+    /// offset, length, number: send the bytes in a message of their own.
+    GetLong = 10,
+    /// number.
+    LongDone = 11,
+    /// origin: answer by `Value` when everything before was done.
+    Flush = 12,
+    /// payload for the layer above.
+    Message = 13,
+    /// rank; payload says why the job ended.
+    End = 14,
+    /// offset, offset of a word of four bytes, its new value; payload: write it, then the word, and wake who waits for it.
+    PutSignal = 15,
+}
+
+impl Kind {
+    fn of(code: u8) -> Option<Self> {
+        use Kind::{
+            Accumulate, Atomic, Data, End, Flush, Get, GetBlock, GetLong, LongDone, Message, Put, PutBlock, PutLong, PutSignal,
+            Value,
+        };
+        const ALL: [Kind; 15] = [
+            Put, PutBlock, Get, GetBlock, Data, Accumulate, Atomic, Value, PutLong, GetLong, LongDone, Flush, Message, End,
+            PutSignal,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == code)
+    }
+}
+
+/// Memory of a frame, to be filled with records or with what arrived.
+#[derive(Debug)]
+pub(super) struct Frame {
+    words: Box<[u64]>,
+    used: usize,
+}
+
+impl Frame {
+    /// An empty frame of at most so many bytes.
+    pub(super) fn new(bytes: usize) -> Self {
+        Frame { words: vec![0; bytes / WORD].into_boxed_slice(), used: HEAD }
+    }
+
+    /// Bytes of payload that fit behind a record without levels, with so many words, in an empty frame.
+    pub(super) fn room_when_empty(bytes: usize, words: usize, levels: usize) -> usize {
+        (bytes / WORD - HEAD - 1 - words - 2 * levels) * WORD
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.used = HEAD;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.used == HEAD
+    }
+
+    /// Bytes of payload that still fit behind a record's words and levels.
+    pub(super) fn room(&self, words: usize, levels: usize) -> usize {
+        (self.words.len() - self.used).saturating_sub(1 + words + 2 * levels) * WORD
+    }
+
+    /// Appends a record and gives the place of its payload. The caller looked that it fits.
+    pub(super) fn push(&mut self, kind: Kind, aux: u8, words: &[u64], levels: &[(usize, isize)], payload: usize) -> &mut [u8] {
+        let start = self.used;
+        let body = start + 1 + words.len() + 2 * levels.len();
+        let end = body + payload.div_ceil(WORD);
+        let head = [kind as u8, words.len() as u8, levels.len() as u8, aux];
+        self.words[start] = u64::from(u32::from_le_bytes(head)) | (payload as u64) << 32;
+        self.words[start + 1..start + 1 + words.len()].copy_from_slice(words);
+        for (to, &(count, stride)) in self.words[start + 1 + words.len()..body].chunks_exact_mut(2).zip(levels) {
+            (to[0], to[1]) = (count as u64, stride as u64);
+        }
+        self.used = end;
+        &mut bytemuck::cast_slice_mut(&mut self.words[body..end])[..payload]
+    }
+
+    /// Writes the frame's own words. Answers first byte and length of what is to be sent.
+    pub(super) fn seal(&mut self, acknowledged: u32, credit: bool) -> (*const u8, usize) {
+        self.words[0] = self.used as u64 | u64::from(acknowledged) << 32;
+        self.words[1] = if credit { CREDIT } else { 0 };
+        (self.words.as_ptr().cast(), self.used * WORD)
+    }
+
+    /// Where a message may be received.
+    pub(super) fn buffer(&mut self) -> (*mut u8, usize) {
+        (self.words.as_mut_ptr().cast(), self.words.len() * WORD)
+    }
+
+    /// What arrived in `len` bytes: how many frames it acknowledges, whether it takes credit, its records.
+    pub(super) fn read(&self, len: usize) -> Option<(u32, bool, Records<'_>)> {
+        let used = (self.words[0] & u64::from(u32::MAX)) as usize;
+        let whole = used >= HEAD && used * WORD == len && used <= self.words.len();
+        whole.then(|| ((self.words[0] >> 32) as u32, self.words[1] & CREDIT != 0, Records { words: &self.words[HEAD..used] }))
+    }
+}
+
+/// The records of a frame.
+#[derive(Debug)]
+pub(super) struct Records<'f> {
+    words: &'f [u64],
+}
+
+/// A record that arrived.
+#[derive(Debug)]
+pub(super) struct Record<'f> {
+    pub(super) kind: Kind,
+    pub(super) aux: u8,
+    pub(super) words: &'f [u64],
+    levels: &'f [u64],
+    pub(super) payload: &'f [u8],
+}
+
+impl Record<'_> {
+    /// The first `N` words, if there are so many.
+    pub(super) fn words<const N: usize>(&self) -> Option<[usize; N]> {
+        let words = self.words.first_chunk::<N>()?;
+        Some(words.map(|word| word as usize))
+    }
+
+    /// Count and stride of each level.
+    pub(super) fn levels(&self) -> impl Iterator<Item = (usize, isize)> {
+        self.levels.chunks_exact(2).map(|level| (level[0] as usize, level[1] as isize))
+    }
+}
+
+impl<'f> Iterator for Records<'f> {
+    type Item = Record<'f>;
+
+    fn next(&mut self) -> Option<Record<'f>> {
+        let (&head, rest) = self.words.split_first()?;
+        let [kind, words, levels, aux] = (head as u32).to_le_bytes();
+        let payload = (head >> 32) as usize;
+        let (words, rest) = rest.split_at_checked(words.into())?;
+        let (levels, rest) = rest.split_at_checked(2 * usize::from(levels))?;
+        let (body, rest) = rest.split_at_checked(payload.div_ceil(WORD))?;
+        self.words = rest;
+        Some(Record { kind: Kind::of(kind)?, aux, words, levels, payload: &bytemuck::cast_slice(body)[..payload] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_out_as_they_went_in() {
+        let mut frame = Frame::new(8000);
+        frame.push(Kind::Put, 0, &[40], &[], 3).copy_from_slice(b"abc");
+        frame.push(Kind::PutBlock, 7, &[8, 16, 0], &[(3, -24), (2, 5)], 8).fill(9);
+        frame.push(Kind::Flush, 0, &[6], &[], 0);
+        let (_, len) = frame.seal(5, true);
+        let (acknowledged, credit, records) = frame.read(len).unwrap();
+        assert_eq!((acknowledged, credit), (5, true));
+        let records: Vec<_> = records.collect();
+        assert_eq!(records.len(), 3);
+        assert_eq!((records[0].kind, records[0].words::<1>(), records[0].payload), (Kind::Put, Some([40]), &b"abc"[..]));
+        assert_eq!(records[1].levels().collect::<Vec<_>>(), [(3, -24), (2, 5)]);
+        assert_eq!((records[1].aux, records[1].payload), (7, &[9; 8][..]));
+        assert_eq!((records[2].kind, records[2].words::<2>()), (Kind::Flush, None));
+    }
+
+    #[test]
+    fn what_does_not_fit_ends_the_reading() {
+        let mut frame = Frame::new(800);
+        frame.push(Kind::Put, 0, &[40], &[], 100);
+        let (_, len) = frame.seal(0, false);
+        assert!(frame.read(len - 8).is_none());
+        frame.words[HEAD] |= 1 << 40;
+        assert_eq!(frame.read(len).unwrap().2.count(), 0);
+        frame.words[HEAD] = 99;
+        assert_eq!(frame.read(len).unwrap().2.count(), 0);
+    }
+
+    #[test]
+    fn room_is_what_a_record_may_take() {
+        let mut frame = Frame::new(400);
+        assert_eq!(frame.room(3, 1), Frame::room_when_empty(400, 3, 1));
+        let room = frame.room(1, 0);
+        frame.push(Kind::Put, 0, &[0], &[], room);
+        assert_eq!(frame.room(0, 0), 0);
+    }
+}

@@ -1,0 +1,126 @@
+//! The memory that records read and write: this rank's segment, and buffers of callers.
+//!
+//! Others may write it meanwhile, so every access is one of the kernels' or an atomic one.
+
+use std::{
+    ptr::NonNull,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::runs::Runs;
+use crate::{
+    comm::{AtomicOp, apply_atomic},
+    memory::kernels::{self, Stride},
+};
+
+/// The caller's own segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: an address; the conduit that holds it keeps the mapping, and every access is made for races.
+unsafe impl Send for Segment {}
+
+impl Segment {
+    pub(super) fn new(base: NonNull<u8>, len: usize) -> Self {
+        Segment { base, len }
+    }
+
+    pub(super) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// First byte of a range, if it lies inside.
+    pub(super) fn range(&self, offset: usize, len: usize) -> Option<*mut u8> {
+        (offset <= self.len && len <= self.len - offset).then(|| self.base.as_ptr().wrapping_add(offset))
+    }
+
+    /// First byte of the first run, if all lie inside.
+    pub(super) fn runs(&self, offset: usize, runs: &Runs) -> Option<*mut u8> {
+        runs.lie_inside(offset, self.len).then(|| self.base.as_ptr().wrapping_add(offset))
+    }
+
+    /// Applies an atomic operation to a word, if it is one.
+    pub(super) fn apply(&self, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64) -> Option<u64> {
+        let word = self.range(offset, width).filter(|_| (width == 4 || width == 8) && offset % width == 0)?;
+        // SAFETY: aligned and inside the segment; the peer named a word of a committed block, and a hole would only be filled with
+        // a page.
+        Some(unsafe { apply_atomic(word, op, width, operand, comparand) })
+    }
+}
+
+/// The job's flag that it is over, in memory that lives as long as the conduit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Over(NonNull<AtomicU32>);
+
+// SAFETY: an atomic; whoever holds the value lives no longer than the conduit that made it.
+unsafe impl Send for Over {}
+
+impl Over {
+    pub(super) fn new(flag: &AtomicU32) -> Self {
+        Over(NonNull::from(flag))
+    }
+
+    pub(super) fn get(&self) -> &AtomicU32 {
+        // SAFETY: see the type.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// Writes packed bytes into the runs that begin at `base`, from packed byte `at` on.
+///
+/// # Safety
+/// All runs lie in writable memory that everybody accesses by atomics or kernels, or that nobody else touches.
+pub(super) unsafe fn unpack(base: *mut u8, runs: &Runs, at: usize, bytes: &[u8]) {
+    let run = runs.run();
+    if bytes.is_empty() {
+        return;
+    }
+    if at % run != 0 || bytes.len() % run != 0 {
+        let to = base.wrapping_offset(runs.start(at / run)).wrapping_add(at % run);
+        // SAFETY: a part of one run; the caller's promise.
+        return unsafe { kernels::copy(to, bytes.as_ptr(), bytes.len()) };
+    }
+    if bytes.len() == size_of::<u32>() && base.cast::<u32>().is_aligned() && runs.levels().is_empty() {
+        let value = u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
+        // SAFETY: aligned, in memory of the caller's promise. It may be a word that is waited on: Release pairs with the Acquire of
+        // its load.
+        return unsafe { AtomicU32::from_ptr(base.cast()) }.store(value, Ordering::Release);
+    }
+    runs.boxes(at / run, bytes.len() / run, |part| {
+        let (levels, depth) = part.levels(run);
+        let strides = levels.map(|(count, stride, packed)| Stride { count, dst: stride, src: packed });
+        let from = bytes.as_ptr().wrapping_add(part.packed);
+        // SAFETY: the boxes are the runs of the caller's promise, and as long in `bytes`.
+        unsafe { kernels::copy_strided(base.wrapping_offset(part.at), from, &strides[..depth], run) }
+    });
+}
+
+/// Reads packed bytes out of the runs that begin at `base`, from packed byte `at` on.
+///
+/// # Safety
+/// All runs lie in readable memory.
+pub(super) unsafe fn pack(base: *const u8, runs: &Runs, at: usize, bytes: &mut [u8]) {
+    let run = runs.run();
+    if bytes.is_empty() {
+        return;
+    }
+    if at % run != 0 || bytes.len() % run != 0 {
+        let from = base.wrapping_offset(runs.start(at / run)).wrapping_add(at % run);
+        // SAFETY: a part of one run; the caller's promise.
+        return unsafe { kernels::copy(bytes.as_mut_ptr(), from, bytes.len()) };
+    }
+    runs.boxes(at / run, bytes.len() / run, |part| {
+        let (levels, depth) = part.levels(run);
+        let strides = levels.map(|(count, stride, packed)| Stride { count, dst: packed, src: stride });
+        let to = bytes.as_mut_ptr().wrapping_add(part.packed);
+        // SAFETY: as in `unpack`.
+        unsafe { kernels::copy_strided(to, base.wrapping_offset(part.at), &strides[..depth], run) }
+    });
+}

@@ -1,0 +1,462 @@
+//! Ranks that an MPI launcher started, on one node or on thousands.
+//!
+//! # Roads
+//!
+//! * **Inside a node** nothing of this folder is used: ranks map the same memory file (`crate::comm::node`), whose descriptor they
+//!   open at start from the node's first rank, so that arrays load and store as over shared memory.
+//! * **Between nodes** requests are records (`frame`), gathered into frames that MPI carries as ordinary messages. The target copies,
+//!   adds under its accumulate lock, and applies atomic operations by its processor (`handle`). So atomic operations of the network and
+//!   of processors exclude each other, and a strided patch is one request however many chunks it has. Long contiguous transfers
+//!   are messages of their own (`net`).
+//!
+//! Why not MPI's own one-sided operations? Both libraries were measured over TCP. Open MPI 4.1 has none there that a program with threads
+//! may use: creation of the window fails. MPICH 4.0 takes 17 µs for a put of 8 bytes and its flush, as long as a message and its
+//! answer, 5.2 ms for 1,024 puts of 16 bytes, and its target has to call the library just the same. What they would
+//! give on networks that write remote memory by themselves was not measured: no such network was at hand.
+//!
+//! # Progress
+//!
+//! Whoever waits in this crate handles what arrives. For a rank that computes, a thread does (`progress`): it sleeps most of the time
+//! and looks more often while something comes. It needs `MPI_THREAD_MULTIPLE`; if the library does not give that, targets answer
+//! only when they call this crate, which [`Capabilities::progress`] says and rank 0 prints.
+//!
+//! # Consistency
+//!
+//! Records of one rank to another are handled in their order, so puts and gets to one target keep theirs. A put that travels beside the
+//! frames holds later operations of other requests back until its target has told that it is complete.
+//!
+//! # Memory
+//!
+//! A ring of frames to receive into, and a few words for each rank that something was exchanged with. Nothing grows with
+//! the number of ranks but what MPI keeps, and a table of eight bytes a rank where nodes do not hold equally many consecutive ranks.
+//!
+//! # What was run
+//!
+//! MPICH 4.0 (UCX, TCP and shared memory) and Open MPI 4.1 (TCP and shared memory) on one machine, its ranks split into nodes; on no
+//! cluster.
+
+mod ffi;
+mod frame;
+mod handle;
+mod memory;
+mod net;
+mod nodes;
+mod peer;
+mod progress;
+mod runs;
+mod start;
+
+use std::{
+    io,
+    ops::Range,
+    ptr::NonNull,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+pub(crate) use self::start::{Rank, world, world_size};
+use self::{
+    ffi::Result,
+    frame::Kind,
+    net::{LONG, Net},
+    nodes::Nodes,
+    peer::{Block, BlockKind, Op},
+    runs::Runs,
+};
+use super::{
+    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress, PublishedWait,
+    Scale, Token, WaitWord,
+    node::{Fabric, Member},
+};
+use crate::index::Loops;
+
+/// Operations in flight before the layer above waits.
+const WINDOW: usize = 1024;
+
+/// Longest message beside the frames: what every library counts in an `int`.
+const LONGEST: usize = 1 << 30;
+
+/// Operations for one peer that wait for room before messages of the layer above are refused.
+const CROWD: usize = 256;
+
+/// Looks at a word before the network is asked: as long as ranks of one node that arrive together need.
+const LOOKS: usize = 300;
+
+/// A waiting rank looks all the time for so long, then sleeps in slices: a sleep and a wake-up take some 60 µs.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// The same where ranks outnumber cores.
+const CROWDED_PATIENCE: Duration = Duration::from_micros(50);
+/// A waiting rank that sleeps looks so often.
+const SLICE: Duration = Duration::from_micros(50);
+
+/// One rank of a job under MPI.
+#[derive(Debug)]
+pub(crate) struct Mpi {
+    rank: usize,
+    size: usize,
+    nodes: Nodes,
+    /// The ranks of this node, by their numbers in it.
+    node: Member,
+    fabric: Arc<Fabric>,
+    capabilities: Capabilities,
+    net: Mutex<Net>,
+    /// All ranks are of this node.
+    alone: bool,
+    /// Grows with each look of a caller: tells the thread that it is not needed.
+    looks: AtomicU64,
+    /// Nothing is left to be handled for others.
+    closed: AtomicBool,
+    start: Instant,
+}
+
+impl Mpi {
+    fn net(&self) -> MutexGuard<'_, Net> {
+        self.net.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_here(&self, rank: usize) -> bool {
+        self.nodes.node(rank) == self.nodes.node(self.rank)
+    }
+
+    /// Looks at the network, and hears of the end of the job.
+    fn look(&self, net: &mut Net) {
+        if self.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let polled = net.poll();
+        self.told(polled);
+        if let Some((culprit, cause)) = net.ended.take() {
+            self.fabric.end(Some(culprit), &cause);
+        }
+    }
+
+    /// An operation that MPI refused ends the job: which of its ranks are left is not known.
+    fn told(&self, result: Result<()>) {
+        if let Err(error) = result {
+            self.fabric.end(Some(self.rank), &format!("lost its connection to others: {error}"));
+        }
+    }
+
+    fn submit(&self, rank: usize, op: Op) {
+        let submitted = self.net().submit(rank, op);
+        self.told(submitted);
+    }
+
+    /// A value that a request waits for, of an atomic operation or, not `wanted`, of a flush.
+    fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
+        let mut net = self.net();
+        let origin = net.value_origin(token, wanted);
+        let submitted = net.submit(rank, Op::Small { kind, aux, words: words(origin), token });
+        drop(net);
+        self.told(submitted);
+    }
+
+    /// Tells the other nodes that the job is over, one rank of each, and sees the words on their way.
+    fn tell_end(&self, culprit: usize, cause: &str) {
+        /// Words that cannot leave are lost: the launcher ends the others.
+        const LIMIT: Duration = Duration::from_millis(200);
+        let mut net = self.net();
+        let cause = &cause.as_bytes()[..cause.len().min(1000)];
+        for leader in self.nodes.leaders().into_iter().filter(|&leader| !self.is_here(leader)) {
+            let said = net.answer(leader, Kind::End, &[culprit as u64], cause.len(), |to| to.copy_from_slice(cause));
+            if said.is_err() {
+                return;
+            }
+        }
+        let start = Instant::now();
+        while net.poll().is_ok() && net.is_sending() && start.elapsed() < LIMIT {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Looks until `ready`, or something is to be polled, or the limit.
+    fn wait_until(&self, limit: Duration, ready: impl Fn() -> bool, sleep: impl Fn(Duration)) {
+        let start = Instant::now();
+        let patience = if self.capabilities.crowded { CROWDED_PATIENCE } else { PATIENCE };
+        loop {
+            if ready() || self.node.has_news() {
+                return;
+            }
+            {
+                let Ok(mut net) = self.net.try_lock() else {
+                    std::thread::yield_now();
+                    if start.elapsed() > limit {
+                        return;
+                    }
+                    continue;
+                };
+                self.look(&mut net);
+                if !net.events.is_empty() {
+                    return;
+                }
+            }
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            let waited = start.elapsed();
+            if ready() || waited >= limit || self.over().load(Ordering::Relaxed) != 0 {
+                return;
+            }
+            if waited > patience {
+                sleep(SLICE);
+            } else if self.capabilities.crowded {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+impl Conduit for Mpi {
+    fn name(&self) -> &'static str {
+        "mpi"
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn node(&self, rank: usize) -> usize {
+        self.nodes.node(rank)
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn segment(&self) -> NonNull<u8> {
+        self.node.segment()
+    }
+
+    fn segment_len(&self) -> usize {
+        self.node.segment_len()
+    }
+
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
+        if self.is_here(rank) { self.node.mapped(self.nodes.local(rank)) } else { None }
+    }
+
+    fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        self.node.commit(range)
+    }
+
+    fn release(&self, range: Range<usize>) -> io::Result<()> {
+        self.node.release(range)
+    }
+
+    fn committed(&self) -> u64 {
+        self.node.committed()
+    }
+
+    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.put(self.nodes.local(rank), offset, local, token) };
+        }
+        let Local { ptr, len, .. } = local;
+        let op = if len >= LONG {
+            Op::Long { put: true, offset, local: ptr, len, token }
+        } else {
+            Op::Put { offset, local: ptr, len, at: 0, token }
+        };
+        self.submit(rank, op);
+    }
+
+    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.get(self.nodes.local(rank), offset, local, token) };
+        }
+        let Local { ptr, len, .. } = local;
+        if len >= LONG {
+            return self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });
+        }
+        let mut net = self.net();
+        let origin = net.data_origin(token, ptr, Runs::one(len), len);
+        let submitted = net.submit(rank, Op::Get { offset, len, at: 0, origin, token });
+        drop(net);
+        self.told(submitted);
+    }
+
+    fn flush(&self, rank: usize, token: Token) {
+        if self.is_here(rank) {
+            return self.node.flush(self.nodes.local(rank), token);
+        }
+        self.ask(rank, Kind::Flush, 0, |origin| [origin, 0, 0, 0, 0], token, false);
+    }
+
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> std::result::Result<(), Full> {
+        if self.is_here(rank) {
+            return self.node.send(self.nodes.local(rank), class, bytes);
+        }
+        let mut net = self.net();
+        if net.waiting(rank) >= CROWD && class == MessageClass::Request {
+            return Err(Full);
+        }
+        let submitted = net.submit(rank, Op::Message { words: [0; 2], bytes: bytes.to_vec() });
+        drop(net);
+        self.told(submitted);
+        Ok(())
+    }
+
+    fn poll(&self, events: &mut Events) {
+        if self.alone {
+            // All ranks share memory, so the numbers inside the node are theirs.
+            return self.node.poll(events);
+        }
+        // Who is in there may wait for a lock that the caller holds, and handles what there is.
+        if let Ok(mut net) = self.net.try_lock() {
+            self.look(&mut net);
+            events.append(&mut net.events);
+        }
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        let first = events.len();
+        self.node.poll(events);
+        for event in &mut events[first..] {
+            if let Event::Message { from, .. } = event {
+                *from = self.node_ranks()[*from];
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn wait(&self, limit: Duration) {
+        if self.alone {
+            return self.node.wait(limit);
+        }
+        self.wait_until(limit, || false, |slice| self.node.wait(slice));
+    }
+
+    #[inline]
+    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration) {
+        if self.alone {
+            return self.node.wait_on(word, seen, limit);
+        }
+        for _ in 0..LOOKS {
+            if word.load() != seen {
+                return;
+            }
+        }
+        self.wait_until(limit, || word.load() != seen, |slice| word.sleep(seen, slice));
+    }
+
+    fn wake(&self, word: &WaitWord) {
+        self.node.wake(word);
+    }
+
+    fn over(&self) -> &AtomicU32 {
+        self.node.over()
+    }
+
+    fn over_cause(&self) -> String {
+        self.node.over_cause()
+    }
+
+    fn end(&self, cause: &str) {
+        self.node.end(cause);
+        if !self.alone {
+            self.tell_end(self.rank, cause);
+        }
+    }
+
+    fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
+        if self.is_here(rank) { self.node.last_seen(self.nodes.local(rank)) } else { None }
+    }
+
+    fn publish(&self, place: [u64; 2]) {
+        self.node.publish(place);
+    }
+
+    fn publish_wait(&self, awaited: Option<usize>) {
+        self.node.publish_wait(awaited);
+    }
+
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        if self.is_here(rank) { self.node.published_wait(self.nodes.local(rank)) } else { None }
+    }
+
+    unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.atomic(self.nodes.local(rank), offset, op, width, operand, comparand, token) };
+        }
+        let words = |origin| [offset as u64, operand, comparand, origin, width as u64];
+        self.ask(rank, Kind::Atomic, op as u8, words, token, true);
+    }
+
+    unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.put_block(self.nodes.local(rank), offset, loops, local, token) };
+        }
+        self.submit(rank, Op::Block(block(loops, offset, local.cast_mut(), token, BlockKind::Put)));
+    }
+
+    unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.get_block(self.nodes.local(rank), offset, loops, local, token) };
+        }
+        let mut net = self.net();
+        let mut block = block(loops, offset, local, token, BlockKind::Put);
+        block.what = BlockKind::Get { origin: net.data_origin(token, local, block.here, block.len) };
+        let submitted = net.submit(rank, Op::Block(block));
+        drop(net);
+        self.told(submitted);
+    }
+
+    unsafe fn accumulate_block(
+        &self,
+        rank: usize,
+        offset: usize,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.accumulate_block(self.nodes.local(rank), offset, loops, local, scale, lock, token) };
+        }
+        let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
+        let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
+        self.submit(rank, Op::Block(block(loops, offset, local.cast_mut(), token, what)));
+    }
+}
+
+/// The operation on a block.
+fn block(loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Box<Block> {
+    let (there, here) = Runs::both(loops).expect("blocks of no more levels than were announced");
+    let len = loops.runs() * loops.run();
+    Box::new(Block { what, offset, there, here, local, len, at: 0, token })
+}
+
+impl Mpi {
+    fn node_ranks(&self) -> Vec<usize> {
+        self.nodes.ranks_of(self.nodes.node(self.rank))
+    }
+
+    /// What the network does: what the node does, if there is no other one.
+    fn capabilities_of(node: &Member, alone: bool, crowded: bool, thread: bool) -> Capabilities {
+        let mut capabilities = node.capabilities().clone();
+        capabilities.crowded = crowded;
+        if alone {
+            return capabilities;
+        }
+        (capabilities.window, capabilities.longest_transfer) = (WINDOW, LONGEST);
+        capabilities.order = Order { put_put: true, put_get: true };
+        capabilities.progress = if thread { Progress::Thread } else { Progress::Caller };
+        capabilities.native = Native { atomics: true, coherent: true, blocks: true, accumulate: true };
+        capabilities
+    }
+}

@@ -1,0 +1,80 @@
+//! Waiting for stripes of a mapped lock: as a processor does between two looks of its own, and as a handler of messages does.
+//!
+//! Who adds to the memory of a node, one of its processors or the handler of a message from elsewhere, takes the same stripes of the
+//! same word ([`Stripes`]). A handler runs inside [`Conduit::poll`](super::Conduit::poll) or in a thread of the conduit, handles
+//! what arrived in its order, and so waits where it is. Hence the rule that keeps it from waiting for the very thread it runs in, or
+//! for one that waits for the right to poll: **who holds a stripe or a claim does not poll**, until it has given them back. That
+//! is enough: holders then depend only on holders of locks of higher ranks and on nothing that arrives, and a handler holds one
+//! set for no longer than it adds.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::engine::{Engine, Label};
+use crate::{
+    error::Result,
+    memory::stripes::{Held, Stripes},
+};
+
+/// Looks at a lock one after the other: some 10 µs, as long as a slab is added at most.
+const LOOKS: usize = 400;
+
+/// Pauses in vain before a claim: about a millisecond between processors. Everybody else waits while a claim stands.
+const PATIENCE: usize = 10;
+
+/// Waits for stripes of a mapped lock. Makes progress meanwhile, but not if the caller is `holding` stripes of other ranks.
+#[cold]
+pub(crate) fn lock_stripes<'a>(engine: &Engine, lock: &Stripes<'a>, mask: u64, holding: bool, label: &Label) -> Result<Held<'a>> {
+    let looks = if engine.conduit().capabilities().crowded { 0 } else { LOOKS };
+    let mut turns = engine.turns(label);
+    insist(lock, mask, looks, |claimed| turns.pause(!claimed && !holding))
+}
+
+/// Waits for stripes in a handler; `None` when the job is over.
+pub(super) fn lock_in_handler<'a>(lock: &Stripes<'a>, mask: u64, over: &AtomicU32) -> Option<Held<'a>> {
+    let held = insist(lock, mask, LOOKS, |_| {
+        // The holder may be a thread of this core.
+        std::thread::yield_now();
+        (0..LOOKS).for_each(|_| std::hint::spin_loop());
+        if over.load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(()) }
+    });
+    held.ok()
+}
+
+/// Looks until the stripes are free; `pause` lets others go between two looks, knows whether a claim stands, and may give up.
+fn insist<'a, E>(
+    lock: &Stripes<'a>,
+    mask: u64,
+    looks: usize,
+    mut pause: impl FnMut(bool) -> std::result::Result<(), E>,
+) -> std::result::Result<Held<'a>, E> {
+    let spin = |looks: usize, look: &dyn Fn() -> Option<Held<'a>>| {
+        (0..looks).find_map(|_| {
+            let held = look();
+            if held.is_none() {
+                std::hint::spin_loop();
+            }
+            held
+        })
+    };
+    if let Some(held) = spin(looks.max(1), &|| lock.try_lock(mask)) {
+        return Ok(held);
+    }
+    for _ in 0..PATIENCE {
+        pause(false)?;
+        if let Some(held) = lock.try_lock(mask) {
+            return Ok(held);
+        }
+    }
+    let mut claim = None;
+    loop {
+        claim = claim.or_else(|| lock.claim());
+        let held = match &claim {
+            Some(claim) => spin(LOOKS, &|| claim.try_lock(mask)),
+            None => lock.try_lock(mask),
+        };
+        if let Some(held) = held {
+            return Ok(held);
+        }
+        pause(claim.is_some())?;
+    }
+}

@@ -1,0 +1,198 @@
+//! Sums of elements whose type is known by a code: what a message can carry, and a handler add without knowing the program's types.
+//!
+//! An accumulate that goes to its owner as a message says of the elements no more than which [`Numeric`] they are. The owner's
+//! handler adds them with the kernels that processors use for the same type, so the sums are the same bits on every road. Types
+//! of a program's own have no code; nobody but the program can add them.
+
+use std::any::TypeId;
+
+use num_complex::Complex;
+
+use super::kernels;
+use crate::element::Accumulate;
+
+/// The arithmetic of an element that a handler knows. Integers wrap, so their signs make no difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Numeric {
+    /// `i8`, `u8`.
+    Integer8,
+    /// `i16`, `u16`.
+    Integer16,
+    /// `i32`, `u32`.
+    Integer32,
+    /// `i64`, `u64`.
+    Integer64,
+    /// `f32`.
+    F32,
+    /// `f64`.
+    F64,
+    /// `Complex<f32>`.
+    ComplexF32,
+    /// `Complex<f64>`.
+    ComplexF64,
+}
+
+/// What elements are multiplied by before they are added, and which type they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Their type.
+    pub kind: Numeric,
+    /// The factor, an element of that type in its first bytes.
+    pub alpha: [u8; 16],
+}
+
+impl Numeric {
+    const ALL: [Numeric; 8] = [
+        Numeric::Integer8,
+        Numeric::Integer16,
+        Numeric::Integer32,
+        Numeric::Integer64,
+        Numeric::F32,
+        Numeric::F64,
+        Numeric::ComplexF32,
+        Numeric::ComplexF64,
+    ];
+
+    /// Which of them a type is; a constant once the type is known. Asked by the type itself, not by a constant of its trait, which
+    /// a program could set for types of another size.
+    #[inline(always)]
+    pub(crate) fn of<T: 'static>() -> Option<Numeric> {
+        let this = TypeId::of::<T>();
+        // No list and no loop: that would not be folded.
+        if this == TypeId::of::<f64>() {
+            Some(Numeric::F64)
+        } else if this == TypeId::of::<f32>() {
+            Some(Numeric::F32)
+        } else if this == TypeId::of::<i64>() || this == TypeId::of::<u64>() {
+            Some(Numeric::Integer64)
+        } else if this == TypeId::of::<i32>() || this == TypeId::of::<u32>() {
+            Some(Numeric::Integer32)
+        } else if this == TypeId::of::<Complex<f64>>() {
+            Some(Numeric::ComplexF64)
+        } else if this == TypeId::of::<Complex<f32>>() {
+            Some(Numeric::ComplexF32)
+        } else if this == TypeId::of::<i16>() || this == TypeId::of::<u16>() {
+            Some(Numeric::Integer16)
+        } else if this == TypeId::of::<i8>() || this == TypeId::of::<u8>() {
+            Some(Numeric::Integer8)
+        } else if this == TypeId::of::<isize>() || this == TypeId::of::<usize>() {
+            Some(if size_of::<usize>() == 8 { Numeric::Integer64 } else { Numeric::Integer32 })
+        } else {
+            None
+        }
+    }
+
+    /// The kind whose number, `kind as u8`, came in a message.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Numeric> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// Bytes of an element.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Numeric::Integer8 => 1,
+            Numeric::Integer16 => 2,
+            Numeric::Integer32 | Numeric::F32 => 4,
+            Numeric::Integer64 | Numeric::F64 | Numeric::ComplexF32 => 8,
+            Numeric::ComplexF64 => 16,
+        }
+    }
+}
+
+impl Scale {
+    /// `None` for types that a handler cannot add.
+    #[inline]
+    pub(crate) fn of<T: Accumulate>(alpha: T) -> Option<Self> {
+        let kind = Numeric::of::<T>()?;
+        let mut bytes = [0; 16];
+        bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&alpha));
+        Some(Scale { kind, alpha: bytes })
+    }
+
+    /// `memory += alpha * packed`: runs of `run` bytes at these offsets from `memory`, one after the other in `packed`. Atomic
+    /// against nothing: whoever calls holds the owner's lock.
+    ///
+    /// # Safety
+    /// `run` is a whole number of elements. Every run, and as many bytes of `packed` as all of them have, is mapped, the runs for
+    /// writing, and stays so during the call; nobody holds a Rust reference to a run, nor an exclusive one to `packed`; no run
+    /// overlaps `packed`. Any alignment.
+    pub(crate) unsafe fn add(&self, memory: *mut u8, offsets: impl Iterator<Item = usize>, run: usize, packed: *const u8) {
+        // SAFETY, of all: passed on unchanged, of elements of the kind's size.
+        match self.kind {
+            Numeric::Integer8 => unsafe { self.add_as::<u8>(memory, offsets, run, packed) },
+            Numeric::Integer16 => unsafe { self.add_as::<u16>(memory, offsets, run, packed) },
+            Numeric::Integer32 => unsafe { self.add_as::<u32>(memory, offsets, run, packed) },
+            Numeric::Integer64 => unsafe { self.add_as::<u64>(memory, offsets, run, packed) },
+            Numeric::F32 => unsafe { self.add_as::<f32>(memory, offsets, run, packed) },
+            Numeric::F64 => unsafe { self.add_as::<f64>(memory, offsets, run, packed) },
+            Numeric::ComplexF32 => unsafe { self.add_as::<Complex<f32>>(memory, offsets, run, packed) },
+            Numeric::ComplexF64 => unsafe { self.add_as::<Complex<f64>>(memory, offsets, run, packed) },
+        }
+    }
+
+    /// # Safety
+    /// As [`add`](Self::add), with elements of type `T`.
+    #[inline(always)]
+    unsafe fn add_as<T: Accumulate>(&self, memory: *mut u8, offsets: impl Iterator<Item = usize>, run: usize, packed: *const u8) {
+        let alpha: T = bytemuck::pod_read_unaligned(&self.alpha[..size_of::<T>()]);
+        let mut from = packed;
+        for offset in offsets {
+            let to = memory.wrapping_add(offset).cast::<T>();
+            // SAFETY: one of the runs, and the bytes that go with it; the kernel takes any alignment.
+            unsafe { kernels::accumulate(to, from.cast::<T>(), run / size_of::<T>(), alpha) };
+            from = from.wrapping_add(run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind_of<T: Accumulate>(sample: T) {
+        let scale = Scale::of(sample).expect("a kind");
+        assert_eq!(scale.kind.bytes(), size_of::<T>());
+        assert_eq!(Numeric::from_code(scale.kind as u8), Some(scale.kind));
+        // Two runs of three elements, not aligned, in the order of the packed ones.
+        let three = size_of::<T>() * 3;
+        let packed: Vec<T> = (0..6).map(|k| if k % 2 == 0 { T::ONE } else { sample }).collect();
+        let mut memory = vec![0_u8; 1 + 3 * three];
+        memory[1..=three].copy_from_slice(bytemuck::cast_slice(&packed[..3]));
+        let offsets = [1 + 2 * three, 1];
+        // SAFETY: the runs lie inside a buffer of this test.
+        unsafe { scale.add(memory.as_mut_ptr(), offsets.into_iter(), three, packed.as_ptr().cast()) };
+        let at = |k: usize| bytemuck::pod_read_unaligned::<T>(&memory[1 + k * size_of::<T>()..][..size_of::<T>()]);
+        for k in 0..3 {
+            assert_eq!(at(k), packed[k].plus(sample.times(packed[3 + k])));
+            assert_eq!((at(3 + k), at(6 + k)), (T::ZERO, T::ZERO.plus(sample.times(packed[k]))));
+        }
+    }
+
+    #[test]
+    fn every_kind_adds_as_its_type_does() {
+        kind_of(-100_i8);
+        kind_of(200_u8);
+        kind_of(-30_000_i16);
+        kind_of(60_000_u16);
+        kind_of(i32::MIN + 3);
+        kind_of(u32::MAX - 1);
+        kind_of(i64::MIN + 9);
+        kind_of(u64::MAX / 3);
+        kind_of(-7_isize);
+        kind_of(usize::MAX / 5);
+        kind_of(0.1_f32);
+        kind_of(0.1_f64);
+        kind_of(Complex::new(0.1_f32, -2.0));
+        kind_of(Complex::new(0.1_f64, 3.0));
+    }
+
+    #[test]
+    fn other_types_have_no_kind() {
+        assert_eq!(Scale::of(3_u128), None);
+        assert_eq!(Numeric::of::<[f64; 2]>(), None);
+        assert_eq!(Numeric::from_code(8), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! What programs must not leave behind: files in `/dev/shm` and `/tmp` that nobody has open.
+//!
+//! MPI libraries keep segments and sockets there. Other programs of the machine do so too, meanwhile: only a file that is new, has a
+//! name of one of the libraries or of ours, and that no process maps or has open is left behind.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+/// Parts of the names that Open MPI, PMIx, MPICH, UCX and this crate give.
+const NAMES: [&str; 8] = ["ompi", "openmpi", "vader", "pmix", "mpich", "ucx", "hydra", "global-arrays"];
+/// Long enough for a launcher's agents to tidy up after it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The files that are there now.
+pub(crate) fn files() -> BTreeSet<PathBuf> {
+    let mut all = BTreeSet::new();
+    for folder in ["/dev/shm", "/tmp"] {
+        let named = |path: &Path| {
+            let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+            NAMES.iter().any(|part| name.contains(part))
+        };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in entries.filter(|path| named(path)) {
+            // Open MPI has one folder for each user, and one for each launcher inside.
+            all.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+            all.insert(path);
+        }
+    }
+    all
+}
+
+/// Panics if there are new ones that nobody uses.
+pub(crate) fn none_but(before: &BTreeSet<PathBuf>) {
+    let begin = Instant::now();
+    loop {
+        let left: Vec<PathBuf> = files().difference(before).filter(|path| is_a_launchers_or_unused(path)).cloned().collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE, "left behind: {left:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A folder of a launcher is named by its process, the user's stays; a file is used by whoever maps it or has it open.
+fn is_a_launchers_or_unused(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Some(pid) = name.strip_prefix("pid.") {
+        return !Path::new("/proc").join(pid).exists();
+    }
+    path.is_file() && !is_used(path)
+}
+
+fn is_used(path: &Path) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    processes.filter(|process| process.join("maps").exists()).any(|process| {
+        let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
+        let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        maps.lines().any(|line| line.ends_with(&*path.to_string_lossy()))
+            || open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| target == path)
+    })
+}

@@ -54,11 +54,12 @@ impl Library {
     /// The beginning of a command that starts ranks.
     pub fn mpirun(self, ranks: &str, place: Place) -> Command {
         let mut command = Command::new(format!("mpirun.{}", self.name()));
-        command.args(["-n", ranks]).env("GA_NETWORK", "mpi");
+        command.args(["-n", ranks]);
         if self == Library::OpenMpi {
             command.args(["--oversubscribe", "--bind-to", "none"]);
         }
-        command.env_remove("GA_RANKS_PER_NODE");
+        // `mpirun` makes our programs choose MPI, and the machine is one node unless told otherwise.
+        command.env_remove("GA_NETWORK").env_remove("GA_RANKS_PER_NODE");
         if let Place::Between(_) = place {
             command.env("GA_RANKS_PER_NODE", "1");
             match self {

@@ -1,14 +1,24 @@
 //! `a[patch] += alpha * buffer`, atomic for each element against all other accumulates.
 //!
-//! One road for each array, fixed at creation by the placement of its group, so that all roads exclude each other: where all
-//! members' memory is mapped, the processor adds under the owner's striped lock; otherwise all members, the owner too, go by the
-//! network: lock by compare-and-swap, get, add and put through three buffers, unlock (ARMCI-Gemini §III-B3, Fig. 6).
+//! One rule for each array, fixed at creation by the placement of its group and the type of its elements, so that all who add
+//! exclude each other:
+//!
+//! | memory of the members | who adds |
+//! |---|---|
+//! | all mapped | the calling processor, under the owner's striped lock |
+//! | some not, the network accumulates and knows the type | members that are mapped: the same; others: a processor of the owner's node, under the same lock |
+//! | some not, otherwise | the calling processor, for all members, the owner too: lock by compare-and-swap over the network, get, add and put through three buffers, unlock (ARMCI-Gemini §III-B3, Fig. 6) |
 
 use ndarray::{ArrayView, Dimension};
 
 use super::GlobalArray;
 use crate::{
-    comm::{accumulate::accumulate_remote, stripe_lock::lock_stripes},
+    comm::{
+        Scale,
+        accumulate::{accumulate_at_owner, accumulate_remote},
+        engine::RequestId,
+        stripe_lock::lock_stripes,
+    },
     distribution::Single,
     element::Accumulate,
     error::Result,
@@ -74,16 +84,76 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     #[cold]
     fn accumulate_elsewhere(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
-        self.count_patch(Kind::Accumulate, patch);
         if self.group.inner.mapped {
+            self.count_patch(Kind::Accumulate, patch);
             return self.accumulate_mapped(patch, alpha, from);
         }
+        if let Some(scale) = self.owners_scale(alpha) {
+            return self.accumulate_at_owners(operation, patch, alpha, &scale, from);
+        }
+        self.count_patch(Kind::Accumulate, patch);
         for piece in self.distribution.pieces(patch) {
             let window = from.window(&piece.start, &piece.count);
             let rank = self.group.inner.rank_of(piece.member);
             let at = self.offset + piece.offset * size_of::<T>();
             let lock = self.group.inner.job.remote_lock();
             accumulate_remote(self.engine(), rank, lock, at, &piece.strides, alpha, &window, &self.label(operation))?;
+        }
+        Ok(())
+    }
+
+    /// What owners multiply by who are not mapped, if they add: the second line of the module's table.
+    #[inline]
+    pub(super) fn owners_scale(&self, alpha: T) -> Option<Scale> {
+        if self.group.inner.owners_add { Scale::of(alpha) } else { None }
+    }
+
+    fn accumulate_at_owners(
+        &self,
+        operation: &'static str,
+        patch: &Patch<D>,
+        alpha: T,
+        scale: &Scale,
+        from: &Source<'_, T, D>,
+    ) -> Result<()> {
+        if patch.is_unit_step()
+            && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
+            && self.group.inner.segments.is_mapped(location.member)
+        {
+            // No request for what needs no network.
+            self.count_patch(Kind::Accumulate, patch);
+            return self.accumulate_piece(location.member, location.offset, &strides, alpha, from);
+        }
+        let request = self.engine().begin(self.label(operation));
+        let issued = self.issue_accumulates(request, patch, alpha, scale, from);
+        self.engine().finish_borrowed(request, issued)
+    }
+
+    /// Adds to a request what owners add who are not mapped, then adds at the others, so that the network works meanwhile. Whoever
+    /// calls finishes the request before the buffer's life ends.
+    pub(super) fn issue_accumulates(
+        &self,
+        request: RequestId,
+        patch: &Patch<D>,
+        alpha: T,
+        scale: &Scale,
+        from: &Source<'_, T, D>,
+    ) -> Result<()> {
+        // The patch is checked before its owners are counted.
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
+        self.count_patch(Kind::Accumulate, patch);
+        let inner = &self.group.inner;
+        for mapped in [false, true] {
+            for piece in self.distribution.pieces(patch).filter(|piece| inner.segments.is_mapped(piece.member) == mapped) {
+                let window = from.window(&piece.start, &piece.count);
+                if mapped {
+                    self.accumulate_piece(piece.member, piece.offset, &piece.strides, alpha, &window)?;
+                    continue;
+                }
+                let (rank, at) = (inner.rank_of(piece.member), self.offset + piece.offset * size_of::<T>());
+                let lock = inner.job.accumulate_lock;
+                accumulate_at_owner(self.engine(), request, rank, lock, at, &piece.strides, scale, &window)?;
+            }
         }
         Ok(())
     }
@@ -128,7 +198,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     #[inline]
     pub(super) fn lock_member(&self, member: usize, mask: u64, holding: bool) -> Result<stripes::Held<'_>> {
         let inner = &self.group.inner;
-        let lock = inner.segments.stripes(member, inner.job.accumulate_lock).expect("a mapped group");
+        let lock = inner.segments.stripes(member, inner.job.accumulate_lock).expect("a mapped member");
         match lock.try_lock(mask) {
             Some(held) => Ok(held),
             None => lock_stripes(self.engine(), &lock, mask, holding, &self.label("accumulate")),

@@ -190,7 +190,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Begins to add `alpha` times an array to a patch; each element is changed atomically with respect to other accumulates.
     /// One-sided; visible at the owners after a [`fence`](Self::fence) or a sync.
     ///
-    /// It is complete when it is issued: where memory is not mapped, the sums are made under a lock that is not held across calls.
+    /// It goes on while the rank computes where the owners add ([`Native::accumulate`](crate::comm::Native::accumulate), and an
+    /// element type of [`Numeric`](crate::comm::Numeric)). Elsewhere it is complete when it is issued: the sums are made under a lock
+    /// that is not held across calls.
     ///
     /// # Errors
     /// As [`put_nb`](Self::put_nb); a transfer that failed.
@@ -198,6 +200,19 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `NGA_NbAcc`.
     pub fn accumulate_nb<P: IntoPatch<D>>(&self, patch: P, alpha: T, from: Array<T, P::Output>) -> Result<Pending> {
-        self.accumulate(patch, alpha, &from).map(|()| Pending(None))
+        const OPERATION: &str = "accumulate_nb";
+        let Some(scale) = self.owners_scale(alpha) else {
+            return self.accumulate(patch, alpha, &from).map(|()| Pending(None));
+        };
+        self.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let shape = kept.shape::<P::Output, D>(&patch);
+        if shape != from.raw_dim() {
+            return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
+        }
+        let request = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
+            self.issue_accumulates(request, &patch, alpha, &scale, from)
+        })?;
+        Ok(Pending(Some(self.key(request))))
     }
 }

@@ -133,11 +133,10 @@ impl<'env> Scope<'env> {
         array.issue_puts(self.begin(array, OPERATION), &patch, &source)
     }
 
-    /// [`GlobalArray::accumulate`]; complete when it is issued, as [`GlobalArray::accumulate_nb`].
+    /// [`GlobalArray::accumulate`] that goes on, or is complete when it is issued, by the rule of [`GlobalArray::accumulate_nb`].
     ///
     /// # Errors
-    /// As there.
-    #[inline]
+    /// As there; of what goes on, told at the end of the scope.
     pub fn accumulate<T: Accumulate, D: Dimension, P: IntoPatch<D>>(
         &self,
         array: &GlobalArray<T, D>,
@@ -145,7 +144,17 @@ impl<'env> Scope<'env> {
         alpha: T,
         from: impl Into<ArrayView<'env, T, P::Output>>,
     ) -> Result<()> {
-        array.accumulate(patch, alpha, from)
+        const OPERATION: &str = "accumulate";
+        let Some(scale) = array.owners_scale(alpha) else {
+            return array.accumulate(patch, alpha, from);
+        };
+        array.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
+        let from = from.into();
+        let Some(source) = Source::of(&from, &patch, &kept) else {
+            return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
+        };
+        array.issue_accumulates(self.begin(array, OPERATION), &patch, alpha, &scale, &source)
     }
 
     /// A request that the end of the scope waits for, whatever becomes of its issuing.

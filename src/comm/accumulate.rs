@@ -1,4 +1,9 @@
-//! Accumulates into memory that is not mapped: lock, get, add, put through three buffers, unlock (ARMCI-Gemini §III-B3, Fig. 6).
+//! Accumulates into memory that is not mapped, by one of two roads.
+//!
+//! Where the network announces accumulates and a handler knows the element type, the elements go to their owner, where a processor
+//! adds them under the striped lock that guards them from the processors of its node ([`super::addition`]): one transfer for a block,
+//! one for each element of a list. Elsewhere this rank adds: lock, get, add, put through three buffers, unlock (ARMCI-Gemini
+//! §III-B3, Fig. 6).
 //!
 //! ```text
 //!  buffer 0   get ------- add --- put -------          get ...
@@ -11,13 +16,61 @@
 use ndarray::Dimension;
 
 use super::{
+    BLOCK_LEVELS, Scale,
     engine::{Engine, Label, RequestId},
     remote_lock::RemoteLock,
+    strided::each_run,
 };
 use crate::{element::Accumulate, error::Result, index::Loops, memory::buffer::Source};
 
 /// Bytes of each of the three buffers.
 const BUFFER: usize = 64 << 10;
+
+/// Adds to a request that `scale` times a buffer is added to a strided block at byte `at` of the segment of `rank`, by its owner
+/// under the striped lock at `lock`. The buffer must live until the request is complete.
+#[allow(clippy::too_many_arguments, reason = "an address in another rank's memory has this many parts")]
+pub(crate) fn accumulate_at_owner<T: Accumulate, D: Dimension>(
+    engine: &Engine,
+    request: RequestId,
+    rank: usize,
+    lock: usize,
+    at: usize,
+    strides: &D,
+    scale: &Scale,
+    from: &Source<'_, T, D>,
+) -> Result<()> {
+    let loops = Loops::new(from.counts().slice(), bytemuck::cast_slice(strides.slice()), from.strides(), size_of::<T>());
+    if loops.runs() == 0 {
+        return Ok(());
+    }
+    if loops.levels().len() > BLOCK_LEVELS {
+        let run = Loops::new(&[loops.run()], &[1], &[1], 1);
+        return each_run(&loops, |remote, local, _| {
+            let from = from.first().cast::<u8>().wrapping_offset(local);
+            // SAFETY: as below, of one run.
+            unsafe { engine.accumulate_block(request, rank, at.wrapping_add_signed(remote), &run, from, scale, lock) }
+        });
+    }
+    // SAFETY: all runs lie inside the buffer, which the caller keeps until completion; the block lies inside a live array, whose
+    // elements, of the type that `scale` was made of, are apart; the job's accumulate lock is a word of every segment.
+    unsafe { engine.accumulate_block(request, rank, at, &loops, from.first().cast(), scale, lock) }
+}
+
+/// Adds to a request that `scale` times single elements are added by their owners: rank, byte offset, what. As
+/// [`accumulate_at_owner`].
+pub(crate) fn accumulate_list_at_owners<'a, T: Accumulate>(
+    engine: &Engine,
+    request: RequestId,
+    lock: usize,
+    scale: &Scale,
+    mut elements: impl Iterator<Item = (usize, usize, &'a T)>,
+) -> Result<()> {
+    let element = Loops::new(&[], &[], &[], size_of::<T>());
+    elements.try_for_each(|(rank, at, from)| {
+        // SAFETY: as in `accumulate_at_owner`, of one element.
+        unsafe { engine.accumulate_block(request, rank, at, &element, std::ptr::from_ref(from).cast(), scale, lock) }
+    })
+}
 
 /// Adds `alpha` times a buffer to a strided block at byte `at` of the segment of `rank`, under the lock word at `lock`.
 #[allow(clippy::too_many_arguments, reason = "an address in another rank's memory has this many parts")]

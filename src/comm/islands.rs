@@ -1,7 +1,7 @@
 //! A network for tests: pairs of ranks share memory, and the adapter's atomic operations do not exclude the processors'.
 //!
 //! An atomic operation of the adapter reads the word, lets time pass and writes it: nothing else of the adapter comes between,
-//! but a processor may.
+//! but a processor may. Islands with a [`post`](super::post) also take strided blocks, and accumulates for their owners.
 
 use std::{
     io,
@@ -12,8 +12,9 @@ use std::{
 };
 
 use super::{
-    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, PublishedWait, Token, WaitWord,
-    apply_atomic,
+    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Loops, MessageClass, Native, PublishedWait, Scale, Token,
+    WaitWord, apply_atomic,
+    post::{Act, Block, Desk, Post},
     unmapped::{Sight, Unmapped},
 };
 
@@ -26,6 +27,7 @@ pub(crate) struct Islands {
     network: Unmapped,
     capabilities: Capabilities,
     values: Mutex<Vec<Event>>,
+    desk: Option<Desk>,
 }
 
 impl Islands {
@@ -33,7 +35,21 @@ impl Islands {
         let network = Unmapped::new(memory.clone(), Sight { ranks_per_node: Some(2), none: false });
         let mut capabilities = network.capabilities().clone();
         capabilities.native = Native { atomics: true, coherent: false, ..Native::default() };
-        Islands { memory, network, capabilities, values: Mutex::default() }
+        Islands { memory, network, capabilities, values: Mutex::default(), desk: None }
+    }
+
+    /// With a post between all ranks.
+    pub(crate) fn with_post(memory: Arc<dyn Conduit>, post: Arc<Post>) -> Self {
+        let mut islands = Islands::new(memory.clone());
+        islands.capabilities.native.blocks = true;
+        islands.capabilities.native.accumulate = true;
+        islands.desk = Some(Desk::new(post, memory));
+        islands
+    }
+
+    fn take(&self, act: Act, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
+        let desk = self.desk.as_ref().expect("what is announced");
+        desk.take(Block { act, rank, offset, loops: loops.clone(), local, token });
     }
 }
 
@@ -83,20 +99,26 @@ impl Conduit for Islands {
         unsafe { self.network.get(rank, offset, local, token) }
     }
     fn flush(&self, rank: usize, token: Token) {
-        self.network.flush(rank, token);
+        match &self.desk {
+            Some(desk) => desk.flush(rank, token),
+            None => self.network.flush(rank, token),
+        }
     }
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
         self.network.send(rank, class, bytes)
     }
     fn poll(&self, events: &mut Events) {
         events.append(&mut self.values.lock().unwrap());
+        if let Some(desk) = &self.desk {
+            desk.poll(events).into_iter().for_each(|(rank, token)| self.network.flush(rank, token));
+        }
         self.network.poll(events);
     }
     fn now(&self) -> Duration {
         self.memory.now()
     }
     fn wait(&self, limit: Duration) {
-        if self.values.lock().unwrap().is_empty() {
+        if self.values.lock().unwrap().is_empty() && self.desk.as_ref().is_none_or(Desk::is_idle) {
             self.network.wait(limit);
         }
     }
@@ -142,5 +164,23 @@ impl Conduit for Islands {
             unsafe { apply_atomic(word, AtomicOp::Swap, width, new, 0) };
         }
         self.values.lock().unwrap().push(Event::Value(token, old));
+    }
+    unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
+        self.take(Act::Put, rank, offset, loops, local.cast_mut(), token);
+    }
+    unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
+        self.take(Act::Get, rank, offset, loops, local, token);
+    }
+    unsafe fn accumulate_block(
+        &self,
+        rank: usize,
+        offset: usize,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) {
+        self.take(Act::Add { scale: *scale, lock }, rank, offset, loops, local.cast_mut(), token);
     }
 }

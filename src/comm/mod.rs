@@ -3,8 +3,8 @@
 //! # For who writes a conduit
 //!
 //! A conduit moves contiguous bytes between local memory and an offset of a rank's *segment*, delivers small messages, and knows
-//! how to wait. Nothing else: strided patches, accumulates, locks, counters, collectives and request tables exist once, above
-//! (`engine`, `crate::sync`, `crate::array`). To add one, write a folder beside `threads` and `shared_memory` against the
+//! how to wait. Nothing else need be there: strided patches, accumulates, locks, counters, collectives and request tables exist
+//! once, above (`engine`, `crate::sync`, `crate::array`). To add one, write a folder beside `threads` and `shared_memory` against the
 //! documentation of [`Conduit`], add its `mod` line here and its name in `crate::job::launch`.
 //!
 //! * Every call is made through `&self`, from any thread of the rank.
@@ -28,7 +28,7 @@
 //! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
 //! | `threads`, `shared_memory`, `mpi`, `unmapped` | the conduits |
-//! | `testing`, `islands` | networks for tests |
+//! | `testing`, `islands`, `post` | networks for tests |
 #![allow(unsafe_code)]
 
 pub(crate) mod accumulate;
@@ -44,6 +44,8 @@ mod message;
 pub(crate) mod mpi;
 pub(crate) mod node;
 pub(crate) mod owned;
+#[cfg(test)]
+pub(crate) mod post;
 mod progress;
 mod remote_lock;
 mod requests;
@@ -99,6 +101,9 @@ pub enum MessageClass {
 /// The inbox of the target has no room now. Poll, then try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
+
+/// Most levels around the runs of a block that [`Conduit::put_block`] and its like take.
+pub const BLOCK_LEVELS: usize = 8;
 
 /// Longest message in bytes that [`Conduit::send`] takes.
 pub const MAX_MESSAGE: usize = 112;
@@ -242,7 +247,8 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     }
 
     /// Starts writing the runs of `loops` to the segment of `rank`, if [`Native::blocks`] is announced. The byte offsets of `loops`
-    /// are relative to `offset` on the remote side and to `local` on the other; either may be negative. Completion and order are
+    /// are relative to `offset` on the remote side and to `local` on the other; either may be negative; there are at most
+    /// [`BLOCK_LEVELS`] levels. Completion and order are
     /// those of one [`put`](Self::put), whatever the block's size: [`Capabilities::longest_transfer`] does not bind it.
     ///
     /// # Safety

@@ -113,7 +113,7 @@ impl Engine {
     }
 
     /// Waits until a transfer has its place in the window, behind those that it must not overtake.
-    fn admit(&self, request: RequestId, rank: usize, direction: Direction) -> Result<(), Error> {
+    pub(super) fn admit(&self, request: RequestId, rank: usize, direction: Direction) -> Result<(), Error> {
         let window = self.conduit.capabilities().window;
         let mut lasting = Lasting::new(&*self.conduit, self.timeout);
         loop {

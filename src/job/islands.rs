@@ -1,23 +1,40 @@
 //! Jobs in which some ranks share memory and others do not: what several roads could reach is reached by one of them only.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use bytemuck::{Pod, Zeroable};
-use ndarray::{Array1, Ix1};
+use ndarray::{Array1, Array2, Ix1, Ix2, Zip, s};
+use num_complex::Complex;
 
 use super::{Job, Launch};
-use crate::{Accumulate, Counter, Error, GlobalArray, Locks, comm::islands::Islands, ops};
+use crate::{
+    Accumulate, Counter, Error, GlobalArray, Locks,
+    comm::{islands::Islands, post::Post},
+    distribution::Order,
+    ops,
+};
 
 /// How long the ranks work at once: a processor's operations fall into the middle of many of the adapter's.
 const TOGETHER: Duration = Duration::from_millis(100);
 
+const RANKS: usize = 4;
+
 /// Four ranks on two islands.
 fn on_islands(body: impl Fn(&Job) -> Result<(), Error> + Sync) {
-    let launch = Launch::new().ranks(4).timeout(30.0);
+    let launch = Launch::new().ranks(RANKS).timeout(30.0);
     launch.run_over(|conduit| Arc::new(Islands::new(conduit)), body).unwrap();
+}
+
+/// The same with a post.
+fn with_post(body: impl Fn(&Job, &Post) -> Result<(), Error> + Sync) {
+    let (launch, post) = (Launch::new().ranks(RANKS).timeout(30.0), Post::new(RANKS));
+    launch.run_over(|conduit| Arc::new(Islands::with_post(conduit, post.clone())), |job| body(job, &post)).unwrap();
 }
 
 /// Repeats a step on all ranks for some time; returns how often all of them together did it.
@@ -97,24 +114,31 @@ impl Accumulate for Slow {
 
 #[test]
 fn accumulates_of_the_world_and_of_an_island_do_not_meet() {
-    on_islands(|job| {
-        let island = job.split(job.rank() as u64 / 2)?;
-        let wide = GlobalArray::<i64, Ix1>::builder(job, [8]).zeros().create()?;
-        let near = GlobalArray::<Slow, Ix1>::builder(&island, [4]).zeros().create()?;
-        let (ones, slow) = (Array1::ones(8), Array1::from_elem(4, Slow::ONE));
-        let mut mine = 0;
-        let times = together(job, |_| {
-            wide.accumulate(.., 1, &ones)?;
-            wide.scatter_accumulate(&[7, 0, 7], 1, &[1, 1, 1])?;
-            mine += 20;
-            (0..20).try_for_each(|_| near.accumulate(.., Slow::ONE, &slow))
-        })?;
-        let all = times as i64;
-        assert_eq!(wide.get(..)?.to_vec(), [2 * all, all, all, all, all, all, all, 3 * all]);
-        let pair = island.all_reduce_one(mine, ops::sum)?;
-        assert!(near.get(..)?.iter().all(|&sum| sum == Slow(pair)));
-        job.sync()
+    on_islands(accumulates_that_must_not_meet);
+    with_post(|job, post| {
+        accumulates_that_must_not_meet(job)?;
+        assert!(post.added.load(Ordering::Relaxed) > 0);
+        Ok(())
     });
+}
+
+fn accumulates_that_must_not_meet(job: &Job) -> Result<(), Error> {
+    let island = job.split(job.rank() as u64 / 2)?;
+    let wide = GlobalArray::<i64, Ix1>::builder(job, [8]).zeros().create()?;
+    let near = GlobalArray::<Slow, Ix1>::builder(&island, [4]).zeros().create()?;
+    let (ones, slow) = (Array1::ones(8), Array1::from_elem(4, Slow::ONE));
+    let mut mine = 0;
+    let times = together(job, |_| {
+        wide.accumulate(.., 1, &ones)?;
+        wide.scatter_accumulate(&[7, 0, 7], 1, &[1, 1, 1])?;
+        mine += 20;
+        (0..20).try_for_each(|_| near.accumulate(.., Slow::ONE, &slow))
+    })?;
+    let all = times as i64;
+    assert_eq!(wide.get(..)?.to_vec(), [2 * all, all, all, all, all, all, all, 3 * all]);
+    let pair = island.all_reduce_one(mine, ops::sum)?;
+    assert!(near.get(..)?.iter().all(|&sum| sum == Slow(pair)));
+    job.sync()
 }
 
 #[test]
@@ -130,6 +154,176 @@ fn a_rank_reads_what_it_scattered() {
         for (&k, &value) in mine.iter().zip(&values) {
             assert_eq!(a.load([k])?, value);
         }
+        job.sync()
+    });
+}
+
+/// The others of an island add to rank 0 by the processor while ranks 2 and 3 send accumulates there, some thousands each.
+/// `near` is what ranks 0 and 1 do until those have ended; it returns how often it added.
+fn beside_messages(
+    job: &Job,
+    post: &Post,
+    senders: &AtomicUsize,
+    near: impl Fn(&GlobalArray<f64, Ix1>) -> Result<usize, Error>,
+) -> Result<(), Error> {
+    const PART: usize = 32;
+    const MESSAGES: usize = 3000;
+    let a = GlobalArray::<f64, Ix1>::builder(job, [RANKS * PART]).zeros().create()?;
+    assert_eq!(a.owner([PART - 1])?, 0);
+    let mut times = 0;
+    if job.rank() < 2 {
+        while senders.load(Ordering::Acquire) < 2 {
+            times += near(&a)?;
+        }
+    } else {
+        for _ in 0..MESSAGES {
+            times += 1;
+            let _on_its_way = a.accumulate_nb(0..PART, 1.0, Array1::ones(PART))?;
+        }
+        a.fence()?;
+        senders.fetch_add(1, Ordering::Release);
+    }
+    job.sync()?;
+    let times = job.all_reduce_one(times as u64, ops::sum)?;
+    assert_eq!(a.get(0..PART)?, Array1::from_elem(PART, times as f64));
+    assert_eq!(post.added.load(Ordering::Relaxed), 2 * MESSAGES);
+    job.sync()
+}
+
+#[test]
+fn processors_and_owners_lose_nothing() {
+    let senders = AtomicUsize::new(0);
+    with_post(|job, post| {
+        let (list, ones) = (Vec::from_iter(0..32), [1.0; 32]);
+        beside_messages(job, post, &senders, |a| {
+            if job.rank() == 0 {
+                // By the network: rank 0 polls, and adds what arrived.
+                return a.load([a.len() - 1]).map(|_| 0);
+            }
+            for _ in 0..20 {
+                a.accumulate(0..32, 1.0, &ones)?;
+                a.scatter_accumulate(&list, 1.0, &ones)?;
+                job.scope(|scope| scope.accumulate(a, 0..32, 1.0, &ones))?;
+            }
+            Ok(60)
+        })
+    });
+}
+
+#[test]
+fn who_holds_a_lock_of_its_node_handles_no_messages() {
+    let senders = AtomicUsize::new(0);
+    with_post(|job, post| {
+        let island = job.split(job.rank() as u64 / 2)?;
+        // Rank 0 wants both locks of the island, and rank 1 has the second of them most of the time.
+        let pair = GlobalArray::<f64, Ix1>::builder(&island, [2 << 14]).zeros().create()?;
+        let ones = Array1::ones(1 << 14);
+        beside_messages(job, post, &senders, |a| {
+            if job.rank() == 1 {
+                return pair.accumulate(1 << 14..2 << 14, 1.0, &ones).map(|()| 0);
+            }
+            pair.scatter_accumulate(&[0, pair.len() - 1], 1.0, &[1.0; 2])?;
+            a.load([a.len() - 1]).map(|_| 0)
+        })
+    });
+}
+
+#[test]
+fn accumulates_over_all_ranks_add_up() {
+    const LEN: usize = 4 * 300;
+    with_post(|job, _| {
+        let a = GlobalArray::<f64, Ix1>::builder(job, [LEN]).zeros().create()?;
+        let ones = Array1::ones(LEN);
+        let mut pending = Vec::new();
+        let times = together(job, |k| {
+            a.accumulate(.., 0.5, &ones)?;
+            a.scatter_accumulate(&[0, LEN - 1, LEN / 2, 0], 1.0, &[1.0; 4])?;
+            pending.push(a.accumulate_nb(LEN / 4 - 1..LEN / 4 + 1, 2.0, Array1::ones(2))?);
+            job.scope(|scope| scope.accumulate(&a, LEN / 2 - 1..LEN / 2 + 1, 1.0, ones.slice(s![..2])))?;
+            match k % 3 {
+                0 => pending.drain(..).try_for_each(|handle| handle.wait()),
+                1 => {
+                    pending.clear();
+                    a.fence()
+                }
+                _ => Ok(()),
+            }
+        })?;
+        let mut expected = Array1::from_elem(LEN, 0.5);
+        for (index, more) in [(0, 2.0), (LEN - 1, 1.0), (LEN / 2, 2.0), (LEN / 2 - 1, 1.0), (LEN / 4 - 1, 2.0), (LEN / 4, 2.0)] {
+            expected[index] += more;
+        }
+        assert_eq!(a.get(..)?, expected * times as f64);
+        job.sync()
+    });
+}
+
+#[test]
+fn elements_of_a_program_s_own_are_added_under_the_network_s_lock() {
+    with_post(|job, post| {
+        let a = GlobalArray::<Slow, Ix1>::builder(job, [8]).zeros().create()?;
+        let ones = Array1::from_elem(8, Slow::ONE);
+        let times = together(job, |_| {
+            a.accumulate(.., Slow::ONE, &ones)?;
+            a.accumulate_nb(.., Slow::ONE, ones.clone())?.wait()?;
+            a.scatter_accumulate(&[7, 0], Slow::ONE, &[Slow::ONE; 2])
+        })? as i64;
+        let sums = a.get(..)?.mapv(|sum| sum.0).to_vec();
+        assert_eq!(sums, [3, 2, 2, 2, 2, 2, 2, 3].map(|each| each * times));
+        assert_eq!(post.added.load(Ordering::Relaxed), 0);
+        job.sync()
+    });
+}
+
+/// Strided patches of all kinds against an ndarray, by each rank in turn.
+fn blocks_as_in_an_array<T: Accumulate>(job: &Job, number: impl Fn(usize) -> T) -> Result<(), Error> {
+    const SHAPE: [usize; 2] = [13, 18];
+    let a = GlobalArray::<T, Ix2>::builder(job, SHAPE).create()?;
+    let tiled = GlobalArray::<T, Ix2>::builder(job, SHAPE).tiled([3, 4]).create()?;
+    let some = GlobalArray::<T, Ix2>::builder(job, SHAPE).restrict([3, 0]).order(Order::ColumnMajor).create()?;
+    let mut model = Array2::from_elem(SHAPE, T::ZERO);
+    for mut array in [a, tiled, some] {
+        model.fill(T::ZERO);
+        array.fill(T::ZERO)?;
+        for turn in 0..24 {
+            let (first, step) = (turn % 5, [1, 2, 3, -1, -2][turn % 5]);
+            let patch = s![first..; step, 1..17; [3, -1, 1, 2][turn % 4]];
+            let shape = model.slice(patch).raw_dim();
+            let values = Array2::from_shape_fn((shape[1], shape[0]), |(i, j)| number(turn + 7 * i + 3 * j));
+            let alpha = number(turn + 1);
+            if turn % job.size() == job.rank() {
+                if turn % 3 == 0 {
+                    array.put(patch, values.t())?;
+                } else {
+                    array.accumulate(patch, alpha, values.t())?;
+                }
+                let mut seen = Array2::from_elem((shape[1], shape[0]), T::ZERO);
+                array.get_into(patch, seen.view_mut().reversed_axes())?;
+                let mut expected = model.slice(patch).to_owned();
+                Zip::from(&mut expected).and(values.t()).for_each(|to, &value| {
+                    *to = if turn % 3 == 0 { value } else { to.plus(alpha.times(value)) };
+                });
+                assert_eq!(seen.t(), expected, "turn {turn}");
+            }
+            Zip::from(model.slice_mut(patch)).and(values.t()).for_each(|to, &value| {
+                *to = if turn % 3 == 0 { value } else { to.plus(alpha.times(value)) };
+            });
+            job.sync()?;
+            assert_eq!(array.get(..)?, model, "turn {turn}");
+            job.sync()?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn blocks_move_and_add_what_an_array_would() {
+    with_post(|job, post| {
+        blocks_as_in_an_array(job, |k| k as f64 / 7.0)?;
+        blocks_as_in_an_array(job, |k| k as i16 * 999)?;
+        blocks_as_in_an_array(job, |k| Complex::new(k as f32 / 3.0, 1.0))?;
+        blocks_as_in_an_array(job, |k| k as u128)?;
+        assert!(post.moved.load(Ordering::Relaxed) > 100 && post.added.load(Ordering::Relaxed) > 100);
         job.sync()
     });
 }

@@ -68,7 +68,8 @@ pub(crate) struct JobInner {
     heap: Mutex<Heap>,
     /// The groups that this rank made from lists of ranks.
     pub(crate) groups: Mutex<Pool>,
-    /// Offset of the word that guards accumulates into a rank's memory by the processors of its node, the same on every rank.
+    /// Offset of the word that guards accumulates into a rank's memory by the processors of its node, for themselves and for what
+    /// arrives; the same on every rank.
     pub(crate) accumulate_lock: usize,
     memory_limit: Option<u64>,
     /// What this rank did to whom, if the job counts it.
@@ -84,8 +85,8 @@ impl JobInner {
         self.engine.conduit()
     }
 
-    /// Offset of the word that guards accumulates by the network. They are those of other groups, so of other arrays; a word of
-    /// their own keeps the two roads apart.
+    /// Offset of the word that guards accumulates by the network. They are those of other groups, or of types that owners cannot
+    /// add, so of other arrays; a word of their own keeps the two roads apart.
     pub(crate) fn remote_lock(&self) -> usize {
         self.accumulate_lock + WORD
     }

@@ -119,24 +119,30 @@ impl Scale {
     /// `run` is a whole number of elements. Every run, and as many bytes of `packed` as all of them have, is mapped, the runs for
     /// writing, and stays so during the call; nobody holds a Rust reference to a run, nor an exclusive one to `packed`; no run
     /// overlaps `packed`. Any alignment.
-    pub(crate) unsafe fn add(&self, memory: *mut u8, offsets: impl Iterator<Item = usize>, run: usize, packed: *const u8) {
-        // SAFETY, of all: passed on unchanged, of elements of the kind's size.
-        match self.kind {
-            Numeric::Integer8 => unsafe { self.add_as::<u8>(memory, offsets, run, packed) },
-            Numeric::Integer16 => unsafe { self.add_as::<u16>(memory, offsets, run, packed) },
-            Numeric::Integer32 => unsafe { self.add_as::<u32>(memory, offsets, run, packed) },
-            Numeric::Integer64 => unsafe { self.add_as::<u64>(memory, offsets, run, packed) },
-            Numeric::F32 => unsafe { self.add_as::<f32>(memory, offsets, run, packed) },
-            Numeric::F64 => unsafe { self.add_as::<f64>(memory, offsets, run, packed) },
-            Numeric::ComplexF32 => unsafe { self.add_as::<Complex<f32>>(memory, offsets, run, packed) },
-            Numeric::ComplexF64 => unsafe { self.add_as::<Complex<f64>>(memory, offsets, run, packed) },
-        }
+    pub(crate) unsafe fn add<I: Iterator<Item = usize>>(&self, memory: *mut u8, offsets: I, run: usize, packed: *const u8) {
+        let add = match self.kind {
+            Numeric::Integer8 => Self::add_as::<u8, I>,
+            Numeric::Integer16 => Self::add_as::<u16, I>,
+            Numeric::Integer32 => Self::add_as::<u32, I>,
+            Numeric::Integer64 => Self::add_as::<u64, I>,
+            Numeric::F32 => Self::add_as::<f32, I>,
+            Numeric::F64 => Self::add_as::<f64, I>,
+            Numeric::ComplexF32 => Self::add_as::<Complex<f32>, I>,
+            Numeric::ComplexF64 => Self::add_as::<Complex<f64>, I>,
+        };
+        // SAFETY: passed on unchanged, with the type that the kind names.
+        unsafe { add(self, memory, offsets, run, packed) }
     }
 
     /// # Safety
     /// As [`add`](Self::add), with elements of type `T`.
-    #[inline(always)]
-    unsafe fn add_as<T: Accumulate>(&self, memory: *mut u8, offsets: impl Iterator<Item = usize>, run: usize, packed: *const u8) {
+    unsafe fn add_as<T: Accumulate, I: Iterator<Item = usize>>(
+        &self,
+        memory: *mut u8,
+        offsets: I,
+        run: usize,
+        packed: *const u8,
+    ) {
         let alpha: T = bytemuck::pod_read_unaligned(&self.alpha[..size_of::<T>()]);
         let mut from = packed;
         for offset in offsets {

@@ -3,7 +3,7 @@
 //! Bit k is the lock of every range of [`STRIPE`] bytes whose number is k modulo 64; number 63 shares the bit of number 0. A set of
 //! stripes is taken by one compare-and-swap, so a small accumulate takes one bit and a scattered one all of them at the same price;
 //! nobody holds one set while waiting for another, so there is no deadlock among accumulates into one rank, and those who lock
-//! several ranks do so in ascending order.
+//! several ranks do so in ascending order. How they are waited for stands in `comm::stripe_lock`.
 //!
 //! Who needs many stripes may find one of them taken at every look, each time by somebody else. The last bit is for those who have
 //! waited for long: while it is set, by a [`Claim`], nobody else takes any stripe, and the claim waits only for those who hold

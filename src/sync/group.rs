@@ -56,7 +56,10 @@ pub(crate) struct GroupInner {
     pub(super) by_counter: bool,
     /// All members' memory is mapped.
     pub(crate) mapped: bool,
-    /// It is, and no operations are counted.
+    /// It is not, and the network adds to memory that is not, by processors of its node: accumulates of elements that it knows then
+    /// go by the processor to members that are mapped.
+    pub(crate) owners_add: bool,
+    /// All members' memory is mapped, and no operations are counted.
     pub(crate) direct: bool,
     /// Nothing is ever in flight: stores into mapped memory are ordered before an agreement's own release stores.
     quiet: bool,
@@ -169,6 +172,7 @@ impl Group {
             arrays: Mutex::default(),
             by_counter,
             mapped,
+            owners_add: !mapped && conduit.capabilities().native.accumulate,
             direct: mapped && !counted,
             quiet: mapped && conduit.capabilities().window == usize::MAX,
             job,

@@ -20,7 +20,7 @@ const HEAD: usize = 2;
 const CREDIT: u64 = 1;
 
 /// Most levels around a run that a record can carry.
-pub(super) const MOST_LEVELS: usize = 8;
+pub(super) const MOST_LEVELS: usize = crate::comm::BLOCK_LEVELS;
 
 /// What a record asks for or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

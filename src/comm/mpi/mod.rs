@@ -61,6 +61,7 @@ pub(crate) use self::start::{Rank, world, world_size};
 use self::{
     ffi::Result,
     frame::Kind,
+    memory::Segment,
     net::{LONG, Net},
     nodes::Nodes,
     peer::{Block, BlockKind, Op},
@@ -395,8 +396,8 @@ impl Conduit for Mpi {
 
     unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
         if self.is_here(rank) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.node.put_block(self.nodes.local(rank), offset, loops, local, token) };
+            // SAFETY: the caller's promise; a put only reads the buffer.
+            return unsafe { self.copy_here(true, rank, offset, loops, local.cast_mut(), token) };
         }
         self.submit(rank, Op::Block(block(loops, offset, local.cast_mut(), token, BlockKind::Put)));
     }
@@ -404,7 +405,7 @@ impl Conduit for Mpi {
     unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
         if self.is_here(rank) {
             // SAFETY: the caller's promise.
-            return unsafe { self.node.get_block(self.nodes.local(rank), offset, loops, local, token) };
+            return unsafe { self.copy_here(false, rank, offset, loops, local, token) };
         }
         let mut net = self.net();
         let mut block = block(loops, offset, local, token, BlockKind::Put);
@@ -424,24 +425,44 @@ impl Conduit for Mpi {
         lock: usize,
         token: Token,
     ) {
-        if self.is_here(rank) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.node.accumulate_block(self.nodes.local(rank), offset, loops, local, scale, lock, token) };
-        }
+        assert!(!self.is_here(rank), "processors add to the memory of their node");
         let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
         let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
         self.submit(rank, Op::Block(block(loops, offset, local.cast_mut(), token, what)));
     }
 }
 
+/// A block's runs at its owner and here.
+fn sides(loops: &Loops) -> (Runs, Runs) {
+    Runs::both(loops).expect("a block of no more levels than the trait promises")
+}
+
 /// The operation on a block.
 fn block(loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Box<Block> {
-    let (there, here) = Runs::both(loops).expect("blocks of no more levels than were announced");
+    let (there, here) = sides(loops);
     let len = loops.runs() * loops.run();
     Box::new(Block { what, offset, there, here, local, len, at: 0, token })
 }
 
 impl Mpi {
+    /// Runs to or from a rank of this node.
+    ///
+    /// # Safety
+    /// As [`Conduit::put_block`] or [`Conduit::get_block`].
+    unsafe fn copy_here(&self, put: bool, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
+        let (there, here) = sides(loops);
+        let segment = Segment::new(self.node.segment_of(self.nodes.local(rank)), self.segment_len());
+        let base = segment.runs(offset, &there).expect("a block inside the segment");
+        let mut packed = vec![0; loops.runs() * loops.run()];
+        // SAFETY: the runs lie inside a mapped segment and the caller's buffer, which its promise covers.
+        unsafe {
+            let (from, to) = if put { ((local, &here), (base, &there)) } else { ((base, &there), (local, &here)) };
+            memory::pack(from.0, from.1, 0, &mut packed);
+            memory::unpack(to.0, to.1, 0, &packed);
+        }
+        self.net().events.push(Event::LocalDone(token));
+    }
+
     fn node_ranks(&self) -> Vec<usize> {
         self.nodes.ranks_of(self.nodes.node(self.rank))
     }

@@ -65,6 +65,11 @@ impl Member {
         Member { number, of, ..self }
     }
 
+    /// First byte of the segment of a rank of the node.
+    pub(crate) fn segment_of(&self, rank: usize) -> NonNull<u8> {
+        self.fabric.segment(rank)
+    }
+
     /// Whether `poll` would report something.
     pub(crate) fn has_news(&self) -> bool {
         let waiting = [MessageClass::Reply, MessageClass::Request].iter().any(|&c| !self.fabric.inbox(self.rank, c).is_empty());

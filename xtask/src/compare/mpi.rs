@@ -85,6 +85,10 @@ impl fmt::Display for Place {
 /// Settings of Global Arrays that are worth trying: as they come, and without guarding what its programs need not have guarded.
 pub const GLOBAL_ARRAYS: &[&[(&str, &str)]] = &[&[], &[("ARMCI_RMA_ATOMICITY", "0"), ("ARMCI_NO_FLUSH_LOCAL", "1")]];
 
+/// Bare one-sided calls: as they come, and with an allocator that keeps what is freed. MPICH takes the temporary memory of large
+/// accumulates from it, and pays for every page each time otherwise.
+pub const BARE: &[&[(&str, &str)]] = &[&[], &[("MALLOC_MMAP_THRESHOLD_", "33554432"), ("MALLOC_TRIM_THRESHOLD_", "268435456")]];
+
 /// Groups of the bench that are measured once more inside a node under `mpirun`.
 pub const INSIDE: &[Group] =
     &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Matmul, Create, Ghosts];

@@ -141,7 +141,7 @@ impl Found<'_> {
         self.add(Source::Us, inside, mpi::INSIDE, || Some(ranks(ours_over("bench", "compare")?, AS_IT_COMES)));
         self.add(Source::SharedMemory, inside, mpi::INSIDE, || Some(Way::Alone(ours("bench", "compare")?)));
         self.add(Source::Us, between, &[Remote], || Some(ranks(ours_over("bench", "compare")?, AS_IT_COMES)));
-        self.add(library.source(), between, &[Remote], || Some(ranks(make("rma")?, AS_IT_COMES)));
+        self.add(library.source(), between, &[Remote], || Some(ranks(make("rma")?, mpi::BARE)));
         self.add(Source::GlobalArrays, between, &[Remote], || Some(ranks(make("ga")?, mpi::GLOBAL_ARRAYS)));
         self.add(Source::Us, between, &[Lu], || {
             let starts = STARTS.iter().filter(|start| start.group == Lu).collect();

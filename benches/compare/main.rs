@@ -1,11 +1,12 @@
 //! Our own rows of the comparison: the same operations, shapes and rules as the C programs in `benches/peers`.
 //!
-//! `compare out=FILE.csv GROUP...` runs with two ranks over shared memory and writes one line for each row:
-//! `op,shape,value,unit,best,trials,iters`, where value is the median over the trials. `cargo xtask compare` runs it in turn with
-//! the peers and makes the table.
+//! `compare out=FILE.csv GROUP...` runs with two ranks over shared memory, or over MPI when `mpirun` starts it, and writes one line
+//! for each row: `op,shape,value,unit,best,trials,iters`, where value is the median over the trials. `cargo xtask compare` runs it
+//! in turn with the peers and makes the table.
 
 mod measure;
 mod patch;
+mod remote;
 mod sync;
 mod whole;
 
@@ -32,6 +33,9 @@ const GROUPS: &[Group] = &[
     ("matmul", 2, whole::matmul),
     ("ghosts", 2, whole::ghosts),
     ("create", 2, sync::create),
+    ("remote", 2, remote::remote),
+    // What a job costs that does nothing.
+    ("start", 4, |_| Ok(())),
 ];
 
 fn main() -> Result<(), Error> {

@@ -47,6 +47,16 @@ pub(crate) fn summary(mut seconds: Vec<f64>, iterations: u64) -> Stat {
     Stat { median, best: seconds[0], trials: n, iterations }
 }
 
+fn compute(seconds: f64) {
+    let start = Instant::now();
+    let mut x = 1.0;
+    while start.elapsed().as_secs_f64() < seconds {
+        for _ in 0..1000 {
+            x = black_box(x * 1.000_000_1 + 1e-9);
+        }
+    }
+}
+
 /// One rank that measures.
 pub(crate) struct Bench<'j> {
     pub(crate) job: &'j Job,
@@ -76,14 +86,46 @@ impl<'j> Bench<'j> {
         self.job.sync()
     }
 
-    pub(crate) fn measure_alone(&self, mut op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
+    pub(crate) fn measure_alone(&self, op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
+        self.measure_to_the_end(op, || Ok(()))
+    }
+
+    /// `finish` completes what is still under way and is run once, inside the timed region, after the last iteration.
+    pub(crate) fn measure_to_the_end(
+        &self,
+        mut op: impl FnMut() -> Result<(), Error>,
+        finish: impl Fn() -> Result<(), Error>,
+    ) -> Result<Stat, Error> {
         self.measure(|iterations| {
             let start = Instant::now();
             for _ in 0..iterations {
                 op()?;
             }
+            finish()?;
             Ok(start.elapsed().as_secs_f64())
         })
+    }
+
+    /// Rank 0 times one `op` 2 ms after rank `target` has begun to compute for 100 ms and call nothing. Collective.
+    pub(crate) fn measure_busy(&self, target: usize, mut op: impl FnMut() -> Result<(), Error>) -> Result<Stat, Error> {
+        const TRIALS: usize = 5;
+        let mut seconds = Vec::new();
+        for _ in 0..TRIALS {
+            self.job.sync()?;
+            if self.job.rank() == target {
+                compute(0.1);
+            }
+            if self.job.rank() == 0 {
+                compute(0.002);
+                let start = Instant::now();
+                op()?;
+                seconds.push(start.elapsed().as_secs_f64());
+            } else {
+                seconds.push(0.0);
+            }
+            self.job.sync()?;
+        }
+        Ok(summary(seconds, 1))
     }
 
     /// All ranks do the same number of iterations; the slowest counts.

@@ -9,7 +9,7 @@ use crate::{
     measure::{Bench, Pages, Subscripts},
 };
 
-fn size_name(bytes: usize) -> String {
+pub(crate) fn size_name(bytes: usize) -> String {
     match bytes {
         _ if bytes >= MIB => format!("{}MiB", bytes / MIB),
         _ if bytes >= 1024 => format!("{}KiB", bytes / 1024),

@@ -88,6 +88,31 @@ stat_t measure_together(bench_op op, void *context)
     return measure(&(job_t){ op, NULL, context, 1 });
 }
 
+static void compute(double seconds)
+{
+    volatile double x = 1;
+    for (double start = now(); now() - start < seconds;)
+        for (int i = 0; i < 1000; i++) x = x * 1.0000001 + 1e-9;
+}
+
+stat_t measure_busy(bench_op op, void *context, int target)
+{
+    enum { TRIALS = 5 };
+    double seconds[TRIALS];
+    for (int k = 0; k < TRIALS; k++) {
+        bench_barrier();
+        if (bench_rank == target) compute(0.1);
+        if (bench_rank == 0) {
+            compute(0.002);
+            double start = now();
+            op(context);
+            seconds[k] = now() - start;
+        }
+        bench_barrier();
+    }
+    return bench_rank == 0 ? summary(seconds, TRIALS) : (stat_t){ 0, 0, 0, 0 };
+}
+
 static double in_unit(const char *unit, double seconds, double amount)
 {
     if (!strcmp(unit, "ns")) return seconds / amount * 1e9;

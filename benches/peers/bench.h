@@ -44,6 +44,10 @@ stat_t measure_alone(bench_op op, bench_op finish, void *context);
 /* Every rank calls `op` equally often; the time is the slowest rank's. */
 stat_t measure_together(bench_op op, void *context);
 
+/* Rank 0 times one `op` 2 ms after rank `target` has begun to compute for 100 ms without calling any
+ * library; collective. What has to wait for the target takes 98 ms. */
+stat_t measure_busy(bench_op op, void *context, int target);
+
 /* Summary of times that the caller took itself; sorts them. */
 stat_t summary(double *seconds, int trials);
 
@@ -88,6 +92,7 @@ static const block_t BLOCKS[] = { { "4MiB", 9, 10 }, { "64MiB", 11, 12 } };
 static const size_t CONTIGUOUS[] = { 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB };
 static const size_t CHUNKS[] = { 16, 64, 256, 1024 };
 static const size_t STRIDED[] = { MIB, 16 * MIB };
+static const size_t REMOTE[] = { 8, 4 * KIB, MIB };      /* contiguous, from node to node */
 static const int MATMUL[] = { 256, 1024, 2048 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

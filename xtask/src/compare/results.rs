@@ -1,6 +1,6 @@
 //! Figures by row and program, their medians and ratios, and the file that keeps them.
 
-use super::goals::{Goal, ROWS, Row};
+use super::goals::{Goal, ROWS, Row, Section, sections};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,6 +11,8 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     Us,
+    /// Our own conduit of one node, for what another conduit of ours does inside one.
+    SharedMemory,
     /// What the machine does without any library between two processes; OpenBLAS for `matmul` and `lu`.
     Limit,
     OpenMpi,
@@ -27,8 +29,9 @@ pub enum Source {
 }
 
 impl Source {
-    pub const ALL: [Source; 11] = [
+    pub const ALL: [Source; 12] = [
         Source::Us,
+        Source::SharedMemory,
         Source::Limit,
         Source::OpenMpi,
         Source::Mpich,
@@ -44,6 +47,7 @@ impl Source {
     pub fn title(self) -> &'static str {
         match self {
             Source::Us => "us",
+            Source::SharedMemory => "shared memory",
             Source::Limit => "limit",
             Source::OpenMpi => "Open MPI",
             Source::Mpich => "MPICH",
@@ -58,7 +62,7 @@ impl Source {
     }
 
     fn is_peer(self) -> bool {
-        !matches!(self, Source::Us | Source::Limit)
+        !matches!(self, Source::Us | Source::SharedMemory | Source::Limit)
     }
 }
 
@@ -73,12 +77,12 @@ pub struct Figure {
 /// All values measured, one for each round.
 #[derive(Debug, Default)]
 pub struct Results {
-    values: BTreeMap<(String, String), BTreeMap<Source, Vec<f64>>>,
+    values: BTreeMap<(Section, String, String), BTreeMap<Source, Vec<f64>>>,
 }
 
 impl Results {
-    pub fn add(&mut self, source: Source, figure: Figure) {
-        let row = self.values.entry((figure.op, figure.shape)).or_default();
+    pub fn add(&mut self, section: Section, source: Source, figure: Figure) {
+        let row = self.values.entry((section, figure.op, figure.shape)).or_default();
         row.entry(source).or_default().push(figure.value);
     }
 
@@ -88,13 +92,12 @@ impl Results {
 
     /// Rows that anyone has a figure for, in the order of the table.
     pub fn rows(&self) -> impl Iterator<Item = &'static Row> {
-        ROWS.iter().filter(|row| self.values.contains_key(&(row.op.to_owned(), row.shape.to_owned())))
+        ROWS.iter().filter(|row| self.values.contains_key(&key(row)))
     }
 
     /// Median over the rounds.
     pub fn figure(&self, row: &Row, source: Source) -> Option<f64> {
-        let key = (row.op.to_owned(), row.shape.to_owned());
-        let mut values = self.values.get(&key)?.get(&source)?.clone();
+        let mut values = self.values.get(&key(row))?.get(&source)?.clone();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
         Some(if values.len() % 2 == 1 { values[middle] } else { 0.5 * (values[middle - 1] + values[middle]) })
@@ -107,9 +110,14 @@ impl Results {
         figures.max_by(|(_, a), (_, b)| row.ratio(*a, *b).total_cmp(&1.0))
     }
 
+    /// Our speed over another's.
+    pub fn over(&self, row: &Row, source: Source) -> Option<f64> {
+        Some(row.ratio(self.figure(row, Source::Us)?, self.figure(row, source)?))
+    }
+
     /// Our speed over the limit's.
     pub fn over_limit(&self, row: &Row) -> Option<f64> {
-        Some(row.ratio(self.figure(row, Source::Us)?, self.figure(row, Source::Limit)?))
+        self.over(row, Source::Limit)
     }
 
     /// Our speed over the best peer's.
@@ -128,14 +136,14 @@ impl Results {
         Some(match *goal {
             Goal::AtMost(most) => us <= most,
             Goal::BeyondSync(most) => {
-                let sync = ROWS.iter().find(|row| (row.op, row.shape) == ("sync", "2 ranks"))?;
+                let sync = ROWS.iter().find(|sync| (sync.place, sync.op, sync.shape) == (row.place, "sync", "2 ranks"))?;
                 us - self.figure(sync, Source::Us)? <= most
             }
             Goal::Limit(least) => self.over_limit(row)? >= least,
             Goal::LimitTime(most) => self.over_limit(row)? >= 1.0 / most,
             Goal::BestPeer(least) => self.over_peer(row)? >= least,
-            Goal::Peer(source, least) => row.ratio(us, self.figure(row, source)?) >= least,
-            Goal::PeerTime(source, most) => row.ratio(us, self.figure(row, source)?) >= 1.0 / most,
+            Goal::Peer(source, least) => self.over(row, source)? >= least,
+            Goal::PeerTime(source, most) => self.over(row, source)? >= 1.0 / most,
             Goal::Over(shape, least) => self.gain(row, shape, Source::Us)? >= least,
             Goal::OverAsLimit(shape, least) => {
                 self.gain(row, shape, Source::Us)? >= least * self.gain(row, shape, Source::Limit)?
@@ -152,7 +160,7 @@ impl Results {
         text.push_str(",us/limit,us/best peer,goal,reached\n");
         let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
         for row in self.rows() {
-            let _ = write!(text, "{},{},{},{}", row.group, row.op, row.shape, row.unit);
+            let _ = write!(text, "{},{},{},{}", row.section(), row.op, row.shape, row.unit);
             for source in Source::ALL {
                 let _ = write!(text, ",{}", number(self.figure(row, source)));
             }
@@ -170,24 +178,29 @@ impl Results {
         Self::parse(&text).with_context(|| format!("{} is not a file of figures", path.display()))
     }
 
-    /// Columns are found by their titles: a file of an earlier run may lack some.
+    /// Columns are found by their titles: a file of an earlier run may lack some, and may have sections that are no more.
     fn parse(text: &str) -> Result<Self> {
         let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
         let titles = lines.next().unwrap_or_default();
         let source = |title: &&str| Source::ALL.into_iter().find(|source| source.title() == *title);
-        let mut results = Self::default();
+        let (mut results, sections) = (Self::default(), sections());
         for fields in lines {
             if fields.len() != titles.len() || fields.len() < 3 {
                 bail!("a line with {} fields below {} titles", fields.len(), titles.len());
             }
+            let Some(section) = sections.iter().find(|section| section.to_string() == fields[0]) else { continue };
             for (title, field) in titles.iter().zip(&fields) {
                 if let (Some(source), Ok(value)) = (source(title), field.parse()) {
-                    results.add(source, Figure { op: fields[1].to_owned(), shape: fields[2].to_owned(), value });
+                    results.add(*section, source, Figure { op: fields[1].to_owned(), shape: fields[2].to_owned(), value });
                 }
             }
         }
         Ok(results)
     }
+}
+
+fn key(row: &Row) -> (Section, String, String) {
+    (row.section(), row.op.to_owned(), row.shape.to_owned())
 }
 
 pub fn verdict(reached: Option<bool>) -> &'static str {
@@ -214,7 +227,7 @@ mod tests {
 
     fn with(source: Source, results: &mut Results, op: &str, shape: &str, values: &[f64]) {
         for &value in values {
-            results.add(source, Figure { op: op.to_owned(), shape: shape.to_owned(), value });
+            results.add(row(op, shape).section(), source, Figure { op: op.to_owned(), shape: shape.to_owned(), value });
         }
     }
 

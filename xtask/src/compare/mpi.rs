@@ -1,0 +1,161 @@
+//! The MPI conduit beside its peers: where ranks are, how each MPI library is started and told so, the rows and their goals.
+//!
+//! On one machine a library has to be told that its ranks share no node. Ours is told by `GA_RANKS_PER_NODE=1`; MPICH by
+//! `MPIR_CVAR_NOLOCAL` and UCX's list of transports; Open MPI by the components that it may use. Of its one-sided components
+//! only `pt2pt` works over TCP (`benches/peers/README.md`). All programs of a library get the same settings.
+
+use super::goals::{Goal, Group, Row};
+use super::results::Source;
+use Goal::{AtMost, Peer};
+use Group::{
+    Contiguous, Counter, Create, Element, Ghosts, Inflight, Lu, Matmul, Random, Remote, Start, Strided, Sync, Sync8, Transpose,
+    Whole,
+};
+use std::fmt;
+use std::process::Command;
+
+/// An MPI library of Debian's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Library {
+    Mpich,
+    OpenMpi,
+}
+
+/// Where the ranks of a row are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// One node, without MPI.
+    Here,
+    /// One node, started by a library's `mpirun`.
+    Inside(Library),
+    /// A node for each rank, as the library takes it.
+    Between(Library),
+}
+
+impl Library {
+    pub const ALL: [Library; 2] = [Library::Mpich, Library::OpenMpi];
+
+    /// As Debian's programs, packages and our peers' files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Library::Mpich => "mpich",
+            Library::OpenMpi => "openmpi",
+        }
+    }
+
+    /// Its bare one-sided calls.
+    pub fn source(self) -> Source {
+        match self {
+            Library::Mpich => Source::Mpich,
+            Library::OpenMpi => Source::OpenMpi,
+        }
+    }
+
+    /// The beginning of a command that starts ranks.
+    pub fn mpirun(self, ranks: &str, place: Place) -> Command {
+        let mut command = Command::new(format!("mpirun.{}", self.name()));
+        command.args(["-n", ranks]);
+        if self == Library::OpenMpi {
+            command.args(["--oversubscribe", "--bind-to", "none"]);
+        }
+        // `mpirun` makes our programs choose MPI, and the machine is one node unless told otherwise.
+        command.env_remove("GA_NETWORK").env_remove("GA_RANKS_PER_NODE");
+        if let Place::Between(_) = place {
+            command.env("GA_RANKS_PER_NODE", "1");
+            match self {
+                Library::Mpich => command.env("MPIR_CVAR_NOLOCAL", "1").env("UCX_TLS", "tcp,self"),
+                Library::OpenMpi => command.args(["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "osc", "pt2pt"]),
+            };
+        }
+        command
+    }
+}
+
+/// Before a group's name; nothing where there is no MPI.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Here => Ok(()),
+            Place::Inside(library) => write!(f, "inside_{}/", library.name()),
+            Place::Between(library) => write!(f, "between_{}/", library.name()),
+        }
+    }
+}
+
+/// Settings of Global Arrays that are worth trying: as they come, and without guarding what its programs need not have guarded.
+pub const GLOBAL_ARRAYS: &[&[(&str, &str)]] = &[&[], &[("ARMCI_RMA_ATOMICITY", "0"), ("ARMCI_NO_FLUSH_LOCAL", "1")]];
+
+/// Bare one-sided calls: as they come, and with an allocator that keeps what is freed. MPICH takes the temporary memory of large
+/// accumulates from it, and pays for every page each time otherwise.
+pub const BARE: &[&[(&str, &str)]] = &[&[], &[("MALLOC_MMAP_THRESHOLD_", "33554432"), ("MALLOC_TRIM_THRESHOLD_", "268435456")]];
+
+/// Groups of the bench that are measured once more inside a node under `mpirun`.
+pub const INSIDE: &[Group] =
+    &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Matmul, Create, Ghosts];
+
+const AS_SHARED: &[Goal] = &[Peer(Source::SharedMemory, 0.95)];
+const NONE: &[Goal] = &[];
+/// An operation that waits for its target takes 98 ms.
+const UNATTENDED: &[Goal] = &[AtMost(10_000.0)];
+
+const fn goals(library: Library) -> &'static [Goal] {
+    match library {
+        Library::Mpich => &[Peer(Source::GlobalArrays, 1.0), Peer(Source::Mpich, 0.9)],
+        Library::OpenMpi => &[Peer(Source::GlobalArrays, 1.0), Peer(Source::OpenMpi, 0.9)],
+    }
+}
+
+const fn shortest_chunks(library: Library) -> &'static [Goal] {
+    match library {
+        Library::Mpich => &[Peer(Source::GlobalArrays, 2.0), Peer(Source::Mpich, 0.9)],
+        Library::OpenMpi => &[Peer(Source::GlobalArrays, 2.0), Peer(Source::OpenMpi, 0.9)],
+    }
+}
+
+/// The rows of `here` inside a node, and those between nodes, over each library.
+pub fn rows(here: &'static [Row]) -> impl Iterator<Item = Row> {
+    Library::ALL.into_iter().flat_map(move |library| {
+        let again = here.iter().filter(|row| INSIDE.contains(&row.group));
+        again.map(move |row| Row { place: Place::Inside(library), goals: AS_SHARED, ..*row }).chain(between(library))
+    })
+}
+
+fn between(library: Library) -> Vec<Row> {
+    let row = |group, op, shape, unit, goals| Row { place: Place::Between(library), group, op, shape, unit, goals };
+    let mut rows = Vec::new();
+    for op in ["put", "put_flush", "get", "accumulate"] {
+        for shape in ["8B", "4KiB", "1MiB"] {
+            rows.push(row(Remote, op, shape, "us", goals(library)));
+        }
+    }
+    for op in ["put_strided", "get_strided", "accumulate_strided"] {
+        rows.push(row(Remote, op, "1MiB/16B", "us", shortest_chunks(library)));
+        for shape in ["1MiB/64B", "1MiB/256B", "1MiB/1024B"] {
+            rows.push(row(Remote, op, shape, "us", goals(library)));
+        }
+    }
+    rows.push(row(Remote, "read_inc", "8B", "us", goals(library)));
+    for op in ["busy_get", "busy_put", "busy_accumulate", "busy_read_inc"] {
+        rows.push(row(Remote, op, "8B", "us", UNATTENDED));
+    }
+    rows.push(row(Lu, "lu_factor", "4096", "GFLOP/s", &[Peer(Source::ScaLapack, 0.95)]));
+    rows.push(row(Lu, "lu", "4096", "GFLOP/s", NONE));
+    // beyond a program that begins and ends MPI
+    rows.push(row(Start, "start", "4 ranks", "ms", &[AtMost(20.0)]));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_libraries_are_told_that_ranks_share_no_node() {
+        for library in Library::ALL {
+            let told = |place| format!("{:?}", library.mpirun("2", place));
+            assert!(told(Place::Between(library)).contains("GA_RANKS_PER_NODE=\"1\""));
+            assert!(told(Place::Between(library)).contains("tcp"));
+            assert!(!told(Place::Inside(library)).contains("tcp"));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a job costs to start beyond MPI: a program of ours with an empty body beside one in C that begins and ends MPI, under the
+//! same `mpirun`, in turn.
+//!
+//! `mpirun` itself takes a quarter of a second, and not always the same: the figure is the median of the differences of
+//! neighbours, which share the machine's mood. A difference below the clock's noise counts as 10 µs.
+
+use super::mpi::{Library, Place};
+use super::results::Figure;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const RANKS: &str = "4";
+const PAIRS: usize = 11;
+const PAIRS_QUICK: usize = 3;
+const LEAST_MS: f64 = 0.01;
+
+/// `run` gives the time of a command that ended well.
+pub fn figure(
+    library: Library,
+    (ours, theirs): (&Path, &Path),
+    quick: bool,
+    mut run: impl FnMut(&mut Command) -> Result<Duration, String>,
+) -> Result<Figure, String> {
+    let mut differences = Vec::new();
+    for pair in 0..if quick { PAIRS_QUICK } else { PAIRS } {
+        let mut one = |program: &Path| {
+            let mut command = library.mpirun(RANKS, Place::Between(library));
+            command.arg(program);
+            if program == ours {
+                command.arg("start");
+            }
+            run(&mut command).map(|time| time.as_secs_f64() * 1e3)
+        };
+        // Each goes first in every other pair.
+        let (us, them) = if pair % 2 == 0 {
+            let us = one(ours)?;
+            (us, one(theirs)?)
+        } else {
+            let them = one(theirs)?;
+            (one(ours)?, them)
+        };
+        differences.push(us - them);
+    }
+    differences.sort_by(f64::total_cmp);
+    let value = differences[differences.len() / 2].max(LEAST_MS);
+    Ok(Figure { op: "start".to_owned(), shape: format!("{RANKS} ranks"), value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_is_the_median_of_the_differences() {
+        let (ours, theirs) = (Path::new("/ours"), Path::new("/theirs"));
+        let figure = |ours_ms: u64| {
+            let mut calls = 0;
+            let figure = super::figure(Library::Mpich, (ours, theirs), true, |command| {
+                calls += 1;
+                let us = command.get_args().any(|word| word == "/ours");
+                let outlier = if calls == 1 { 500 } else { 0 };
+                Ok(Duration::from_millis(if us { ours_ms } else { 200 } + outlier))
+            });
+            figure.map(|figure| figure.value.round())
+        };
+        assert_eq!(figure(215), Ok(15.0));
+        assert_eq!(figure(190), Ok(0.0));
+        let failed = super::figure(Library::Mpich, (ours, theirs), true, |_| Err("no mpirun".to_owned()));
+        assert!(failed.is_err());
+    }
+}

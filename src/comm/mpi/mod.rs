@@ -89,10 +89,9 @@ const CROWD: usize = 256;
 /// Looks at a word before the network is asked: as long as ranks of one node that arrive together need.
 const LOOKS: usize = 300;
 
-/// A waiting rank looks all the time for so long, then sleeps in slices: a sleep and a wake-up take some 60 µs.
-const PATIENCE: Duration = Duration::from_millis(5);
-/// The same where ranks outnumber cores.
-const CROWDED_PATIENCE: Duration = Duration::from_micros(50);
+/// Where ranks outnumber cores a waiting rank looks all the time for so long, then sleeps in slices: a sleep and a wake-up take some
+/// 60 µs. Elsewhere it never sleeps, as MPI does not: what others ask of it meanwhile is answered at once.
+const PATIENCE: Duration = Duration::from_micros(50);
 /// A waiting rank that sleeps looks so often.
 const SLICE: Duration = Duration::from_micros(50);
 
@@ -181,7 +180,7 @@ impl Mpi {
     /// Looks until `ready`, or something is to be polled, or the limit.
     fn wait_until(&self, limit: Duration, ready: impl Fn() -> bool, sleep: impl Fn(Duration)) {
         let start = Instant::now();
-        let patience = if self.capabilities.crowded { CROWDED_PATIENCE } else { PATIENCE };
+        let crowded = self.capabilities.crowded;
         loop {
             if ready() || self.node.has_news() {
                 return;
@@ -204,12 +203,10 @@ impl Mpi {
             if ready() || waited >= limit || self.over().load(Ordering::Relaxed) != 0 {
                 return;
             }
-            if waited > patience {
-                sleep(SLICE);
-            } else if self.capabilities.crowded {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
+            match crowded {
+                true if waited > PATIENCE => sleep(SLICE),
+                true => std::thread::yield_now(),
+                false => std::hint::spin_loop(),
             }
         }
     }

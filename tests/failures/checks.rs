@@ -11,7 +11,7 @@ use crate::runner::{self, Case, case};
 /// A job that fails must have ended by then.
 const SOON: Duration = Duration::from_secs(5);
 /// What a launcher takes on top, to start its ranks and to find that they have ended.
-const LAUNCHER: Duration = Duration::from_secs(3);
+const LAUNCHER: Duration = Duration::from_secs(5);
 
 const BOTH: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
 /// A rank that dies alone is a process.

@@ -93,7 +93,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let mut value = T::zeroed();
         let at = self.offset + offset * size_of::<T>();
         let bytes = bytemuck::bytes_of_mut(&mut value);
-        self.engine().get_slice(self.group.inner.rank_of(member), at, bytes, &self.label("load"))?;
+        let rank = self.group.inner.rank_of(member);
+        self.engine().get_slices(std::iter::once((rank, at, bytes)), &self.label("load"))?;
         Ok(value)
     }
 

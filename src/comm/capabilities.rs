@@ -43,7 +43,8 @@ impl Default for Capabilities {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Ordering {
-    /// A put is visible before a later put.
+    /// A put is visible before a later put, and comes to be visible without any further call of its rank once its local completion
+    /// was polled.
     pub put_put: bool,
     /// A get sees an earlier put.
     pub put_get: bool,
@@ -86,6 +87,8 @@ pub struct Native {
     pub blocks: bool,
     /// [`Conduit::accumulate_block`](super::Conduit::accumulate_block) exists.
     pub accumulate: bool,
+    /// [`Conduit::put_signal`](super::Conduit::put_signal) exists.
+    pub signals: bool,
 }
 
 impl Capabilities {

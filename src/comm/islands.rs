@@ -1,7 +1,8 @@
-//! A network for tests: pairs of ranks share memory, and the adapter's atomic operations do not exclude the processors'.
+//! A network for tests: ranks share memory by twos or threes, and the adapter's atomic operations do not exclude the processors'.
 //!
 //! An atomic operation of the adapter reads the word, lets time pass and writes it: nothing else of the adapter comes between,
-//! but a processor may. Islands with a [`post`](super::post) also take strided blocks, and accumulates for their owners.
+//! but a processor may. The adapter may have signals, and keep puts in order, or not. Islands with a [`post`](super::post) also
+//! take strided blocks, and accumulates for their owners.
 
 use std::{
     io,
@@ -12,8 +13,8 @@ use std::{
 };
 
 use super::{
-    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Loops, MessageClass, Native, PublishedWait, Scale, Token,
-    WaitWord, apply_atomic,
+    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Loops, MessageClass, Native, PublishedWait, Scale, SignalWord,
+    Token, WaitWord, apply_atomic,
     post::{Act, Block, Desk, Post},
     unmapped::{Sight, Unmapped},
 };
@@ -30,17 +31,32 @@ pub(crate) struct Islands {
     desk: Option<Desk>,
 }
 
+/// What the adapter can do beside atomic operations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Adapter {
+    pub(crate) signals: bool,
+    /// Puts arrive in their order; else in any, and none before somebody polls.
+    pub(crate) ordered: bool,
+    /// Ranks of an island.
+    pub(crate) island: usize,
+    /// Ranks are said to outnumber the cores; else they are said to have one each.
+    pub(crate) crowded: bool,
+}
+
 impl Islands {
-    pub(crate) fn new(memory: Arc<dyn Conduit>) -> Self {
-        let network = Unmapped::new(memory.clone(), Sight { ranks_per_node: Some(2), none: false });
+    pub(crate) fn new(memory: Arc<dyn Conduit>, adapter: Adapter) -> Self {
+        let network = Unmapped::new(memory.clone(), Sight { ranks_per_node: Some(adapter.island), none: false });
         let mut capabilities = network.capabilities().clone();
-        capabilities.native = Native { atomics: true, coherent: false, ..Native::default() };
+        capabilities.native = Native { atomics: true, signals: adapter.signals, ..Native::default() };
+        capabilities.order.put_put = adapter.ordered;
+        capabilities.crowded = adapter.crowded;
         Islands { memory, network, capabilities, values: Mutex::default(), desk: None }
     }
 
     /// With a post between all ranks.
     pub(crate) fn with_post(memory: Arc<dyn Conduit>, post: Arc<Post>) -> Self {
-        let mut islands = Islands::new(memory.clone());
+        let adapter = Adapter { signals: false, ordered: false, island: 2, crowded: true };
+        let mut islands = Islands::new(memory.clone(), adapter);
         islands.capabilities.native.blocks = true;
         islands.capabilities.native.accumulate = true;
         islands.desk = Some(Desk::new(post, memory));
@@ -92,7 +108,13 @@ impl Conduit for Islands {
     }
     unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
         // SAFETY: the promises are the same.
-        unsafe { self.network.put(rank, offset, local, token) }
+        unsafe {
+            if self.capabilities.order.put_put {
+                self.memory.put(rank, offset, local, token);
+            } else {
+                self.network.put(rank, offset, local, token);
+            }
+        }
     }
     unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
         // SAFETY: the promises are the same.
@@ -148,6 +170,11 @@ impl Conduit for Islands {
     }
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         self.memory.published_wait(rank)
+    }
+    unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
+        let _alone = ADAPTER.lock().unwrap();
+        // SAFETY: the promises are the same.
+        unsafe { self.memory.put_signal(rank, offset, local, signal, token) }
     }
     unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
         let _alone = ADAPTER.lock().unwrap();

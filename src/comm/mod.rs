@@ -21,6 +21,7 @@
 //! | `engine` | a rank's requests from their begin to the fence that tells what failed |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
 //! | `lasting` | a wait that lasts: how it is ended, what it says, ranks that wait for each other |
+//! | `signals` | puts with a word that tells that they are there |
 //! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
 //! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
 //! | `addition` | the owner's side of native accumulates, for conduits |
@@ -50,6 +51,7 @@ mod progress;
 mod remote_lock;
 mod requests;
 pub(crate) mod shared_memory;
+mod signals;
 pub(crate) mod strided;
 pub(crate) mod stripe_lock;
 #[cfg(test)]
@@ -88,6 +90,26 @@ pub struct Local {
 /// Names a registration of local memory; made by the conduit, opaque above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalKey(pub u64);
+
+/// The word that a put with a signal changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalWord {
+    /// Byte offset of a [`WaitWord`] in the target's segment.
+    pub offset: usize,
+    /// What is done to it.
+    pub op: SignalOp,
+    /// With what value.
+    pub value: u32,
+}
+
+/// How a signal changes its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignalOp {
+    /// The word becomes the value.
+    Set,
+    /// The value is added, wrapping. Additions exclude each other and whatever [`Conduit::atomic`] excludes.
+    Add,
+}
 
 /// Requests and replies have queues of their own, so that a full request queue can never keep a reply from leaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,6 +257,20 @@ pub trait Conduit: Send + Sync + fmt::Debug {
 
     /// What a rank has published by [`Conduit::publish_wait`] and not taken back. `None` where it cannot be known.
     fn published_wait(&self, rank: usize) -> Option<PublishedWait>;
+
+    /// A put with a signal, if [`Native::signals`] is announced: writes `local`, which may be empty, to `offset` of the segment of
+    /// `rank` as [`put`](Self::put) does, then changes a word there and wakes who waits on it in [`wait_on`](Self::wait_on).
+    ///
+    /// Who sees the new value sees the bytes and, if [`Ordering::put_put`] is announced, whatever the caller put or accumulated at
+    /// `rank` before. [`Event::LocalDone`] tells that the memory may be used again and that the rest comes about without any
+    /// further call of the caller. A [`flush`](Self::flush) need not cover it: it is the word that tells of its arrival.
+    ///
+    /// # Safety
+    /// As [`put`](Self::put), at most [`Capabilities::longest_transfer`] bytes; the word is a committed [`WaitWord`] apart from them.
+    unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
+        let _ = (rank, offset, local, signal, token);
+        unreachable!("a conduit that does not announce signals is never asked for them")
+    }
 
     /// A native atomic operation, if [`Native::atomics`] is announced. The old value comes as [`Event::Value`].
     ///

@@ -29,6 +29,8 @@ pub(crate) enum Road {
 pub(super) enum Direction {
     /// From here into a rank's segment.
     Put,
+    /// The same, for a signal: no fence has to wait for it.
+    Signal,
     /// From there.
     Get,
 }
@@ -85,7 +87,7 @@ impl Engine {
     ///
     /// # Safety
     /// As [`Conduit::put`] or [`Conduit::get`], until the request is complete.
-    unsafe fn transfer(
+    pub(super) unsafe fn transfer(
         &self,
         direction: Direction,
         request: RequestId,
@@ -103,7 +105,7 @@ impl Engine {
             let local = Local { ptr: unsafe { ptr.add(at) }, len: part, key: None };
             match direction {
                 // SAFETY: the caller's promise.
-                Direction::Put => unsafe { self.conduit.put(rank, offset + at, local, Token(request.0)) },
+                Direction::Put | Direction::Signal => unsafe { self.conduit.put(rank, offset + at, local, Token(request.0)) },
                 // SAFETY: the caller's promise.
                 Direction::Get => unsafe { self.conduit.get(rank, offset + at, local, Token(request.0)) },
             }
@@ -143,7 +145,7 @@ impl Engine {
     fn keeps_order(&self, direction: Direction) -> bool {
         let order = self.conduit.capabilities().order;
         match direction {
-            Direction::Put => order.put_put,
+            Direction::Put | Direction::Signal => order.put_put,
             Direction::Get => order.put_get,
         }
     }
@@ -277,11 +279,17 @@ impl Engine {
         self.finish_borrowed(request, issued)
     }
 
-    /// Gets into a slice.
-    pub(crate) fn get_slice(&self, rank: usize, offset: usize, to: &mut [u8], label: &Label) -> Result<(), Error> {
+    /// Gets into slices: from a rank, from a byte offset, into what.
+    pub(crate) fn get_slices<'a>(
+        &self,
+        slices: impl Iterator<Item = (usize, usize, &'a mut [u8])>,
+        label: &Label,
+    ) -> Result<(), Error> {
         let request = self.begin(label.clone());
-        // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
-        let issued = unsafe { self.get(request, rank, offset, to.as_mut_ptr(), to.len()) };
+        let issued = slices.into_iter().try_for_each(|(rank, offset, to)| {
+            // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
+            unsafe { self.get(request, rank, offset, to.as_mut_ptr(), to.len()) }
+        });
         self.finish_borrowed(request, issued)
     }
 

@@ -14,8 +14,11 @@ use num_complex::Complex;
 
 use super::{Job, Launch};
 use crate::{
-    Accumulate, Counter, Error, GlobalArray, Locks,
-    comm::{islands::Islands, post::Post},
+    Accumulate, Counter, Error, GlobalArray, Group, Locks, Signal,
+    comm::{
+        islands::{Adapter, Islands},
+        post::Post,
+    },
     distribution::Order,
     ops,
 };
@@ -28,7 +31,114 @@ const RANKS: usize = 4;
 /// Four ranks on two islands.
 fn on_islands(body: impl Fn(&Job) -> Result<(), Error> + Sync) {
     let launch = Launch::new().ranks(RANKS).timeout(30.0);
-    launch.run_over(|conduit| Arc::new(Islands::new(conduit)), body).unwrap();
+    let adapter = Adapter { signals: false, ordered: false, island: 2, crowded: true };
+    launch.run_over(|conduit| Arc::new(Islands::new(conduit, adapter)), body).unwrap();
+}
+
+/// Some ranks over every adapter, on islands of two, and on those of three that meet without a counter.
+fn on_adapters(ranks: usize, body: impl Fn(&Job) -> Result<(), Error> + Sync) {
+    for (signals, ordered) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (island, crowded) in [(2, true), (3, false)] {
+            let adapter = Adapter { signals, ordered, island, crowded };
+            let launch = Launch::new().ranks(ranks).timeout(30.0);
+            launch.run_over(|conduit| Arc::new(Islands::new(conduit, adapter)), &body).unwrap();
+        }
+    }
+}
+
+/// Members of any order on any islands come to the same words, again and again.
+#[test]
+fn agreements_cross_islands() {
+    for ranks in [1, 2, 3, 4, 5, 7] {
+        on_adapters(ranks, |job| {
+            // A leader in the middle, nodes torn apart in the order, nodes of one member.
+            let scattered = job.split_ordered(0, (job.rank() * 3 % 7) as i64)?;
+            let odd = job.split(u64::from(job.rank() % 3 == 0))?;
+            let groups: [&Group; 3] = [job, &scattered, &odd];
+            for round in 0..40_u64 {
+                for group in groups {
+                    let mine = 1 << group.rank();
+                    let agreed = group.agree_values(crate::sync::Op::Barrier, 0, mine, mine, mine + round)?;
+                    let all = (1 << group.size()) - 1;
+                    assert_eq!((agreed.sum, agreed.union, agreed.max), (all, all, (1 << (group.size() - 1)) + round));
+                }
+            }
+            job.sync()
+        });
+    }
+}
+
+/// Whoever left a barrier sees what every member had stored before it, on its island and, after a fence, elsewhere.
+#[test]
+fn barriers_wait_for_everybody() {
+    on_adapters(7, |job| {
+        let a = GlobalArray::<u64, Ix1>::builder(job, [7]).zeros().create()?;
+        let order = job.split_ordered(0, -(job.rank() as i64))?;
+        for round in 1..20 {
+            if round as usize % 7 == job.rank() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            a.store([job.rank()], round)?;
+            if round % 2 == 0 {
+                job.sync()?
+            } else {
+                order.sync()?
+            };
+            assert_eq!(a.get(..)?.to_vec(), [round; 7]);
+            job.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn collectives_cross_islands() {
+    for ranks in [2, 3, 5, 7] {
+        on_adapters(ranks, |job| {
+            let scattered = job.split_ordered(0, (job.rank() * 3 % 7) as i64)?;
+            for group in [job as &Group, &scattered] {
+                for root in 0..group.size() {
+                    let mut data = [0; 1000];
+                    if group.rank() == root {
+                        data = std::array::from_fn(|k| (k * ranks + root) as u64);
+                    }
+                    group.broadcast(root, &mut data)?;
+                    assert!(data.iter().enumerate().all(|(k, &x)| x == (k * ranks + root) as u64), "root {root}");
+                    let mut sums = [group.rank() as u64 + root as u64; 100];
+                    group.all_reduce(&mut sums, ops::sum)?;
+                    assert_eq!(sums, [((ranks - 1) * ranks / 2 + ranks * root) as u64; 100]);
+                }
+                let all = group.all_gather(&[group.rank(); 10])?;
+                assert!(all.iter().enumerate().all(|(k, &member)| member == k / 10));
+            }
+            job.sync()
+        });
+    }
+}
+
+#[test]
+fn data_come_before_their_signal() {
+    on_adapters(4, |job| {
+        let a = GlobalArray::<u64, Ix1>::builder(job, [4 * 512]).zeros().create()?;
+        let signals = Signal::several(job, 2)?;
+        let (next, before) = ((job.rank() + 1) % 4, (job.rank() + 3) % 4);
+        for round in 1..=50_u32 {
+            a.put_signal(s![512 * next..512 * (next + 1)], &Array1::from_elem(512, u64::from(round)), &signals, 0, next)?;
+            signals.wait_at_least(0, round)?;
+            let here = a.get(s![512 * job.rank()..512 * (job.rank() + 1)])?;
+            assert!(here.iter().all(|&x| x == u64::from(round)), "{here}");
+            // What came has been read.
+            signals.notify(1, before)?;
+            signals.wait_at_least(1, round)?;
+        }
+        // All raise the same one.
+        job.sync()?;
+        (0..25).try_for_each(|_| (0..4).try_for_each(|rank| signals.notify(1, rank)))?;
+        signals.wait_at_least(1, 150)?;
+        job.sync()?;
+        assert_eq!(signals.count(1)?, 150);
+        Ok(())
+    });
 }
 
 /// The same with a post.

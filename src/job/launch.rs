@@ -375,6 +375,7 @@ pub(crate) struct Start {
     /// The core of each rank, if they are pinned.
     pins: Vec<usize>,
     /// The launcher that started this process.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "compared with what MPI says"))]
     started: Option<Started>,
 }
 

@@ -235,6 +235,11 @@ impl Job {
     }
 }
 
+/// Bytes of an accumulate lock, with a cache line for itself.
+const WORD: usize = 64;
+/// Bytes of the two of a rank.
+const LOCKS: usize = 2 * WORD;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,7 +247,11 @@ mod tests {
     #[test]
     fn a_machine_split_into_nodes_stays_one_machine() {
         let whole = std::sync::OnceLock::new();
-        Launch::new().ranks(5).network("threads").run(|job| whole.set(job.threads()).map_or(Ok(()), |()| job.sync())).unwrap();
+        let threads = |job: &Job| {
+            whole.get_or_init(|| job.threads());
+            job.sync()
+        };
+        Launch::new().ranks(5).network("threads").run(threads).unwrap();
         let body = |job: &Job| {
             let conduit = job.inner.conduit();
             assert_eq!(job.node(), job.rank() / 2);
@@ -257,8 +266,3 @@ mod tests {
         Launch::new().ranks(5).network("threads").ranks_per_node(2).run(body).unwrap();
     }
 }
-
-/// Bytes of an accumulate lock, with a cache line for itself.
-const WORD: usize = 64;
-/// Bytes of the two of a rank.
-const LOCKS: usize = 2 * WORD;

@@ -36,15 +36,18 @@ impl Line {
     }
 }
 
-/// Where members meet when they outnumber the cores: each adds what it brings, the last one publishes the result.
+/// Where members meet when they outnumber the cores: each adds what it brings, the last one publishes the result. And where the
+/// members of a node wait for what their leader brings back from the other nodes.
 ///
 /// All combinations have zero as their neutral element, so that fresh memory is ready. Two of these serve alternating
-/// agreements, and the one who publishes clears it for the next but one.
+/// agreements, and the one who takes what all brought clears it for the next but one.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct Meeting {
     /// Raised when the result stands.
     pub(crate) phase: WaitWord,
+    /// Raised when all have arrived, where somebody waits for that.
+    pub(crate) full: WaitWord,
     arrived: AtomicU32,
     gathered: [AtomicU64; WORDS],
     result: [AtomicU64; WORDS],
@@ -72,12 +75,17 @@ impl Meeting {
         self.arrived.fetch_add(1, Ordering::AcqRel) as usize + 1 == members
     }
 
-    /// Publishes the result and wakes everyone at once.
-    pub(crate) fn publish(&self, sequence: u32) {
-        for (to, from) in self.result.iter().zip(&self.gathered) {
-            to.store(from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
-        }
+    /// What all brought, after the last one arrived; clears it.
+    pub(crate) fn take(&self) -> [u64; WORDS] {
         self.arrived.store(0, Ordering::Relaxed);
+        self.gathered.each_ref().map(|word| word.swap(0, Ordering::Relaxed))
+    }
+
+    /// Publishes the result and wakes everyone at once.
+    pub(crate) fn publish(&self, result: [u64; WORDS], sequence: u32) {
+        for (to, word) in self.result.iter().zip(result) {
+            to.store(word, Ordering::Relaxed);
+        }
         self.phase.store(sequence);
         self.phase.wake();
     }
@@ -136,7 +144,7 @@ mod loom_models {
             let meeting = &shared.meetings[sequence as usize % 2];
             shared.beside[me].store(u64::from(sequence), Ordering::Relaxed);
             if meeting.arrive(brings(me, sequence), HOW, members) {
-                meeting.publish(sequence);
+                meeting.publish(meeting.take(), sequence);
             } else {
                 if members > 2 {
                     // Two that wait in turns would keep the checker from the third: look once.

@@ -17,8 +17,10 @@ use std::{
 };
 
 use super::large_pages::{self, LARGE};
+#[cfg(feature = "mpi")]
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::{
-    fd::{AsFd, BorrowedFd, OwnedFd},
+    fd::OwnedFd,
     fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create},
     mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap},
     process::{Resource, getrlimit},
@@ -47,6 +49,7 @@ impl MemoryFile {
     }
 
     /// A file that another process made, with its granule.
+    #[cfg(feature = "mpi")]
     pub(crate) fn opened(file: OwnedFd, granule: usize) -> Self {
         MemoryFile { file, granule }
     }
@@ -106,6 +109,7 @@ impl Mapping {
     }
 
     /// The file.
+    #[cfg(feature = "mpi")]
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.file.as_fd()
     }

@@ -1,8 +1,14 @@
 //! The barrier that carries a few words.
 //!
-//! Recursive doubling among the largest power of two of the members: in round k, member i exchanges a line with member i xor 2^k
-//! and both combine. Members beyond fold in before and are told after. Where members outnumber cores, a meeting in member 0's
-//! memory with one wake-all takes its place: a barrier by rounds would need log p sleeps of everyone.
+//! Recursive doubling among the largest power of two of those who exchange: in round k, number i exchanges a line with number i xor
+//! 2^k and both combine. Those beyond fold in before and are told after.
+//!
+//! Who exchanges: all members, if they are on one node or each is on its own. Else the leaders of the nodes. Before, each leader
+//! gathers what the members of its node bring, along a binomial tree; after, it publishes the result in its memory and wakes its
+//! node at once. So an agreement crosses between nodes as often as if every node had one member.
+//!
+//! Where ranks outnumber cores, a meeting in the leader's memory gathers in place of the tree, and on a single node it is all of the
+//! agreement, with one wake-all: rounds and trees would need log p sleeps of everyone.
 //!
 //! The words: minimum and maximum of the fingerprints (by the maximum of the complement), a union, a sum and a maximum of what the
 //! caller brings. For epochs the fingerprint is the call itself, not a hash of it.
@@ -11,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 use super::{
     Group, Op,
-    scratch::{Place, await_word, post},
+    scratch::{Place, await_word, post, rounds},
     whereabouts,
 };
 use crate::{
@@ -36,7 +42,7 @@ pub(crate) struct Agreed {
 struct InCollective<'a> {
     group: &'a Group,
     op: Op,
-    /// The rank whose line is waited for; none in a meeting, where all are.
+    /// The rank whose line is waited for; none in a meeting, where all of the node are.
     from: Option<usize>,
 }
 
@@ -51,7 +57,8 @@ impl Waiter for InCollective<'_> {
 
     fn awaits(&self) -> Option<usize> {
         // Who has entered comes to a meeting without waiting for anybody.
-        self.from.or_else(|| one_of(self.group.inner.engine().conduit(), self.group.late()))
+        let conduit = self.group.inner.engine().conduit();
+        self.from.or_else(|| one_of(conduit, self.group.late().filter(|&rank| conduit.mapped(rank).is_some())))
     }
 
     fn speaks(&self) -> bool {
@@ -89,53 +96,110 @@ impl Group {
         let sequence = inner.sequence.load(Ordering::Relaxed).wrapping_add(1);
         inner.sequence.store(sequence, Ordering::Relaxed);
         let all = if inner.size() == 1 {
-            mine
-        } else if inner.by_counter {
-            self.meet(op, mine, sequence).map_err(|error| self.fail(error))?
+            Ok(mine)
+        } else if let Some(here) = inner.nodes.led() {
+            self.by_leader(here, op, mine, sequence)
+        } else if inner.by_counter && inner.mapped {
+            self.meet(op, mine, sequence)
         } else {
-            // A member that left early would be one agreement ahead of the others: the group is over for it.
-            self.rounds(op, mine, sequence).map_err(|error| self.fail(error))?
+            self.rounds(op, mine, sequence)
         };
+        // A member that left early would be one agreement ahead of the others: the group is over for it.
+        let all = all.map_err(|error| self.fail(error))?;
         if all[0] != mine[0] || all[1] != mine[1] {
             return Err(self.disagreement(op));
         }
         Ok(Agreed { union: all[2], sum: all[3], max: all[4] })
     }
 
+    /// Sends a line to a member.
+    #[inline]
+    fn send_line(&self, op: Op, member: usize, index: usize, words: [u64; WORDS], sequence: u32) -> Result<()> {
+        let inner = &*self.inner;
+        let to = Place { member, rank: inner.rank_of(member), offset: inner.scratch.line(sequence, index) };
+        let label = || Label { array: "(none)".into(), operation: op.name() };
+        post(inner.engine(), &inner.segments, to, words, sequence, label)
+    }
+
+    /// Waits for the line that a member sends.
+    #[inline]
+    fn receive_line(&self, op: Op, member: usize, index: usize, sequence: u32) -> Result<[u64; WORDS]> {
+        let inner = &*self.inner;
+        let waiter = InCollective { group: self, op, from: Some(inner.rank_of(member)) };
+        let line = inner.segments.own_line(inner.engine().conduit().segment(), inner.scratch.line(sequence, index));
+        await_word(inner.engine(), &line.word, sequence, &waiter)?;
+        Ok(line.read())
+    }
+
+    /// Recursive doubling among those who exchange.
     #[inline]
     fn rounds(&self, op: Op, mut words: [u64; WORDS], sequence: u32) -> Result<[u64; WORDS]> {
-        let inner = &*self.inner;
-        let (me, engine) = (inner.me(), inner.engine());
-        let rounds = inner.scratch.rounds();
+        let nodes = &self.inner.nodes;
+        let me = nodes.exchanger;
+        let rounds = rounds(nodes.exchangers);
         let core = 1 << rounds;
-        let extra = inner.size() - core;
+        let extra = nodes.exchangers - core;
         let (fold, out) = (rounds, rounds + 1);
-        let label = || Label { array: "(none)".into(), operation: op.name() };
-        let send = |member: usize, index: usize, words: [u64; WORDS]| {
-            let to = Place { member, rank: inner.rank_of(member), offset: inner.scratch.line(sequence, index) };
-            post(engine, &inner.segments, to, words, sequence, label)
-        };
-        let receive = |member: usize, index: usize| -> Result<[u64; WORDS]> {
-            let waiter = InCollective { group: self, op, from: Some(inner.rank_of(member)) };
-            let line = inner.segments.own_line(engine.conduit().segment(), inner.scratch.line(sequence, index));
-            await_word(engine, &line.word, sequence, &waiter)?;
-            Ok(line.read())
-        };
         if me >= core {
-            send(me - core, fold, words)?;
-            return receive(me - core, out);
+            self.send_line(op, nodes.partner(rounds), fold, words, sequence)?;
+            return self.receive_line(op, nodes.partner(rounds), out, sequence);
         }
         if me < extra {
-            words = combine(words, receive(me + core, fold)?);
+            words = combine(words, self.receive_line(op, nodes.partner(rounds), fold, sequence)?);
         }
         for round in 0..rounds {
-            send(me ^ 1 << round, round, words)?;
-            words = combine(words, receive(me ^ 1 << round, round)?);
+            self.send_line(op, nodes.partner(round), round, words, sequence)?;
+            words = combine(words, self.receive_line(op, nodes.partner(round), round, sequence)?);
         }
         if me < extra {
-            send(me + core, out, words)?;
+            self.send_line(op, nodes.partner(rounds), out, words, sequence)?;
         }
         Ok(words)
+    }
+
+    /// The leader of the members `here` of a node exchanges for them.
+    fn by_leader(&self, here: &[usize], op: Op, words: [u64; WORDS], sequence: u32) -> Result<[u64; WORDS]> {
+        let inner = &*self.inner;
+        let offset = inner.scratch.meeting(sequence);
+        let meeting = inner.segments.meeting(here[0], offset).expect("the members of a node are mapped");
+        let gathered = if inner.by_counter {
+            if meeting.arrive(words, HOW, here.len()) {
+                meeting.full.store(sequence);
+                meeting.full.wake();
+            }
+            if inner.nodes.position == 0 {
+                await_word(inner.engine(), &meeting.full, sequence, &InCollective { group: self, op, from: None })?;
+                Some(meeting.take())
+            } else {
+                None
+            }
+        } else {
+            self.gather_here(here, op, words, sequence)?
+        };
+        if let Some(words) = gathered {
+            let all = self.rounds(op, words, sequence)?;
+            meeting.publish(all, sequence);
+            return Ok(all);
+        }
+        let leader = inner.rank_of(here[0]);
+        await_word(inner.engine(), &meeting.phase, sequence, &InCollective { group: self, op, from: Some(leader) })?;
+        Ok(meeting.result())
+    }
+
+    /// What all members of a node bring, at its leader; the others get nothing. A binomial tree.
+    fn gather_here(&self, here: &[usize], op: Op, mut words: [u64; WORDS], sequence: u32) -> Result<Option<[u64; WORDS]>> {
+        let me = self.inner.nodes.position;
+        for level in (0..).take_while(|level| 1 << level < here.len()) {
+            let (bit, index) = (1 << level, self.inner.scratch.level(level));
+            if me & bit != 0 {
+                self.send_line(op, here[me - bit], index, words, sequence)?;
+                return Ok(None);
+            }
+            if let Some(&child) = here.get(me + bit) {
+                words = combine(words, self.receive_line(op, child, index, sequence)?);
+            }
+        }
+        Ok(Some(words))
     }
 
     fn meet(&self, op: Op, words: [u64; WORDS], sequence: u32) -> Result<[u64; WORDS]> {
@@ -143,7 +207,7 @@ impl Group {
         let meeting =
             inner.segments.meeting(0, inner.scratch.meeting(sequence)).expect("met by counter only where all is mapped");
         if meeting.arrive(words, HOW, inner.size()) {
-            meeting.publish(sequence);
+            meeting.publish(meeting.take(), sequence);
         } else {
             await_word(inner.engine(), &meeting.phase, sequence, &InCollective { group: self, op, from: None })?;
         }

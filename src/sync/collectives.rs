@@ -3,10 +3,13 @@
 //!
 //! A slice is cut into chunks that fit a box; each chunk is a collective of its own, which begins with an agreement. So a box is
 //! free when it is written: everyone has left the chunk before.
+//!
+//! A broadcast goes from node to node and then inside each. What is combined is combined in the order of the members, wherever they
+//! run, for the sake of the same bits.
 
 use super::{
     Group, Op, fingerprint,
-    scratch::{EMPTY, FULL, Place, await_word, post, write},
+    scratch::{EMPTY, FULL, Place, post},
     text_fingerprint, whereabouts,
 };
 use crate::{
@@ -16,25 +19,31 @@ use crate::{
     memory::line::WORDS,
 };
 
-/// Waits for what a rank sends.
-struct InTransfer<'a>(&'a Group, Op, usize);
+/// Waits for data that come from a rank, from itself if that is certain.
+struct InTransfer<'a> {
+    group: &'a Group,
+    op: Op,
+    from: usize,
+    itself: bool,
+}
 
 impl Waiter for InTransfer<'_> {
     fn operation(&self) -> String {
-        self.1.name().into()
+        self.op.name().into()
     }
     fn missing(&self) -> String {
         // Whoever is not awaited here may have gone on.
-        whereabouts::places(self.0.inner.engine().conduit(), std::iter::once(self.2))
+        whereabouts::places(self.group.inner.engine().conduit(), std::iter::once(self.from))
     }
     fn awaits(&self) -> Option<usize> {
-        Some(self.2)
+        // Where the data went through others the rank may have gone on.
+        self.itself.then_some(self.from)
     }
     fn place(&self, rank: usize) -> String {
-        whereabouts::place(self.0.inner.engine().conduit(), rank)
+        whereabouts::place(self.group.inner.engine().conduit(), rank)
     }
     fn hopeless(&self) -> Option<Error> {
-        if self.0.inner.is_world() { None } else { self.0.without_a_member(|| self.operation()) }
+        if self.group.inner.is_world() { None } else { self.group.without_a_member(|| self.operation()) }
     }
 }
 
@@ -50,21 +59,35 @@ impl Group {
     /// Members that disagree on root, type or length; a root that is no member; the end of the job.
     ///
     /// # Source
-    /// Binomial tree.
+    /// Binomial tree among the nodes, and one inside each.
     pub fn broadcast<T: Element>(&self, root: usize, data: &mut [T]) -> Result<()> {
         self.check_root("broadcast", root)?;
-        let (size, me) = (self.size(), self.rank());
-        let relative = (me + size - root) % size;
+        let nodes = &self.inner.nodes;
+        // The data reach a node at its leader, that of the root at the root.
+        let (here, first) = (nodes.near(self.size()), nodes.place(root));
+        let first_here = first.unwrap_or(0);
+        let relative = (nodes.position + here - first_here) % here;
         self.chunked::<T>(Op::Broadcast, root as u64, data.len(), |post, range| {
             let part = &mut data[range];
-            if relative > 0 {
-                // The parent is the member without our highest bit.
-                let parent = (relative - (1 << relative.ilog2()) + root) % size;
-                post.receive(parent, 0, bytemuck::cast_slice_mut(part))?;
+            // The number of the root's node travels in the word of the box: nobody keeps a table of where members are.
+            let word = if self.rank() == root {
+                FULL + nodes.number as u32
+            } else if relative > 0 {
+                // The parent is the one without our highest bit.
+                let parent = (relative - (1 << relative.ilog2()) + first_here) % here;
+                post.receive_word(nodes.member(parent), true, 0, bytemuck::cast_slice_mut(part))?
+            } else {
+                post.receive_word(root, false, 0, bytemuck::cast_slice_mut(part))?
+            };
+            if relative == 0 {
+                let from_root = (nodes.number + nodes.count - (word - FULL) as usize % nodes.count) % nodes.count;
+                for level in children(from_root, nodes.count) {
+                    post.send_word(nodes.ahead(level), 0, word, bytemuck::cast_slice(part))?;
+                }
             }
-            let first = if relative == 0 { 0 } else { relative.ilog2() + 1 };
-            for bit in (first..usize::BITS).map(|k| 1_usize << k).take_while(|bit| relative + bit < size) {
-                post.send((relative + bit + root) % size, 0, bytemuck::cast_slice(part))?;
+            for level in children(relative, here) {
+                let child = (relative + (1 << level) + first_here) % here;
+                post.send_word(nodes.member(child), 0, word, bytemuck::cast_slice(part))?;
             }
             Ok(())
         })
@@ -210,7 +233,7 @@ impl Group {
                 let at = |member: usize| member * block + range.start..member * block + range.end;
                 post.offer(bytemuck::cast_slice(&data[at(to)]));
                 post.again()?;
-                post.fetch(from, bytemuck::cast_slice_mut(&mut all[at(from)]))
+                post.fetch(std::iter::once((from, bytemuck::cast_slice_mut(&mut all[at(from)]))))
             })?;
         }
         Ok(all)
@@ -222,12 +245,11 @@ impl Group {
         self.chunked::<T>(op, root, len, |post, range| {
             post.offer(bytemuck::cast_slice(&data[range.clone()]));
             post.again()?;
-            if !all.is_empty() {
-                for member in 0..self.size() {
-                    post.fetch(member, bytemuck::cast_slice_mut(&mut all[member * len + range.start..member * len + range.end]))?;
-                }
+            if all.is_empty() {
+                return Ok(());
             }
-            Ok(())
+            let parts = all.chunks_exact_mut(len).enumerate();
+            post.fetch(parts.map(|(member, part)| (member, bytemuck::cast_slice_mut(&mut part[range.clone()]))))
         })
     }
 
@@ -289,27 +311,39 @@ impl Post<'_> {
 
     /// Sends bytes into a box of another member.
     fn send(&self, member: usize, index: usize, bytes: &[u8]) -> Result<()> {
+        self.send_word(member, index, FULL, bytes)
+    }
+
+    /// The same with a word beside them, [`FULL`] or more.
+    fn send_word(&self, member: usize, index: usize, word: u32, bytes: &[u8]) -> Result<()> {
         let inner = &*self.group.inner;
         let (line, data) = inner.scratch.letter_box(index);
         let to = Place { member, rank: inner.rank_of(member), offset: line };
-        match inner.segments.part::<u8>(member, data, bytes.len()) {
-            Some(part) => part.write_slice(0, bytes),
-            None => write(inner.engine(), to.rank, data, bytes, &self.label())?,
-        }
-        post(inner.engine(), &inner.segments, to, [0; WORDS], FULL, || self.label())
+        let Some(part) = inner.segments.part::<u8>(member, data, bytes.len()) else {
+            return inner.engine().put_and_set(to.rank, data, bytes, (line, word), &self.label());
+        };
+        part.write_slice(0, bytes);
+        post(inner.engine(), &inner.segments, to, [0; WORDS], word, || self.label())
     }
 
     /// Waits for what a member sends into one of this one's boxes.
     fn receive(&self, from: usize, index: usize, bytes: &mut [u8]) -> Result<()> {
+        self.receive_word(from, true, index, bytes).map(|_| ())
+    }
+
+    /// The same for what comes from a member `itself` or by way of others; returns the word beside it.
+    fn receive_word(&self, from: usize, itself: bool, index: usize, bytes: &mut [u8]) -> Result<u32> {
         let inner = &*self.group.inner;
         let (line, data) = inner.scratch.letter_box(index);
         let base = inner.engine().conduit().segment();
         let word = &inner.segments.own_line(base, line).word;
-        await_word(inner.engine(), word, FULL, &InTransfer(self.group, self.op, inner.rank_of(from)))?;
+        let waiter = InTransfer { group: self.group, op: self.op, from: inner.rank_of(from), itself };
+        inner.engine().wait_word(word, &waiter, |value| value != EMPTY)?;
+        let beside = word.load();
         inner.segments.own_part::<u8>(base, data, bytes.len()).read_slice(0, bytes);
         // Nobody sends to it again before this member has entered the next agreement.
         word.store(EMPTY);
-        Ok(())
+        Ok(beside)
     }
 
     /// Lays bytes into this member's own box, for the others to fetch after the next agreement.
@@ -319,16 +353,25 @@ impl Post<'_> {
         inner.segments.own_part::<u8>(inner.engine().conduit().segment(), data, bytes.len()).write_slice(0, bytes);
     }
 
-    /// Reads what a member offers.
-    fn fetch(&self, member: usize, bytes: &mut [u8]) -> Result<()> {
+    /// Reads what members offer. What comes by the network is under way at once.
+    fn fetch<'b>(&self, offers: impl Iterator<Item = (usize, &'b mut [u8])>) -> Result<()> {
         let inner = &*self.group.inner;
         let (_, data) = inner.scratch.letter_box(inner.scratch.own_box());
-        match inner.segments.part::<u8>(member, data, bytes.len()) {
-            Some(part) => part.read_slice(0, bytes),
-            None => inner.engine().get_slice(inner.rank_of(member), data, bytes, &self.label())?,
+        let mut far = Vec::new();
+        for (member, bytes) in offers {
+            match inner.segments.part::<u8>(member, data, bytes.len()) {
+                Some(part) => part.read_slice(0, bytes),
+                None => far.push((inner.rank_of(member), data, bytes)),
+            }
         }
-        Ok(())
+        if far.is_empty() { Ok(()) } else { inner.engine().get_slices(far.into_iter(), &self.label()) }
     }
+}
+
+/// The levels at which number `at` of a binomial tree of `size`, counted from its root, has children.
+fn children(at: usize, size: usize) -> impl Iterator<Item = usize> {
+    let first = if at == 0 { 0 } else { at.ilog2() as usize + 1 };
+    (first..usize::BITS as usize).take_while(move |&level| at + (1 << level) < size)
 }
 
 #[cfg(test)]

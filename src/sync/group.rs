@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use super::{Op, Scratch, whereabouts};
+use super::{Op, Scratch, nodes::Nodes, whereabouts};
 use crate::{
     array::registry::Registry,
     comm::engine::{Engine, Label, Road},
@@ -43,6 +43,7 @@ pub(crate) struct GroupInner {
     /// only by a network whose atomic operations do not exclude the processor's.
     pub(crate) words: Segments,
     pub(crate) scratch: Scratch,
+    pub(super) nodes: Nodes,
     /// Number of the last agreement.
     pub(super) sequence: AtomicU32,
     /// How many groups were made of this one from each list of members.
@@ -52,7 +53,7 @@ pub(crate) struct GroupInner {
     busy: AtomicBool,
     failed: OnceLock<String>,
     pub(crate) arrays: Mutex<Registry>,
-    /// Members load and store each other's memory and outnumber the cores: agree by a counter.
+    /// Ranks of some node outnumber its cores: those of one node meet by a counter.
     pub(super) by_counter: bool,
     /// All members' memory is mapped.
     pub(crate) mapped: bool,
@@ -149,7 +150,8 @@ impl Group {
         let bases: Vec<Option<NonNull<u8>>> =
             (0..size).map(|member| conduit.mapped(list.as_ref().map_or(member, |list| list[member]))).collect();
         let mapped = bases.iter().all(Option::is_some);
-        let by_counter = mapped && conduit.capabilities().crowded && size > 1;
+        let by_counter = conduit.capabilities().crowded;
+        let nodes = Nodes::new(conduit, size, me, mapped, |member| list.as_ref().map_or(member, |list| list[member]));
         let by_processor = mapped || conduit.capabilities().atomics_are_coherent();
         let words = if by_processor { bases.clone() } else { vec![None; size] };
         let counted = job.counts.is_some();
@@ -157,6 +159,7 @@ impl Group {
         let segments = Segments::new(bases, conduit.segment_len(), conduit.over(), counted);
         let inner = GroupInner {
             scratch: Scratch::new(scratch, size),
+            nodes,
             list,
             size,
             me,

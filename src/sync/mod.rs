@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `group` | the ranks that act together, their order, their mapped memory |
+//! | `nodes` | how its members lie on nodes, and who leads each |
 //! | `scratch` | a group's own memory in each member's segment, and how members post to it |
 //! | `agreement` | the barrier that carries a few words: the heart of every collective |
 //! | `collectives` | broadcast, reduce, all-reduce, gather, all-gather, all-to-all |
@@ -22,6 +23,7 @@ mod counter;
 mod create;
 mod group;
 mod lock;
+mod nodes;
 pub mod ops;
 mod pool;
 mod scratch;

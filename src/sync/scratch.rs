@@ -4,7 +4,8 @@
 //!  | lines, even | lines, odd | meeting, even | meeting, odd | box 0 | box 1 | ... | box of my own |
 //! ```
 //!
-//! *Lines* carry an agreement: one for each round and two for members beyond the largest power of two. Two sets alternate: who
+//! *Lines* carry an agreement: one for each round of those who exchange, two for those beyond the largest power of two, and one for
+//! each level of the tree by which the members of a node bring their words to its leader. Two sets alternate: who
 //! writes into set s again has left agreement s + 1, which everybody entered, so everybody has left agreement s and read its
 //! lines. *Boxes* carry data, [`chunk`](Scratch::chunk) bytes each; they are used inside one collective between two agreements.
 //!
@@ -23,7 +24,7 @@ use crate::{
 
 /// In the line of a box that nobody sent to; the initial state.
 pub(super) const EMPTY: u32 = 0;
-/// In the line of a box whose data are there.
+/// In the line of a box whose data are there, or more than it.
 pub(super) const FULL: u32 = 1;
 
 /// Layout of a group's scratch memory.
@@ -79,16 +80,26 @@ impl Scratch {
         self.boxes() - 1
     }
 
+    /// Lines of a set: of the rounds, of the two folds, of the levels. A tree may have a level more than there are rounds.
+    fn lines(&self) -> usize {
+        self.level(self.rounds + 1)
+    }
+
+    /// The line on which a message of a level of a node's tree arrives.
+    pub(crate) fn level(&self, level: usize) -> usize {
+        self.rounds + 2 + level
+    }
+
     pub(crate) fn line(&self, set: u32, index: usize) -> usize {
-        self.offset + (set as usize % 2 * (self.rounds + 2) + index) * size_of::<Line>()
+        self.offset + (set as usize % 2 * self.lines() + index) * size_of::<Line>()
     }
 
     pub(crate) fn meeting(&self, set: u32) -> usize {
-        self.offset + 2 * (self.rounds + 2) * size_of::<Line>() + set as usize % 2 * size_of::<Meeting>()
+        self.offset + 2 * self.lines() * size_of::<Line>() + set as usize % 2 * size_of::<Meeting>()
     }
 
     fn box_offset(&self, index: usize) -> usize {
-        let front = 2 * (self.rounds + 2) * size_of::<Line>() + 2 * size_of::<Meeting>();
+        let front = 2 * self.lines() * size_of::<Line>() + 2 * size_of::<Meeting>();
         self.offset + front + index * (size_of::<Line>() + self.chunk)
     }
 
@@ -121,20 +132,7 @@ pub(crate) fn post(
     for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
         to.copy_from_slice(&word.to_ne_bytes());
     }
-    write(engine, to.rank, to.offset + WORDS_OFFSET, &bytes, &label())?;
-    raise(engine, to.rank, to.offset, sequence, &label())
-}
-
-/// Puts bytes and waits until they are visible.
-pub(crate) fn write(engine: &Engine, rank: usize, offset: usize, bytes: &[u8], label: &Label) -> Result<()> {
-    engine.put_slice(rank, offset, bytes, label)?;
-    engine.fence(Some(rank), label)
-}
-
-/// Changes a word to wait on in another rank's segment by a put of its value.
-fn raise(engine: &Engine, rank: usize, offset: usize, value: u32, label: &Label) -> Result<()> {
-    engine.put_slice(rank, offset, &value.to_ne_bytes(), label)?;
-    engine.fence(Some(rank), label)
+    engine.put_and_set(to.rank, to.offset + WORDS_OFFSET, &bytes, (to.offset, sequence), &label())
 }
 
 /// Waits until a line of this rank's own has reached a sequence number.

@@ -71,11 +71,7 @@ impl Signal {
         if member >= group.size() {
             return Err(Error::argument("notify", format_args!("member {member} of a group of {}", group.size())));
         }
-        let engine = group.inner.engine();
-        engine.check("notify")?;
-        if !group.inner.mapped {
-            engine.fence(Some(group.inner.rank_of(member)), self.words.label())?;
-        }
+        group.inner.engine().check("notify")?;
         self.words.raise(member, index)
     }
 

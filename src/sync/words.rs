@@ -8,10 +8,7 @@ use std::sync::Arc;
 
 use super::{Group, Op, fingerprint};
 use crate::{
-    comm::{
-        AtomicOp,
-        engine::{Label, Road},
-    },
+    comm::{AtomicOp, engine::Label},
     error::{Error, Result},
     job::Kind,
     memory::{heap::ALIGN, part::Part, segments::Placement, word::WaitWord},
@@ -78,7 +75,7 @@ impl SharedWords {
         inner.engine().atomic_on_lock(inner.rank_of(member), inner.road(member, 8), offset, op, operands, &self.label, what)
     }
 
-    /// Adds one to the low half of word `index` of a member, on which the member may wait.
+    /// Adds one to the low half of word `index` of a member, on which the member may wait, after everything that this rank put there.
     pub(crate) fn raise(&self, member: usize, index: usize) -> Result<()> {
         let inner = &*self.group.inner;
         assert!(index < self.count, "word {index} of {}", self.count);
@@ -87,17 +84,20 @@ impl SharedWords {
             word.add(1);
             word.wake();
         };
+        // What went by the network is not ordered before a store.
+        if !inner.mapped && inner.words.is_mapped(member) {
+            inner.engine().fence(Some(inner.rank_of(member)), &self.label)?;
+        }
         if let Some(word) = inner.words.short_word(member, offset) {
             by_processor(word);
             return Ok(());
         }
-        let width = size_of::<u32>();
-        inner.count(Kind::Signal, member, width);
+        inner.count(Kind::Signal, member, size_of::<u32>());
         if let Some(word) = inner.words.word(member, offset) {
             by_processor(word);
             return Ok(());
         }
-        inner.engine().atomic(inner.rank_of(member), Road::Network, offset, AtomicOp::Add, width, 1, 0, &self.label).map(|_| ())
+        inner.engine().raise(inner.rank_of(member), offset, &self.label)
     }
 
     /// Adds to word `index` of a member and returns the old value: the shortest road.
@@ -122,10 +122,6 @@ impl SharedWords {
     pub(crate) fn own_word(&self, index: usize) -> &WaitWord {
         let inner = &*self.group.inner;
         inner.segments.own_word(inner.engine().conduit().segment(), self.offset + index * ALIGN)
-    }
-
-    pub(crate) fn label(&self) -> &Label {
-        &self.label
     }
 }
 

@@ -54,7 +54,8 @@ pub(super) enum Kind {
     Message = 13,
     /// rank; payload says why the job ended.
     End = 14,
-    /// offset, offset of a word of four bytes, its new value; payload: write it, then the word, and wake who waits for it.
+    /// offset, offset of a word of four bytes, value; aux: 1 to add it, 0 to set it; payload: write it, then change the word, and wake
+    /// who waits for it.
     PutSignal = 15,
 }
 
@@ -96,6 +97,11 @@ impl Frame {
 
     pub(super) fn is_empty(&self) -> bool {
         self.used == HEAD
+    }
+
+    /// Whether a record fits.
+    pub(super) fn has_room(&self, words: usize, levels: usize, payload: usize) -> bool {
+        1 + words + 2 * levels + payload.div_ceil(WORD) <= self.words.len() - self.used
     }
 
     /// Bytes of payload that still fit behind a record's words and levels.

@@ -124,7 +124,12 @@ impl Net {
         }
         // SAFETY: aligned and inside the segment; an atomic word, for which every bit pattern is valid.
         let word = unsafe { &*at.cast::<WaitWord>() };
-        word.store(value as u32);
+        match record.aux {
+            0 => word.store(value as u32),
+            _ => {
+                word.add(value as u32);
+            }
+        }
         word.wake();
         Some(())
     }

@@ -69,7 +69,7 @@ use self::{
 };
 use super::{
     AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress, PublishedWait,
-    Scale, Token, WaitWord,
+    Scale, SignalWord, Token, WaitWord,
     node::{Fabric, Member},
 };
 use crate::index::Loops;
@@ -79,6 +79,9 @@ const WINDOW: usize = 1024;
 
 /// Longest message beside the frames: what every library counts in an `int`.
 const LONGEST: usize = 1 << 30;
+
+/// Bytes that share a record with their signal.
+const LONGEST_WITH_SIGNAL: usize = 4096;
 
 /// Operations for one peer that wait for room before messages of the layer above are refused.
 const CROWD: usize = 256;
@@ -99,7 +102,9 @@ pub(crate) struct Mpi {
     rank: usize,
     size: usize,
     nodes: Nodes,
-    /// The ranks of this node, by their numbers in it.
+    /// The same of machines: they differ if a machine was split into nodes to try the network.
+    machines: Nodes,
+    /// The ranks of this machine, by their numbers in it.
     node: Member,
     fabric: Arc<Fabric>,
     capabilities: Capabilities,
@@ -227,6 +232,10 @@ impl Conduit for Mpi {
         self.nodes.node(rank)
     }
 
+    fn machine(&self, rank: usize) -> usize {
+        self.machines.node(rank)
+    }
+
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -240,7 +249,7 @@ impl Conduit for Mpi {
     }
 
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
-        if self.is_here(rank) { self.node.mapped(self.nodes.local(rank)) } else { None }
+        if self.is_here(rank) { self.node.mapped(self.machines.local(rank)) } else { None }
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
@@ -258,7 +267,7 @@ impl Conduit for Mpi {
     unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
         if self.is_here(rank) {
             // SAFETY: the caller's promise.
-            return unsafe { self.node.put(self.nodes.local(rank), offset, local, token) };
+            return unsafe { self.node.put(self.machines.local(rank), offset, local, token) };
         }
         let Local { ptr, len, .. } = local;
         let op = if len >= LONG {
@@ -272,7 +281,7 @@ impl Conduit for Mpi {
     unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
         if self.is_here(rank) {
             // SAFETY: the caller's promise.
-            return unsafe { self.node.get(self.nodes.local(rank), offset, local, token) };
+            return unsafe { self.node.get(self.machines.local(rank), offset, local, token) };
         }
         let Local { ptr, len, .. } = local;
         if len >= LONG {
@@ -287,14 +296,14 @@ impl Conduit for Mpi {
 
     fn flush(&self, rank: usize, token: Token) {
         if self.is_here(rank) {
-            return self.node.flush(self.nodes.local(rank), token);
+            return self.node.flush(self.machines.local(rank), token);
         }
         self.ask(rank, Kind::Flush, 0, |origin| [origin, 0, 0, 0, 0], token, false);
     }
 
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> std::result::Result<(), Full> {
         if self.is_here(rank) {
-            return self.node.send(self.nodes.local(rank), class, bytes);
+            return self.node.send(self.machines.local(rank), class, bytes);
         }
         let mut net = self.net();
         if net.waiting(rank) >= CROWD && class == MessageClass::Request {
@@ -321,7 +330,7 @@ impl Conduit for Mpi {
         self.node.poll(events);
         for event in &mut events[first..] {
             if let Event::Message { from, .. } = event {
-                *from = self.node_ranks()[*from];
+                *from = self.machine_ranks()[*from];
             }
         }
     }
@@ -370,7 +379,7 @@ impl Conduit for Mpi {
     }
 
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        if self.is_here(rank) { self.node.last_seen(self.nodes.local(rank)) } else { None }
+        if self.is_here(rank) { self.node.last_seen(self.machines.local(rank)) } else { None }
     }
 
     fn publish(&self, place: [u64; 2]) {
@@ -382,16 +391,41 @@ impl Conduit for Mpi {
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
-        if self.is_here(rank) { self.node.published_wait(self.nodes.local(rank)) } else { None }
+        if self.is_here(rank) { self.node.published_wait(self.machines.local(rank)) } else { None }
     }
 
     unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
         if self.is_here(rank) {
             // SAFETY: the caller's promise.
-            return unsafe { self.node.atomic(self.nodes.local(rank), offset, op, width, operand, comparand, token) };
+            return unsafe { self.node.atomic(self.machines.local(rank), offset, op, width, operand, comparand, token) };
         }
         let words = |origin| [offset as u64, operand, comparand, origin, width as u64];
         self.ask(rank, Kind::Atomic, op as u8, words, token, true);
+    }
+
+    unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
+        if self.is_here(rank) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.node.put_signal(self.machines.local(rank), offset, local, signal, token) };
+        }
+        let Local { ptr, len, .. } = local;
+        if len <= LONGEST_WITH_SIGNAL {
+            return self.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token });
+        }
+        // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
+        let nobody = Token(u64::MAX);
+        let null = std::ptr::null_mut();
+        let mut net = self.net();
+        let bytes = if len >= LONG {
+            Op::Long { put: true, offset, local: ptr, len, token }
+        } else {
+            Op::Put { offset, local: ptr, len, at: 0, token }
+        };
+        let submitted = net.submit(rank, bytes).and_then(|()| {
+            net.submit(rank, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: nobody })
+        });
+        drop(net);
+        self.told(submitted);
     }
 
     unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
@@ -451,7 +485,7 @@ impl Mpi {
     /// As [`Conduit::put_block`] or [`Conduit::get_block`].
     unsafe fn copy_here(&self, put: bool, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
         let (there, here) = sides(loops);
-        let segment = Segment::new(self.node.segment_of(self.nodes.local(rank)), self.segment_len());
+        let segment = Segment::new(self.node.segment_of(self.machines.local(rank)), self.segment_len());
         let base = segment.runs(offset, &there).expect("a block inside the segment");
         let mut packed = vec![0; loops.runs() * loops.run()];
         // SAFETY: the runs lie inside a mapped segment and the caller's buffer, which its promise covers.
@@ -463,8 +497,8 @@ impl Mpi {
         self.net().events.push(Event::LocalDone(token));
     }
 
-    fn node_ranks(&self) -> Vec<usize> {
-        self.nodes.ranks_of(self.nodes.node(self.rank))
+    fn machine_ranks(&self) -> Vec<usize> {
+        self.machines.ranks_of(self.machines.node(self.rank))
     }
 
     /// What the network does: what the node does, if there is no other one.
@@ -477,7 +511,7 @@ impl Mpi {
         (capabilities.window, capabilities.longest_transfer) = (WINDOW, LONGEST);
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.progress = if thread { Progress::Thread } else { Progress::Caller };
-        capabilities.native = Native { atomics: true, coherent: true, blocks: true, accumulate: true };
+        capabilities.native = Native { atomics: true, coherent: true, blocks: true, accumulate: true, signals: true };
         capabilities
     }
 }

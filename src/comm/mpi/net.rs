@@ -21,7 +21,7 @@ use super::{
     peer::{ACKNOWLEDGE, ASKED, Block, BlockKind, Op, Peer},
     runs::Runs,
 };
-use crate::comm::{Event, Token};
+use crate::comm::{Event, SignalOp, Token};
 
 /// Bytes of a frame. Just below what UCX, and so most libraries, sends in one piece over TCP; measured with MPICH 4.0 over UCX
 /// 1.13: 8,000 bytes 0.8 GB/s, 8,300 bytes 0.1.
@@ -209,7 +209,8 @@ impl Net {
             let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
             match write(&mut op, frame, &mut peer.asked) {
                 Written::All => match op {
-                    Op::Put { token, .. } | Op::PutSignal { token, .. } => self.events.push(Event::LocalDone(token)),
+                    Op::Put { token, .. } => self.events.push(Event::LocalDone(token)),
+                    Op::PutSignal { token, .. } => peer.signals.push(token),
                     Op::Block(block) if !matches!(block.what, BlockKind::Get { .. }) => {
                         self.events.push(Event::LocalDone(block.token));
                     }
@@ -237,7 +238,7 @@ impl Net {
                     if !peer.has_credit() {
                         break;
                     }
-                    send_requests(peer, &mut self.sender, to)?;
+                    send_requests(peer, &mut self.sender, &mut self.events, to)?;
                 }
                 Written::AskedEnough => {
                     peer.queue.push_front(op);
@@ -279,7 +280,7 @@ impl Net {
             self.pump(rank)?;
             let Some(peer) = self.peers.get_mut(&rank) else { continue };
             if peer.requests.as_ref().is_some_and(|frame| !frame.is_empty()) && peer.has_credit() {
-                send_requests(peer, &mut self.sender, rank)?;
+                send_requests(peer, &mut self.sender, &mut self.events, rank)?;
             }
             if peer.owed >= ACKNOWLEDGE {
                 peer.answers.get_or_insert_with(|| self.sender.frame());
@@ -305,7 +306,7 @@ impl Net {
     ) -> Result<()> {
         self.peer(to);
         let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
-        if peer.answers.as_ref().is_some_and(|frame| frame.room(words.len(), 0) < payload.next_multiple_of(8)) {
+        if peer.answers.as_ref().is_some_and(|frame| !frame.has_room(words.len(), 0, payload)) {
             send_answers(peer, &mut self.sender, to)?;
         }
         let frame = peer.answers.get_or_insert_with(|| self.sender.frame());
@@ -405,7 +406,8 @@ fn is_get(op: &Op) -> bool {
     matches!(op, Op::Block(block) if matches!(block.what, BlockKind::Get { .. }))
 }
 
-fn send_requests(peer: &mut Peer, sender: &mut Sender, to: usize) -> Result<()> {
+fn send_requests(peer: &mut Peer, sender: &mut Sender, events: &mut Vec<Event>, to: usize) -> Result<()> {
+    events.extend(peer.signals.drain(..).map(Event::LocalDone));
     if let Some(frame) = peer.requests.take_if(|frame| !frame.is_empty()) {
         peer.unacknowledged += 1;
         sender.send(frame, to, std::mem::take(&mut peer.owed), true)?;
@@ -433,20 +435,20 @@ enum Written {
 fn write(op: &mut Op, frame: &mut Frame, asked: &mut usize) -> Written {
     match op {
         Op::Small { kind, aux, words, .. } => {
-            if frame.room(words.len(), 0) == 0 {
+            if !frame.has_room(words.len(), 0, 0) {
                 return Written::NoRoom;
             }
             frame.push(*kind, *aux, words, &[], 0);
             Written::All
         }
         Op::Message { words, bytes } => {
-            if frame.room(words.len(), 0) < bytes.len().next_multiple_of(8) {
+            if !frame.has_room(words.len(), 0, bytes.len()) {
                 return Written::NoRoom;
             }
             frame.push(Kind::Message, 0, words, &[], bytes.len()).copy_from_slice(bytes);
             Written::All
         }
-        Op::Long { .. } if frame.room(3, 0) == 0 => Written::NoRoom,
+        Op::Long { .. } if !frame.has_room(3, 0, 0) => Written::NoRoom,
         Op::Long { .. } => Written::All,
         Op::Put { offset, local, len, at, .. } => {
             let room = frame.room(1, 0);
@@ -460,11 +462,13 @@ fn write(op: &mut Op, frame: &mut Frame, asked: &mut usize) -> Written {
             *at += part;
             if at == len { Written::All } else { Written::Some }
         }
-        Op::PutSignal { offset, local, len, word, value, .. } => {
-            if frame.room(3, 0) < len.next_multiple_of(8) {
+        Op::PutSignal { offset, local, len, signal, .. } => {
+            // A record's words and its payload, or not even its words.
+            if !frame.has_room(3, 0, *len) {
                 return Written::NoRoom;
             }
-            let to = frame.push(Kind::PutSignal, 0, &[*offset as u64, *word as u64, u64::from(*value)], &[], *len);
+            let words = [*offset as u64, signal.offset as u64, u64::from(signal.value)];
+            let to = frame.push(Kind::PutSignal, u8::from(signal.op == SignalOp::Add), &words, &[], *len);
             if *len > 0 {
                 // SAFETY: as above.
                 unsafe { pack(*local, &Runs::one(*len), 0, to) };
@@ -476,7 +480,7 @@ fn write(op: &mut Op, frame: &mut Frame, asked: &mut usize) -> Written {
                 if *asked >= ASKED * FRAME {
                     return Written::AskedEnough;
                 }
-                if frame.room(4, 0) == 0 {
+                if !frame.has_room(4, 0, 0) {
                     return Written::NoRoom;
                 }
                 let part = (*len - *at).min(Frame::room_when_empty(FRAME, 2, 0));
@@ -503,7 +507,7 @@ fn write_block(block: &mut Block, frame: &mut Frame, asked: &mut usize) -> Writt
                 if *asked >= ASKED * FRAME {
                     return Written::AskedEnough;
                 }
-                if frame.room(5, levels.len()) == 0 {
+                if !frame.has_room(5, levels.len(), 0) {
                     return Written::NoRoom;
                 }
                 let Some(part) = there.piece(at, rest, Frame::room_when_empty(FRAME, 2, 0), 1) else { return Written::NoRoom };

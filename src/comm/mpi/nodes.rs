@@ -33,6 +33,17 @@ impl Nodes {
         if blocks { Nodes::Blocks { ranks: lowest.len(), per_node } } else { Nodes::Table(table) }
     }
 
+    /// The same with at most `most` consecutive ranks of a node in each.
+    pub(super) fn split(&self, ranks: usize, most: usize) -> Self {
+        let lowest: Vec<u32> = (0..ranks)
+            .map(|rank| {
+                let (node, number) = (self.node(rank), self.local(rank));
+                (0..=rank).find(|&first| self.node(first) == node && self.local(first) == number / most * most).unwrap_or(rank) as u32
+            })
+            .collect();
+        Nodes::new(&lowest)
+    }
+
     /// Node of a rank.
     #[inline]
     pub(super) fn node(&self, rank: usize) -> usize {
@@ -88,6 +99,12 @@ mod tests {
         let made = check(&[0, 0, 2, 2, 4], &[(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]);
         assert_eq!(made, Nodes::Blocks { ranks: 5, per_node: 2 });
         assert!(matches!(check(&[0], &[(0, 0)]), Nodes::Blocks { .. }));
+    }
+
+    #[test]
+    fn nodes_are_split() {
+        assert_eq!(Nodes::new(&[0, 0, 0, 0, 0]).split(5, 2), Nodes::Blocks { ranks: 5, per_node: 2 });
+        assert_eq!(Nodes::new(&[0, 1, 0, 1, 0, 1]).split(6, 2), Nodes::new(&[0, 1, 0, 1, 4, 5]));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{
     frame::{Frame, Kind},
     runs::Runs,
 };
-use crate::comm::Token;
+use crate::comm::{SignalWord, Token};
 
 /// Frames of requests to one peer that may be on their way or unacknowledged.
 pub(super) const CREDIT: u32 = 32;
@@ -33,7 +33,7 @@ pub(super) enum Op {
     /// Contiguous bytes, written from `at` on.
     Put { offset: usize, local: *mut u8, len: usize, at: usize, token: Token },
     /// Contiguous bytes and then a word.
-    PutSignal { offset: usize, local: *mut u8, len: usize, word: usize, value: u32, token: Token },
+    PutSignal { offset: usize, local: *mut u8, len: usize, signal: SignalWord, token: Token },
     /// Contiguous bytes, asked for from `at` on.
     Get { offset: usize, len: usize, at: usize, origin: u64, token: Token },
     /// Contiguous bytes that travel beside the frames.
@@ -92,6 +92,8 @@ pub(super) struct Peer {
     pub(super) unacknowledged: u32,
     /// Frames of its requests that were handled and not acknowledged.
     pub(super) owed: u32,
+    /// Requests with a signal in the frame being filled: complete when it has left.
+    pub(super) signals: Vec<Token>,
     /// Bytes asked for that have not come.
     pub(super) asked: usize,
     /// Long puts under way to it, and the request that the last one is a part of.

@@ -132,9 +132,9 @@ impl Rank {
             );
         }
         let known = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))? + 1;
-        let node_ranks = place.fabric.ranks();
-        let patient = if place.crowded { 0 } else { node_ranks };
-        let local = place.nodes.local(rank);
+        let together = place.fabric.ranks();
+        let patient = if place.crowded { 0 } else { together };
+        let local = place.machines.local(rank);
         let node = Member::new("mpi", place.fabric.clone(), local, patient, known).named(rank, size);
         let capabilities = Mpi::capabilities_of(&node, place.alone, place.crowded, has_thread);
         let segment = Segment::new(node.segment(), node.segment_len());
@@ -144,6 +144,7 @@ impl Rank {
             size,
             alone: place.alone,
             nodes: place.nodes,
+            machines: place.machines,
             node,
             fabric: place.fabric,
             capabilities,
@@ -152,9 +153,9 @@ impl Rank {
             closed: AtomicBool::new(false),
             start: Instant::now(),
         });
-        let next = (local + 1) % node_ranks;
+        let next = (local + 1) % together;
         let neighbour =
-            place.pids.get(next).filter(|_| next != local).and_then(|&pid| Neighbour::new(next, mpi.node_ranks()[next], pid));
+            place.pids.get(next).filter(|_| next != local).and_then(|&pid| Neighbour::new(next, mpi.machine_ranks()[next], pid));
         let helper = if (answers && has_thread) || neighbour.is_some() {
             let helper = Helper::start(mpi.clone(), answers && has_thread, neighbour);
             Some(helper.map_err(|e| Error::system("starting the thread that makes progress", e))?)
@@ -175,7 +176,7 @@ impl Rank {
     /// The end of the rank, with the words of its failure if it failed.
     pub(crate) fn end(self, outcome: Result<(), String>) -> Result<(), Error> {
         let mpi = &self.mpi;
-        let local = mpi.nodes.local(mpi.rank);
+        let local = mpi.machines.local(mpi.rank);
         match outcome {
             Ok(()) => {
                 mpi.fabric.set_finished(local);
@@ -257,8 +258,9 @@ impl Drop for Rank {
 /// Where a rank is, and with whom it shares memory.
 struct Place {
     nodes: Nodes,
+    machines: Nodes,
     fabric: Arc<Fabric>,
-    /// Processes of the ranks of this node.
+    /// Processes of the ranks of this machine.
     pids: Vec<u32>,
     cores: usize,
     crowded: bool,
@@ -279,28 +281,14 @@ impl Place {
     /// Collective.
     fn find(comm: Comm, machine: Comm, rank: usize, size: usize, start: &Start) -> Result<Self, Error> {
         let fail = failed("finding the ranks of this node");
-        let (on_machine, number) = (machine.size().map_err(&fail)?, machine.rank().map_err(&fail)?);
         let cores = cores(machine).map_err(&fail)?;
-        let [crowded] = comm.all_reduce([u64::from(on_machine > cores)], Combine::Max).map_err(&fail)?;
-        let mut per_node = start.ranks_per_node.unwrap_or(on_machine);
+        let together = machine.size().map_err(&fail)?;
+        let [crowded] = comm.all_reduce([u64::from(together > cores)], Combine::Max).map_err(&fail)?;
+        let mut group = machine;
         let (mut heap, mut large) = (start.heap, start.large_pages);
-        loop {
-            let node = machine.split(number / per_node).map_err(&fail)?;
-            let [lowest] = node.all_reduce([rank as u64], Combine::Min).map_err(&fail)?;
-            let nodes = Nodes::new(&comm.all_gather(lowest as u32).map_err(&fail)?);
-            let ranks = node.size().map_err(&fail)?;
-            let pids = node.all_gather(std::process::id()).map_err(&fail)?;
-            let made = share(comm, node, heap, large).map_err(&fail)?;
-            node.free();
-            match made {
-                Shared::Yes(fabric) => {
-                    machine.free();
-                    let cores = (cores * ranks / on_machine).max(1);
-                    let alone = ranks == size;
-                    let [alone] = comm.all_reduce([u64::from(alone)], Combine::Min).map_err(&fail)?;
-                    let (fabric, crowded, alone) = (Arc::new(fabric), crowded != 0, alone != 0);
-                    return Ok(Place { nodes, fabric, pids, cores, crowded, alone });
-                }
+        let fabric = loop {
+            match share(comm, group, heap, large).map_err(&fail)? {
+                Shared::Yes(fabric) => break fabric,
                 Shared::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
                 Shared::Again { .. } => {
                     return Err(Error::Launch("not even a small heap can be mapped on some node (ulimit -v)".into()));
@@ -312,10 +300,23 @@ impl Place {
                              user's processes); each is treated as a node of its own"
                         );
                     }
-                    per_node = 1;
+                    group.free();
+                    group = comm.split(rank).map_err(&fail)?;
                 }
             }
-        }
+        };
+        let [lowest] = group.all_reduce([rank as u64], Combine::Min).map_err(&fail)?;
+        let machines = Nodes::new(&comm.all_gather(lowest as u32).map_err(&fail)?);
+        let pids = group.all_gather(std::process::id()).map_err(&fail)?;
+        group.free();
+        let nodes = match start.ranks_per_node {
+            None => machines.clone(),
+            Some(most) => machines.split(size, most),
+        };
+        // Ranks that could not share memory share the cores all the same.
+        let cores = (cores * fabric.ranks() / together).max(1);
+        let alone = nodes.leaders().len() == 1;
+        Ok(Place { nodes, machines, fabric: Arc::new(fabric), pids, cores, crowded: crowded != 0, alone })
     }
 }
 

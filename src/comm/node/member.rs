@@ -19,7 +19,7 @@ use super::{Fabric, Patience, threads_of_this_process};
 use crate::{
     comm::{
         AtomicOp, Capabilities, Conduit, Event, Events, Full, HeapKind, Local, MessageClass, Native, Ordering as Order, Progress,
-        PublishedWait, Token, WaitWord,
+        PublishedWait, SignalOp, SignalWord, Token, WaitWord,
     },
     memory::{atomic_op::apply_atomic, kernels},
 };
@@ -52,7 +52,7 @@ impl Member {
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.granule = fabric.mapping.granule();
         capabilities.progress = Progress::Hardware;
-        capabilities.native = Native { atomics: true, coherent: true, ..Native::default() };
+        capabilities.native = Native { atomics: true, coherent: true, signals: true, ..Native::default() };
         capabilities.crowded = fabric.ranks() > cores;
         let patience = Patience::new(fabric.ranks(), cores);
         let of = fabric.ranks();
@@ -61,11 +61,13 @@ impl Member {
     }
 
     /// The same as rank `number` of a job of `of` ranks that has other nodes too.
+    #[cfg(feature = "mpi")]
     pub(crate) fn named(self, number: usize, of: usize) -> Self {
         Member { number, of, ..self }
     }
 
     /// First byte of the segment of a rank of the node.
+    #[cfg(feature = "mpi")]
     pub(crate) fn segment_of(&self, rank: usize) -> NonNull<u8> {
         self.fabric.segment(rank)
     }
@@ -259,6 +261,24 @@ impl Conduit for Member {
         let wait = control.wait.load(Ordering::Acquire);
         let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.of)?;
         Some(PublishedWait { awaited, number: (wait >> 32) as u32, looks: control.looks.load(Ordering::Acquire) })
+    }
+
+    unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
+        let to = self.address(rank, offset, local.len);
+        // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
+        unsafe { kernels::copy(to, local.ptr, local.len) };
+        let word = self.address(rank, signal.offset, size_of::<WaitWord>()).cast::<WaitWord>();
+        assert!(word.is_aligned(), "a signal at byte {}", signal.offset);
+        // SAFETY: checked just now; it holds atomics only, for which any bits are valid, and the segment lives as long as self.
+        let word = unsafe { &*word };
+        match signal.op {
+            SignalOp::Set => word.store(signal.value),
+            SignalOp::Add => {
+                word.add(signal.value);
+            }
+        }
+        word.wake();
+        self.report(Event::LocalDone(token));
     }
 
     unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {

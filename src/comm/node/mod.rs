@@ -25,6 +25,7 @@ use self::{
     control::{Header, RankControl},
     inbox::Inbox,
 };
+#[cfg(feature = "mpi")]
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 use crate::memory::mapping::{Mapping, MemoryFile};
@@ -90,6 +91,7 @@ impl Fabric {
     ///
     /// # Errors
     /// What the system says.
+    #[cfg(feature = "mpi")]
     pub(crate) fn attach(file: OwnedFd, granule: usize, ranks: usize, segment: usize) -> io::Result<Self> {
         let first = Self::first(ranks, granule);
         let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
@@ -98,11 +100,13 @@ impl Fabric {
     }
 
     /// The file, for others to attach to.
+    #[cfg(feature = "mpi")]
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.mapping.file()
     }
 
     /// Bytes that are committed at once.
+    #[cfg(feature = "mpi")]
     pub(crate) fn granule(&self) -> usize {
         self.mapping.granule()
     }

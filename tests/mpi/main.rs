@@ -89,6 +89,7 @@ fn communicators() {
         world.barrier();
     }
     Launch::new().run_on(&world, turn).expect("a job of all");
+    drop((half, world));
     drop(universe);
     let late = Launch::new().network("mpi").run(turn).expect_err("MPI has ended").to_string();
     assert!(late.contains("finalised"), "{late}");

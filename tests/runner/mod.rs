@@ -105,9 +105,11 @@ pub(crate) fn start(name: &str, variables: &[(&str, &str)], output: &File) -> Ch
 
 /// The same with another command, `name` going to `case`.
 fn spawn(command: &mut Command, case: &str, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
-    env::vars().filter(|(key, _)| key.starts_with("GA_") && key != "GA_TEST_LONG").for_each(|(key, _)| {
-        command.env_remove(key);
-    });
+    env::vars().filter(|(key, _)| key.starts_with("GA_") && !["GA_TEST_LONG", "GA_TEST_LAUNCHER"].contains(&&**key)).for_each(
+        |(key, _)| {
+            command.env_remove(key);
+        },
+    );
     let both = || output.try_clone().expect("a second handle of the file");
     command.env(case, name).envs(variables.iter().copied()).stdout(both()).stderr(both()).spawn().expect("starting a case")
 }

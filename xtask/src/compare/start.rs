@@ -2,7 +2,8 @@
 //! same `mpirun`, in turn.
 //!
 //! `mpirun` itself takes a quarter of a second, and not always the same: the figure is the median of the differences of
-//! neighbours, which share the machine's mood. A difference below the clock's noise counts as 10 µs.
+//! neighbours, which share the machine's mood. A pair of which one fails is left out, and said: MPICH 4.0.2 over UCX's TCP does
+//! not always come out of `MPI_Finalize` with four ranks, with any program that has exchanged messages. A difference below the clock's noise counts as 10 µs.
 
 use super::mpi::{Library, Place};
 use super::results::Figure;
@@ -23,7 +24,8 @@ pub fn figure(
     mut run: impl FnMut(&mut Command) -> Result<Duration, String>,
 ) -> Result<Figure, String> {
     let mut differences = Vec::new();
-    for pair in 0..if quick { PAIRS_QUICK } else { PAIRS } {
+    let pairs = if quick { PAIRS_QUICK } else { PAIRS };
+    for pair in 0..pairs {
         let mut one = |program: &Path| {
             let mut command = library.mpirun(RANKS, Place::Between(library));
             command.arg(program);
@@ -34,13 +36,18 @@ pub fn figure(
         };
         // Each goes first in every other pair.
         let (us, them) = if pair % 2 == 0 {
-            let us = one(ours)?;
-            (us, one(theirs)?)
+            let us = one(ours);
+            (us, one(theirs))
         } else {
-            let them = one(theirs)?;
-            (one(ours)?, them)
+            let them = one(theirs);
+            (one(ours), them)
         };
-        differences.push(us - them);
+        if let (Ok(us), Ok(them)) = (us, them) {
+            differences.push(us - them);
+        }
+    }
+    if 2 * differences.len() <= pairs {
+        return Err(format!("{}: half of the starts under {} failed", ours.display(), library.name()));
     }
     differences.sort_by(f64::total_cmp);
     let value = differences[differences.len() / 2].max(LEAST_MS);
@@ -66,7 +73,14 @@ mod tests {
         };
         assert_eq!(figure(215), Ok(15.0));
         assert_eq!(figure(190), Ok(0.0));
-        let failed = super::figure(Library::Mpich, (ours, theirs), true, |_| Err("no mpirun".to_owned()));
-        assert!(failed.is_err());
+        let failing = |every: usize| {
+            let mut calls = 0;
+            super::figure(Library::Mpich, (ours, theirs), true, |_| {
+                calls += 1;
+                if calls % every == 0 { Err("still running".to_owned()) } else { Ok(Duration::from_millis(1)) }
+            })
+        };
+        assert!(failing(6).is_ok());
+        assert!(failing(3).is_err());
     }
 }

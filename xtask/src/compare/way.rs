@@ -16,6 +16,8 @@ use std::process::Command;
 use std::time::Duration;
 
 const RUN_LIMIT: Duration = Duration::from_secs(170);
+/// Of a job that does nothing.
+const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a program is started and what it measures.
 #[derive(Debug)]
@@ -186,10 +188,14 @@ impl Program {
     }
 
     fn run(&self, command: &mut Command, settings: &Settings) -> (Option<child::Outcome>, Vec<String>) {
+        self.run_within(RUN_LIMIT, command, settings)
+    }
+
+    fn run_within(&self, limit: Duration, command: &mut Command, settings: &Settings) -> (Option<child::Outcome>, Vec<String>) {
         let threads = self.source == Source::Us || matches!(self.way, Way::Alone(_) | Way::PySph(_));
         prepare(command, settings, if threads { "2" } else { "1" });
         let name = self.name();
-        let outcome = match child::run(command, RUN_LIMIT) {
+        let outcome = match child::run(command, limit) {
             Ok(outcome) => outcome,
             Err(error) => {
                 self.given_up.set(true);
@@ -222,7 +228,7 @@ impl Program {
     fn start_of_a_job(&self, library: Library, programs: (&Path, &Path), settings: &Settings) -> Measured {
         let mut complaints = Vec::new();
         let figure = start::figure(library, programs, settings.quick, |command| {
-            let (outcome, more) = self.run(command, settings);
+            let (outcome, more) = self.run_within(START_LIMIT, command, settings);
             complaints.extend(more);
             let time = outcome.filter(child::Outcome::success).map(|outcome| outcome.elapsed);
             time.ok_or_else(|| format!("{}: no time of its start under {}", self.name(), library.name()))

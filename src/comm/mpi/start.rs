@@ -216,7 +216,7 @@ impl Rank {
             // Ranks of this node that have come to their end say so too: that is no failure.
             while !matches!(mpi.fabric.failure(), Some((Some(_), _))) {
                 let mut net = mpi.net();
-                mpi.look(&mut net);
+                mpi.look(&mut net, true);
                 net.events.clear();
                 match what(&mut net) {
                     Ok(true) => return true,
@@ -330,7 +330,10 @@ impl Place {
 enum Shared {
     Yes(Fabric),
     /// All must try with these values.
-    Again { segment: usize, large_pages: bool },
+    Again {
+        segment: usize,
+        large_pages: bool,
+    },
     Apart,
 }
 

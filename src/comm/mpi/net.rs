@@ -8,8 +8,8 @@
 //! ```
 //!
 //! What is written one after the other without a poll between shares a frame: elements of a list, chunks of a patch. A poll sends
-//! what is there, but for puts and accumulates whose callers have all that they wait for: those may wait for company during
-//! [`PATIENT_POLLS`] polls, if there is a thread that sends them should nobody poll again.
+//! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
+//! polls, if there is a thread that sends them should nobody poll again.
 //!
 //! Receives come from anybody, are posted in a ring and looked at in its order, which for each sender is the order of sending.
 //! Who handles a record never waits: what cannot be handled yet stays with what comes behind it (`inbox`), answers go into a frame of
@@ -142,6 +142,9 @@ pub(super) struct Net {
     /// Ranks whose requests wait.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
+    /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
+    urgent: bool,
+    skipped: u32,
     /// Why the job must end, as a peer tells: who ended it, and why.
     pub(super) ended: Option<(usize, String)>,
     /// Grows with whatever is found: tells whether a look was worth it.
@@ -174,6 +177,8 @@ impl Net {
             long_frames: LongFrames::default(),
             delayed: VecDeque::new(),
             events: Vec::new(),
+            urgent: false,
+            skipped: 0,
             ended: None,
             found: 0,
         })
@@ -231,7 +236,7 @@ impl Net {
                 peer.queue.push_front(op);
                 break;
             }
-            peer.urgent |= !op.is_patient();
+            self.urgent |= !op.is_patient();
             let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
             let written = if op.is_bulk() {
                 write_beside(&mut op, frame, &mut self.long_frames, self.sender.comm, to, &mut peer.asked)?
@@ -263,7 +268,7 @@ impl Net {
                 Written::Beside => {
                     // The target begins to receive while the next one is written.
                     peer.queue.push_front(op);
-                    peer.urgent = true;
+                    self.urgent = true;
                     if peer.has_credit() {
                         send_requests(peer, &mut self.sender, &mut self.events, to)?;
                     }
@@ -284,9 +289,14 @@ impl Net {
         Ok(())
     }
 
-    /// Sends, receives, answers. In no `hurry`, requests that nobody waits for may be kept a while for company.
+    /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
     pub(super) fn poll(&mut self, hurry: bool) -> Result<()> {
-        self.send(hurry)?;
+        if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
+            self.skipped += 1;
+            return Ok(());
+        }
+        (self.urgent, self.skipped) = (false, 0);
+        self.send()?;
         let before = self.found;
         for _ in 0..BATCH {
             let comm = self.sender.comm;
@@ -322,21 +332,17 @@ impl Net {
         self.resume_all()?;
         self.long_frames.reap()?;
         self.sender.reap()?;
-        if self.found != before { self.send(hurry) } else { Ok(()) }
+        if self.found != before { self.send() } else { Ok(()) }
     }
 
     /// Sends what is there for whom there is something.
-    fn send(&mut self, hurry: bool) -> Result<()> {
+    fn send(&mut self) -> Result<()> {
         for _ in 0..self.busy.len() {
             let Some(rank) = self.busy.pop_front() else { break };
             self.pump(rank)?;
             let Some(peer) = self.peers.get_mut(&rank) else { continue };
             if peer.requests.as_ref().is_some_and(|frame| !frame.is_empty()) && peer.has_credit() {
-                if hurry || peer.urgent || peer.age >= PATIENT_POLLS {
-                    send_requests(peer, &mut self.sender, &mut self.events, rank)?;
-                } else {
-                    peer.age += 1;
-                }
+                send_requests(peer, &mut self.sender, &mut self.events, rank)?;
             }
             if peer.owed >= ACKNOWLEDGE {
                 peer.answers.get_or_insert_with(|| self.sender.frame());
@@ -507,7 +513,6 @@ fn send_requests(peer: &mut Peer, sender: &mut Sender, events: &mut Vec<Event>, 
     events.extend(peer.signals.drain(..).map(Event::LocalDone));
     if let Some(frame) = peer.requests.take_if(|frame| !frame.is_empty()) {
         peer.unacknowledged += 1;
-        (peer.urgent, peer.age) = (false, 0);
         sender.send(frame, to, std::mem::take(&mut peer.owed), true)?;
     }
     Ok(())

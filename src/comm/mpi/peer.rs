@@ -110,9 +110,6 @@ pub(super) struct Peer {
     pub(super) signals: Vec<Token>,
     /// Bytes asked for that have not come.
     pub(super) asked: usize,
-    /// Somebody waits for what is in the frame of requests; else, how many polls it was kept for company.
-    pub(super) urgent: bool,
-    pub(super) age: u32,
     /// It is in the list of those that may have something to send.
     pub(super) listed: bool,
     /// What it asks for, and that it is in the list of those whose requests wait.

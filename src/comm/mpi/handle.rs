@@ -150,20 +150,26 @@ impl Net {
         let (base, len) = (self.segment.base(), self.segment.len());
         let all = runs.bytes()?;
         (runs.lie_inside(offset, len) && at <= all && record.payload.len() <= all - at).then_some(())?;
-        let add = |first: usize, count: usize, within: usize, run: usize| {
-            let offsets = (first..first + count).map(|index| offset.wrapping_add_signed(runs.start(index)) + within);
-            let segment = addition::Segment { base, len };
+        let segment = addition::Segment { base, len };
+        let bytes = record.payload.len();
+        let add = |at: isize, levels: &[(usize, isize)], run: usize, packed: usize| {
+            let offset = offset.wrapping_add_signed(at);
+            let packed = record.payload.as_ptr().wrapping_add(packed);
             // SAFETY: the segment stays mapped while the conduit lives; `lock` is the offset that all ranks gave their accumulate
             // lock, the payload is as long as the runs.
-            unsafe { addition::add(segment, lock, &scale, offsets, run, record.payload.as_ptr(), self.over.get()) }
+            unsafe { addition::add_block(segment, lock, &scale, offset, levels, run, packed, self.over.get()) }
         };
-        let bytes = record.payload.len();
-        let added = if at % run == 0 && bytes % run == 0 {
-            add(at / run, bytes / run, 0, run)
+        let mut added = Ok(());
+        if at % run == 0 && bytes % run == 0 {
+            runs.boxes(at / run, bytes / run, |part| {
+                let (levels, depth) = part.levels(run);
+                let levels = levels.map(|(count, stride, _)| (count, stride));
+                added = added.and_then(|()| add(part.at, &levels[..depth], run, part.packed));
+            });
         } else {
             (at % run + bytes <= run).then_some(())?;
-            add(at / run, 1, at % run, bytes)
-        };
+            added = add(runs.start(at / run) + (at % run) as isize, &[], bytes, 0);
+        }
         // After the end of the job nobody asks for the sum.
         (added != Err(addition::Refused::Malformed)).then_some(())
     }

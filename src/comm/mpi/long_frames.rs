@@ -17,10 +17,10 @@ use super::{
 pub(super) const LONG_FRAME: usize = 256 << 10;
 
 /// Long frames of one kind at a time.
-const MOST: usize = 16;
+const MOST: usize = 8;
 
-/// Long frames kept for the next.
-const KEPT: usize = 8;
+/// Long frames kept for the next: memory from the system costs more than its use.
+const KEPT: usize = 3 * MOST;
 
 /// What a long frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,8 +21,9 @@ pub(super) const ACKNOWLEDGE: u32 = CREDIT / 4;
 /// Bytes that may be asked for and not be here, and still more be asked for.
 pub(super) const ASKED: usize = 1 << 20;
 
-/// Bytes of a strided or accumulated block, or of an answer, from which on they travel in long frames.
-pub(super) const BULK: usize = 24 << 10;
+/// Bytes of a strided or accumulated block, or of an answer, from which on they travel in long frames. Measured with MPICH over TCP:
+/// frames take some 10 µs and 1 µs for each KiB, long frames 50 µs up to 128 KiB.
+pub(super) const BULK: usize = 48 << 10;
 
 /// An operation that is not yet wholly written into frames.
 #[derive(Debug)]

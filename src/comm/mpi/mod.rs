@@ -45,6 +45,7 @@ mod memory;
 mod net;
 mod nodes;
 mod peer;
+mod place;
 mod progress;
 mod runs;
 mod start;

@@ -153,9 +153,8 @@ impl Comm {
     pub(super) fn split_by_machine(self) -> Result<Self> {
         let mut part = MaybeUninit::uninit();
         // SAFETY: a communicator of our own; constants of the library.
-        let code = unsafe {
-            ffi::MPI_Comm_split_type(self.0, ffi::RSMPI_COMM_TYPE_SHARED, 0, ffi::RSMPI_INFO_NULL, part.as_mut_ptr())
-        };
+        let code =
+            unsafe { ffi::MPI_Comm_split_type(self.0, ffi::RSMPI_COMM_TYPE_SHARED, 0, ffi::RSMPI_INFO_NULL, part.as_mut_ptr()) };
         check("MPI_Comm_split_type", code)?;
         // SAFETY: filled by the call that succeeded.
         Ok(Comm(unsafe { part.assume_init() }))
@@ -263,8 +262,7 @@ impl Comm {
         // SAFETY: a constant of the library.
         let from = from.map_or_else(|| unsafe { ffi::RSMPI_ANY_SOURCE }, |rank| rank as c_int);
         // SAFETY: the caller's promise.
-        let code =
-            unsafe { ffi::MPI_Irecv(bytes.cast(), len, ffi::RSMPI_UINT8_T, from, tag, self.0, request.as_mut_ptr()) };
+        let code = unsafe { ffi::MPI_Irecv(bytes.cast(), len, ffi::RSMPI_UINT8_T, from, tag, self.0, request.as_mut_ptr()) };
         check("MPI_Irecv", code)?;
         // SAFETY: filled by the call that succeeded.
         Ok(Request(unsafe { request.assume_init() }))

@@ -151,7 +151,7 @@ impl Net {
             unsafe { addition::add(segment, lock, &scale, offsets, run, record.payload.as_ptr(), self.over.get()) }
         };
         let bytes = record.payload.len();
-        let added = if at % run == 0 && bytes % run == 0 {
+        let added = if at.is_multiple_of(run) && bytes.is_multiple_of(run) {
             add(at / run, bytes / run, 0, run)
         } else {
             (at % run + bytes <= run).then_some(())?;

@@ -68,8 +68,8 @@ use self::{
     runs::Runs,
 };
 use super::{
-    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress, PublishedWait,
-    Scale, SignalWord, Token, WaitWord,
+    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress,
+    PublishedWait, Scale, SignalWord, Token, WaitWord,
     node::{Fabric, Member},
 };
 use crate::index::Loops;
@@ -418,9 +418,9 @@ impl Conduit for Mpi {
         } else {
             Op::Put { offset, local: ptr, len, at: 0, token }
         };
-        let submitted = net.submit(rank, bytes).and_then(|()| {
-            net.submit(rank, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: nobody })
-        });
+        let submitted = net
+            .submit(rank, bytes)
+            .and_then(|()| net.submit(rank, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: nobody }));
         drop(net);
         self.told(submitted);
     }

@@ -384,7 +384,6 @@ impl Net {
         self.peers.iter().filter(|(_, peer)| peer.unacknowledged > 0).map(|(&rank, _)| rank).collect()
     }
 
-
     /// Takes the receives back. Nothing comes any more.
     pub(super) fn close(&mut self) {
         self.ring.drain(..).for_each(|(_, request)| request.cancel());

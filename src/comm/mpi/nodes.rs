@@ -38,7 +38,8 @@ impl Nodes {
         let lowest: Vec<u32> = (0..ranks)
             .map(|rank| {
                 let (node, number) = (self.node(rank), self.local(rank));
-                (0..=rank).find(|&first| self.node(first) == node && self.local(first) == number / most * most).unwrap_or(rank) as u32
+                (0..=rank).find(|&first| self.node(first) == node && self.local(first) == number / most * most).unwrap_or(rank)
+                    as u32
             })
             .collect();
         Nodes::new(&lowest)

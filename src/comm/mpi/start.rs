@@ -330,7 +330,10 @@ impl Place {
 enum Shared {
     Yes(Fabric),
     /// All must try with these values.
-    Again { segment: usize, large_pages: bool },
+    Again {
+        segment: usize,
+        large_pages: bool,
+    },
     Apart,
 }
 

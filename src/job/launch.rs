@@ -30,8 +30,8 @@ const MOST_RANKS: usize = 4096;
 ///
 /// | method | variable | default |
 /// |---|---|---|
-/// | [`ranks`](Self::ranks) | `GA_RANKS` | one for each core that this process may use |
-/// | [`network`](Self::network) | `GA_NETWORK` | `shared_memory` |
+/// | [`ranks`](Self::ranks) | `GA_RANKS` | one for each core that this process may use; under `mpirun` and `srun` the launcher's |
+/// | [`network`](Self::network) | `GA_NETWORK` | `mpi` under `mpirun` and `srun` if the binary has it, else `shared_memory` |
 /// | [`ranks_per_node`](Self::ranks_per_node) | `GA_RANKS_PER_NODE` | a node is a machine |
 /// | [`heap`](Self::heap) | `GA_HEAP` | the node's memory, for each rank: address space, not pages |
 /// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a machine may commit |
@@ -43,7 +43,8 @@ const MOST_RANKS: usize = 4096;
 /// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024).
 ///
 /// Networks: `shared_memory` (ranks are processes), `threads` (ranks are threads of this process), and, to test programs against
-/// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`.
+/// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`. With the feature `mpi`, `mpi`: ranks are
+/// processes that an MPI launcher started. Over `mpi` the values must be equal on all ranks.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Launch {

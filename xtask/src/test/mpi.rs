@@ -12,6 +12,7 @@
 
 use super::cases::{CASES, Case};
 use super::counts::Report;
+use super::only::Part;
 use super::{Tier, environment, hosts, suites};
 use crate::cargo::{self, Program};
 use crate::child;
@@ -24,6 +25,7 @@ use std::process::Command;
 #[derive(Debug)]
 pub struct Library {
     pub name: &'static str,
+    part: Part,
     /// Of its build, below the target folder.
     folder: &'static str,
     compiler: &'static str,
@@ -38,6 +40,7 @@ pub struct Library {
 const LIBRARIES: [Library; 2] = [
     Library {
         name: "MPICH",
+        part: Part::Mpich,
         folder: "mpich",
         compiler: "mpicc.mpich",
         launcher: "mpirun.mpich",
@@ -47,6 +50,7 @@ const LIBRARIES: [Library; 2] = [
     },
     Library {
         name: "Open MPI",
+        part: Part::Openmpi,
         folder: "openmpi",
         compiler: "mpicc.openmpi",
         launcher: "mpirun.openmpi",
@@ -71,11 +75,14 @@ const SUITES: [&str; 4] = ["conformance", "random_programs", "failures", "mpi"];
 /// All numbers of ranks that a program must work on.
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
-/// Every library, whatever becomes of each.
-pub fn run(tier: Tier, install: bool) -> Vec<Report> {
-    packages::ensure(NEEDS, install);
+/// Every library that is wanted, whatever becomes of each.
+pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Report> {
+    let libraries: Vec<&Library> = LIBRARIES.iter().filter(|library| wanted(library.part)).collect();
+    if !libraries.is_empty() {
+        packages::ensure(NEEDS, install);
+    }
     let mut reports = Vec::new();
-    for library in &LIBRARIES {
+    for library in libraries {
         let needed = library.packages.iter().chain([&BINDGEN]);
         let missing: Vec<&str> = needed.copied().filter(|package| !packages::installed(package)).collect();
         if !missing.is_empty() {

@@ -11,6 +11,7 @@ mod examples;
 mod hosts;
 mod mpi;
 mod only;
+mod strangers;
 mod suites;
 
 use crate::packages::{self, Need};

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | suites | each of 1, 2, 3, 4 and 7 ranks once, with nodes of one or two ranks or not | all of them with all |
 //! | failures | a rank that dies or goes wrong alone | every program |
+//! | what does not belong together (`strangers`) | all | all |
 //! | examples | the first case of each, every rank a node | every case, and the first of each on 1, 2, 3, 4 and 7 ranks |
 //! | separate hosts (`hosts`) | | `hello`, `put_get`, `lu` |
 //!
@@ -13,11 +14,11 @@
 use super::cases::{CASES, Case};
 use super::counts::Report;
 use super::only::Part;
-use super::{Tier, environment, hosts, suites};
+use super::{Tier, environment, hosts, strangers, suites};
 use crate::cargo::{self, Program};
 use crate::child;
 use crate::packages::{self, Need};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -35,6 +36,10 @@ pub struct Library {
     /// Hands a variable on to the ranks, where the launcher does not hand on all.
     pub export: Option<&'static str>,
     packages: [&'static str; 2],
+    /// The loader's name for it.
+    pub soname: &'static str,
+    /// What a program that was built against it says of the other one in its place.
+    pub says_of_another: &'static str,
 }
 
 const LIBRARIES: [Library; 2] = [
@@ -47,6 +52,8 @@ const LIBRARIES: [Library; 2] = [
         hosts: "-hosts",
         export: None,
         packages: ["libmpich-dev", "mpich"],
+        soname: "libmpich.so.12",
+        says_of_another: "this program was built with MPICH, but the MPI library that it finds at run time is \"Open MPI",
     },
     Library {
         name: "Open MPI",
@@ -57,6 +64,9 @@ const LIBRARIES: [Library; 2] = [
         hosts: "-host",
         export: Some("-x"),
         packages: ["libopenmpi-dev", "openmpi-bin"],
+        soname: "libmpi.so.40",
+        // The loader, before the program begins: handles of Open MPI are addresses.
+        says_of_another: "undefined symbol: ompi_",
     },
 ];
 
@@ -113,6 +123,10 @@ impl Library {
             reports.push(suites::finish_some(&format!("{}: tests/{}", self.name, suite.name), &mut command, tier)?);
         }
         let examples: Vec<&Program> = programs.iter().filter(|program| program.kind == "example").collect();
+        if let Some(hello) = examples.iter().find(|program| program.name == "hello") {
+            let other = LIBRARIES.iter().find(|other| other.part != self.part).context("there are two libraries")?;
+            reports.extend(strangers::run(self, other, hello, tier)?);
+        }
         reports.extend(self.examples(&examples, tier)?);
         if tier.long {
             reports.extend(hosts::run(self, &examples, tier)?);

@@ -9,7 +9,10 @@ use std::{
 };
 
 use super::{Scale, stripe_lock::lock_in_handler};
-use crate::memory::stripes::{STRIPE, Stripes, mask};
+use crate::memory::{
+    kernels::Stride,
+    stripes::{STRIPE, Stripes, mask},
+};
 
 /// Bytes that are added under one lock, so that others get their turn.
 const SLAB: usize = 4 * STRIPE;
@@ -86,6 +89,67 @@ pub unsafe fn add(
     }
 }
 
+/// [`add`] for runs at regular distances: the first one at `offset`, the others as `levels` say, counts and distances in bytes,
+/// outermost first. At most [`SLAB`] bytes of the outermost level's parts are added under one lock, or one part.
+///
+/// # Errors
+/// As [`add`].
+///
+/// # Safety
+/// As [`add`], and no two runs overlap.
+#[allow(clippy::too_many_arguments, reason = "those of `add`, and where the runs are")]
+pub unsafe fn add_block(
+    segment: Segment,
+    lock: usize,
+    scale: &Scale,
+    offset: usize,
+    levels: &[(usize, isize)],
+    run: usize,
+    packed: *const u8,
+    over: &AtomicU32,
+) -> Result<(), Refused> {
+    let Segment { base, len } = segment;
+    let Some((&(all, distance), inner)) = levels.split_first() else {
+        // SAFETY: the caller's promise.
+        return unsafe { add(segment, lock, scale, std::iter::once(offset), run, packed, over) };
+    };
+    let word = lock.is_multiple_of(align_of::<AtomicU64>()) && lock <= len && size_of::<AtomicU64>() <= len - lock;
+    let whole = run > 0 && run.is_multiple_of(scale.kind.bytes());
+    if !word || !whole || levels.len() > LEVELS || levels.iter().any(|level| level.0 == 0) {
+        return Err(Refused::Malformed);
+    }
+    // SAFETY: as in `add`.
+    let lock = Stripes::new(unsafe { &*base.as_ptr().add(lock).cast() });
+    let mut strides = [Stride { count: 1, dst: 0, src: 0 }; LEVELS];
+    let mut row = run;
+    for (stride, &(count, distance)) in strides[1..].iter_mut().rev().skip(LEVELS - 1 - inner.len()).zip(inner.iter().rev()) {
+        *stride = Stride { count, dst: distance, src: row as isize };
+        row = row.checked_mul(count).ok_or(Refused::Malformed)?;
+    }
+    let together = (SLAB / row).max(1);
+    for first in (0..all).step_by(together) {
+        let count = together.min(all - first);
+        strides[0] = Stride { count, dst: distance, src: row as isize };
+        let at = offset as i128 + first as i128 * distance as i128;
+        let (mut low, mut high) = (at, at + run as i128);
+        for stride in &strides[..levels.len()] {
+            let reach = (stride.count as i128 - 1) * stride.dst as i128;
+            (low, high) = (low + reach.min(0), high + reach.max(0));
+        }
+        if low < 0 || high > len as i128 {
+            return Err(Refused::Malformed);
+        }
+        let _held = lock_in_handler(&lock, mask(low as usize..=high as usize - 1), over).ok_or(Refused::Over)?;
+        let (to, from) = (base.as_ptr().wrapping_add(at as usize), packed.wrapping_add(first * row));
+        // SAFETY: whole elements; the runs lie inside; the rest as in `add`.
+        unsafe { scale.add_strided(to, &strides[..levels.len()], run, from) };
+    }
+    Ok(())
+}
+
+/// Most levels of a block.
+const LEVELS: usize = super::BLOCK_LEVELS;
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
@@ -122,6 +186,60 @@ mod tests {
         add_f64(&mut words, &runs, 24, &packed, 0).unwrap();
         assert!(words[2..].iter().take(runs.len() * 3).enumerate().all(|(k, &sum)| sum == 4.0 * k as f64));
         assert_eq!(words[0], 0.0);
+    }
+
+    fn add_block_f64(words: &mut [f64], at: usize, levels: &[(usize, isize)], run: usize, packed: &[f64]) -> Result<(), Refused> {
+        let scale = Scale::of(2.0_f64).unwrap();
+        let over = AtomicU32::new(0);
+        // SAFETY: the buffer is the test's own, and `packed` is as long as all runs.
+        unsafe { add_block(segment(words), 0, &scale, at, levels, run, packed.as_ptr().cast(), &over) }
+    }
+
+    #[test]
+    fn blocks_are_the_runs_that_their_levels_name() {
+        let levels = [(3, -400), (2, 48), (4, 8)];
+        let packed: Vec<f64> = (0..48).map(|k| f64::from(k) + 0.5).collect();
+        for depth in 0..=levels.len() {
+            let levels = &levels[3 - depth..];
+            let mut offsets = vec![1000_usize];
+            for &(count, distance) in levels {
+                let all = |at: &usize| (0..count as isize).map(|k| at.wrapping_add_signed(k * distance)).collect::<Vec<_>>();
+                offsets = offsets.iter().flat_map(all).collect();
+            }
+            let (mut one, mut other) = (vec![0.0; 200], vec![0.0; 200]);
+            add_f64(&mut one, &offsets, 8, &packed, 0).unwrap();
+            add_block_f64(&mut other, 1000, levels, 8, &packed).unwrap();
+            assert_eq!(one, other);
+            assert!(other[125] == 1.0);
+        }
+    }
+
+    #[test]
+    fn long_blocks_are_added_slab_by_slab() {
+        let rows = 3 * SLAB / 16 + 7;
+        let mut words = vec![0.0; 3 * rows + 1];
+        let packed: Vec<f64> = (0..2 * rows).map(|k| k as f64).collect();
+        add_block_f64(&mut words, 8, &[(rows, 24)], 16, &packed).unwrap();
+        assert!((0..rows).all(|k| words[1 + 3 * k..4 + 3 * k] == [4.0 * k as f64, 4.0 * k as f64 + 2.0, 0.0]));
+        assert_eq!(words[0], 0.0);
+    }
+
+    #[test]
+    fn blocks_that_no_rank_asks_for_are_refused() {
+        let mut words = vec![0.0; 20];
+        let cases: [(usize, &[(usize, isize)]); 6] = [
+            (8, &[(20, 8)]),
+            (8, &[(2, -16)]),
+            (160, &[]),
+            (8, &[(0, 8)]),
+            (8, &[(2, isize::MAX), (usize::MAX, 2)]),
+            (8, &[(1, 8); 20]),
+        ];
+        for (at, levels) in cases {
+            let refused = add_block_f64(&mut words, at, levels, 8, &[1.0; 32]);
+            assert_eq!(refused, Err(Refused::Malformed), "{at} {levels:?}");
+        }
+        assert_eq!(words, [0.0; 20]);
     }
 
     #[test]

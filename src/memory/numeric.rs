@@ -8,7 +8,7 @@ use std::any::TypeId;
 
 use num_complex::Complex;
 
-use super::kernels;
+use super::kernels::{self, Stride};
 use crate::element::Accumulate;
 
 /// The arithmetic of an element that a handler knows. Integers wrap, so their signs make no difference.
@@ -134,6 +134,37 @@ impl Scale {
         unsafe { add(self, memory, offsets, run, packed) }
     }
 
+    /// The same for runs placed on both sides as `levels` say, from `memory` and `packed`, outermost first.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add), and no two runs of `memory` overlap.
+    pub(crate) unsafe fn add_strided(&self, memory: *mut u8, levels: &[Stride], run: usize, packed: *const u8) {
+        let add = match self.kind {
+            Numeric::Integer8 => Self::add_strided_as::<u8>,
+            Numeric::Integer16 => Self::add_strided_as::<u16>,
+            Numeric::Integer32 => Self::add_strided_as::<u32>,
+            Numeric::Integer64 => Self::add_strided_as::<u64>,
+            Numeric::F32 => Self::add_strided_as::<f32>,
+            Numeric::F64 => Self::add_strided_as::<f64>,
+            Numeric::ComplexF32 => Self::add_strided_as::<Complex<f32>>,
+            Numeric::ComplexF64 => Self::add_strided_as::<Complex<f64>>,
+        };
+        // SAFETY: passed on unchanged, with the type that the kind names.
+        unsafe { add(self, memory, levels, run, packed) }
+    }
+
+    /// # Safety
+    /// As [`add_strided`](Self::add_strided), with elements of type `T`.
+    unsafe fn add_strided_as<T: Accumulate>(&self, memory: *mut u8, levels: &[Stride], run: usize, packed: *const u8) {
+        let (to, from, alpha) = (memory.cast::<T>(), packed.cast::<T>(), self.alpha_as::<T>());
+        // SAFETY: passed on unchanged; the kernel takes any alignment.
+        unsafe { kernels::accumulate_strided(to, from, levels, run / size_of::<T>(), alpha) }
+    }
+
+    fn alpha_as<T: Accumulate>(&self) -> T {
+        bytemuck::pod_read_unaligned(&self.alpha[..size_of::<T>()])
+    }
+
     /// # Safety
     /// As [`add`](Self::add), with elements of type `T`.
     unsafe fn add_as<T: Accumulate, I: Iterator<Item = usize>>(
@@ -143,7 +174,7 @@ impl Scale {
         run: usize,
         packed: *const u8,
     ) {
-        let alpha: T = bytemuck::pod_read_unaligned(&self.alpha[..size_of::<T>()]);
+        let alpha: T = self.alpha_as();
         let mut from = packed;
         for offset in offsets {
             let to = memory.wrapping_add(offset).cast::<T>();
@@ -170,11 +201,18 @@ mod tests {
         let offsets = [1 + 2 * three, 1];
         // SAFETY: the runs lie inside a buffer of this test.
         unsafe { scale.add(memory.as_mut_ptr(), offsets.into_iter(), three, packed.as_ptr().cast()) };
-        let at = |k: usize| bytemuck::pod_read_unaligned::<T>(&memory[1 + k * size_of::<T>()..][..size_of::<T>()]);
+        let at = |memory: &[u8], k: usize| bytemuck::pod_read_unaligned::<T>(&memory[1 + k * size_of::<T>()..][..size_of::<T>()]);
         for k in 0..3 {
-            assert_eq!(at(k), packed[k].plus(sample.times(packed[3 + k])));
-            assert_eq!((at(3 + k), at(6 + k)), (T::ZERO, T::ZERO.plus(sample.times(packed[k]))));
+            assert_eq!(at(&memory, k), packed[k].plus(sample.times(packed[3 + k])));
+            assert_eq!((at(&memory, 3 + k), at(&memory, 6 + k)), (T::ZERO, T::ZERO.plus(sample.times(packed[k]))));
         }
+        // The same runs by their distance.
+        let mut again = vec![0_u8; memory.len()];
+        again[1..=three].copy_from_slice(bytemuck::cast_slice(&packed[..3]));
+        let levels = [Stride { count: 2, dst: -2 * three as isize, src: three as isize }];
+        // SAFETY: as before.
+        unsafe { scale.add_strided(again.as_mut_ptr().wrapping_add(offsets[0]), &levels, three, packed.as_ptr().cast()) };
+        assert_eq!(memory, again);
     }
 
     #[test]

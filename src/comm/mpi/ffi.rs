@@ -117,14 +117,6 @@ unsafe impl Send for Comm {}
 // SAFETY: as above.
 unsafe impl Sync for Comm {}
 
-/// How values of all ranks are combined.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Combine {
-    Min,
-    Max,
-    Or,
-}
-
 impl Comm {
     /// The communicator of all processes; borrowed, never freed or sent on.
     pub(super) fn world() -> MPI_Comm {
@@ -140,33 +132,16 @@ impl Comm {
     /// A copy of a caller's communicator, whose messages never meet the caller's. Collective.
     pub(super) fn copy_of(comm: MPI_Comm) -> Result<Self> {
         let mut copy = MaybeUninit::uninit();
-        // SAFETY: MPI runs and the caller owns `comm`.
-        check("MPI_Comm_dup", unsafe { ffi::MPI_Comm_dup(comm, copy.as_mut_ptr()) })?;
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: MPI runs and the caller owns `comm`; the copy's place lives until the request is complete.
+        check("MPI_Comm_idup", unsafe { ffi::MPI_Comm_idup(comm, copy.as_mut_ptr(), request.as_mut_ptr()) })?;
         // SAFETY: filled by the call that succeeded.
+        Request(unsafe { request.assume_init() }).finish()?;
+        // SAFETY: filled when the request is complete.
         let copy = unsafe { copy.assume_init() };
         // SAFETY: a communicator of our own.
         check("MPI_Comm_set_errhandler", unsafe { ffi::MPI_Comm_set_errhandler(copy, ffi::RSMPI_ERRORS_RETURN) })?;
         Ok(Comm(copy))
-    }
-
-    /// The ranks that could share memory with this one, in the order of ranks. Collective.
-    pub(super) fn split_by_machine(self) -> Result<Self> {
-        let mut part = MaybeUninit::uninit();
-        // SAFETY: a communicator of our own; constants of the library.
-        let code =
-            unsafe { ffi::MPI_Comm_split_type(self.0, ffi::RSMPI_COMM_TYPE_SHARED, 0, ffi::RSMPI_INFO_NULL, part.as_mut_ptr()) };
-        check("MPI_Comm_split_type", code)?;
-        // SAFETY: filled by the call that succeeded.
-        Ok(Comm(unsafe { part.assume_init() }))
-    }
-
-    /// The ranks that named the same colour. Collective.
-    pub(super) fn split(self, colour: usize) -> Result<Self> {
-        let mut part = MaybeUninit::uninit();
-        // SAFETY: a communicator of our own.
-        check("MPI_Comm_split", unsafe { ffi::MPI_Comm_split(self.0, colour as c_int, 0, part.as_mut_ptr()) })?;
-        // SAFETY: filled by the call that succeeded.
-        Ok(Comm(unsafe { part.assume_init() }))
     }
 
     /// Gives the communicator back. Collective.
@@ -189,42 +164,36 @@ impl Comm {
         Ok(size as usize)
     }
 
-    /// Combines words of all ranks. Collective.
-    pub(super) fn all_reduce<const N: usize>(self, mut words: [u64; N], how: Combine) -> Result<[u64; N]> {
+    /// The greatest of each word over all ranks. Collective.
+    pub(super) fn greatest<const N: usize>(self, mut words: [u64; N]) -> Result<[u64; N]> {
         let mut all = [0; N];
-        // SAFETY: constants of the library.
-        let op = unsafe {
-            match how {
-                Combine::Min => ffi::RSMPI_MIN,
-                Combine::Max => ffi::RSMPI_MAX,
-                Combine::Or => ffi::RSMPI_BOR,
-            }
-        };
+        let mut request = MaybeUninit::uninit();
         let (from, to): (*mut c_void, *mut c_void) = (words.as_mut_ptr().cast(), all.as_mut_ptr().cast());
-        // SAFETY: both buffers hold `N` words and live through the call.
-        let code = unsafe { ffi::MPI_Allreduce(from, to, N as c_int, ffi::RSMPI_UINT64_T, op, self.0) };
-        check("MPI_Allreduce", code)?;
-        Ok(all)
-    }
-
-    /// One word of each rank, in their order. Collective.
-    pub(super) fn all_gather(self, word: u32) -> Result<Vec<u32>> {
-        let mut all = vec![0_u32; self.size()?];
-        // SAFETY: one word from here, and room for one from each rank.
+        // SAFETY: both buffers hold `N` words and live until the request is complete; constants of the library.
         let code = unsafe {
-            let (from, to): (*const c_void, *mut c_void) = ((&raw const word).cast(), all.as_mut_ptr().cast());
-            ffi::MPI_Allgather(from.cast_mut(), 1, ffi::RSMPI_UINT32_T, to, 1, ffi::RSMPI_UINT32_T, self.0)
+            let (word, op) = (ffi::RSMPI_UINT64_T, ffi::RSMPI_MAX);
+            ffi::MPI_Iallreduce(from, to, N as c_int, word, op, self.0, request.as_mut_ptr())
         };
-        check("MPI_Allgather", code)?;
+        check("MPI_Iallreduce", code)?;
+        // SAFETY: filled by the call that succeeded.
+        Request(unsafe { request.assume_init() }).finish()?;
         Ok(all)
     }
 
-    /// Words of rank 0, to all. Collective.
-    pub(super) fn broadcast<const N: usize>(self, mut words: [u64; N]) -> Result<[u64; N]> {
-        // SAFETY: the buffer holds `N` words and lives through the call.
-        let code = unsafe { ffi::MPI_Bcast(words.as_mut_ptr().cast(), N as c_int, ffi::RSMPI_UINT64_T, 0, self.0) };
-        check("MPI_Bcast", code)?;
-        Ok(words)
+    /// Words of each rank, in their order. Collective.
+    pub(super) fn all_gather<const N: usize>(self, words: [u64; N]) -> Result<Vec<[u64; N]>> {
+        let mut all = vec![[0; N]; self.size()?];
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: `N` words from here, and room for as many from each rank, until the request is complete.
+        let code = unsafe {
+            let (from, to): (*const c_void, *mut c_void) = ((&raw const words).cast(), all.as_mut_ptr().cast());
+            let (word, count) = (ffi::RSMPI_UINT64_T, N as c_int);
+            ffi::MPI_Iallgather(from.cast_mut(), count, word, to, count, word, self.0, request.as_mut_ptr())
+        };
+        check("MPI_Iallgather", code)?;
+        // SAFETY: filled by the call that succeeded.
+        Request(unsafe { request.assume_init() }).finish()?;
+        Ok(all)
     }
 
     /// Begins to wait for all ranks.
@@ -309,6 +278,14 @@ impl Request {
             (*status.as_ptr()).MPI_SOURCE
         };
         Ok(Some(Arrived { from: from as usize, len: len as usize }))
+    }
+
+    /// Waits, and lets others have the processor meanwhile: ranks may outnumber the cores, and libraries wait without a pause.
+    pub(super) fn finish(mut self) -> Result<()> {
+        while !self.test()? {
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Takes a receive back to which nothing will come.

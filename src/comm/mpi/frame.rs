@@ -42,12 +42,12 @@ pub(super) enum Kind {
     Atomic = 7,
     /// origin, value.
     Value = 8,
-    /// offset, length, number: the bytes come in a message of their own; answer by `LongDone`.
+    /// offset, length, number: the bytes come in a message of their own.
     PutLong = 9,
     /// offset, length, number: send the bytes in a message of their own.
     GetLong = 10,
-    /// number.
-    LongDone = 11,
+    /// length, number: the records that belong here come in a message of their own.
+    LongFrame = 11,
     /// origin: answer by `Value` when everything before was done.
     Flush = 12,
     /// payload for the layer above.
@@ -62,11 +62,11 @@ pub(super) enum Kind {
 impl Kind {
     fn of(code: u8) -> Option<Self> {
         use Kind::{
-            Accumulate, Atomic, Data, End, Flush, Get, GetBlock, GetLong, LongDone, Message, Put, PutBlock, PutLong, PutSignal,
+            Accumulate, Atomic, Data, End, Flush, Get, GetBlock, GetLong, LongFrame, Message, Put, PutBlock, PutLong, PutSignal,
             Value,
         };
         const ALL: [Kind; 15] = [
-            Put, PutBlock, Get, GetBlock, Data, Accumulate, Atomic, Value, PutLong, GetLong, LongDone, Flush, Message, End,
+            Put, PutBlock, Get, GetBlock, Data, Accumulate, Atomic, Value, PutLong, GetLong, LongFrame, Flush, Message, End,
             PutSignal,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == code)
@@ -144,10 +144,26 @@ impl Frame {
     }
 }
 
+impl Frame {
+    /// The last records of a frame that arrived, as many words.
+    pub(super) fn rest(&self, left: usize) -> Records<'_> {
+        let used = (self.words[0] & u64::from(u32::MAX)) as usize;
+        let end = used.min(self.words.len());
+        Records { words: &self.words[end.saturating_sub(left)..end] }
+    }
+}
+
 /// The records of a frame.
 #[derive(Debug)]
 pub(super) struct Records<'f> {
     words: &'f [u64],
+}
+
+impl Records<'_> {
+    /// Words of those not yet read.
+    pub(super) fn left(&self) -> usize {
+        self.words.len()
+    }
 }
 
 /// A record that arrived.

@@ -6,8 +6,10 @@
 use super::{
     ffi::Result,
     frame::{Frame, Kind, Record},
+    inbox::Handled,
+    long_frames::LONG_FRAME,
     memory::{pack, unpack},
-    net::{Net, Then, tag},
+    net::{FRAME, Net, tag},
     runs::Runs,
 };
 use crate::{
@@ -15,82 +17,72 @@ use crate::{
     memory::word::WaitWord,
 };
 
-impl Net {
-    /// Does what a frame asks for.
-    pub(super) fn handle(&mut self, from: usize, frame: &Frame, len: usize) -> Result<()> {
-        let Some((acknowledged, credit, records)) = frame.read(len) else { return Ok(()) };
-        for record in records {
-            if self.handle_record(from, &record)?.is_none() {
-                // Nobody who runs this program sends such a thing; who waits for an answer must not wait for ever.
-                self.ended.get_or_insert_with(|| (from, format!("sent a request that cannot be: {:?}", record.kind)));
-            }
-        }
-        self.account(from, acknowledged, credit);
-        Ok(())
-    }
+/// Answers that have not left, before bytes that others ask for wait.
+const CROWD: usize = 1024;
 
-    /// Answers none if the record cannot be right.
-    fn handle_record(&mut self, from: usize, record: &Record<'_>) -> Result<Option<()>> {
+impl Net {
+    /// Does what a record asks for.
+    pub(super) fn handle(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         match record.kind {
             Kind::Put => {
-                let Some([offset]) = record.words() else { return Ok(None) };
+                let Some([offset]) = record.words() else { return Ok(Handled::Wrong) };
                 let runs = Runs::one(record.payload.len());
-                Ok(self.write(offset, &runs, 0, record.payload))
+                Ok(self.write(offset, &runs, 0, record.payload).into())
             }
             Kind::PutBlock => {
-                let Some(([offset, _, at], runs)) = block(record) else { return Ok(None) };
-                Ok(self.write(offset, &runs, at, record.payload))
+                let Some(([offset, _, at], runs)) = block(record) else { return Ok(Handled::Wrong) };
+                Ok(self.write(offset, &runs, at, record.payload).into())
             }
-            Kind::PutSignal => Ok(self.put_signal(record)),
+            Kind::PutSignal => Ok(self.put_signal(record).into()),
             Kind::Get => {
-                let Some([offset, len, at, origin]) = record.words() else { return Ok(None) };
+                let Some([offset, len, at, origin]) = record.words() else { return Ok(Handled::Wrong) };
                 self.read(from, offset, &Runs::one(len), 0, len, [origin, at])
             }
             Kind::GetBlock => {
-                let Some(([offset, _, at, len, origin], runs)) = block(record) else { return Ok(None) };
+                let Some(([offset, _, at, len, origin], runs)) = block(record) else { return Ok(Handled::Wrong) };
                 self.read(from, offset, &runs, at, len, [origin, at])
             }
             Kind::Data => {
-                let Some([origin, at]) = record.words() else { return Ok(None) };
+                let Some([origin, at]) = record.words() else { return Ok(Handled::Wrong) };
                 self.data_came(from, origin, at, record.payload);
-                Ok(Some(()))
+                Ok(Handled::Done)
             }
-            Kind::Accumulate => Ok(self.accumulate(record)),
+            Kind::Accumulate => Ok(self.accumulate(record).into()),
             Kind::Atomic => {
-                let Some(&[offset, operand, comparand, origin, width]) = record.words.first_chunk::<5>() else { return Ok(None) };
-                let Some(op) = AtomicOp::of_code(record.aux) else { return Ok(None) };
-                let Some(value) = self.segment.apply(offset as usize, op, width as usize, operand, comparand) else {
-                    return Ok(None);
+                let Some(&[offset, operand, comparand, origin, width]) = record.words.first_chunk::<5>() else {
+                    return Ok(Handled::Wrong);
                 };
-                self.answer(from, Kind::Value, &[origin, value], 0, |_| ()).map(Some)
+                let Some(op) = AtomicOp::of_code(record.aux) else { return Ok(Handled::Wrong) };
+                let Some(value) = self.segment.apply(offset as usize, op, width as usize, operand, comparand) else {
+                    return Ok(Handled::Wrong);
+                };
+                self.answer(from, Kind::Value, &[origin, value], 0, |_| ()).map(|()| Handled::Done)
             }
             Kind::Value => {
-                let Some([origin, value]) = record.words.first_chunk::<2>() else { return Ok(None) };
+                let Some([origin, value]) = record.words.first_chunk::<2>() else { return Ok(Handled::Wrong) };
                 self.value_came(*origin as usize, *value);
-                Ok(Some(()))
+                Ok(Handled::Done)
             }
-            Kind::PutLong | Kind::GetLong => self.long(from, record),
-            Kind::LongDone => {
-                self.long_done(from);
-                Ok(Some(()))
-            }
+            Kind::GetLong => self.get_long(from, record),
+            // Their turn is the inbox's.
+            Kind::PutLong | Kind::LongFrame => Ok(Handled::Wrong),
             Kind::Flush => {
-                let Some([origin]) = record.words.first_chunk::<1>() else { return Ok(None) };
+                let Some([origin]) = record.words.first_chunk::<1>() else { return Ok(Handled::Wrong) };
                 // Release pairs with the acquire of whoever is told: everything before was stored by this thread.
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-                self.answer(from, Kind::Value, &[*origin, 0], 0, |_| ()).map(Some)
+                self.answer(from, Kind::Value, &[*origin, 0], 0, |_| ()).map(|()| Handled::Done)
             }
             Kind::Message => {
                 let len = record.payload.len().min(MAX_MESSAGE);
                 let mut bytes = [0; MAX_MESSAGE];
                 bytes[..len].copy_from_slice(&record.payload[..len]);
                 self.events.push(Event::Message { from, bytes, len });
-                Ok(Some(()))
+                Ok(Handled::Done)
             }
             Kind::End => {
-                let Some([culprit]) = record.words() else { return Ok(None) };
+                let Some([culprit]) = record.words() else { return Ok(Handled::Wrong) };
                 self.ended.get_or_insert_with(|| (culprit, String::from_utf8_lossy(record.payload).into_owned()));
-                Ok(Some(()))
+                Ok(Handled::Done)
             }
         }
     }
@@ -104,16 +96,31 @@ impl Net {
         Some(())
     }
 
-    fn read(&mut self, from: usize, offset: usize, runs: &Runs, at: usize, len: usize, head: [usize; 2]) -> Result<Option<()>> {
-        let (Some(base), Some(all)) = (self.segment.runs(offset, runs), runs.bytes()) else { return Ok(None) };
-        if at > all || len > all - at || len > Frame::room_when_empty(super::net::FRAME, 2, 0) {
-            return Ok(None);
+    fn read(&mut self, from: usize, offset: usize, runs: &Runs, at: usize, len: usize, head: [usize; 2]) -> Result<Handled> {
+        let (Some(base), Some(all)) = (self.segment.runs(offset, runs), runs.bytes()) else { return Ok(Handled::Wrong) };
+        if at > all || len > all - at || len > Frame::room_when_empty(LONG_FRAME, 2, 0) {
+            return Ok(Handled::Wrong);
         }
-        self.answer(from, Kind::Data, &head.map(|word| word as u64), len, |bytes| {
-            // SAFETY: as in `write`.
-            unsafe { pack(base, runs, at, bytes) }
-        })
-        .map(Some)
+        let words = head.map(|word| word as u64);
+        // SAFETY: as in `write`.
+        let fill = |bytes: &mut [u8]| unsafe { pack(base, runs, at, bytes) };
+        if len > Frame::room_when_empty(FRAME, 2, 0) {
+            let answered = self.answer_beside(from, Kind::Data, &words, len, fill)?;
+            return Ok(if answered.is_some() { Handled::Done } else { Handled::Later });
+        }
+        if self.crowd() >= CROWD {
+            return Ok(Handled::Later);
+        }
+        self.answer(from, Kind::Data, &words, len, fill).map(|()| Handled::Done)
+    }
+
+    /// An answer in a long frame.
+    pub(super) fn long_answer(&mut self, from: usize, frame: &Frame, len: usize) -> Result<()> {
+        let records = frame.read(len).map(|(.., records)| records);
+        for record in records.into_iter().flatten().filter(|record| record.kind == Kind::Data) {
+            self.handle(from, &record)?;
+        }
+        Ok(())
     }
 
     fn put_signal(&mut self, record: &Record<'_>) -> Option<()> {
@@ -143,38 +150,38 @@ impl Net {
         let (base, len) = (self.segment.base(), self.segment.len());
         let all = runs.bytes()?;
         (runs.lie_inside(offset, len) && at <= all && record.payload.len() <= all - at).then_some(())?;
-        let add = |first: usize, count: usize, within: usize, run: usize| {
-            let offsets = (first..first + count).map(|index| offset.wrapping_add_signed(runs.start(index)) + within);
-            let segment = addition::Segment { base, len };
+        let segment = addition::Segment { base, len };
+        let bytes = record.payload.len();
+        let add = |at: isize, levels: &[(usize, isize)], run: usize, packed: usize| {
+            let offset = offset.wrapping_add_signed(at);
+            let packed = record.payload.as_ptr().wrapping_add(packed);
             // SAFETY: the segment stays mapped while the conduit lives; `lock` is the offset that all ranks gave their accumulate
             // lock, the payload is as long as the runs.
-            unsafe { addition::add(segment, lock, &scale, offsets, run, record.payload.as_ptr(), self.over.get()) }
+            unsafe { addition::add_block(segment, lock, &scale, offset, levels, run, packed, self.over.get()) }
         };
-        let bytes = record.payload.len();
-        let added = if at.is_multiple_of(run) && bytes.is_multiple_of(run) {
-            add(at / run, bytes / run, 0, run)
+        let mut added = Ok(());
+        if at.is_multiple_of(run) && bytes.is_multiple_of(run) {
+            runs.boxes(at / run, bytes / run, |part| {
+                let (levels, depth) = part.levels(run);
+                let levels = levels.map(|(count, stride, _)| (count, stride));
+                added = added.and_then(|()| add(part.at, &levels[..depth], run, part.packed));
+            });
         } else {
             (at % run + bytes <= run).then_some(())?;
-            add(at / run, 1, at % run, bytes)
-        };
+            added = add(runs.start(at / run) + (at % run) as isize, &[], bytes, 0);
+        }
         // After the end of the job nobody asks for the sum.
         (added != Err(addition::Refused::Malformed)).then_some(())
     }
 
-    fn long(&mut self, from: usize, record: &Record<'_>) -> Result<Option<()>> {
-        let Some([offset, len, number]) = record.words() else { return Ok(None) };
-        let Some(memory) = self.segment.range(offset, len) else { return Ok(None) };
-        let (put, number) = (record.kind == Kind::PutLong, number as u64);
+    fn get_long(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
+        let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
+        let Some(memory) = self.segment.range(offset, len) else { return Ok(Handled::Wrong) };
         // SAFETY: inside the segment, which stays mapped while the conduit lives; a racing access of a transfer gives each byte old
         // or new.
-        let request = unsafe {
-            match put {
-                true => self.comm().begin_receive(memory, len, Some(from), tag(number, put))?,
-                false => self.comm().begin_send(memory, len, from, tag(number, put))?,
-            }
-        };
-        self.begin_long(request, if put { Then::Tell { peer: from, number } } else { Then::Nothing });
-        Ok(Some(()))
+        let request = unsafe { self.comm().begin_send(memory, len, from, tag(number as u64, false)) }?;
+        self.begin_long(request);
+        Ok(Handled::Done)
     }
 }
 

@@ -22,12 +22,13 @@
 //!
 //! # Consistency
 //!
-//! Records of one rank to another are handled in their order, so puts and gets to one target keep theirs. A put that travels beside the
-//! frames holds later operations of other requests back until its target has told that it is complete.
+//! Records of one rank to another are handled in their order, so puts and gets to one target keep theirs. Bytes that travel beside
+//! the frames have a record that keeps their place: its target handles nothing behind it before they have come (`inbox`).
 //!
 //! # Memory
 //!
-//! A ring of frames to receive into, and a few words for each rank that something was exchanged with. Nothing grows with
+//! A ring of frames to receive into, a bounded number of long frames, and a few words for each rank that something was exchanged
+//! with, besides the frames that it sent and that cannot be handled yet, at most `peer::CREDIT`. Nothing grows with
 //! the number of ranks but what MPI keeps, and a table of eight bytes a rank where nodes do not hold equally many consecutive ranks.
 //!
 //! # What was run
@@ -38,13 +39,17 @@
 mod ffi;
 mod frame;
 mod handle;
+mod inbox;
+mod long_frames;
 mod memory;
 mod net;
 mod nodes;
 mod peer;
+mod place;
 mod progress;
 mod runs;
 mod start;
+mod write;
 
 use std::{
     io,
@@ -127,11 +132,11 @@ impl Mpi {
     }
 
     /// Looks at the network, and hears of the end of the job.
-    fn look(&self, net: &mut Net) {
+    fn look(&self, net: &mut Net, hurry: bool) {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
-        let polled = net.poll();
+        let polled = net.poll(hurry);
         self.told(polled);
         if let Some((culprit, cause)) = net.ended.take() {
             self.fabric.end(Some(culprit), &cause);
@@ -154,7 +159,7 @@ impl Mpi {
     fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
         let mut net = self.net();
         let origin = net.value_origin(token, wanted);
-        let submitted = net.submit(rank, Op::Small { kind, aux, words: words(origin), token });
+        let submitted = net.submit(rank, Op::Small { kind, aux, words: words(origin) });
         drop(net);
         self.told(submitted);
     }
@@ -172,7 +177,7 @@ impl Mpi {
             }
         }
         let start = Instant::now();
-        while net.poll().is_ok() && net.is_sending() && start.elapsed() < LIMIT {
+        while net.poll(true).is_ok() && net.is_sending() && start.elapsed() < LIMIT {
             std::thread::yield_now();
         }
     }
@@ -193,7 +198,7 @@ impl Mpi {
                     }
                     continue;
                 };
-                self.look(&mut net);
+                self.look(&mut net, true);
                 if !net.events.is_empty() {
                     return;
                 }
@@ -286,7 +291,7 @@ impl Conduit for Mpi {
         }
         let mut net = self.net();
         let origin = net.data_origin(token, ptr, Runs::one(len), len);
-        let submitted = net.submit(rank, Op::Get { offset, len, at: 0, origin, token });
+        let submitted = net.submit(rank, Op::Get { offset, len, at: 0, origin });
         drop(net);
         self.told(submitted);
     }
@@ -319,7 +324,9 @@ impl Conduit for Mpi {
         }
         // Who is in there may wait for a lock that the caller holds, and handles what there is.
         if let Ok(mut net) = self.net.try_lock() {
-            self.look(&mut net);
+            // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
+            let hurry = net.events.is_empty() || self.capabilities.progress != Progress::Thread;
+            self.look(&mut net, hurry);
             events.append(&mut net.events);
         }
         self.looks.fetch_add(1, Ordering::Relaxed);

@@ -8,20 +8,32 @@
 //! ```
 //!
 //! What is written one after the other without a poll between shares a frame: elements of a list, chunks of a patch. A poll sends
-//! what is there. Receives come from anybody, are posted in a ring and looked at in its order, which for each sender is the order
-//! of sending. Who handles a record never waits: answers go into a frame of their own, and if the library cannot send it at once,
-//! it is kept until it can.
+//! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
+//! polls, if there is a thread that sends them should nobody poll again.
+//!
+//! Receives come from anybody, are posted in a ring and looked at in its order, which for each sender is the order of sending.
+//! Who handles a record never waits: what cannot be handled yet stays with what comes behind it (`inbox`), answers go into a frame of
+//! their own, and if the library cannot send it at once, it is kept until it can.
+//!
+//! # Beside the frames
+//!
+//! A short frame costs little time and much for each byte. So contiguous puts and gets from [`LONG`] on are messages of their own, from
+//! and into the memory that they are for; and strided and accumulated bytes, answers too, are written into *long frames*
+//! (`long_frames`) once they are more than [`BULK`]. A record in the ordinary frame announces either, and so keeps their place in
+//! the order.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::{
     ffi::{Comm, Request, Result},
     frame::{Frame, Kind},
-    memory::{Over, Segment, pack, unpack},
-    peer::{ACKNOWLEDGE, ASKED, Block, BlockKind, Op, Peer},
+    long_frames::{LongFrames, Use},
+    memory::{Over, Segment, unpack},
+    peer::{ACKNOWLEDGE, ASKED, BlockKind, Op, Peer},
     runs::Runs,
+    write::{Written, write},
 };
-use crate::comm::{Event, SignalOp, Token};
+use crate::comm::{Event, Token};
 
 /// Bytes of a frame. Just below what UCX, and so most libraries, sends in one piece over TCP; measured with MPICH 4.0 over UCX
 /// 1.13: 8,000 bytes 0.8 GB/s, 8,300 bytes 0.1.
@@ -30,11 +42,18 @@ pub(super) const FRAME: usize = 8_000;
 /// Frames that can arrive before anybody looks.
 const RING: usize = 32;
 
-/// From here on contiguous bytes travel in a message of their own.
-pub(super) const LONG: usize = 128 << 10;
+/// From here on contiguous bytes travel in a message of their own. Measured, as [`BULK`](super::peer::BULK): 64 KiB take some 60 µs
+/// either way.
+pub(super) const LONG: usize = 64 << 10;
 
 /// Frames that one poll handles at most, so that its caller comes to look at what it waits for.
 const BATCH: usize = 64;
+
+/// Frames kept for the next.
+const KEPT: usize = 256;
+
+/// Polls during which puts that nobody waits for are kept for company.
+const PATIENT_POLLS: u32 = 16;
 
 /// Frames are sent under this tag.
 const FRAMES: i32 = 0;
@@ -57,12 +76,10 @@ struct Long {
 
 /// What its completion means.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Then {
+enum Then {
     /// The caller's memory is free, or filled.
     Local(Token),
-    /// The peer's bytes are here: tell it.
-    Tell { peer: usize, number: u64 },
-    /// The peer has what it asked for, or will see for itself.
+    /// The peer has what it asked for, and will see for itself.
     Nothing,
 }
 
@@ -93,12 +110,18 @@ impl Sender {
             if !request.test()? {
                 break;
             }
-            if let Some((mut frame, _)) = self.sending.pop_front() {
-                frame.clear();
-                self.spare.push(frame);
+            if let Some((frame, _)) = self.sending.pop_front() {
+                self.keep(frame);
             }
         }
         Ok(())
+    }
+
+    fn keep(&mut self, mut frame: Frame) {
+        if self.spare.len() < KEPT {
+            frame.clear();
+            self.spare.push(frame);
+        }
     }
 }
 
@@ -116,8 +139,13 @@ pub(super) struct Net {
     origins: Vec<Option<Origin>>,
     free: Vec<u64>,
     longs: Vec<Long>,
-    number: u64,
+    pub(super) long_frames: LongFrames,
+    /// Ranks whose requests wait.
+    pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
+    /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
+    urgent: bool,
+    skipped: u32,
     /// Why the job must end, as a peer tells: who ended it, and why.
     pub(super) ended: Option<(usize, String)>,
     /// Grows with whatever is found: tells whether a look was worth it.
@@ -147,8 +175,11 @@ impl Net {
             origins: Vec::new(),
             free: Vec::new(),
             longs: Vec::new(),
-            number: 0,
+            long_frames: LongFrames::default(),
+            delayed: VecDeque::new(),
             events: Vec::new(),
+            urgent: false,
+            skipped: 0,
             ended: None,
             found: 0,
         })
@@ -161,7 +192,7 @@ impl Net {
     }
 
     /// A peer that is listed as one that may have something to send.
-    fn peer(&mut self, rank: usize) -> &mut Peer {
+    pub(super) fn peer(&mut self, rank: usize) -> &mut Peer {
         let peer = self.peers.entry(rank).or_default();
         if !peer.listed {
             peer.listed = true;
@@ -202,12 +233,18 @@ impl Net {
     fn pump(&mut self, to: usize) -> Result<()> {
         let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
         while let Some(mut op) = peer.queue.pop_front() {
-            if peer.must_wait(&op) || (matches!(op, Op::Get { .. }) || is_get(&op)) && peer.asked >= ASKED * FRAME {
+            if op.is_get() && peer.asked >= ASKED {
                 peer.queue.push_front(op);
                 break;
             }
+            self.urgent |= !op.is_patient();
             let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
-            match write(&mut op, frame, &mut peer.asked) {
+            let written = if op.is_bulk() {
+                write_beside(&mut op, frame, &mut self.long_frames, self.sender.comm, to, &mut peer.asked)?
+            } else {
+                write(&mut op, frame, &mut peer.asked)
+            };
+            match written {
                 Written::All => match op {
                     Op::Put { token, .. } => self.events.push(Event::LocalDone(token)),
                     Op::PutSignal { token, .. } => peer.signals.push(token),
@@ -215,8 +252,7 @@ impl Net {
                         self.events.push(Event::LocalDone(block.token));
                     }
                     Op::Long { put, offset, local, len, token } => {
-                        self.number += 1;
-                        let number = self.number;
+                        let number = self.long_frames.next_number();
                         let kind = if put { Kind::PutLong } else { Kind::GetLong };
                         frame.push(kind, 0, &[offset as u64, len as u64, number], &[], 0);
                         // SAFETY: the caller's memory may be used until the completion is polled.
@@ -227,12 +263,17 @@ impl Net {
                             }
                         };
                         self.longs.push(Long { request, then: Then::Local(token) });
-                        if put {
-                            (peer.long, peer.long_of) = (peer.long + 1, Some(token));
-                        }
                     }
                     _ => {}
                 },
+                Written::Beside => {
+                    // The target begins to receive while the next one is written.
+                    peer.queue.push_front(op);
+                    self.urgent = true;
+                    if peer.has_credit() {
+                        send_requests(peer, &mut self.sender, &mut self.events, to)?;
+                    }
+                }
                 Written::Some | Written::NoRoom => {
                     peer.queue.push_front(op);
                     if !peer.has_credit() {
@@ -240,7 +281,7 @@ impl Net {
                     }
                     send_requests(peer, &mut self.sender, &mut self.events, to)?;
                 }
-                Written::AskedEnough => {
+                Written::Later => {
                     peer.queue.push_front(op);
                     break;
                 }
@@ -249,18 +290,29 @@ impl Net {
         Ok(())
     }
 
-    /// Receives, answers, sends.
-    pub(super) fn poll(&mut self) -> Result<()> {
+    /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
+    pub(super) fn poll(&mut self, hurry: bool) -> Result<()> {
+        if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
+            self.skipped += 1;
+            return Ok(());
+        }
+        (self.urgent, self.skipped) = (false, 0);
+        self.send()?;
+        let before = self.found;
         for _ in 0..BATCH {
+            let comm = self.sender.comm;
             let (frame, request) = &mut self.ring[self.head];
             let Some(arrived) = request.test_arrived()? else { break };
-            let mut frame = std::mem::replace(frame, Frame::new(0));
-            self.found += 1;
-            let handled = self.handle(arrived.from, &frame, arrived.len);
-            let request = receive(self.sender.comm, &mut frame);
-            self.ring[self.head] = (frame, request?);
+            let mut next = self.sender.frame();
+            let request = receive(comm, &mut next);
+            let frame = std::mem::replace(frame, next);
+            self.ring[self.head].1 = request?;
             self.head = (self.head + 1) % RING;
-            handled?;
+            self.found += 1;
+            self.arrived(arrived.from, frame, arrived.len)?;
+            if let Some(peer) = self.peers.get_mut(&arrived.from) {
+                send_answers(peer, &mut self.sender, arrived.from)?;
+            }
         }
         let mut at = 0;
         while at < self.longs.len() {
@@ -269,12 +321,23 @@ impl Net {
                 continue;
             }
             self.found += 1;
-            match self.longs.swap_remove(at).then {
-                Then::Local(token) => self.events.push(Event::LocalDone(token)),
-                Then::Tell { peer, number } => self.answer(peer, Kind::LongDone, &[number], 0, |_| ())?,
-                Then::Nothing => {}
+            if let Then::Local(token) = self.longs.swap_remove(at).then {
+                self.events.push(Event::LocalDone(token));
             }
         }
+        while let Some((from, frame, len)) = self.long_frames.came()? {
+            self.found += 1;
+            self.long_answer(from, &frame, len)?;
+            self.long_frames.read(frame);
+        }
+        self.resume_all()?;
+        self.long_frames.reap()?;
+        self.sender.reap()?;
+        if self.found != before { self.send() } else { Ok(()) }
+    }
+
+    /// Sends what is there for whom there is something.
+    fn send(&mut self) -> Result<()> {
         for _ in 0..self.busy.len() {
             let Some(rank) = self.busy.pop_front() else { break };
             self.pump(rank)?;
@@ -292,7 +355,7 @@ impl Net {
                 self.busy.push_back(rank);
             }
         }
-        self.sender.reap()
+        Ok(())
     }
 
     /// Appends an answer for a peer.
@@ -315,19 +378,48 @@ impl Net {
     }
 
     /// A message beside the frames that a peer asked for.
-    pub(super) fn begin_long(&mut self, request: Request, then: Then) {
-        self.longs.push(Long { request, then });
+    pub(super) fn begin_long(&mut self, request: Request) {
+        self.longs.push(Long { request, then: Then::Nothing });
     }
 
     pub(super) fn comm(&self) -> Comm {
         self.sender.comm
     }
 
-    /// A frame of requests was handled; how many of ours the peer has handled.
-    pub(super) fn account(&mut self, from: usize, acknowledged: u32, credit: bool) {
+    /// Sends an answer of so many bytes in a long frame. None if there is no such frame now.
+    pub(super) fn answer_beside(
+        &mut self,
+        to: usize,
+        kind: Kind,
+        words: &[u64],
+        payload: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<Option<()>> {
+        let Some(mut frame) = self.long_frames.take(Use::Answers) else { return Ok(None) };
+        fill(frame.push(kind, 0, words, &[], payload));
+        let announcement = self.long_frames.send(self.sender.comm, frame, to, Use::Answers)?;
+        self.answer(to, Kind::LongFrame, &announcement, 0, |_| ())?;
+        // Who asked begins to receive while the next answer is written.
+        match self.peers.get_mut(&to) {
+            Some(peer) => send_answers(peer, &mut self.sender, to).map(Some),
+            None => Ok(Some(())),
+        }
+    }
+
+    /// Frames that have not left.
+    pub(super) fn crowd(&self) -> usize {
+        self.sender.sending.len()
+    }
+
+    /// Gives a frame of the ordinary length back.
+    pub(super) fn keep(&mut self, frame: Frame) {
+        self.sender.keep(frame);
+    }
+
+    /// The peer has handled so many more of our frames.
+    pub(super) fn acknowledged(&mut self, from: usize, frames: u32) {
         let peer = self.peer(from);
-        peer.unacknowledged = peer.unacknowledged.saturating_sub(acknowledged);
-        peer.owed += u32::from(credit);
+        peer.unacknowledged = peer.unacknowledged.saturating_sub(frames);
     }
 
     /// A value has come for an origin.
@@ -363,25 +455,23 @@ impl Net {
         self.free.push(id as u64);
     }
 
-    /// A long put is complete at its target.
-    pub(super) fn long_done(&mut self, from: usize) {
-        let peer = self.peer(from);
-        peer.long = peer.long.saturating_sub(1);
-    }
-
     /// Whether nothing is under way that another rank would miss.
     pub(super) fn is_quiet(&self) -> bool {
-        self.sender.sending.is_empty() && self.longs.is_empty() && self.peers.values().all(Peer::is_quiet)
+        self.sender.sending.is_empty()
+            && self.longs.is_empty()
+            && self.long_frames.is_quiet()
+            && self.peers.values().all(Peer::is_quiet)
     }
 
     /// Whether something has not left.
     pub(super) fn is_sending(&self) -> bool {
-        !self.sender.sending.is_empty()
+        !self.sender.sending.is_empty() || self.long_frames.is_sending()
     }
 
     /// Peers that have not acknowledged everything.
     pub(super) fn unquiet(&self) -> Vec<usize> {
-        self.peers.iter().filter(|(_, peer)| peer.unacknowledged > 0).map(|(&rank, _)| rank).collect()
+        let owes = |peer: &Peer| peer.unacknowledged > 0 || !peer.queue.is_empty() || peer.requests.is_some();
+        self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(&rank, _)| rank).collect()
     }
 
     /// Takes the receives back. Nothing comes any more.
@@ -401,8 +491,23 @@ pub(super) fn tag(number: u64, put: bool) -> i32 {
     2 + (number % 16_000) as i32 * 2 + i32::from(!put)
 }
 
-fn is_get(op: &Op) -> bool {
-    matches!(op, Op::Block(block) if matches!(block.what, BlockKind::Get { .. }))
+/// Writes bytes of an operation into a long frame, and its announcement into the frame.
+fn write_beside(
+    op: &mut Op,
+    frame: &mut Frame,
+    beside: &mut LongFrames,
+    comm: Comm,
+    to: usize,
+    asked: &mut usize,
+) -> Result<Written> {
+    if !frame.has_room(2, 0, 0) {
+        return Ok(Written::NoRoom);
+    }
+    let Some(mut long) = beside.take(Use::Requests) else { return Ok(Written::Later) };
+    let written = write(op, &mut long, asked);
+    let announcement = beside.send(comm, long, to, Use::Requests)?;
+    frame.push(Kind::LongFrame, 0, &announcement, &[], 0);
+    Ok(if matches!(written, Written::All) { Written::All } else { Written::Beside })
 }
 
 fn send_requests(peer: &mut Peer, sender: &mut Sender, events: &mut Vec<Event>, to: usize) -> Result<()> {
@@ -420,120 +525,3 @@ fn send_answers(peer: &mut Peer, sender: &mut Sender, to: usize) -> Result<()> {
     }
     Ok(())
 }
-
-/// How much of an operation found room in a frame.
-enum Written {
-    All,
-    Some,
-    NoRoom,
-    /// The rest is asked for when something has come.
-    AskedEnough,
-}
-
-/// Writes what fits of an operation into a frame.
-fn write(op: &mut Op, frame: &mut Frame, asked: &mut usize) -> Written {
-    match op {
-        Op::Small { kind, aux, words, .. } => {
-            if !frame.has_room(words.len(), 0, 0) {
-                return Written::NoRoom;
-            }
-            frame.push(*kind, *aux, words, &[], 0);
-            Written::All
-        }
-        Op::Message { words, bytes } => {
-            if !frame.has_room(words.len(), 0, bytes.len()) {
-                return Written::NoRoom;
-            }
-            frame.push(Kind::Message, 0, words, &[], bytes.len()).copy_from_slice(bytes);
-            Written::All
-        }
-        Op::Long { .. } if !frame.has_room(3, 0, 0) => Written::NoRoom,
-        Op::Long { .. } => Written::All,
-        Op::Put { offset, local, len, at, .. } => {
-            let room = frame.room(1, 0);
-            if room == 0 || room < MINIMUM.min(*len - *at) {
-                return Written::NoRoom;
-            }
-            let part = room.min(*len - *at);
-            let to = frame.push(Kind::Put, 0, &[(*offset + *at) as u64], &[], part);
-            // SAFETY: the caller's memory is readable until its completion is polled.
-            unsafe { pack(local.wrapping_add(*at), &Runs::one(part), 0, to) };
-            *at += part;
-            if at == len { Written::All } else { Written::Some }
-        }
-        Op::PutSignal { offset, local, len, signal, .. } => {
-            // A record's words and its payload, or not even its words.
-            if !frame.has_room(3, 0, *len) {
-                return Written::NoRoom;
-            }
-            let words = [*offset as u64, signal.offset as u64, u64::from(signal.value)];
-            let to = frame.push(Kind::PutSignal, u8::from(signal.op == SignalOp::Add), &words, &[], *len);
-            if *len > 0 {
-                // SAFETY: as above.
-                unsafe { pack(*local, &Runs::one(*len), 0, to) };
-            }
-            Written::All
-        }
-        Op::Get { offset, len, at, origin, .. } => {
-            while *at < *len {
-                if *asked >= ASKED * FRAME {
-                    return Written::AskedEnough;
-                }
-                if !frame.has_room(4, 0, 0) {
-                    return Written::NoRoom;
-                }
-                let part = (*len - *at).min(Frame::room_when_empty(FRAME, 2, 0));
-                frame.push(Kind::Get, 0, &[(*offset + *at) as u64, part as u64, *at as u64, *origin], &[], 0);
-                *asked += part;
-                *at += part;
-            }
-            Written::All
-        }
-        Op::Block(block) => write_block(block, frame, asked),
-    }
-}
-
-/// Bytes for which a put does not begin in a frame that is nearly full.
-const MINIMUM: usize = 256;
-
-fn write_block(block: &mut Block, frame: &mut Frame, asked: &mut usize) -> Written {
-    let (levels, there) = (block.there.levels(), &block.there);
-    let run = there.run() as u64;
-    while block.at < block.len {
-        let (at, rest) = (block.at, block.len - block.at);
-        match block.what {
-            BlockKind::Get { origin } => {
-                if *asked >= ASKED * FRAME {
-                    return Written::AskedEnough;
-                }
-                if !frame.has_room(5, levels.len(), 0) {
-                    return Written::NoRoom;
-                }
-                let Some(part) = there.piece(at, rest, Frame::room_when_empty(FRAME, 2, 0), 1) else { return Written::NoRoom };
-                let words = [block.offset as u64, run, at as u64, part as u64, origin];
-                frame.push(Kind::GetBlock, 0, &words, levels, 0);
-                *asked += part;
-                block.at += part;
-            }
-            BlockKind::Put => {
-                let Some(part) = there.piece(at, rest, frame.room(3, levels.len()), 1) else { return Written::NoRoom };
-                let to = frame.push(Kind::PutBlock, 0, &[block.offset as u64, run, at as u64], levels, part);
-                // SAFETY: the caller's memory is readable until its completion is polled.
-                unsafe { pack(block.local, &block.here, at, to) };
-                block.at += part;
-            }
-            BlockKind::Accumulate { lock, numbers, alpha } => {
-                let Some(part) = there.piece(at, rest, frame.room(6, levels.len()), NUMBER) else { return Written::NoRoom };
-                let words = [block.offset as u64, run, at as u64, lock as u64, alpha[0], alpha[1]];
-                let to = frame.push(Kind::Accumulate, numbers, &words, levels, part);
-                // SAFETY: as above.
-                unsafe { pack(block.local, &block.here, at, to) };
-                block.at += part;
-            }
-        }
-    }
-    Written::All
-}
-
-/// Bytes of the longest number that is added: a piece of a run holds whole ones.
-const NUMBER: usize = 16;

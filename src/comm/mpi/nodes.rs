@@ -3,6 +3,8 @@
 //! Where all nodes hold equally many consecutive ranks, as launchers place them by default, that is one division and no memory.
 //! Any other placement is a table.
 
+use std::{collections::HashMap, hash::Hash};
+
 /// The placement of a job's ranks. Nodes are numbered in the order of their lowest ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Nodes {
@@ -13,36 +15,28 @@ pub(super) enum Nodes {
 }
 
 impl Nodes {
-    /// From the lowest rank of each rank's node.
-    pub(super) fn new(lowest: &[u32]) -> Self {
-        let mut leaders: Vec<u32> = Vec::new();
+    /// From what names each rank's node.
+    pub(super) fn new<N: Copy + Eq + Hash>(names: &[N]) -> Self {
+        let mut known: HashMap<N, u32> = HashMap::new();
         let mut sizes: Vec<u32> = Vec::new();
-        let mut table = Vec::with_capacity(lowest.len());
-        for &leader in lowest {
-            // Leaders come in the order of their ranks, since each leads itself.
-            let node = leaders.binary_search(&leader).unwrap_or_else(|at| {
-                leaders.insert(at, leader);
-                sizes.insert(at, 0);
-                at
-            });
-            table.push((node as u32, sizes[node]));
-            sizes[node] += 1;
+        let mut table = Vec::with_capacity(names.len());
+        for &name in names {
+            let node = *known.entry(name).or_insert(sizes.len() as u32);
+            if node as usize == sizes.len() {
+                sizes.push(0);
+            }
+            table.push((node, sizes[node as usize]));
+            sizes[node as usize] += 1;
         }
         let per_node = sizes.first().map_or(1, |&size| size as usize);
         let blocks = table.iter().enumerate().all(|(rank, &(node, _))| node as usize == rank / per_node);
-        if blocks { Nodes::Blocks { ranks: lowest.len(), per_node } } else { Nodes::Table(table) }
+        if blocks { Nodes::Blocks { ranks: names.len(), per_node } } else { Nodes::Table(table) }
     }
 
     /// The same with at most `most` consecutive ranks of a node in each.
     pub(super) fn split(&self, ranks: usize, most: usize) -> Self {
-        let lowest: Vec<u32> = (0..ranks)
-            .map(|rank| {
-                let (node, number) = (self.node(rank), self.local(rank));
-                (0..=rank).find(|&first| self.node(first) == node && self.local(first) == number / most * most).unwrap_or(rank)
-                    as u32
-            })
-            .collect();
-        Nodes::new(&lowest)
+        let names: Vec<_> = (0..ranks).map(|rank| (self.node(rank), self.local(rank) / most)).collect();
+        Nodes::new(&names)
     }
 
     /// Node of a rank.

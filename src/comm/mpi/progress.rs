@@ -109,7 +109,7 @@ fn answer(mpi: &Mpi) -> bool {
     loop {
         let Ok(mut net) = mpi.net.try_lock() else { return last.is_some() };
         let before = net.found;
-        mpi.look(&mut net);
+        mpi.look(&mut net, true);
         let found = net.found != before;
         drop(net);
         if found {

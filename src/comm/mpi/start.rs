@@ -1,9 +1,6 @@
 //! How a rank of a job under MPI starts and ends.
 //!
-//! The launcher started the processes. Here they find out who shares a node, map its memory, and agree on what must be equal on all: the
-//! length of segments, the size of pages. The first rank of a node makes the memory file, which has no name; the others open it through
-//! the first one's descriptor in `/proc`, and look that it is the same file. Where that is not allowed (processes in containers of their
-//! own), each rank becomes a node.
+//! The launcher started the processes. Here they find out who shares a node and its memory (`place`), and begin to answer each other.
 //!
 //! All messages of a job travel in a copy of the communicator that it was made from, so they never meet the program's own.
 //!
@@ -15,7 +12,6 @@
 //! and the launcher takes that as the failure that it is.
 
 use std::{
-    fs::File,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -24,24 +20,19 @@ use std::{
 };
 
 use mpi::ffi::MPI_Comm;
-use rustix::{
-    fd::{AsFd, AsRawFd, OwnedFd},
-    fs::fstat,
-    thread::{CpuSet, sched_getaffinity},
-};
 
 use super::{
     Mpi,
-    ffi::{self, Combine, Comm, MpiError, Threads},
+    ffi::{self, Comm, MpiError, Threads},
     memory::{Over, Segment},
     net::Net,
-    nodes::Nodes,
+    place::Place,
     progress::{Helper, Neighbour},
 };
 use crate::{
     comm::{
         Conduit,
-        node::{Fabric, Member, threads_of_this_process},
+        node::{Member, threads_of_this_process},
     },
     error::Error,
     job::launch::Start,
@@ -63,7 +54,7 @@ pub(crate) struct Rank {
     pub(crate) cores: usize,
 }
 
-fn failed(what: &'static str) -> impl Fn(MpiError) -> Error {
+pub(super) fn failed(what: &'static str) -> impl Fn(MpiError) -> Error {
     move |error| Error::Launch(format!("{what}: {error}"))
 }
 
@@ -120,8 +111,7 @@ impl Rank {
                 "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
             )));
         }
-        let machine = comm.split_by_machine().map_err(&fail)?;
-        let place = Place::find(comm, machine, rank, size, start)?;
+        let place = Place::find(comm, rank, size, start)?;
         let answers = !place.alone;
         let threads = ffi::threads().map_err(&fail)?;
         let has_thread = threads == Threads::Multiple;
@@ -216,7 +206,7 @@ impl Rank {
             // Ranks of this node that have come to their end say so too: that is no failure.
             while !matches!(mpi.fabric.failure(), Some((Some(_), _))) {
                 let mut net = mpi.net();
-                mpi.look(&mut net);
+                mpi.look(&mut net, true);
                 net.events.clear();
                 match what(&mut net) {
                     Ok(true) => return true,
@@ -257,138 +247,4 @@ impl Drop for Rank {
         // Arrays that outlive the job hear of its end.
         self.mpi.fabric.end(None, "it has ended");
     }
-}
-
-/// Where a rank is, and with whom it shares memory.
-struct Place {
-    nodes: Nodes,
-    machines: Nodes,
-    fabric: Arc<Fabric>,
-    /// Processes of the ranks of this machine.
-    pids: Vec<u32>,
-    cores: usize,
-    crowded: bool,
-    alone: bool,
-    /// The launcher left each rank of this machine all its cores.
-    unbound: bool,
-}
-
-/// Why ranks could not map the memory of their node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Refusal {
-    None = 0,
-    /// Address space or pages are missing: a smaller one may fit.
-    TooLarge = 1,
-    /// The file of the first rank cannot be opened here.
-    Apart = 2,
-}
-
-impl Place {
-    /// Collective.
-    fn find(comm: Comm, machine: Comm, rank: usize, size: usize, start: &Start) -> Result<Self, Error> {
-        let fail = failed("finding the ranks of this node");
-        let (cores, own) = cores(machine).map_err(&fail)?;
-        let together = machine.size().map_err(&fail)?;
-        let [crowded] = comm.all_reduce([u64::from(together > cores)], Combine::Max).map_err(&fail)?;
-        let mut group = machine;
-        let (mut heap, mut large) = (start.heap, start.large_pages);
-        let fabric = loop {
-            match share(comm, group, heap, large).map_err(&fail)? {
-                Shared::Yes(fabric) => break fabric,
-                Shared::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
-                Shared::Again { .. } => {
-                    return Err(Error::Launch("not even a small heap can be mapped on some node (ulimit -v)".into()));
-                }
-                Shared::Apart => {
-                    if rank == 0 {
-                        eprintln!(
-                            "global-arrays: ranks of one machine cannot open each other's memory (separate containers, or another \
-                             user's processes); each is treated as a node of its own"
-                        );
-                    }
-                    group.free();
-                    group = comm.split(rank).map_err(&fail)?;
-                }
-            }
-        };
-        let [lowest] = group.all_reduce([rank as u64], Combine::Min).map_err(&fail)?;
-        let machines = Nodes::new(&comm.all_gather(lowest as u32).map_err(&fail)?);
-        let pids = group.all_gather(std::process::id()).map_err(&fail)?;
-        group.free();
-        let nodes = match start.ranks_per_node {
-            None => machines.clone(),
-            Some(most) => machines.split(size, most),
-        };
-        // Ranks that could not share memory share the cores all the same.
-        let cores = (cores * fabric.ranks() / together).max(1);
-        let alone = nodes.leaders().len() == 1;
-        Ok(Place { nodes, machines, fabric: Arc::new(fabric), pids, cores, crowded: crowded != 0, alone, unbound: own == cores })
-    }
-}
-
-/// How an attempt to share memory ended, the same on all ranks.
-enum Shared {
-    Yes(Fabric),
-    /// All must try with these values.
-    Again {
-        segment: usize,
-        large_pages: bool,
-    },
-    Apart,
-}
-
-/// Maps the memory of each node, segments equally long everywhere. Collective.
-fn share(comm: Comm, node: Comm, heap: usize, large: bool) -> super::Result<Shared> {
-    const LEAST: usize = 1 << 20;
-    let (ranks, first) = (node.size()?, node.rank()? == 0);
-    let made = if first { Fabric::new(ranks, heap, large).ok() } else { None };
-    let told = made.as_ref().and_then(|fabric| {
-        let file = fstat(fabric.file()).ok()?;
-        let descriptor = fabric.file().as_raw_fd() as u64;
-        let (granule, segment) = (fabric.granule() as u64, fabric.segment_len() as u64);
-        Some([u64::from(std::process::id()), descriptor, file.st_dev, file.st_ino, granule, segment])
-    });
-    let told = node.broadcast(told.unwrap_or_default())?;
-    let [.., granule, segment] = told;
-    let (fabric, refusal) = match made {
-        _ if segment == 0 => (None, Refusal::TooLarge),
-        Some(fabric) => (Some(fabric), Refusal::None),
-        None => match open(told).map(|file| Fabric::attach(file, granule as usize, ranks, segment as usize)) {
-            Some(Ok(fabric)) => (Some(fabric), Refusal::None),
-            Some(Err(_)) => (None, Refusal::TooLarge),
-            None => (None, Refusal::Apart),
-        },
-    };
-    let [refusal] = comm.all_reduce([refusal as u64], Combine::Max)?;
-    let [least, finest] = comm.all_reduce([segment, granule], Combine::Min)?;
-    let [longest, coarsest] = comm.all_reduce([segment, granule], Combine::Max)?;
-    Ok(match fabric {
-        _ if refusal == Refusal::Apart as u64 => Shared::Apart,
-        Some(fabric) if refusal == 0 && least == longest && finest == coarsest => Shared::Yes(fabric),
-        _ => {
-            let half = (heap / 2).min(longest as usize);
-            let segment = if refusal != 0 || least == longest && finest == coarsest { half } else { least as usize };
-            Shared::Again { segment: if segment < LEAST { 0 } else { segment }, large_pages: large && finest == coarsest }
-        }
-    })
-}
-
-/// The file of another process of this node.
-fn open([pid, descriptor, device, inode, ..]: [u64; 6]) -> Option<OwnedFd> {
-    let file = File::options().read(true).write(true).open(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-    let found = fstat(file.as_fd()).ok()?;
-    // Numbers of processes and descriptors may mean something else where this process lives.
-    (found.st_dev == device && found.st_ino == inode).then(|| file.into())
-}
-
-/// Cores of this machine that its ranks may use together, and those of this one. Collective.
-fn cores(machine: Comm) -> super::Result<(usize, usize)> {
-    const WORDS: usize = CpuSet::MAX_CPU / 64;
-    let mut words = [0_u64; WORDS];
-    if let Ok(set) = sched_getaffinity(None) {
-        (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).for_each(|cpu| words[cpu / 64] |= 1 << (cpu % 64));
-    }
-    let all = machine.all_reduce(words, Combine::Or)?;
-    let count = |words: &[u64]| words.iter().map(|word| word.count_ones() as usize).sum::<usize>().max(1);
-    Ok((count(&all), count(&words)))
 }

@@ -1,0 +1,135 @@
+//! Operations as records: as much of each as a frame has room for.
+
+use super::{
+    frame::{Frame, Kind},
+    long_frames::LONG_FRAME,
+    memory::pack,
+    net::FRAME,
+    peer::{ASKED, BULK, Block, BlockKind, Op},
+    runs::Runs,
+};
+use crate::comm::SignalOp;
+
+/// How much of an operation found room in a frame.
+pub(super) enum Written {
+    All,
+    Some,
+    NoRoom,
+    /// Some, into a long frame; more may follow.
+    Beside,
+    /// The rest can be written when something has come, or left.
+    Later,
+}
+
+/// Writes what fits of an operation into a frame.
+pub(super) fn write(op: &mut Op, frame: &mut Frame, asked: &mut usize) -> Written {
+    match op {
+        Op::Small { kind, aux, words, .. } => {
+            if !frame.has_room(words.len(), 0, 0) {
+                return Written::NoRoom;
+            }
+            frame.push(*kind, *aux, words, &[], 0);
+            Written::All
+        }
+        Op::Message { words, bytes } => {
+            if !frame.has_room(words.len(), 0, bytes.len()) {
+                return Written::NoRoom;
+            }
+            frame.push(Kind::Message, 0, words, &[], bytes.len()).copy_from_slice(bytes);
+            Written::All
+        }
+        Op::Long { .. } if !frame.has_room(3, 0, 0) => Written::NoRoom,
+        Op::Long { .. } => Written::All,
+        Op::Put { offset, local, len, at, .. } => {
+            let room = frame.room(1, 0);
+            if room == 0 || room < MINIMUM.min(*len - *at) {
+                return Written::NoRoom;
+            }
+            let part = room.min(*len - *at);
+            let to = frame.push(Kind::Put, 0, &[(*offset + *at) as u64], &[], part);
+            // SAFETY: the caller's memory is readable until its completion is polled.
+            unsafe { pack(local.wrapping_add(*at), &Runs::one(part), 0, to) };
+            *at += part;
+            if at == len { Written::All } else { Written::Some }
+        }
+        Op::PutSignal { offset, local, len, signal, .. } => {
+            // A record's words and its payload, or not even its words.
+            if !frame.has_room(3, 0, *len) {
+                return Written::NoRoom;
+            }
+            let words = [*offset as u64, signal.offset as u64, u64::from(signal.value)];
+            let to = frame.push(Kind::PutSignal, u8::from(signal.op == SignalOp::Add), &words, &[], *len);
+            if *len > 0 {
+                // SAFETY: as above.
+                unsafe { pack(*local, &Runs::one(*len), 0, to) };
+            }
+            Written::All
+        }
+        Op::Get { offset, len, at, origin, .. } => {
+            while *at < *len {
+                if *asked >= ASKED {
+                    return Written::Later;
+                }
+                if !frame.has_room(4, 0, 0) {
+                    return Written::NoRoom;
+                }
+                let part = (*len - *at).min(most_asked(*len - *at));
+                frame.push(Kind::Get, 0, &[(*offset + *at) as u64, part as u64, *at as u64, *origin], &[], 0);
+                *asked += part;
+                *at += part;
+            }
+            Written::All
+        }
+        Op::Block(block) => write_block(block, frame, asked),
+    }
+}
+
+/// Bytes for which a put does not begin in a frame that is nearly full.
+const MINIMUM: usize = 256;
+
+fn write_block(block: &mut Block, frame: &mut Frame, asked: &mut usize) -> Written {
+    let (levels, there) = (block.there.levels(), &block.there);
+    let run = there.run() as u64;
+    while block.at < block.len {
+        let (at, rest) = (block.at, block.len - block.at);
+        match block.what {
+            BlockKind::Get { origin } => {
+                if *asked >= ASKED {
+                    return Written::Later;
+                }
+                if !frame.has_room(5, levels.len(), 0) {
+                    return Written::NoRoom;
+                }
+                let Some(part) = there.piece(at, rest, most_asked(rest), 1) else { return Written::NoRoom };
+                let words = [block.offset as u64, run, at as u64, part as u64, origin];
+                frame.push(Kind::GetBlock, 0, &words, levels, 0);
+                *asked += part;
+                block.at += part;
+            }
+            BlockKind::Put => {
+                let Some(part) = there.piece(at, rest, frame.room(3, levels.len()), 1) else { return Written::NoRoom };
+                let to = frame.push(Kind::PutBlock, 0, &[block.offset as u64, run, at as u64], levels, part);
+                // SAFETY: the caller's memory is readable until its completion is polled.
+                unsafe { pack(block.local, &block.here, at, to) };
+                block.at += part;
+            }
+            BlockKind::Accumulate { lock, numbers, alpha } => {
+                let Some(part) = there.piece(at, rest, frame.room(6, levels.len()), NUMBER) else { return Written::NoRoom };
+                let words = [block.offset as u64, run, at as u64, lock as u64, alpha[0], alpha[1]];
+                let to = frame.push(Kind::Accumulate, numbers, &words, levels, part);
+                // SAFETY: as above.
+                unsafe { pack(block.local, &block.here, at, to) };
+                block.at += part;
+            }
+        }
+    }
+    Written::All
+}
+
+/// Bytes of the longest number that is added: a piece of a run holds whole ones.
+const NUMBER: usize = 16;
+
+/// Bytes that one answer brings, of so many.
+fn most_asked(rest: usize) -> usize {
+    Frame::room_when_empty(if rest > BULK { LONG_FRAME } else { FRAME }, 2, 0)
+}

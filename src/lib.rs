@@ -129,17 +129,20 @@
 //! | `shared_memory` | processes of one machine, the default | done |
 //! | `threads` | threads of one process: for tests, debuggers, sanitizers | done |
 //! | `shared_memory:unmapped`, `threads:unmapped` | the same with nothing mapped: every operation takes the road of a real network | done, for tests |
-//! | `mpi`, `ib`, `gemini`, `extoll` | processes of several machines | not there yet |
+//! | `mpi`, with the feature `mpi` | processes of one or many machines that `mpirun` or `srun` started; picked by itself under them | done |
+//! | `ib`, `gemini`, `extoll` | processes of many machines | not there yet |
 //!
 //! `GA_RANKS_PER_NODE=k` makes every k consecutive ranks a node of their own, which share memory among themselves and use the
 //! network with others: so the roads of a job on many machines can be tried on one.
 //!
-//! So all ranks of a job run on one machine today. Linux only. There are no cargo features yet and no system library is needed.
-//! What a conduit is, and how to write one, is told in [`comm`].
+//! The one cargo feature is `mpi`. It needs an MPI library (MPICH or Open MPI) with its headers, and libclang; `MPICC` names the
+//! library's compiler, else `mpicc`. A program then runs unchanged under `mpirun -n 4`, or makes a job on a communicator of its own by
+//! `Launch::run_on`; the README tells how on a cluster. Without the feature no system library is needed. Linux only. What a conduit is,
+//! and how to write one, is told in [`comm`].
 //!
 //! Over `shared_memory` ranks are *forked* at the call of [`run`]: what the closure captured is copied into each rank, changes
 //! to it do not come back, and the process must not have other threads at that moment (integration tests set `harness = false`,
-//! or take `threads`).
+//! or take `threads`). Over `mpi` the ranks are processes from the beginning: what stands before [`run`] happens on each.
 //!
 //! `GA_STATS=1` counts who moves what to whom and prints it at the end of the job; [`Job::stats`] tells a program the same.
 //!

@@ -30,7 +30,7 @@
 //! | GA | here | notes |
 //! |---|---|---|
 //! | `MPI_Init`, `GA_Initialize` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks live inside the closure. Over shared memory they are forked at the call, so call it before anything starts threads |
-//! | `mpirun -n 8` | `GA_RANKS=8`, or [`Launch::ranks`](crate::Launch::ranks) | one command, no launcher; starting under `mpirun` comes with the mpi conduit |
+//! | `mpirun -n 8` | `GA_RANKS=8`, or [`Launch::ranks`](crate::Launch::ranks); with the feature `mpi` the same `mpirun -n 8` | one machine needs no launcher |
 //! | `GA_Initialize_ltd`, `GA_Set_memory_limit`, `GA_Memory_limited` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | counted for all ranks of a node together |
 //! | `GA_Memory_avail`, `GA_Inquire_memory` | [`Job::memory`](crate::Job::memory) | |
 //! | `GA_Print_stats` | `GA_STATS=1`, [`Launch::stats`](crate::Launch::stats), [`Job::stats`](crate::Job::stats) | by peer and kind; of a phase by `since` |
@@ -38,7 +38,7 @@
 //! | `GA_Nodeid`, `GA_Nnodes` | `job.rank()`, `job.size()` | |
 //! | `GA_Cluster_nodeid`, `GA_Cluster_nprocs`, `GA_Cluster_procid` | [`Job::node`](crate::Job::node), [`Job::node_ranks`](crate::Job::node_ranks) | |
 //! | `GA_Cluster_nnodes` | – | not by itself; `job.all_reduce_one(job.node(), ops::max)? + 1` |
-//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | not yet | with the mpi conduit |
+//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | – | the other way round: the program has the communicator, `Launch::run_on` (feature `mpi`) makes a job on it |
 //! | `GA_Error` | return an `Err` from the body, or panic | ends the job on all ranks, with rank and cause, and a non-zero exit status |
 //! | `GA_Wtime` | `std::time::Instant` | |
 //!
@@ -152,4 +152,4 @@
 //! | sparse arrays (`…sprs_array_…`) | not yet |
 //! | disk resident arrays (DRA), shared files (SF), exclusive access files (EAF) | not yet; arrays are saved and loaded as `.npy` files |
 //! | global pointer arrays (GP), scans, pack and unpack, overlay, checkpoints | not planned at present |
-//! | networks | one node today; see [the crate's page](crate#conduits-and-features) |
+//! | networks | shared memory and MPI; see [the crate's page](crate#conduits-and-features) |

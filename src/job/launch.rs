@@ -30,8 +30,8 @@ const MOST_RANKS: usize = 4096;
 ///
 /// | method | variable | default |
 /// |---|---|---|
-/// | [`ranks`](Self::ranks) | `GA_RANKS` | one for each core that this process may use |
-/// | [`network`](Self::network) | `GA_NETWORK` | `shared_memory` |
+/// | [`ranks`](Self::ranks) | `GA_RANKS` | one for each core that this process may use; under `mpirun` and `srun` the launcher's |
+/// | [`network`](Self::network) | `GA_NETWORK` | `mpi` under `mpirun` and `srun` if the binary has it, else `shared_memory` |
 /// | [`ranks_per_node`](Self::ranks_per_node) | `GA_RANKS_PER_NODE` | a node is a machine |
 /// | [`heap`](Self::heap) | `GA_HEAP` | the node's memory, for each rank: address space, not pages |
 /// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a machine may commit |
@@ -43,7 +43,8 @@ const MOST_RANKS: usize = 4096;
 /// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024).
 ///
 /// Networks: `shared_memory` (ranks are processes), `threads` (ranks are threads of this process), and, to test programs against
-/// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`.
+/// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`. With the feature `mpi`, `mpi`: ranks are
+/// processes that an MPI launcher started. Over `mpi` the values must be equal on all ranks.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Launch {
@@ -162,7 +163,8 @@ impl Launch {
     /// otherwise, at any time. One part of the processes may run a job and another part another one, or none.
     ///
     /// The job is over MPI whatever [`network`](Self::network) says; [`ranks`](Self::ranks), if it was set, must be the
-    /// communicator's size.
+    /// communicator's size. The body is called once, by the calling thread; so it may hold what no other thread may, as Open MPI's
+    /// communicators.
     ///
     /// # Errors
     /// When the job cannot be started, or with the rank that failed and why: then the others have left the job, or do so at their
@@ -186,10 +188,10 @@ impl Launch {
     /// }
     /// ```
     #[cfg(feature = "mpi")]
-    pub fn run_on<C, E>(&self, comm: &C, body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
+    pub fn run_on<C, E>(&self, comm: &C, body: impl FnOnce(&Job) -> Result<(), E>) -> Result<(), E>
     where
         C: ::mpi::raw::AsRaw<Raw = ::mpi::ffi::MPI_Comm>,
-        E: From<Error> + std::fmt::Display + Send,
+        E: From<Error> + std::fmt::Display,
     {
         let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
         Ok(self.run_rank(comm.as_raw(), start, body)?)
@@ -197,15 +199,12 @@ impl Launch {
 
     /// One rank of a job that a launcher started.
     #[cfg(feature = "mpi")]
-    fn run_rank<E>(
+    fn run_rank<E: std::fmt::Display>(
         &self,
         comm: ::mpi::ffi::MPI_Comm,
         start: Start,
-        body: impl Fn(&Job) -> Result<(), E> + Sync,
-    ) -> Result<(), Error>
-    where
-        E: From<Error> + std::fmt::Display + Send,
-    {
+        body: impl FnOnce(&Job) -> Result<(), E>,
+    ) -> Result<(), Error> {
         let rank = mpi::Rank::start(comm, &start, self.ranks)?;
         let start = Start { ranks: rank.size(), cores: rank.cores, ..start };
         let outcome = catch_unwind(AssertUnwindSafe(|| {

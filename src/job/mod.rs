@@ -37,7 +37,8 @@ use crate::{
 ///
 /// How many ranks, and over which network, says the environment: see [`Launch`]. Over shared memory (the default) each rank is a
 /// process, forked at the call: what `body` captures is copied into each, `run` returns in the calling process only, and the
-/// process must not have other threads at that moment. Under `threads` captured values are shared.
+/// process must not have other threads at that moment. Under `threads` captured values are shared. Over `mpi` the ranks are the
+/// processes that the launcher started: each calls `run`, and it returns in each.
 ///
 /// A rank that returns an error, panics or is killed ends the whole job: the others get [`Error::JobEnded`] from what they wait
 /// in, have half a second to unwind, and `run` returns [`Error::RankFailed`] with the rank and the cause.

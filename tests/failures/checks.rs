@@ -241,6 +241,20 @@ pub(crate) fn all() -> Vec<Case> {
             assert!(!text.contains("panicked"), "{text}");
         }));
     }
+    if cfg!(feature = "mpi") {
+        for (variable, value, words) in [
+            ("GA_NETWORK", "pigeons", "no network \"pigeons\""),
+            ("GA_RANKS_PER_NODE", "some", "GA_RANKS_PER_NODE=\"some\""),
+            ("GA_RANKS_PER_NODE", "0", "nodes of 0 ranks"),
+        ] {
+            cases.push(case(format!("mpi::wrong_value_of_{variable}_{value}"), move || {
+                let (status, text) = run_on(Some(3), "does_nothing", &[(variable, value)], SOON);
+                assert_ne!(status, Some(0), "{text}");
+                says(&text, &["Error: cannot start a job", words]);
+                assert!(!text.contains("panicked"), "{text}");
+            }));
+        }
+    }
     cases.extend(launchers());
     cases.push(case("children_die_with_the_parent", children_die));
     cases.push(case("a_cgroup_is_a_limit_of_memory", cgroup));
@@ -284,8 +298,16 @@ fn says(text: &str, words: &[&str]) {
     words.iter().for_each(|word| assert!(text.contains(word), "{word:?} is not in\n{text}"));
 }
 
-/// Runs a program; it must end in time and leave no process behind. Its exit status and all that it printed.
+/// Runs a program, by a launcher if its network is MPI; it must end in time and leave no process behind. Its exit status and all that
+/// it printed.
 fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>, String) {
+    let value = |name: &str| variables.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
+    let ranks = || value("GA_RANKS").parse().expect("a number of ranks");
+    run_on(is_launched(value("GA_NETWORK")).then(ranks), name, variables, limit)
+}
+
+/// The same in so many processes that a launcher starts, or in one.
+fn run_on(launched: Option<usize>, name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>, String) {
     let mark = format!("{}-{name}", std::process::id());
     let mut all: Vec<_> = variables.iter().copied().chain([("GA_TEST_MARK", &*mark)]).collect();
     for at in 0..all.len() {
@@ -295,11 +317,8 @@ fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>,
         }
     }
     let (output, begin) = (runner::scratch(), Instant::now());
-    let value = |name: &str| all.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
-    let launched = is_launched(value("GA_NETWORK"));
     let before = runner::leftovers::files();
-    let status = if launched {
-        let ranks = value("GA_RANKS").parse().expect("a number of ranks");
+    let status = if let Some(ranks) = launched {
         let mut launcher = runner::mpi::start(ranks, name, &all, &output);
         let status = runner::finish_before(&mut launcher, limit + LAUNCHER);
         if status.is_none() {
@@ -312,7 +331,7 @@ fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>,
     let text = runner::text(&output);
     let Some(status) = status else { panic!("still running after {:.1} s:\n{text}", begin.elapsed().as_secs_f64()) };
     gone(&mark);
-    if launched {
+    if launched.is_some() {
         runner::leftovers::none_but(&before);
     }
     (status.code(), text)

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         runner::case("mpi::ranks_are_the_launchers", counted).ranks(3),
         runner::case("mpi::jobs_on_communicators_of_the_program", communicators).ranks(4),
         runner::case("mpi::one_rank_alone", chosen_alone).ranks(1),
+        runner::case("mpi::settings_of_ranks_differ", different_settings).ranks(3),
         runner::case("mpi::a_launcher_of_another_library", another_library),
         runner::program("says_its_size", || {
             if let Err(error) = run(|job| job.sync()) {
@@ -93,6 +94,22 @@ fn communicators() {
     drop(universe);
     let late = Launch::new().network("mpi").run(turn).expect_err("MPI has ended").to_string();
     assert!(late.contains("finalised"), "{late}");
+}
+
+/// As where a launcher does not hand on the environment to all machines.
+fn different_settings() {
+    let (universe, _) = mpi::initialize_with_threading(Threading::Multiple).expect("the first use of MPI");
+    let world: SimpleCommunicator = universe.world();
+    let last = world.rank() == 2;
+    let launches = [
+        ("GA_RANKS_PER_NODE", if last { Launch::new().ranks_per_node(1) } else { Launch::new() }),
+        ("GA_STATS", Launch::new().stats(last)),
+    ];
+    for (name, launch) in launches {
+        let refusal = launch.run_on(&world, turn).expect_err("not the same on all").to_string();
+        assert!(refusal.contains("rank 2 has another") && refusal.contains(name), "{refusal}");
+    }
+    Launch::new().run_on(&world, turn).expect("a job");
 }
 
 fn another_library() {

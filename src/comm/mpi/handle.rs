@@ -160,7 +160,7 @@ impl Net {
             unsafe { addition::add_block(segment, lock, &scale, offset, levels, run, packed, self.over.get()) }
         };
         let mut added = Ok(());
-        if at % run == 0 && bytes % run == 0 {
+        if at.is_multiple_of(run) && bytes.is_multiple_of(run) {
             runs.boxes(at / run, bytes / run, |part| {
                 let (levels, depth) = part.levels(run);
                 let levels = levels.map(|(count, stride, _)| (count, stride));

@@ -48,7 +48,7 @@ impl Segment {
 
     /// Applies an atomic operation to a word, if it is one.
     pub(super) fn apply(&self, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64) -> Option<u64> {
-        let word = self.range(offset, width).filter(|_| (width == 4 || width == 8) && offset % width == 0)?;
+        let word = self.range(offset, width).filter(|_| (width == 4 || width == 8) && offset.is_multiple_of(width))?;
         // SAFETY: aligned and inside the segment; the peer named a word of a committed block, and a hole would only be filled with
         // a page.
         Some(unsafe { apply_atomic(word, op, width, operand, comparand) })
@@ -82,7 +82,7 @@ pub(super) unsafe fn unpack(base: *mut u8, runs: &Runs, at: usize, bytes: &[u8])
     if bytes.is_empty() {
         return;
     }
-    if at % run != 0 || bytes.len() % run != 0 {
+    if !at.is_multiple_of(run) || !bytes.len().is_multiple_of(run) {
         let to = base.wrapping_offset(runs.start(at / run)).wrapping_add(at % run);
         // SAFETY: a part of one run; the caller's promise.
         return unsafe { kernels::copy(to, bytes.as_ptr(), bytes.len()) };
@@ -111,7 +111,7 @@ pub(super) unsafe fn pack(base: *const u8, runs: &Runs, at: usize, bytes: &mut [
     if bytes.is_empty() {
         return;
     }
-    if at % run != 0 || bytes.len() % run != 0 {
+    if !at.is_multiple_of(run) || !bytes.len().is_multiple_of(run) {
         let from = base.wrapping_offset(runs.start(at / run)).wrapping_add(at % run);
         // SAFETY: a part of one run; the caller's promise.
         return unsafe { kernels::copy(bytes.as_mut_ptr(), from, bytes.len()) };

@@ -7,7 +7,7 @@
 //!
 //! That is a gathering of three words of each rank, a message to each member of a group, and one reduction. Each is waited for by looks that
 //! let others run: at the start of a job ranks often outnumber the cores for a moment. MPI's own
-//! `MPI_Comm_split_type` would tell less and wait longer.
+//! `MPI_Comm_split_type` would tell less and wait longer. Settings of which each rank hears by its own environment are compared on the way.
 
 use std::{
     fs::{self, File},
@@ -59,23 +59,40 @@ enum Refusal {
     Apart = 2,
 }
 
-/// Who is where: for each rank its machine, its group, its process.
+/// Who is where: for each rank its machine, its group, its process, and what it was told that must be equal on all.
 struct Everybody {
     machines: Vec<u64>,
     groups: Vec<u64>,
     pids: Vec<u32>,
+    settings: Vec<u32>,
 }
+
+/// Bit of the settings: operations are counted. The others are the ranks of a node, 0 for those of a machine.
+const COUNTED: u32 = 1 << 31;
 
 impl Everybody {
     /// Collective.
-    fn find(comm: Comm) -> super::Result<Self> {
+    fn find(comm: Comm, start: &Start) -> super::Result<Self> {
         let [machine, group] = here();
-        let all = comm.all_gather([machine, group, u64::from(std::process::id())])?;
+        let per_node = start.ranks_per_node.map_or(0, |most| most.min(COUNTED as usize - 1) as u32);
+        let settings = per_node | if start.stats { COUNTED } else { 0 };
+        let all = comm.all_gather([machine, group, u64::from(std::process::id()) | u64::from(settings) << 32])?;
         Ok(Everybody {
             machines: all.iter().map(|words| words[0]).collect(),
             groups: all.iter().map(|words| words[1]).collect(),
             pids: all.iter().map(|words| words[2] as u32).collect(),
+            settings: all.iter().map(|words| (words[2] >> 32) as u32).collect(),
         })
+    }
+
+    /// What is wrong if ranks were told different things, the same words on all. They would wait for each other in vain.
+    fn differ(&self) -> Option<String> {
+        let first = self.settings[0];
+        let (rank, other) = self.settings.iter().enumerate().find(|&(_, &other)| other != first)?;
+        let name = if (first ^ other) & COUNTED != 0 { "GA_STATS" } else { "GA_RANKS_PER_NODE" };
+        Some(format!(
+            "rank {rank} has another {name} than rank 0; the launcher must hand it on to all (Open MPI's does with -x {name})"
+        ))
     }
 
     /// The ranks of a rank's group, ascending.
@@ -120,7 +137,10 @@ impl Place {
     /// Collective.
     pub(super) fn find(comm: Comm, rank: usize, size: usize, start: &Start) -> Result<Self, Error> {
         let fail = failed("finding the ranks of this node");
-        let mut everybody = Everybody::find(comm).map_err(&fail)?;
+        let mut everybody = Everybody::find(comm, start).map_err(&fail)?;
+        if let Some(differ) = everybody.differ() {
+            return Err(Error::Launch(differ));
+        }
         let (cores, own) = everybody.cores(rank);
         let together = everybody.together(rank);
         let (mut heap, mut large) = (start.heap, start.large_pages);

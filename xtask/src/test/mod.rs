@@ -10,6 +10,8 @@ mod counts;
 mod examples;
 mod hosts;
 mod mpi;
+mod only;
+mod strangers;
 mod suites;
 
 use crate::packages::{self, Need};
@@ -17,6 +19,7 @@ use crate::{cargo, compare};
 use anyhow::Result;
 use clap::Parser;
 use counts::{Counts, Report};
+use only::Part;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args, Debug)]
@@ -24,6 +27,9 @@ pub struct Options {
     /// Full sizes, the checkers of memory, races and interleavings, and the comparison too: takes much longer
     #[arg(long)]
     long: bool,
+    /// Only these parts
+    #[arg(long, num_args = 1.., value_name = "PART")]
+    only: Vec<Part>,
     /// Do not install Debian packages, skip what is missing
     #[arg(long)]
     no_install: bool,
@@ -46,15 +52,23 @@ struct Tier {
 pub fn run(options: &Options) -> Result<bool> {
     let start = Instant::now();
     let tier = Tier { long: options.long, limit: Duration::from_secs(if options.long { 3600 } else { 420 }) };
-    if options.long {
-        packages::ensure(OPTIONAL, !options.no_install);
+    let wanted = |part: Part| part.wanted(&options.only, tier.long);
+    let mut reports = Vec::new();
+    if wanted(Part::Suites) {
+        reports.extend(suites::run(tier)?);
     }
-    let mut reports = suites::run(tier)?;
-    reports.extend(suites::documentation(tier)?);
-    reports.extend(examples::run(tier)?);
-    reports.extend(mpi::run(tier, !options.no_install));
-    if tier.long {
+    if wanted(Part::Documentation) {
+        reports.extend(suites::documentation(tier)?);
+    }
+    if wanted(Part::Examples) {
+        reports.extend(examples::run(tier)?);
+    }
+    reports.extend(mpi::run(tier, !options.no_install, wanted));
+    if wanted(Part::Checkers) {
+        packages::ensure(OPTIONAL, !options.no_install);
         reports.extend(checkers::run(tier));
+    }
+    if wanted(Part::Comparison) {
         reports.push(comparison(options.no_install));
     }
     let mut total = Counts::default();

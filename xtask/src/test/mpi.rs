@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | suites | each of 1, 2, 3, 4 and 7 ranks once, with nodes of one or two ranks or not | all of them with all |
 //! | failures | a rank that dies or goes wrong alone | every program |
+//! | what does not belong together (`strangers`) | all | all |
 //! | examples | the first case of each, every rank a node | every case, and the first of each on 1, 2, 3, 4 and 7 ranks |
 //! | separate hosts (`hosts`) | | `hello`, `put_get`, `lu` |
 //!
@@ -12,11 +13,12 @@
 
 use super::cases::{CASES, Case};
 use super::counts::Report;
-use super::{Tier, environment, hosts, suites};
+use super::only::Part;
+use super::{Tier, environment, hosts, strangers, suites};
 use crate::cargo::{self, Program};
 use crate::child;
 use crate::packages::{self, Need};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -24,6 +26,7 @@ use std::process::Command;
 #[derive(Debug)]
 pub struct Library {
     pub name: &'static str,
+    part: Part,
     /// Of its build, below the target folder.
     folder: &'static str,
     compiler: &'static str,
@@ -33,26 +36,37 @@ pub struct Library {
     /// Hands a variable on to the ranks, where the launcher does not hand on all.
     pub export: Option<&'static str>,
     packages: [&'static str; 2],
+    /// The loader's name for it.
+    pub soname: &'static str,
+    /// What a program that was built against it says of the other one in its place.
+    pub says_of_another: &'static str,
 }
 
 const LIBRARIES: [Library; 2] = [
     Library {
         name: "MPICH",
+        part: Part::Mpich,
         folder: "mpich",
         compiler: "mpicc.mpich",
         launcher: "mpirun.mpich",
         hosts: "-hosts",
         export: None,
         packages: ["libmpich-dev", "mpich"],
+        soname: "libmpich.so.12",
+        says_of_another: "this program was built with MPICH, but the MPI library that it finds at run time is \"Open MPI",
     },
     Library {
         name: "Open MPI",
+        part: Part::Openmpi,
         folder: "openmpi",
         compiler: "mpicc.openmpi",
         launcher: "mpirun.openmpi",
         hosts: "-host",
         export: Some("-x"),
         packages: ["libopenmpi-dev", "openmpi-bin"],
+        soname: "libmpi.so.40",
+        // The loader, before the program begins: handles of Open MPI are addresses.
+        says_of_another: "undefined symbol: ompi_",
     },
 ];
 
@@ -71,11 +85,14 @@ const SUITES: [&str; 4] = ["conformance", "random_programs", "failures", "mpi"];
 /// All numbers of ranks that a program must work on.
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
-/// Every library, whatever becomes of each.
-pub fn run(tier: Tier, install: bool) -> Vec<Report> {
-    packages::ensure(NEEDS, install);
+/// Every library that is wanted, whatever becomes of each.
+pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Report> {
+    let libraries: Vec<&Library> = LIBRARIES.iter().filter(|library| wanted(library.part)).collect();
+    if !libraries.is_empty() {
+        packages::ensure(NEEDS, install);
+    }
     let mut reports = Vec::new();
-    for library in &LIBRARIES {
+    for library in libraries {
         let needed = library.packages.iter().chain([&BINDGEN]);
         let missing: Vec<&str> = needed.copied().filter(|package| !packages::installed(package)).collect();
         if !missing.is_empty() {
@@ -106,6 +123,10 @@ impl Library {
             reports.push(suites::finish_some(&format!("{}: tests/{}", self.name, suite.name), &mut command, tier)?);
         }
         let examples: Vec<&Program> = programs.iter().filter(|program| program.kind == "example").collect();
+        if let Some(hello) = examples.iter().find(|program| program.name == "hello") {
+            let other = LIBRARIES.iter().find(|other| other.part != self.part).context("there are two libraries")?;
+            reports.extend(strangers::run(self, other, hello, tier)?);
+        }
         reports.extend(self.examples(&examples, tier)?);
         if tier.long {
             reports.extend(hosts::run(self, &examples, tier)?);

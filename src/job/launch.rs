@@ -186,10 +186,10 @@ impl Launch {
     /// }
     /// ```
     #[cfg(feature = "mpi")]
-    pub fn run_on<C, E>(&self, comm: &C, body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
+    pub fn run_on<C, E>(&self, comm: &C, body: impl Fn(&Job) -> Result<(), E>) -> Result<(), E>
     where
         C: ::mpi::raw::AsRaw<Raw = ::mpi::ffi::MPI_Comm>,
-        E: From<Error> + std::fmt::Display + Send,
+        E: From<Error> + std::fmt::Display,
     {
         let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
         Ok(self.run_rank(comm.as_raw(), start, body)?)
@@ -201,10 +201,10 @@ impl Launch {
         &self,
         comm: ::mpi::ffi::MPI_Comm,
         start: Start,
-        body: impl Fn(&Job) -> Result<(), E> + Sync,
+        body: impl Fn(&Job) -> Result<(), E>,
     ) -> Result<(), Error>
     where
-        E: From<Error> + std::fmt::Display + Send,
+        E: From<Error> + std::fmt::Display,
     {
         let rank = mpi::Rank::start(comm, &start, self.ranks)?;
         let start = Start { ranks: rank.size(), cores: rank.cores, ..start };

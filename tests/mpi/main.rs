@@ -4,7 +4,10 @@
 #[path = "../runner/mod.rs"]
 mod runner;
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use global_arrays::prelude::*;
 use mpi::{
@@ -18,6 +21,7 @@ fn main() -> ExitCode {
         runner::case("mpi::is_chosen_by_itself", chosen).ranks(3),
         runner::case("mpi::ranks_are_the_launchers", counted).ranks(3),
         runner::case("mpi::jobs_on_communicators_of_the_program", communicators).ranks(4),
+        runner::case("mpi::two_threads_do_not_wait_for_each_other", threads).ranks(2),
         runner::case("mpi::one_rank_alone", chosen_alone).ranks(1),
         runner::case("mpi::settings_of_ranks_differ", different_settings).ranks(3),
         runner::case("mpi::transfers_beyond_2_gib", beyond_2_gib).ranks(2),
@@ -63,6 +67,33 @@ fn counted() {
     let refusal = Launch::new().ranks(2).run(turn).expect_err("not the launcher's number").to_string();
     assert!(refusal.contains("2 ranks were asked for") && refusal.contains("started 3"), "{refusal}");
     Launch::new().ranks(3).run(turn).expect("the launcher's number");
+}
+
+/// Whichever thread of a rank polls finds what the other one waits for.
+fn threads() {
+    const GETS: usize = 5000;
+    let body = |job: &Job| {
+        let a = GlobalArray::<u64, Ix1>::builder(job, [2]).fill(7).create()?;
+        let worst = || {
+            let get = |_| {
+                let start = Instant::now();
+                assert_eq!(a.get(s![1..2]).expect("a get")[0], 7);
+                start.elapsed()
+            };
+            let worst = || (0..GETS).map(get).max().expect("some gets");
+            std::thread::scope(|scope| {
+                let other = scope.spawn(worst);
+                worst().max(other.join().expect("the other thread"))
+            })
+        };
+        if job.rank() == 0 {
+            // One of them without a word from elsewhere on the machine.
+            let least = (0..4).map(|_| worst()).min().expect("some rounds");
+            assert!(least < Duration::from_millis(40), "a get of 8 bytes took {least:?}");
+        }
+        job.sync()
+    };
+    Launch::new().ranks_per_node(1).run(body).expect("a job of two nodes");
 }
 
 /// Halves of the processes run jobs of their own, twice, while the program's own messages are under way.

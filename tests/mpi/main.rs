@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         runner::case("mpi::jobs_on_communicators_of_the_program", communicators).ranks(4),
         runner::case("mpi::one_rank_alone", chosen_alone).ranks(1),
         runner::case("mpi::settings_of_ranks_differ", different_settings).ranks(3),
+        runner::case("mpi::transfers_beyond_2_gib", beyond_2_gib).ranks(2),
         runner::case("mpi::a_launcher_of_another_library", another_library),
         runner::program("says_its_size", || {
             if let Err(error) = run(|job| job.sync()) {
@@ -94,6 +95,37 @@ fn communicators() {
     drop(universe);
     let late = Launch::new().network("mpi").run(turn).expect_err("MPI has ended").to_string();
     assert!(late.contains("finalised"), "{late}");
+}
+
+/// Counts of MPI are numbers of 32 bits: a contiguous transfer and a strided one of more bytes, between two nodes.
+fn beyond_2_gib() {
+    const ROWS: usize = (1 << 20) + 3;
+    const COLUMNS: usize = 2056;
+    if !runner::long() {
+        runner::skip("needs GA_TEST_LONG=1: it takes 10 GiB of memory");
+    }
+    let value = |row: usize, column: usize| (row.wrapping_mul(31) ^ row >> 9 ^ column) as u8;
+    let body = |job: &Job| {
+        assert_eq!(job.node(), job.rank());
+        let a = GlobalArray::<u8, Ix2>::builder(job, [2 * ROWS, COLUMNS]).grid([2, 1]).create()?;
+        if job.rank() == 0 {
+            let mut buffer = Array2::from_shape_fn([ROWS, COLUMNS], |(row, column)| value(row, column));
+            assert!(buffer.len() > 1 << 31);
+            // All rows of the other rank: one run. Then all but a column: as many runs as rows.
+            for columns in [0..COLUMNS, 1..COLUMNS] {
+                let mut part = buffer.slice_mut(s![.., columns.clone()]);
+                a.put(s![ROWS.., columns.clone()], part.view())?;
+                part.fill(0);
+                a.get_into(s![ROWS.., columns.clone()], part.view_mut())?;
+                assert!(part.indexed_iter().all(|((row, column), &x)| x == value(row, column + columns.start)));
+            }
+            a.accumulate(s![ROWS.., ..], 1, buffer.view())?;
+            a.get_into(s![ROWS.., ..], buffer.view_mut())?;
+            assert!(buffer.indexed_iter().all(|((row, column), &x)| x == value(row, column).wrapping_mul(2)));
+        }
+        job.sync()
+    };
+    Launch::new().heap(4 << 30).ranks_per_node(1).run(body).expect("a job of two nodes");
 }
 
 /// As where a launcher does not hand on the environment to all machines.

@@ -267,12 +267,13 @@ impl Net {
                     _ => {}
                 },
                 Written::Beside => {
-                    // The target begins to receive while the next one is written.
+                    // The target begins to receive, and this frame to leave, while the next one is written: at the next poll.
                     peer.queue.push_front(op);
                     self.urgent = true;
                     if peer.has_credit() {
                         send_requests(peer, &mut self.sender, &mut self.events, to)?;
                     }
+                    break;
                 }
                 Written::Some | Written::NoRoom => {
                     peer.queue.push_front(op);

@@ -167,7 +167,8 @@ impl Program {
         command.arg(program).arg(format!("out={}", file.display()));
         match group {
             Group::Job => return self.life(command.arg("none"), settings),
-            Group::Sync8 => command.arg("sync"),
+            // A peer's program asks how many ranks it has.
+            Group::Sync8 if self.source != Source::Us => command.arg("sync"),
             _ => command.arg(group.to_string()),
         };
         self.start(&mut command, file, settings)

@@ -200,8 +200,9 @@ impl Engine {
     pub(crate) fn finish_borrowed(&self, request: RequestId, issued: Result<(), Error>) -> Result<(), Error> {
         let waited = self.wait(request);
         if let Err(error) = &waited {
-            // The wait may have ended because the job did, with transfers still under way. A conduit completes or fails what it
-            // holds when polled; give it the time that the supervisor gives us.
+            // The wait may have ended because the job did, or took too long, with transfers still under way. A conduit completes or
+            // fails what it holds when polled; give it the time that the supervisor gives us.
+            self.conduit.cancel(Token(request.0));
             let deadline = self.conduit.now() + Duration::from_secs(2);
             while !self.test(request) {
                 if self.conduit.now() > deadline {

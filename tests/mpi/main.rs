@@ -15,6 +15,7 @@ use mpi::{
     topology::{Color, SimpleCommunicator},
     traits::{Communicator, CommunicatorCollectives},
 };
+use rustix::thread::sched_getaffinity;
 
 fn main() -> ExitCode {
     runner::main(vec![
@@ -24,6 +25,13 @@ fn main() -> ExitCode {
         runner::case("mpi::two_threads_do_not_wait_for_each_other", threads).ranks(2),
         runner::case("mpi::one_rank_alone", chosen_alone).ranks(1),
         runner::case("mpi::settings_of_ranks_differ", different_settings).ranks(3),
+        runner::case("mpi::a_program_goes_on_after_a_failed_job", || ends(3, "goes_on", "goes on", true)),
+        runner::program("goes_on", goes_on),
+        runner::case("mpi::cores_are_given_back", cores_come_back).ranks(2),
+        runner::case("mpi::a_transfer_that_takes_too_long", || ends(2, "waits_too_long", "the words of rank 0", false)),
+        runner::case("mpi::exit_between_jobs", || ends(3, "exits_between_jobs", "", false)),
+        runner::program("waits_too_long", waits_too_long),
+        runner::program("exits_between_jobs", exits_between_jobs),
         runner::case("mpi::transfers_beyond_2_gib", beyond_2_gib).ranks(2),
         runner::case("mpi::a_launcher_of_another_library", another_library),
         runner::program("says_its_size", || {
@@ -126,6 +134,87 @@ fn communicators() {
     drop(universe);
     let late = Launch::new().network("mpi").run(turn).expect_err("MPI has ended").to_string();
     assert!(late.contains("finalised"), "{late}");
+}
+
+/// The program's MPI is its own: it is used, and finalised, after a job in which one rank gave up with transfers under way.
+fn goes_on() {
+    let (universe, _) = mpi::initialize_with_threading(Threading::Multiple).expect("the first use of MPI");
+    let world: SimpleCommunicator = universe.world();
+    let body = |job: &Job| {
+        let n = 1 << 20;
+        let a = GlobalArray::<u8, Ix1>::builder(job, [3 * n]).zeros().create()?;
+        job.sync()?;
+        let _under_way = a.get_nb(s![2 * n..])?;
+        if job.rank() == 1 { Err(Error::other("gives up")) } else { job.sync() }
+    };
+    let failure = Launch::new().ranks_per_node(1).run_on(&world, body).expect_err("a rank gave up").to_string();
+    assert!(failure.contains("rank 1") && failure.contains("gives up"), "{failure}");
+    world.barrier();
+    drop((world, universe));
+    println!("goes on");
+}
+
+/// A thread that runs a job has the cores that it had.
+fn cores_come_back() {
+    let cores = || sched_getaffinity(None).expect("the cores of this thread");
+    let before = cores();
+    run(turn).expect("a job under MPI");
+    assert_eq!(cores(), before);
+}
+
+/// A rank that is stopped answers nobody; the buffer of who gives up waiting is its own again, and the error an error.
+fn waits_too_long() {
+    let body = |job: &Job| {
+        let n = 1 << 20;
+        let a = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).zeros().create()?;
+        job.sync()?;
+        if job.rank() == 1 {
+            let stop = format!("kill -STOP {0}; sleep 6; kill -CONT {0}", std::process::id());
+            let stopper = std::process::Command::new("sh").args(["-c", &stop]).spawn();
+            stopper.expect("a shell").wait().expect("its end");
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        for bytes in [8, n] {
+            let mut buffer = Array1::<u8>::zeros(bytes);
+            let late = a.get_into(s![n..n + bytes], &mut buffer).expect_err("nobody answers").to_string();
+            assert!(late.contains("GA_TIMEOUT") && late.contains("get"), "{late}");
+        }
+        Err(Error::other("the words of rank 0"))
+    };
+    let failure = Launch::new().ranks_per_node(1).timeout(1.0).run(body).expect_err("rank 0 gave up");
+    eprintln!("Error: {failure}");
+    std::process::exit(1);
+}
+
+/// Who exits with an error waits for nobody, and is no reason for others to wait.
+fn exits_between_jobs() {
+    let mut rank = 0;
+    let number = std::sync::Mutex::new(&mut rank);
+    run(|job| {
+        **number.lock().expect("one thread") = job.rank();
+        turn(job)
+    })
+    .expect("the first job");
+    if rank == 1 {
+        std::process::exit(7);
+    }
+    let _ = run(turn);
+    unreachable!("the launcher ends the others");
+}
+
+/// A program under the launcher ends soon, says `words` and does not abort.
+fn ends(ranks: usize, name: &str, words: &str, well: bool) {
+    let output = runner::scratch();
+    let mut launcher = runner::mpi::start(ranks, name, &[], &output);
+    let status = runner::finish_before(&mut launcher, Duration::from_secs(30));
+    let said = runner::text(&output);
+    let Some(status) = status else {
+        runner::mpi::end(&mut launcher);
+        panic!("still running:\n{said}");
+    };
+    assert_eq!(status.success(), well, "{said}");
+    assert!(said.contains(words) && !said.contains("aborted:") && !said.contains("panicked"), "{said}");
 }
 
 /// Counts of MPI are numbers of 32 bits: a contiguous transfer and a strided one of more bytes, between two nodes.

@@ -56,7 +56,7 @@ use std::{
     ops::Range,
     ptr::NonNull,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -110,7 +110,8 @@ pub(crate) struct Mpi {
     nodes: Nodes,
     /// The same of machines: they differ if a machine was split into nodes to try the network.
     machines: Nodes,
-    /// The ranks of this machine, by their numbers in it.
+    /// The ranks of this machine, and this one as one of them, by their numbers in it.
+    machine_ranks: Vec<usize>,
     node: Member,
     fabric: Arc<Fabric>,
     capabilities: Capabilities,
@@ -121,6 +122,8 @@ pub(crate) struct Mpi {
     looks: AtomicU64,
     /// Nothing is left to be handled for others.
     closed: AtomicBool,
+    /// The other nodes know of the end of the job, as far as this rank can tell them.
+    told: AtomicBool,
     start: Instant,
 }
 
@@ -133,6 +136,15 @@ impl Mpi {
         self.nodes.node(rank) == self.nodes.node(self.rank)
     }
 
+    /// The network, if nobody is in it.
+    fn try_net(&self) -> Option<MutexGuard<'_, Net>> {
+        match self.net.try_lock() {
+            Ok(net) => Some(net),
+            Err(TryLockError::Poisoned(net)) => Some(net.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Looks at the network, and hears of the end of the job.
     fn look(&self, net: &mut Net, hurry: bool) {
         if self.closed.load(Ordering::Relaxed) {
@@ -141,6 +153,7 @@ impl Mpi {
         let polled = net.poll(hurry);
         self.told(polled);
         if let Some((culprit, cause)) = net.ended.take() {
+            self.told.store(true, Ordering::Relaxed);
             self.fabric.end(Some(culprit), &cause);
         }
     }
@@ -170,6 +183,9 @@ impl Mpi {
     fn tell_end(&self, culprit: usize, cause: &str) {
         /// Words that cannot leave are lost: the launcher ends the others.
         const LIMIT: Duration = Duration::from_millis(200);
+        if self.alone || self.told.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let mut net = self.net();
         let cause = &cause.as_bytes()[..cause.len().min(1000)];
         for leader in self.nodes.leaders().into_iter().filter(|&leader| !self.is_here(leader)) {
@@ -193,7 +209,7 @@ impl Mpi {
                 return;
             }
             {
-                let Ok(mut net) = self.net.try_lock() else {
+                let Some(mut net) = self.try_net() else {
                     std::thread::yield_now();
                     if start.elapsed() > limit {
                         return;
@@ -298,6 +314,10 @@ impl Conduit for Mpi {
         self.told(submitted);
     }
 
+    fn cancel(&self, token: Token) {
+        self.net().cancel(token);
+    }
+
     fn flush(&self, rank: usize, token: Token) {
         if self.is_here(rank) {
             return self.node.flush(self.machines.local(rank), token);
@@ -325,7 +345,7 @@ impl Conduit for Mpi {
             return self.node.poll(events);
         }
         // Who is in there may wait for a lock that the caller holds, and handles what there is.
-        if let Ok(mut net) = self.net.try_lock() {
+        if let Some(mut net) = self.try_net() {
             // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
             let hurry = net.events.is_empty() || self.capabilities.progress != Progress::Thread;
             self.look(&mut net, hurry);
@@ -336,7 +356,7 @@ impl Conduit for Mpi {
         self.node.poll(events);
         for event in &mut events[first..] {
             if let Event::Message { from, .. } = event {
-                *from = self.machine_ranks()[*from];
+                *from = self.machine_ranks[*from];
             }
         }
     }
@@ -381,9 +401,7 @@ impl Conduit for Mpi {
 
     fn end(&self, cause: &str) {
         self.node.end(cause);
-        if !self.alone {
-            self.tell_end(self.rank, cause);
-        }
+        self.tell_end(self.rank, cause);
     }
 
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
@@ -503,10 +521,6 @@ impl Mpi {
             memory::unpack(to.0, to.1, 0, &packed);
         }
         self.net().events.push(Event::LocalDone(token));
-    }
-
-    fn machine_ranks(&self) -> Vec<usize> {
-        self.machines.ranks_of(self.machines.node(self.rank))
     }
 
     /// What the network does: what the node does, if there is no other one.

@@ -26,6 +26,7 @@ use rustix::{
 };
 
 use super::Mpi;
+use crate::comm::Progress;
 
 /// First sleep after something came.
 const SHORTEST: Duration = Duration::from_micros(50);
@@ -107,7 +108,7 @@ fn serve(mpi: &Mpi, answers: bool, mut neighbour: Option<Neighbour>, stop: &Atom
 fn answer(mpi: &Mpi) -> bool {
     let mut last: Option<Instant> = None;
     loop {
-        let Ok(mut net) = mpi.net.try_lock() else { return last.is_some() };
+        let Some(mut net) = mpi.try_net() else { return last.is_some() };
         let before = net.found;
         mpi.look(&mut net, true);
         let found = net.found != before;
@@ -138,5 +139,7 @@ fn mourn(mpi: &Mpi, neighbour: &Neighbour) {
     // Words for people first: the launcher may kill this process at any moment.
     let _ = io::stderr().write_all(format!("global-arrays: rank {} {cause}\n", neighbour.rank).as_bytes());
     mpi.fabric.end(Some(neighbour.rank), cause);
-    mpi.tell_end(neighbour.rank, cause);
+    if mpi.capabilities.progress == Progress::Thread {
+        mpi.tell_end(neighbour.rank, cause);
+    }
 }

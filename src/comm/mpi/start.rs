@@ -12,14 +12,16 @@
 //! and the launcher takes that as the failure that it is.
 
 use std::{
+    io::{self, Write},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use mpi::ffi::MPI_Comm;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{
     Mpi,
@@ -41,8 +43,16 @@ use crate::{
 /// How long a rank that hears of a failure leaves the word to the one that failed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A job failed in this process: MPI cannot be finalised. MPI itself is one for the process.
-static FAILED: AtomicBool = AtomicBool::new(false);
+/// Jobs that run in this process, and those that failed: MPI cannot be finalised, since others are waited for that are gone, or wait
+/// for this one. MPI itself is one for the process.
+static UNFINISHED: AtomicUsize = AtomicUsize::new(0);
+
+/// The rank of this process in the job that runs, for the words of one that exits; [`NO_RANK`] else.
+static RUNNING: AtomicUsize = AtomicUsize::new(NO_RANK);
+const NO_RANK: usize = usize::MAX;
+
+/// Threads that MPI made when it was initialised here.
+static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
 
 /// A rank of a job, from its start to its end.
 #[derive(Debug)]
@@ -52,6 +62,10 @@ pub(crate) struct Rank {
     helper: Option<Helper>,
     /// Cores that the ranks of this node share.
     pub(crate) cores: usize,
+    /// Those that the calling thread had before it was pinned.
+    before: Option<CpuSet>,
+    /// The program uses MPI by itself, and goes on with it.
+    guest: bool,
 }
 
 pub(super) fn failed(what: &'static str) -> impl Fn(MpiError) -> Error {
@@ -65,9 +79,11 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
     }
     check_library()?;
     if !ffi::is_running() {
+        let before = threads_of_this_process().unwrap_or(0);
         ffi::initialise().map_err(failed("starting MPI"))?;
-        // SAFETY: the function takes and returns nothing.
-        unsafe { libc::atexit(finalise) };
+        let threads = threads_of_this_process().unwrap_or(0).saturating_sub(before);
+        THREADS_OF_MPI.store(threads, Ordering::Relaxed);
+        ffi::at_exit(finalise);
     }
     Ok(Comm::world())
 }
@@ -77,9 +93,19 @@ pub(crate) fn world_size() -> Result<usize, Error> {
     Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
 }
 
-/// At the end of the process.
-extern "C" fn finalise() {
-    if ffi::is_running() && !FAILED.load(Ordering::Relaxed) {
+/// At the end of the process. One that gives up, by its status or with a job still running, leaves the others to the launcher: who
+/// finalises MPI waits for all of them.
+extern "C" fn finalise(status: std::ffi::c_int) {
+    let rank = RUNNING.load(Ordering::Relaxed);
+    if rank != NO_RANK {
+        // Words for people; who cannot read them sees what the launcher says.
+        let words = format!("global-arrays: rank {rank} called exit({status}) before the job did end\n");
+        let _ = io::stderr().write_all(words.as_bytes());
+        // Not all launchers take an end without `MPI_Finalize` for a failure.
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(if status == 0 { 1 } else { status }) }
+    }
+    if status == 0 && ffi::is_running() && UNFINISHED.load(Ordering::Relaxed) == 0 {
         ffi::finalise();
     }
 }
@@ -100,18 +126,35 @@ fn check_library() -> Result<(), Error> {
 }
 
 impl Rank {
-    /// Collective over the communicator, which stays the caller's.
-    pub(crate) fn start(comm: MPI_Comm, start: &Start, wanted: Option<usize>) -> Result<Self, Error> {
+    /// Collective over the communicator, which stays the caller's; a `guest` is a job in a program that uses MPI by itself. All ranks
+    /// start, or none does.
+    pub(crate) fn start(comm: MPI_Comm, start: &Start, wanted: Option<usize>, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
+        UNFINISHED.fetch_add(1, Ordering::Relaxed);
         let comm = Comm::copy_of(comm).map_err(&fail)?;
         let (rank, size) = (comm.rank().map_err(&fail)?, comm.size().map_err(&fail)?);
         if let Some(wanted) = wanted.filter(|&wanted| wanted != size) {
             comm.free();
+            UNFINISHED.fetch_sub(1, Ordering::Relaxed);
             return Err(Error::Launch(format!(
                 "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
             )));
         }
         let place = Place::find(comm, rank, size, start)?;
+        let made = Self::answer(comm, (rank, size), place, start, guest);
+        let [refused] = comm.greatest([u64::from(made.is_err())]).map_err(&fail)?;
+        if refused == 0 {
+            RUNNING.store(rank, Ordering::Relaxed);
+        }
+        match made {
+            Ok(_) if refused != 0 => Err(Error::Launch("another rank of the job could not start; see what it said".into())),
+            made => made,
+        }
+    }
+
+    /// Begins to answer others.
+    fn answer(comm: Comm, (rank, size): (usize, usize), place: Place, start: &Start, guest: bool) -> Result<Self, Error> {
+        let fail = failed("starting a job on an MPI communicator");
         let answers = !place.alone;
         let threads = ffi::threads().map_err(&fail)?;
         let has_thread = threads == Threads::Multiple;
@@ -121,16 +164,23 @@ impl Rank {
                  program calls the crate"
             );
         }
-        let known = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))? + 1;
         let together = place.fabric.ranks();
-        let patient = if place.crowded { 0 } else { together };
         let local = place.machines.local(rank);
+        let machine_ranks = place.machines.ranks_of(place.machines.node(rank));
+        let next = (local + 1) % together;
+        let neighbour =
+            place.pids.get(next).filter(|_| next != local).and_then(|&pid| Neighbour::new(next, machine_ranks[next], pid));
+        let has_helper = (answers && has_thread) || neighbour.is_some();
+        // This thread, MPI's, and the one made below. Any other may act for the rank.
+        let known = 1 + THREADS_OF_MPI.load(Ordering::Relaxed) + usize::from(has_helper);
+        let patient = if place.crowded { 0 } else { together };
         let node = Member::new("mpi", place.fabric.clone(), local, patient, known).named(rank, size);
         let capabilities = Mpi::capabilities_of(&node, place.alone, place.crowded, has_thread);
         let segment = Segment::new(node.segment(), node.segment_len());
         let net = Net::new(comm, segment, Over::new(place.fabric.over())).map_err(&fail)?;
         // A launcher that bound its processes knew what it did.
-        if place.unbound {
+        let before = if place.unbound { sched_getaffinity(None).ok() } else { None };
+        if before.is_some() {
             start.pin_among(local, together);
         }
         let mpi = Arc::new(Mpi {
@@ -139,24 +189,23 @@ impl Rank {
             alone: place.alone,
             nodes: place.nodes,
             machines: place.machines,
+            machine_ranks,
             node,
             fabric: place.fabric,
             capabilities,
             net: Mutex::new(net),
             looks: AtomicU64::new(0),
             closed: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             start: Instant::now(),
         });
-        let next = (local + 1) % together;
-        let neighbour =
-            place.pids.get(next).filter(|_| next != local).and_then(|&pid| Neighbour::new(next, mpi.machine_ranks()[next], pid));
-        let helper = if (answers && has_thread) || neighbour.is_some() {
+        let helper = if has_helper {
             let helper = Helper::start(mpi.clone(), answers && has_thread, neighbour);
             Some(helper.map_err(|e| Error::system("starting the thread that makes progress", e))?)
         } else {
             None
         };
-        Ok(Rank { mpi, comm, helper, cores: place.cores })
+        Ok(Rank { mpi, comm, helper, cores: place.cores, before, guest })
     }
 
     pub(crate) fn conduit(&self) -> Arc<dyn Conduit> {
@@ -169,6 +218,7 @@ impl Rank {
 
     /// The end of the rank, with the words of its failure if it failed.
     pub(crate) fn end(self, outcome: Result<(), String>) -> Result<(), Error> {
+        RUNNING.store(NO_RANK, Ordering::Relaxed);
         let mpi = &self.mpi;
         let local = mpi.machines.local(mpi.rank);
         match outcome {
@@ -185,18 +235,37 @@ impl Rank {
                 }
             }
         }
-        FAILED.store(true, Ordering::Relaxed);
         let (rank, cause) = match mpi.fabric.failure() {
             Some((Some(rank), cause)) => (rank, cause),
             Some((None, cause)) => (mpi.rank, cause),
             None => (mpi.rank, "failed without a word".into()),
         };
-        if rank != mpi.rank {
+        if rank == mpi.rank {
+            mpi.tell_end(rank, &cause);
+        } else {
             std::thread::sleep(GRACE);
         }
-        // Others may still ask for the reason: what answers them goes on until the process ends.
-        std::mem::forget(self);
+        self.give_up();
         Err(Error::RankFailed { rank, cause })
+    }
+
+    /// The end after a failure. Others may still ask for the reason, so what answers them goes on until the process ends, but not where
+    /// the program goes on with MPI: it may finalise it, and nothing of ours may be in it then. The communicator cannot be given
+    /// back without the others.
+    fn give_up(mut self) {
+        self.unpin();
+        if self.guest {
+            drop(self.helper.take());
+            self.mpi.closed.store(true, Ordering::Relaxed);
+            self.mpi.net().close();
+        }
+        std::mem::forget(self);
+    }
+
+    fn unpin(&mut self) {
+        if let Some(before) = self.before.take() {
+            let _ = sched_setaffinity(None, &before);
+        }
     }
 
     /// Sees everything acknowledged, waits for all, gives the network back. False if the job failed meanwhile.
@@ -239,12 +308,15 @@ impl Rank {
 }
 
 impl Drop for Rank {
-    /// After an orderly end.
+    /// After an orderly end, or a start that did not come about.
     fn drop(&mut self) {
+        self.unpin();
         drop(self.helper.take());
-        self.mpi.net().close();
-        self.comm.free();
         // Arrays that outlive the job hear of its end.
         self.mpi.fabric.end(None, "it has ended");
+        self.mpi.closed.store(true, Ordering::Relaxed);
+        self.mpi.net().close();
+        self.comm.free();
+        UNFINISHED.fetch_sub(1, Ordering::Relaxed);
     }
 }

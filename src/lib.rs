@@ -113,7 +113,8 @@
 //!   [`Error::Disagreement`], and the group cannot be used any more.
 //! * *Ranks wait for each other* in collectives of different groups, for locks or for signals. Within a few seconds they get
 //!   [`Error::Deadlock`], which says who waits for whom and in what. Not if a process has threads that the program started: one of
-//!   them may make the call. Waits for ranks that have ended are found in any case.
+//!   them may make the call. Waits for ranks that have ended are found in any case. (Over `mpi` the first holds inside a node, the second
+//!   inside a machine.)
 //! * *Somebody is late.* A rank that computes is no error. After ten seconds the waiters say once who is missing and where it
 //!   was last seen; `GA_TIMEOUT` makes that an [`Error::Timeout`].
 //!

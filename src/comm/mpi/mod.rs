@@ -145,6 +145,11 @@ impl Mpi {
         }
     }
 
+    /// On the same machine, if of another node or not: control pages are those of a machine.
+    fn is_near(&self, rank: usize) -> bool {
+        self.machines.node(rank) == self.machines.node(self.rank)
+    }
+
     /// Looks at the network, and hears of the end of the job.
     fn look(&self, net: &mut Net, hurry: bool) {
         if self.closed.load(Ordering::Relaxed) {
@@ -404,8 +409,9 @@ impl Conduit for Mpi {
         self.tell_end(self.rank, cause);
     }
 
+    /// Of the whole machine: a rank that has come to its end has seen to it before that all that it wrote has arrived.
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        if self.is_here(rank) { self.node.last_seen(self.machines.local(rank)) } else { None }
+        if self.is_near(rank) { self.node.last_seen(self.machines.local(rank)) } else { None }
     }
 
     fn publish(&self, place: [u64; 2]) {
@@ -416,6 +422,7 @@ impl Conduit for Mpi {
         self.node.publish_wait(awaited);
     }
 
+    /// Of a node alone: what a rank wrote before it waits may still be under way to another node.
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         if self.is_here(rank) { self.node.published_wait(self.machines.local(rank)) } else { None }
     }

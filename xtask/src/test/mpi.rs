@@ -3,6 +3,7 @@
 //!
 //! | | standard tier | `--long` |
 //! |---|---|---|
+//! | unit tests of the conduit | | all |
 //! | suites | each of 1, 2, 3, 4 and 7 ranks once, with nodes of one or two ranks or not | all of them with all |
 //! | failures | a rank that dies or goes wrong alone | every program |
 //! | what does not belong together (`strangers`) | all | all |
@@ -82,6 +83,8 @@ const NEEDS: &[Need] = &[
 
 /// Suites that have cases under MPI.
 const SUITES: [&str; 4] = ["conformance", "random_programs", "failures", "mpi"];
+/// Modules of the library that the feature adds, or adds to.
+const MODULES: [&str; 2] = ["comm::mpi::", "comm::node::"];
 /// All numbers of ranks that a program must work on.
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -130,6 +133,19 @@ impl Library {
         reports.extend(self.examples(&examples, tier)?);
         if tier.long {
             reports.extend(hosts::run(self, &examples, tier)?);
+            reports.extend(self.unit_tests(tier)?);
+        }
+        Ok(reports)
+    }
+
+    fn unit_tests(&self, tier: Tier) -> Result<Vec<Report>> {
+        let arguments = ["test", "--release", "--no-run", "--lib", "--package", "global-arrays", "--features", "mpi"];
+        let mut reports = Vec::new();
+        for suite in cargo::build_for_mpi(self.compiler, self.folder, &arguments)? {
+            let mut command = Command::new(&suite.path);
+            environment(&mut command, tier);
+            command.args(MODULES).current_dir(&suite.folder);
+            reports.push(suites::finish_some(&format!("{}: unit tests", self.name), &mut command, tier)?);
         }
         Ok(reports)
     }

@@ -8,7 +8,7 @@
 //!
 //! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others;
 //! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. MPI
-//! is finalised when the process ends, if it was initialised here; after a failure it is not, since ranks that are gone cannot take part,
+//! is finalised when the process ends (`exit`), if it was initialised here; after a failure it is not, since ranks that are gone cannot take part,
 //! and the launcher takes that as the failure that it is.
 
 use std::{
@@ -22,17 +22,17 @@ use std::{
 use mpi::ffi::MPI_Comm;
 
 use super::{
-    Mpi,
+    Mpi, exit,
     ffi::{self, Comm, MpiError, Threads},
     memory::{Over, Segment},
     net::Net,
     place::Place,
-    progress::{Helper, Neighbour},
+    progress::Helper,
 };
 use crate::{
     comm::{
         Conduit,
-        node::{Member, threads_of_this_process},
+        node::{Held, Member, threads_of_this_process},
     },
     error::Error,
     job::launch::Start,
@@ -41,15 +41,14 @@ use crate::{
 /// How long a rank that hears of a failure leaves the word to the one that failed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A job failed in this process: MPI cannot be finalised. MPI itself is one for the process.
-static FAILED: AtomicBool = AtomicBool::new(false);
-
 /// A rank of a job, from its start to its end.
 #[derive(Debug)]
 pub(crate) struct Rank {
     mpi: Arc<Mpi>,
     comm: Comm,
     helper: Option<Helper>,
+    /// Tells a neighbour that this process lives.
+    held: Option<Held>,
     /// Cores that the ranks of this node share.
     pub(crate) cores: usize,
 }
@@ -66,8 +65,7 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
     check_library()?;
     if !ffi::is_running() {
         ffi::initialise().map_err(failed("starting MPI"))?;
-        // SAFETY: the function takes and returns nothing.
-        unsafe { libc::atexit(finalise) };
+        exit::is_ours();
     }
     Ok(Comm::world())
 }
@@ -75,13 +73,6 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
 /// How many processes MPI knows of.
 pub(crate) fn world_size() -> Result<usize, Error> {
     Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
-}
-
-/// At the end of the process.
-extern "C" fn finalise() {
-    if ffi::is_running() && !FAILED.load(Ordering::Relaxed) {
-        ffi::finalise();
-    }
 }
 
 /// That the library at run time is of the family that the program was built with: their handles differ.
@@ -121,8 +112,9 @@ impl Rank {
                  program calls the crate"
             );
         }
-        let known = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))? + 1;
         let together = place.fabric.ranks();
+        let own = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))?;
+        let known = own + Helper::threads(together);
         let patient = if place.crowded { 0 } else { together };
         let local = place.machines.local(rank);
         let node = Member::new("mpi", place.fabric.clone(), local, patient, known).named(rank, size);
@@ -147,16 +139,15 @@ impl Rank {
             closed: AtomicBool::new(false),
             start: Instant::now(),
         });
-        let next = (local + 1) % together;
-        let neighbour =
-            place.pids.get(next).filter(|_| next != local).and_then(|&pid| Neighbour::new(next, mpi.machine_ranks()[next], pid));
-        let helper = if (answers && has_thread) || neighbour.is_some() {
-            let helper = Helper::start(mpi.clone(), answers && has_thread, neighbour);
+        exit::begins(&mpi);
+        let held = mpi.fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
+        let helper = if (answers && has_thread) || together > 1 {
+            let helper = Helper::start(mpi.clone(), answers && has_thread);
             Some(helper.map_err(|e| Error::system("starting the thread that makes progress", e))?)
         } else {
             None
         };
-        Ok(Rank { mpi, comm, helper, cores: place.cores })
+        Ok(Rank { mpi, comm, helper, held: Some(held), cores: place.cores })
     }
 
     pub(crate) fn conduit(&self) -> Arc<dyn Conduit> {
@@ -185,7 +176,7 @@ impl Rank {
                 }
             }
         }
-        FAILED.store(true, Ordering::Relaxed);
+        exit::has_failed();
         let (rank, cause) = match mpi.fabric.failure() {
             Some((Some(rank), cause)) => (rank, cause),
             Some((None, cause)) => (mpi.rank, cause),
@@ -241,6 +232,8 @@ impl Rank {
 impl Drop for Rank {
     /// After an orderly end.
     fn drop(&mut self) {
+        // A neighbour's thread ends by that, as this rank's by the next one's.
+        drop(self.held.take());
         drop(self.helper.take());
         self.mpi.net().close();
         self.comm.free();

@@ -36,6 +36,7 @@
 //! MPICH 4.0 (UCX, TCP and shared memory) and Open MPI 4.1 (TCP and shared memory) on one machine, its ranks split into nodes; on no
 //! cluster.
 
+mod exit;
 mod ffi;
 mod frame;
 mod handle;

@@ -8,11 +8,10 @@
 //!
 //! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others;
 //! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. MPI
-//! is finalised when the process ends, if it was initialised here; after a failure it is not, since ranks that are gone cannot take part,
+//! is finalised when the process ends (`exit`), if it was initialised here; after a failure it is not, since ranks that are gone cannot take part,
 //! and the launcher takes that as the failure that it is.
 
 use std::{
-    io::{self, Write},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -24,17 +23,17 @@ use mpi::ffi::MPI_Comm;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{
-    Mpi,
+    Mpi, exit,
     ffi::{self, Comm, MpiError, Threads},
     memory::{Over, Segment},
     net::Net,
     place::Place,
-    progress::{Helper, Neighbour},
+    progress::Helper,
 };
 use crate::{
     comm::{
         Conduit,
-        node::{Member, threads_of_this_process},
+        node::{Held, Member, threads_of_this_process},
     },
     error::Error,
     job::launch::Start,
@@ -42,14 +41,6 @@ use crate::{
 
 /// How long a rank that hears of a failure leaves the word to the one that failed.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// Jobs that run in this process, and those that failed: MPI cannot be finalised, since others are waited for that are gone, or wait
-/// for this one. MPI itself is one for the process.
-static UNFINISHED: AtomicUsize = AtomicUsize::new(0);
-
-/// The rank of this process in the job that runs, for the words of one that exits; [`NO_RANK`] else.
-static RUNNING: AtomicUsize = AtomicUsize::new(NO_RANK);
-const NO_RANK: usize = usize::MAX;
 
 /// Threads that MPI made when it was initialised here.
 static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
@@ -60,6 +51,8 @@ pub(crate) struct Rank {
     mpi: Arc<Mpi>,
     comm: Comm,
     helper: Option<Helper>,
+    /// Tells a neighbour that this process lives.
+    held: Option<Held>,
     /// Cores that the ranks of this node share.
     pub(crate) cores: usize,
     /// Those that the calling thread had before it was pinned.
@@ -83,7 +76,7 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
         ffi::initialise().map_err(failed("starting MPI"))?;
         let threads = threads_of_this_process().unwrap_or(0).saturating_sub(before);
         THREADS_OF_MPI.store(threads, Ordering::Relaxed);
-        ffi::at_exit(finalise);
+        exit::is_ours();
     }
     Ok(Comm::world())
 }
@@ -91,23 +84,6 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
 /// How many processes MPI knows of.
 pub(crate) fn world_size() -> Result<usize, Error> {
     Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
-}
-
-/// At the end of the process. One that gives up, by its status or with a job still running, leaves the others to the launcher: who
-/// finalises MPI waits for all of them.
-extern "C" fn finalise(status: std::ffi::c_int) {
-    let rank = RUNNING.load(Ordering::Relaxed);
-    if rank != NO_RANK {
-        // Words for people; who cannot read them sees what the launcher says.
-        let words = format!("global-arrays: rank {rank} called exit({status}) before the job did end\n");
-        let _ = io::stderr().write_all(words.as_bytes());
-        // Not all launchers take an end without `MPI_Finalize` for a failure.
-        // SAFETY: ends the process.
-        unsafe { libc::_exit(if status == 0 { 1 } else { status }) }
-    }
-    if status == 0 && ffi::is_running() && UNFINISHED.load(Ordering::Relaxed) == 0 {
-        ffi::finalise();
-    }
 }
 
 /// That the library at run time is of the family that the program was built with: their handles differ.
@@ -130,12 +106,12 @@ impl Rank {
     /// start, or none does.
     pub(crate) fn start(comm: MPI_Comm, start: &Start, wanted: Option<usize>, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
-        UNFINISHED.fetch_add(1, Ordering::Relaxed);
+        exit::starts();
         let comm = Comm::copy_of(comm).map_err(&fail)?;
         let (rank, size) = (comm.rank().map_err(&fail)?, comm.size().map_err(&fail)?);
         if let Some(wanted) = wanted.filter(|&wanted| wanted != size) {
             comm.free();
-            UNFINISHED.fetch_sub(1, Ordering::Relaxed);
+            exit::ends_well();
             return Err(Error::Launch(format!(
                 "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
             )));
@@ -143,9 +119,6 @@ impl Rank {
         let place = Place::find(comm, rank, size, start)?;
         let made = Self::answer(comm, (rank, size), place, start, guest);
         let [refused] = comm.greatest([u64::from(made.is_err())]).map_err(&fail)?;
-        if refused == 0 {
-            RUNNING.store(rank, Ordering::Relaxed);
-        }
         match made {
             Ok(_) if refused != 0 => Err(Error::Launch("another rank of the job could not start; see what it said".into())),
             made => made,
@@ -167,12 +140,10 @@ impl Rank {
         let together = place.fabric.ranks();
         let local = place.machines.local(rank);
         let machine_ranks = place.machines.ranks_of(place.machines.node(rank));
-        let next = (local + 1) % together;
-        let neighbour =
-            place.pids.get(next).filter(|_| next != local).and_then(|&pid| Neighbour::new(next, machine_ranks[next], pid));
-        let has_helper = (answers && has_thread) || neighbour.is_some();
-        // This thread, MPI's, and the one made below. Any other may act for the rank.
-        let known = 1 + THREADS_OF_MPI.load(Ordering::Relaxed) + usize::from(has_helper);
+        let has_helper = (answers && has_thread) || together > 1;
+        // This thread, MPI's, and those made below. Any other may act for the rank.
+        let helpers = if has_helper { Helper::threads(together) } else { 0 };
+        let known = 1 + THREADS_OF_MPI.load(Ordering::Relaxed) + helpers;
         let patient = if place.crowded { 0 } else { together };
         let node = Member::new("mpi", place.fabric.clone(), local, patient, known).named(rank, size);
         let capabilities = Mpi::capabilities_of(&node, place.alone, place.crowded, has_thread);
@@ -199,13 +170,15 @@ impl Rank {
             told: AtomicBool::new(false),
             start: Instant::now(),
         });
+        exit::begins(&mpi);
+        let held = mpi.fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         let helper = if has_helper {
-            let helper = Helper::start(mpi.clone(), answers && has_thread, neighbour);
+            let helper = Helper::start(mpi.clone(), answers && has_thread);
             Some(helper.map_err(|e| Error::system("starting the thread that makes progress", e))?)
         } else {
             None
         };
-        Ok(Rank { mpi, comm, helper, cores: place.cores, before, guest })
+        Ok(Rank { mpi, comm, helper, held: Some(held), cores: place.cores, before, guest })
     }
 
     pub(crate) fn conduit(&self) -> Arc<dyn Conduit> {
@@ -218,7 +191,6 @@ impl Rank {
 
     /// The end of the rank, with the words of its failure if it failed.
     pub(crate) fn end(self, outcome: Result<(), String>) -> Result<(), Error> {
-        RUNNING.store(NO_RANK, Ordering::Relaxed);
         let mpi = &self.mpi;
         let local = mpi.machines.local(mpi.rank);
         match outcome {
@@ -311,12 +283,14 @@ impl Drop for Rank {
     /// After an orderly end, or a start that did not come about.
     fn drop(&mut self) {
         self.unpin();
+        // A neighbour's thread ends by that, as this rank's by the next one's.
+        drop(self.held.take());
         drop(self.helper.take());
         // Arrays that outlive the job hear of its end.
         self.mpi.fabric.end(None, "it has ended");
         self.mpi.closed.store(true, Ordering::Relaxed);
         self.mpi.net().close();
         self.comm.free();
-        UNFINISHED.fetch_sub(1, Ordering::Relaxed);
+        exit::ends_well();
     }
 }

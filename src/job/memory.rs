@@ -1,7 +1,8 @@
 //! Memory of a job: what is asked, what is committed, what is left.
 //!
-//! Creation is collective and so is the check: each rank says how much its part needs, one rank of each machine says what it
-//! has left, and every rank comes to the same verdict from the same numbers. Nothing is committed unless all of it fits.
+//! Creation is collective and so is the check. If as much as the neediest rank asks for fits for every rank, that is all; else each rank
+//! says how much its part needs, one rank of each machine says what it has left, and every rank comes to the same verdict from
+//! the same numbers. Nothing is committed unless all of it fits.
 //!
 //! A machine is a node, unless it was split into several for a trial: these are checked together, because the memory that they take
 //! is the same.
@@ -72,6 +73,14 @@ impl JobInner {
         let conduit = self.conduit();
         let me = conduit.rank();
         let machine = conduit.machine(me);
+        // Where as much as the neediest asks for fits for each, as mostly, nobody need know what the others ask for: ranks are not
+        // connected with all others for it, nor hold a word of each.
+        let most = group.agree_values(Op::Commit, 1, 0, 0, need)?.max;
+        let here = group.ranks().filter(|&rank| conduit.machine(rank) == machine).count() as u64;
+        let surely = most == 0 || most.checked_mul(here).is_some_and(|all| all <= self.left().bytes);
+        if group.agree_values(Op::Commit, 2, u64::from(!surely), 0, 0)?.sum == 0 {
+            return Ok(());
+        }
         let first_here = group.ranks().find(|&rank| conduit.machine(rank) == machine) == Some(me);
         let left = if first_here { self.left() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
         let mine: [u64; 5] = [machine as u64, asked, need, left.bytes, left.limit as u64];

@@ -10,6 +10,7 @@
 
 use std::{
     any::Any,
+    io::Write,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -198,19 +199,32 @@ impl Engine {
     /// after this returns. Where completion cannot be had the process ends.
     pub(crate) fn finish_borrowed(&self, request: RequestId, issued: Result<(), Error>) -> Result<(), Error> {
         let waited = self.wait(request);
-        if waited.is_err() {
-            // The wait may have ended because the job did, with transfers still under way. A conduit completes or fails what it
-            // holds when polled; give it the time that the supervisor gives us.
+        if let Err(error) = &waited {
+            // The wait may have ended because the job did, or took too long, with transfers still under way. A conduit completes or
+            // fails what it holds when polled; give it the time that the supervisor gives us.
+            self.conduit.cancel(Token(request.0));
             let deadline = self.conduit.now() + Duration::from_secs(2);
             while !self.test(request) {
                 if self.conduit.now() > deadline {
-                    std::process::abort();
+                    self.abort(request, error);
                 }
                 self.conduit.wait(Duration::from_millis(1));
             }
             self.detach(request);
         }
         issued.and(waited)
+    }
+
+    /// Ends the process because of a request that may still touch memory of a caller who goes on.
+    #[cold]
+    fn abort(&self, request: RequestId, error: &Error) -> ! {
+        let operation = self.lock().requests.get(&request.0).map_or_else(String::new, |request| request.label.operation());
+        let rank = self.rank();
+        let line =
+            format!("global-arrays: rank {rank} is aborted: {operation} may still touch memory that is not its own: {error}\n");
+        // Words for people; who cannot read them sees the signal.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        std::process::abort()
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
@@ -271,6 +285,25 @@ mod tests {
         // Nothing is left to be flushed: the network is not asked again.
         engine.flush(None, &label()).unwrap();
         assert!(flushing.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_rank_that_must_be_aborted_says_why() {
+        use std::os::unix::process::ExitStatusExt;
+
+        const INSIDE: &str = "GA_TEST_INSIDE";
+        if std::env::var_os(INSIDE).is_some() {
+            let engine = Engine::new(Arc::new(Fake::new(|_| None)), Some(0.01));
+            let ended = engine.put_slice(1, 0, &[1; 8], &label());
+            unreachable!("the network still reads the slice: {ended:?}");
+        }
+        let mut own = std::process::Command::new(std::env::current_exe().expect("the path of this program"));
+        let own =
+            own.args(["--exact", "--nocapture", "comm::engine::tests::a_rank_that_must_be_aborted_says_why"]).env(INSIDE, "1");
+        let output = own.output().expect("this program once more");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
+        assert!(said.contains("rank 0 is aborted: put of array \"a\"") && said.contains("GA_TIMEOUT"), "{said}");
     }
 
     #[test]

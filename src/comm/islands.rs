@@ -120,6 +120,9 @@ impl Conduit for Islands {
         // SAFETY: the promises are the same.
         unsafe { self.network.get(rank, offset, local, token) }
     }
+    fn cancel(&self, token: Token) {
+        self.network.cancel(token);
+    }
     fn flush(&self, rank: usize, token: Token) {
         match &self.desk {
             Some(desk) => desk.flush(rank, token),

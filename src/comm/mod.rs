@@ -208,6 +208,12 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// `local` is writable and touched by nobody until its completion is polled; the source range is committed there.
     unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token);
 
+    /// Gives up the transfers of a request that read or write memory of the caller: each is told as ended, or failed, as soon as
+    /// that memory is no longer touched. For conduits that hold such memory until others act.
+    fn cancel(&self, token: Token) {
+        let _ = token;
+    }
+
     /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` or added there before is visible.
     fn flush(&self, rank: usize, token: Token);
 

@@ -160,6 +160,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_under_way_at_the_end_of_the_engine_keeps_its_buffer() {
+        let engine = Engine::new(Arc::new(Fake::new(|_| None)), None);
+        let (dropped, lost) = issue(&engine);
+        engine.detach(dropped);
+        let complete = Arc::new([1; 8]);
+        drop(engine.begin_owning(label(), Box::new(complete.clone()), true));
+        drop(engine);
+        assert_eq!(Arc::strong_count(&lost), 2, "the network may still read the buffer");
+        assert_eq!(Arc::strong_count(&complete), 1);
+    }
+
+    #[test]
     fn what_a_get_brought_waits_for_its_handle() {
         let engine = Engine::new(Arc::new(broken()), None);
         let issuing = engine.begin_owning(label(), Box::new(vec![5_u8]), true);

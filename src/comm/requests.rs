@@ -86,6 +86,15 @@ pub(super) struct Table {
     pub(super) mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
 }
 
+impl Drop for Table {
+    /// A rank that failed may end with transfers under way, and its network goes on: their memory is given back to nobody.
+    fn drop(&mut self) {
+        for (_, request) in self.requests.drain().filter(|(_, request)| request.outstanding > 0) {
+            std::mem::forget(request.owner);
+        }
+    }
+}
+
 /// What is known of the puts to one rank.
 #[derive(Debug)]
 struct Dirty {

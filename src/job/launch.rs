@@ -152,7 +152,7 @@ impl Launch {
                 if let Some(differs) = start.started.and_then(|started| started.differs(size)) {
                     return Err(Error::Launch(differs).into());
                 }
-                return Ok(self.run_rank(world, start, body)?);
+                return Ok(self.run_rank(world, start, body, false)?);
             }
         };
         Ok(run(&start, &rank_main)?)
@@ -194,18 +194,19 @@ impl Launch {
         E: From<Error> + std::fmt::Display,
     {
         let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
-        Ok(self.run_rank(comm.as_raw(), start, body)?)
+        Ok(self.run_rank(comm.as_raw(), start, body, true)?)
     }
 
-    /// One rank of a job that a launcher started.
+    /// One rank of a job that a launcher started; a guest of a program that uses MPI itself, or not.
     #[cfg(feature = "mpi")]
     fn run_rank<E: std::fmt::Display>(
         &self,
         comm: ::mpi::ffi::MPI_Comm,
         start: Start,
         body: impl FnOnce(&Job) -> Result<(), E>,
+        guest: bool,
     ) -> Result<(), Error> {
-        let rank = mpi::Rank::start(comm, &start, self.ranks)?;
+        let rank = mpi::Rank::start(comm, &start, self.ranks, guest)?;
         let start = Start { ranks: rank.size(), cores: rank.cores, ..start };
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let job = Job::start(rank.conduit(), &start).map_err(|e| format!("returned an error: {e}"))?;

@@ -26,6 +26,7 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("killed_computing", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_while_all_compute", PROCESSES, &["rank 1", "SIGKILL"]),
     ("exits", PROCESSES, &["rank 1", "exit(3)"]),
+    ("exits_after_traffic", PROCESSES, &["rank 1", "exit(3)"]),
     ("exits_as_if_well", PROCESSES, &["rank 1"]),
     ("panics", BOTH, &["Error: rank 1", "panicked", "the culprit's own words"]),
     ("panics_late", BOTH, &["Error: rank 1", "panicked", "the culprit's own words"]),
@@ -88,6 +89,7 @@ const SOME: &[&str] = &[
     "killed_computing",
     "killed_while_all_compute",
     "exits",
+    "exits_after_traffic",
     "exits_as_if_well",
     "panics",
     "panics_late",
@@ -126,7 +128,6 @@ pub(crate) fn all() -> Vec<Case> {
                 // A rank has no parent there that would know by what it was killed.
                 let known = |word: &'static str| match word {
                     "SIGKILL" if is_launched(network) => "kill",
-                    "exit(3)" if is_launched(network) => "exit",
                     _ => word,
                 };
                 says(&text, &words.iter().map(|word| known(word)).collect::<Vec<_>>());

@@ -100,6 +100,16 @@ const BODIES: &[(&str, Body)] = &[
         }
         job.sync()
     }),
+    ("exits_after_traffic", |job| {
+        let (rank, size) = (job.rank(), job.size());
+        let a = GlobalArray::<u64, Ix1>::builder(job, [size]).zeros().create()?;
+        a.put(s![(rank + 1) % size..=(rank + 1) % size], &Array1::from_elem(1, 1))?;
+        job.sync()?;
+        if rank == CULPRIT {
+            std::process::exit(3);
+        }
+        job.sync()
+    }),
     ("exits_as_if_well", |job| {
         if job.rank() == CULPRIT {
             std::process::exit(0);

@@ -4,7 +4,10 @@
 #[path = "../runner/mod.rs"]
 mod runner;
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use global_arrays::prelude::*;
 use mpi::{
@@ -12,14 +15,23 @@ use mpi::{
     topology::{Color, SimpleCommunicator},
     traits::{Communicator, CommunicatorCollectives},
 };
+use rustix::thread::sched_getaffinity;
 
 fn main() -> ExitCode {
     runner::main(vec![
         runner::case("mpi::is_chosen_by_itself", chosen).ranks(3),
         runner::case("mpi::ranks_are_the_launchers", counted).ranks(3),
         runner::case("mpi::jobs_on_communicators_of_the_program", communicators).ranks(4),
+        runner::case("mpi::two_threads_do_not_wait_for_each_other", threads).ranks(2),
         runner::case("mpi::one_rank_alone", chosen_alone).ranks(1),
         runner::case("mpi::settings_of_ranks_differ", different_settings).ranks(3),
+        runner::case("mpi::a_program_goes_on_after_a_failed_job", || ends(3, "goes_on", "goes on", true)),
+        runner::program("goes_on", goes_on),
+        runner::case("mpi::cores_are_given_back", cores_come_back).ranks(2),
+        runner::case("mpi::a_transfer_that_takes_too_long", || ends(2, "waits_too_long", "the words of rank 0", false)),
+        runner::case("mpi::exit_between_jobs", || ends(3, "exits_between_jobs", "", false)),
+        runner::program("waits_too_long", waits_too_long),
+        runner::program("exits_between_jobs", exits_between_jobs),
         runner::case("mpi::transfers_beyond_2_gib", beyond_2_gib).ranks(2),
         runner::case("mpi::a_launcher_of_another_library", another_library),
         runner::program("says_its_size", || {
@@ -65,6 +77,33 @@ fn counted() {
     Launch::new().ranks(3).run(turn).expect("the launcher's number");
 }
 
+/// Whichever thread of a rank polls finds what the other one waits for.
+fn threads() {
+    const GETS: usize = 5000;
+    let body = |job: &Job| {
+        let a = GlobalArray::<u64, Ix1>::builder(job, [2]).fill(7).create()?;
+        let worst = || {
+            let get = |_| {
+                let start = Instant::now();
+                assert_eq!(a.get(s![1..2]).expect("a get")[0], 7);
+                start.elapsed()
+            };
+            let worst = || (0..GETS).map(get).max().expect("some gets");
+            std::thread::scope(|scope| {
+                let other = scope.spawn(worst);
+                worst().max(other.join().expect("the other thread"))
+            })
+        };
+        if job.rank() == 0 {
+            // One of them without a word from elsewhere on the machine.
+            let least = (0..4).map(|_| worst()).min().expect("some rounds");
+            assert!(least < Duration::from_millis(40), "a get of 8 bytes took {least:?}");
+        }
+        job.sync()
+    };
+    Launch::new().ranks_per_node(1).run(body).expect("a job of two nodes");
+}
+
 /// Halves of the processes run jobs of their own, twice, while the program's own messages are under way.
 fn communicators() {
     let (universe, threading) = mpi::initialize_with_threading(Threading::Multiple).expect("the first use of MPI");
@@ -95,6 +134,87 @@ fn communicators() {
     drop(universe);
     let late = Launch::new().network("mpi").run(turn).expect_err("MPI has ended").to_string();
     assert!(late.contains("finalised"), "{late}");
+}
+
+/// The program's MPI is its own: it is used, and finalised, after a job in which one rank gave up with transfers under way.
+fn goes_on() {
+    let (universe, _) = mpi::initialize_with_threading(Threading::Multiple).expect("the first use of MPI");
+    let world: SimpleCommunicator = universe.world();
+    let body = |job: &Job| {
+        let n = 1 << 20;
+        let a = GlobalArray::<u8, Ix1>::builder(job, [3 * n]).zeros().create()?;
+        job.sync()?;
+        let _under_way = a.get_nb(s![2 * n..])?;
+        if job.rank() == 1 { Err(Error::other("gives up")) } else { job.sync() }
+    };
+    let failure = Launch::new().ranks_per_node(1).run_on(&world, body).expect_err("a rank gave up").to_string();
+    assert!(failure.contains("rank 1") && failure.contains("gives up"), "{failure}");
+    world.barrier();
+    drop((world, universe));
+    println!("goes on");
+}
+
+/// A thread that runs a job has the cores that it had.
+fn cores_come_back() {
+    let cores = || sched_getaffinity(None).expect("the cores of this thread");
+    let before = cores();
+    run(turn).expect("a job under MPI");
+    assert_eq!(cores(), before);
+}
+
+/// A rank that is stopped answers nobody; the buffer of who gives up waiting is its own again, and the error an error.
+fn waits_too_long() {
+    let body = |job: &Job| {
+        let n = 1 << 20;
+        let a = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).zeros().create()?;
+        job.sync()?;
+        if job.rank() == 1 {
+            let stop = format!("kill -STOP {0}; sleep 6; kill -CONT {0}", std::process::id());
+            let stopper = std::process::Command::new("sh").args(["-c", &stop]).spawn();
+            stopper.expect("a shell").wait().expect("its end");
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        for bytes in [8, n] {
+            let mut buffer = Array1::<u8>::zeros(bytes);
+            let late = a.get_into(s![n..n + bytes], &mut buffer).expect_err("nobody answers").to_string();
+            assert!(late.contains("GA_TIMEOUT") && late.contains("get"), "{late}");
+        }
+        Err(Error::other("the words of rank 0"))
+    };
+    let failure = Launch::new().ranks_per_node(1).timeout(1.0).run(body).expect_err("rank 0 gave up");
+    eprintln!("Error: {failure}");
+    std::process::exit(1);
+}
+
+/// Who exits with an error waits for nobody, and is no reason for others to wait.
+fn exits_between_jobs() {
+    let mut rank = 0;
+    let number = std::sync::Mutex::new(&mut rank);
+    run(|job| {
+        **number.lock().expect("one thread") = job.rank();
+        turn(job)
+    })
+    .expect("the first job");
+    if rank == 1 {
+        std::process::exit(7);
+    }
+    let _ = run(turn);
+    unreachable!("the launcher ends the others");
+}
+
+/// A program under the launcher ends soon, says `words` and does not abort.
+fn ends(ranks: usize, name: &str, words: &str, well: bool) {
+    let output = runner::scratch();
+    let mut launcher = runner::mpi::start(ranks, name, &[], &output);
+    let status = runner::finish_before(&mut launcher, Duration::from_secs(30));
+    let said = runner::text(&output);
+    let Some(status) = status else {
+        runner::mpi::end(&mut launcher);
+        panic!("still running:\n{said}");
+    };
+    assert_eq!(status.success(), well, "{said}");
+    assert!(said.contains(words) && !said.contains("aborted:") && !said.contains("panicked"), "{said}");
 }
 
 /// Counts of MPI are numbers of 32 bits: a contiguous transfer and a strided one of more bytes, between two nodes.

@@ -4,6 +4,7 @@
 //! other's records always come to an end.
 
 use super::{
+    LONGEST,
     ffi::Result,
     frame::{Frame, Kind, Record},
     inbox::Handled,
@@ -90,7 +91,7 @@ impl Net {
     fn write(&mut self, offset: usize, runs: &Runs, at: usize, bytes: &[u8]) -> Option<()> {
         let base = self.segment.runs(offset, runs)?;
         let all = runs.bytes()?;
-        (at <= all && bytes.len() <= all - at).then_some(())?;
+        (at <= all && bytes.len() <= all - at && is_part(runs, at, bytes.len())).then_some(())?;
         // SAFETY: the runs lie inside the segment, which everybody accesses by kernels and atomics.
         unsafe { unpack(base, runs, at, bytes) };
         Some(())
@@ -98,7 +99,7 @@ impl Net {
 
     fn read(&mut self, from: usize, offset: usize, runs: &Runs, at: usize, len: usize, head: [usize; 2]) -> Result<Handled> {
         let (Some(base), Some(all)) = (self.segment.runs(offset, runs), runs.bytes()) else { return Ok(Handled::Wrong) };
-        if at > all || len > all - at || len > Frame::room_when_empty(LONG_FRAME, 2, 0) {
+        if at > all || len > all - at || !is_part(runs, at, len) || len > Frame::room_when_empty(LONG_FRAME, 2, 0) {
             return Ok(Handled::Wrong);
         }
         let words = head.map(|word| word as u64);
@@ -176,13 +177,19 @@ impl Net {
 
     fn get_long(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
-        let Some(memory) = self.segment.range(offset, len) else { return Ok(Handled::Wrong) };
+        let Some(memory) = self.segment.range(offset, len).filter(|_| len <= LONGEST) else { return Ok(Handled::Wrong) };
         // SAFETY: inside the segment, which stays mapped while the conduit lives; a racing access of a transfer gives each byte old
         // or new.
         let request = unsafe { self.comm().begin_send(memory, len, from, tag(number as u64, false)) }?;
         self.begin_long(request);
         Ok(Handled::Done)
     }
+}
+
+/// Whether packed bytes are whole runs, or a part of one.
+fn is_part(runs: &Runs, at: usize, len: usize) -> bool {
+    let run = runs.run();
+    len == 0 || run > 0 && (at % run == 0 && len.is_multiple_of(run) || at % run + len <= run)
 }
 
 /// The first words and the runs of a record whose second word is the length of a run.

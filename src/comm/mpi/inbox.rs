@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::{
+    LONGEST,
     ffi::{Request, Result},
     frame::{Frame, Kind, Record},
     long_frames::{LONG_FRAME, LongFrames, Use},
@@ -145,7 +146,7 @@ impl Net {
         }
         let beside = if record.kind == Kind::PutLong {
             let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
-            let Some(memory) = self.segment.range(offset, len) else { return Ok(Handled::Wrong) };
+            let Some(memory) = self.segment.range(offset, len).filter(|_| len <= LONGEST) else { return Ok(Handled::Wrong) };
             // SAFETY: inside the segment, which stays mapped while the conduit lives; a racing access of a transfer gives each byte
             // old or new.
             let request = unsafe { self.comm().begin_receive(memory, len, Some(from), tag(number as u64, true)) }?;

@@ -36,6 +36,7 @@
 //! MPICH 4.0 (UCX, TCP and shared memory) and Open MPI 4.1 (TCP and shared memory) on one machine, its ranks split into nodes; on no
 //! cluster.
 
+mod exit;
 mod ffi;
 mod frame;
 mod handle;
@@ -56,7 +57,7 @@ use std::{
     ops::Range,
     ptr::NonNull,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -99,6 +100,8 @@ const LOOKS: usize = 300;
 const PATIENCE: Duration = Duration::from_micros(50);
 /// A waiting rank that sleeps looks so often.
 const SLICE: Duration = Duration::from_micros(50);
+/// So many sleeps are one wait.
+const SLICES: u32 = 10;
 
 /// One rank of a job under MPI.
 #[derive(Debug)]
@@ -108,7 +111,8 @@ pub(crate) struct Mpi {
     nodes: Nodes,
     /// The same of machines: they differ if a machine was split into nodes to try the network.
     machines: Nodes,
-    /// The ranks of this machine, by their numbers in it.
+    /// The ranks of this machine, and this one as one of them, by their numbers in it.
+    machine_ranks: Vec<usize>,
     node: Member,
     fabric: Arc<Fabric>,
     capabilities: Capabilities,
@@ -119,6 +123,8 @@ pub(crate) struct Mpi {
     looks: AtomicU64,
     /// Nothing is left to be handled for others.
     closed: AtomicBool,
+    /// The other nodes know of the end of the job, as far as this rank can tell them.
+    told: AtomicBool,
     start: Instant,
 }
 
@@ -129,6 +135,15 @@ impl Mpi {
 
     fn is_here(&self, rank: usize) -> bool {
         self.nodes.node(rank) == self.nodes.node(self.rank)
+    }
+
+    /// The network, if nobody is in it.
+    fn try_net(&self) -> Option<MutexGuard<'_, Net>> {
+        match self.net.try_lock() {
+            Ok(net) => Some(net),
+            Err(TryLockError::Poisoned(net)) => Some(net.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// On the same machine, if of another node or not: control pages are those of a machine.
@@ -144,6 +159,7 @@ impl Mpi {
         let polled = net.poll(hurry);
         self.told(polled);
         if let Some((culprit, cause)) = net.ended.take() {
+            self.told.store(true, Ordering::Relaxed);
             self.fabric.end(Some(culprit), &cause);
         }
     }
@@ -173,6 +189,9 @@ impl Mpi {
     fn tell_end(&self, culprit: usize, cause: &str) {
         /// Words that cannot leave are lost: the launcher ends the others.
         const LIMIT: Duration = Duration::from_millis(200);
+        if self.alone || self.told.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let mut net = self.net();
         let cause = &cause.as_bytes()[..cause.len().min(1000)];
         for leader in self.nodes.leaders().into_iter().filter(|&leader| !self.is_here(leader)) {
@@ -196,7 +215,7 @@ impl Mpi {
                 return;
             }
             {
-                let Ok(mut net) = self.net.try_lock() else {
+                let Some(mut net) = self.try_net() else {
                     std::thread::yield_now();
                     if start.elapsed() > limit {
                         return;
@@ -301,6 +320,10 @@ impl Conduit for Mpi {
         self.told(submitted);
     }
 
+    fn cancel(&self, token: Token) {
+        self.net().cancel(token);
+    }
+
     fn flush(&self, rank: usize, token: Token) {
         if self.is_here(rank) {
             return self.node.flush(self.machines.local(rank), token);
@@ -328,7 +351,7 @@ impl Conduit for Mpi {
             return self.node.poll(events);
         }
         // Who is in there may wait for a lock that the caller holds, and handles what there is.
-        if let Ok(mut net) = self.net.try_lock() {
+        if let Some(mut net) = self.try_net() {
             // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
             let hurry = net.events.is_empty() || self.capabilities.progress != Progress::Thread;
             self.look(&mut net, hurry);
@@ -339,7 +362,7 @@ impl Conduit for Mpi {
         self.node.poll(events);
         for event in &mut events[first..] {
             if let Event::Message { from, .. } = event {
-                *from = self.machine_ranks()[*from];
+                *from = self.machine_ranks[*from];
             }
         }
     }
@@ -352,7 +375,9 @@ impl Conduit for Mpi {
         if self.alone {
             return self.node.wait(limit);
         }
-        self.wait_until(limit, || false, |slice| self.node.wait(slice));
+        // What another thread of the rank has taken is told to nobody here.
+        let overlooked = if self.capabilities.crowded { SLICES * SLICE } else { SLICE };
+        self.wait_until(limit.min(overlooked), || false, |slice| self.node.wait(slice));
     }
 
     #[inline]
@@ -382,9 +407,7 @@ impl Conduit for Mpi {
 
     fn end(&self, cause: &str) {
         self.node.end(cause);
-        if !self.alone {
-            self.tell_end(self.rank, cause);
-        }
+        self.tell_end(self.rank, cause);
     }
 
     /// Of the whole machine: a rank that has come to its end has seen to it before that all that it wrote has arrived.
@@ -506,10 +529,6 @@ impl Mpi {
             memory::unpack(to.0, to.1, 0, &packed);
         }
         self.net().events.push(Event::LocalDone(token));
-    }
-
-    fn machine_ranks(&self) -> Vec<usize> {
-        self.machines.ranks_of(self.machines.node(self.rank))
     }
 
     /// What the network does: what the node does, if there is no other one.

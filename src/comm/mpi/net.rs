@@ -33,7 +33,7 @@ use super::{
     runs::Runs,
     write::{Written, write},
 };
-use crate::comm::{Event, Token};
+use crate::comm::{Cause, Event, Token};
 
 /// Bytes of a frame. Just below what UCX, and so most libraries, sends in one piece over TCP; measured with MPICH 4.0 over UCX
 /// 1.13: 8,000 bytes 0.8 GB/s, 8,300 bytes 0.1.
@@ -65,6 +65,8 @@ enum Origin {
     Value { token: Token, wanted: bool },
     /// Bytes.
     Data { token: Token, base: *mut u8, runs: Box<Runs>, rest: usize },
+    /// Bytes that nobody wants any more.
+    Nobody { rest: usize },
 }
 
 /// A message beside the frames.
@@ -77,8 +79,10 @@ struct Long {
 /// What its completion means.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// The caller's memory is free, or filled.
-    Local(Token),
+    /// The caller's memory is free.
+    Sent(Token),
+    /// The caller's memory is filled.
+    Filled(Token),
     /// The peer has what it asked for, and will see for itself.
     Nothing,
 }
@@ -104,14 +108,21 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes frames back that have left.
+    /// Takes frames back that have left. A target that takes none keeps those of others for a few looks only.
     fn reap(&mut self) -> Result<()> {
-        while let Some((_, request)) = self.sending.front_mut() {
-            if !request.test()? {
-                break;
-            }
-            if let Some((frame, _)) = self.sending.pop_front() {
-                self.keep(frame);
+        const LOOKS: usize = 4;
+        let mut looks = LOOKS.min(self.sending.len());
+        while let Some((frame, mut request)) = self.sending.pop_front() {
+            match request.test() {
+                Ok(true) => self.keep(frame),
+                other => {
+                    self.sending.push_back((frame, request));
+                    other?;
+                    looks -= 1;
+                    if looks == 0 {
+                        break;
+                    }
+                }
             }
         }
         Ok(())
@@ -262,7 +273,8 @@ impl Net {
                                 false => self.sender.comm.begin_receive(local, len, Some(to), tag(number, put))?,
                             }
                         };
-                        self.longs.push(Long { request, then: Then::Local(token) });
+                        let then = if put { Then::Sent(token) } else { Then::Filled(token) };
+                        self.longs.push(Long { request, then });
                     }
                     _ => {}
                 },
@@ -305,9 +317,9 @@ impl Net {
             let (frame, request) = &mut self.ring[self.head];
             let Some(arrived) = request.test_arrived()? else { break };
             let mut next = self.sender.frame();
-            let request = receive(comm, &mut next);
+            let again = receive(comm, &mut next)?;
             let frame = std::mem::replace(frame, next);
-            self.ring[self.head].1 = request?;
+            *request = again;
             self.head = (self.head + 1) % RING;
             self.found += 1;
             self.arrived(arrived.from, frame, arrived.len)?;
@@ -322,7 +334,7 @@ impl Net {
                 continue;
             }
             self.found += 1;
-            if let Then::Local(token) = self.longs.swap_remove(at).then {
+            if let Then::Sent(token) | Then::Filled(token) = self.longs.swap_remove(at).then {
                 self.events.push(Event::LocalDone(token));
             }
         }
@@ -437,6 +449,13 @@ impl Net {
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.asked = peer.asked.saturating_sub(bytes.len());
         }
+        if let Some(Some(Origin::Nobody { rest })) = self.origins.get_mut(id) {
+            *rest = rest.saturating_sub(bytes.len());
+            if *rest == 0 {
+                self.release(id);
+            }
+            return;
+        }
         let Some(Some(Origin::Data { token, base, runs, rest })) = self.origins.get_mut(id) else { return };
         let all = runs.bytes().unwrap_or(0);
         if bytes.len() > *rest || at > all || bytes.len() > all - at {
@@ -475,9 +494,56 @@ impl Net {
         self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(&rank, _)| rank).collect()
     }
 
-    /// Takes the receives back. Nothing comes any more.
+    /// Gives up the transfers of a request that use memory of the caller. Each ends as failed where that memory can be let go; one that
+    /// MPI is at work on ends when that does.
+    pub(super) fn cancel(&mut self, token: Token) {
+        let failed = || Event::Failed(token, Cause("it was given up".into()));
+        for peer in self.peers.values_mut() {
+            let before = peer.queue.len();
+            peer.queue.retain(|op| op.token() != Some(token));
+            let signals = peer.signals.len();
+            peer.signals.retain(|signal| *signal != token);
+            let gone = before - peer.queue.len() + signals - peer.signals.len();
+            self.events.extend((0..gone).map(|_| failed()));
+        }
+        for origin in self.origins.iter_mut().flatten() {
+            if let Origin::Data { token: waits, rest, .. } = origin
+                && *waits == token
+            {
+                *origin = Origin::Nobody { rest: *rest };
+                self.events.push(failed());
+            }
+        }
+        for long in &mut self.longs {
+            if matches!(long.then, Then::Filled(waits) if waits == token) {
+                long.request.cancel();
+            }
+        }
+    }
+
+    /// Takes the receives back. Nothing is asked of MPI any more, so what it may still use is given back to nobody.
     pub(super) fn close(&mut self) {
-        self.ring.drain(..).for_each(|(_, request)| request.cancel());
+        /// A receive that has begun ends when its sender goes on, or not.
+        const LOOKS: usize = 100;
+        for (frame, mut request) in self.ring.drain(..) {
+            request.cancel();
+            if !(0..LOOKS).any(|_| request.test().unwrap_or(false)) {
+                std::mem::forget(frame);
+            }
+        }
+        std::mem::forget(std::mem::take(&mut self.sender.sending));
+        if !self.long_frames.is_quiet() {
+            std::mem::forget(std::mem::take(&mut self.long_frames));
+        }
+        self.peers.values_mut().for_each(|peer| std::mem::forget(std::mem::take(&mut peer.inbox)));
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        if !self.ring.is_empty() {
+            self.close();
+        }
     }
 }
 

@@ -69,6 +69,15 @@ pub(super) enum BlockKind {
 unsafe impl Send for Op {}
 
 impl Op {
+    /// The request whose memory it uses.
+    pub(super) fn token(&self) -> Option<Token> {
+        match self {
+            Op::Block(block) if !self.is_get() => Some(block.token),
+            Op::Put { token, .. } | Op::PutSignal { token, .. } | Op::Long { token, .. } => Some(*token),
+            _ => None,
+        }
+    }
+
     /// Whether nobody waits for its arrival, so that it may wait for company.
     pub(super) fn is_patient(&self) -> bool {
         match self {

@@ -37,8 +37,6 @@ pub(super) struct Place {
     pub(super) nodes: Nodes,
     pub(super) machines: Nodes,
     pub(super) fabric: Arc<Fabric>,
-    /// Processes of the ranks of this group.
-    pub(super) pids: Vec<u32>,
     /// Cores that the ranks of this node share.
     pub(super) cores: usize,
     /// On some machine ranks outnumber the cores.
@@ -167,11 +165,10 @@ impl Place {
             None => machines.clone(),
             Some(most) => machines.split(size, most),
         };
-        let pids = everybody.group(rank).into_iter().map(|rank| everybody.pids[rank]).collect();
         // Ranks that could not share memory share the cores all the same.
         let cores = (cores * fabric.ranks() / together).max(1);
         let alone = nodes.leaders().len() == 1;
-        Ok(Place { nodes, machines, fabric: Arc::new(fabric), pids, cores, crowded, alone, unbound: own == cores })
+        Ok(Place { nodes, machines, fabric: Arc::new(fabric), cores, crowded, alone, unbound: own == cores })
     }
 }
 

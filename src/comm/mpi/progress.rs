@@ -5,8 +5,9 @@
 //! [`KEEN`] before it sleeps again. So a rank that computes loses some per mille of a core, and what is asked of it is answered
 //! after half a millisecond at most, at once when much is asked.
 //!
-//! Each rank watches the process of the next one on its node. A process that ends before its rank has finished, because it was killed
-//! or called `exit`, is said on stderr at once: a launcher kills the others as soon as it sees the same.
+//! Each rank watches the process of the next one on its machine (`node::alive`): the thread's sleep is a wait for a lock that the
+//! neighbour holds. Another thread, where there are more than two, sleeps until the one before ends, and does nothing else. A process that ends before its rank has finished, because it was killed, is said on stderr at once: a launcher
+//! kills the others as soon as it sees the same.
 
 use std::{
     io::{self, Write},
@@ -20,12 +21,15 @@ use std::{
 
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
-    fd::{AsFd, OwnedFd},
-    process::{Pid, PidfdFlags, pidfd_open},
+    fd::OwnedFd,
     thread::set_current_timer_slack,
 };
 
 use super::Mpi;
+use crate::comm::{
+    Progress,
+    node::{Fate, Side},
+};
 
 /// First sleep after something came.
 const SHORTEST: Duration = Duration::from_micros(50);
@@ -33,42 +37,43 @@ const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_micros(500);
 /// Looks go on without sleep for so long after something came.
 const KEEN: Duration = Duration::from_micros(60);
-/// Sleep where there is nothing to answer.
-const IDLE: Duration = Duration::from_secs(3600);
+/// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbour, whose own end does.
+const IDLE: Duration = Duration::from_millis(100);
 
 /// The running thread.
 #[derive(Debug)]
 pub(super) struct Helper {
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
     bell: Arc<OwnedFd>,
 }
 
-/// The next rank on this node: its number there, and in the job.
-#[derive(Debug)]
-pub(super) struct Neighbour {
-    local: usize,
-    rank: usize,
-    process: OwnedFd,
-}
-
-impl Neighbour {
-    /// None if it cannot be watched: then only the launcher sees its end.
-    pub(super) fn new(local: usize, rank: usize, pid: u32) -> Option<Self> {
-        let process = pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()?;
-        Some(Neighbour { local, rank, process })
-    }
-}
-
 impl Helper {
-    /// Starts the thread. It answers others if `answers`, and watches a neighbour.
-    pub(super) fn start(mpi: Arc<Mpi>, answers: bool, neighbour: Option<Neighbour>) -> io::Result<Self> {
+    /// Starts the thread that answers others if `answers`, and watches the next rank on this machine if there is one.
+    pub(super) fn start(mpi: Arc<Mpi>, answers: bool) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let (stopped, rung) = (stop.clone(), bell.clone());
-        let serve = move || serve(&mpi, answers, neighbour, &stopped, &rung);
-        let thread = std::thread::Builder::new().name("global-arrays".into()).stack_size(256 << 10).spawn(serve)?;
-        Ok(Helper { thread: Some(thread), stop, bell })
+        let mut helper = Helper { threads: Vec::new(), stop, bell };
+        let (own, together) = (mpi.machines.local(mpi.rank), mpi.fabric.ranks());
+        let [before, next] = [own + together - 1, own + 1].map(|local| local % together);
+        let (stop, bell, shared) = (helper.stop.clone(), helper.bell.clone(), mpi.clone());
+        helper.add(move || serve(&shared, answers, Some(next).filter(|&next| next != own), &stop, &bell))?;
+        if before != next {
+            let stop = helper.stop.clone();
+            helper.add(move || watch(&mpi, before, &stop))?;
+        }
+        Ok(helper)
+    }
+
+    /// How many threads that is.
+    pub(super) fn threads(together: usize) -> usize {
+        if together > 2 { 2 } else { 1 }
+    }
+
+    fn add(&mut self, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("global-arrays".into()).stack_size(256 << 10);
+        self.threads.push(thread.spawn(body)?);
+        Ok(())
     }
 }
 
@@ -77,14 +82,13 @@ impl Drop for Helper {
         self.stop.store(true, Ordering::Release);
         // Without the bell it would stop a little later.
         let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 
-fn serve(mpi: &Mpi, answers: bool, mut neighbour: Option<Neighbour>, stop: &AtomicBool, bell: &OwnedFd) {
+fn serve(mpi: &Mpi, answers: bool, mut neighbour: Option<usize>, stop: &AtomicBool, bell: &OwnedFd) {
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1000));
+    ask_for_short_turns();
     let (mut pause, mut seen) = (SHORTEST, 0);
     while !stop.load(Ordering::Acquire) {
         if answers {
@@ -95,19 +99,43 @@ fn serve(mpi: &Mpi, answers: bool, mut neighbour: Option<Neighbour>, stop: &Atom
             }
             seen = looks;
         }
-        if sleep(if answers { pause } else { IDLE }, neighbour.as_ref(), bell)
-            && let Some(neighbour) = neighbour.take()
-        {
-            mourn(mpi, &neighbour);
+        let limit = if answers { pause } else { IDLE };
+        match neighbour.map(|local| mpi.fabric.await_end(local, Side::Before, limit)) {
+            None | Some(Fate::Unknown) => sleep(limit, bell),
+            Some(Fate::Lives) => {}
+            Some(Fate::Left) => neighbour = None,
+            Some(Fate::Died) => {
+                neighbour.take().into_iter().for_each(|local| mourn(mpi, local, 1));
+            }
         }
     }
+}
+
+/// Asks the scheduler for turns of a tenth of a millisecond. A thread with shorter turns than those that run gets its turn when it wakes
+/// up, also where every core computes. Kernels before 6.12 have no such choice, and leave all as it is.
+fn ask_for_short_turns() {
+    const TURN: Duration = Duration::from_micros(100);
+    // SAFETY: a system call without pointers; 0 is the calling thread.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: 0,
+        sched_nice: nice,
+        sched_priority: 0,
+        sched_runtime: TURN.as_nanos() as u64,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: reads the attributes, as long as they say; 0 is the calling thread.
+    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 /// Handles what is there, and what comes soon after; whether anything was.
 fn answer(mpi: &Mpi) -> bool {
     let mut last: Option<Instant> = None;
     loop {
-        let Ok(mut net) = mpi.net.try_lock() else { return last.is_some() };
+        let Some(mut net) = mpi.try_net() else { return last.is_some() };
         let before = net.found;
         mpi.look(&mut net, true);
         let found = net.found != before;
@@ -121,22 +149,48 @@ fn answer(mpi: &Mpi) -> bool {
     }
 }
 
-/// Sleeps; whether the neighbour's process has ended.
-fn sleep(limit: Duration, neighbour: Option<&Neighbour>, bell: &OwnedFd) -> bool {
+/// Sleeps until the bell or the limit.
+fn sleep(limit: Duration, bell: &OwnedFd) {
     let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
-    let mut watched = vec![PollFd::new(bell, PollFlags::IN)];
-    watched.extend(neighbour.map(|neighbour| PollFd::from_borrowed_fd(neighbour.process.as_fd(), PollFlags::IN)));
-    poll(&mut watched, Some(&timeout)).is_ok() && watched.get(1).is_some_and(|process| !process.revents().is_empty())
+    // A signal ends it early.
+    let _ = poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&timeout));
+}
+
+/// Waits for the end of the rank before this one on its machine.
+fn watch(mpi: &Mpi, local: usize, stop: &AtomicBool) {
+    ask_for_short_turns();
+    while !stop.load(Ordering::Acquire) {
+        match mpi.fabric.await_end(local, Side::After, IDLE) {
+            Fate::Unknown => std::thread::sleep(LONGEST),
+            Fate::Lives => {}
+            Fate::Left => return,
+            Fate::Died => return mourn(mpi, local, mpi.fabric.ranks() - 1),
+        }
+    }
 }
 
 /// A process has ended. If its rank had not, the job is over.
-fn mourn(mpi: &Mpi, neighbour: &Neighbour) {
-    if mpi.fabric.finished(neighbour.local) || mpi.fabric.failure().is_some() {
+fn mourn(mpi: &Mpi, mut local: usize, step: usize) {
+    let (own, together) = (mpi.machines.local(mpi.rank), mpi.fabric.ranks());
+    // If the one that watched it is gone too, so that nothing was said, the launcher may have ended that one for it.
+    loop {
+        let next = (local + step) % together;
+        let side = if step == 1 { Side::Before } else { Side::After };
+        if next == own || mpi.fabric.await_end(next, side, Duration::ZERO) != Fate::Died {
+            break;
+        }
+        local = next;
+    }
+    if mpi.fabric.finished(local) || mpi.fabric.failure().is_some() {
         return;
     }
+    let rank = mpi.machine_ranks[local];
     let cause = "ended before the job did: it was killed (kill -9, or the OOM killer) or called exit";
     // Words for people first: the launcher may kill this process at any moment.
-    let _ = io::stderr().write_all(format!("global-arrays: rank {} {cause}\n", neighbour.rank).as_bytes());
-    mpi.fabric.end(Some(neighbour.rank), cause);
-    mpi.tell_end(neighbour.rank, cause);
+    let _ = io::stderr().write_all(format!("global-arrays: rank {rank} {cause}\n").as_bytes());
+    mpi.fabric.end(Some(rank), cause);
+    // Elsewhere only a thread of the program may call MPI.
+    if mpi.capabilities.progress == Progress::Thread {
+        mpi.tell_end(rank, cause);
+    }
 }

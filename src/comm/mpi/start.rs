@@ -8,31 +8,32 @@
 //!
 //! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others;
 //! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. MPI
-//! is finalised when the process ends, if it was initialised here; after a failure it is not, since ranks that are gone cannot take part,
+//! is finalised when the process ends (`exit`), if it was initialised here; after a failure it is not, since ranks that are gone cannot take part,
 //! and the launcher takes that as the failure that it is.
 
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use mpi::ffi::MPI_Comm;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{
-    Mpi,
+    Mpi, exit,
     ffi::{self, Comm, MpiError, Threads},
     memory::{Over, Segment},
     net::Net,
     place::Place,
-    progress::{Helper, Neighbour},
+    progress::Helper,
 };
 use crate::{
     comm::{
         Conduit,
-        node::{Member, threads_of_this_process},
+        node::{Held, Member, threads_of_this_process},
     },
     error::Error,
     job::launch::Start,
@@ -41,8 +42,8 @@ use crate::{
 /// How long a rank that hears of a failure leaves the word to the one that failed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A job failed in this process: MPI cannot be finalised. MPI itself is one for the process.
-static FAILED: AtomicBool = AtomicBool::new(false);
+/// Threads that MPI made when it was initialised here.
+static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
 
 /// A rank of a job, from its start to its end.
 #[derive(Debug)]
@@ -50,8 +51,14 @@ pub(crate) struct Rank {
     mpi: Arc<Mpi>,
     comm: Comm,
     helper: Option<Helper>,
+    /// Tells a neighbour that this process lives.
+    held: Option<Held>,
     /// Cores that the ranks of this node share.
     pub(crate) cores: usize,
+    /// Those that the calling thread had before it was pinned.
+    before: Option<CpuSet>,
+    /// The program uses MPI by itself, and goes on with it.
+    guest: bool,
 }
 
 pub(super) fn failed(what: &'static str) -> impl Fn(MpiError) -> Error {
@@ -65,9 +72,11 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
     }
     check_library()?;
     if !ffi::is_running() {
+        let before = threads_of_this_process().unwrap_or(0);
         ffi::initialise().map_err(failed("starting MPI"))?;
-        // SAFETY: the function takes and returns nothing.
-        unsafe { libc::atexit(finalise) };
+        let threads = threads_of_this_process().unwrap_or(0).saturating_sub(before);
+        THREADS_OF_MPI.store(threads, Ordering::Relaxed);
+        exit::is_ours();
     }
     Ok(Comm::world())
 }
@@ -75,13 +84,6 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
 /// How many processes MPI knows of.
 pub(crate) fn world_size() -> Result<usize, Error> {
     Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
-}
-
-/// At the end of the process.
-extern "C" fn finalise() {
-    if ffi::is_running() && !FAILED.load(Ordering::Relaxed) {
-        ffi::finalise();
-    }
 }
 
 /// That the library at run time is of the family that the program was built with: their handles differ.
@@ -100,18 +102,32 @@ fn check_library() -> Result<(), Error> {
 }
 
 impl Rank {
-    /// Collective over the communicator, which stays the caller's.
-    pub(crate) fn start(comm: MPI_Comm, start: &Start, wanted: Option<usize>) -> Result<Self, Error> {
+    /// Collective over the communicator, which stays the caller's; a `guest` is a job in a program that uses MPI by itself. All ranks
+    /// start, or none does.
+    pub(crate) fn start(comm: MPI_Comm, start: &Start, wanted: Option<usize>, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
+        exit::starts();
         let comm = Comm::copy_of(comm).map_err(&fail)?;
         let (rank, size) = (comm.rank().map_err(&fail)?, comm.size().map_err(&fail)?);
         if let Some(wanted) = wanted.filter(|&wanted| wanted != size) {
             comm.free();
+            exit::ends_well();
             return Err(Error::Launch(format!(
                 "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
             )));
         }
         let place = Place::find(comm, rank, size, start)?;
+        let made = Self::answer(comm, (rank, size), place, start, guest);
+        let [refused] = comm.greatest([u64::from(made.is_err())]).map_err(&fail)?;
+        match made {
+            Ok(_) if refused != 0 => Err(Error::Launch("another rank of the job could not start; see what it said".into())),
+            made => made,
+        }
+    }
+
+    /// Begins to answer others.
+    fn answer(comm: Comm, (rank, size): (usize, usize), place: Place, start: &Start, guest: bool) -> Result<Self, Error> {
+        let fail = failed("starting a job on an MPI communicator");
         let answers = !place.alone;
         let threads = ffi::threads().map_err(&fail)?;
         let has_thread = threads == Threads::Multiple;
@@ -121,16 +137,21 @@ impl Rank {
                  program calls the crate"
             );
         }
-        let known = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))? + 1;
         let together = place.fabric.ranks();
-        let patient = if place.crowded { 0 } else { together };
         let local = place.machines.local(rank);
+        let machine_ranks = place.machines.ranks_of(place.machines.node(rank));
+        let has_helper = (answers && has_thread) || together > 1;
+        // This thread, MPI's, and those made below. Any other may act for the rank.
+        let helpers = if has_helper { Helper::threads(together) } else { 0 };
+        let known = 1 + THREADS_OF_MPI.load(Ordering::Relaxed) + helpers;
+        let patient = if place.crowded { 0 } else { together };
         let node = Member::new("mpi", place.fabric.clone(), local, patient, known).named(rank, size);
         let capabilities = Mpi::capabilities_of(&node, place.alone, place.crowded, has_thread);
         let segment = Segment::new(node.segment(), node.segment_len());
         let net = Net::new(comm, segment, Over::new(place.fabric.over())).map_err(&fail)?;
         // A launcher that bound its processes knew what it did.
-        if place.unbound {
+        let before = if place.unbound { sched_getaffinity(None).ok() } else { None };
+        if before.is_some() {
             start.pin_among(local, together);
         }
         let mpi = Arc::new(Mpi {
@@ -139,24 +160,25 @@ impl Rank {
             alone: place.alone,
             nodes: place.nodes,
             machines: place.machines,
+            machine_ranks,
             node,
             fabric: place.fabric,
             capabilities,
             net: Mutex::new(net),
             looks: AtomicU64::new(0),
             closed: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             start: Instant::now(),
         });
-        let next = (local + 1) % together;
-        let neighbour =
-            place.pids.get(next).filter(|_| next != local).and_then(|&pid| Neighbour::new(next, mpi.machine_ranks()[next], pid));
-        let helper = if (answers && has_thread) || neighbour.is_some() {
-            let helper = Helper::start(mpi.clone(), answers && has_thread, neighbour);
+        exit::begins(&mpi);
+        let held = mpi.fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
+        let helper = if has_helper {
+            let helper = Helper::start(mpi.clone(), answers && has_thread);
             Some(helper.map_err(|e| Error::system("starting the thread that makes progress", e))?)
         } else {
             None
         };
-        Ok(Rank { mpi, comm, helper, cores: place.cores })
+        Ok(Rank { mpi, comm, helper, held: Some(held), cores: place.cores, before, guest })
     }
 
     pub(crate) fn conduit(&self) -> Arc<dyn Conduit> {
@@ -185,18 +207,37 @@ impl Rank {
                 }
             }
         }
-        FAILED.store(true, Ordering::Relaxed);
         let (rank, cause) = match mpi.fabric.failure() {
             Some((Some(rank), cause)) => (rank, cause),
             Some((None, cause)) => (mpi.rank, cause),
             None => (mpi.rank, "failed without a word".into()),
         };
-        if rank != mpi.rank {
+        if rank == mpi.rank {
+            mpi.tell_end(rank, &cause);
+        } else {
             std::thread::sleep(GRACE);
         }
-        // Others may still ask for the reason: what answers them goes on until the process ends.
-        std::mem::forget(self);
+        self.give_up();
         Err(Error::RankFailed { rank, cause })
+    }
+
+    /// The end after a failure. Others may still ask for the reason, so what answers them goes on until the process ends, but not where
+    /// the program goes on with MPI: it may finalise it, and nothing of ours may be in it then. The communicator cannot be given
+    /// back without the others.
+    fn give_up(mut self) {
+        self.unpin();
+        if self.guest {
+            drop(self.helper.take());
+            self.mpi.closed.store(true, Ordering::Relaxed);
+            self.mpi.net().close();
+        }
+        std::mem::forget(self);
+    }
+
+    fn unpin(&mut self) {
+        if let Some(before) = self.before.take() {
+            let _ = sched_setaffinity(None, &before);
+        }
     }
 
     /// Sees everything acknowledged, waits for all, gives the network back. False if the job failed meanwhile.
@@ -239,12 +280,17 @@ impl Rank {
 }
 
 impl Drop for Rank {
-    /// After an orderly end.
+    /// After an orderly end, or a start that did not come about.
     fn drop(&mut self) {
+        self.unpin();
+        // A neighbour's thread ends by that, as this rank's by the next one's.
+        drop(self.held.take());
         drop(self.helper.take());
-        self.mpi.net().close();
-        self.comm.free();
         // Arrays that outlive the job hear of its end.
         self.mpi.fabric.end(None, "it has ended");
+        self.mpi.closed.store(true, Ordering::Relaxed);
+        self.mpi.net().close();
+        self.comm.free();
+        exit::ends_well();
     }
 }

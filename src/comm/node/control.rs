@@ -1,4 +1,4 @@
-//! Control pages: who is where, who ended the job and why. Atomics only; all zeros is the initial state.
+//! Control pages: who is where, who ended the job and why. Atomics only, and a lock; all zeros is the initial state.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -28,6 +28,9 @@ pub(super) struct RankControl {
     pub(super) looks: AtomicU64,
     /// Set when its body returned well: an exit without that is no orderly end.
     pub(super) finished: AtomicU32,
+    /// Held while its process lives, for a neighbour on each side.
+    #[cfg(feature = "mpi")]
+    pub(super) alive: [super::alive::Alive; 2],
     /// Why it ended.
     pub(super) last_words: Text,
 }

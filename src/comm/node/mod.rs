@@ -7,6 +7,8 @@
 //! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it and the conduit of jobs inside one node. Segments are
 //! reserved by address and grown by committing, so that a pointer to any rank's memory is `base + rank * stride + offset`.
 
+#[cfg(feature = "mpi")]
+mod alive;
 mod control;
 mod inbox;
 mod member;
@@ -18,6 +20,8 @@ use std::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
+#[cfg(feature = "mpi")]
+pub(crate) use alive::{Fate, Held, Side};
 pub(crate) use member::Member;
 pub(crate) use wait::Patience;
 
@@ -201,7 +205,8 @@ impl Fabric {
     fn control(&self, rank: usize) -> &RankControl {
         assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
         let offset = Self::header_bytes() + rank * Self::rank_bytes();
-        // SAFETY: the control page of every rank lies inside the mapping; it holds atomics only, for which zeros are valid.
+        // SAFETY: the control page of every rank lies inside the mapping; it holds atomics only, for which zeros are valid, and memory
+        // for a lock that says when it is one.
         unsafe { self.mapping.base().add(offset).cast::<RankControl>().as_ref() }
     }
 

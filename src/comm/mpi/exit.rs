@@ -1,0 +1,90 @@
+//! What becomes of MPI, and of jobs, when the process ends.
+//!
+//! MPI is finalised then, if this crate initialised it. Not if a job is running: the program called `exit` inside its body, and to
+//! finalise would be to wait for ranks that wait for this one. That ends the job, and this rank is the one that can still say so
+//! before a launcher kills the others for it. Nor after a job failed, or did not start, or if the program ends with an error: ranks
+//! that are gone cannot take part, and those that are not must not be waited for.
+
+use std::{
+    ffi::c_int,
+    io::{self, Write},
+    process,
+    sync::{
+        Arc, Mutex, MutexGuard, Once, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+    },
+};
+
+use super::{Mpi, ffi};
+
+/// MPI was initialised by this crate. MPI itself is one for the process, and so is all that stands here.
+static OURS: AtomicBool = AtomicBool::new(false);
+/// Jobs that have started, or tried to, and have not come to a good end.
+static UNFINISHED: AtomicUsize = AtomicUsize::new(0);
+/// Jobs that may be running.
+static JOBS: Mutex<Vec<Weak<Mpi>>> = Mutex::new(Vec::new());
+/// This process: a child that it forks is no rank.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// MPI is to be finalised at the end.
+pub(super) fn is_ours() {
+    OURS.store(true, Ordering::Relaxed);
+    register();
+}
+
+/// A job is to start.
+pub(super) fn starts() {
+    UNFINISHED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A job has started. It is known as running until it is closed, failed or gone.
+pub(super) fn begins(mpi: &Arc<Mpi>) {
+    let mut jobs = jobs();
+    jobs.retain(|job| job.strong_count() > 0);
+    jobs.push(Arc::downgrade(mpi));
+    drop(jobs);
+    register();
+}
+
+/// A job came to its end on all ranks.
+pub(super) fn ends_well() {
+    UNFINISHED.fetch_sub(1, Ordering::Relaxed);
+}
+
+fn jobs() -> MutexGuard<'static, Vec<Weak<Mpi>>> {
+    JOBS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        PROCESS.store(process::id(), Ordering::Relaxed);
+        ffi::at_exit(at_exit);
+    });
+}
+
+extern "C" fn at_exit(status: c_int) {
+    if PROCESS.load(Ordering::Relaxed) != process::id() {
+        return;
+    }
+    let runs = |mpi: &Arc<Mpi>| !mpi.closed.load(Ordering::Relaxed) && mpi.fabric.failure().is_none();
+    let running: Vec<_> = jobs().iter().filter_map(Weak::upgrade).filter(runs).collect();
+    if !running.is_empty() {
+        running.iter().for_each(|mpi| tell(mpi, status));
+        // The memory of a job that its threads still use goes with the process. And not all launchers take an end without
+        // `MPI_Finalize` for a failure.
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(if status == 0 { 1 } else { status }) }
+    }
+    if OURS.load(Ordering::Relaxed) && status == 0 && UNFINISHED.load(Ordering::Relaxed) == 0 && ffi::is_running() {
+        ffi::finalise();
+    }
+}
+
+fn tell(mpi: &Mpi, status: c_int) {
+    let cause = format!("called exit({status}) before the job did end");
+    // Words for people; who cannot read them sees what the launcher says.
+    let _ = io::stderr().write_all(format!("global-arrays: rank {} {cause}\n", mpi.rank).as_bytes());
+    mpi.fabric.end(Some(mpi.rank), &cause);
+    mpi.tell_end(mpi.rank, &cause);
+}

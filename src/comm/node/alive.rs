@@ -1,0 +1,184 @@
+//! Whether a rank's process lives, told in the first moment of its end.
+//!
+//! Where a launcher started the ranks, each has a neighbour that says by which number a process is gone that was killed. The launcher is
+//! in a hurry then: it hears that files of the process were closed, and kills the others within a millisecond. A process descriptor
+//! becomes readable after that, too late. A robust lock (`pthread_mutexattr_setrobust`) is passed on before: the kernel walks
+//! the list of those that a thread holds when it begins to end, before it takes down memory and closes files. So each rank holds two
+//! while its job runs, and a neighbour on each side waits for one of them: where every core computes, one of the two may come too
+//! late to a core, behind the process that ends.
+
+use std::{
+    cell::UnsafeCell,
+    io,
+    mem::MaybeUninit,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use super::Fabric;
+
+/// The lock is not there yet.
+const NONE: u32 = 0;
+/// The rank holds it.
+const HELD: u32 = 1;
+/// The rank gave it back.
+const LEFT: u32 = 2;
+/// The kernel gave it on.
+const DIED: u32 = 3;
+
+/// The side of a rank on which its neighbour waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Before = 0,
+    After = 1,
+}
+
+/// A rank's lock for one side, in memory that the ranks of its machine share; zeros until its rank makes it.
+#[repr(C)]
+pub(super) struct Alive {
+    state: AtomicU32,
+    lock: UnsafeCell<MaybeUninit<libc::pthread_mutex_t>>,
+}
+
+/// What is known of a rank's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It has not said that it lives.
+    Unknown,
+    Lives,
+    /// Its job came to its end.
+    Left,
+    Died,
+}
+
+/// The calling thread's promise that it lives; given back when dropped, by the same thread.
+#[derive(Debug)]
+pub(crate) struct Held {
+    fabric: Arc<Fabric>,
+    rank: usize,
+    /// Only the thread that took a lock may give it back.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+fn checked(code: libc::c_int) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+impl Alive {
+    fn lock(&self) -> *mut libc::pthread_mutex_t {
+        self.lock.get().cast()
+    }
+
+    /// By its rank, once.
+    fn make_and_hold(&self) -> io::Result<()> {
+        let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
+        let attributes = attributes.as_mut_ptr();
+        // SAFETY: memory for attributes.
+        checked(unsafe { libc::pthread_mutexattr_init(attributes) })?;
+        // SAFETY: initialised attributes; nobody else looks at the lock before the state says that it is there.
+        let made = unsafe {
+            checked(libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED))
+                .and_then(|()| checked(libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST)))
+                .and_then(|()| checked(libc::pthread_mutex_init(self.lock(), attributes)))
+        };
+        // SAFETY: initialised above.
+        let _ = unsafe { libc::pthread_mutexattr_destroy(attributes) };
+        made?;
+        // SAFETY: an initialised lock that nobody holds.
+        checked(unsafe { libc::pthread_mutex_lock(self.lock()) })?;
+        // Release pairs with the acquire in `wait`: the lock is made, and held.
+        self.state.store(HELD, Ordering::Release);
+        Ok(())
+    }
+
+    fn give_back(&self) {
+        self.state.store(LEFT, Ordering::Release);
+        // SAFETY: held by this thread since `make_and_hold`.
+        let _ = unsafe { libc::pthread_mutex_unlock(self.lock()) };
+    }
+
+    /// Waits until the rank does not hold its lock any more, or for the limit.
+    fn wait(&self, limit: Duration) -> Fate {
+        match self.state.load(Ordering::Acquire) {
+            NONE => return Fate::Unknown,
+            LEFT => return Fate::Left,
+            DIED => return Fate::Died,
+            _ => {}
+        }
+        let until = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + limit;
+        let until = libc::timespec { tv_sec: until.as_secs() as libc::time_t, tv_nsec: until.subsec_nanos().into() };
+        // SAFETY: the state said that the lock is made.
+        match unsafe { libc::pthread_mutex_timedlock(self.lock(), &raw const until) } {
+            0 => {
+                // SAFETY: held by this thread now.
+                let _ = unsafe { libc::pthread_mutex_unlock(self.lock()) };
+                if self.state.load(Ordering::Acquire) == DIED { Fate::Died } else { Fate::Left }
+            }
+            libc::EOWNERDEAD => {
+                self.state.store(DIED, Ordering::Release);
+                // SAFETY: held by this thread now, which is to say that what it guards (nothing) is in order.
+                let _ = unsafe { (libc::pthread_mutex_consistent(self.lock()), libc::pthread_mutex_unlock(self.lock())) };
+                Fate::Died
+            }
+            _ => Fate::Lives,
+        }
+    }
+}
+
+impl Fabric {
+    /// Lets the neighbours of a rank see that the process of this thread, which is the rank, lives. Once for each rank.
+    pub(crate) fn hold(self: &Arc<Self>, rank: usize) -> io::Result<Held> {
+        for side in &self.control(rank).alive {
+            side.make_and_hold()?;
+        }
+        Ok(Held { fabric: self.clone(), rank, _not_send: std::marker::PhantomData })
+    }
+
+    /// Waits for the end of a rank's process or job, at most for the limit; one neighbour of each side.
+    pub(crate) fn await_end(&self, rank: usize, side: Side, limit: Duration) -> Fate {
+        self.control(rank).alive[side as usize].wait(limit)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.fabric.control(self.rank).alive.iter().for_each(Alive::give_back);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(1);
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn who_holds_lives_and_who_gives_back_has_left() {
+        let fabric = Arc::new(Fabric::new(2, 1 << 20, false).unwrap());
+        assert_eq!(fabric.await_end(1, Side::Before, LIMIT), Fate::Unknown);
+        let held = fabric.hold(1).unwrap();
+        let other = fabric.clone();
+        let short = std::thread::spawn(move || other.await_end(1, Side::Before, LIMIT)).join().unwrap();
+        assert_eq!(short, Fate::Lives);
+        let other = fabric.clone();
+        let long = std::thread::spawn(move || other.await_end(1, Side::Before, LONG));
+        drop(held);
+        assert_eq!(long.join().unwrap(), Fate::Left);
+        assert_eq!(fabric.await_end(1, Side::Before, LONG), Fate::Left);
+    }
+
+    #[test]
+    fn who_ends_with_it_has_died() {
+        let fabric = Arc::new(Fabric::new(2, 1 << 20, false).unwrap());
+        let other = fabric.clone();
+        // A thread that ends is to the kernel what a process is that ends.
+        std::thread::spawn(move || std::mem::forget(other.hold(0).unwrap())).join().unwrap();
+        assert_eq!(fabric.await_end(0, Side::After, LONG), Fate::Died);
+        assert_eq!(fabric.await_end(0, Side::Before, LONG), Fate::Died);
+        assert_eq!(fabric.await_end(0, Side::After, LONG), Fate::Died);
+    }
+}

@@ -189,7 +189,7 @@ impl Net {
 /// Whether packed bytes are whole runs, or a part of one.
 fn is_part(runs: &Runs, at: usize, len: usize) -> bool {
     let run = runs.run();
-    len == 0 || run > 0 && (at % run == 0 && len.is_multiple_of(run) || at % run + len <= run)
+    len == 0 || run > 0 && (at.is_multiple_of(run) && len.is_multiple_of(run) || at % run + len <= run)
 }
 
 /// The first words and the runs of a record whose second word is the length of a run.

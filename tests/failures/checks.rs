@@ -308,7 +308,7 @@ fn launchers() -> Vec<Case> {
 
 /// What a program says. MPICH's launcher loses, now and then, what a process writes right before it ends: then once more.
 fn heard(launched: bool, word: &str, run: impl Fn() -> String) -> String {
-    const ATTEMPTS: usize = 3;
+    const ATTEMPTS: usize = 6;
     let mut text = run();
     for _ in 1..if launched { ATTEMPTS } else { 1 } {
         if !text.contains(word) {

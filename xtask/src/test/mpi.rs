@@ -178,7 +178,7 @@ impl Library {
     /// MPICH's launcher now and then loses what processes write right before they end: a refusal is asked for once more before it
     /// counts as missing.
     fn example(&self, case: &Case, program: &Program, ranks: usize, per_node: Option<usize>, tier: Tier) -> Result<Report> {
-        const ATTEMPTS: usize = 3;
+        const ATTEMPTS: usize = 6;
         let mut report = self.start(case, program, ranks, per_node, tier)?;
         for _ in 1..if case.succeeds { 1 } else { ATTEMPTS } {
             if report.failure.is_some() {

@@ -90,7 +90,7 @@ pub unsafe fn add(
 }
 
 /// [`add`] for runs at regular distances: the first one at `offset`, the others as `levels` say, counts and distances in bytes,
-/// outermost first. At most [`SLAB`] bytes of the outermost level's parts are added under one lock, or one part.
+/// outermost first. As many of the outermost level's parts are added under one lock as make 256 KiB, at least one.
 ///
 /// # Errors
 /// As [`add`].

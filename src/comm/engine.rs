@@ -210,7 +210,8 @@ impl Engine {
                 }
                 self.conduit.wait(Duration::from_millis(1));
             }
-            self.detach(request);
+            // The caller has its error: no fence tells it again.
+            self.lock().requests.remove(&request.0);
         }
         issued.and(waited)
     }

@@ -430,7 +430,7 @@ fn blocks_as_in_an_array<T: Accumulate>(job: &Job, number: impl Fn(usize) -> T) 
 fn blocks_move_and_add_what_an_array_would() {
     with_post(|job, post| {
         blocks_as_in_an_array(job, |k| k as f64 / 7.0)?;
-        blocks_as_in_an_array(job, |k| k as i16 * 999)?;
+        blocks_as_in_an_array(job, |k| (k as i16).wrapping_mul(999))?;
         blocks_as_in_an_array(job, |k| Complex::new(k as f32 / 3.0, 1.0))?;
         blocks_as_in_an_array(job, |k| k as u128)?;
         assert!(post.moved.load(Ordering::Relaxed) > 100 && post.added.load(Ordering::Relaxed) > 100);

@@ -32,6 +32,9 @@ fn main() -> ExitCode {
         runner::case("mpi::exit_between_jobs", || ends(3, "exits_between_jobs", "", false)),
         runner::program("waits_too_long", waits_too_long),
         runner::program("exits_between_jobs", exits_between_jobs),
+        runner::case("mpi::long_and_strided_transfers_keep_their_order", order_of_long_transfers).ranks(2),
+        runner::case("mpi::a_get_that_was_given_up_holds_nobody", || ends(2, "gives_a_get_up", "ends well", true)),
+        runner::program("gives_a_get_up", gives_a_get_up),
         runner::case("mpi::transfers_beyond_2_gib", beyond_2_gib).ranks(2),
         runner::case("mpi::a_launcher_of_another_library", another_library),
         runner::program("says_its_size", || {
@@ -215,6 +218,56 @@ fn ends(ranks: usize, name: &str, words: &str, well: bool) {
     };
     assert_eq!(status.success(), well, "{said}");
     assert!(said.contains(words) && !said.contains("aborted:") && !said.contains("panicked"), "{said}");
+}
+
+/// Strided and accumulated bytes go through the target's hands, a long contiguous put does not; it comes after them all the same.
+fn order_of_long_transfers() {
+    let n = 100_000;
+    let body = |job: &Job| {
+        let a = GlobalArray::<f64, Ix1>::builder(job, [2 * n]).zeros().create()?;
+        job.sync()?;
+        if job.rank() == 0 {
+            let ones = Array1::from_elem(n / 2, 1.0);
+            for (turn, len) in [8192, 65_536, 8192, 100_000, 30_000].repeat(10).into_iter().enumerate() {
+                let new = Array1::from_elem(len, turn as f64 + 2.0);
+                match turn % 3 {
+                    0 => a.put(s![n..;2], &ones)?,
+                    1 => a.accumulate(s![n..;2], 1.0, &ones)?,
+                    _ => a.put(s![n..n + len], &(&new + 1.0))?,
+                }
+                a.put(s![n..n + len], &new)?;
+                assert_eq!(a.get(s![n..n + len])?, new, "turn {turn}");
+            }
+        }
+        job.sync()
+    };
+    Launch::new().ranks_per_node(1).run(body).expect("a job of two nodes");
+}
+
+/// A get whose target did not answer in time is an error of its caller, once; the job goes on, and later gets bring what is there.
+fn gives_a_get_up() {
+    let body = |job: &Job| {
+        let n = 1 << 20;
+        let a = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).zeros().create()?;
+        job.sync()?;
+        if job.rank() == 1 {
+            let stop = format!("kill -STOP {0}; sleep 5; kill -CONT {0}", std::process::id());
+            let stopper = std::process::Command::new("sh").args(["-c", &stop]).spawn();
+            stopper.expect("a shell").wait().expect("its end");
+        } else {
+            std::thread::sleep(Duration::from_millis(300));
+            for bytes in [n, 8] {
+                let late = a.get_into(s![n..n + bytes], &mut Array1::<u8>::zeros(bytes));
+                assert!(late.expect_err("nobody answers").to_string().contains("GA_TIMEOUT"));
+            }
+            std::thread::sleep(Duration::from_millis(1300));
+            a.put(s![n..], &Array1::from_elem(n, 7))?;
+            assert!(a.get(s![n..])?.iter().all(|&x| x == 7));
+        }
+        job.sync()
+    };
+    Launch::new().ranks_per_node(1).timeout(2.0).run(body).unwrap_or_else(|error| panic!("{error}"));
+    println!("ends well");
 }
 
 /// Counts of MPI are numbers of 32 bits: a contiguous transfer and a strided one of more bytes, between two nodes.

@@ -319,6 +319,19 @@ impl Request {
         Ok(())
     }
 
+    /// Whether a receive that was to be taken back is complete, and then whether it was taken back.
+    pub(super) fn test_cancelled(&mut self) -> Result<Option<bool>> {
+        let (mut done, mut cancelled, mut status) = (0, 0, MaybeUninit::<MPI_Status>::uninit());
+        // SAFETY: a request under way.
+        check("MPI_Test", unsafe { ffi::MPI_Test(&raw mut self.0, &raw mut done, status.as_mut_ptr()) })?;
+        if done == 0 {
+            return Ok(None);
+        }
+        // SAFETY: filled by the call, since the request is complete.
+        check("MPI_Test_cancelled", unsafe { ffi::MPI_Test_cancelled(status.as_ptr(), &raw mut cancelled) })?;
+        Ok(Some(cancelled != 0))
+    }
+
     /// Asks to take a receive back. It completes, soon if nothing has begun to come.
     pub(super) fn cancel(&mut self) {
         // SAFETY: a request under way, or the null request.

@@ -10,8 +10,9 @@ use super::{
     inbox::Handled,
     long_frames::LONG_FRAME,
     memory::{pack, unpack},
-    net::{FRAME, Net, tag},
+    net::{Beside, Net, tag},
     runs::Runs,
+    write::is_long,
 };
 use crate::{
     comm::{AtomicOp, Event, MAX_MESSAGE, Numeric, Scale, addition},
@@ -91,7 +92,7 @@ impl Net {
     fn write(&mut self, offset: usize, runs: &Runs, at: usize, bytes: &[u8]) -> Option<()> {
         let base = self.segment.runs(offset, runs)?;
         let all = runs.bytes()?;
-        (at <= all && bytes.len() <= all - at && is_part(runs, at, bytes.len())).then_some(())?;
+        (at <= all && bytes.len() <= all - at && runs.is_part(at, bytes.len())).then_some(())?;
         // SAFETY: the runs lie inside the segment, which everybody accesses by kernels and atomics.
         unsafe { unpack(base, runs, at, bytes) };
         Some(())
@@ -99,13 +100,13 @@ impl Net {
 
     fn read(&mut self, from: usize, offset: usize, runs: &Runs, at: usize, len: usize, head: [usize; 2]) -> Result<Handled> {
         let (Some(base), Some(all)) = (self.segment.runs(offset, runs), runs.bytes()) else { return Ok(Handled::Wrong) };
-        if at > all || len > all - at || !is_part(runs, at, len) || len > Frame::room_when_empty(LONG_FRAME, 2, 0) {
+        if at > all || len > all - at || !runs.is_part(at, len) || len > Frame::room_when_empty(LONG_FRAME, 2, 0) {
             return Ok(Handled::Wrong);
         }
         let words = head.map(|word| word as u64);
         // SAFETY: as in `write`.
         let fill = |bytes: &mut [u8]| unsafe { pack(base, runs, at, bytes) };
-        if len > Frame::room_when_empty(FRAME, 2, 0) {
+        if is_long(len) {
             let answered = self.answer_beside(from, Kind::Data, &words, len, fill)?;
             return Ok(if answered.is_some() { Handled::Done } else { Handled::Later });
         }
@@ -117,8 +118,11 @@ impl Net {
 
     /// An answer in a long frame.
     pub(super) fn long_answer(&mut self, from: usize, frame: &Frame, len: usize) -> Result<()> {
-        let records = frame.read(len).map(|(.., records)| records);
-        for record in records.into_iter().flatten().filter(|record| record.kind == Kind::Data) {
+        let Some((.., records)) = frame.read(len) else {
+            self.wrong(from, "a long answer that ends too early");
+            return Ok(());
+        };
+        for record in records.filter(|record| record.kind == Kind::Data) {
             self.handle(from, &record)?;
         }
         Ok(())
@@ -180,16 +184,10 @@ impl Net {
         let Some(memory) = self.segment.range(offset, len).filter(|_| len <= LONGEST) else { return Ok(Handled::Wrong) };
         // SAFETY: inside the segment, which stays mapped while the conduit lives; a racing access of a transfer gives each byte old
         // or new.
-        let request = unsafe { self.comm().begin_send(memory, len, from, tag(number as u64, false)) }?;
+        let request = unsafe { self.comm().begin_send(memory, len, from, tag(number as u64, Beside::Get)) }?;
         self.begin_long(request);
         Ok(Handled::Done)
     }
-}
-
-/// Whether packed bytes are whole runs, or a part of one.
-fn is_part(runs: &Runs, at: usize, len: usize) -> bool {
-    let run = runs.run();
-    len == 0 || run > 0 && (at.is_multiple_of(run) && len.is_multiple_of(run) || at % run + len <= run)
 }
 
 /// The first words and the runs of a record whose second word is the length of a run.

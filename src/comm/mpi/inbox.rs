@@ -5,14 +5,14 @@
 //! for further announcements, whose messages are received meanwhile. Credit bounds how much that can be. Frames of answers
 //! never wait.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 use super::{
     LONGEST,
     ffi::{Request, Result},
     frame::{Frame, Kind, Record},
     long_frames::{LONG_FRAME, LongFrames, Use},
-    net::{Net, tag},
+    net::{Beside, Net, tag},
 };
 
 /// Messages beside the frames that are received from one rank at a time.
@@ -22,7 +22,7 @@ const BESIDE: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     frames: VecDeque<Waiting>,
-    beside: VecDeque<Beside>,
+    beside: VecDeque<Message>,
 }
 
 /// A frame of requests and how many of its words are not handled.
@@ -34,9 +34,15 @@ struct Waiting {
 
 /// A message beside the frames: into a long frame, or straight into the segment.
 #[derive(Debug)]
-struct Beside {
+struct Message {
     request: Request,
-    frame: Option<Frame>,
+    to: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    Frame(Frame),
+    Segment(Range<usize>),
 }
 
 /// What became of a record.
@@ -90,7 +96,10 @@ impl Net {
     /// Handles what can be handled of a rank's requests.
     pub(super) fn resume(&mut self, from: usize) -> Result<()> {
         loop {
-            self.take_in(from)?;
+            if self.take_in(from)? && !self.delayed.is_empty() {
+                // Who has waited longer for a frame comes first.
+                break;
+            }
             let Some(mut waiting) = self.peer(from).inbox.frames.pop_front() else { break };
             let mut records = waiting.frame.rest(waiting.left);
             let mut all = true;
@@ -104,6 +113,7 @@ impl Net {
                     // Nobody who runs this program sends such a thing; who waits for an answer must not wait for ever.
                     Handled::Wrong => self.wrong(from, &format!("a request that cannot be: {:?}", record.kind)),
                 }
+                self.found += 1;
                 waiting.left = records.left();
             }
             if !all {
@@ -141,16 +151,27 @@ impl Net {
 
     /// Begins to receive what a record announces.
     fn begin_beside(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
-        if self.peer(from).inbox.beside.len() >= BESIDE {
+        // Others wait for frames too.
+        let most = if self.delayed.iter().any(|&rank| rank != from) { 1 } else { BESIDE };
+        if self.peer(from).inbox.beside.len() >= most {
             return Ok(Handled::Later);
         }
         let beside = if record.kind == Kind::PutLong {
             let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
             let Some(memory) = self.segment.range(offset, len).filter(|_| len <= LONGEST) else { return Ok(Handled::Wrong) };
+            // What came before it and is not in the segment yet would be written over it.
+            let range = offset..offset + len;
+            let apart = |message: &Message| match &message.to {
+                Target::Frame(_) => false,
+                Target::Segment(other) => other.end <= range.start || range.end <= other.start,
+            };
+            if !self.peer(from).inbox.beside.iter().all(apart) {
+                return Ok(Handled::Later);
+            }
             // SAFETY: inside the segment, which stays mapped while the conduit lives; a racing access of a transfer gives each byte
             // old or new.
-            let request = unsafe { self.comm().begin_receive(memory, len, Some(from), tag(number as u64, true)) }?;
-            Beside { request, frame: None }
+            let request = unsafe { self.comm().begin_receive(memory, len, Some(from), tag(number as u64, Beside::Request)) }?;
+            Message { request, to: Target::Segment(range) }
         } else {
             let Some([len, number]) = record.words() else { return Ok(Handled::Wrong) };
             if len > LONG_FRAME {
@@ -158,20 +179,25 @@ impl Net {
             }
             let comm = self.comm();
             let Some(mut frame) = self.long_frames.take(Use::Inbox) else { return Ok(Handled::Later) };
-            let request = LongFrames::receive(comm, &mut frame, from, number as u64)?;
-            Beside { request, frame: Some(frame) }
+            let request = LongFrames::receive(comm, &mut frame, from, number as u64, Beside::Request)?;
+            Message { request, to: Target::Frame(frame) }
         };
         self.peer(from).inbox.beside.push_back(beside);
         Ok(Handled::Done)
     }
 
     /// Handles the messages beside the frames that have come, in their order.
-    fn take_in(&mut self, from: usize) -> Result<()> {
+    /// Tells whether frames were given back.
+    fn take_in(&mut self, from: usize) -> Result<bool> {
+        let mut gave = false;
         while let Some(front) = self.peer(from).inbox.beside.front_mut() {
             let Some(arrived) = front.request.test_arrived()? else { break };
             self.found += 1;
-            let Some(Beside { frame: Some(frame), .. }) = self.peer(from).inbox.beside.pop_front() else { continue };
+            let Some(Message { to: Target::Frame(frame), .. }) = self.peer(from).inbox.beside.pop_front() else { continue };
             let records = frame.read(arrived.len).map(|(.., records)| records);
+            if records.is_none() {
+                self.wrong(from, "a long request that ends too early");
+            }
             for record in records.into_iter().flatten() {
                 let handled = match record.kind {
                     Kind::PutBlock | Kind::Accumulate => self.handle(from, &record)?,
@@ -182,8 +208,9 @@ impl Net {
                 }
             }
             self.long_frames.give(frame, Use::Inbox);
+            gave = true;
         }
-        Ok(())
+        Ok(gave)
     }
 
     fn expect_answer(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
@@ -197,7 +224,7 @@ impl Net {
         }
     }
 
-    fn wrong(&mut self, from: usize, what: &str) {
+    pub(super) fn wrong(&mut self, from: usize, what: &str) {
         self.ended.get_or_insert_with(|| (from, format!("sent {what}")));
     }
 }

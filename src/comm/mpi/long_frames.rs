@@ -2,15 +2,15 @@
 //!
 //! A library sends a long message without a copy and straight into the memory that waits for it. The memory of long frames is bounded,
 //! whatever the number of ranks: at most [`MOST`] of requests leave at a time, as many of answers, and as many of others'
-//! requests come. Each of the three has its own bound, so none waits for another: what leaves is taken in by its target, which waits
-//! only for what was sent before.
+//! requests come. Answers on their way here are bounded by who asks. Each has its own bound, so none waits for another: what leaves
+//! is taken in by its target, which waits only for what was sent before.
 
 use std::collections::VecDeque;
 
 use super::{
     ffi::{Comm, Request, Result},
     frame::Frame,
-    net::tag,
+    net::{Beside, tag},
 };
 
 /// Bytes of a long frame. Each costs some 30 µs beside its bytes: 1 MiB in chunks takes 400 µs in frames of 128 KiB, 280 of 256 KiB,
@@ -39,7 +39,7 @@ pub(super) enum Use {
 pub(super) struct LongFrames {
     leaving: VecDeque<(Frame, Request, Use)>,
     /// Answers on their way here. Who asks bounds them.
-    coming: Vec<(usize, Frame, Request)>,
+    coming: VecDeque<(usize, Frame, Request)>,
     used: [usize; 3],
     spare: Vec<Frame>,
     number: u64,
@@ -80,34 +80,37 @@ impl LongFrames {
     /// Sends a frame that was taken. The words of its announcement.
     pub(super) fn send(&mut self, comm: Comm, mut frame: Frame, to: usize, what: Use) -> Result<[u64; 2]> {
         let number = self.next_number();
+        let kind = if what == Use::Answers { Beside::Answer } else { Beside::Request };
         let (bytes, len) = frame.seal(0, false);
         // SAFETY: the frame's memory is on the heap and stays as it is while the frame is in `leaving`.
-        let request = unsafe { comm.begin_send(bytes, len, to, tag(number, true)) }?;
+        let request = unsafe { comm.begin_send(bytes, len, to, tag(number, kind)) }?;
         self.leaving.push_back((frame, request, what));
         Ok([len as u64, number])
     }
 
     /// Begins to receive what was announced, into a frame that was taken or is for answers.
-    pub(super) fn receive(comm: Comm, frame: &mut Frame, from: usize, number: u64) -> Result<Request> {
+    pub(super) fn receive(comm: Comm, frame: &mut Frame, from: usize, number: u64, kind: Beside) -> Result<Request> {
         let (bytes, len) = frame.buffer();
         // SAFETY: the frame's memory is on the heap; the caller keeps the frame beside the request and lets nobody touch it.
-        unsafe { comm.begin_receive(bytes, len, Some(from), tag(number, true)) }
+        unsafe { comm.begin_receive(bytes, len, Some(from), tag(number, kind)) }
     }
 
     /// An announced answer.
     pub(super) fn expect(&mut self, comm: Comm, from: usize, number: u64) -> Result<()> {
         let mut frame = self.frame();
-        let request = LongFrames::receive(comm, &mut frame, from, number)?;
-        self.coming.push((from, frame, request));
+        let request = LongFrames::receive(comm, &mut frame, from, number, Beside::Answer)?;
+        self.coming.push_back((from, frame, request));
         Ok(())
     }
 
     /// An answer that has come: from whom, the frame, its length. To be given back by [`LongFrames::read`].
     pub(super) fn came(&mut self) -> Result<Option<(usize, Frame, usize)>> {
-        for at in 0..self.coming.len() {
-            if let Some(arrived) = self.coming[at].2.test_arrived()? {
-                let (from, frame, _) = self.coming.swap_remove(at);
-                return Ok(Some((from, frame, arrived.len)));
+        const LOOKS: usize = 4;
+        for _ in 0..self.coming.len().min(LOOKS) {
+            let Some((from, frame, mut request)) = self.coming.pop_front() else { break };
+            match request.test_arrived()? {
+                Some(arrived) => return Ok(Some((from, frame, arrived.len))),
+                None => self.coming.push_back((from, frame, request)),
             }
         }
         Ok(None)
@@ -118,14 +121,18 @@ impl LongFrames {
         self.keep(frame);
     }
 
-    /// Takes frames back that have left.
-    pub(super) fn reap(&mut self) -> Result<()> {
+    /// Takes frames back that have left; how many.
+    pub(super) fn reap(&mut self) -> Result<u64> {
+        let mut left = 0;
         /// Looks at most, each of which is a call: one slow target does not keep the frames of the others.
         const LOOKS: usize = 4;
         for _ in 0..self.leaving.len().min(LOOKS) {
             let Some((frame, mut request, what)) = self.leaving.pop_front() else { break };
             match request.test() {
-                Ok(true) => self.give(frame, what),
+                Ok(true) => {
+                    self.give(frame, what);
+                    left += 1;
+                }
                 Ok(false) => self.leaving.push_back((frame, request, what)),
                 Err(error) => {
                     self.leaving.push_back((frame, request, what));
@@ -133,7 +140,7 @@ impl LongFrames {
                 }
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     pub(super) fn is_sending(&self) -> bool {

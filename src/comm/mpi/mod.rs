@@ -68,7 +68,7 @@ use self::{
     ffi::Result,
     frame::Kind,
     memory::Segment,
-    net::{LONG, Net},
+    net::{LONG, NOBODY, Net},
     nodes::Nodes,
     peer::{Block, BlockKind, Op},
     runs::Runs,
@@ -152,12 +152,15 @@ impl Mpi {
     }
 
     /// Looks at the network, and hears of the end of the job.
-    fn look(&self, net: &mut Net, hurry: bool) {
+    fn look(&self, net: &mut Net, hurry: bool, by_thread: bool) {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
         let polled = net.poll(hurry);
-        self.told(polled);
+        if matches!(polled, Ok(true)) && !by_thread {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+        }
+        self.told(polled.map(drop));
         if let Some((culprit, cause)) = net.ended.take() {
             self.told.store(true, Ordering::Relaxed);
             self.fabric.end(Some(culprit), &cause);
@@ -222,12 +225,11 @@ impl Mpi {
                     }
                     continue;
                 };
-                self.look(&mut net, true);
+                self.look(&mut net, true, false);
                 if !net.events.is_empty() {
                     return;
                 }
             }
-            self.looks.fetch_add(1, Ordering::Relaxed);
             let waited = start.elapsed();
             if ready() || waited >= limit || self.over().load(Ordering::Relaxed) != 0 {
                 return;
@@ -354,10 +356,9 @@ impl Conduit for Mpi {
         if let Some(mut net) = self.try_net() {
             // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
             let hurry = net.events.is_empty() || self.capabilities.progress != Progress::Thread;
-            self.look(&mut net, hurry);
+            self.look(&mut net, hurry, false);
             events.append(&mut net.events);
         }
-        self.looks.fetch_add(1, Ordering::Relaxed);
         let first = events.len();
         self.node.poll(events);
         for event in &mut events[first..] {
@@ -447,7 +448,7 @@ impl Conduit for Mpi {
             return self.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token });
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
-        let nobody = Token(u64::MAX);
+        let nobody = NOBODY;
         let null = std::ptr::null_mut();
         let mut net = self.net();
         let bytes = if len >= LONG {

@@ -31,7 +31,7 @@ use super::{
     memory::{Over, Segment, unpack},
     peer::{ACKNOWLEDGE, ASKED, BlockKind, Op, Peer},
     runs::Runs,
-    write::{Written, write},
+    write::{Asking, Written, is_long, write},
 };
 use crate::comm::{Cause, Event, Token};
 
@@ -49,11 +49,20 @@ pub(super) const LONG: usize = 64 << 10;
 /// Frames that one poll handles at most, so that its caller comes to look at what it waits for.
 const BATCH: usize = 64;
 
+/// Looks at most at messages beside the frames in one poll.
+const LOOKS: usize = 8;
+
+/// Long answers on their way here, from all peers together, and still more are asked for.
+pub(super) const LONG_ANSWERS: usize = 12;
+
 /// Frames kept for the next.
 const KEPT: usize = 256;
 
 /// Polls during which puts that nobody waits for are kept for company.
 const PATIENT_POLLS: u32 = 16;
+
+/// The token of what nobody waits for.
+pub(super) const NOBODY: Token = Token(u64::MAX);
 
 /// Frames are sent under this tag.
 const FRAMES: i32 = 0;
@@ -77,14 +86,18 @@ struct Long {
 }
 
 /// What its completion means.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Then {
     /// The caller's memory is free.
     Sent(Token),
     /// The caller's memory is filled.
-    Filled(Token),
+    Filled { token: Token, from: usize, number: u64, len: usize },
+    /// The same, but the caller wants its memory back.
+    GivenUp { token: Token, from: usize, number: u64, len: usize },
     /// The peer has what it asked for, and will see for itself.
     Nothing,
+    /// What nobody wants any more has come.
+    Thrown(#[allow(dead_code, reason = "MPI writes there")] Box<[u8]>),
 }
 
 /// What is sent, and by what.
@@ -149,8 +162,10 @@ pub(super) struct Net {
     busy: VecDeque<usize>,
     origins: Vec<Option<Origin>>,
     free: Vec<u64>,
-    longs: Vec<Long>,
+    longs: VecDeque<Long>,
     pub(super) long_frames: LongFrames,
+    /// Long answers asked for that have not come.
+    long_asked: usize,
     /// Ranks whose requests wait.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
@@ -185,8 +200,9 @@ impl Net {
             busy: VecDeque::new(),
             origins: Vec::new(),
             free: Vec::new(),
-            longs: Vec::new(),
+            longs: VecDeque::new(),
             long_frames: LongFrames::default(),
+            long_asked: 0,
             delayed: VecDeque::new(),
             events: Vec::new(),
             urgent: false,
@@ -244,16 +260,17 @@ impl Net {
     fn pump(&mut self, to: usize) -> Result<()> {
         let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
         while let Some(mut op) = peer.queue.pop_front() {
-            if op.is_get() && peer.asked >= ASKED {
+            if op.is_get() && (peer.asked >= ASKED || self.long_asked >= LONG_ANSWERS) {
                 peer.queue.push_front(op);
                 break;
             }
             self.urgent |= !op.is_patient();
             let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
             let written = if op.is_bulk() {
-                write_beside(&mut op, frame, &mut self.long_frames, self.sender.comm, to, &mut peer.asked)?
+                write_beside(&mut op, frame, &mut self.long_frames, self.sender.comm, to)?
             } else {
-                write(&mut op, frame, &mut peer.asked)
+                let may = Asking { bytes: &mut peer.asked, long: &mut self.long_asked };
+                write(&mut op, frame, may)
             };
             match written {
                 Written::All => match op {
@@ -269,12 +286,12 @@ impl Net {
                         // SAFETY: the caller's memory may be used until the completion is polled.
                         let request = unsafe {
                             match put {
-                                true => self.sender.comm.begin_send(local, len, to, tag(number, put))?,
-                                false => self.sender.comm.begin_receive(local, len, Some(to), tag(number, put))?,
+                                true => self.sender.comm.begin_send(local, len, to, tag(number, Beside::Request))?,
+                                false => self.sender.comm.begin_receive(local, len, Some(to), tag(number, Beside::Get))?,
                             }
                         };
-                        let then = if put { Then::Sent(token) } else { Then::Filled(token) };
-                        self.longs.push(Long { request, then });
+                        let then = if put { Then::Sent(token) } else { Then::Filled { token, from: to, number, len } };
+                        self.longs.push_back(Long { request, then });
                     }
                     _ => {}
                 },
@@ -304,10 +321,11 @@ impl Net {
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
-    pub(super) fn poll(&mut self, hurry: bool) -> Result<()> {
+    /// Tells whether it did anything.
+    pub(super) fn poll(&mut self, hurry: bool) -> Result<bool> {
         if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
             self.skipped += 1;
-            return Ok(());
+            return Ok(false);
         }
         (self.urgent, self.skipped) = (false, 0);
         self.send()?;
@@ -327,26 +345,55 @@ impl Net {
                 send_answers(peer, &mut self.sender, arrived.from)?;
             }
         }
-        let mut at = 0;
-        while at < self.longs.len() {
-            if !self.longs[at].request.test()? {
-                at += 1;
-                continue;
-            }
-            self.found += 1;
-            if let Then::Sent(token) | Then::Filled(token) = self.longs.swap_remove(at).then {
-                self.events.push(Event::LocalDone(token));
-            }
-        }
-        while let Some((from, frame, len)) = self.long_frames.came()? {
+        self.look_at_longs()?;
+        for _ in 0..LOOKS {
+            let Some((from, frame, len)) = self.long_frames.came()? else { break };
             self.found += 1;
             self.long_answer(from, &frame, len)?;
             self.long_frames.read(frame);
         }
         self.resume_all()?;
-        self.long_frames.reap()?;
+        self.found += self.long_frames.reap()?;
         self.sender.reap()?;
-        if self.found != before { self.send() } else { Ok(()) }
+        if self.found != before {
+            self.send()?;
+        }
+        Ok(true)
+    }
+
+    /// Looks at some of the messages beside the frames, in turn: each look is a call.
+    fn look_at_longs(&mut self) -> Result<()> {
+        for _ in 0..self.longs.len().min(LOOKS) {
+            let Some(mut long) = self.longs.pop_front() else { break };
+            let done = match long.then {
+                Then::GivenUp { token, from, number, len } => match long.request.test_cancelled()? {
+                    None => false,
+                    Some(cancelled) => {
+                        self.events.push(Event::Failed(token, Cause("it was given up".into())));
+                        if cancelled {
+                            // The target sends it all the same, and it must not be taken for another one.
+                            let mut bytes = vec![0; len].into_boxed_slice();
+                            // SAFETY: memory of the message's own, kept beside the request.
+                            let request = unsafe {
+                                self.sender.comm.begin_receive(bytes.as_mut_ptr(), len, Some(from), tag(number, Beside::Get))?
+                            };
+                            self.longs.push_back(Long { request, then: Then::Thrown(bytes) });
+                        }
+                        true
+                    }
+                },
+                _ => long.request.test()?,
+            };
+            if !done {
+                self.longs.push_back(long);
+                continue;
+            }
+            self.found += 1;
+            if let Then::Sent(token) | Then::Filled { token, .. } = long.then {
+                self.events.push(Event::LocalDone(token));
+            }
+        }
+        Ok(())
     }
 
     /// Sends what is there for whom there is something.
@@ -392,7 +439,7 @@ impl Net {
 
     /// A message beside the frames that a peer asked for.
     pub(super) fn begin_long(&mut self, request: Request) {
-        self.longs.push(Long { request, then: Then::Nothing });
+        self.longs.push_back(Long { request, then: Then::Nothing });
     }
 
     pub(super) fn comm(&self) -> Comm {
@@ -449,6 +496,7 @@ impl Net {
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.asked = peer.asked.saturating_sub(bytes.len());
         }
+        self.long_asked = self.long_asked.saturating_sub(usize::from(is_long(bytes.len())));
         if let Some(Some(Origin::Nobody { rest })) = self.origins.get_mut(id) {
             *rest = rest.saturating_sub(bytes.len());
             if *rest == 0 {
@@ -458,7 +506,7 @@ impl Net {
         }
         let Some(Some(Origin::Data { token, base, runs, rest })) = self.origins.get_mut(id) else { return };
         let all = runs.bytes().unwrap_or(0);
-        if bytes.len() > *rest || at > all || bytes.len() > all - at {
+        if bytes.len() > *rest || at > all || bytes.len() > all - at || !runs.is_part(at, bytes.len()) {
             return;
         }
         // SAFETY: the runs are the caller's memory until its completion is polled; the range was just checked.
@@ -499,11 +547,19 @@ impl Net {
     pub(super) fn cancel(&mut self, token: Token) {
         let failed = || Event::Failed(token, Cause("it was given up".into()));
         for peer in self.peers.values_mut() {
-            let before = peer.queue.len();
-            peer.queue.retain(|op| op.token() != Some(token));
+            let mut gone = 0;
+            let mut without_bytes = false;
+            peer.queue.retain(|op| {
+                // The signal that belongs to the bytes just removed must not come without them.
+                let lost = without_bytes && matches!(op, Op::PutSignal { token, .. } if *token == NOBODY);
+                let given_up = op.token() == Some(token);
+                without_bytes = given_up && matches!(op, Op::Put { .. } | Op::Long { put: true, .. });
+                gone += usize::from(given_up);
+                !given_up && !lost
+            });
             let signals = peer.signals.len();
             peer.signals.retain(|signal| *signal != token);
-            let gone = before - peer.queue.len() + signals - peer.signals.len();
+            gone += signals - peer.signals.len();
             self.events.extend((0..gone).map(|_| failed()));
         }
         for origin in self.origins.iter_mut().flatten() {
@@ -515,8 +571,11 @@ impl Net {
             }
         }
         for long in &mut self.longs {
-            if matches!(long.then, Then::Filled(waits) if waits == token) {
+            if let Then::Filled { token: waits, from, number, len } = long.then
+                && waits == token
+            {
                 long.request.cancel();
+                long.then = Then::GivenUp { token, from, number, len };
             }
         }
     }
@@ -553,25 +612,30 @@ fn receive(comm: Comm, frame: &mut Frame) -> Result<Request> {
     unsafe { comm.begin_receive(bytes, len, None, FRAMES) }
 }
 
-/// Puts have even tags and gets odd ones, so that messages of the two directions never meet.
-pub(super) fn tag(number: u64, put: bool) -> i32 {
-    2 + (number % 16_000) as i32 * 2 + i32::from(!put)
+/// What a message beside the frames is: each kind has tags of its own, so that they never meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// From who asks: a long put, or a long frame of requests.
+    Request = 0,
+    /// To who asks: a long get.
+    Get = 1,
+    /// To who asks: a long frame of answers.
+    Answer = 2,
+}
+
+/// Below the least upper bound of tags that a library may have, 32,767.
+pub(super) fn tag(number: u64, what: Beside) -> i32 {
+    2 + (number % 8_000) as i32 * 4 + what as i32
 }
 
 /// Writes bytes of an operation into a long frame, and its announcement into the frame.
-fn write_beside(
-    op: &mut Op,
-    frame: &mut Frame,
-    beside: &mut LongFrames,
-    comm: Comm,
-    to: usize,
-    asked: &mut usize,
-) -> Result<Written> {
+fn write_beside(op: &mut Op, frame: &mut Frame, beside: &mut LongFrames, comm: Comm, to: usize) -> Result<Written> {
     if !frame.has_room(2, 0, 0) {
         return Ok(Written::NoRoom);
     }
     let Some(mut long) = beside.take(Use::Requests) else { return Ok(Written::Later) };
-    let written = write(op, &mut long, asked);
+    // Nothing that asks goes there.
+    let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0 });
     let announcement = beside.send(comm, long, to, Use::Requests)?;
     frame.push(Kind::LongFrame, 0, &announcement, &[], 0);
     Ok(if matches!(written, Written::All) { Written::All } else { Written::Beside })

@@ -137,7 +137,7 @@ fn answer(mpi: &Mpi) -> bool {
     loop {
         let Some(mut net) = mpi.try_net() else { return last.is_some() };
         let before = net.found;
-        mpi.look(&mut net, true);
+        mpi.look(&mut net, true, true);
         let found = net.found != before;
         drop(net);
         if found {

@@ -108,6 +108,12 @@ impl Runs {
         Some(len.min(rest)).filter(|&len| len > 0)
     }
 
+    /// Whether packed bytes are whole runs, or a part of one.
+    pub(super) fn is_part(&self, at: usize, len: usize) -> bool {
+        let run = self.run;
+        len == 0 || run > 0 && (at.is_multiple_of(run) && len.is_multiple_of(run) || at % run + len <= run)
+    }
+
     /// Whether all runs lie in `0..len` if the first begins at `at`. Nothing that arrived is touched before.
     pub(super) fn lie_inside(&self, at: usize, len: usize) -> bool {
         let (mut low, mut high) = (at as i128, at as i128 + self.run as i128);

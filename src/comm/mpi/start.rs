@@ -247,7 +247,7 @@ impl Rank {
             // Ranks of this node that have come to their end say so too: that is no failure.
             while !matches!(mpi.fabric.failure(), Some((Some(_), _))) {
                 let mut net = mpi.net();
-                mpi.look(&mut net, true);
+                mpi.look(&mut net, true, false);
                 net.events.clear();
                 match what(&mut net) {
                     Ok(true) => return true,

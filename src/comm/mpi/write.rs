@@ -4,7 +4,7 @@ use super::{
     frame::{Frame, Kind},
     long_frames::LONG_FRAME,
     memory::pack,
-    net::FRAME,
+    net::{FRAME, LONG_ANSWERS},
     peer::{ASKED, BULK, Block, BlockKind, Op},
     runs::Runs,
 };
@@ -21,8 +21,30 @@ pub(super) enum Written {
     Later,
 }
 
+/// What was asked for and has not come: bytes of the peer, long answers of all.
+pub(super) struct Asking<'a> {
+    pub(super) bytes: &'a mut usize,
+    pub(super) long: &'a mut usize,
+}
+
+impl Asking<'_> {
+    fn enough(&self) -> bool {
+        *self.bytes >= ASKED || *self.long >= LONG_ANSWERS
+    }
+
+    fn add(&mut self, bytes: usize) {
+        *self.bytes += bytes;
+        *self.long += usize::from(is_long(bytes));
+    }
+}
+
+/// Whether so many bytes are answered in a long frame.
+pub(super) fn is_long(bytes: usize) -> bool {
+    bytes > Frame::room_when_empty(FRAME, 2, 0)
+}
+
 /// Writes what fits of an operation into a frame.
-pub(super) fn write(op: &mut Op, frame: &mut Frame, asked: &mut usize) -> Written {
+pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> Written {
     match op {
         Op::Small { kind, aux, words, .. } => {
             if !frame.has_room(words.len(), 0, 0) {
@@ -67,7 +89,7 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, asked: &mut usize) -> Writte
         }
         Op::Get { offset, len, at, origin, .. } => {
             while *at < *len {
-                if *asked >= ASKED {
+                if asking.enough() {
                     return Written::Later;
                 }
                 if !frame.has_room(4, 0, 0) {
@@ -75,26 +97,26 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, asked: &mut usize) -> Writte
                 }
                 let part = (*len - *at).min(most_asked(*len - *at));
                 frame.push(Kind::Get, 0, &[(*offset + *at) as u64, part as u64, *at as u64, *origin], &[], 0);
-                *asked += part;
+                asking.add(part);
                 *at += part;
             }
             Written::All
         }
-        Op::Block(block) => write_block(block, frame, asked),
+        Op::Block(block) => write_block(block, frame, asking),
     }
 }
 
 /// Bytes for which a put does not begin in a frame that is nearly full.
 const MINIMUM: usize = 256;
 
-fn write_block(block: &mut Block, frame: &mut Frame, asked: &mut usize) -> Written {
+fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Asking<'_>) -> Written {
     let (levels, there) = (block.there.levels(), &block.there);
     let run = there.run() as u64;
     while block.at < block.len {
         let (at, rest) = (block.at, block.len - block.at);
         match block.what {
             BlockKind::Get { origin } => {
-                if *asked >= ASKED {
+                if asking.enough() {
                     return Written::Later;
                 }
                 if !frame.has_room(5, levels.len(), 0) {
@@ -103,7 +125,7 @@ fn write_block(block: &mut Block, frame: &mut Frame, asked: &mut usize) -> Writt
                 let Some(part) = there.piece(at, rest, most_asked(rest), 1) else { return Written::NoRoom };
                 let words = [block.offset as u64, run, at as u64, part as u64, origin];
                 frame.push(Kind::GetBlock, 0, &words, levels, 0);
-                *asked += part;
+                asking.add(part);
                 block.at += part;
             }
             BlockKind::Put => {

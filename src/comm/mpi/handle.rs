@@ -9,8 +9,9 @@ use super::{
     frame::{Frame, Kind, Record},
     inbox::Handled,
     long_frames::LONG_FRAME,
+    longs::{Beside, tag},
     memory::{pack, unpack},
-    net::{Beside, Net, tag},
+    net::Net,
     runs::Runs,
     write::is_long,
 };
@@ -62,7 +63,8 @@ impl Net {
             }
             Kind::Value => {
                 let Some([origin, value]) = record.words.first_chunk::<2>() else { return Ok(Handled::Wrong) };
-                self.value_came(*origin as usize, *value);
+                let event = self.origins.value_came(*origin as usize, *value);
+                self.events.extend(event);
                 Ok(Handled::Done)
             }
             Kind::GetLong => self.get_long(from, record),
@@ -185,7 +187,7 @@ impl Net {
         // SAFETY: inside the segment, which stays mapped while the conduit lives; a racing access of a transfer gives each byte old
         // or new.
         let request = unsafe { self.comm().begin_send(memory, len, from, tag(number as u64, Beside::Get)) }?;
-        self.begin_long(request);
+        self.longs.serve(request);
         Ok(Handled::Done)
     }
 }

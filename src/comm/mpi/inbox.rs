@@ -12,7 +12,8 @@ use super::{
     ffi::{Request, Result},
     frame::{Frame, Kind, Record},
     long_frames::{LONG_FRAME, LongFrames, Use},
-    net::{Beside, Net, tag},
+    longs::{Beside, tag},
+    net::Net,
 };
 
 /// Messages beside the frames that are received from one rank at a time.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::{
     ffi::{Comm, Request, Result},
     frame::Frame,
-    net::{Beside, tag},
+    longs::{Beside, tag},
 };
 
 /// Bytes of a long frame. Each costs some 30 µs beside its bytes: 1 MiB in chunks takes 400 µs in frames of 128 KiB, 280 of 256 KiB,
@@ -108,9 +108,13 @@ impl LongFrames {
         const LOOKS: usize = 4;
         for _ in 0..self.coming.len().min(LOOKS) {
             let Some((from, frame, mut request)) = self.coming.pop_front() else { break };
-            match request.test_arrived()? {
-                Some(arrived) => return Ok(Some((from, frame, arrived.len))),
-                None => self.coming.push_back((from, frame, request)),
+            match request.test_arrived() {
+                Ok(Some(arrived)) => return Ok(Some((from, frame, arrived.len))),
+                other => {
+                    // The library may still use the memory.
+                    self.coming.push_back((from, frame, request));
+                    other?;
+                }
             }
         }
         Ok(None)

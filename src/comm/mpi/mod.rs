@@ -42,9 +42,11 @@ mod frame;
 mod handle;
 mod inbox;
 mod long_frames;
+mod longs;
 mod memory;
 mod net;
 mod nodes;
+mod origins;
 mod peer;
 mod place;
 mod progress;
@@ -182,7 +184,7 @@ impl Mpi {
     /// A value that a request waits for, of an atomic operation or, not `wanted`, of a flush.
     fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
         let mut net = self.net();
-        let origin = net.value_origin(token, wanted);
+        let origin = net.origins.value(token, wanted);
         let submitted = net.submit(rank, Op::Small { kind, aux, words: words(origin) });
         drop(net);
         self.told(submitted);
@@ -316,7 +318,7 @@ impl Conduit for Mpi {
             return self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });
         }
         let mut net = self.net();
-        let origin = net.data_origin(token, ptr, Runs::one(len), len);
+        let origin = net.origins.data(token, ptr, Runs::one(len), len);
         let submitted = net.submit(rank, Op::Get { offset, len, at: 0, origin });
         drop(net);
         self.told(submitted);
@@ -478,7 +480,7 @@ impl Conduit for Mpi {
         }
         let mut net = self.net();
         let mut block = block(loops, offset, local, token, BlockKind::Put);
-        block.what = BlockKind::Get { origin: net.data_origin(token, local, block.here, block.len) };
+        block.what = BlockKind::Get { origin: net.origins.data(token, local, block.here, block.len) };
         let submitted = net.submit(rank, Op::Block(block));
         drop(net);
         self.told(submitted);

@@ -28,12 +28,13 @@ use super::{
     ffi::{Comm, Request, Result},
     frame::{Frame, Kind},
     long_frames::{LongFrames, Use},
-    memory::{Over, Segment, unpack},
+    longs::{Beside, Get, Longs, tag},
+    memory::{Over, Segment},
+    origins::{Origins, given_up},
     peer::{ACKNOWLEDGE, ASKED, BlockKind, Op, Peer},
-    runs::Runs,
     write::{Asking, Written, is_long, write},
 };
-use crate::comm::{Cause, Event, Token};
+use crate::comm::{Event, Token};
 
 /// Bytes of a frame. Just below what UCX, and so most libraries, sends in one piece over TCP; measured with MPICH 4.0 over UCX
 /// 1.13: 8,000 bytes 0.8 GB/s, 8,300 bytes 0.1.
@@ -49,8 +50,8 @@ pub(super) const LONG: usize = 64 << 10;
 /// Frames that one poll handles at most, so that its caller comes to look at what it waits for.
 const BATCH: usize = 64;
 
-/// Looks at most at messages beside the frames in one poll.
-const LOOKS: usize = 8;
+/// Long answers that one poll handles at most.
+const ANSWERS: usize = 8;
 
 /// Long answers on their way here, from all peers together, and still more are asked for.
 pub(super) const LONG_ANSWERS: usize = 12;
@@ -66,39 +67,6 @@ pub(super) const NOBODY: Token = Token(u64::MAX);
 
 /// Frames are sent under this tag.
 const FRAMES: i32 = 0;
-
-/// What an origin waits for.
-#[derive(Debug)]
-enum Origin {
-    /// A value: of an atomic operation, or a flush if it is not wanted.
-    Value { token: Token, wanted: bool },
-    /// Bytes.
-    Data { token: Token, base: *mut u8, runs: Box<Runs>, rest: usize },
-    /// Bytes that nobody wants any more.
-    Nobody { rest: usize },
-}
-
-/// A message beside the frames.
-#[derive(Debug)]
-struct Long {
-    request: Request,
-    then: Then,
-}
-
-/// What its completion means.
-#[derive(Debug)]
-enum Then {
-    /// The caller's memory is free.
-    Sent(Token),
-    /// The caller's memory is filled.
-    Filled { token: Token, from: usize, number: u64, len: usize },
-    /// The same, but the caller wants its memory back.
-    GivenUp { token: Token, from: usize, number: u64, len: usize },
-    /// The peer has what it asked for, and will see for itself.
-    Nothing,
-    /// What nobody wants any more has come.
-    Thrown(#[allow(dead_code, reason = "MPI writes there")] Box<[u8]>),
-}
 
 /// What is sent, and by what.
 #[derive(Debug)]
@@ -160,9 +128,8 @@ pub(super) struct Net {
     peers: HashMap<usize, Peer>,
     /// Peers that may have something to send.
     busy: VecDeque<usize>,
-    origins: Vec<Option<Origin>>,
-    free: Vec<u64>,
-    longs: VecDeque<Long>,
+    pub(super) origins: Origins,
+    pub(super) longs: Longs,
     pub(super) long_frames: LongFrames,
     /// Long answers asked for that have not come.
     long_asked: usize,
@@ -177,10 +144,6 @@ pub(super) struct Net {
     /// Grows with whatever is found: tells whether a look was worth it.
     pub(super) found: u64,
 }
-
-// SAFETY: the pointers in `origins` are those of `get`, whose callers promise that the memory may be used until the completion is
-// polled, by whichever thread polls.
-unsafe impl Send for Net {}
 
 impl Net {
     pub(super) fn new(comm: Comm, segment: Segment, over: Over) -> Result<Self> {
@@ -198,9 +161,8 @@ impl Net {
             head: 0,
             peers: HashMap::new(),
             busy: VecDeque::new(),
-            origins: Vec::new(),
-            free: Vec::new(),
-            longs: VecDeque::new(),
+            origins: Origins::default(),
+            longs: Longs::default(),
             long_frames: LongFrames::default(),
             long_asked: 0,
             delayed: VecDeque::new(),
@@ -231,29 +193,6 @@ impl Net {
     /// How many operations wait for room, for one peer.
     pub(super) fn waiting(&self, to: usize) -> usize {
         self.peers.get(&to).map_or(0, |peer| peer.queue.len())
-    }
-
-    fn origin(&mut self, origin: Origin) -> u64 {
-        match self.free.pop() {
-            Some(id) => {
-                self.origins[id as usize] = Some(origin);
-                id
-            }
-            None => {
-                self.origins.push(Some(origin));
-                self.origins.len() as u64 - 1
-            }
-        }
-    }
-
-    /// Names what waits for a value.
-    pub(super) fn value_origin(&mut self, token: Token, wanted: bool) -> u64 {
-        self.origin(Origin::Value { token, wanted })
-    }
-
-    /// Names what waits for bytes.
-    pub(super) fn data_origin(&mut self, token: Token, base: *mut u8, runs: Runs, len: usize) -> u64 {
-        self.origin(Origin::Data { token, base, runs: Box::new(runs), rest: len })
     }
 
     /// Writes queued operations into frames, as far as there is room and credit.
@@ -290,8 +229,10 @@ impl Net {
                                 false => self.sender.comm.begin_receive(local, len, Some(to), tag(number, Beside::Get))?,
                             }
                         };
-                        let then = if put { Then::Sent(token) } else { Then::Filled { token, from: to, number, len } };
-                        self.longs.push_back(Long { request, then });
+                        match put {
+                            true => self.longs.put(request, token),
+                            false => self.longs.get(request, Get { token, from: to, number, len }),
+                        }
                     }
                     _ => {}
                 },
@@ -345,8 +286,8 @@ impl Net {
                 send_answers(peer, &mut self.sender, arrived.from)?;
             }
         }
-        self.look_at_longs()?;
-        for _ in 0..LOOKS {
+        self.found += self.longs.look(self.sender.comm, &mut self.events)?;
+        for _ in 0..ANSWERS {
             let Some((from, frame, len)) = self.long_frames.came()? else { break };
             self.found += 1;
             self.long_answer(from, &frame, len)?;
@@ -359,41 +300,6 @@ impl Net {
             self.send()?;
         }
         Ok(true)
-    }
-
-    /// Looks at some of the messages beside the frames, in turn: each look is a call.
-    fn look_at_longs(&mut self) -> Result<()> {
-        for _ in 0..self.longs.len().min(LOOKS) {
-            let Some(mut long) = self.longs.pop_front() else { break };
-            let done = match long.then {
-                Then::GivenUp { token, from, number, len } => match long.request.test_cancelled()? {
-                    None => false,
-                    Some(cancelled) => {
-                        self.events.push(Event::Failed(token, Cause("it was given up".into())));
-                        if cancelled {
-                            // The target sends it all the same, and it must not be taken for another one.
-                            let mut bytes = vec![0; len].into_boxed_slice();
-                            // SAFETY: memory of the message's own, kept beside the request.
-                            let request = unsafe {
-                                self.sender.comm.begin_receive(bytes.as_mut_ptr(), len, Some(from), tag(number, Beside::Get))?
-                            };
-                            self.longs.push_back(Long { request, then: Then::Thrown(bytes) });
-                        }
-                        true
-                    }
-                },
-                _ => long.request.test()?,
-            };
-            if !done {
-                self.longs.push_back(long);
-                continue;
-            }
-            self.found += 1;
-            if let Then::Sent(token) | Then::Filled { token, .. } = long.then {
-                self.events.push(Event::LocalDone(token));
-            }
-        }
-        Ok(())
     }
 
     /// Sends what is there for whom there is something.
@@ -437,11 +343,6 @@ impl Net {
         Ok(())
     }
 
-    /// A message beside the frames that a peer asked for.
-    pub(super) fn begin_long(&mut self, request: Request) {
-        self.longs.push_back(Long { request, then: Then::Nothing });
-    }
-
     pub(super) fn comm(&self) -> Comm {
         self.sender.comm
     }
@@ -482,45 +383,14 @@ impl Net {
         peer.unacknowledged = peer.unacknowledged.saturating_sub(frames);
     }
 
-    /// A value has come for an origin.
-    pub(super) fn value_came(&mut self, id: usize, value: u64) {
-        if let Some(Some(Origin::Value { token, wanted })) = self.origins.get(id) {
-            let event = if *wanted { Event::Value(*token, value) } else { Event::RemoteDone(*token) };
-            self.events.push(event);
-            self.release(id);
-        }
-    }
-
     /// Bytes have come for an origin.
     pub(super) fn data_came(&mut self, from: usize, id: usize, at: usize, bytes: &[u8]) {
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.asked = peer.asked.saturating_sub(bytes.len());
         }
         self.long_asked = self.long_asked.saturating_sub(usize::from(is_long(bytes.len())));
-        if let Some(Some(Origin::Nobody { rest })) = self.origins.get_mut(id) {
-            *rest = rest.saturating_sub(bytes.len());
-            if *rest == 0 {
-                self.release(id);
-            }
-            return;
-        }
-        let Some(Some(Origin::Data { token, base, runs, rest })) = self.origins.get_mut(id) else { return };
-        let all = runs.bytes().unwrap_or(0);
-        if bytes.len() > *rest || at > all || bytes.len() > all - at || !runs.is_part(at, bytes.len()) {
-            return;
-        }
-        // SAFETY: the runs are the caller's memory until its completion is polled; the range was just checked.
-        unsafe { unpack(*base, runs, at, bytes) };
-        *rest -= bytes.len();
-        if *rest == 0 {
-            self.events.push(Event::LocalDone(*token));
-            self.release(id);
-        }
-    }
-
-    fn release(&mut self, id: usize) {
-        self.origins[id] = None;
-        self.free.push(id as u64);
+        let event = self.origins.data_came(id, at, bytes);
+        self.events.extend(event);
     }
 
     /// Whether nothing is under way that another rank would miss.
@@ -545,7 +415,6 @@ impl Net {
     /// Gives up the transfers of a request that use memory of the caller. Each ends as failed where that memory can be let go; one that
     /// MPI is at work on ends when that does.
     pub(super) fn cancel(&mut self, token: Token) {
-        let failed = || Event::Failed(token, Cause("it was given up".into()));
         for peer in self.peers.values_mut() {
             let mut gone = 0;
             let mut without_bytes = false;
@@ -560,24 +429,10 @@ impl Net {
             let signals = peer.signals.len();
             peer.signals.retain(|signal| *signal != token);
             gone += signals - peer.signals.len();
-            self.events.extend((0..gone).map(|_| failed()));
+            self.events.extend((0..gone).map(|_| given_up(token)));
         }
-        for origin in self.origins.iter_mut().flatten() {
-            if let Origin::Data { token: waits, rest, .. } = origin
-                && *waits == token
-            {
-                *origin = Origin::Nobody { rest: *rest };
-                self.events.push(failed());
-            }
-        }
-        for long in &mut self.longs {
-            if let Then::Filled { token: waits, from, number, len } = long.then
-                && waits == token
-            {
-                long.request.cancel();
-                long.then = Then::GivenUp { token, from, number, len };
-            }
-        }
+        self.origins.cancel(token, &mut self.events);
+        self.longs.cancel(token);
     }
 
     /// Takes the receives back. Nothing is asked of MPI any more, so what it may still use is given back to nobody.
@@ -591,6 +446,7 @@ impl Net {
             }
         }
         std::mem::forget(std::mem::take(&mut self.sender.sending));
+        std::mem::forget(std::mem::take(&mut self.longs));
         if !self.long_frames.is_quiet() {
             std::mem::forget(std::mem::take(&mut self.long_frames));
         }
@@ -610,22 +466,6 @@ fn receive(comm: Comm, frame: &mut Frame) -> Result<Request> {
     let (bytes, len) = frame.buffer();
     // SAFETY: the frame's memory is on the heap and nobody's while the request is beside it in the ring.
     unsafe { comm.begin_receive(bytes, len, None, FRAMES) }
-}
-
-/// What a message beside the frames is: each kind has tags of its own, so that they never meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beside {
-    /// From who asks: a long put, or a long frame of requests.
-    Request = 0,
-    /// To who asks: a long get.
-    Get = 1,
-    /// To who asks: a long frame of answers.
-    Answer = 2,
-}
-
-/// Below the least upper bound of tags that a library may have, 32,767.
-pub(super) fn tag(number: u64, what: Beside) -> i32 {
-    2 + (number % 8_000) as i32 * 4 + what as i32
 }
 
 /// Writes bytes of an operation into a long frame, and its announcement into the frame.

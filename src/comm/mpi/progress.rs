@@ -6,8 +6,9 @@
 //! after half a millisecond at most, at once when much is asked.
 //!
 //! Each rank watches the process of the next one on its machine (`node::alive`): the thread's sleep is a wait for a lock that the
-//! neighbour holds. Another thread, where there are more than two, sleeps until the one before ends, and does nothing else. A process that ends before its rank has finished, because it was killed, is said on stderr at once: a launcher
-//! kills the others as soon as it sees the same.
+//! neighbour holds. Where there are more than two, another thread sleeps until the one before ends, and does nothing else. A process
+//! that ends before its rank has finished, because it was killed, is said on stderr at once: a launcher kills the others as soon
+//! as it sees the same.
 
 use std::{
     io::{self, Write},

@@ -8,8 +8,8 @@
 //!
 //! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others;
 //! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. MPI
-//! is finalised when the process ends (`exit`), if it was initialised here; after a failure it is not, since ranks that are gone cannot take part,
-//! and the launcher takes that as the failure that it is.
+//! is finalised when the process ends (`exit`), if it was initialised here; after a failure it is not, since ranks that are gone
+//! cannot take part, and the launcher takes that as the failure that it is.
 
 use std::{
     sync::{

@@ -1,0 +1,101 @@
+//! What this rank waits for: each request for an answer has a number, its *origin*, which the answer brings back.
+
+use super::{memory::unpack, runs::Runs};
+use crate::comm::{Cause, Event, Token};
+
+/// What an origin waits for.
+#[derive(Debug)]
+enum Origin {
+    /// A value: of an atomic operation, or a flush if it is not wanted.
+    Value { token: Token, wanted: bool },
+    /// Bytes.
+    Data { token: Token, base: *mut u8, runs: Box<Runs>, rest: usize },
+    /// Bytes that nobody wants any more.
+    Nobody { rest: usize },
+}
+
+/// All of a rank's origins, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    slots: Vec<Option<Origin>>,
+    free: Vec<usize>,
+}
+
+// SAFETY: the pointers are those of `get`, whose callers promise that the memory may be used until the completion is polled, by
+// whichever thread polls.
+unsafe impl Send for Origins {}
+
+impl Origins {
+    fn add(&mut self, origin: Origin) -> u64 {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[id] = Some(origin);
+        id as u64
+    }
+
+    /// Names what waits for a value.
+    pub(super) fn value(&mut self, token: Token, wanted: bool) -> u64 {
+        self.add(Origin::Value { token, wanted })
+    }
+
+    /// Names what waits for `len` bytes, to be laid into runs of the caller's memory.
+    pub(super) fn data(&mut self, token: Token, base: *mut u8, runs: Runs, len: usize) -> u64 {
+        self.add(Origin::Data { token, base, runs: Box::new(runs), rest: len })
+    }
+
+    fn release(&mut self, id: usize) {
+        self.slots[id] = None;
+        self.free.push(id);
+    }
+
+    /// A value has come.
+    pub(super) fn value_came(&mut self, id: usize, value: u64) -> Option<Event> {
+        let Some(Some(Origin::Value { token, wanted })) = self.slots.get(id) else { return None };
+        let event = if *wanted { Event::Value(*token, value) } else { Event::RemoteDone(*token) };
+        self.release(id);
+        Some(event)
+    }
+
+    /// Bytes have come, those from packed byte `at` on. The event if they are the last.
+    pub(super) fn data_came(&mut self, id: usize, at: usize, bytes: &[u8]) -> Option<Event> {
+        let done = match self.slots.get_mut(id)?.as_mut()? {
+            Origin::Value { .. } => return None,
+            Origin::Nobody { rest } => {
+                *rest = rest.saturating_sub(bytes.len());
+                (*rest == 0).then_some(None)
+            }
+            Origin::Data { token, base, runs, rest } => {
+                let all = runs.bytes().unwrap_or(0);
+                if bytes.len() > *rest || at > all || bytes.len() > all - at || !runs.is_part(at, bytes.len()) {
+                    return None;
+                }
+                // SAFETY: the runs are the caller's memory until its completion is polled; the range was just checked.
+                unsafe { unpack(*base, runs, at, bytes) };
+                *rest -= bytes.len();
+                (*rest == 0).then_some(Some(Event::LocalDone(*token)))
+            }
+        };
+        let event = done?;
+        self.release(id);
+        event
+    }
+
+    /// Lets go of the memory that a request's bytes were to be laid into; what comes is thrown away. One event for each.
+    pub(super) fn cancel(&mut self, token: Token, events: &mut Vec<Event>) {
+        for origin in self.slots.iter_mut().flatten() {
+            if let Origin::Data { token: waits, rest, .. } = origin
+                && *waits == token
+            {
+                *origin = Origin::Nobody { rest: *rest };
+                events.push(given_up(token));
+            }
+        }
+    }
+}
+
+/// A transfer that was given up.
+pub(super) fn given_up(token: Token) -> Event {
+    Event::Failed(token, Cause("it was given up".into()))
+}

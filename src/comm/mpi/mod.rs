@@ -52,6 +52,7 @@ mod place;
 mod progress;
 mod runs;
 mod start;
+mod waits;
 mod write;
 
 use std::{
@@ -74,6 +75,7 @@ use self::{
     nodes::Nodes,
     peer::{Block, BlockKind, Op},
     runs::Runs,
+    waits::{LOOKS, longest},
 };
 use super::{
     AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress,
@@ -93,17 +95,6 @@ const LONGEST_WITH_SIGNAL: usize = 4096;
 
 /// Operations for one peer that wait for room before messages of the layer above are refused.
 const CROWD: usize = 256;
-
-/// Looks at a word before the network is asked: as long as ranks of one node that arrive together need.
-const LOOKS: usize = 300;
-
-/// Where ranks outnumber cores a waiting rank looks all the time for so long, then sleeps in slices: a sleep and a wake-up take some
-/// 60 µs. Elsewhere it never sleeps, as MPI does not: what others ask of it meanwhile is answered at once.
-const PATIENCE: Duration = Duration::from_micros(50);
-/// A waiting rank that sleeps looks so often.
-const SLICE: Duration = Duration::from_micros(50);
-/// So many sleeps are one wait.
-const SLICES: u32 = 10;
 
 /// One rank of a job under MPI.
 #[derive(Debug)]
@@ -208,39 +199,6 @@ impl Mpi {
         let start = Instant::now();
         while net.poll(true).is_ok() && net.is_sending() && start.elapsed() < LIMIT {
             std::thread::yield_now();
-        }
-    }
-
-    /// Looks until `ready`, or something is to be polled, or the limit.
-    fn wait_until(&self, limit: Duration, ready: impl Fn() -> bool, sleep: impl Fn(Duration)) {
-        let start = Instant::now();
-        let crowded = self.capabilities.crowded;
-        loop {
-            if ready() || self.node.has_news() {
-                return;
-            }
-            {
-                let Some(mut net) = self.try_net() else {
-                    std::thread::yield_now();
-                    if start.elapsed() > limit {
-                        return;
-                    }
-                    continue;
-                };
-                self.look(&mut net, true, false);
-                if !net.events.is_empty() {
-                    return;
-                }
-            }
-            let waited = start.elapsed();
-            if ready() || waited >= limit || self.over().load(Ordering::Relaxed) != 0 {
-                return;
-            }
-            match crowded {
-                true if waited > PATIENCE => sleep(SLICE),
-                true => std::thread::yield_now(),
-                false => std::hint::spin_loop(),
-            }
         }
     }
 }
@@ -378,9 +336,7 @@ impl Conduit for Mpi {
         if self.alone {
             return self.node.wait(limit);
         }
-        // What another thread of the rank has taken is told to nobody here.
-        let overlooked = if self.capabilities.crowded { SLICES * SLICE } else { SLICE };
-        self.wait_until(limit.min(overlooked), || false, |slice| self.node.wait(slice));
+        self.wait_until(longest(limit, self.capabilities.crowded), || false, |slice| self.node.wait(slice));
     }
 
     #[inline]

@@ -285,6 +285,10 @@ impl Net {
             if let Some(peer) = self.peers.get_mut(&arrived.from) {
                 send_answers(peer, &mut self.sender, arrived.from)?;
             }
+            if !self.events.is_empty() {
+                // Somebody may wait for just this.
+                break;
+            }
         }
         self.found += self.longs.look(self.sender.comm, &mut self.events)?;
         for _ in 0..ANSWERS {

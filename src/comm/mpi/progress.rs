@@ -3,7 +3,9 @@
 //! It looks only when nobody else does: who waits in the crate polls by itself, and each such look is counted. Between its looks it
 //! sleeps, first for [`SHORTEST`], longer each time that it found nothing; while something comes it keeps looking for
 //! [`KEEN`] before it sleeps again. So a rank that computes loses some per mille of a core, and what is asked of it is answered
-//! after half a millisecond at most, at once when much is asked.
+//! after half a millisecond at most, at once when much is asked. Each waking keeps the rank's own thread from its work for some 15 µs
+//! where no core is free, which is as long as a get takes. So it sleeps [`ASLEEP`] while the rank does nothing but look: the first
+//! answer of a rank that then begins to compute may take that long.
 //!
 //! Each rank watches the process of the next one on its machine (`node::alive`): the thread's sleep is a wait for a lock that the
 //! neighbour holds. Where there are more than two, another thread sleeps until the one before ends, and does nothing else. A process
@@ -36,6 +38,9 @@ use crate::comm::{
 const SHORTEST: Duration = Duration::from_micros(50);
 /// Longest sleep.
 const LONGEST: Duration = Duration::from_micros(500);
+/// Sleep while the rank's own thread looks all the time, which means each [`OFTEN`] at least.
+const ASLEEP: Duration = Duration::from_millis(2);
+const OFTEN: Duration = Duration::from_micros(5);
 /// Looks go on without sleep for so long after something came.
 const KEEN: Duration = Duration::from_micros(60);
 /// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbour, whose own end does.
@@ -94,10 +99,14 @@ fn serve(mpi: &Mpi, answers: bool, mut neighbour: Option<usize>, stop: &AtomicBo
     while !stop.load(Ordering::Acquire) {
         if answers {
             let looks = mpi.looks.load(Ordering::Relaxed);
-            // Nobody looked since the last time.
-            if looks == seen {
-                pause = if answer(mpi) { SHORTEST } else { (pause * 3 / 2).min(LONGEST) };
-            }
+            let all_the_time = u128::from(looks - seen) > pause.as_nanos() / OFTEN.as_nanos();
+            pause = match looks == seen {
+                // Nobody looked since the last time.
+                true if answer(mpi) => SHORTEST,
+                true => (pause * 3 / 2).min(LONGEST),
+                false if all_the_time => ASLEEP,
+                false => LONGEST,
+            };
             seen = looks;
         }
         let limit = if answers { pause } else { IDLE };

@@ -57,17 +57,39 @@ pub(super) enum Kind {
     /// offset, offset of a word of four bytes, value; aux: 1 to add it, 0 to set it; payload: write it, then change the word, and wake
     /// who waits for it.
     PutSignal = 15,
+    /// offset, run, first byte, length, number; levels: as `PutBlock`, its payload comes in a message of its own.
+    PutBlockLong = 16,
+    /// offset, run, first byte, lock, alpha (two words), length, number; aux; levels: as `Accumulate`, likewise.
+    AccumulateLong = 17,
+    /// offset, run, first byte, length, number; levels: send the packed bytes in a message of their own.
+    GetBlockLong = 18,
 }
 
 impl Kind {
     fn of(code: u8) -> Option<Self> {
         use Kind::{
-            Accumulate, Atomic, Data, End, Flush, Get, GetBlock, GetLong, LongFrame, Message, Put, PutBlock, PutLong, PutSignal,
-            Value,
+            Accumulate, AccumulateLong, Atomic, Data, End, Flush, Get, GetBlock, GetBlockLong, GetLong, LongFrame, Message, Put,
+            PutBlock, PutBlockLong, PutLong, PutSignal, Value,
         };
-        const ALL: [Kind; 15] = [
-            Put, PutBlock, Get, GetBlock, Data, Accumulate, Atomic, Value, PutLong, GetLong, LongFrame, Flush, Message, End,
+        const ALL: [Kind; 18] = [
+            Put,
+            PutBlock,
+            Get,
+            GetBlock,
+            Data,
+            Accumulate,
+            Atomic,
+            Value,
+            PutLong,
+            GetLong,
+            LongFrame,
+            Flush,
+            Message,
+            End,
             PutSignal,
+            PutBlockLong,
+            AccumulateLong,
+            GetBlockLong,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == code)
     }
@@ -136,6 +158,16 @@ impl Frame {
         (self.words.as_mut_ptr().cast(), self.words.len() * WORD)
     }
 
+    /// The memory as bytes, for a message without records.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.words)
+    }
+
+    /// The same, to be read.
+    pub(super) fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.words)
+    }
+
     /// What arrived in `len` bytes: how many frames it acknowledges, whether it takes credit, its records.
     pub(super) fn read(&self, len: usize) -> Option<(u32, bool, Records<'_>)> {
         let used = (self.words[0] & u64::from(u32::MAX)) as usize;
@@ -176,7 +208,28 @@ pub(super) struct Record<'f> {
     pub(super) payload: &'f [u8],
 }
 
+/// A record whose payload has not come.
+#[derive(Debug)]
+pub(super) struct Held {
+    kind: Kind,
+    aux: u8,
+    words: Box<[u64]>,
+    levels: Box<[u64]>,
+}
+
+impl Held {
+    /// The record with its payload.
+    pub(super) fn with<'r>(&'r self, payload: &'r [u8]) -> Record<'r> {
+        Record { kind: self.kind, aux: self.aux, words: &self.words, levels: &self.levels, payload }
+    }
+}
+
 impl Record<'_> {
+    /// Keeps it as a record of another kind, without its payload.
+    pub(super) fn hold(&self, kind: Kind) -> Held {
+        Held { kind, aux: self.aux, words: self.words.into(), levels: self.levels.into() }
+    }
+
     /// The first `N` words, if there are so many.
     pub(super) fn words<const N: usize>(&self) -> Option<[usize; N]> {
         let words = self.words.first_chunk::<N>()?;

@@ -8,7 +8,7 @@ use super::{
     ffi::Result,
     frame::{Frame, Kind, Record},
     inbox::Handled,
-    long_frames::LONG_FRAME,
+    long_frames::{LONG_FRAME, Use},
     longs::{Beside, tag},
     memory::{pack, unpack},
     net::Net,
@@ -68,8 +68,9 @@ impl Net {
                 Ok(Handled::Done)
             }
             Kind::GetLong => self.get_long(from, record),
+            Kind::GetBlockLong => self.get_block_long(from, record),
             // Their turn is the inbox's.
-            Kind::PutLong | Kind::LongFrame => Ok(Handled::Wrong),
+            Kind::PutLong | Kind::LongFrame | Kind::PutBlockLong | Kind::AccumulateLong => Ok(Handled::Wrong),
             Kind::Flush => {
                 let Some([origin]) = record.words.first_chunk::<1>() else { return Ok(Handled::Wrong) };
                 // Release pairs with the acquire of whoever is told: everything before was stored by this thread.
@@ -91,20 +92,22 @@ impl Net {
         }
     }
 
+    /// Where the runs begin, if they lie in the segment and the packed bytes named are a part of them.
+    fn part(&self, offset: usize, runs: &Runs, at: usize, len: usize) -> Option<*mut u8> {
+        let (base, all) = (self.segment.runs(offset, runs)?, runs.bytes()?);
+        (at <= all && len <= all - at && runs.is_part(at, len)).then_some(base)
+    }
+
     fn write(&mut self, offset: usize, runs: &Runs, at: usize, bytes: &[u8]) -> Option<()> {
-        let base = self.segment.runs(offset, runs)?;
-        let all = runs.bytes()?;
-        (at <= all && bytes.len() <= all - at && runs.is_part(at, bytes.len())).then_some(())?;
+        let base = self.part(offset, runs, at, bytes.len())?;
         // SAFETY: the runs lie inside the segment, which everybody accesses by kernels and atomics.
         unsafe { unpack(base, runs, at, bytes) };
         Some(())
     }
 
     fn read(&mut self, from: usize, offset: usize, runs: &Runs, at: usize, len: usize, head: [usize; 2]) -> Result<Handled> {
-        let (Some(base), Some(all)) = (self.segment.runs(offset, runs), runs.bytes()) else { return Ok(Handled::Wrong) };
-        if at > all || len > all - at || !runs.is_part(at, len) || len > Frame::room_when_empty(LONG_FRAME, 2, 0) {
-            return Ok(Handled::Wrong);
-        }
+        let most = Frame::room_when_empty(LONG_FRAME, 2, 0);
+        let Some(base) = self.part(offset, runs, at, len).filter(|_| len <= most) else { return Ok(Handled::Wrong) };
         let words = head.map(|word| word as u64);
         // SAFETY: as in `write`.
         let fill = |bytes: &mut [u8]| unsafe { pack(base, runs, at, bytes) };
@@ -179,6 +182,18 @@ impl Net {
         }
         // After the end of the job nobody asks for the sum.
         (added != Err(addition::Refused::Malformed)).then_some(())
+    }
+
+    /// Packs what was asked for, and sends it without records.
+    fn get_block_long(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
+        let Some(([offset, _, at, len, number], runs)) = block(record) else { return Ok(Handled::Wrong) };
+        let Some(base) = self.part(offset, &runs, at, len).filter(|_| len <= LONG_FRAME) else { return Ok(Handled::Wrong) };
+        let Some(mut frame) = self.long_frames.take(Use::Answers) else { return Ok(Handled::Later) };
+        // SAFETY: as in `write`.
+        unsafe { pack(base, &runs, at, &mut frame.bytes_mut()[..len]) };
+        let comm = self.comm();
+        self.long_frames.send_bytes(comm, frame, len, from, number as u64)?;
+        Ok(Handled::Done)
     }
 
     fn get_long(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {

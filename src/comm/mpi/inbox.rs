@@ -10,7 +10,7 @@ use std::{collections::VecDeque, ops::Range};
 use super::{
     LONGEST,
     ffi::{Request, Result},
-    frame::{Frame, Kind, Record},
+    frame::{Frame, Held, Kind, Record},
     long_frames::{LONG_FRAME, LongFrames, Use},
     longs::{Beside, tag},
     net::Net,
@@ -33,7 +33,7 @@ struct Waiting {
     left: usize,
 }
 
-/// A message beside the frames: into a long frame, or straight into the segment.
+/// A message beside the frames: records or the payload of one into a long frame, or bytes straight into the segment.
 #[derive(Debug)]
 struct Message {
     request: Request,
@@ -43,6 +43,7 @@ struct Message {
 #[derive(Debug)]
 enum Target {
     Frame(Frame),
+    Payload(Frame, Held),
     Segment(Range<usize>),
 }
 
@@ -144,7 +145,7 @@ impl Net {
 
     fn handle_in_turn(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         match record.kind {
-            Kind::PutLong | Kind::LongFrame => self.begin_beside(from, record),
+            Kind::PutLong | Kind::LongFrame | Kind::PutBlockLong | Kind::AccumulateLong => self.begin_beside(from, record),
             _ if !self.peer(from).inbox.beside.is_empty() => Ok(Handled::Later),
             _ => self.handle(from, record),
         }
@@ -157,13 +158,21 @@ impl Net {
         if self.peer(from).inbox.beside.len() >= most {
             return Ok(Handled::Later);
         }
-        let beside = if record.kind == Kind::PutLong {
+        let beside = if let Some((kind, [len, number])) = payload_beside(record) {
+            if len > LONG_FRAME {
+                return Ok(Handled::Wrong);
+            }
+            let comm = self.comm();
+            let Some(mut frame) = self.long_frames.take(Use::Inbox) else { return Ok(Handled::Later) };
+            let request = LongFrames::receive(comm, &mut frame, from, number as u64, Beside::Request)?;
+            Message { request, to: Target::Payload(frame, record.hold(kind)) }
+        } else if record.kind == Kind::PutLong {
             let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
             let Some(memory) = self.segment.range(offset, len).filter(|_| len <= LONGEST) else { return Ok(Handled::Wrong) };
             // What came before it and is not in the segment yet would be written over it.
             let range = offset..offset + len;
             let apart = |message: &Message| match &message.to {
-                Target::Frame(_) => false,
+                Target::Frame(_) | Target::Payload(..) => false,
                 Target::Segment(other) => other.end <= range.start || range.end <= other.start,
             };
             if !self.peer(from).inbox.beside.iter().all(apart) {
@@ -194,7 +203,22 @@ impl Net {
         while let Some(front) = self.peer(from).inbox.beside.front_mut() {
             let Some(arrived) = front.request.test_arrived()? else { break };
             self.found += 1;
-            let Some(Message { to: Target::Frame(frame), .. }) = self.peer(from).inbox.beside.pop_front() else { continue };
+            let frame = match self.peer(from).inbox.beside.pop_front().map(|message| message.to) {
+                Some(Target::Frame(frame)) => frame,
+                Some(Target::Payload(frame, held)) => {
+                    let handled = match frame.bytes().get(..arrived.len) {
+                        Some(payload) => self.handle(from, &held.with(payload))?,
+                        None => Handled::Wrong,
+                    };
+                    if handled != Handled::Done {
+                        self.wrong(from, &format!("a long payload that cannot be: {held:?}"));
+                    }
+                    self.long_frames.give(frame, Use::Inbox);
+                    gave = true;
+                    continue;
+                }
+                Some(Target::Segment(_)) | None => continue,
+            };
             let records = frame.read(arrived.len).map(|(.., records)| records);
             if records.is_none() {
                 self.wrong(from, "a long request that ends too early");
@@ -227,5 +251,14 @@ impl Net {
 
     pub(super) fn wrong(&mut self, from: usize, what: &str) {
         self.ended.get_or_insert_with(|| (from, format!("sent {what}")));
+    }
+}
+
+/// Of a record whose payload is a message beside the frames: what it is with its payload, and that one's length and number.
+fn payload_beside(record: &Record<'_>) -> Option<(Kind, [usize; 2])> {
+    match record.kind {
+        Kind::PutBlockLong => record.words().map(|[_, _, _, len, number]| (Kind::PutBlock, [len, number])),
+        Kind::AccumulateLong => record.words().map(|[_, _, _, _, _, _, len, number]| (Kind::Accumulate, [len, number])),
+        _ => None,
     }
 }

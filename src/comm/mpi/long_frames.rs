@@ -88,6 +88,15 @@ impl LongFrames {
         Ok([len as u64, number])
     }
 
+    /// Sends the first bytes of a frame that was taken, without records, as an answer to who waits for them.
+    pub(super) fn send_bytes(&mut self, comm: Comm, frame: Frame, len: usize, to: usize, number: u64) -> Result<()> {
+        let bytes = frame.bytes()[..len].as_ptr();
+        // SAFETY: as in `send`.
+        let request = unsafe { comm.begin_send(bytes, len, to, tag(number, Beside::Get)) }?;
+        self.leaving.push_back((frame, request, Use::Answers));
+        Ok(())
+    }
+
     /// Begins to receive what was announced, into a frame that was taken or is for answers.
     pub(super) fn receive(comm: Comm, frame: &mut Frame, from: usize, number: u64, kind: Beside) -> Result<Request> {
         let (bytes, len) = frame.buffer();

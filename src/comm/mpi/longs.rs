@@ -1,7 +1,7 @@
-//! Messages beside the frames from or into the memory that they are for: long contiguous puts and gets, at the side that asks for them,
-//! and long gets at the other.
+//! Messages beside the frames from or into the memory that they are for: long contiguous puts and gets, and pieces of blocks whose
+//! bytes lie packed in the caller's memory, at the side that asks for them; long gets at the other.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     ffi::{Comm, Request, Result},
@@ -39,6 +39,8 @@ struct Long {
 enum Then {
     /// The caller's memory is free.
     Sent(Token),
+    /// A piece of it is.
+    PieceSent(Arc<Token>),
     /// The caller's memory is filled.
     Filled(Get),
     /// The same, but the caller wants its memory back.
@@ -53,47 +55,82 @@ enum Then {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Get {
     pub(super) token: Token,
+    /// It is a piece of what this origin waits for.
+    pub(super) piece_of: Option<u64>,
     pub(super) from: usize,
     pub(super) number: u64,
     pub(super) len: usize,
 }
 
+/// Pieces of blocks that leave at a time.
+const PIECES: usize = 6;
+
 /// Those under way.
 #[derive(Debug, Default)]
-pub(super) struct Longs(VecDeque<Long>);
+pub(super) struct Longs {
+    all: VecDeque<Long>,
+    leaving_pieces: usize,
+    /// Pieces that came, or were given up: their origins do not know yet.
+    pub(super) ended: Vec<Get>,
+}
 
 impl Longs {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
+    }
+
+    /// Whether another piece of a block may leave.
+    pub(super) fn has_room(&self) -> bool {
+        self.leaving_pieces < PIECES
+    }
+
+    /// A piece that leaves the caller's memory.
+    pub(super) fn put_piece(&mut self, request: Request, of: Arc<Token>) {
+        self.leaving_pieces += 1;
+        self.all.push_back(Long { request, then: Then::PieceSent(of) });
     }
 
     /// A put whose bytes leave the caller's memory.
     pub(super) fn put(&mut self, request: Request, token: Token) {
-        self.0.push_back(Long { request, then: Then::Sent(token) });
+        self.all.push_back(Long { request, then: Then::Sent(token) });
     }
 
     /// A get that fills the caller's memory.
     pub(super) fn get(&mut self, request: Request, get: Get) {
-        self.0.push_back(Long { request, then: Then::Filled(get) });
+        self.all.push_back(Long { request, then: Then::Filled(get) });
     }
 
     /// What a peer asked for leaves the segment.
     pub(super) fn serve(&mut self, request: Request) {
-        self.0.push_back(Long { request, then: Then::Nothing });
+        self.all.push_back(Long { request, then: Then::Nothing });
     }
 
     /// Looks at some, in turn; how many are complete.
     pub(super) fn look(&mut self, comm: Comm, events: &mut Vec<Event>) -> Result<u64> {
         let mut found = 0;
-        for _ in 0..self.0.len().min(LOOKS) {
-            let Some(mut long) = self.0.pop_front() else { break };
+        for _ in 0..self.all.len().min(LOOKS) {
+            let Some(mut long) = self.all.pop_front() else { break };
             match long.look(comm, events) {
-                Ok(Look::Open) => self.0.push_back(long),
-                Ok(Look::Complete) => found += 1,
-                Ok(Look::Another(rest)) => self.0.push_back(rest),
+                Ok(Look::Open) => self.all.push_back(long),
+                Ok(end) => {
+                    found += 1;
+                    if let Then::Filled(get) | Then::GivenUp(get) = long.then
+                        && get.piece_of.is_some()
+                    {
+                        self.ended.push(get);
+                    }
+                    match (end, long.then) {
+                        (Look::Another(rest), _) => self.all.push_back(rest),
+                        (_, Then::PieceSent(token)) => {
+                            self.leaving_pieces -= 1;
+                            events.extend(Arc::into_inner(token).map(Event::LocalDone));
+                        }
+                        _ => {}
+                    }
+                }
                 Err(error) => {
                     // The library may still use the memory.
-                    self.0.push_back(long);
+                    self.all.push_back(long);
                     return Err(error);
                 }
             }
@@ -103,7 +140,7 @@ impl Longs {
 
     /// Asks for the memory of a request's gets back; each ends as failed when MPI is done with it.
     pub(super) fn cancel(&mut self, token: Token) {
-        for long in &mut self.0 {
+        for long in &mut self.all {
             if let Then::Filled(get) = long.then
                 && get.token == token
             {
@@ -124,9 +161,11 @@ enum Look {
 
 impl Long {
     fn look(&mut self, comm: Comm, events: &mut Vec<Event>) -> Result<Look> {
-        if let Then::GivenUp(Get { token, from, number, len }) = self.then {
+        if let Then::GivenUp(Get { token, piece_of, from, number, len }) = self.then {
             let Some(cancelled) = self.request.test_cancelled()? else { return Ok(Look::Open) };
-            events.push(given_up(token));
+            if piece_of.is_none() {
+                events.push(given_up(token));
+            }
             if !cancelled {
                 return Ok(Look::Complete);
             }
@@ -139,7 +178,7 @@ impl Long {
         if !self.request.test()? {
             return Ok(Look::Open);
         }
-        if let Then::Sent(token) | Then::Filled(Get { token, .. }) = self.then {
+        if let Then::Sent(token) | Then::Filled(Get { token, piece_of: None, .. }) = self.then {
             events.push(Event::LocalDone(token));
         }
         Ok(Look::Complete)

@@ -73,7 +73,7 @@ use self::{
     memory::Segment,
     net::{LONG, NOBODY, Net},
     nodes::Nodes,
-    peer::{Block, BlockKind, Op},
+    peer::{BULK, Block, BlockKind, Op},
     runs::Runs,
     waits::{LOOKS, longest},
 };
@@ -468,7 +468,8 @@ fn sides(loops: &Loops) -> (Runs, Runs) {
 fn block(loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Box<Block> {
     let (there, here) = sides(loops);
     let len = loops.runs() * loops.run();
-    Box::new(Block { what, offset, there, here, local, len, at: 0, token })
+    let straight = (len > BULK && here.is_packed()).then(|| Arc::new(token));
+    Box::new(Block { what, offset, there, here, local, len, at: 0, token, straight })
 }
 
 impl Mpi {

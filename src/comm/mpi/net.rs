@@ -22,7 +22,10 @@
 //! (`long_frames`) once they are more than [`BULK`]. A record in the ordinary frame announces either, and so keeps their place in
 //! the order.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use super::{
     ffi::{Comm, Request, Result},
@@ -31,8 +34,8 @@ use super::{
     longs::{Beside, Get, Longs, tag},
     memory::{Over, Segment},
     origins::{Origins, given_up},
-    peer::{ACKNOWLEDGE, ASKED, BlockKind, Op, Peer},
-    write::{Asking, Written, is_long, write},
+    peer::{ACKNOWLEDGE, ASKED, Block, BlockKind, Op, Peer, Road},
+    write::{Asking, Of, Piece, Written, announce, is_long, write},
 };
 use crate::comm::{Event, Token};
 
@@ -197,31 +200,41 @@ impl Net {
 
     /// Writes queued operations into frames, as far as there is room and credit.
     fn pump(&mut self, to: usize) -> Result<()> {
-        let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
-        while let Some(mut op) = peer.queue.pop_front() {
+        while let Some(peer) = self.peers.get_mut(&to)
+            && let Some(mut op) = peer.queue.pop_front()
+        {
             if op.is_get() && (peer.asked >= ASKED || self.long_asked >= LONG_ANSWERS) {
                 peer.queue.push_front(op);
                 break;
             }
             self.urgent |= !op.is_patient();
-            let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
-            let written = if op.is_bulk() {
-                write_beside(&mut op, frame, &mut self.long_frames, self.sender.comm, to)?
-            } else {
-                let may = Asking { bytes: &mut peer.asked, long: &mut self.long_asked };
-                write(&mut op, frame, may)
+            let written = match (op.road(), &mut op) {
+                (Road::Straight, Op::Block(block)) => self.write_straight(to, block)?,
+                (Road::LongFrame, op) => self.write_beside(to, op)?,
+                (_, op) => {
+                    let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
+                    write(op, frame, Asking { bytes: &mut peer.asked, long: &mut self.long_asked })
+                }
             };
+            let Some(peer) = self.peers.get_mut(&to) else { break };
             match written {
                 Written::All => match op {
                     Op::Put { token, .. } => self.events.push(Event::LocalDone(token)),
                     Op::PutSignal { token, .. } => peer.signals.push(token),
                     Op::Block(block) if !matches!(block.what, BlockKind::Get { .. }) => {
-                        self.events.push(Event::LocalDone(block.token));
+                        // While pieces leave, the last one tells.
+                        let token = block.straight.map_or(Some(block.token), Arc::into_inner);
+                        self.events.extend(token.map(Event::LocalDone));
                     }
                     Op::Long { put, offset, local, len, token } => {
                         let number = self.long_frames.next_number();
                         let kind = if put { Kind::PutLong } else { Kind::GetLong };
+                        let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
                         frame.push(kind, 0, &[offset as u64, len as u64, number], &[], 0);
+                        if put && peer.has_credit() {
+                            // Bytes that come before their announcement are copied once more.
+                            send_requests(peer, &mut self.sender, &mut self.events, to)?;
+                        }
                         // SAFETY: the caller's memory may be used until the completion is polled.
                         let request = unsafe {
                             match put {
@@ -231,7 +244,7 @@ impl Net {
                         };
                         match put {
                             true => self.longs.put(request, token),
-                            false => self.longs.get(request, Get { token, from: to, number, len }),
+                            false => self.longs.get(request, Get { token, piece_of: None, from: to, number, len }),
                         }
                     }
                     _ => {}
@@ -259,6 +272,58 @@ impl Net {
             }
         }
         Ok(())
+    }
+
+    /// Writes bytes of an operation into a long frame, and its announcement into the frame.
+    fn write_beside(&mut self, to: usize, op: &mut Op) -> Result<Written> {
+        let Some(peer) = self.peers.get_mut(&to) else { return Ok(Written::Later) };
+        let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
+        if !frame.has_room(2, 0, 0) {
+            return Ok(Written::NoRoom);
+        }
+        let Some(mut long) = self.long_frames.take(Use::Requests) else { return Ok(Written::Later) };
+        // Nothing that asks goes there.
+        let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0 });
+        let announcement = self.long_frames.send(self.sender.comm, long, to, Use::Requests)?;
+        frame.push(Kind::LongFrame, 0, &announcement, &[], 0);
+        Ok(if matches!(written, Written::All) { Written::All } else { Written::Beside })
+    }
+
+    /// Sends bytes of a block from where they lie in the caller's memory, or lets them be received there.
+    fn write_straight(&mut self, to: usize, block: &mut Block) -> Result<Written> {
+        match block.what {
+            BlockKind::Get { origin } if !self.origins.wants(origin) => {
+                // What comes is thrown away, but must not be laid into the memory of who gave up.
+                block.straight = None;
+                return Ok(Written::Some);
+            }
+            BlockKind::Put | BlockKind::Accumulate { .. } if !self.longs.has_room() => return Ok(Written::Later),
+            _ => {}
+        }
+        let Some(peer) = self.peers.get_mut(&to) else { return Ok(Written::Later) };
+        let frame = peer.requests.get_or_insert_with(|| self.sender.frame());
+        let (comm, number) = (self.sender.comm, self.long_frames.next_number());
+        let Some(Piece { local, len, of }) = announce(block, frame, number) else { return Ok(Written::NoRoom) };
+        match of {
+            Of::Put(whole) => {
+                self.urgent = true;
+                if peer.has_credit() {
+                    send_requests(peer, &mut self.sender, &mut self.events, to)?;
+                }
+                // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has left.
+                let request = unsafe { comm.begin_send(local, len, to, tag(number, Beside::Request)) }?;
+                self.longs.put_piece(request, whole);
+            }
+            Of::Get { token, origin } => {
+                // SAFETY: as above; pieces do not overlap.
+                let request = unsafe { comm.begin_receive(local, len, Some(to), tag(number, Beside::Get)) }?;
+                self.origins.begin_piece(origin);
+                peer.asked += len;
+                self.long_asked += usize::from(is_long(len));
+                self.longs.get(request, Get { token, piece_of: Some(origin), from: to, number, len });
+            }
+        }
+        Ok(if block.at == block.len { Written::All } else { Written::Some })
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
@@ -291,6 +356,7 @@ impl Net {
             }
         }
         self.found += self.longs.look(self.sender.comm, &mut self.events)?;
+        self.pieces_ended();
         for _ in 0..ANSWERS {
             let Some((from, frame, len)) = self.long_frames.came()? else { break };
             self.found += 1;
@@ -389,12 +455,26 @@ impl Net {
 
     /// Bytes have come for an origin.
     pub(super) fn data_came(&mut self, from: usize, id: usize, at: usize, bytes: &[u8]) {
-        if let Some(peer) = self.peers.get_mut(&from) {
-            peer.asked = peer.asked.saturating_sub(bytes.len());
-        }
-        self.long_asked = self.long_asked.saturating_sub(usize::from(is_long(bytes.len())));
+        self.came(from, bytes.len());
         let event = self.origins.data_came(id, at, bytes);
         self.events.extend(event);
+    }
+
+    /// Pieces of blocks have come straight to where they belong.
+    fn pieces_ended(&mut self) {
+        while let Some(Get { piece_of, from, len, .. }) = self.longs.ended.pop() {
+            self.came(from, len);
+            let event = piece_of.and_then(|origin| self.origins.piece_ended(origin, len));
+            self.events.extend(event);
+        }
+    }
+
+    /// What was asked of a peer has come.
+    fn came(&mut self, from: usize, len: usize) {
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.asked = peer.asked.saturating_sub(len);
+        }
+        self.long_asked = self.long_asked.saturating_sub(usize::from(is_long(len)));
     }
 
     /// Whether nothing is under way that another rank would miss.
@@ -427,7 +507,8 @@ impl Net {
                 let lost = without_bytes && matches!(op, Op::PutSignal { token, .. } if *token == NOBODY);
                 let given_up = op.token() == Some(token);
                 without_bytes = given_up && matches!(op, Op::Put { .. } | Op::Long { put: true, .. });
-                gone += usize::from(given_up);
+                // Else the last of the pieces that leave tells.
+                gone += usize::from(given_up && op.is_whole());
                 !given_up && !lost
             });
             let signals = peer.signals.len();
@@ -470,19 +551,6 @@ fn receive(comm: Comm, frame: &mut Frame) -> Result<Request> {
     let (bytes, len) = frame.buffer();
     // SAFETY: the frame's memory is on the heap and nobody's while the request is beside it in the ring.
     unsafe { comm.begin_receive(bytes, len, None, FRAMES) }
-}
-
-/// Writes bytes of an operation into a long frame, and its announcement into the frame.
-fn write_beside(op: &mut Op, frame: &mut Frame, beside: &mut LongFrames, comm: Comm, to: usize) -> Result<Written> {
-    if !frame.has_room(2, 0, 0) {
-        return Ok(Written::NoRoom);
-    }
-    let Some(mut long) = beside.take(Use::Requests) else { return Ok(Written::Later) };
-    // Nothing that asks goes there.
-    let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0 });
-    let announcement = beside.send(comm, long, to, Use::Requests)?;
-    frame.push(Kind::LongFrame, 0, &announcement, &[], 0);
-    Ok(if matches!(written, Written::All) { Written::All } else { Written::Beside })
 }
 
 fn send_requests(peer: &mut Peer, sender: &mut Sender, events: &mut Vec<Event>, to: usize) -> Result<()> {

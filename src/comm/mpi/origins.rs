@@ -8,10 +8,10 @@ use crate::comm::{Cause, Event, Token};
 enum Origin {
     /// A value: of an atomic operation, or a flush if it is not wanted.
     Value { token: Token, wanted: bool },
-    /// Bytes.
-    Data { token: Token, base: *mut u8, runs: Box<Runs>, rest: usize },
-    /// Bytes that nobody wants any more.
-    Nobody { rest: usize },
+    /// Bytes; so many messages bring some straight into their place.
+    Data { token: Token, base: *mut u8, runs: Box<Runs>, rest: usize, pieces: usize },
+    /// Bytes that nobody wants any more. Their memory is free when the messages that write it have ended.
+    Nobody { token: Token, rest: usize, pieces: usize },
 }
 
 /// All of a rank's origins, by their numbers.
@@ -42,7 +42,39 @@ impl Origins {
 
     /// Names what waits for `len` bytes, to be laid into runs of the caller's memory.
     pub(super) fn data(&mut self, token: Token, base: *mut u8, runs: Runs, len: usize) -> u64 {
-        self.add(Origin::Data { token, base, runs: Box::new(runs), rest: len })
+        self.add(Origin::Data { token, base, runs: Box::new(runs), rest: len, pieces: 0 })
+    }
+
+    /// Whether the memory for an origin's bytes may still be written.
+    pub(super) fn wants(&self, id: u64) -> bool {
+        matches!(self.slots.get(id as usize), Some(Some(Origin::Data { .. })))
+    }
+
+    /// A message begins to bring some of them straight there.
+    pub(super) fn begin_piece(&mut self, id: u64) {
+        if let Some(Some(Origin::Data { pieces, .. })) = self.slots.get_mut(id as usize) {
+            *pieces += 1;
+        }
+    }
+
+    /// Such a message has ended: its bytes are in their place, or will be thrown away.
+    pub(super) fn piece_ended(&mut self, id: u64, len: usize) -> Option<Event> {
+        let id = id as usize;
+        let (rest, event) = match self.slots.get_mut(id)?.as_mut()? {
+            Origin::Value { .. } => return None,
+            Origin::Data { token, rest, pieces, .. } => {
+                (*rest, *pieces) = (rest.saturating_sub(len), pieces.saturating_sub(1));
+                (*rest, (*rest == 0).then_some(Event::LocalDone(*token)))
+            }
+            Origin::Nobody { token, rest, pieces } => {
+                (*rest, *pieces) = (rest.saturating_sub(len), pieces.saturating_sub(1));
+                (*rest, (*pieces == 0).then(|| given_up(*token)))
+            }
+        };
+        if rest == 0 {
+            self.release(id);
+        }
+        event
     }
 
     fn release(&mut self, id: usize) {
@@ -62,11 +94,11 @@ impl Origins {
     pub(super) fn data_came(&mut self, id: usize, at: usize, bytes: &[u8]) -> Option<Event> {
         let done = match self.slots.get_mut(id)?.as_mut()? {
             Origin::Value { .. } => return None,
-            Origin::Nobody { rest } => {
+            Origin::Nobody { rest, .. } => {
                 *rest = rest.saturating_sub(bytes.len());
                 (*rest == 0).then_some(None)
             }
-            Origin::Data { token, base, runs, rest } => {
+            Origin::Data { token, base, runs, rest, .. } => {
                 let all = runs.bytes().unwrap_or(0);
                 if bytes.len() > *rest || at > all || bytes.len() > all - at || !runs.is_part(at, bytes.len()) {
                     return None;
@@ -85,11 +117,13 @@ impl Origins {
     /// Lets go of the memory that a request's bytes were to be laid into; what comes is thrown away. One event for each.
     pub(super) fn cancel(&mut self, token: Token, events: &mut Vec<Event>) {
         for origin in self.slots.iter_mut().flatten() {
-            if let Origin::Data { token: waits, rest, .. } = origin
-                && *waits == token
+            if let &mut Origin::Data { token: waits, rest, pieces, .. } = origin
+                && waits == token
             {
-                *origin = Origin::Nobody { rest: *rest };
-                events.push(given_up(token));
+                *origin = Origin::Nobody { token, rest, pieces };
+                if pieces == 0 {
+                    events.push(given_up(token));
+                }
             }
         }
     }

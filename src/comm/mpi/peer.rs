@@ -3,7 +3,7 @@
 //! Operations become records in their order. A frame of requests takes credit: at most [`CREDIT`] of them are unacknowledged, so
 //! a target that does not look for a while holds no more than that. Answers take none: who asks has room for them.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     frame::{Frame, Kind},
@@ -55,6 +55,9 @@ pub(super) struct Block {
     pub(super) len: usize,
     pub(super) at: usize,
     pub(super) token: Token,
+    /// Its bytes lie here as a message may carry them, without a copy. Who holds the last of these when a message has left tells the
+    /// caller.
+    pub(super) straight: Option<Arc<Token>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +81,14 @@ impl Op {
         }
     }
 
+    /// Whether no piece of it is on its way from the caller's memory.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Op::Block(block) => block.straight.as_ref().is_none_or(|pieces| Arc::strong_count(pieces) == 1),
+            _ => true,
+        }
+    }
+
     /// Whether nobody waits for its arrival, so that it may wait for company.
     pub(super) fn is_patient(&self) -> bool {
         match self {
@@ -96,13 +107,28 @@ impl Op {
         }
     }
 
-    /// Whether its next bytes go into a long frame.
-    pub(super) fn is_bulk(&self) -> bool {
+    /// How its next bytes travel.
+    pub(super) fn road(&self) -> Road {
         match self {
-            Op::Block(block) => !self.is_get() && block.len - block.at > BULK,
-            _ => false,
+            Op::Block(block) if block.len - block.at > BULK => match block.straight {
+                Some(_) => Road::Straight,
+                None if self.is_get() => Road::Frame,
+                None => Road::LongFrame,
+            },
+            _ => Road::Frame,
         }
     }
+}
+
+/// How bytes of an operation travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Road {
+    /// In ordinary frames, or it says itself.
+    Frame,
+    /// Packed into a long frame.
+    LongFrame,
+    /// From or into the caller's memory.
+    Straight,
 }
 
 /// One other rank.

@@ -4,8 +4,8 @@
 //! sleeps, first for [`SHORTEST`], longer each time that it found nothing; while something comes it keeps looking for
 //! [`KEEN`] before it sleeps again. So a rank that computes loses some per mille of a core, and what is asked of it is answered
 //! after half a millisecond at most, at once when much is asked. Each waking keeps the rank's own thread from its work for some 15 µs
-//! where no core is free, which is as long as a get takes. So it sleeps [`ASLEEP`] while the rank does nothing but look: the first
-//! answer of a rank that then begins to compute may take that long.
+//! where no core is free, which is as long as a get takes. So it sleeps longer and longer, up to [`ASLEEP`], while the rank does nothing
+//! but look: the first answer of a rank that then begins to compute may take that long.
 //!
 //! Each rank watches the process of the next one on its machine (`node::alive`): the thread's sleep is a wait for a lock that the
 //! neighbour holds. Where there are more than two, another thread sleeps until the one before ends, and does nothing else. A process
@@ -40,7 +40,7 @@ const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_micros(500);
 /// Sleep while the rank's own thread looks all the time, which means each [`OFTEN`] at least.
 const ASLEEP: Duration = Duration::from_millis(2);
-const OFTEN: Duration = Duration::from_micros(5);
+const OFTEN: Duration = Duration::from_micros(100);
 /// Looks go on without sleep for so long after something came.
 const KEEN: Duration = Duration::from_micros(60);
 /// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbour, whose own end does.
@@ -104,8 +104,8 @@ fn serve(mpi: &Mpi, answers: bool, mut neighbour: Option<usize>, stop: &AtomicBo
                 // Nobody looked since the last time.
                 true if answer(mpi) => SHORTEST,
                 true => (pause * 3 / 2).min(LONGEST),
-                false if all_the_time => ASLEEP,
-                false => LONGEST,
+                false if all_the_time => (pause * 2).min(ASLEEP),
+                false => pause.min(LONGEST),
             };
             seen = looks;
         }

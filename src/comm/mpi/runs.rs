@@ -68,6 +68,16 @@ impl Runs {
         (run > 0 && runs.levels().iter().all(|level| level.0 > 0)).then_some(runs)
     }
 
+    /// Whether they follow one another without a gap, in their order.
+    pub(super) fn is_packed(&self) -> bool {
+        let mut next = self.run as isize;
+        self.levels().iter().rev().all(|&(count, stride)| {
+            let follows = stride == next;
+            next = next.saturating_mul(count as isize);
+            follows
+        })
+    }
+
     pub(super) fn run(&self) -> usize {
         self.run
     }

@@ -1,5 +1,7 @@
 //! Operations as records: as much of each as a frame has room for.
 
+use std::sync::Arc;
+
 use super::{
     frame::{Frame, Kind},
     long_frames::LONG_FRAME,
@@ -8,7 +10,7 @@ use super::{
     peer::{ASKED, BULK, Block, BlockKind, Op},
     runs::Runs,
 };
-use crate::comm::SignalOp;
+use crate::comm::{SignalOp, Token};
 
 /// How much of an operation found room in a frame.
 pub(super) enum Written {
@@ -146,6 +148,47 @@ fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Asking<'_>) -> 
         }
     }
     Written::All
+}
+
+/// A piece of a block whose bytes lie packed in the caller's memory.
+pub(super) struct Piece {
+    pub(super) local: *mut u8,
+    pub(super) len: usize,
+    pub(super) of: Of,
+}
+
+/// What the piece belongs to.
+pub(super) enum Of {
+    Put(Arc<Token>),
+    Get { token: Token, origin: u64 },
+}
+
+/// Announces the next piece of such a block by a record. None if that has no room.
+pub(super) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Option<Piece> {
+    let (levels, run) = (block.there.levels(), block.there.run() as u64);
+    if !frame.has_room(8, levels.len(), 0) {
+        return None;
+    }
+    let (at, token) = (block.at, block.token);
+    let len = block.there.piece(at, block.len - at, LONG_FRAME, NUMBER)?;
+    let [offset, from, bytes] = [block.offset, at, len].map(|word| word as u64);
+    let of = match block.what {
+        BlockKind::Get { origin } => {
+            frame.push(Kind::GetBlockLong, 0, &[offset, run, from, bytes, number], levels, 0);
+            Of::Get { token, origin }
+        }
+        BlockKind::Put => {
+            frame.push(Kind::PutBlockLong, 0, &[offset, run, from, bytes, number], levels, 0);
+            Of::Put(block.straight.clone()?)
+        }
+        BlockKind::Accumulate { lock, numbers, alpha } => {
+            let words = [offset, run, from, lock as u64, alpha[0], alpha[1], bytes, number];
+            frame.push(Kind::AccumulateLong, numbers, &words, levels, 0);
+            Of::Put(block.straight.clone()?)
+        }
+    };
+    block.at += len;
+    Some(Piece { local: block.local.wrapping_add(at), len, of })
 }
 
 /// Bytes of the longest number that is added: a piece of a run holds whole ones.

@@ -36,6 +36,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("patches_beyond_all_bounds_panic", patches::beyond_all_bounds),
     ("accumulates_of_all_ranks_add_up", patches::accumulates_add_up),
     ("long_patches", patches::long_patches),
+    ("long_blocks", patches::long_blocks),
     ("elements_of_every_type", elements::every_type),
     ("atomic_operations", elements::atomics),
     ("atomic_operations_of_all_ranks", elements::atomics_of_all_ranks),

@@ -252,6 +252,38 @@ pub(crate) fn long_patches(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// Blocks of several pieces, from and into memory of the caller that holds them packed, and such that does not.
+pub(crate) fn long_blocks(job: &Job) -> Result<(), Error> {
+    let (rows, columns) = (700, 260);
+    let a = GlobalArray::<f64, Ix2>::builder(job, [job.size() * rows, columns]).grid([job.size(), 1]).zeros().create()?;
+    let first = (job.rank() + 1) % job.size() * rows;
+    let patch = s![first..first + rows, 3..columns - 1];
+    let value = |[i, j]: [usize; 2]| (job.rank() * 1_000_000 + i * 1000 + j) as f64;
+    let packed = Array2::from_shape_fn([rows, columns - 4], |(i, j)| value([i, j]));
+    let mut wide = Array2::from_elem([rows, columns], -1.0);
+    wide.slice_mut(s![.., 2..columns - 2]).assign(&packed);
+
+    a.put(patch, &packed)?;
+    assert_eq!(a.get(patch)?, packed);
+    a.accumulate(patch, 2.0, wide.slice(s![.., 2..columns - 2]))?;
+    a.accumulate(patch, -1.0, &packed)?;
+    job.fence((job.rank() + 1) % job.size())?;
+    let mut into = Array2::from_elem([rows, columns], -1.0);
+    a.get_into(patch, into.slice_mut(s![.., 2..columns - 2]))?;
+    wide.slice_mut(s![.., 2..columns - 2]).map_inplace(|x| *x *= 2.0);
+    assert_eq!(into, wide);
+    a.put(patch, into.slice(s![.., 2..columns - 2]))?;
+    assert_eq!(a.get(patch)?, &packed * 2.0);
+    job.sync()?;
+    // Whole rows: one run at the owner too.
+    let row = s![first..first + rows, ..];
+    let before = a.get(row)?;
+    let ones = Array2::ones([rows, columns]);
+    a.accumulate(row, 0.5, &ones)?;
+    assert_eq!(a.get(row)?, before + 0.5);
+    job.sync()
+}
+
 /// The trait is open: a patch of a user's own making may lie anywhere, and panics there.
 pub(crate) fn beyond_all_bounds(job: &Job) -> Result<(), Error> {
     struct Liar(usize);

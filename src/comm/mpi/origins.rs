@@ -133,3 +133,28 @@ impl Origins {
 pub(super) fn given_up(token: Token) -> Event {
     Event::Failed(token, Cause("it was given up".into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_messages_write_is_given_back_after_the_last() {
+        let (mut origins, mut events) = (Origins::default(), Vec::new());
+        let mut memory = [0_u8; 24];
+        let id = origins.data(Token(7), memory.as_mut_ptr(), Runs::one(24), 24);
+        origins.begin_piece(id);
+        assert!(origins.data_came(id as usize, 0, &[1; 8]).is_none());
+        origins.cancel(Token(7), &mut events);
+        assert!(events.is_empty() && !origins.wants(id));
+        // What comes through frames is thrown away, in whichever order.
+        assert!(origins.data_came(id as usize, 8, &[2; 8]).is_none());
+        assert!(matches!(origins.piece_ended(id, 8), Some(Event::Failed(Token(7), _))));
+        assert_eq!(memory, [[1; 8], [0; 8], [0; 8]].concat()[..]);
+        let next = origins.data(Token(8), memory.as_mut_ptr(), Runs::one(24), 24);
+        assert_eq!(next, id, "the number is free again");
+        origins.begin_piece(next);
+        assert!(origins.data_came(next as usize, 0, &[3; 16]).is_none());
+        assert!(matches!(origins.piece_ended(next, 8), Some(Event::LocalDone(Token(8)))));
+    }
+}

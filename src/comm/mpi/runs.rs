@@ -176,6 +176,13 @@ mod tests {
     }
 
     #[test]
+    fn packed_runs_follow_one_another() {
+        let runs = |levels: &[(usize, isize)]| Runs::of_record(8, levels.iter().copied()).unwrap().is_packed();
+        assert!(runs(&[]) && runs(&[(3, 8)]) && runs(&[(2, 24), (3, 8)]));
+        assert!(!runs(&[(3, 16)]) && !runs(&[(3, -8)]) && !runs(&[(2, 32), (3, 8)]) && !runs(&[(3, 8), (2, 24)]));
+    }
+
+    #[test]
     fn boxes_are_the_runs_of_the_range() {
         let runs = Runs::of_record(3, [(4, 1000), (3, -100), (5, 7)].into_iter()).unwrap();
         let mut all = Vec::new();

@@ -3,7 +3,11 @@
 //! Operations become records in their order. A frame of requests takes credit: at most [`CREDIT`] of them are unacknowledged, so
 //! a target that does not look for a while holds no more than that. Answers take none: who asks has room for them.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::{BuildHasherDefault, Hasher},
+    sync::Arc,
+};
 
 use super::{
     frame::{Frame, Kind},
@@ -129,6 +133,28 @@ pub(super) enum Road {
     LongFrame,
     /// From or into the caller's memory.
     Straight,
+}
+
+/// Those that something was exchanged with, by rank.
+pub(super) type Peers = HashMap<usize, Peer, BuildHasherDefault<RankHasher>>;
+
+/// Ranks are small numbers that nobody chooses to make trouble.
+#[derive(Debug, Default)]
+pub(super) struct RankHasher(u64);
+
+impl Hasher for RankHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_usize(byte.into()));
+    }
+
+    fn write_usize(&mut self, rank: usize) {
+        // Fibonacci hashing: the golden ratio of 2^64.
+        self.0 = (self.0 ^ rank as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// One other rank.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{
     frame::{Frame, Kind},
     long_frames::LONG_FRAME,
+    mail::FRAME,
     memory::pack,
-    net::{FRAME, LONG_ANSWERS},
     peer::{ASKED, BULK, Block, BlockKind, Op},
+    pump::LONG_ANSWERS,
     runs::Runs,
 };
 use crate::comm::{SignalOp, Token};

@@ -13,5 +13,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut cases = checks::all();
     cases.extend(programs::all());
-    runner::main(cases)
+    // They wait for time-outs and for processes to end.
+    runner::main_together(cases, 4)
 }

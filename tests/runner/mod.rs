@@ -152,6 +152,15 @@ pub(crate) fn text(mut file: &File) -> String {
 
 /// The `main` of a suite: `[--list] [--exact] [filter ...]`.
 pub(crate) fn main(cases: Vec<Case>) -> ExitCode {
+    run(cases, 1)
+}
+
+/// The same for cases that mostly wait: so many are run at a time, but for those that a launcher starts.
+pub(crate) fn main_together(cases: Vec<Case>, together: usize) -> ExitCode {
+    run(cases, if env::var_os("GA_TEST_LAUNCHER").is_some() { 1 } else { together })
+}
+
+fn run(cases: Vec<Case>, together: usize) -> ExitCode {
     if let Ok(names) = env::var(mpi::CASES) {
         mpi::run(&cases, &names);
         return ExitCode::SUCCESS;
@@ -191,7 +200,7 @@ pub(crate) fn main(cases: Vec<Case>) -> ExitCode {
     for same in chosen.chunk_by(|a, b| a.ranks == b.ranks) {
         match same[0].ranks {
             Some(ranks) => mpi::sequence(same, ranks, &mut tell),
-            None => same.iter().for_each(|case| tell(case, alone(case))),
+            None => apart(same, together, &mut tell),
         }
     }
     failures.iter().for_each(|failure| println!("\n{failure}"));
@@ -205,15 +214,38 @@ pub(crate) fn main(cases: Vec<Case>) -> ExitCode {
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(101) }
 }
 
-/// Runs a case in a process of its own.
-fn alone(case: &Case) -> Verdict {
-    let output = scratch();
-    let status = finish(&mut start(&case.name, &[], &output), case.limit);
-    let said = text(&output);
+/// Runs each case in a process of its own, so many at a time.
+fn apart(cases: &[&Case], together: usize, tell: &mut impl FnMut(&Case, Verdict)) {
+    let mut waiting = cases.iter();
+    let mut running: Vec<(&Case, Child, File, Instant)> = Vec::new();
+    loop {
+        while running.len() < together
+            && let Some(case) = waiting.next()
+        {
+            let output = scratch();
+            running.push((case, start(&case.name, &[], &output), output, Instant::now()));
+        }
+        if running.is_empty() {
+            return;
+        }
+        running.retain_mut(|(case, child, output, begin)| {
+            let rest = case.limit.saturating_sub(begin.elapsed());
+            if !rest.is_zero() && child.try_wait().expect("waiting for a case").is_none() {
+                return true;
+            }
+            tell(case, verdict(case, finish(child, rest), &text(output)));
+            false
+        });
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What is to be said of a case that ended, or did not.
+fn verdict(case: &Case, status: Option<ExitStatus>, said: &str) -> Verdict {
     said.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("{line}"));
     match status {
         Some(status) if status.success() => Verdict::Passed,
-        Some(status) if status.code() == Some(SKIPPED) => Verdict::skipped(&said),
+        Some(status) if status.code() == Some(SKIPPED) => Verdict::skipped(said),
         status => {
             let end = status.map_or(format!("still running after {} s", case.limit.as_secs()), |status| status.to_string());
             Verdict::Failed(format!("{said}{end}\n"))

@@ -17,9 +17,9 @@
 //! # Beside the frames
 //!
 //! A short frame costs little time and much for each byte. So contiguous puts and gets from [`LONG`] on are messages of their own, from
-//! and into the memory that they are for; and strided and accumulated bytes, answers too, are written into *long frames*
-//! (`long_frames`) once they are more than [`BULK`]. A record in the ordinary frame announces either, and so keeps their place in
-//! the order.
+//! and into the memory that they are for. Strided and accumulated bytes travel in pieces once they are more than
+//! [`BULK`](super::peer::BULK): from or into the caller's memory if it holds them packed, else written into *long frames*
+//! (`long_frames`), as answers are. A record in the ordinary frame announces each, and so keeps their place in the order.
 
 use std::collections::VecDeque;
 

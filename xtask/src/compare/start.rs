@@ -2,7 +2,7 @@
 //! same `mpirun`, in turn.
 //!
 //! `mpirun` itself takes a quarter of a second, and not always the same: the figure is the median of the differences of
-//! neighbours, which share the machine's mood. A pair of which one fails is left out, and said: MPICH 4.0.2 over UCX's TCP does
+//! neighbours, which share the machine's mood. A pair of which one fails is left out, said, and another one started for it: MPICH 4.0.2 over UCX's TCP does
 //! not always come out of `MPI_Finalize` with four ranks, with any program that has exchanged messages. A difference below the clock's noise counts as 10 µs.
 
 use super::mpi::{Library, Place};
@@ -14,6 +14,8 @@ use std::time::Duration;
 const RANKS: &str = "4";
 const PAIRS: usize = 11;
 const PAIRS_QUICK: usize = 3;
+/// So often as many may be started.
+const ATTEMPTS: usize = 4;
 const LEAST_MS: f64 = 0.01;
 
 /// `run` gives the time of a command that ended well.
@@ -25,7 +27,10 @@ pub fn figure(
 ) -> Result<Figure, String> {
     let mut differences = Vec::new();
     let pairs = if quick { PAIRS_QUICK } else { PAIRS };
-    for pair in 0..pairs {
+    for pair in 0..ATTEMPTS * pairs {
+        if differences.len() == pairs {
+            break;
+        }
         let mut one = |program: &Path| {
             let mut command = library.mpirun(RANKS, Place::Between(library));
             command.arg(program);
@@ -47,7 +52,7 @@ pub fn figure(
         }
     }
     if 2 * differences.len() <= pairs {
-        return Err(format!("{}: half of the starts under {} failed", ours.display(), library.name()));
+        return Err(format!("{}: most of the starts under {} failed", ours.display(), library.name()));
     }
     differences.sort_by(f64::total_cmp);
     let value = differences[differences.len() / 2].max(LEAST_MS);
@@ -80,7 +85,7 @@ mod tests {
                 if calls % every == 0 { Err("still running".to_owned()) } else { Ok(Duration::from_millis(1)) }
             })
         };
-        assert!(failing(6).is_ok());
-        assert!(failing(3).is_err());
+        assert!(failing(3).is_ok());
+        assert!(failing(2).is_err());
     }
 }

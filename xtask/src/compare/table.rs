@@ -1,7 +1,7 @@
 //! The Markdown table.
 
 use super::goals::Row;
-use super::mpi::{Library, Place};
+use super::mpi::{Library, Place, network};
 use super::results::{Results, Source};
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ pub fn markdown(results: &Results) -> String {
     for library in Library::ALL {
         let (between, inside) = (Place::Between(library), Place::Inside(library));
         let title = library.source().title();
-        table(&mut text, results, between, &format!("Between nodes over {title}, two ranks, TCP on one machine:\n\n"));
+        table(&mut text, results, between, &format!("Between nodes over {title}, two ranks, {}:\n\n", network()));
         table(
             &mut text,
             results,

@@ -107,7 +107,7 @@ fn main() -> ExitCode {
         cases.extend(under_mpi());
     }
     cases.push(runner::case("processes_after_threads", processes_after_threads));
-    runner::main(cases)
+    runner::main_together(cases, 2)
 }
 
 /// Every topic on each of the numbers of ranks that the tier has; a launcher starts the ranks, so one case cannot have several numbers.

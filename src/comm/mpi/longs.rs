@@ -1,7 +1,11 @@
 //! Messages beside the frames from or into the memory that they are for: long contiguous puts and gets, and pieces of blocks whose
 //! bytes lie packed in the caller's memory, at the side that asks for them; long gets at the other.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     ffi::{Comm, Request, Result},
@@ -39,8 +43,8 @@ struct Long {
 enum Then {
     /// The caller's memory is free.
     Sent(Token),
-    /// A piece of it is.
-    PieceSent(Arc<Token>),
+    /// A piece of it is, that such a peer was to take at such a time.
+    PieceSent(Arc<Token>, usize, Instant),
     /// The caller's memory is filled.
     Filled(Get),
     /// The same, but the caller wants its memory back.
@@ -65,6 +69,9 @@ pub(super) struct Get {
 /// Pieces of blocks that leave at a time.
 const PIECES: usize = 6;
 
+/// A piece that took longer waited for a peer that did not look: over TCP on one machine half a MiB takes 60 to 200 µs.
+const PROMPT: Duration = Duration::from_micros(500);
+
 /// Those under way.
 #[derive(Debug, Default)]
 pub(super) struct Longs {
@@ -72,6 +79,8 @@ pub(super) struct Longs {
     leaving_pieces: usize,
     /// Pieces that came, or were given up: their origins do not know yet.
     pub(super) ended: Vec<Get>,
+    /// Peers that did not take a piece promptly.
+    pub(super) late: Vec<usize>,
 }
 
 impl Longs {
@@ -85,9 +94,9 @@ impl Longs {
     }
 
     /// A piece that leaves the caller's memory.
-    pub(super) fn put_piece(&mut self, request: Request, of: Arc<Token>) {
+    pub(super) fn put_piece(&mut self, request: Request, of: Arc<Token>, to: usize) {
         self.leaving_pieces += 1;
-        self.all.push_back(Long { request, then: Then::PieceSent(of) });
+        self.all.push_back(Long { request, then: Then::PieceSent(of, to, Instant::now()) });
     }
 
     /// A put whose bytes leave the caller's memory.
@@ -121,8 +130,11 @@ impl Longs {
                     }
                     match (end, long.then) {
                         (Look::Another(rest), _) => self.all.push_back(rest),
-                        (_, Then::PieceSent(token)) => {
+                        (_, Then::PieceSent(token, to, begun)) => {
                             self.leaving_pieces -= 1;
+                            if begun.elapsed() > PROMPT {
+                                self.late.push(to);
+                            }
                             events.extend(Arc::into_inner(token).map(Event::LocalDone));
                         }
                         _ => {}
@@ -163,17 +175,19 @@ impl Long {
     fn look(&mut self, comm: Comm, events: &mut Vec<Event>) -> Result<Look> {
         if let Then::GivenUp(Get { token, piece_of, from, number, len }) = self.then {
             let Some(cancelled) = self.request.test_cancelled()? else { return Ok(Look::Open) };
+            let end = if cancelled {
+                // The target sends it all the same, and it must not be taken for another one.
+                let mut bytes = vec![0; len].into_boxed_slice();
+                // SAFETY: memory of the message's own, kept beside the request.
+                let request = unsafe { comm.begin_receive(bytes.as_mut_ptr(), len, Some(from), tag(number, Beside::Get))? };
+                Look::Another(Long { request, then: Then::Thrown(bytes) })
+            } else {
+                Look::Complete
+            };
             if piece_of.is_none() {
                 events.push(given_up(token));
             }
-            if !cancelled {
-                return Ok(Look::Complete);
-            }
-            // The target sends it all the same, and it must not be taken for another one.
-            let mut bytes = vec![0; len].into_boxed_slice();
-            // SAFETY: memory of the message's own, kept beside the request.
-            let request = unsafe { comm.begin_receive(bytes.as_mut_ptr(), len, Some(from), tag(number, Beside::Get))? };
-            return Ok(Look::Another(Long { request, then: Then::Thrown(bytes) }));
+            return Ok(end);
         }
         if !self.request.test()? {
             return Ok(Look::Open);

@@ -114,8 +114,8 @@ pub(crate) struct Mpi {
     net: Mutex<Net>,
     /// All ranks are of this node.
     alone: bool,
-    /// Grows with each look of a caller: tells the thread that it is not needed.
-    looks: AtomicU64,
+    /// When a caller looked last, in nanoseconds since the start: tells the thread that it is not needed.
+    looked: AtomicU64,
     /// Nothing is left to be handled for others.
     closed: AtomicBool,
     /// The other nodes know of the end of the job, as far as this rank can tell them.
@@ -151,9 +151,9 @@ impl Mpi {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
-        let polled = net.poll(hurry);
+        let polled = net.poll(hurry, !by_thread);
         if matches!(polled, Ok(true)) && !by_thread {
-            self.looks.fetch_add(1, Ordering::Relaxed);
+            self.looked.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
         self.told(polled.map(drop));
         if let Some((culprit, cause)) = net.ended.take() {
@@ -167,6 +167,11 @@ impl Mpi {
         if let Err(error) = result {
             self.fabric.end(Some(self.rank), &format!("lost its connection to others: {error}"));
         }
+    }
+
+    /// How long ago a caller looked.
+    fn since_looked(&self) -> Duration {
+        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
     }
 
     fn submit(&self, rank: usize, op: Op) {
@@ -187,7 +192,7 @@ impl Mpi {
     fn tell_end(&self, culprit: usize, cause: &str) {
         /// Words that cannot leave are lost: the launcher ends the others.
         const LIMIT: Duration = Duration::from_millis(200);
-        if self.alone || self.told.swap(true, Ordering::Relaxed) {
+        if self.alone || self.closed.load(Ordering::Relaxed) || self.told.swap(true, Ordering::Relaxed) {
             return;
         }
         let mut net = self.net();
@@ -199,7 +204,7 @@ impl Mpi {
             }
         }
         let start = Instant::now();
-        while net.poll(true).is_ok() && net.is_sending() && start.elapsed() < LIMIT {
+        while net.poll(true, false).is_ok() && net.is_sending() && start.elapsed() < LIMIT {
             std::thread::yield_now();
         }
     }

@@ -31,7 +31,7 @@ use super::{
     mail::Mail,
     memory::{Over, Segment},
     origins::{Origins, given_up},
-    peer::{Op, Peer, Peers},
+    peer::{Op, PACKED, Peer, Peers},
     write::is_long,
 };
 use crate::comm::{Event, Token};
@@ -115,28 +115,31 @@ impl Net {
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
-    /// Tells whether it did anything.
-    pub(super) fn poll(&mut self, hurry: bool) -> Result<bool> {
+    /// If `waited`, ends when there is something for the caller. Tells whether it did anything.
+    pub(super) fn poll(&mut self, hurry: bool, waited: bool) -> Result<bool> {
         if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
             self.skipped += 1;
             return Ok(false);
         }
         (self.urgent, self.skipped) = (false, 0);
         self.send()?;
-        let before = self.found;
+        let (before, known) = (self.found, self.events.len());
         self.mail.receive()?;
         for _ in 0..BATCH {
             let Some((frame, arrived)) = self.mail.came()? else { break };
             self.found += 1;
             self.arrived(arrived.from, frame, arrived.len)?;
             self.send_answers(arrived.from)?;
-            if !self.events.is_empty() {
-                // Somebody may wait for just this.
+            if waited && self.events.len() > known {
                 break;
             }
         }
+        self.mail.receive_if_few()?;
         self.found += self.longs.look(self.mail.comm, &mut self.events)?;
         self.pieces_ended();
+        while let Some(rank) = self.longs.late.pop() {
+            self.peer(rank).busy = PACKED;
+        }
         for _ in 0..ANSWERS {
             let Some((from, frame, len)) = self.long_frames.came()? else { break };
             self.found += 1;

@@ -50,6 +50,16 @@ impl Origins {
         matches!(self.slots.get(id as usize), Some(Some(Origin::Data { .. })))
     }
 
+    /// Bytes that nobody wants will not be asked for.
+    pub(super) fn never_come(&mut self, id: u64, len: usize) {
+        if let Some(Some(Origin::Nobody { rest, .. })) = self.slots.get_mut(id as usize) {
+            *rest = rest.saturating_sub(len);
+            if *rest == 0 {
+                self.release(id as usize);
+            }
+        }
+    }
+
     /// A message begins to bring some of them straight there.
     pub(super) fn begin_piece(&mut self, id: u64) {
         if let Some(Some(Origin::Data { pieces, .. })) = self.slots.get_mut(id as usize) {
@@ -156,5 +166,11 @@ mod tests {
         origins.begin_piece(next);
         assert!(origins.data_came(next as usize, 0, &[3; 16]).is_none());
         assert!(matches!(origins.piece_ended(next, 8), Some(Event::LocalDone(Token(8)))));
+        // What was not asked for yet is not asked for any more, and what was frees the number.
+        let last = origins.data(Token(9), memory.as_mut_ptr(), Runs::one(24), 24);
+        origins.cancel(Token(9), &mut events);
+        origins.never_come(last, 16);
+        assert!(origins.data_came(last as usize, 0, &[4; 8]).is_none());
+        assert_eq!(origins.value(Token(10), true), last);
     }
 }

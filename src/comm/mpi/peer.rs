@@ -25,6 +25,10 @@ pub(super) const ACKNOWLEDGE: u32 = CREDIT / 4;
 /// Bytes that may be asked for and not be here, and still more be asked for.
 pub(super) const ASKED: usize = 1 << 20;
 
+/// Blocks for a peer that computes are packed: their callers go on at once, where a message from their memory takes until the peer
+/// looks. After so many it is tried again.
+pub(super) const PACKED: u32 = 32;
+
 /// Bytes of a strided or accumulated block, or of an answer, from which on they travel in long frames. Measured with MPICH over TCP:
 /// frames take some 10 µs and 1 µs for each KiB, long frames 50 µs up to 128 KiB.
 pub(super) const BULK: usize = 48 << 10;
@@ -102,6 +106,18 @@ impl Op {
         }
     }
 
+    /// The origin of what it asks for, and how many bytes it has not asked for yet.
+    pub(super) fn unasked(&self) -> Option<(u64, usize)> {
+        match self {
+            Op::Get { len, at, origin, .. } => Some((*origin, len - at)),
+            Op::Block(block) => match block.what {
+                BlockKind::Get { origin } => Some((origin, block.len - block.at)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether it asks for bytes.
     pub(super) fn is_get(&self) -> bool {
         match self {
@@ -152,8 +168,9 @@ impl Hasher for RankHasher {
         self.0 = (self.0 ^ rank as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 
+    /// Tables look at the lowest bits and the highest, and the product has its best in the upper half.
     fn finish(&self) -> u64 {
-        self.0
+        self.0 ^ self.0 >> 32
     }
 }
 
@@ -172,6 +189,8 @@ pub(super) struct Peer {
     pub(super) signals: Vec<Token>,
     /// Bytes asked for that have not come.
     pub(super) asked: usize,
+    /// So many of the next blocks are packed into long frames, because it did not take one promptly from the caller's memory.
+    pub(super) busy: u32,
     /// It is in the list of those that may have something to send.
     pub(super) listed: bool,
     /// What it asks for, and that it is in the list of those whose requests wait.

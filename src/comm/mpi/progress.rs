@@ -1,6 +1,6 @@
 //! The thread that answers others while its rank computes, and sees the end of a neighbour.
 //!
-//! It looks only when nobody else does: who waits in the crate polls by itself, and each such look is counted. Between its looks it
+//! It looks only when nobody else does: who waits in the crate polls by itself, and the time of each such look is kept. Between its looks it
 //! sleeps, first for [`SHORTEST`], longer each time that it found nothing; while something comes it keeps looking for
 //! [`KEEN`] before it sleeps again. So a rank that computes loses some per mille of a core, and what is asked of it is answered
 //! after half a millisecond at most, at once when much is asked. Each waking keeps the rank's own thread from its work for some 15 µs
@@ -38,9 +38,9 @@ use crate::comm::{
 const SHORTEST: Duration = Duration::from_micros(50);
 /// Longest sleep.
 const LONGEST: Duration = Duration::from_micros(500);
-/// Sleep while the rank's own thread looks all the time, which means each [`OFTEN`] at least.
+/// Longest sleep while the rank's own thread looks, which it does if it did [`RECENTLY`] whenever this one wakes.
 const ASLEEP: Duration = Duration::from_millis(2);
-const OFTEN: Duration = Duration::from_micros(100);
+const RECENTLY: Duration = Duration::from_micros(100);
 /// Looks go on without sleep for so long after something came.
 const KEEN: Duration = Duration::from_micros(60);
 /// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbour, whose own end does.
@@ -95,19 +95,14 @@ impl Drop for Helper {
 fn serve(mpi: &Mpi, answers: bool, mut neighbour: Option<usize>, stop: &AtomicBool, bell: &OwnedFd) {
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1000));
     ask_for_short_turns();
-    let (mut pause, mut seen) = (SHORTEST, 0);
+    let mut pause = SHORTEST;
     while !stop.load(Ordering::Acquire) {
         if answers {
-            let looks = mpi.looks.load(Ordering::Relaxed);
-            let all_the_time = u128::from(looks - seen) > pause.as_nanos() / OFTEN.as_nanos();
-            pause = match looks == seen {
-                // Nobody looked since the last time.
-                true if answer(mpi) => SHORTEST,
-                true => (pause * 3 / 2).min(LONGEST),
-                false if all_the_time => (pause * 2).min(ASLEEP),
-                false => pause.min(LONGEST),
+            pause = match mpi.since_looked() < RECENTLY {
+                true => (pause * 2).min(ASLEEP),
+                false if answer(mpi) => SHORTEST,
+                false => (pause * 3 / 2).min(LONGEST),
             };
-            seen = looks;
         }
         let limit = if answers { pause } else { IDLE };
         match neighbour.map(|local| mpi.fabric.await_end(local, Side::Before, limit)) {

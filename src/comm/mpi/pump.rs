@@ -29,6 +29,12 @@ impl Net {
         while let Some(peer) = self.peers.get_mut(&to)
             && let Some(mut op) = peer.queue.pop_front()
         {
+            if let Some((origin, unasked)) = op.unasked()
+                && !self.origins.wants(origin)
+            {
+                self.origins.never_come(origin, unasked);
+                continue;
+            }
             if op.is_get() && (peer.asked >= ASKED || self.long_asked >= LONG_ANSWERS) {
                 peer.queue.push_front(op);
                 break;
@@ -117,16 +123,17 @@ impl Net {
 
     /// Sends bytes of a block from where they lie in the caller's memory, or lets them be received there.
     fn write_straight(&mut self, to: usize, block: &mut Block) -> Result<Written> {
-        match block.what {
-            BlockKind::Get { origin } if !self.origins.wants(origin) => {
-                // What comes is thrown away, but must not be laid into the memory of who gave up.
+        let Some(peer) = self.peers.get_mut(&to) else { return Ok(Written::Later) };
+        if !matches!(block.what, BlockKind::Get { .. }) {
+            if block.at == 0 && peer.busy > 0 {
+                peer.busy -= 1;
                 block.straight = None;
                 return Ok(Written::Some);
             }
-            BlockKind::Put | BlockKind::Accumulate { .. } if !self.longs.has_room() => return Ok(Written::Later),
-            _ => {}
+            if !self.longs.has_room() {
+                return Ok(Written::Later);
+            }
         }
-        let Some(peer) = self.peers.get_mut(&to) else { return Ok(Written::Later) };
         let frame = peer.requests.get_or_insert_with(|| self.mail.frame());
         let (comm, number) = (self.mail.comm, self.long_frames.next_number());
         let Some(Piece { local, len, of }) = announce(block, frame, number) else { return Ok(Written::NoRoom) };
@@ -138,7 +145,7 @@ impl Net {
                 }
                 // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has left.
                 let request = unsafe { comm.begin_send(local, len, to, tag(number, Beside::Request)) }?;
-                self.longs.put_piece(request, whole);
+                self.longs.put_piece(request, whole, to);
             }
             Of::Get { token, origin } => {
                 // SAFETY: as above; pieces do not overlap.

@@ -165,7 +165,7 @@ impl Rank {
             fabric: place.fabric,
             capabilities,
             net: Mutex::new(net),
-            looks: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             told: AtomicBool::new(false),
             start: Instant::now(),

@@ -171,7 +171,7 @@ pub(super) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Opt
         return None;
     }
     let (at, token) = (block.at, block.token);
-    let len = block.there.piece(at, block.len - at, LONG_FRAME, NUMBER)?;
+    let len = block.there.piece(at, block.len - at, even_part(block.there.run(), at), NUMBER)?;
     let [offset, from, bytes] = [block.offset, at, len].map(|word| word as u64);
     let of = match block.what {
         BlockKind::Get { origin } => {
@@ -192,10 +192,39 @@ pub(super) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Opt
     Some(Piece { local: block.local.wrapping_add(at), len, of })
 }
 
+/// Bytes of a piece that begins at packed byte `at`: as many as a long frame takes, or, of runs longer than that, a part that leaves
+/// the others as long.
+fn even_part(run: usize, at: usize) -> usize {
+    if run <= LONG_FRAME {
+        return LONG_FRAME;
+    }
+    let rest = run - at % run;
+    rest.div_ceil(rest.div_ceil(LONG_FRAME)).next_multiple_of(NUMBER).min(LONG_FRAME)
+}
+
 /// Bytes of the longest number that is added: a piece of a run holds whole ones.
 const NUMBER: usize = 16;
 
 /// Bytes that one answer brings, of so many.
 fn most_asked(rest: usize) -> usize {
     Frame::room_when_empty(if rest > BULK { LONG_FRAME } else { FRAME }, 2, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_runs_are_cut_evenly() {
+        assert_eq!(even_part(4096, 8192), LONG_FRAME);
+        for (run, parts) in [(LONG_FRAME + 1024, 2), (1 << 20, 2), ((1 << 20) + 16, 3), (5 * LONG_FRAME, 5)] {
+            let (mut at, mut least, mut count) = (0, usize::MAX, 0);
+            while at < run {
+                let part = even_part(run, at).min(run - at);
+                (at, least, count) = (at + part, least.min(part), count + 1);
+            }
+            assert_eq!((at, count), (run, parts));
+            assert!(least >= run / parts - NUMBER * parts);
+        }
+    }
 }

@@ -166,6 +166,10 @@ fn waits_too_long() {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(500));
+        // Its bytes have left this buffer, if not the process.
+        a.accumulate(s![n..], 1, &Array1::ones(n))?;
+        let late = a.get_into(s![n..;2], &mut Array1::zeros(n / 2)).expect_err("nobody answers").to_string();
+        assert!(late.contains("GA_TIMEOUT") && late.contains("get"), "{late}");
         for bytes in [8, n] {
             let mut buffer = Array1::<u8>::zeros(bytes);
             let late = a.get_into(s![n..n + bytes], &mut buffer).expect_err("nobody answers").to_string();

@@ -116,6 +116,8 @@ pub(crate) struct Mpi {
     alone: bool,
     /// When a caller looked last, in nanoseconds since the start: tells the thread that it is not needed.
     looked: AtomicU64,
+    /// Waits may time out: what MPI was given of the caller's memory could not be had back.
+    may_give_up: bool,
     /// Nothing is left to be handled for others.
     closed: AtomicBool,
     /// The other nodes know of the end of the job, as far as this rank can tell them.
@@ -433,7 +435,7 @@ impl Conduit for Mpi {
             // SAFETY: the caller's promise; a put only reads the buffer.
             return unsafe { self.copy_here(true, rank, offset, loops, local.cast_mut(), token) };
         }
-        self.submit(rank, Op::Block(block(loops, offset, local.cast_mut(), token, BlockKind::Put)));
+        self.submit(rank, Op::Block(self.block(loops, offset, local.cast_mut(), token, BlockKind::Put)));
     }
 
     unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
@@ -442,7 +444,7 @@ impl Conduit for Mpi {
             return unsafe { self.copy_here(false, rank, offset, loops, local, token) };
         }
         let mut net = self.net();
-        let mut block = block(loops, offset, local, token, BlockKind::Put);
+        let mut block = self.block(loops, offset, local, token, BlockKind::Put);
         block.what = BlockKind::Get { origin: net.origins.data(token, local, block.here, block.len) };
         let submitted = net.submit(rank, Op::Block(block));
         drop(net);
@@ -462,7 +464,7 @@ impl Conduit for Mpi {
         assert!(!self.is_here(rank), "processors add to the memory of their node");
         let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
         let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
-        self.submit(rank, Op::Block(block(loops, offset, local.cast_mut(), token, what)));
+        self.submit(rank, Op::Block(self.block(loops, offset, local.cast_mut(), token, what)));
     }
 }
 
@@ -471,15 +473,15 @@ fn sides(loops: &Loops) -> (Runs, Runs) {
     Runs::both(loops).expect("a block of no more levels than the trait promises")
 }
 
-/// The operation on a block.
-fn block(loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Box<Block> {
-    let (there, here) = sides(loops);
-    let len = loops.runs() * loops.run();
-    let straight = (len > BULK && here.is_packed()).then(|| Arc::new(token));
-    Box::new(Block { what, offset, there, here, local, len, at: 0, token, straight })
-}
-
 impl Mpi {
+    /// The operation on a block.
+    fn block(&self, loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Box<Block> {
+        let (there, here) = sides(loops);
+        let len = loops.runs() * loops.run();
+        let straight = (len > BULK && here.is_packed() && !self.may_give_up).then(|| Arc::new(token));
+        Box::new(Block { what, offset, there, here, local, len, at: 0, token, straight })
+    }
+
     /// Runs to or from a rank of this node.
     ///
     /// # Safety

@@ -166,6 +166,7 @@ impl Rank {
             capabilities,
             net: Mutex::new(net),
             looked: AtomicU64::new(0),
+            may_give_up: start.timeout.is_some(),
             closed: AtomicBool::new(false),
             told: AtomicBool::new(false),
             start: Instant::now(),

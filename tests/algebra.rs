@@ -95,13 +95,13 @@ fn elementwise<T: Accumulate>(job: &Job, extents: [usize; 2]) -> Outcome {
             let y = made::<T>(job, extents, (other + kind) % LAYOUTS, 7)?;
             let (mx, my) = (model::<T>(extents, 5), model::<T>(extents, 7));
             let zip = |f: &dyn Fn(T, T) -> T| Array2::from_shape_fn(extents, |at| f(mx[at], my[at]));
-            a.add_from(two, &x, three, &y)?;
+            a.assign_sum(two, &x, three, &y)?;
             same(&a, &zip(&|x, y| two.times(x).plus(three.times(y))))?;
-            a.elem_multiply_from(&x, &y)?;
+            a.assign_product(&x, &y)?;
             same(&a, &zip(&T::times))?;
-            a.axpy(two, &x)?;
+            a.scaled_add(two, &x)?;
             same(&a, &zip(&|x, y| two.times(x).plus(x.times(y))))?;
-            a.copy_from(&x)?;
+            a.assign(&x)?;
             same(&a, &mx)?;
             assert_eq!(x.dot(&y)?, mx.iter().zip(&my).fold(T::ZERO, |sum, (&x, &y)| sum.plus(x.times(y))));
         }
@@ -137,8 +137,8 @@ fn nothing_at_all() {
                 let mut a = laid_out::<f64>(job, extents, kind).create()?;
                 let b = laid_out::<f64>(job, extents, (kind + 1) % 3).create()?;
                 a.fill(1.0)?;
-                a.copy_from(&b)?;
-                a.add_from(1.0, &b, 2.0, &b)?;
+                a.assign(&b)?;
+                a.assign_sum(1.0, &b, 2.0, &b)?;
                 a.fill_patch(.., 2.0)?;
                 a.set_diagonal(&[])?;
                 assert_eq!((a.dot(&b)?, a.sum()?, a.norm_1()?, a.norm_infinity()?), (0.0, 0.0, 0.0, 0.0));
@@ -256,13 +256,13 @@ fn extremes_and_where_they_are() {
                 // Small whole numbers: most are there more than once.
                 let mut a = made::<f64>(job, extents, kind, 8)?;
                 let m = model::<f64>(extents, 8);
-                assert_eq!(a.min_with_index()?, first_best(&m, f64::lt), "{}", a.summary());
-                assert_eq!(a.max_with_index()?, first_best(&m, f64::gt), "{}", a.summary());
+                assert_eq!(a.argmin()?, first_best(&m, f64::lt), "{}", a.summary());
+                assert_eq!(a.argmax()?, first_best(&m, f64::gt), "{}", a.summary());
                 a.fill(0.0)?;
-                assert_eq!(a.max_with_index()?, m.first().map(|_| (0.0, (0, 0))));
+                assert_eq!(a.argmax()?, m.first().map(|_| (0.0, (0, 0))));
                 if extents[0] > 10 {
                     a.fill_patch(s![9..;2, 3..;4], f64::NAN)?;
-                    let found = a.min_with_index()?;
+                    let found = a.argmin()?;
                     assert!(matches!(found, Some((x, (9, 3))) if x.is_nan()), "{found:?} of {}", a.summary());
                 }
             }
@@ -272,7 +272,7 @@ fn extremes_and_where_they_are() {
             cube.store(IxDyn(&[2, 0, 4]), 9)?;
             cube.store(IxDyn(&[2, 1, 0]), 9)?;
         }
-        assert_eq!(cube.max_with_index()?, Some((9, IxDyn(&[2, 0, 4]))));
+        assert_eq!(cube.argmax()?, Some((9, IxDyn(&[2, 0, 4]))));
         Ok(())
     });
 }
@@ -344,7 +344,7 @@ fn more_axes() {
         a.map_indexed(|at, _| number(at))?;
         same(&a, &m)?;
         let mut b = GlobalArray::<i32, Ix3>::builder(job, extents).block_cyclic([2, 1, 3]).create()?;
-        b.copy_from(&a)?;
+        b.assign(&a)?;
         same(&b, &m)?;
         b.copy_patch(s![1..4, ..;-1, 2..4], &a, s![2.., .., ..4;2])?;
         let mut n = m.clone();
@@ -407,10 +407,10 @@ fn what_does_not_fit_is_an_error_and_changes_nothing() {
     everywhere(|job| {
         let mut a = made::<f64>(job, [4, 5], 0, 1)?;
         let b = made::<f64>(job, [5, 4], 0, 1)?;
-        assert!(matches!(a.copy_from(&b), Err(Error::Mismatch { .. })));
-        assert!(matches!(a.axpy(1.0, &b), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.assign(&b), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.scaled_add(1.0, &b), Err(Error::Mismatch { .. })));
         assert!(matches!(a.dot(&b), Err(Error::Mismatch { .. })));
-        assert!(matches!(a.zip_from(&b, &b, |x, _| x), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.assign_zip(&b, &b, |x, _| x), Err(Error::Mismatch { .. })));
         assert!(matches!(a.copy_patch(s![..2, ..], &b, s![..2, ..]), Err(Error::Mismatch { .. })));
         assert!(matches!(a.fill_patch(s![..5, ..], 0.0), Err(Error::Patch { .. })));
         let square = made::<f64>(job, [4, 4], 0, 1)?;

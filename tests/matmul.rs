@@ -199,7 +199,7 @@ fn what_does_not_go_together_is_an_error() {
         assert!(matches!(&error, Error::Mismatch { what, .. } if what.contains("4 x 3 of \"a\"")), "{error}");
         assert!(matches!(a.factor(s![2..6, ..]), Err(Error::Patch { .. })));
         assert!(matches!(c.matmul_patch((0..9, 0..1), 1.0, &a, a.t(), 0.0), Err(Error::Patch { .. })));
-        let alone = job.group(&[job.rank()])?;
+        let alone = job.subgroup(&[job.rank()])?;
         let mine = GlobalArray::<f64, Ix2>::builder(&alone, [3, 4]).zeros().create()?;
         assert!(matches!(c.matmul(1.0, &a, &mine, 0.0), Err(Error::Mismatch { what, .. }) if what.contains("groups")));
         c.matmul(1.0, &a, a.t(), 0.0)?;

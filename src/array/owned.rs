@@ -74,7 +74,7 @@ macro_rules! any_part {
                 self.distribution.local_shape(self.member)
             }
 
-            /// One of this part's blocks; its element 0 is the array's element `block.region.start()`.
+            /// One of this part's blocks; its element 0 is the array's element `block.patch.start()`.
             ///
             /// # Panics
             /// If the block is not one of [`blocks`](Self::blocks).
@@ -82,7 +82,7 @@ macro_rules! any_part {
             #[track_caller]
             pub fn block(&self, block: &Block<D>) -> ArrayView<'_, T, D> {
                 of_part(ArrayView::from_shape(
-                    block.region.count().clone().strides(block.strides.clone()),
+                    block.patch.count().clone().strides(block.strides.clone()),
                     &self.elements[block.offset..],
                 ))
             }
@@ -289,13 +289,13 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
         self.elements_mut()
     }
 
-    /// One of this part's blocks as a writable view; its element 0 is the array's element `block.region.start()`.
+    /// One of this part's blocks as a writable view; its element 0 is the array's element `block.patch.start()`.
     ///
     /// # Panics
     /// If the block is not one of [`blocks`](Self::blocks).
     #[track_caller]
     pub fn block_mut(&mut self, block: &Block<D>) -> ArrayViewMut<'_, T, D> {
-        let shape = block.region.count().clone().strides(block.strides.clone());
+        let shape = block.patch.count().clone().strides(block.strides.clone());
         of_part(ArrayViewMut::from_shape(shape, &mut self.elements[block.offset..]))
     }
 }

@@ -35,7 +35,7 @@ fn check<D: Dimension>(array: &GlobalArray<i64, D>, view: ArrayView<'_, i64, D>,
         let cell = cell.into_dimension();
         let (mut sides, mut nobody, mut index) = (Vec::new(), false, Vec::new());
         for axis in 0..cell.ndim() {
-            let (start, count) = (block.region.start()[axis] as i64, block.region.count()[axis] as i64);
+            let (start, count) = (block.patch.start()[axis] as i64, block.patch.count()[axis] as i64);
             let (n, i) = (array.shape()[axis] as i64, start + cell[axis] as i64 - ghosts.widths[axis] as i64);
             let after = (i >= start + count).then_some(Side::High);
             sides.push(if i < start { Some(Side::Low) } else { after });
@@ -175,7 +175,7 @@ pub(crate) fn more_axes(job: &Job) -> Result<(), Error> {
     let seen = job.epoch(a.ghosts(), |part| part.view().to_owned())?;
     check(&a, seen.view(), |_| true);
     let mut copy = a.duplicate("copy")?;
-    copy.copy_from(&a)?;
+    copy.assign(&a)?;
     let seen = job.epoch(copy.ghosts(), |part| part.interior().to_owned())?;
     assert_eq!(job.all_reduce_one(seen.sum(), ops::sum)?, a.sum()?);
     Ok(())

@@ -28,8 +28,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Copy`.
-    pub fn copy_from(&mut self, source: &Self) -> Result<()> {
-        const OPERATION: &str = "copy_from";
+    #[doc(alias = "copy_from")]
+    #[doc(alias = "GA_Copy")]
+    pub fn assign(&mut self, source: &Self) -> Result<()> {
+        const OPERATION: &str = "assign";
         self.check_like(OPERATION, source)?;
         self.enter(OPERATION, &[source.id])?;
         let copied = if self.is_aligned(source) {

@@ -106,16 +106,18 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Elem_multiply`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum` are closures here.
-    pub fn zip_from<A: Element, B: Element>(
+    #[doc(alias = "zip_from")]
+    #[doc(alias = "zip_mut_with")]
+    pub fn assign_zip<A: Element, B: Element>(
         &mut self,
         a: &GlobalArray<A, D>,
         b: &GlobalArray<B, D>,
         mut f: impl FnMut(A, B) -> T,
     ) -> Result<()> {
-        self.check_like("zip_from", a)?;
-        self.check_like("zip_from", b)?;
+        self.check_like("assign_zip", a)?;
+        self.check_like("assign_zip", b)?;
         let whole = self.whole();
-        self.zip("zip_from", (&whole, &whole, &whole), a, b, |out, xs, ys| {
+        self.zip("assign_zip", (&whole, &whole, &whole), a, b, |out, xs, ys| {
             out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = f(x, y));
         })
     }
@@ -222,8 +224,10 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Add`.
-    pub fn add_from(&mut self, alpha: T, x: &Self, beta: T, y: &Self) -> Result<()> {
-        const OPERATION: &str = "add_from";
+    #[doc(alias = "add_from")]
+    #[doc(alias = "GA_Add")]
+    pub fn assign_sum(&mut self, alpha: T, x: &Self, beta: T, y: &Self) -> Result<()> {
+        const OPERATION: &str = "assign_sum";
         self.check_like(OPERATION, x)?;
         self.check_like(OPERATION, y)?;
         if !(self.is_aligned(x) && self.is_aligned(y)) {
@@ -261,8 +265,10 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// BLAS `axpy`; GA: `GA_Add` with the result as an operand.
-    pub fn axpy(&mut self, alpha: T, x: &Self) -> Result<()> {
-        const OPERATION: &str = "axpy";
+    #[doc(alias = "axpy")]
+    #[doc(alias = "GA_Add")]
+    pub fn scaled_add(&mut self, alpha: T, x: &Self) -> Result<()> {
+        const OPERATION: &str = "scaled_add";
         self.check_like(OPERATION, x)?;
         if !self.is_aligned(x) {
             let whole = self.whole();
@@ -278,12 +284,14 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Sets each element to the product of the elements of `a` and `b` at its index. Collective.
     ///
     /// # Errors
-    /// As [`zip_from`](Self::zip_from).
+    /// As [`assign_zip`](Self::assign_zip).
     ///
     /// # Source
     /// GA: `GA_Elem_multiply`.
-    pub fn elem_multiply_from(&mut self, a: &Self, b: &Self) -> Result<()> {
-        self.zip_from(a, b, T::times)
+    #[doc(alias = "elem_multiply_from")]
+    #[doc(alias = "GA_Elem_multiply")]
+    pub fn assign_product(&mut self, a: &Self, b: &Self) -> Result<()> {
+        self.assign_zip(a, b, T::times)
     }
 }
 

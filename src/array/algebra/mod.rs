@@ -129,7 +129,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.is_dense() && self.distribution == other.distribution
     }
 
-    fn whole(&self) -> Patch<D> {
+    pub(super) fn whole(&self) -> Patch<D> {
         Patch::whole(self.distribution.extents())
     }
 

@@ -40,7 +40,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// ```
     ///
     /// # Source
-    /// GA: `NGA_Select_elem` without the index; with it: [`min_with_index`](Self::min_with_index).
+    /// GA: `NGA_Select_elem` without the index; with it: [`argmin`](Self::argmin).
     pub fn reduce(&self, neutral: T, op: impl Fn(T, T) -> T) -> Result<T> {
         self.map_reduce(neutral, |x| x, op)
     }

@@ -234,7 +234,7 @@ impl<D: Dimension> Summary<D> {
         let Some(first) = blocks.next() else {
             return f.write_str("nothing");
         };
-        let (start, count) = (first.region.start().slice(), first.region.count().slice());
+        let (start, count) = (first.patch.start().slice(), first.patch.count().slice());
         let ranges = start.iter().zip(count).map(|(start, count)| format!("{start}..{}", start + count));
         write!(f, "[{}]", ranges.collect::<Vec<_>>().join(", "))?;
         let others = blocks.count();
@@ -249,7 +249,7 @@ impl<D: Dimension> Display for Summary<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let distribution = &self.distribution;
         let order = if distribution.order() == Order::RowMajor { "row-major" } else { "column-major" };
-        let extents = distribution.extents().slice();
+        let extents = distribution.shape();
         writeln!(f, "array \"{}\": {} {:?}, {} bytes", self.name, self.element, extents, self.bytes())?;
         write!(f, "  {} on grid {:?}", distribution.kind(), distribution.grid())?;
         if let Some(block) = distribution.block_shape() {

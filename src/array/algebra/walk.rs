@@ -26,8 +26,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             member: me,
             offset: block.offset,
             strides: block.strides,
-            start: block.region.start().clone(),
-            count: block.region.count().clone(),
+            start: block.patch.start().clone(),
+            count: block.patch.count().clone(),
         });
         let pieces = (!whole).then(|| self.distribution.pieces(patch)).into_iter().flatten();
         blocks.chain(pieces.filter(move |piece| piece.member == me))

@@ -20,7 +20,7 @@ pub struct Factor<'a, T> {
 
 impl<'a, T: Element> From<&'a GlobalArray<T, Ix2>> for Factor<'a, T> {
     fn from(array: &'a GlobalArray<T, Ix2>) -> Self {
-        Factor { array, patch: Patch::whole(array.extents()), transposed: false }
+        Factor { array, patch: array.whole(), transposed: false }
     }
 }
 

@@ -180,9 +180,9 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, Factor, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, GlobalArray1, GlobalArray2,
-    GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Halve, IndexRanges, Matmul, NpyElement, OwnedPart,
-    OwnedPartMut, PartsOf, Pending, Periodic, Reader, Scope, Summary,
+    Builder, Claims, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3,
+    GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Halve, IndexRanges, Matmul, NpyElement, OwnedPart, OwnedPartMut,
+    PartsOf, PatchMut, PatchRef, Pending, Periodic, Reader, Scope, Summary,
 };
 pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};

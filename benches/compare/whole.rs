@@ -38,9 +38,9 @@ pub(crate) fn transpose(bench: &Bench<'_>) -> Result<(), Error> {
     let bytes = (16 * ORDER * ORDER) as f64;
     let a = square(bench, ORDER, 1.0)?;
     let mut b = square(bench, ORDER, 2.0)?;
-    let stat = bench.measure_together(|| b.transpose_from(&a))?;
+    let stat = bench.measure_together(|| b.assign(a.t()))?;
     bench.row("transpose", "4096^2", "GB/s", stat, bytes);
-    let stat = bench.measure_together(|| b.copy_patch_transposed(.., &a, ..))?;
+    let stat = bench.measure_together(|| b.at_mut(..).assign(a.at(..).t()))?;
     bench.row("copy_transposed", "4096^2", "GB/s", stat, bytes);
     Ok(())
 }

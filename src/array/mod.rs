@@ -47,12 +47,12 @@ use std::{fmt, sync::Arc};
 
 use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
-pub use algebra::{Halve, Summary};
+pub use algebra::{Halve, PatchMut, PatchRef, Summary};
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
 pub use ghost::GhostUpdate;
-pub use matmul::{Factor, Matmul};
+pub use matmul::Matmul;
 pub use nonblocking::{Get, Pending};
 pub use npy::NpyElement;
 pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};

@@ -66,7 +66,7 @@ impl<'j> Exchange<'j> {
                 if let Some(&coming) = updates.get(k + AHEAD) {
                     part.prefetch(place(coming));
                 }
-                part[place(a)] ^= a;
+                part.as_mut_slice().expect("a table without ghost cells")[place(a)] ^= a;
             }
         };
         let mut buckets = vec![[0; SLOT]; ranks];

@@ -27,7 +27,7 @@ fn main() -> Result<(), Error> {
 
         // The points of my block that are not on the boundary, and the same with their neighbours.
         let mine = u.blocks(job.rank()).next().map(|block| {
-            let (start, count) = (*block.region.start(), *block.region.count());
+            let (start, count) = (*block.patch.start(), *block.patch.count());
             let inside = |k: usize| start[k].max(1)..(start[k] + count[k]).min(N - 1).max(start[k].max(1));
             (inside(0), inside(1))
         });

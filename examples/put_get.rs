@@ -9,13 +9,13 @@ fn main() -> Result<(), Error> {
         let a = GlobalArray::<i64, Ix2>::builder(job, [N, N]).create()?;
         let (me, ranks) = (job.rank(), job.size());
         for block in a.blocks((me + 1) % ranks) {
-            a.put(&block.region, &Array2::from_elem(*block.region.count(), me as i64))?;
+            a.put(&block.patch, &Array2::from_elem(*block.patch.count(), me as i64))?;
         }
         job.sync()?;
         let neighbour = ((me + ranks - 1) % ranks) as i64;
         for block in a.blocks(me) {
-            if a.get(&block.region)?.iter().any(|&x| x != neighbour) {
-                return Err(Error::other(format!("block {:?} is not from rank {neighbour}", block.region)));
+            if a.get(&block.patch)?.iter().any(|&x| x != neighbour) {
+                return Err(Error::other(format!("block {:?} is not from rank {neighbour}", block.patch)));
             }
         }
         if me == 0 {

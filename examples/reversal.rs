@@ -13,8 +13,8 @@ fn main() -> Result<(), Error> {
         }
         job.sync()?;
         for block in b.blocks(job.rank()) {
-            let (start, count) = (block.region.start()[0], block.region.count()[0]);
-            b.put(&block.region, &a.get(s![N - start - count..N - start;-1])?)?;
+            let (start, count) = (block.patch.start()[0], block.patch.count()[0]);
+            b.put(&block.patch, &a.get(s![N - start - count..N - start;-1])?)?;
         }
         job.sync()?;
         if b.get(..)? != a.get(s![..;-1])? || b.load(0)? != N as u64 - 1 {

@@ -69,9 +69,9 @@ pub enum Error {
         /// The rule that was broken.
         source: DistributionError,
     },
-    /// The node has not enough memory for a creation; nothing was allocated.
+    /// The machine has not enough memory for a creation; nothing was allocated.
     #[error(
-        "{what} asks for {asked} bytes on node {node} but only {available} are available ({limit}); use more nodes, smaller arrays, or raise the limit"
+        "{what} asks for {asked} bytes on machine {machine} but only {available} are available ({limit}); use more nodes, smaller arrays, or raise the limit"
     )]
     OutOfMemory {
         /// What asked, an array by name for instance.
@@ -82,8 +82,8 @@ pub enum Error {
         available: u64,
         /// The limit that binds: `MemAvailable`, a cgroup, `GA_MEMORY`.
         limit: String,
-        /// The node that is short; of a machine that was split into several, the first.
-        node: usize,
+        /// The machine that is short, by the first of its nodes if it was split into several.
+        machine: usize,
     },
     /// The address space reserved for a rank is used up.
     #[error(

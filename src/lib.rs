@@ -46,7 +46,7 @@
 //! let tiled = GlobalArray::<f64, Ix2>::builder(job, [1000, 1000]).tiled([64, 64]).restrict(0..2).create()?;
 //! assert_eq!((cut.owner([9])?, cut.owner([10])?), (0, 1));
 //! for block in cyclic.blocks(job.rank()) {
-//!     // block.region: which elements; block.local_start: where in this rank's part
+//!     // block.patch: which elements; block.local_start: where in this rank's part
 //! }
 //! # let _ = (plain, tiled);
 //! # Ok::<(), Error>(())
@@ -62,13 +62,13 @@
 //!   elements; [`gather`](GlobalArray::gather), [`scatter`](GlobalArray::scatter) and
 //!   [`scatter_accumulate`](GlobalArray::scatter_accumulate), [`scatter_op`](GlobalArray::scatter_op) lists of elements. They are *one-sided*: no other rank takes part.
 //! * `get_nb`, `put_nb`, `accumulate_nb` and `job.scope` do the same while the rank computes.
-//! * [`read_increment`](GlobalArray::read_increment), [`fetch_op`](GlobalArray::fetch_op), [`swap`](GlobalArray::swap) and
-//!   [`compare_swap`](GlobalArray::compare_swap) change an integer atomically. [`Counter`] hands out tasks, [`Locks`] exclude,
+//! * [`fetch_add`](GlobalArray::fetch_add), [`fetch_op`](GlobalArray::fetch_op), [`swap`](GlobalArray::swap) and
+//!   [`compare_exchange`](GlobalArray::compare_exchange) change an integer atomically. [`Counter`] hands out tasks, [`Locks`] exclude,
 //!   [`Signal`] tells that data have come.
 //! * [`broadcast`](Group::broadcast), [`all_reduce`](Group::all_reduce) and the other collectives of a [`Group`] work on
 //!   slices.
 //! * Whole arrays are filled, copied, scaled, added, multiplied, transposed and reduced by collective methods (`fill`,
-//!   `copy_from`, `scale`, `add_from`, `dot`, `map`, `matmul`, …), and saved and loaded as `.npy` files.
+//!   `assign`, `scale`, `assign_sum`, `dot`, `map`, `matmul`, …), and saved and loaded as `.npy` files.
 //!
 //! What a rank owns is plain memory to it inside an *epoch*: a collective call that begins and ends with a sync, and in which
 //! nobody else can reach that memory. The compiler sees to it on this rank, because an epoch borrows the one handle `&mut`; the
@@ -180,14 +180,15 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, Factor, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, Halve, IndexRanges, Matmul,
-    NpyElement, OwnedPart, OwnedPartMut, PartsOf, Pending, Periodic, Reader, Scope, Summary,
+    Builder, Claims, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3,
+    GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Halve, IndexRanges, Matmul, NpyElement, OwnedPart, OwnedPartMut,
+    PartsOf, PatchMut, PatchRef, Pending, Periodic, Reader, Scope, Summary,
 };
 pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Result};
 pub use job::{Job, Launch, Memory, Stats, Tally, Traffic, run};
-pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, ops};
+pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, ops};
 
 /// What a program needs, ndarray's words included.
 pub mod prelude {
@@ -196,7 +197,7 @@ pub mod prelude {
     };
 
     pub use crate::{
-        Accumulate, AtomicInteger, Boundary, Counter, Element, Error, GlobalArray, Group, Job, Launch, Locks, Signal,
-        distribution::Order, ops, run,
+        Accumulate, AtomicInteger, Boundary, Counter, Element, Error, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3,
+        GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Signal, distribution::Order, ops, run,
     };
 }

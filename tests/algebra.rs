@@ -81,9 +81,9 @@ fn elementwise<T: Accumulate>(job: &Job, extents: [usize; 2]) -> Outcome {
         a.map(|x| x.times(x))?;
         m.mapv_inplace(|x| x.times(x));
         same(&a, &m)?;
-        a.scale_patch(s![1..;2, ..;-3], two)?;
+        a.at_mut(s![1..;2, ..;-3]).scale(two)?;
         m.slice_mut(s![1..;2, ..;-3]).mapv_inplace(|x| x.times(two));
-        a.fill_patch(s![.., 1..], three)?;
+        a.at_mut(s![.., 1..]).fill(three)?;
         m.slice_mut(s![.., 1..]).fill(three);
         same(&a, &m)?;
         a.fill(two)?;
@@ -95,13 +95,13 @@ fn elementwise<T: Accumulate>(job: &Job, extents: [usize; 2]) -> Outcome {
             let y = made::<T>(job, extents, (other + kind) % LAYOUTS, 7)?;
             let (mx, my) = (model::<T>(extents, 5), model::<T>(extents, 7));
             let zip = |f: &dyn Fn(T, T) -> T| Array2::from_shape_fn(extents, |at| f(mx[at], my[at]));
-            a.add_from(two, &x, three, &y)?;
+            a.assign_sum(two, &x, three, &y)?;
             same(&a, &zip(&|x, y| two.times(x).plus(three.times(y))))?;
-            a.elem_multiply_from(&x, &y)?;
+            a.assign_product(&x, &y)?;
             same(&a, &zip(&T::times))?;
-            a.axpy(two, &x)?;
+            a.scaled_add(two, &x)?;
             same(&a, &zip(&|x, y| two.times(x).plus(x.times(y))))?;
-            a.copy_from(&x)?;
+            a.assign(&x)?;
             same(&a, &mx)?;
             assert_eq!(x.dot(&y)?, mx.iter().zip(&my).fold(T::ZERO, |sum, (&x, &y)| sum.plus(x.times(y))));
         }
@@ -137,14 +137,14 @@ fn nothing_at_all() {
                 let mut a = laid_out::<f64>(job, extents, kind).create()?;
                 let b = laid_out::<f64>(job, extents, (kind + 1) % 3).create()?;
                 a.fill(1.0)?;
-                a.copy_from(&b)?;
-                a.add_from(1.0, &b, 2.0, &b)?;
-                a.fill_patch(.., 2.0)?;
+                a.assign(&b)?;
+                a.assign_sum(1.0, &b, 2.0, &b)?;
+                a.at_mut(..).fill(2.0)?;
                 a.set_diagonal(&[])?;
                 assert_eq!((a.dot(&b)?, a.sum()?, a.norm_1()?, a.norm_infinity()?), (0.0, 0.0, 0.0, 0.0));
                 assert_eq!(a.diagonal()?.len(), 0);
                 let mut t = laid_out::<f64>(job, [extents[1], extents[0]], kind).create()?;
-                t.transpose_from(&a)?;
+                t.assign(a.t())?;
                 let mut text = Vec::new();
                 a.write_to(&mut text)?;
                 assert!(job.rank() > 0 || text == b"[[]]");
@@ -165,27 +165,35 @@ fn patches_are_copied_added_and_multiplied() {
                 let (mx, my) = (model::<f64>(from, 2), model::<f64>(to, 3));
                 let mut a = made::<f64>(job, to, kind, 4)?;
                 let mut m = model::<f64>(to, 4);
-                a.copy_patch(s![3..13, 2..10], &x, s![1..11, 9..17])?;
+                a.at_mut(s![3..13, 2..10]).assign(x.at(s![1..11, 9..17]))?;
                 m.slice_mut(s![3..13, 2..10]).assign(&mx.slice(s![1..11, 9..17]));
                 same(&a, &m)?;
-                a.copy_patch(s![..12;2, ..;-3], &x, s![2..8;-1, 1..15;3])?;
+                a.at_mut(s![..12;2, ..;-3]).assign(x.at(s![2..8;-1, 1..15;3]))?;
                 m.slice_mut(s![..12;2, ..;-3]).assign(&mx.slice(s![2..8;-1, 1..15;3]));
                 same(&a, &m)?;
-                a.copy_patch(s![4, ..], &x, s![7, 2..])?;
+                a.at_mut(s![4, ..]).assign(x.at(s![7, 2..]))?;
                 m.slice_mut(s![4, ..]).assign(&mx.slice(s![7, 2..]));
                 same(&a, &m)?;
-                a.copy_patch_transposed(s![1..18, 2..14], &x, ..)?;
+                a.at_mut(s![1..18, 2..14]).assign(x.t())?;
                 m.slice_mut(s![1..18, 2..14]).assign(&mx.t());
                 same(&a, &m)?;
-                a.copy_patch_transposed(s![..;4, 1..5;-1], &x, s![8.., 3..13;2])?;
+                a.at_mut(s![..;4, 1..5;-1]).assign(x.at(s![8.., 3..13;2]).t())?;
                 m.slice_mut(s![..;4, 1..5;-1]).assign(&mx.slice(s![8.., 3..13;2]).t());
                 same(&a, &m)?;
-                a.add_patch(s![2..6, 3..8], (2.0, &x, s![..8;2, 10..15]), (-1.0, &y, s![5..9, 1..6]))?;
+                a.at_mut(s![2..6, 3..8]).assign_sum(2.0, x.at(s![..8;2, 10..15]), -1.0, y.at(s![5..9, 1..6]))?;
                 let sum = &mx.slice(s![..8;2, 10..15]) * 2.0 - my.slice(s![5..9, 1..6]);
                 m.slice_mut(s![2..6, 3..8]).assign(&sum);
                 same(&a, &m)?;
                 let dot = (&mx.slice(s![1..5, ..;2]) * &my.slice(s![..;5, 2..11])).sum();
-                assert_eq!(x.dot_patch(s![1..5, ..;2], &y, s![..;5, 2..11])?, dot);
+                assert_eq!(x.at(s![1..5, ..;2]).dot(y.at(s![..;5, 2..11]))?, dot);
+                a.at_mut(s![1..18, 2..14]).scaled_add(-0.5, x.t())?;
+                m.slice_mut(s![1..18, 2..14]).scaled_add(-0.5, &mx.t());
+                same(&a, &m)?;
+                let dot = (&mx.slice(s![1..5, ..;2]).t() * &my.slice(s![2..11, ..;4])).sum();
+                assert_eq!(x.at(s![1..5, ..;2]).t().dot(y.at(s![2..11, ..;4]))?, dot);
+                a.at_mut(s![4, ..]).map(|x| 3.0 * x)?;
+                m.slice_mut(s![4, ..]).mapv_inplace(|x| 3.0 * x);
+                same(&a, &m)?;
             }
         }
         Ok(())
@@ -201,7 +209,7 @@ fn matrices_are_transposed() {
                 for other in kinds.clone() {
                     let a = made::<f64>(job, extents, kind, 6)?;
                     let mut t = laid_out::<f64>(job, [extents[1], extents[0]], other).create()?;
-                    t.transpose_from(&a)?;
+                    t.assign(a.t())?;
                     same(&t, &model::<f64>(extents, 6).reversed_axes())?;
                 }
             }
@@ -256,13 +264,13 @@ fn extremes_and_where_they_are() {
                 // Small whole numbers: most are there more than once.
                 let mut a = made::<f64>(job, extents, kind, 8)?;
                 let m = model::<f64>(extents, 8);
-                assert_eq!(a.min_with_index()?, first_best(&m, f64::lt), "{}", a.summary());
-                assert_eq!(a.max_with_index()?, first_best(&m, f64::gt), "{}", a.summary());
+                assert_eq!(a.argmin()?, first_best(&m, f64::lt), "{}", a.summary());
+                assert_eq!(a.argmax()?, first_best(&m, f64::gt), "{}", a.summary());
                 a.fill(0.0)?;
-                assert_eq!(a.max_with_index()?, m.first().map(|_| (0.0, (0, 0))));
+                assert_eq!(a.argmax()?, m.first().map(|_| (0.0, (0, 0))));
                 if extents[0] > 10 {
-                    a.fill_patch(s![9..;2, 3..;4], f64::NAN)?;
-                    let found = a.min_with_index()?;
+                    a.at_mut(s![9..;2, 3..;4]).fill(f64::NAN)?;
+                    let found = a.argmin()?;
                     assert!(matches!(found, Some((x, (9, 3))) if x.is_nan()), "{found:?} of {}", a.summary());
                 }
             }
@@ -272,7 +280,7 @@ fn extremes_and_where_they_are() {
             cube.store(IxDyn(&[2, 0, 4]), 9)?;
             cube.store(IxDyn(&[2, 1, 0]), 9)?;
         }
-        assert_eq!(cube.max_with_index()?, Some((9, IxDyn(&[2, 0, 4]))));
+        assert_eq!(cube.argmax()?, Some((9, IxDyn(&[2, 0, 4]))));
         Ok(())
     });
 }
@@ -294,7 +302,7 @@ fn norms_and_reductions() {
             assert_eq!(a.sum()?, m.sum());
             assert_eq!(a.reduce(f64::INFINITY, ops::min)?, m.iter().copied().fold(f64::INFINITY, f64::min));
             assert_eq!(a.map_reduce(0_u64, |x| u64::from(x < 0.0), ops::sum)?, m.iter().filter(|&&x| x < 0.0).count() as u64);
-            a.fill_patch(s![3, 4], f64::NAN)?;
+            a.at_mut(s![3, 4]).fill(f64::NAN)?;
             assert!(a.norm_1()?.is_nan() && a.norm_infinity()?.is_nan() && a.max_abs()?.is_nan());
         }
         let mut v = GlobalArray::<Complex<f64>, Ix1>::builder(job, [50]).block_cyclic([4]).create()?;
@@ -344,12 +352,16 @@ fn more_axes() {
         a.map_indexed(|at, _| number(at))?;
         same(&a, &m)?;
         let mut b = GlobalArray::<i32, Ix3>::builder(job, extents).block_cyclic([2, 1, 3]).create()?;
-        b.copy_from(&a)?;
+        b.assign(&a)?;
         same(&b, &m)?;
-        b.copy_patch(s![1..4, ..;-1, 2..4], &a, s![2.., .., ..4;2])?;
+        b.at_mut(s![1..4, ..;-1, 2..4]).assign(a.at(s![2.., .., ..4;2]))?;
         let mut n = m.clone();
         n.slice_mut(s![1..4, ..;-1, 2..4]).assign(&m.slice(s![2.., .., ..4;2]));
         same(&b, &n)?;
+        let mut t =
+            GlobalArray::<i32, Ix3>::builder(job, [6, 4, 5]).block_cyclic([2, 3, 2]).order(Order::ColumnMajor).create()?;
+        t.assign(b.t())?;
+        same(&t, &n.reversed_axes())?;
         let mut c = GlobalArray::<i32, IxDyn>::builder(job, IxDyn(&[3, 2, 2, 3])).fill(2).create()?;
         c.map_indexed(|at, x| x + at[3] as i32)?;
         assert_eq!(c.sum()?, 36 * 2 + 12 * 3);
@@ -376,8 +388,11 @@ fn text_is_ndarrays() {
         a.write_to(&mut text)?;
         check(text, m.to_string());
         let mut text = Vec::new();
-        a.write_patch_to(s![..;2, 3..5, ..;-4], &mut text)?;
+        a.at(s![..;2, 3..5, ..;-4]).write_to(&mut text)?;
         check(text, m.slice(s![..;2, 3..5, ..;-4]).to_string());
+        let mut text = Vec::new();
+        a.at(s![.., 3..5, ..]).t().write_to(&mut text)?;
+        check(text, m.slice(s![.., 3..5, ..]).t().to_string());
         let summary = a.summary().to_string();
         assert!(summary.contains("i64 [9, 8, 13], 7488 bytes") && summary.contains("block on grid"), "{summary}");
         Ok(())
@@ -407,14 +422,14 @@ fn what_does_not_fit_is_an_error_and_changes_nothing() {
     everywhere(|job| {
         let mut a = made::<f64>(job, [4, 5], 0, 1)?;
         let b = made::<f64>(job, [5, 4], 0, 1)?;
-        assert!(matches!(a.copy_from(&b), Err(Error::Mismatch { .. })));
-        assert!(matches!(a.axpy(1.0, &b), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.assign(&b), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.scaled_add(1.0, &b), Err(Error::Mismatch { .. })));
         assert!(matches!(a.dot(&b), Err(Error::Mismatch { .. })));
-        assert!(matches!(a.zip_from(&b, &b, |x, _| x), Err(Error::Mismatch { .. })));
-        assert!(matches!(a.copy_patch(s![..2, ..], &b, s![..2, ..]), Err(Error::Mismatch { .. })));
-        assert!(matches!(a.fill_patch(s![..5, ..], 0.0), Err(Error::Patch { .. })));
+        assert!(matches!(a.assign_zip(&b, &b, |x, _| x), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.at_mut(s![..2, ..]).assign(b.at(s![..2, ..])), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.at_mut(s![..5, ..]).fill(0.0), Err(Error::Patch { .. })));
         let square = made::<f64>(job, [4, 4], 0, 1)?;
-        assert!(matches!(a.transpose_from(&square), Err(Error::Mismatch { .. })));
+        assert!(matches!(a.assign(square.t()), Err(Error::Mismatch { .. })));
         same(&a, &model([4, 5], 1))?;
         Ok(())
     });

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use global_arrays::{Factor, Group, Matmul, distribution::Order, prelude::*};
+use global_arrays::{Group, Matmul, PatchRef, distribution::Order, prelude::*};
 use ndarray::{Array2, LinalgScalar};
 use num_complex::Complex;
 
@@ -93,8 +93,8 @@ fn all<T: Number>(ranks: usize, network: &str, [m, n, k]: [usize; 3]) {
             let a = spread(job, layout_a, &local_a)?;
             let b = spread(job, layout_b, &local_b)?;
             let mut c = spread(job, layout_c, &local_c)?;
-            let factor_a = if transposed_a { a.t() } else { Factor::from(&a) };
-            let factor_b = if transposed_b { b.t().t().t() } else { Factor::from(&b) };
+            let factor_a = if transposed_a { a.t() } else { PatchRef::from(&a) };
+            let factor_b = if transposed_b { b.t().t().t() } else { PatchRef::from(&b) };
             c.matmul(alpha, factor_a, factor_b, beta)?;
             let op = |array: &Array2<T>, transposed: bool| if transposed { array.t().to_owned() } else { array.clone() };
             let product = op(&local_a, transposed_a).dot(&op(&local_b, transposed_b));
@@ -170,7 +170,7 @@ fn patches_with_offsets_and_steps() {
                 let mut c = spread(job, layout_c, &expected)?;
 
                 let (of_c, of_a, of_b) = (s![3..14, 5..20], s![2..13, 1..18], s![1..18, 9..24]);
-                c.matmul_patch(of_c, 2.0, a.factor(of_a)?, b.factor(of_b)?, -1.0)?;
+                c.at_mut(of_c).matmul(2.0, a.at(of_a), b.at(of_b), -1.0)?;
                 let product = 2.0 * local_a.slice(of_a).dot(&local_b.slice(of_b));
                 let old = expected.slice(of_c).to_owned();
                 expected.slice_mut(of_c).assign(&(product - old));
@@ -180,7 +180,7 @@ fn patches_with_offsets_and_steps() {
                 let (of_c, of_a, of_b) = (s![..;-2, 1..;3], s![..;2, 2..13], s![..16;-2, 3..13]);
                 let mut patch = expected.slice_mut(of_c);
                 patch += &local_a.slice(of_a).t().dot(&local_b.slice(of_b).t());
-                c.matmul_patch(of_c, 1.0, a.factor(of_a)?.t(), b.factor(of_b)?.t(), 1.0)?;
+                c.at_mut(of_c).matmul(1.0, a.at(of_a).t(), b.at(of_b).t(), 1.0)?;
                 assert_eq!(c.get(..)?, expected, "{layout_c:?} with steps");
                 job.sync()?;
             }
@@ -197,9 +197,9 @@ fn what_does_not_go_together_is_an_error() {
         let mut c = GlobalArray::<f64, Ix2>::builder(job, [4, 4]).name("c").zeros().create()?;
         let error = c.matmul(1.0, &a, &a, 0.0).unwrap_err();
         assert!(matches!(&error, Error::Mismatch { what, .. } if what.contains("4 x 3 of \"a\"")), "{error}");
-        assert!(matches!(a.factor(s![2..6, ..]), Err(Error::Patch { .. })));
-        assert!(matches!(c.matmul_patch((0..9, 0..1), 1.0, &a, a.t(), 0.0), Err(Error::Patch { .. })));
-        let alone = job.group(&[job.rank()])?;
+        assert!(matches!(c.matmul(1.0, a.at(s![2..6, ..]), a.t(), 0.0), Err(Error::Patch { .. })));
+        assert!(matches!(c.at_mut((0..9, 0..1)).matmul(1.0, &a, a.t(), 0.0), Err(Error::Patch { .. })));
+        let alone = job.subgroup(&[job.rank()])?;
         let mine = GlobalArray::<f64, Ix2>::builder(&alone, [3, 4]).zeros().create()?;
         assert!(matches!(c.matmul(1.0, &a, &mine, 0.0), Err(Error::Mismatch { what, .. }) if what.contains("groups")));
         c.matmul(1.0, &a, a.t(), 0.0)?;

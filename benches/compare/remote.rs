@@ -72,7 +72,7 @@ fn strided(bench: &Bench<'_>, chunk: usize) -> Result<(), Error> {
 }
 
 fn counter(bench: &Bench<'_>) -> Result<(), Error> {
-    let counter = Counter::held_by(bench.job, OTHER)?;
+    let counter = Counter::with_owner(bench.job, OTHER)?;
     bench.alone(|| {
         let stat = bench.measure_alone(|| counter.fetch_add(1).map(|_| ()))?;
         bench.row("read_inc", "8B", "us", stat, 1.0);
@@ -82,7 +82,7 @@ fn counter(bench: &Bench<'_>) -> Result<(), Error> {
 
 fn busy(bench: &Bench<'_>) -> Result<(), Error> {
     let a = GlobalArray::<f64, Ix1>::builder(bench.job, [2]).fill(1.0).create()?;
-    let counter = Counter::held_by(bench.job, OTHER)?;
+    let counter = Counter::with_owner(bench.job, OTHER)?;
     let mut local = Array1::from_elem(1, 1.0);
     let patch = s![1..2];
     let stat = bench.measure_busy(OTHER, || a.get_into(patch, &mut local))?;

@@ -7,7 +7,7 @@ use global_arrays::prelude::*;
 use crate::measure::{Bench, Report, row, summary};
 
 pub(crate) fn counter(bench: &Bench<'_>) -> Result<(), Error> {
-    let counter = Counter::held_by(bench.job, 1)?;
+    let counter = Counter::with_owner(bench.job, 1)?;
     bench.alone(|| {
         let stat = bench.measure_alone(|| counter.fetch_add(1).map(|_| ()))?;
         bench.row("read_inc", "one rank", "ns", stat, 1.0);

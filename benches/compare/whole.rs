@@ -21,9 +21,9 @@ pub(crate) fn whole(bench: &Bench<'_>) -> Result<(), Error> {
     bench.row("fill", "4096^2", "GB/s", stat, bytes);
     let stat = bench.measure_together(|| a.scale(1.000_000_1))?;
     bench.row("scale", "4096^2", "GB/s", stat, 2.0 * bytes);
-    let stat = bench.measure_together(|| b.copy_from(&a))?;
+    let stat = bench.measure_together(|| b.assign(&a))?;
     bench.row("copy", "4096^2", "GB/s", stat, 2.0 * bytes);
-    let stat = bench.measure_together(|| c.add_from(1.0, &a, 2.0, &b))?;
+    let stat = bench.measure_together(|| c.assign_sum(1.0, &a, 2.0, &b))?;
     bench.row("add", "4096^2", "GB/s", stat, 3.0 * bytes);
     let stat = bench.measure_together(|| {
         a.dot(&b).map(|sum| {
@@ -38,9 +38,9 @@ pub(crate) fn transpose(bench: &Bench<'_>) -> Result<(), Error> {
     let bytes = (16 * ORDER * ORDER) as f64;
     let a = square(bench, ORDER, 1.0)?;
     let mut b = square(bench, ORDER, 2.0)?;
-    let stat = bench.measure_together(|| b.transpose_from(&a))?;
+    let stat = bench.measure_together(|| b.assign(a.t()))?;
     bench.row("transpose", "4096^2", "GB/s", stat, bytes);
-    let stat = bench.measure_together(|| b.copy_patch_transposed(.., &a, ..))?;
+    let stat = bench.measure_together(|| b.at_mut(..).assign(a.at(..).t()))?;
     bench.row("copy_transposed", "4096^2", "GB/s", stat, bytes);
     Ok(())
 }

@@ -100,7 +100,7 @@ impl Forces {
             potential: method.potential,
             reach: method.potential.cutoff + method.skin,
             lengths,
-            counters: job.ranks().map(|rank| Counter::held_by(job, rank)).collect::<Result<_, _>>()?,
+            counters: job.ranks().map(|rank| Counter::with_owner(job, rank)).collect::<Result<_, _>>()?,
             counted: vec![0; job.size()],
             plan: Plan::default(),
             fresh: true,

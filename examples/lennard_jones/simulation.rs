@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use global_arrays::prelude::*;
+use global_arrays::{OwnedPartMut, prelude::*};
 use ndarray::ArrayViewMut1;
 
 use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers_mut};
@@ -149,7 +149,9 @@ impl<'j> Simulation<'j> {
     fn drift(&mut self) -> Result<f64, Error> {
         let (step, pace, reference) = (self.method.step, self.pace, self.pairs.reference(self.own.clone()));
         let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut());
-        self.job.epoch(claims, |(mut x, mut v, mut f)| pace.keep(|| drift(step, (&mut x, &mut v, &mut f), reference)))
+        self.job.epoch(claims, |(mut x, mut v, mut f)| {
+            pace.keep(|| drift(step, (slice(&mut x), slice(&mut v), slice(&mut f)), reference))
+        })
     }
 
     fn compute(&mut self, sums: bool) -> Result<(), Error> {
@@ -230,6 +232,7 @@ impl<'j> Simulation<'j> {
         self.job.epoch(claims, |(mut x, mut v, mut f, mut n)| {
             f.fill(0.0);
             n.fill(0);
+            let (x, v, n) = (slice(&mut x), slice(&mut v), slice(&mut n));
             let points = &points[own.start.min(own.end)..own.end];
             let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(n.chunks_exact_mut(WIDTH));
             for (((x, v), n), points) in parts.zip(points.chunks(WIDTH)) {
@@ -244,6 +247,11 @@ impl<'j> Simulation<'j> {
             }
         })
     }
+}
+
+/// A part of an array without ghost cells.
+fn slice<'p, T: Element>(part: &'p mut OwnedPartMut<'_, T, Ix1>) -> &'p mut [T] {
+    part.as_mut_slice().expect("an array without ghost cells")
 }
 
 /// Moves own atoms; see [`Simulation::drift`].

@@ -77,8 +77,8 @@ impl PanelBuffers {
             columns,
             slots,
             slot,
-            there: Signal::several(job, q)?,
-            free: Signal::several(job, q)?,
+            there: Signal::with_count(job, q)?,
+            free: Signal::with_count(job, q)?,
             seen: vec![0; q],
             freed: vec![0; q],
         })
@@ -119,7 +119,7 @@ impl PanelBuffers {
                 at += values.len();
             }
             let patch = s![to, start..start + message.len()];
-            self.slots.put_signal(patch, ArrayView1::from(message), &self.there, me, to)?;
+            self.slots.put_signal(patch, ArrayView1::from(message), self.there.at(to, me))?;
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ impl PanelBuffers {
         let lower = Array2::from_shape_vec((below, width).f(), storage).expect("as long as its shape says");
         let next = first + 2 * block;
         if next < n && self.columns.owner(next) != self.columns.me {
-            self.free.notify(self.columns.me, self.rank(self.columns.owner(next)))?;
+            self.free.at(self.rank(self.columns.owner(next)), self.columns.me).notify()?;
         }
         let pivots = message[1..=width].iter().map(|&row| row as usize).collect();
         let top = Array2::from_shape_vec((width, width).f(), message[1 + width..].to_vec()).expect("a square block");
@@ -183,7 +183,7 @@ impl RowBuffers {
         let slots = (rows.processes > 1)
             .then(|| GlobalArray::builder(job, [ranks, 2 * slot]).grid([ranks, 1]).name("row buffers").create())
             .transpose()?;
-        let (there, free) = (Signal::several(job, rows.processes)?, Signal::several(job, rows.processes)?);
+        let (there, free) = (Signal::with_count(job, rows.processes)?, Signal::with_count(job, rows.processes)?);
         Ok(RowBuffers { rows, columns, slots, slot, there, free, uses: 0 })
     }
 
@@ -225,7 +225,7 @@ impl RowBuffers {
                 slots.put(s![to, at..at + displaced.len()], ArrayView1::from(&displaced))?;
             }
             let at = start + before * count;
-            slots.put_signal(s![to, at..at + mine.len()], ArrayView1::from(&mine), &self.there, me, to)?;
+            slots.put_signal(s![to, at..at + mine.len()], ArrayView1::from(&mine), self.there.at(to, me))?;
         }
         // Own rows that end with this rank: from the own block row at once, else by message below.
         let ending: Vec<(usize, usize)> = moves.out_of_top.iter().copied().filter(|&(_, end)| rows.owner(end) == me).collect();
@@ -255,7 +255,7 @@ impl RowBuffers {
             }
         }
         for other in (0..rows.processes).filter(|&p| p != me) {
-            self.free.notify(me, self.rank(other))?;
+            self.free.at(self.rank(other), me).notify()?;
         }
         self.uses += 1;
         Ok(upper)

@@ -59,7 +59,7 @@ impl Rank {
             rows,
             columns,
             grid,
-            column: Column(job.group(&members)?),
+            column: Column(job.subgroup(&members)?),
             panels: PanelBuffers::new(job, rows, columns)?,
             exchange: RowBuffers::new(job, rows, columns)?,
             upper: Vec::new(),

@@ -99,7 +99,7 @@ mod tests {
                     for (array, (rows, columns)) in [blocks.a(job)?, blocks.b(job)?, blocks.c(job)?].iter().zip(needed) {
                         for block in array.blocks(job.rank()) {
                             let inside = |axis: usize, range: &Range<usize>| {
-                                let (start, count) = (block.region.start()[axis], block.region.count()[axis]);
+                                let (start, count) = (block.patch.start()[axis], block.patch.count()[axis]);
                                 range.start <= start && start + count <= range.end
                             };
                             assert!(inside(0, rows) && inside(1, columns), "{block:?} of {array:?}");

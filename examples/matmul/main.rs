@@ -88,7 +88,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     bar.finish_and_clear();
 
     let errors = [largest_error(job, &mut c, &entries)?, largest_error(job, &mut by_library, &entries)?];
-    by_library.axpy(-1.0, &c)?;
+    by_library.scaled_add(-1.0, &c)?;
     let difference = by_library.max_abs()?;
     let report = Report { n, cube, network: job.network().to_owned(), seconds, library_seconds, errors, difference };
     arguments.start.report(job, &report, &report.json())?;
@@ -196,7 +196,7 @@ fn largest_error(job: &Job, c: &mut GlobalArray<f64, Ix2>, entries: &Entries) ->
     let own = c.read_epoch(|part, _| {
         let mut largest = 0.0;
         for block in part.blocks() {
-            let start = block.region.start();
+            let start = block.patch.start();
             for ((i, j), value) in part.block(&block).indexed_iter() {
                 largest = larger(largest, (value - entries.product(start[0] + i, start[1] + j)).abs());
             }

@@ -38,7 +38,7 @@ impl<'j> Calculators<'j> {
         let overlap = GlobalArray::builder(job, [shape.states; 2]).name("overlap").zeros().create()?;
         states.owner_epoch(|mut part| {
             for block in part.blocks() {
-                let start = *block.region.start();
+                let start = *block.patch.start();
                 for ((plane, state, point), value) in part.block_mut(&block).indexed_iter_mut() {
                     *value = shape.first(start[1] + state, start[0] + plane, start[2] + point);
                 }

@@ -25,7 +25,7 @@ pub(crate) fn compare(job: &Job, shape: Shape, iterations: usize, calculators: &
     let [difference, largest] = calculators.states().owner_epoch(|mut part| {
         let (mut difference, mut largest) = (0.0, 0.0);
         for block in part.blocks() {
-            let (start, count) = (*block.region.start(), *block.region.count());
+            let (start, count) = (*block.patch.start(), *block.patch.count());
             let rows = transform.slice(s![start[1]..start[1] + count[1], ..]);
             for (k, found) in part.block_mut(&block).outer_iter().enumerate() {
                 let expected = rows.dot(&first_states(shape, start[0] + k));

@@ -43,7 +43,7 @@ impl<'j> Exchange<'j> {
     pub(crate) fn new(job: &'j Job, table: Table) -> Result<Self, Error> {
         let ranks = job.size();
         let boxes = GlobalArray::builder(job, [ranks * 2 * ranks * SLOT]).name("buckets").create()?;
-        Ok(Exchange { job, table, boxes, signal: Signal::several(job, 2 * ranks)? })
+        Ok(Exchange { job, table, boxes, signal: Signal::with_count(job, 2 * ranks)? })
     }
 
     /// The slot at `owner` for what `sender` generates in a round.
@@ -66,7 +66,7 @@ impl<'j> Exchange<'j> {
                 if let Some(&coming) = updates.get(k + AHEAD) {
                     part.prefetch(place(coming));
                 }
-                part[place(a)] ^= a;
+                part.as_mut_slice().expect("a table without ghost cells")[place(a)] ^= a;
             }
         };
         let mut buckets = vec![[0; SLOT]; ranks];
@@ -82,7 +82,7 @@ impl<'j> Exchange<'j> {
                 for owner in others() {
                     let bucket = &buckets[owner][..=buckets[owner][0] as usize];
                     let at = self.slot(owner, round, me);
-                    self.boxes.put_signal(s![at..at + bucket.len()], bucket, &self.signal, me, owner)?;
+                    self.boxes.put_signal(s![at..at + bucket.len()], bucket, self.signal.at(owner, me))?;
                 }
                 apply(updates(&buckets[me]));
                 progress(count);
@@ -94,7 +94,7 @@ impl<'j> Exchange<'j> {
                 let count = self.boxes.load([at])?.min(ROUND as u64) as usize;
                 self.boxes.get_into(s![at..=at + count], &mut arrived[..=count])?;
                 apply(updates(&arrived));
-                self.signal.notify(ranks + me, sender)?;
+                self.signal.at(sender, ranks + me).notify()?;
             }
         }
         Ok(())

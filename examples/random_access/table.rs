@@ -63,6 +63,7 @@ impl Table {
         const BATCH: usize = 4096;
         let first = self.first(job.rank());
         let wrong = table.owner_epoch(|mut part| {
+            let part = part.as_mut_slice().expect("a table without ghost cells");
             let (mut mine, mut a, mut left) = (vec![0; BATCH], stream::at(0), self.updates());
             while left > 0 {
                 let count = left.min(BATCH as u64);

@@ -59,7 +59,7 @@ impl<const D: usize> Exchange<D> {
         Ok(Exchange {
             inbox: inboxes(job, LEAST)?,
             taken: GlobalArray::builder(job, [job.size(), 2]).grid([job.size(), 1]).name("words taken").zeros().create()?,
-            arrived: Signal::several(job, 2)?,
+            arrived: Signal::with_count(job, 2)?,
             expected: [0; 2],
             half: 0,
             capacity: LEAST,
@@ -196,7 +196,7 @@ impl<const D: usize> Exchange<D> {
         for &peer in &self.peers {
             let out = &mut self.outgoing[peer];
             let words = out.words();
-            let start = self.taken.read_increment([peer, half], words as i64)? as usize;
+            let start = self.taken.fetch_add([peer, half], words as i64)? as usize;
             if start + words > self.capacity {
                 return Err(Error::other(format!("rank {peer} has no room for {words} more words of particles")));
             }
@@ -208,7 +208,7 @@ impl<const D: usize> Exchange<D> {
             }
             out.migrants.clear();
             out.ghosts.clear();
-            self.arrived.notify(half, peer)?;
+            self.arrived.at(peer, half).notify()?;
         }
         self.expected[half] = self.expected[half].wrapping_add(self.peers.len() as u32);
         self.arrived.wait_at_least(half, self.expected[half])?;

@@ -115,7 +115,7 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
     let errors = x.read_epoch(|part, _| {
         let mut errors = [0.0_f64; 2];
         for block in part.blocks() {
-            let start = block.region.start();
+            let start = block.patch.start();
             for ((i, j, k), &u) in part.view().indexed_iter() {
                 let first = mode.first((start[0] + i, start[1] + j, start[2] + k));
                 for (error, factor) in errors.iter_mut().zip([mode.decay(sweeps), mode.heat(sweeps)]) {

@@ -72,7 +72,7 @@ impl Sweeper {
         let mut inside = [0..0, 0..0, 0..0];
         if let Some(block) = array.blocks(array.group().rank()).next() {
             inside = [0, 1, 2].map(|axis| {
-                let (start, count, width) = (block.region.start()[axis], block.region.count()[axis], widths[axis]);
+                let (start, count, width) = (block.patch.start()[axis], block.patch.count()[axis], widths[axis]);
                 match ghosts.boundaries[axis] {
                     Boundary::Periodic => 0..count + 2 * width,
                     Boundary::Open => width.saturating_sub(start)..(width + array.shape()[axis] - start).min(count + 2 * width),

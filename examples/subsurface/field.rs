@@ -125,7 +125,7 @@ impl<'j> Team<'j> {
         let arrays = [first.duplicate("field, second")?, first.duplicate("field, third")?];
         let corner = |block: [&Ix3; 2]| block.map(|index| [index[0], index[1], index[2]]);
         let block = first.blocks(job.rank()).next();
-        let [start, count] = block.map_or([[0; 3]; 2], |block| corner([block.region.start(), block.region.count()]));
+        let [start, count] = block.map_or([[0; 3]; 2], |block| corner([block.patch.start(), block.patch.count()]));
         let layout = Layout::new(extents, start, count);
         let slabs = layout.slabs();
         Ok(Team { job, arrays, turn: 0, published: first, layout, slabs })

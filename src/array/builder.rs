@@ -93,7 +93,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             text_fingerprint(type_name::<T>()),
             text_fingerprint(&name),
         ]);
-        let what = || format!("array \"{name}\" of {:?} elements of {} bytes", distribution.extents().slice(), size_of::<T>());
+        let what = || format!("array \"{name}\" of {:?} elements of {} bytes", distribution.shape(), size_of::<T>());
         let (offset, id) = inner.job.allocate(group, bytes(part_len)?, bytes(own_len)?, Op::Create, call, &what)?;
         let array = GlobalArray {
             extents: distribution.extents().clone(),

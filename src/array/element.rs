@@ -121,7 +121,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
-    /// Adds to an element and returns the value before. One-sided, atomic, wrapping.
+    /// Adds `increment` to an element and returns the value before. One-sided, atomic, wrapping.
     ///
     /// Atomic against other atomics, loads and stores; against accumulates only with a sync between.
     ///
@@ -130,14 +130,16 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Read_inc`, here with the element's full width.
-    pub fn read_increment(&self, index: impl IntoDimension<Dim = D>, increment: T) -> Result<T> {
-        self.atomic("read_increment", index, AtomicOp::Add, increment, T::ZERO)
+    #[doc(alias = "read_increment")]
+    #[doc(alias = "NGA_Read_inc")]
+    pub fn fetch_add(&self, index: impl IntoDimension<Dim = D>, increment: T) -> Result<T> {
+        self.atomic("fetch_add", index, AtomicOp::Add, increment, T::ZERO)
     }
 
     /// Applies an operation to an element and returns the value before. One-sided, atomic.
     ///
     /// # Errors
-    /// As [`read_increment`](Self::read_increment).
+    /// As [`fetch_add`](Self::fetch_add).
     pub fn fetch_op(&self, index: impl IntoDimension<Dim = D>, op: FetchOp, operand: T) -> Result<T> {
         self.atomic("fetch_op", index, op.on::<T>(), operand, T::ZERO)
     }
@@ -145,18 +147,41 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     /// Replaces an element and returns the value before. One-sided, atomic.
     ///
     /// # Errors
-    /// As [`read_increment`](Self::read_increment).
+    /// As [`fetch_add`](Self::fetch_add).
     pub fn swap(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
         self.atomic("swap", index, AtomicOp::Swap, value, T::ZERO)
     }
 
-    /// Replaces an element by `new` if it equals `expected`; returns the value before, which equals `expected` if it was replaced.
-    /// One-sided, atomic.
+    /// Replaces an element by `new` if it equals `current`. One-sided, atomic.
+    ///
+    /// The inner result is that of [`std::sync::atomic`]: `Ok` of the value before, which equals `current`, if the element was
+    /// replaced, else `Err` of the value that was found.
     ///
     /// # Errors
-    /// As [`read_increment`](Self::read_increment).
-    pub fn compare_swap(&self, index: impl IntoDimension<Dim = D>, expected: T, new: T) -> Result<T> {
-        self.atomic("compare_swap", index, AtomicOp::CompareSwap, new, expected)
+    /// As [`fetch_add`](Self::fetch_add).
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let first = GlobalArray::<i64, Ix1>::builder(job, [1]).fill(-1).create()?;
+    ///     // One rank enters its number; the other learns whose it is.
+    ///     let me = job.rank() as i64;
+    ///     let winner = match first.compare_exchange([0], -1, me)? {
+    ///         Ok(_) => me,
+    ///         Err(other) => other,
+    ///     };
+    ///     job.sync()?;
+    ///     assert_eq!(first.load([0])?, winner);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[doc(alias = "compare_swap")]
+    pub fn compare_exchange(&self, index: impl IntoDimension<Dim = D>, current: T, new: T) -> Result<Result<T, T>> {
+        let found = self.atomic("compare_exchange", index, AtomicOp::CompareSwap, new, current)?;
+        Ok(if found == current { Ok(found) } else { Err(found) })
     }
 
     #[inline]

@@ -164,7 +164,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// Calls `f` for patches that cover what this member owns, none larger than a stage; cut where the file's runs stay long.
     fn own_stages(&self, fortran_order: bool, mut f: impl FnMut(&Patch<D>) -> Result<(), Failure>) -> Result<(), Failure> {
         for block in self.blocks(self.group.rank()) {
-            let mut patches = vec![block.region];
+            let mut patches = vec![block.patch];
             while let Some(patch) = patches.pop() {
                 let count = patch.count().slice();
                 let mut axes = 0..count.len();

@@ -69,7 +69,7 @@ impl<D: Dimension> Plan<D> {
                     let to = each(&|axis| ghosts.local[axis] + piece.start[axis]);
                     let copy = if piece.member == me {
                         // Where the first element of the piece lies in this rank's own part.
-                        let first = |axis: usize| ghosts.patch.start()[axis] + piece.start[axis] - block.region.start()[axis];
+                        let first = |axis: usize| ghosts.patch.start()[axis] + piece.start[axis] - block.patch.start()[axis];
                         let from = each(&|axis| first(axis) + widths[axis]);
                         PlannedCopy::within::<T, D>(&strides, &to, &from, &piece.count)
                     } else {

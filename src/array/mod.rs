@@ -45,14 +45,14 @@ mod transfer;
 
 use std::{fmt, sync::Arc};
 
-use ndarray::Dimension;
+use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
-pub use algebra::{Halve, Summary};
+pub use algebra::{Halve, PatchMut, PatchRef, Summary};
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, PartsOf, Reader};
 pub use ghost::GhostUpdate;
-pub use matmul::{Factor, Matmul};
+pub use matmul::Matmul;
 pub use nonblocking::{Get, Pending};
 pub use npy::NpyElement;
 pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
@@ -95,6 +95,21 @@ pub struct GlobalArray<T, D> {
     destroyed: bool,
 }
 
+/// A global array of one axis.
+pub type GlobalArray1<T> = GlobalArray<T, Ix1>;
+/// A global array of two axes, a matrix.
+pub type GlobalArray2<T> = GlobalArray<T, Ix2>;
+/// A global array of three axes.
+pub type GlobalArray3<T> = GlobalArray<T, Ix3>;
+/// A global array of four axes.
+pub type GlobalArray4<T> = GlobalArray<T, Ix4>;
+/// A global array of five axes.
+pub type GlobalArray5<T> = GlobalArray<T, Ix5>;
+/// A global array of six axes.
+pub type GlobalArray6<T> = GlobalArray<T, Ix6>;
+/// A global array whose number of axes is known when the program runs.
+pub type GlobalArrayD<T> = GlobalArray<T, IxDyn>;
+
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// The name, for messages.
     #[must_use]
@@ -103,15 +118,18 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Elements along each axis.
+    #[doc(alias = "extents")]
+    #[doc(alias = "NGA_Inquire")]
     #[must_use]
     pub fn shape(&self) -> &[usize] {
-        self.distribution.extents().slice()
+        self.distribution.shape()
     }
 
-    /// Elements along each axis, as a dimension.
+    /// Number of axes.
+    #[doc(alias = "GA_Ndim")]
     #[must_use]
-    pub fn extents(&self) -> &D {
-        self.distribution.extents()
+    pub fn ndim(&self) -> usize {
+        self.shape().len()
     }
 
     /// Number of elements.
@@ -287,7 +305,7 @@ impl<T, D: Dimension> fmt::Debug for GlobalArray<T, D> {
         f.debug_struct("GlobalArray")
             .field("name", &self.name)
             .field("element", &std::any::type_name::<T>())
-            .field("extents", &self.distribution.extents().slice())
+            .field("extents", &self.distribution.shape())
             .field("members", &self.distribution.members())
             .finish_non_exhaustive()
     }

@@ -1,12 +1,13 @@
 //! What a rank sees of an array inside an epoch, or by unchecked access: its own part, as plain memory.
 //!
 //! Without ghost cells a part is its elements and nothing else, a slice. With ghost cells the elements lie in the middle of a
-//! larger local array: [`OwnedPart`] and [`OwnedPartMut`] show them as a view and refuse to be a slice, which would be ghost cells
-//! as well; [`GhostPart`] and [`GhostPartMut`] show both.
+//! larger local array: [`OwnedPart`] and [`OwnedPartMut`] show them as a view and have no slice, which would be ghost cells as
+//! well; [`GhostPart`] and [`GhostPartMut`] show both.
 
-use std::ops::{Deref, DerefMut};
-
-use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError, Slice};
+use ndarray::{
+    ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError, Slice,
+    iter::{Iter, IterMut},
+};
 
 use crate::{
     distribution::{Block, Blocks, Distribution, Order},
@@ -19,8 +20,7 @@ use crate::{
 /// The part is one dense local array of [`local_shape`](Self::local_shape) in the array's order, as ScaLAPACK and ELPA keep a
 /// block-cyclic matrix: with [`Order::ColumnMajor`] the slice, [`leading_dimension`](Self::leading_dimension) and the blocking are
 /// what their descriptors ask for. Of a tiled array only each block is one: [`blocks`](Self::blocks) and [`block`](Self::block)
-/// work for every distribution. The part of an array with ghost cells is not dense: it has views, and panics where it is used as
-/// a slice.
+/// work for every distribution. The part of an array with ghost cells is not dense: it has views and no slice.
 #[derive(Debug)]
 pub struct OwnedPart<'a, T, D> {
     elements: &'a [T],
@@ -74,7 +74,7 @@ macro_rules! any_part {
                 self.distribution.local_shape(self.member)
             }
 
-            /// One of this part's blocks; its element 0 is the array's element `block.region.start()`.
+            /// One of this part's blocks; its element 0 is the array's element `block.patch.start()`.
             ///
             /// # Panics
             /// If the block is not one of [`blocks`](Self::blocks).
@@ -82,7 +82,7 @@ macro_rules! any_part {
             #[track_caller]
             pub fn block(&self, block: &Block<D>) -> ArrayView<'_, T, D> {
                 of_part(ArrayView::from_shape(
-                    block.region.count().clone().strides(block.strides.clone()),
+                    block.patch.count().clone().strides(block.strides.clone()),
                     &self.elements[block.offset..],
                 ))
             }
@@ -162,13 +162,35 @@ macro_rules! elements_only {
             }
         }
 
-        impl<T, D: Dimension> Deref for $part<'_, T, D> {
-            type Target = [T];
+        impl<T: Element, D: Dimension> $part<'_, T, D> {
+            /// The elements as one slice in memory order, tile after tile if the array is tiled; `None` for an array with ghost
+            /// cells, which lie between them.
+            #[inline]
+            #[must_use]
+            pub fn as_slice(&self) -> Option<&[T]> {
+                if self.distribution.ghosts().is_none() { Some(&*self.elements) } else { None }
+            }
 
-            #[track_caller]
-            fn deref(&self) -> &[T] {
-                check_dense(self.distribution);
-                self.elements
+            /// The elements in memory order, of every distribution; with ghost cells these are passed over.
+            pub fn iter(&self) -> Iter<'_, T, D> {
+                let elements = self.elements();
+                // ndarray walks the last axis fastest.
+                match self.distribution.order() {
+                    Order::RowMajor => elements.into_iter(),
+                    Order::ColumnMajor => elements.reversed_axes().into_iter(),
+                }
+            }
+
+            /// Number of elements, ghost cells not counted.
+            #[must_use]
+            pub fn len(&self) -> usize {
+                self.distribution.local_len(self.member)
+            }
+
+            /// Whether this rank owns nothing.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
             }
         }
     };
@@ -222,21 +244,6 @@ fn inside<D: Dimension>(distribution: &Distribution<D>) -> impl Fn(usize, usize)
     }
 }
 
-/// Where there are ghost cells, the slice of a part is not its elements.
-#[inline]
-#[track_caller]
-fn check_dense<D: Dimension>(distribution: &Distribution<D>) {
-    if let Some(ghosts) = distribution.ghosts() {
-        padded(ghosts.widths.slice());
-    }
-}
-
-#[cold]
-#[track_caller]
-fn padded(widths: &[usize]) -> ! {
-    panic!("a part with ghost cells of widths {widths:?} is no slice of its elements: take its view, or claim it by ghosts_mut")
-}
-
 /// What belongs to the part as a whole has no meaning where it lies tile after tile.
 #[track_caller]
 fn check_one<D: Dimension>(distribution: &Distribution<D>) {
@@ -270,7 +277,30 @@ impl<'a, T: Element, D: Dimension> GhostPart<'a, T, D> {
 }
 
 impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
-    /// Asks for the cache line of element `at` of the slice, which will be changed soon; a hint, so `at` may be anything.
+    /// As [`as_slice`](Self::as_slice), writable.
+    #[inline]
+    #[must_use]
+    #[doc(alias = "as_slice_mut")]
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        if self.distribution.ghosts().is_none() { Some(&mut *self.elements) } else { None }
+    }
+
+    /// As [`iter`](Self::iter), writable.
+    pub fn iter_mut(&mut self) -> IterMut<'_, T, D> {
+        let order = self.distribution.order();
+        let elements = self.elements_mut();
+        match order {
+            Order::RowMajor => elements.into_iter(),
+            Order::ColumnMajor => elements.reversed_axes().into_iter(),
+        }
+    }
+
+    /// Sets all elements; ghost cells stay as they are.
+    pub fn fill(&mut self, value: T) {
+        self.elements_mut().fill(value);
+    }
+
+    /// Asks for the cache line of element `at` of [`as_slice`](Self::as_slice), which will be changed soon; a hint, so `at` may be anything.
     ///
     /// For loops that change elements in a random order: asked for some tens of elements ahead, that many lines are on their way at
     /// once.
@@ -289,13 +319,13 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
         self.elements_mut()
     }
 
-    /// One of this part's blocks as a writable view; its element 0 is the array's element `block.region.start()`.
+    /// One of this part's blocks as a writable view; its element 0 is the array's element `block.patch.start()`.
     ///
     /// # Panics
     /// If the block is not one of [`blocks`](Self::blocks).
     #[track_caller]
     pub fn block_mut(&mut self, block: &Block<D>) -> ArrayViewMut<'_, T, D> {
-        let shape = block.region.count().clone().strides(block.strides.clone());
+        let shape = block.patch.count().clone().strides(block.strides.clone());
         of_part(ArrayViewMut::from_shape(shape, &mut self.elements[block.offset..]))
     }
 }
@@ -319,13 +349,5 @@ impl<T: Element, D: Dimension> GhostPartMut<'_, T, D> {
     pub fn interior_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         check_one(self.distribution);
         self.elements_mut()
-    }
-}
-
-impl<T, D: Dimension> DerefMut for OwnedPartMut<'_, T, D> {
-    #[track_caller]
-    fn deref_mut(&mut self) -> &mut [T] {
-        check_dense(self.distribution);
-        self.elements
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     index::{IntoPatch, Patch, Selection},
     job::Kind,
     memory::buffer::{self, Source, Target},
+    sync::SignalTarget,
 };
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -97,25 +98,25 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.put_block(OPERATION, &patch, &source)
     }
 
-    /// Writes a view into a patch and then raises signal `index` of a member: there the data are visible before the signal.
+    /// Writes a view into a patch and then raises a signal of a member, `signal.at(member, index)`: there the data are visible
+    /// before the signal. One-sided; on return the view may be reused.
     ///
     /// The member must own all of the patch for that promise; what others own of it is fenced before the signal all the same.
     ///
     /// # Errors
-    /// As [`put`](Self::put) and [`Signal::notify`](crate::Signal::notify).
+    /// As [`put`](Self::put); a member or signal that does not exist: nothing is moved then.
     pub fn put_signal<'v, P: IntoPatch<D>>(
         &self,
         patch: P,
         from: impl Into<ArrayView<'v, T, P::Output>>,
-        signal: &crate::Signal,
-        index: usize,
-        member: usize,
+        signal: SignalTarget<'_>,
     ) -> Result<()> {
+        signal.check("put_signal")?;
         self.put(patch, from)?;
         if !self.group.inner.mapped {
             self.fence()?;
         }
-        signal.notify(index, member)
+        signal.notify()
     }
 
     /// A patch that lies in one block of a mapped owner needs no cutting.

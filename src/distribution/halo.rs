@@ -217,7 +217,7 @@ impl<D: Dimension> Distribution<D> {
     pub(crate) fn ghost_boxes(&self, member: usize) -> Vec<GhostBox<D>> {
         let (Some(ghosts), Some(block)) = (self.ghosts(), self.blocks(member).next()) else { return Vec::new() };
         let axes = self.extents.ndim();
-        let stretches: Vec<Vec<Stretch>> = (0..axes).map(|axis| self.stretches(ghosts, axis, &block.region)).collect();
+        let stretches: Vec<Vec<Stretch>> = (0..axes).map(|axis| self.stretches(ghosts, axis, &block.patch)).collect();
         let mut boxes = Vec::new();
         let mut at = vec![0; axes];
         loop {
@@ -371,7 +371,7 @@ mod tests {
             let (from, to) = (plain.locate(&dim(index.clone())), padded.locate(&dim(index.clone())));
             assert_eq!(from.member, to.member);
             let strides = padded.local_strides(to.member);
-            let start = plain.blocks(from.member).next().unwrap().region.start().clone();
+            let start = plain.blocks(from.member).next().unwrap().patch.start().clone();
             let local: Vec<usize> = (0..index.len()).map(|k| index[k] - start[k] + widths[k]).collect();
             assert_eq!(to.offset, dot(&local, strides.slice()), "{index:?} of {padded:?}");
             let single = padded.single(&dim(index.clone()), &dim(vec![1; index.len()])).unwrap();
@@ -381,8 +381,8 @@ mod tests {
             let (blocks, expected): (Vec<_>, Vec<_>) = (padded.blocks(member).collect(), plain.blocks(member).collect());
             assert_eq!(blocks.len(), expected.len());
             for (block, expected) in blocks.iter().zip(&expected) {
-                assert_eq!((&block.region, &block.local_start), (&expected.region, &expected.local_start));
-                assert_eq!(block.offset, padded.locate(block.region.start()).offset);
+                assert_eq!((&block.patch, &block.local_start), (&expected.patch, &expected.local_start));
+                assert_eq!(block.offset, padded.locate(block.patch.start()).offset);
             }
         }
         let patch = patch_of::<D>(drawn);
@@ -446,7 +446,7 @@ mod tests {
                 let index: Vec<usize> = (0..cell.len())
                     .map(|axis| {
                         let (n, start, count) =
-                            (drawn.extents[axis] as i64, block.region.start()[axis] as i64, block.region.count()[axis] as i64);
+                            (drawn.extents[axis] as i64, block.patch.start()[axis] as i64, block.patch.count()[axis] as i64);
                         let index = start + cell[axis] as i64 - drawn.widths[axis] as i64;
                         beyond += usize::from(index < start || index >= start + count);
                         nobody |= drawn.boundaries[axis] == Boundary::Open && !(0..n).contains(&index);

@@ -13,7 +13,7 @@ use crate::index::Patch;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block<D> {
     /// The elements of the array, by steps of one.
-    pub region: Patch<D>,
+    pub patch: Patch<D>,
     /// From the start of the member's memory to the first element of the block, in elements; ghost cells before it count.
     pub offset: usize,
     /// The first element's local index: how many of its member's indices come before it on each axis; ghost cells do not count.
@@ -167,6 +167,6 @@ impl<D: Dimension> Iterator for Blocks<'_, D> {
             }
             following.slice_mut()[axis] = 0;
         }
-        Some(Block { region: Patch::block(start, count), offset, local_start, strides })
+        Some(Block { patch: Patch::block(start, count), offset, local_start, strides })
     }
 }

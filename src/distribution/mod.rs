@@ -105,10 +105,15 @@ pub struct Distribution<D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// Extents of the whole array.
+    /// Elements along each axis of the whole array.
     #[inline]
     #[must_use]
-    pub fn extents(&self) -> &D {
+    pub fn shape(&self) -> &[usize] {
+        self.extents.slice()
+    }
+
+    #[inline]
+    pub(crate) fn extents(&self) -> &D {
         &self.extents
     }
 

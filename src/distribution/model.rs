@@ -173,7 +173,7 @@ fn naive<D: Dimension>(made: &Distribution<D>, model: &[AxisModel], owners: &[us
         numbers
     };
     let mut parts: HashMap<usize, Vec<_>> = HashMap::new();
-    for index in indices(made.extents().slice()) {
+    for index in indices(made.shape()) {
         let places: Vec<_> = index.iter().zip(model).map(|(&i, axis)| axis[i]).collect();
         let place = places.iter().zip(made.grid()).fold(0, |member, (place, p)| member * p + place.0);
         let tile = places.iter().map(|place| place.1).collect();
@@ -237,8 +237,8 @@ fn check<D: Dimension>(drawn: &Drawn) {
                 let place = block.local_start.slice().iter().zip(block.strides.slice()).map(|(i, s)| i * s).sum::<usize>();
                 assert_eq!(place, block.offset);
             }
-            for within in indices(block.region.count().slice()) {
-                let index: Vec<_> = within.iter().zip(block.region.start().slice()).map(|(i, s)| i + s).collect();
+            for within in indices(block.patch.count().slice()) {
+                let index: Vec<_> = within.iter().zip(block.patch.start().slice()).map(|(i, s)| i + s).collect();
                 let offset = block.offset + within.iter().zip(block.strides.slice()).map(|(i, s)| i * s).sum::<usize>();
                 assert_eq!(made.locate(&dim(&index)), Location { member, offset });
                 for (axis, &i) in index.iter().enumerate() {
@@ -278,7 +278,7 @@ fn check<D: Dimension>(drawn: &Drawn) {
             let start = patch.start();
             let holds = |block: &super::Block<D>| {
                 (0..start.ndim())
-                    .all(|k| (block.region.start()[k]..block.region.start()[k] + block.region.count()[k]).contains(&start[k]))
+                    .all(|k| (block.patch.start()[k]..block.patch.start()[k] + block.patch.count()[k]).contains(&start[k]))
             };
             let block = made.blocks(location.member).find(holds).expect("a block of the owner");
             assert_eq!(strides, block.strides, "{patch:?} of {made:?}");
@@ -371,7 +371,7 @@ fn restricted_irregular_tiles_know_their_owners() {
     // Rows of tiles 0..1, 1..5, 5..6, 6..8 and columns 0..4, 4..4, 4..7, 7..9 go to the coordinates 0 and 1 in turn.
     let blocks = |member| {
         let block = |block: super::Block<_>| {
-            let (start, count): (Ix2, Ix2) = (*block.region.start(), *block.region.count());
+            let (start, count): (Ix2, Ix2) = (*block.patch.start(), *block.patch.count());
             (block.offset, start[0]..start[0] + count[0], start[1]..start[1] + count[1])
         };
         made.blocks(member).map(block).collect::<Vec<_>>()

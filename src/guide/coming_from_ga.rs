@@ -1,6 +1,7 @@
 //! For who has a program that calls Global Arrays: where each call went, and what is different.
 //!
-//! Listed are the calls that large programs make (in quantum chemistry, power grids, subsurface flow); `NGA_`, `GA_` and `…64`
+//! An operation that takes an array takes a patch of it as well, `a.at(s![..])`, and one that changes an array changes a patch by
+//! `a.at_mut(s![..])`. Listed are the calls that large programs make (in quantum chemistry, power grids, subsurface flow); `NGA_`, `GA_` and `…64`
 //! twins and the typed ones (`GA_Ddot`, `GA_Zdot`) count once. `a`, `b`, `c` are arrays, `job` is the job, `group` a group.
 //! Wherever a group is asked for, the job does as well: it is its world group.
 //!
@@ -61,7 +62,7 @@
 //! | `GA_Duplicate` | `a.duplicate("name")` | contents are not copied, there as here |
 //! | `GA_Destroy` | drop it, or `a.destroy()` | dropping says nothing to anybody: the memory is used again at a later creation in the same group. `destroy` is the collective that frees now |
 //! | `GA_Check_handle`, `GA_Verify_handle`, `GA_Valid_handle` | – | an array that exists is valid; one kept beyond its job answers `Err` |
-//! | `NGA_Inquire`, `GA_Inquire_name`, `GA_Ndim` | `a.shape()`, `a.name()`, `a.shape().len()` | |
+//! | `NGA_Inquire`, `GA_Inquire_name`, `GA_Ndim` | `a.shape()`, `a.name()`, `a.ndim()` | |
 //! | `NGA_Distribution(g_a, p, lo, hi)` | `a.blocks(p)` | an iterator, for every distribution; a regular array has at most one block for each member |
 //! | `NGA_Locate` | `a.owner([i, j])` | |
 //! | `NGA_Locate_region` | [`a.distribution().pieces(&patch)`](crate::distribution::Distribution::pieces) | |
@@ -80,7 +81,7 @@
 //! | `NGA_Gather`, `NGA_Scatter`, `NGA_Scatter_acc` | `a.gather(&subscripts, &mut values)`, `a.scatter(&subscripts, &values)`, `a.scatter_accumulate(&subscripts, alpha, &values)` | also `a.scatter_op(&subscripts, FetchOp::Xor, &values)`, atomic on integers, which GA lacks |
 //! | `NGA_Strided_get`, `…_put`, `…_acc` | `a.get(s![0..100;3, ..])` | a step in the patch; negative ones walk backwards, as in ndarray |
 //! | `NGA_Periodic_get`, `…_put`, `…_acc` | `a.periodic().get_into([-2..5, 0..n + 1], &mut view)`, `….put(..)`, `….accumulate(..)` | indices may go round any number of times |
-//! | `NGA_Read_inc` | `a.read_increment([i], 1)` | the element's full width; GA cuts the increment to 32 bits. Also `fetch_op`, `swap`, `compare_swap` |
+//! | `NGA_Read_inc` | `a.fetch_add([i], 1)` | the element's full width; GA cuts the increment to 32 bits. Also `fetch_op`, `swap`, `compare_exchange` |
 //! | a task counter by `NGA_Read_inc`, *nxtval* | [`Counter`](crate::Counter)`::new(job)?`, then `while let Some(task) = tasks.next_below(n)? { … }` | |
 //! | `NGA_Access`, `NGA_Release` | `a.read_epoch(\|part, reader\| …)` | collective; see difference 3. `reader.get_into` reads other members' parts meanwhile |
 //! | `NGA_Access`, `NGA_Release_update` | `a.owner_epoch(\|mut part\| …)` | collective; several arrays at once: `job.epoch((x.owned_mut(), f.owned()), \|(mut x, f)\| …)` |
@@ -90,7 +91,7 @@
 //! | `NGA_Update_ghosts_nb` | `let update = a.update_ghosts_nb()?; … update.wait()?` | |
 //! | `NGA_Access_ghosts`, `NGA_Release_ghosts`, `NGA_Get_ghost_block` | `job.epoch(a.ghosts(), \|part\| …)` | updates when it begins, with no sync of its own; `part.view()` has the ghost cells, `part.interior()` has not |
 //! | `NGA_Access_ghosts`, `NGA_Release_update_ghosts` | `job.epoch(a.ghosts_mut(), \|mut part\| …)` | writable, not updated; for boundary values |
-//! | `NGA_Access_block_grid`, `NGA_Access_block`, `NGA_Access_block_segment` and their releases | inside an epoch `part.blocks()` and `part.block(&block)` or `part.block_mut(&block)`; the whole segment is the part itself, a slice | `part.leading_dimension()` is ScaLAPACK's LLD |
+//! | `NGA_Access_block_grid`, `NGA_Access_block`, `NGA_Access_block_segment` and their releases | inside an epoch `part.blocks()` and `part.block(&block)` or `part.block_mut(&block)`; the whole segment is `part.as_mut_slice()` | `part.leading_dimension()` is ScaLAPACK's LLD |
 //!
 //! # Synchronising
 //!
@@ -101,16 +102,16 @@
 //! | `GA_Init_fence`, `GA_Fence` | `a.fence()`, `job.fence(rank)` | needs no begin; for one array or one target |
 //! | `GA_Mask_sync` | – | only what is documented as collective synchronises; there is no hidden sync to take out of one-sided calls. The syncs of the algebra stay |
 //! | `GA_Create_mutexes`, `GA_Lock`, `GA_Unlock` | [`Locks`](crate::Locks)`::new(job, n)?`, `let guard = locks.lock(k)?` | as many sets as wanted, and really distinct locks: GA 5.9.2 computes a lock's place from their number, not from the one asked for, so that all are one. Released when the guard ends; its holder's writes are visible to the next |
-//! | – | [`Signal`](crate::Signal), `a.put_signal(patch, &view, &signal, index, member)` | data are visible before the signal |
+//! | – | [`Signal`](crate::Signal), `a.put_signal(patch, &view, signal.at(member, index))` | data are visible before the signal |
 //!
 //! # Groups
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `GA_Pgroup_create` | `group.group(&[0, 2, 4])` | collective over those members only |
+//! | `GA_Pgroup_create` | `group.subgroup(&[0, 2, 4])` | collective over those members only |
 //! | `GA_Pgroup_split_irreg` | `group.split(color)` | in another order: `group.split_ordered(color, key)` |
 //! | `GA_Pgroup_split` into `n` groups | `group.split((group.rank() * n / group.size()) as u64)` | groups of groups to any depth |
-//! | `GA_Pgroup_self`, `GA_Pgroup_duplicate` | `group.group(&[group.rank()])`, `group.split(0)` | |
+//! | `GA_Pgroup_self`, `GA_Pgroup_duplicate` | `group.subgroup(&[group.rank()])`, `group.split(0)` | |
 //! | `GA_Pgroup_destroy` | drop it | |
 //! | `GA_Pgroup_get_default`, `GA_Pgroup_set_default`, `GA_Pgroup_get_world` | – | pass `&group` or `job` |
 //! | `GA_Pgroup_nodeid`, `GA_Pgroup_nnodes` | `group.rank()`, `group.size()` | |
@@ -125,23 +126,23 @@
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `GA_Zero`, `GA_Fill`, `NGA_Fill_patch`, `NGA_Zero_patch` | `a.zero()`, `a.fill(x)`, `a.fill_patch(patch, x)` | at creation: `.zeros()`, `.fill(x)` |
-//! | `GA_Copy` | `b.copy_from(&a)` | the target comes first everywhere |
-//! | `NGA_Copy_patch` | `b.copy_patch(patch, &a, a_patch)`, `b.copy_patch_transposed(..)` | patches of equal shape; no reshape |
-//! | `GA_Scale`, `NGA_Scale_patch` | `a.scale(alpha)`, `a.scale_patch(patch, alpha)` | |
-//! | `GA_Add`, `NGA_Add_patch` | `c.add_from(alpha, &a, beta, &b)`, `c.add_patch(..)` | `c` is another array than `a` and `b`; in place it is `c.axpy(alpha, &a)` |
+//! | `GA_Zero`, `GA_Fill`, `NGA_Fill_patch`, `NGA_Zero_patch` | `a.zero()`, `a.fill(x)`, `a.at_mut(patch).fill(x)` | at creation: `.zeros()`, `.fill(x)` |
+//! | `GA_Copy` | `b.assign(&a)` | the target comes first everywhere |
+//! | `NGA_Copy_patch` | `b.at_mut(patch).assign(a.at(a_patch))`, transposed: `a.at(a_patch).t()` | patches of equal shape; no reshape |
+//! | `GA_Scale`, `NGA_Scale_patch` | `a.scale(alpha)`, `a.at_mut(patch).scale(alpha)` | |
+//! | `GA_Add`, `NGA_Add_patch` | `c.assign_sum(alpha, &a, beta, &b)`, `c.at_mut(patch).assign_sum(alpha, a.at(..), beta, b.at(..))` | `c` is another array than `a` and `b`; in place it is `c.scaled_add(alpha, &a)` |
 //! | `GA_Add_constant` | `a.add_constant(x)` | |
-//! | `GA_Ddot`, `NGA_Ddot_patch` | `a.dot(&b)`, `a.dot_patch(patch, &b, b_patch)` | no transposed patches |
+//! | `GA_Ddot`, `NGA_Ddot_patch` | `a.dot(&b)`, `a.at(patch).dot(b.at(b_patch))` | transposed: `b.at(b_patch).t()` |
 //! | `GA_Norm_infinity`, `GA_Norm1` | `a.norm_infinity()`, `a.norm_1()` | also `norm_frobenius`, `max_abs`, `sum`, and `reduce` with a closure |
-//! | `NGA_Select_elem` | `a.min_with_index()`, `a.max_with_index()` | of equal elements the first in row-major order; NaN goes before all |
-//! | `GA_Elem_multiply` | `c.elem_multiply_from(&a, &b)` | |
-//! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.zip_from(&a, &b, f64::max)` | any closure; `map_indexed` knows where it is |
-//! | `GA_Transpose` | `b.transpose_from(&a)` | |
+//! | `NGA_Select_elem` | `a.argmin()`, `a.argmax()` | of equal elements the first in row-major order; NaN goes before all |
+//! | `GA_Elem_multiply` | `c.assign_product(&a, &b)` | |
+//! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.assign_zip(&a, &b, f64::max)` | any closure; `map_indexed` knows where it is |
+//! | `GA_Transpose` | `b.assign(a.t())` | |
 //! | `GA_Symmetrize` | `a.symmetrize()` | in place; NWChem's `ga_antisymmetrize` is `a.antisymmetrize()` |
-//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.matmul_patch(..)` | transposes: `a.t()`; an external BLAS is not needed |
+//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; an external BLAS is not needed |
 //! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | |
 //! | `GA_Scale_rows`, `GA_Scale_cols` | `a.scale_rows(..)`, `a.scale_cols(..)` | |
-//! | `GA_Print`, `NGA_Print_patch` | `a.write_to(&mut out)`, `a.write_patch_to(patch, &mut out)` | collective; the group's first member writes |
+//! | `GA_Print`, `NGA_Print_patch` | `a.write_to(&mut out)`, `a.at(patch).write_to(&mut out)` | collective; the group's first member writes |
 //! | `GA_Summarize`, `GA_Print_distribution` | `a.summary()` | local |
 //!
 //! # What is not there

@@ -120,20 +120,20 @@ fn collectives_cross_islands() {
 fn data_come_before_their_signal() {
     on_adapters(4, |job| {
         let a = GlobalArray::<u64, Ix1>::builder(job, [4 * 512]).zeros().create()?;
-        let signals = Signal::several(job, 2)?;
+        let signals = Signal::with_count(job, 2)?;
         let (next, before) = ((job.rank() + 1) % 4, (job.rank() + 3) % 4);
         for round in 1..=50_u32 {
-            a.put_signal(s![512 * next..512 * (next + 1)], &Array1::from_elem(512, u64::from(round)), &signals, 0, next)?;
+            a.put_signal(s![512 * next..512 * (next + 1)], &Array1::from_elem(512, u64::from(round)), signals.at(next, 0))?;
             signals.wait_at_least(0, round)?;
             let here = a.get(s![512 * job.rank()..512 * (job.rank() + 1)])?;
             assert!(here.iter().all(|&x| x == u64::from(round)), "{here}");
             // What came has been read.
-            signals.notify(1, before)?;
+            signals.at(before, 1).notify()?;
             signals.wait_at_least(1, round)?;
         }
         // All raise the same one.
         job.sync()?;
-        (0..25).try_for_each(|_| (0..4).try_for_each(|rank| signals.notify(1, rank)))?;
+        (0..25).try_for_each(|_| (0..4).try_for_each(|rank| signals.at(rank, 1).notify()))?;
         signals.wait_at_least(1, 150)?;
         job.sync()?;
         assert_eq!(signals.count(1)?, 150);
@@ -173,11 +173,11 @@ fn counters_lose_nothing() {
 fn elements_lose_nothing() {
     on_islands(|job| {
         let a = GlobalArray::<i32, Ix1>::builder(job, [8]).zeros().create()?;
-        let times = together(job, |_| a.read_increment([1], 1).map(|_| ()))?;
+        let times = together(job, |_| a.fetch_add([1], 1).map(|_| ()))?;
         assert_eq!(a.load([1])?, times as i32);
         together(job, |k| {
             if job.rank() > 0 {
-                return a.read_increment([0], 0).map(|_| ());
+                return a.fetch_add([0], 0).map(|_| ());
             }
             a.store([0], k as i32)?;
             assert_eq!(a.load([0])?, k as i32, "a store that an atomic operation undid");
@@ -190,7 +190,7 @@ fn elements_lose_nothing() {
 #[test]
 fn locks_exclude() {
     on_islands(|job| {
-        let locks = Locks::new(job, 1)?;
+        let locks = Locks::with_count(job, 1)?;
         let a = GlobalArray::<f64, Ix1>::builder(job, [4]).zeros().create()?;
         let times = together(job, |_| {
             let guard = locks.lock(0)?;

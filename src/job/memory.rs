@@ -137,7 +137,7 @@ fn refuse(machine: usize, asked: u64, need: u64, left: Available, what: &dyn Fn(
     }
     // Of what is asked for, a part may have pages already; the pieces that pages come in may be more than it.
     let available = (left.bytes + asked).saturating_sub(need);
-    Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), node: machine })
+    Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), machine })
 }
 
 /// For "no room": every segment begins with a block of the world's.

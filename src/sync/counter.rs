@@ -25,28 +25,29 @@ use crate::{comm::AtomicOp, error::Result};
 #[derive(Debug)]
 pub struct Counter {
     words: SharedWords,
-    holder: usize,
+    owner: usize,
 }
 
 impl Counter {
-    /// A counter held by member 0. Collective.
+    /// A counter that member 0 owns. Collective.
     ///
     /// # Errors
     /// Memory; members in different collectives; the end of the job.
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
-        Self::held_by(group, 0)
+        Self::with_owner(group, 0)
     }
 
-    /// A counter held by a member, so that several counters do not meet at one. Collective.
+    /// A counter that member `owner` of the group owns, so that several counters do not meet at one. Collective.
     ///
     /// # Errors
-    /// As [`new`](Self::new); a holder that is no member.
-    pub fn held_by(group: impl AsRef<Group>, holder: usize) -> Result<Self> {
+    /// As [`new`](Self::new); an owner that is no member.
+    #[doc(alias = "held_by")]
+    pub fn with_owner(group: impl AsRef<Group>, owner: usize) -> Result<Self> {
         let group = group.as_ref();
-        if holder >= group.size() {
-            return Err(crate::Error::argument("counter", format_args!("member {holder} of a group of {}", group.size())));
+        if owner >= group.size() {
+            return Err(crate::Error::argument("counter", format_args!("member {owner} of a group of {}", group.size())));
         }
-        Ok(Counter { words: SharedWords::create(group, 1, "counter")?, holder })
+        Ok(Counter { words: SharedWords::create(group, 1, "counter")?, owner })
     }
 
     /// Adds `increment` and returns the value before. One-sided and atomic.
@@ -56,9 +57,11 @@ impl Counter {
     ///
     /// # Source
     /// GA: `NGA_Read_inc`.
+    #[doc(alias = "read_increment")]
+    #[doc(alias = "NGA_Read_inc")]
     #[inline(always)]
     pub fn fetch_add(&self, increment: u64) -> Result<u64> {
-        self.words.fetch_add(self.holder, 0, increment)
+        self.words.fetch_add(self.owner, 0, increment)
     }
 
     /// The next number, if it is below `limit`. Every number is given to one caller only.
@@ -76,7 +79,7 @@ impl Counter {
     /// # Errors
     /// The end of the job.
     pub fn get(&self) -> Result<u64> {
-        self.words.atomic(self.holder, 0, AtomicOp::Load, 0, 0)
+        self.words.atomic(self.owner, 0, AtomicOp::Load, 0, 0)
     }
 
     /// Sets the counter for a next round. Collective: nobody counts before all have come.
@@ -86,8 +89,8 @@ impl Counter {
     pub fn reset(&self, value: u64) -> Result<()> {
         let group = self.words.group();
         group.barrier()?;
-        if group.rank() == self.holder {
-            self.words.atomic(self.holder, 0, AtomicOp::Swap, value, 0)?;
+        if group.rank() == self.owner {
+            self.words.atomic(self.owner, 0, AtomicOp::Swap, value, 0)?;
         }
         group.barrier()
     }

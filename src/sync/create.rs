@@ -52,9 +52,11 @@ impl Group {
     /// # Errors
     /// A list that is empty, names a member twice or one that does not exist, or does not name the caller; memory; the end of
     /// the job.
-    pub fn group(&self, list: &[usize]) -> Result<Group> {
+    #[doc(alias = "group")]
+    #[doc(alias = "GA_Pgroup_create")]
+    pub fn subgroup(&self, list: &[usize]) -> Result<Group> {
         let inner = &*self.inner;
-        let wrong = |what: String| Err(Error::Argument { operation: "group", what });
+        let wrong = |what: String| Err(Error::Argument { operation: "subgroup", what });
         if let Some(&stranger) = list.iter().find(|&&member| member >= self.size()) {
             return wrong(format!("{stranger} is no member of a group of {}", self.size()));
         }
@@ -134,7 +136,7 @@ impl Group {
         let (pairs, _) = pairs.as_chunks::<2>();
         let mut list: Vec<usize> = (0..self.size()).filter(|&member| pairs[member][0] == color).collect();
         list.sort_by_key(|&member| pairs[member][1] as i64);
-        self.group(&list)
+        self.subgroup(&list)
     }
 
     fn count_of(&self, list: u64) -> u64 {

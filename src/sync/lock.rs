@@ -19,7 +19,7 @@ const HELD: u64 = 1;
 /// use global_arrays::{Launch, Locks};
 /// # fn main() -> Result<(), global_arrays::Error> {
 /// Launch::new().ranks(2).network("threads").run(|job| {
-///     let locks = Locks::new(job, 8)?;
+///     let locks = Locks::with_count(job, 8)?;
 ///     let guard = locks.lock(3)?;
 ///     // read, change, write what lock 3 guards
 ///     guard.unlock()
@@ -80,11 +80,20 @@ impl Waiter for Locking<'_> {
 }
 
 impl Locks {
-    /// Makes `count` free locks. Collective.
+    /// One free lock, lock 0. Collective.
     ///
     /// # Errors
     /// Memory; members in different collectives; the end of the job.
-    pub fn new(group: impl AsRef<Group>, count: usize) -> Result<Self> {
+    pub fn new(group: impl AsRef<Group>) -> Result<Self> {
+        Self::with_count(group, 1)
+    }
+
+    /// `count` free locks, numbered from 0. Collective.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    #[doc(alias = "GA_Create_mutexes")]
+    pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {
         let group = group.as_ref();
         Ok(Locks { words: SharedWords::create(group, count.div_ceil(group.size()), "locks")?, count })
     }

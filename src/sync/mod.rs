@@ -37,7 +37,7 @@ pub use group::{Group, Ranks};
 pub use lock::{LockGuard, Locks};
 pub(crate) use pool::Pool;
 pub(crate) use scratch::Scratch;
-pub use signal::Signal;
+pub use signal::{Signal, SignalTarget};
 pub(crate) use words::SharedWords;
 
 /// The collectives, for fingerprints and for messages about who is where.

@@ -9,11 +9,58 @@ use crate::{
 /// A count at each member that others raise and the member waits on.
 ///
 /// With [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) the data are visible before the signal. Any number of ranks may
-/// raise the same signal; who must know which of them did makes one for each sender.
+/// raise the same signal; a member that must know which of them did makes one for each sender.
+///
+/// # Examples
+/// ```
+/// use global_arrays::prelude::*;
+/// # fn main() -> Result<(), Error> {
+/// Launch::new().ranks(2).network("threads").run(|job| {
+///     let a = GlobalArray::<f64, Ix1>::builder(job, [job.size()]).zeros().create()?;
+///     let signal = Signal::new(job)?;
+///     let next = (job.rank() + 1) % job.size();
+///     a.put_signal([next..next + 1], &Array1::from_elem(1, 7.0), signal.at(next, 0))?;
+///     signal.wait_at_least(0, 1)?;
+///     assert_eq!(a.load([job.rank()])?, 7.0);
+///     job.sync()
+/// })
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Signal {
     words: SharedWords,
     count: usize,
+}
+
+/// One signal of one member; made by [`Signal::at`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nothing is raised before `notify`"]
+pub struct SignalTarget<'a> {
+    signal: &'a Signal,
+    member: usize,
+    index: usize,
+}
+
+impl SignalTarget<'_> {
+    /// Adds one to the signal, after everything that this rank put to the member. One-sided.
+    ///
+    /// # Errors
+    /// A member or signal that does not exist; a transfer that failed; the end of the job.
+    pub fn notify(self) -> Result<()> {
+        self.check("notify")?;
+        self.signal.words.group().inner.engine().check("notify")?;
+        self.signal.words.raise(self.member, self.index)
+    }
+
+    /// Whether there are such a member and such a signal.
+    pub(crate) fn check(self, operation: &'static str) -> Result<()> {
+        self.signal.check(self.index)?;
+        let size = self.signal.words.group().size();
+        if self.member < size {
+            return Ok(());
+        }
+        Err(Error::argument(operation, format_args!("member {} of a group of {size}", self.member)))
+    }
 }
 
 struct Waiting<'a>(&'a Signal, usize, u32);
@@ -50,29 +97,21 @@ impl Signal {
     /// # Errors
     /// Memory; members in different collectives; the end of the job.
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
-        Self::several(group, 1)
+        Self::with_count(group, 1)
     }
 
     /// `count` signals at each member, numbered from 0. Collective.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn several(group: impl AsRef<Group>, count: usize) -> Result<Self> {
+    pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {
         Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count })
     }
 
-    /// Adds one to signal `index` of a member, after everything that this rank put there. One-sided.
-    ///
-    /// # Errors
-    /// A member or signal that does not exist; a transfer that failed; the end of the job.
-    pub fn notify(&self, index: usize, member: usize) -> Result<()> {
-        let group = self.words.group();
-        self.check(index)?;
-        if member >= group.size() {
-            return Err(Error::argument("notify", format_args!("member {member} of a group of {}", group.size())));
-        }
-        group.inner.engine().check("notify")?;
-        self.words.raise(member, index)
+    /// Signal `index` of a member, to be raised: what [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) takes.
+    #[must_use]
+    pub fn at(&self, member: usize, index: usize) -> SignalTarget<'_> {
+        SignalTarget { signal: self, member, index }
     }
 
     /// Waits until signal `index` of this rank was raised `count` times in all. What the senders put before is visible.

@@ -67,7 +67,7 @@ pub(crate) fn atomics(job: &Job) -> Result<(), Error> {
             value = new;
             a.load(at).map(|now| assert_eq!(now, new))
         };
-        becomes(a.read_increment(at, of(5))?, of(15))?;
+        becomes(a.fetch_add(at, of(5))?, of(15))?;
         becomes(a.fetch_op(at, FetchOp::Add, of(-4))?, of(11))?;
         becomes(a.fetch_op(at, FetchOp::And, of(0b1110))?, of(0b1010))?;
         becomes(a.fetch_op(at, FetchOp::Or, of(0b0101))?, of(0b1111))?;
@@ -79,8 +79,10 @@ pub(crate) fn atomics(job: &Job) -> Result<(), Error> {
         becomes(a.swap(at, of(-3))?, of(-3))?;
         becomes(a.fetch_op(at, FetchOp::Min, of(2))?, of(-3).min(of(2)))?;
         becomes(a.swap(at, of(20))?, of(20))?;
-        becomes(a.compare_swap(at, of(19), of(1))?, of(20))?;
-        becomes(a.compare_swap(at, of(20), of(1))?, of(1))?;
+        assert_eq!(a.compare_exchange(at, of(19), of(1))?, Err(of(20)));
+        assert_eq!(a.load(at)?, of(20));
+        assert_eq!(a.compare_exchange(at, of(20), of(1))?, Ok(of(20)));
+        assert_eq!(a.load(at)?, of(1));
         job.sync()?;
         let touched = a.get(..)?.iter().filter(|&&value| value != of(10)).count();
         assert_eq!(touched, job.size(), "neighbours of the elements that were changed");
@@ -99,17 +101,13 @@ pub(crate) fn atomics_of_all_ranks(job: &Job) -> Result<(), Error> {
         let (rank, size) = (job.rank() as u64, job.size() as u64);
         let mut seen = Vec::new();
         for k in 0..TIMES {
-            seen.push(a.read_increment([6], of(1))?);
+            seen.push(a.fetch_add([6], of(1))?);
             a.fetch_op([1], FetchOp::Max, of(k * size + rank))?;
             a.fetch_op([2], FetchOp::Or, of(1 << rank))?;
             a.fetch_op([3], FetchOp::Xor, of(1 << rank))?;
             // Add one by compare-and-swap.
             let mut old = a.load([4])?;
-            loop {
-                let now = a.compare_swap([4], old, old.plus(of(1)))?;
-                if now == old {
-                    break;
-                }
+            while let Err(now) = a.compare_exchange([4], old, old.plus(of(1)))? {
                 old = now;
             }
         }

@@ -20,7 +20,7 @@ pub(crate) fn owner(job: &Job) -> Result<(), Error> {
         let sevens = a.owner_epoch(|mut part| {
             let sevens = part.iter().filter(|&&x| x == 7).count();
             for block in part.blocks() {
-                let start = [block.region.start()[0], block.region.start()[1]];
+                let start = [block.patch.start()[0], block.patch.start()[1]];
                 for ((i, j), x) in part.block_mut(&block).indexed_iter_mut() {
                     *x = round * 1000 + ((start[0] + i) * 14 + start[1] + j) as u64;
                 }
@@ -42,7 +42,7 @@ pub(crate) fn access(job: &Job) -> Result<(), Error> {
         // SAFETY: between two syncs every rank touches its own part only, by this value.
         let mut part = unsafe { a.access()? };
         for block in part.blocks() {
-            let start = [block.region.start()[0], block.region.start()[1]];
+            let start = [block.patch.start()[0], block.patch.start()[1]];
             for ((i, j), x) in part.block_mut(&block).indexed_iter_mut() {
                 *x = round * 1000 + ((start[0] + i) * 14 + start[1] + j) as u64;
             }
@@ -101,7 +101,7 @@ pub(crate) fn cover(job: &Job) -> Result<(), Error> {
         let count = a.read_epoch(|part, _| {
             let view = part.view();
             for block in part.blocks() {
-                let (start, count, local) = (block.region.start(), block.region.count(), &block.local_start);
+                let (start, count, local) = (block.patch.start(), block.patch.count(), &block.local_start);
                 assert_eq!(part.block(&block), model.slice(s![start[0]..start[0] + count[0], start[1]..start[1] + count[1]]));
                 for i in 0..count[0] {
                     for j in 0..count[1] {
@@ -129,10 +129,10 @@ pub(crate) fn tiles(job: &Job) -> Result<(), Error> {
             }
             let count = a.owner_epoch(|mut part| {
                 for block in part.blocks() {
-                    let (start, count) = (block.region.start(), block.region.count());
+                    let (start, count) = (block.patch.start(), block.patch.count());
                     let tile = model.slice(s![start[0]..start[0] + count[0], start[1]..start[1] + count[1]]);
                     assert_eq!(part.block(&block), tile);
-                    let run = &part[block.offset..block.offset + block.region.len()];
+                    let run = &part.as_slice().expect("no ghost cells")[block.offset..block.offset + block.patch.len()];
                     let in_memory = if order == Order::RowMajor { tile } else { tile.reversed_axes() };
                     assert!(in_memory.iter().eq(run), "{block:?}");
                     part.block_mut(&block).mapv_inplace(|x| x + 1);

@@ -19,7 +19,7 @@ pub(crate) fn split(job: &Job) -> Result<(), Error> {
 
 pub(crate) fn another_order(job: &Job) -> Result<(), Error> {
     let backwards: Vec<usize> = (0..job.size()).rev().collect();
-    let group = job.group(&backwards)?;
+    let group = job.subgroup(&backwards)?;
     assert_eq!(group.rank(), job.size() - 1 - job.rank());
     let mut data = [job.rank() as u64];
     group.broadcast(0, &mut data)?;
@@ -28,14 +28,16 @@ pub(crate) fn another_order(job: &Job) -> Result<(), Error> {
     assert!(ranks.iter().rev().copied().eq(0..job.size() as u64));
     // Part of the ranks, in another order, while the others do something else.
     if job.size() >= 3 && job.rank() < 3 {
-        let three = job.group(&[1, 2, 0])?;
+        let three = job.subgroup(&[1, 2, 0])?;
         assert_eq!(three.all_gather(&[job.rank() as u8])?, [1, 2, 0]);
     }
     // The same list twice makes two groups.
-    let again = job.group(&backwards)?;
+    let again = job.subgroup(&backwards)?;
     again.sync()?;
     group.sync()?;
-    assert!(job.group(&[]).is_err() && job.group(&[job.size()]).is_err() && job.group(&[job.rank(), job.rank()]).is_err());
+    assert!(
+        job.subgroup(&[]).is_err() && job.subgroup(&[job.size()]).is_err() && job.subgroup(&[job.rank(), job.rank()]).is_err()
+    );
     job.sync()
 }
 
@@ -44,7 +46,7 @@ pub(crate) fn arrays(job: &Job) -> Result<(), Error> {
     let group = job.split((job.rank() % 2) as u64)?;
     let a = GlobalArray::<i64, Ix2>::builder(&group, [8, 10]).name("half").zeros().create()?;
     let tasks = Counter::new(&group)?;
-    let locks = Locks::new(&group, 3)?;
+    let locks = Locks::with_count(&group, 3)?;
     while let Some(task) = tasks.next_below(80)? {
         let guard = locks.lock(task as usize % 3)?;
         a.accumulate(s![task as usize / 10, ..], 1, &Array1::ones(10))?;
@@ -72,7 +74,7 @@ pub(crate) fn lists_in_groups_of_opposite_orders(job: &Job) -> Result<(), Error>
     // Enough for two to meet; each element is a transfer where memory is not mapped.
     let rounds = if job.capabilities().window == usize::MAX { 1000 } else { 5 };
     let backwards: Vec<usize> = (0..job.size()).rev().collect();
-    let group = job.group(&backwards)?;
+    let group = job.subgroup(&backwards)?;
     let world = GlobalArray::<u64, Ix1>::builder(job, [n]).zeros().create()?;
     let other = GlobalArray::<u64, Ix1>::builder(&group, [n]).zeros().create()?;
     let subscripts: Vec<[usize; 1]> = (0..600).map(|k| [k * 37 % n]).collect();
@@ -106,7 +108,7 @@ pub(crate) fn in_a_loop(job: &Job) -> Result<(), Error> {
     for _ in 0..60 {
         for other in 1..job.size() {
             if [0, other].contains(&job.rank()) {
-                let pair = job.group(&[0, other])?;
+                let pair = job.subgroup(&[0, other])?;
                 pair.barrier()?;
                 assert_eq!(pair.all_gather(&[job.rank()])?, [0, other]);
                 pair.barrier()?;
@@ -150,17 +152,17 @@ pub(crate) fn three_deep(job: &Job) -> Result<(), Error> {
         job.barrier()?;
     }
     // A group of one has arrays and collectives of its own, and a group of its own.
-    let alone = third.split_ordered(third.rank() as u64, 5)?.group(&[0])?;
+    let alone = third.split_ordered(third.rank() as u64, 5)?.subgroup(&[0])?;
     let mut own = GlobalArray::<i32, Ix1>::builder(&alone, [5]).restrict([0]).fill(job.rank() as i32).create()?;
     own.owner_epoch(|mut part| part.iter_mut().for_each(|x| *x += 1))?;
     assert_eq!(own.sum()?, 5 * (job.rank() as i32 + 1));
     // Some of a group, of whom each makes the same list, while the others wait in a collective of the parent.
     if first.size() > 2 && first.rank() != 1 {
         let list: Vec<usize> = (0..first.size()).filter(|&member| member != 1).collect();
-        let some = first.group(&list)?;
+        let some = first.subgroup(&list)?;
         assert_eq!(some.all_reduce_one(1_u64, ops::sum)?, first.size() as u64 - 1);
     }
     first.sync()?;
-    assert!(third.group(&[third.size()]).is_err());
+    assert!(third.subgroup(&[third.size()]).is_err());
     job.sync()
 }

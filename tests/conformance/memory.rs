@@ -58,7 +58,7 @@ pub(crate) fn groups_that_overlap(job: &Job) -> Result<(), Error> {
     let mut pairs = Vec::new();
     for low in 0..job.size() - 1 {
         let member = job.rank() == low || job.rank() == low + 1;
-        pairs.push((if member { Some(job.group(&[low, low + 1])?) } else { None }, Vec::new()));
+        pairs.push((if member { Some(job.subgroup(&[low, low + 1])?) } else { None }, Vec::new()));
     }
     for round in 0..40_u64 {
         for (number, (group, arrays)) in (0..).zip(&mut pairs) {

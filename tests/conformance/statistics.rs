@@ -79,7 +79,7 @@ fn counted(job: &Job, hidden: bool) -> Result<(), Error> {
     let mut a = GlobalArray::<f64, Ix1>::builder(job, [BLOCK * size]).zeros().create()?;
     let words = GlobalArray::<i32, Ix1>::builder(job, [BLOCK * size]).zeros().create()?;
     let wide = GlobalArray::<u64, Ix2>::builder(job, [8, 8]).block_cyclic([1, 1]).zeros().create()?;
-    let (counter, locks, signal) = (Counter::new(job)?, Locks::new(job, size)?, Signal::new(job)?);
+    let (counter, locks, signal) = (Counter::new(job)?, Locks::with_count(job, size)?, Signal::new(job)?);
     a.owner_epoch(|mut part| part.fill(1.0))?;
     job.all_reduce_one(1.0, ops::sum)?;
     job.all_gather(&[me])?;
@@ -106,7 +106,7 @@ fn counted(job: &Job, hidden: bool) -> Result<(), Error> {
     (0..size).for_each(|owner| expected.accumulate(owner, 80));
     wide.get(..)?;
     for owner in 0..size {
-        let elements = wide.blocks(owner).map(|block| block.region.len() as u64).sum::<u64>();
+        let elements = wide.blocks(owner).map(|block| block.patch.len() as u64).sum::<u64>();
         if elements > 0 {
             expected.get(owner, 8 * elements);
         }
@@ -140,7 +140,7 @@ fn counted(job: &Job, hidden: bool) -> Result<(), Error> {
     words.load([at])?;
     expected.get(next, 4);
     words.fetch_op([at], FetchOp::Xor, 1)?;
-    words.read_increment([at], 1)?;
+    words.fetch_add([at], 1)?;
     expected.atomic(next, 4);
     expected.atomic(next, 4);
     wide.swap([0, 0], 9)?;
@@ -171,15 +171,15 @@ fn counted(job: &Job, hidden: bool) -> Result<(), Error> {
     locks.lock(me)?.unlock()?;
     expected.atomic(me, 8);
     expected.atomic(me, 8);
-    signal.notify(0, next)?;
+    signal.at(next, 0).notify()?;
     expected.signal(next);
     signal.wait_at_least(0, 1)?;
     let reverse: Vec<usize> = (0..size).rev().collect();
-    let group = job.group(&reverse)?;
+    let group = job.subgroup(&reverse)?;
     let b = GlobalArray::<f64, Ix1>::builder(&group, [size]).zeros().create()?;
     b.store([0], 1.0)?;
     expected.put(size - 1, 8);
-    a.put_signal(s![at..at + 4], &few, &signal, 0, next)?;
+    a.put_signal(s![at..at + 4], &few, signal.at(next, 0))?;
     expected.put(next, 32);
     expected.signal(next);
     signal.wait_at_least(0, 2)?;
@@ -187,7 +187,7 @@ fn counted(job: &Job, hidden: bool) -> Result<(), Error> {
 
     // Whole arrays count by what is fetched: here one patch from each owner of what this rank owns of the other.
     let mut c = GlobalArray::<f64, Ix1>::builder(job, [BLOCK * size]).zeros().create()?;
-    c.copy_patch(.., &a, s![..;-1])?;
+    c.assign(a.at(s![..;-1]))?;
     expected.get(size - 1 - me, 80);
     let mark = expected.check(job, &mark, "whole arrays");
 
@@ -216,7 +216,7 @@ fn counted(job: &Job, hidden: bool) -> Result<(), Error> {
     // A matrix of fewer rows than a square that is paired at once: what lies left of this rank's rows on the diagonal.
     let mut square = GlobalArray::<f64, Ix2>::builder(job, [100, 100]).grid([size, 1]).zeros().create()?;
     square.symmetrize()?;
-    let rows = |owner: usize| square.blocks(owner).map(|block| block.region.count()[0] as u64).sum::<u64>();
+    let rows = |owner: usize| square.blocks(owner).map(|block| block.patch.count()[0] as u64).sum::<u64>();
     for owner in (0..me).filter(|&owner| rows(owner) * rows(me) > 0) {
         expected.get(owner, 8 * rows(owner) * rows(me));
         expected.put(owner, 8 * rows(owner) * rows(me));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use global_arrays::prelude::*;
 
 pub(crate) fn counters(job: &Job) -> Result<(), Error> {
-    let counters = [Counter::new(job)?, Counter::held_by(job, job.size() - 1)?];
+    let counters = [Counter::new(job)?, Counter::with_owner(job, job.size() - 1)?];
     for counter in &counters {
         for round in 1..3 {
             let mut mine = Vec::new();
@@ -19,14 +19,14 @@ pub(crate) fn counters(job: &Job) -> Result<(), Error> {
             counter.reset(0)?;
         }
     }
-    assert!(Counter::held_by(job, job.size()).is_err());
+    assert!(Counter::with_owner(job, job.size()).is_err());
     job.sync()
 }
 
 /// A load and a store under the lock: an increment that is not atomic is lost if two are inside.
 pub(crate) fn locks_exclude(job: &Job) -> Result<(), Error> {
     const TIMES: i64 = 40;
-    let locks = Locks::new(job, 2 * job.size() + 1)?;
+    let locks = Locks::with_count(job, 2 * job.size() + 1)?;
     let a = GlobalArray::<i64, Ix1>::builder(job, [locks.len()]).zeros().create()?;
     for k in 0..TIMES {
         let lock = [0, locks.len() - 1][k as usize % 2];
@@ -44,7 +44,7 @@ pub(crate) fn locks_exclude(job: &Job) -> Result<(), Error> {
 
 /// A rank that holds its lock keeps nobody from another one.
 pub(crate) fn locks_are_distinct(job: &Job) -> Result<(), Error> {
-    let locks = Locks::new(job, 8 * job.size())?;
+    let locks = Locks::with_count(job, 8 * job.size())?;
     let mine = locks.lock(job.rank())?;
     job.barrier()?;
     // All are inside at once.
@@ -64,31 +64,31 @@ pub(crate) fn signals(job: &Job) -> Result<(), Error> {
     let (me, size) = (job.rank(), job.size());
     let n = 64;
     let a = GlobalArray::<u64, Ix2>::builder(job, [size, n]).min_block([1, n]).zeros().create()?;
-    let (data, taken) = (Signal::new(job)?, Signal::several(job, 2)?);
+    let (data, taken) = (Signal::new(job)?, Signal::with_count(job, 2)?);
     let (next, before) = ((me + 1) % size, (me + size - 1) % size);
     let owner = |row: usize| a.owner([row, 0]);
     assert_eq!(owner(me)?, me, "one row for each rank");
     for round in 1..=ROUNDS {
         let value = u64::from(round) * 100 + me as u64;
-        a.put_signal(s![next, ..], &Array1::from_elem(n, value), &data, 0, next)?;
+        a.put_signal(s![next, ..], &Array1::from_elem(n, value), data.at(next, 0))?;
         data.wait_at_least(0, round)?;
         let expected = u64::from(round) * 100 + before as u64;
         assert!(a.get(s![me, ..])?.iter().all(|&x| x == expected), "round {round}");
         // The one before may write again.
-        taken.notify(1, before)?;
+        taken.at(before, 1).notify()?;
         taken.wait_at_least(1, round)?;
     }
     assert_eq!((data.count(0)?, taken.count(0)?, taken.count(1)?), (ROUNDS, 0, ROUNDS));
-    assert!(data.notify(1, 0).is_err() && data.notify(0, size).is_err() && data.wait_at_least(1, 0).is_err());
+    assert!(data.at(0, 1).notify().is_err() && data.at(size, 0).notify().is_err() && data.wait_at_least(1, 0).is_err());
     job.sync()
 }
 
 /// Any number of ranks may raise one signal.
 pub(crate) fn signals_of_many(job: &Job) -> Result<(), Error> {
     const TIMES: u32 = 40;
-    let signal = Signal::several(job, 2)?;
+    let signal = Signal::with_count(job, 2)?;
     for _ in 0..TIMES {
-        signal.notify(1, 0)?;
+        signal.at(0, 1).notify()?;
     }
     if job.rank() == 0 {
         signal.wait_at_least(1, TIMES * job.size() as u32)?;

@@ -28,7 +28,7 @@ const BODIES: &[(&str, Body)] = &[
         job.sync()
     }),
     ("killed_in_lock", |job| {
-        let locks = Locks::new(job, 1)?;
+        let locks = Locks::with_count(job, 1)?;
         let held = if job.rank() == 0 { Some(locks.lock(0)?) } else { None };
         job.barrier()?;
         if job.rank() == CULPRIT {
@@ -39,7 +39,7 @@ const BODIES: &[(&str, Body)] = &[
         waited
     }),
     ("killed_holding_a_lock", |job| {
-        let locks = Locks::new(job, 1)?;
+        let locks = Locks::with_count(job, 1)?;
         let _held = if job.rank() == CULPRIT { Some(locks.lock(0)?) } else { None };
         job.barrier()?;
         if job.rank() == CULPRIT {
@@ -93,7 +93,7 @@ const BODIES: &[(&str, Body)] = &[
         let group = job.split(u64::from(pair))?;
         if job.rank() == CULPRIT { Ok(()) } else { group.barrier() }
     }),
-    ("returns_while_others_make_a_group", |job| if job.rank() == 0 { job.group(&[0, 1]).map(drop) } else { Ok(()) }),
+    ("returns_while_others_make_a_group", |job| if job.rank() == 0 { job.subgroup(&[0, 1]).map(drop) } else { Ok(()) }),
     ("exits", |job| {
         if job.rank() == CULPRIT {
             std::process::exit(3);
@@ -204,7 +204,7 @@ const BODIES: &[(&str, Body)] = &[
         const MIB: usize = 1 << 17;
         let world = GlobalArray::<u64, Ix1>::builder(job, [30 * MIB]).fill(1).create()?;
         if job.rank() != 2 {
-            let pair = job.group(&[0, 1])?;
+            let pair = job.subgroup(&[0, 1])?;
             let array = |len: usize| GlobalArray::<u64, Ix1>::builder(&pair, [len]).name("shared by two").fill(2).create();
             let before = (job.memory().asked, job.memory().committed);
             for _ in 0..2 {
@@ -222,7 +222,7 @@ const BODIES: &[(&str, Body)] = &[
         job.trim()?;
         job.barrier()?;
         if job.rank() != 2 {
-            let pair = job.group(&[0, 1])?;
+            let pair = job.subgroup(&[0, 1])?;
             GlobalArray::<u64, Ix1>::builder(&pair, [36 * MIB]).create()?.destroy()?;
         }
         job.sync()
@@ -233,7 +233,7 @@ const BODIES: &[(&str, Body)] = &[
         let rest = job.all_reduce_one(job.memory().available, ops::min)? as usize - (300 << 10);
         let world = GlobalArray::<u8, Ix1>::builder(job, [rest]).create()?;
         if job.rank() != 2 {
-            let refusal = job.group(&[0, 1]).map(|_| ()).expect_err("beyond the limit");
+            let refusal = job.subgroup(&[0, 1]).map(|_| ()).expect_err("beyond the limit");
             assert!(matches!(refusal, Error::OutOfMemory { .. }), "{refusal}");
             if job.rank() == 0 {
                 println!("{refusal}");
@@ -243,7 +243,7 @@ const BODIES: &[(&str, Body)] = &[
         job.trim()?;
         job.barrier()?;
         if job.rank() != 2 {
-            job.group(&[0, 1])?.sync()?;
+            job.subgroup(&[0, 1])?.sync()?;
         }
         job.sync()
     }),
@@ -343,22 +343,22 @@ fn two_threads() {
 fn two_threads_create() {
     end(global_arrays::run(|job: &Job| {
         let all: Vec<usize> = (0..job.size()).collect();
-        let other = job.group(&all)?;
+        let other = job.subgroup(&all)?;
         let array = |group: &Group| GlobalArray::<u64, Ix1>::builder(group, [300]).fill(7).create();
         let first = if job.rank() == CULPRIT {
             std::thread::scope(|scope| {
-                let first = scope.spawn(|| job.group(&all));
+                let first = scope.spawn(|| job.subgroup(&all));
                 std::thread::sleep(Duration::from_millis(200));
-                for second in [job.group(&all).err(), array(&other).err(), array(job).err()] {
+                for second in [job.subgroup(&all).err(), array(&other).err(), array(job).err()] {
                     assert!(matches!(second, Some(Error::Busy { rank: CULPRIT, .. })), "{second:?}");
                 }
                 first.join().expect("the first thread")
             })?
         } else {
             std::thread::sleep(Duration::from_millis(600));
-            job.group(&all)?
+            job.subgroup(&all)?
         };
-        for group in [&first, &job.group(&all)?, &other, job] {
+        for group in [&first, &job.subgroup(&all)?, &other, job] {
             assert_eq!(array(group)?.get(..)?.sum(), 2100);
             group.sync()?;
         }
@@ -371,7 +371,7 @@ fn beyond() {
     end(Launch::new().network("threads").ranks(2).run(|job| {
         let a = GlobalArray::<f64, Ix1>::builder(job, [10]).name("kept").fill(1.0).create()?;
         job.sync()?;
-        let all = (a, Counter::new(job)?, job.group(&[job.rank()])?);
+        let all = (a, Counter::new(job)?, job.subgroup(&[job.rank()])?);
         kept.lock().expect("no panic").push(all);
         Ok::<(), Error>(())
     }));

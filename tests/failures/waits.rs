@@ -23,19 +23,19 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         pairs[job.rank()].as_ref().expect("a member").sync()
     }),
     ("wait_in_creations_of_groups", |job| match job.rank() {
-        0 => job.group(&[0, 1]).map(drop),
-        1 => job.group(&[1, 0]).map(drop),
+        0 => job.subgroup(&[0, 1]).map(drop),
+        1 => job.subgroup(&[1, 0]).map(drop),
         _ => job.sync(),
     }),
     // Both parents have all ranks. The groups have the same ranks and are each the first of their parent, but not the same group.
     ("wait_in_groups_of_different_parents", |job| {
-        let parents = [job.group(&[0, 1, 2])?, job.group(&[2, 1, 0])?];
+        let parents = [job.subgroup(&[0, 1, 2])?, job.subgroup(&[2, 1, 0])?];
         if job.rank() == 2 {
             return job.sync();
         }
         let make = |parent: &Group| {
             let of = |rank: usize| parent.ranks().position(|r| r == rank).expect("a member");
-            parent.group(&[of(0), of(1)])
+            parent.subgroup(&[of(0), of(1)])
         };
         let first = make(&parents[job.rank()])?;
         let second = make(&parents[1 - job.rank()])?;
@@ -52,7 +52,7 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         if job.rank() == CULPRIT { Ok(()) } else { signal.wait_at_least(0, 1) }
     }),
     ("waits_for_a_lock_whose_holder_waits", |job| {
-        let locks = Locks::new(job, 1)?;
+        let locks = Locks::with_count(job, 1)?;
         let held = if job.rank() == CULPRIT { Some(locks.lock(0)?) } else { None };
         job.barrier()?;
         if job.rank() == 0 {
@@ -62,7 +62,7 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         held.map_or(Ok(()), |held| held.unlock())
     }),
     ("returns_with_a_lock_that_another_waits_for", |job| {
-        let locks = Locks::new(job, 1)?;
+        let locks = Locks::with_count(job, 1)?;
         if job.rank() == CULPRIT {
             std::mem::forget(locks.lock(0)?);
         }
@@ -70,7 +70,7 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         if job.rank() == 0 { locks.lock(0)?.unlock() } else { Ok(()) }
     }),
     ("returns_with_a_lock_that_others_wait_for", |job| {
-        let locks = Locks::new(job, 1)?;
+        let locks = Locks::with_count(job, 1)?;
         if job.rank() == CULPRIT {
             std::mem::forget(locks.lock(0)?);
         }
@@ -78,7 +78,7 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         if job.rank() == CULPRIT { Ok(()) } else { locks.lock(0)?.unlock() }
     }),
     ("takes_a_lock_twice", |job| {
-        let locks = Locks::new(job, 1)?;
+        let locks = Locks::with_count(job, 1)?;
         if job.rank() == CULPRIT {
             let _held = locks.lock(0)?;
             locks.lock(0)?.unlock()?;
@@ -96,7 +96,7 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
     }),
     // Not failures.
     ("another_thread_holds_the_lock", |job| {
-        let locks = Locks::new(job, 1)?;
+        let locks = Locks::with_count(job, 1)?;
         if job.rank() != CULPRIT {
             return Ok(());
         }
@@ -117,7 +117,7 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
             0 => signal.wait_at_least(0, 1)?,
             CULPRIT => {
                 compute(3.0);
-                signal.notify(0, 0)?;
+                signal.at(0, 0).notify()?;
                 std::thread::sleep(Duration::from_secs(3));
             }
             _ => {}
@@ -193,7 +193,7 @@ pub(crate) fn after_a_timeout() -> Result<(), Error> {
         drop(old);
         job.barrier()?;
         if job.rank() == CULPRIT {
-            signal.notify(0, 0)?;
+            signal.at(0, 0).notify()?;
         }
         if job.rank() == 0 {
             signal.wait_at_least(0, 1)?;
@@ -212,5 +212,5 @@ pub(crate) fn after_a_timeout() -> Result<(), Error> {
 }
 
 fn pair(job: &Job, ranks: [usize; 2]) -> Result<Option<Group>, Error> {
-    if ranks.contains(&job.rank()) { job.group(&ranks).map(Some) } else { Ok(None) }
+    if ranks.contains(&job.rank()) { job.subgroup(&ranks).map(Some) } else { Ok(None) }
 }

@@ -2,12 +2,12 @@
 
 use ndarray::{Dimension, IntoDimension};
 
-use super::{buffer_elements, check_shapes, patch_fingerprint};
+use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
     element::{Accumulate, Element},
     error::Result,
-    index::{IntoPatch, Patch},
+    index::Patch,
 };
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -23,7 +23,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Launch::new().ranks(2).network("threads").run(|job| {
     ///     let mut a = GlobalArray::<f64, Ix2>::builder(job, [4, 6]).create()?;
     ///     a.fill(2.0)?;
-    ///     a.scale_patch(s![1, ..], 3.0)?;
+    ///     a.at_mut(s![1, ..]).scale(3.0)?;
     ///     assert_eq!(a.sum()?, 18.0 * 2.0 + 6.0 * 6.0);
     ///     Ok(())
     /// })
@@ -33,25 +33,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `GA_Fill`.
     pub fn fill(&mut self, value: T) -> Result<()> {
-        self.enter("fill", &[])?;
-        let part = self.own_part();
-        self.own_stretches(|run| part.slice(run).fill(value));
-        self.leave("fill", Ok(()))
+        self.fill_on(&self.whole(), value)
     }
 
-    /// Sets the elements of a patch. Collective.
-    ///
-    /// # Errors
-    /// A patch outside the array; as [`fill`](Self::fill).
-    ///
-    /// # Source
-    /// GA: `NGA_Fill_patch`.
-    pub fn fill_patch(&mut self, patch: impl IntoPatch<D>, value: T) -> Result<()> {
-        const OPERATION: &str = "fill_patch";
-        let patch = self.resolve(OPERATION, patch)?;
-        self.enter(OPERATION, &[patch_fingerprint(&patch)])?;
+    pub(super) fn fill_on(&self, patch: &Patch<D>, value: T) -> Result<()> {
+        const OPERATION: &str = "fill";
+        self.enter(OPERATION, &[patch_fingerprint(patch)])?;
         let part = self.own_part();
-        self.own_runs(&patch, |run| part.slice(run).fill(value));
+        self.own_runs(patch, |run| part.slice(run).fill(value));
         self.leave(OPERATION, Ok(()))
     }
 
@@ -62,10 +51,30 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Abs_value`, `GA_Recip`, `GA_Add_constant` and their like are closures here.
-    pub fn map(&mut self, mut f: impl FnMut(T) -> T) -> Result<()> {
-        self.enter("map", &[])?;
-        self.map_own(|values| values.iter_mut().for_each(|x| *x = f(*x)));
-        self.leave("map", Ok(()))
+    #[doc(alias = "mapv_inplace")]
+    pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
+        self.map_on("map", &self.whole(), f)
+    }
+
+    /// Changes what this rank owns of a patch through a private buffer.
+    pub(super) fn map_on(&self, operation: &'static str, patch: &Patch<D>, mut f: impl FnMut(T) -> T) -> Result<()> {
+        self.enter(operation, &[patch_fingerprint(patch)])?;
+        if self.is_whole(patch) {
+            let part = self.own_part();
+            let most = buffer_elements::<T>();
+            let mut buffer = vec![T::zeroed(); most.min(part.len())];
+            self.own_runs(patch, |run| {
+                for at in run.clone().step_by(most) {
+                    let values = &mut buffer[..most.min(run.end - at)];
+                    part.read_slice(at, values);
+                    values.iter_mut().for_each(|x| *x = f(*x));
+                    part.write_slice(at, values);
+                }
+            });
+        } else {
+            self.update_boxes(patch, |_, mut values| values.iter_mut().for_each(|x| *x = f(*x)));
+        }
+        self.leave(operation, Ok(()))
     }
 
     /// Replaces each element `x` by `f(index, x)`, with the index as ndarray's `indexed_iter` gives it: a tuple up to six axes.
@@ -98,65 +107,61 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.leave("map_indexed", Ok(()))
     }
 
-    /// Sets each element to `f(x, y)` of the elements of `a` and `b` at its index. Collective. All three have the same extents, and
-    /// any distributions; alike they need no communication.
+    /// Sets each element to `f(x, y)` of the elements of `a` and `b` at its place. Collective. `a` and `b` are arrays, patches or
+    /// transposed arrays of the shape of `self`, of any distribution; whole and distributed alike they need no communication.
     ///
     /// # Errors
-    /// Different extents or groups; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Elem_multiply`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum` are closures here.
-    pub fn zip_from<A: Element, B: Element>(
+    #[doc(alias = "zip_from")]
+    #[doc(alias = "zip_mut_with")]
+    pub fn assign_zip<'a, A: Element, B: Element>(
         &mut self,
-        a: &GlobalArray<A, D>,
-        b: &GlobalArray<B, D>,
+        a: impl Into<PatchRef<'a, A, D>>,
+        b: impl Into<PatchRef<'a, B, D>>,
+        f: impl FnMut(A, B) -> T,
+    ) -> Result<()>
+    where
+        D: 'a,
+    {
+        self.assign_zip_on("assign_zip", &self.whole(), a.into(), b.into(), f)
+    }
+
+    pub(super) fn assign_zip_on<A: Element, B: Element>(
+        &self,
+        operation: &'static str,
+        patch: &Patch<D>,
+        a: PatchRef<'_, A, D>,
+        b: PatchRef<'_, B, D>,
         mut f: impl FnMut(A, B) -> T,
     ) -> Result<()> {
-        self.check_like("zip_from", a)?;
-        self.check_like("zip_from", b)?;
-        let whole = self.whole();
-        self.zip("zip_from", (&whole, &whole, &whole), a, b, |out, xs, ys| {
+        let (a, b) = (a.resolve(operation)?, b.resolve(operation)?);
+        self.zip(operation, patch, &a, &b, |out, xs, ys| {
             out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = f(x, y));
         })
     }
 
-    /// Checks, syncs, and `f` on stretches of the three patches.
+    /// Checks, syncs, and `f` on stretches of the patch and the two operands.
     fn zip<A: Element, B: Element>(
         &self,
         operation: &'static str,
-        (patch, a_patch, b_patch): (&Patch<D>, &Patch<D>, &Patch<D>),
-        a: &GlobalArray<A, D>,
-        b: &GlobalArray<B, D>,
+        patch: &Patch<D>,
+        a: &Operand<'_, A, D>,
+        b: &Operand<'_, B, D>,
         mut f: impl FnMut(&mut [T], &[A], &[B]),
     ) -> Result<()> {
-        self.check_members(operation, a)?;
-        self.check_members(operation, b)?;
-        check_shapes(operation, (&self.name, patch.count().slice()), (&a.name, a_patch))?;
-        check_shapes(operation, (&self.name, patch.count().slice()), (&b.name, b_patch))?;
-        let prints = [patch, a_patch, b_patch].map(patch_fingerprint);
-        self.enter(operation, &[a.id, b.id, prints[0], prints[1], prints[2]])?;
+        self.check_operand(operation, patch, a)?;
+        self.check_operand(operation, patch, b)?;
+        self.enter(operation, &[patch_fingerprint(patch), a.fingerprint(), b.fingerprint()])?;
         let mut out = Vec::new();
-        let zipped = self.own_pairs(patch, (a, a_patch), (b, b_patch), |xs, ys, write| {
+        let zipped = self.own_pairs(patch, a, b, |xs, ys, write| {
             out.resize(xs.len(), T::zeroed());
             f(&mut out, xs, ys);
             write(&out);
         });
         self.leave(operation, zipped)
-    }
-
-    /// Changes this rank's part through a private buffer.
-    fn map_own(&self, mut f: impl FnMut(&mut [T])) {
-        let part = self.own_part();
-        let most = buffer_elements::<T>();
-        let mut buffer = vec![T::zeroed(); most.min(part.len())];
-        self.own_stretches(|run| {
-            for at in run.clone().step_by(most) {
-                let values = &mut buffer[..most.min(run.end - at)];
-                part.read_slice(at, values);
-                f(values);
-                part.write_slice(at, values);
-            }
-        });
     }
 }
 
@@ -180,25 +185,14 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `GA_Scale`.
     pub fn scale(&mut self, alpha: T) -> Result<()> {
-        self.enter("scale", &[])?;
-        let part = self.own_part();
-        self.own_stretches(|run| part.slice(run).scale(alpha));
-        self.leave("scale", Ok(()))
+        self.scale_on(&self.whole(), alpha)
     }
 
-    /// Multiplies the elements of a patch by `alpha`. Collective.
-    ///
-    /// # Errors
-    /// A patch outside the array; as [`fill`](Self::fill).
-    ///
-    /// # Source
-    /// GA: `NGA_Scale_patch`.
-    pub fn scale_patch(&mut self, patch: impl IntoPatch<D>, alpha: T) -> Result<()> {
-        const OPERATION: &str = "scale_patch";
-        let patch = self.resolve(OPERATION, patch)?;
-        self.enter(OPERATION, &[patch_fingerprint(&patch)])?;
+    pub(super) fn scale_on(&self, patch: &Patch<D>, alpha: T) -> Result<()> {
+        const OPERATION: &str = "scale";
+        self.enter(OPERATION, &[patch_fingerprint(patch)])?;
         let part = self.own_part();
-        self.own_runs(&patch, |run| part.slice(run).scale(alpha));
+        self.own_runs(patch, |run| part.slice(run).scale(alpha));
         self.leave(OPERATION, Ok(()))
     }
 
@@ -210,80 +204,96 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `GA_Add_constant`.
     pub fn add_constant(&mut self, constant: T) -> Result<()> {
-        self.enter("add_constant", &[])?;
-        self.map_own(|values| values.iter_mut().for_each(|x| *x = x.plus(constant)));
-        self.leave("add_constant", Ok(()))
+        self.map_on("add_constant", &self.whole(), |x| x.plus(constant))
     }
 
-    /// `self = alpha x + beta y`. Collective. All three have the same extents; distributed alike they need no communication.
+    /// `self = alpha x + beta y`. Collective. `x` and `y` are arrays, patches or transposed arrays of the shape of `self`; whole and
+    /// distributed alike they need no communication.
     ///
     /// # Errors
-    /// Different extents or groups; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Add`.
-    pub fn add_from(&mut self, alpha: T, x: &Self, beta: T, y: &Self) -> Result<()> {
-        const OPERATION: &str = "add_from";
-        self.check_like(OPERATION, x)?;
-        self.check_like(OPERATION, y)?;
-        if !(self.is_aligned(x) && self.is_aligned(y)) {
-            let whole = self.whole();
-            return self.zip(OPERATION, (&whole, &whole, &whole), x, y, sum_of(alpha, beta));
+    #[doc(alias = "add_from")]
+    #[doc(alias = "GA_Add")]
+    pub fn assign_sum<'a>(
+        &mut self,
+        alpha: T,
+        x: impl Into<PatchRef<'a, T, D>>,
+        beta: T,
+        y: impl Into<PatchRef<'a, T, D>>,
+    ) -> Result<()>
+    where
+        D: 'a,
+    {
+        self.assign_sum_on(&self.whole(), (alpha, x.into()), (beta, y.into()))
+    }
+
+    pub(super) fn assign_sum_on(
+        &self,
+        patch: &Patch<D>,
+        (alpha, x): (T, PatchRef<'_, T, D>),
+        (beta, y): (T, PatchRef<'_, T, D>),
+    ) -> Result<()> {
+        const OPERATION: &str = "assign_sum";
+        let (x, y) = (x.resolve(OPERATION)?, y.resolve(OPERATION)?);
+        if !(self.matches(patch, &x) && self.matches(patch, &y)) {
+            return self.zip(OPERATION, patch, &x, &y, sum_of(alpha, beta));
         }
-        self.enter(OPERATION, &[x.id, y.id])?;
-        self.own_part().axpby(alpha, &x.own_part(), beta, &y.own_part());
+        self.check_operand(OPERATION, patch, &x)?;
+        self.check_operand(OPERATION, patch, &y)?;
+        self.enter(OPERATION, &[patch_fingerprint(patch), x.fingerprint(), y.fingerprint()])?;
+        self.own_part().axpby(alpha, &x.array.own_part(), beta, &y.array.own_part());
         self.leave(OPERATION, Ok(()))
     }
 
-    /// `self[patch] = alpha x[x_patch] + beta y[y_patch]`, for patches of one shape. Collective.
+    /// `self += alpha x`. Collective. `x` is an array, a patch or a transposed array of the shape of `self`; whole and distributed
+    /// alike it needs no communication.
     ///
     /// # Errors
-    /// A patch outside its array; different shapes or groups; as [`fill`](Self::fill).
-    ///
-    /// # Source
-    /// GA: `NGA_Add_patch`.
-    pub fn add_patch(
-        &mut self,
-        patch: impl IntoPatch<D>,
-        (alpha, x, x_patch): (T, &Self, impl IntoPatch<D>),
-        (beta, y, y_patch): (T, &Self, impl IntoPatch<D>),
-    ) -> Result<()> {
-        const OPERATION: &str = "add_patch";
-        let patch = self.resolve(OPERATION, patch)?;
-        let (x_patch, y_patch) = (x.resolve(OPERATION, x_patch)?, y.resolve(OPERATION, y_patch)?);
-        self.zip(OPERATION, (&patch, &x_patch, &y_patch), x, y, sum_of(alpha, beta))
-    }
-
-    /// `self += alpha x`. Collective. Same extents; distributed alike they need no communication.
-    ///
-    /// # Errors
-    /// Different extents or groups; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
     ///
     /// # Source
     /// BLAS `axpy`; GA: `GA_Add` with the result as an operand.
-    pub fn axpy(&mut self, alpha: T, x: &Self) -> Result<()> {
-        const OPERATION: &str = "axpy";
-        self.check_like(OPERATION, x)?;
-        if !self.is_aligned(x) {
-            let whole = self.whole();
+    #[doc(alias = "axpy")]
+    #[doc(alias = "GA_Add")]
+    pub fn scaled_add<'a>(&mut self, alpha: T, x: impl Into<PatchRef<'a, T, D>>) -> Result<()>
+    where
+        D: 'a,
+    {
+        self.scaled_add_on(&self.whole(), alpha, x.into())
+    }
+
+    pub(super) fn scaled_add_on(&self, patch: &Patch<D>, alpha: T, x: PatchRef<'_, T, D>) -> Result<()> {
+        const OPERATION: &str = "scaled_add";
+        let x = x.resolve(OPERATION)?;
+        if !self.matches(patch, &x) {
             // Each member reads of this array what it owns itself, before it writes it.
-            return self.zip(OPERATION, (&whole, &whole, &whole), x, self, sum_of(alpha, T::ONE));
+            let own = Operand { array: self, patch: patch.clone(), transposed: false };
+            return self.zip(OPERATION, patch, &x, &own, sum_of(alpha, T::ONE));
         }
-        self.enter(OPERATION, &[x.id])?;
+        self.check_operand(OPERATION, patch, &x)?;
+        self.enter(OPERATION, &[patch_fingerprint(patch), x.fingerprint(), patch_fingerprint(patch)])?;
         let own = self.own_part();
-        own.axpby(alpha, &x.own_part(), T::ONE, &own);
+        own.axpby(alpha, &x.array.own_part(), T::ONE, &own);
         self.leave(OPERATION, Ok(()))
     }
 
-    /// Sets each element to the product of the elements of `a` and `b` at its index. Collective.
+    /// Sets each element to the product of the elements of `a` and `b` at its place. Collective.
     ///
     /// # Errors
-    /// As [`zip_from`](Self::zip_from).
+    /// As [`assign_zip`](Self::assign_zip).
     ///
     /// # Source
     /// GA: `GA_Elem_multiply`.
-    pub fn elem_multiply_from(&mut self, a: &Self, b: &Self) -> Result<()> {
-        self.zip_from(a, b, T::times)
+    #[doc(alias = "elem_multiply_from")]
+    #[doc(alias = "GA_Elem_multiply")]
+    pub fn assign_product<'a>(&mut self, a: impl Into<PatchRef<'a, T, D>>, b: impl Into<PatchRef<'a, T, D>>) -> Result<()>
+    where
+        D: 'a,
+    {
+        self.assign_zip_on("assign_product", &self.whole(), a.into(), b.into(), T::times)
     }
 }
 

@@ -3,8 +3,9 @@
 //! | file | what it does |
 //! |---|---|
 //! | `elementwise` | fill, scale, map, αx + βy, products element by element |
+//! | `patch` | patches as operands, `a.at(..)`, and as what is changed, `a.at_mut(..)` |
 //! | `copy` | from array to array and from patch to patch, whatever the two distributions |
-//! | `transpose` | the same with the axes of a matrix exchanged |
+//! | `transpose` | the same with the axes reversed |
 //! | `reduce` | dot products, norms, sums, any reduction |
 //! | `select` | the smallest and the largest element, and where it is |
 //! | `diagonal` | a matrix's diagonal; rows and columns scaled |
@@ -31,6 +32,7 @@
 mod copy;
 mod diagonal;
 mod elementwise;
+mod patch;
 mod reduce;
 mod select;
 mod show;
@@ -46,11 +48,14 @@ use super::GlobalArray;
 use crate::{
     element::Element,
     error::{Error, Result},
-    index::{IntoPatch, Patch},
+    index::Patch,
     sync::{Op, fingerprint, text_fingerprint},
 };
+pub(super) use patch::Operand;
+pub use patch::{PatchMut, PatchRef};
 pub use show::Summary;
 pub use symmetrize::Halve;
+pub(super) use walk::sub_patch;
 
 /// Bytes of a private buffer: with a second operand and a result still within a first-level cache of 48 KiB.
 const BUFFER: usize = 16 << 10;
@@ -60,9 +65,6 @@ const fn buffer_elements<T>() -> usize {
     let bytes = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
     if bytes > BUFFER { 1 } else { BUFFER / bytes }
 }
-
-/// A patch of an array.
-type Operand<'a, T, D> = (&'a GlobalArray<T, D>, &'a Patch<D>);
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// The sync at the beginning. `with` are the arguments that members must share.
@@ -108,15 +110,22 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// An array of the same extents that takes part.
-    fn check_like<U: Element>(&self, operation: &'static str, other: &GlobalArray<U, D>) -> Result<()> {
-        self.check_members(operation, other)?;
-        if self.shape() == other.shape() {
+    /// An operand that takes part with a patch: of its shape, and over the same ranks.
+    fn check_operand<U: Element>(&self, operation: &'static str, patch: &Patch<D>, other: &Operand<'_, U, D>) -> Result<()> {
+        self.check_members(operation, other.array)?;
+        let (shape, other_shape) = (patch.count(), other.shape());
+        if *shape == other_shape {
             return Ok(());
         }
-        let (name, shape) = (&self.name, self.shape());
-        let what = format!("array \"{name}\" has extents {shape:?} but array \"{}\" has {:?}", other.name, other.shape());
+        let (name, shape, other_shape) = (&self.name, shape.slice(), other_shape.slice());
+        let what =
+            format!("array \"{name}\" takes part with shape {shape:?} but array \"{}\" with {other_shape:?}", other.array.name);
         Err(Error::Mismatch { operation, what })
+    }
+
+    /// Whether this rank's part of both is the patch and the operand, the same elements in the same places, and nothing else.
+    fn matches<U: Element>(&self, patch: &Patch<D>, other: &Operand<'_, U, D>) -> bool {
+        self.is_whole(patch) && other.is_whole() && self.is_aligned(other.array)
     }
 
     /// Whether this rank's part is its elements and nothing else: no ghost cells.
@@ -129,15 +138,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.is_dense() && self.distribution == other.distribution
     }
 
-    fn whole(&self) -> Patch<D> {
+    pub(super) fn whole(&self) -> Patch<D> {
         Patch::whole(self.distribution.extents())
-    }
-
-    fn resolve(&self, operation: &'static str, patch: impl IntoPatch<D>) -> Result<Patch<D>> {
-        match patch.into_patch(&self.extents) {
-            Ok(selection) => Ok(selection.patch),
-            Err(error) => Err(self.patch_error(operation, error)),
-        }
     }
 }
 
@@ -148,18 +150,4 @@ fn patch_fingerprint<D: Dimension>(patch: &Patch<D>) -> u64 {
         fingerprint(&[hash, start as u64, count as u64, patch.step(axis) as u64])
     };
     (0..patch.ndim()).fold(0, axis)
-}
-
-/// Two patches that work together have one shape.
-fn check_shapes<D: Dimension>(
-    operation: &'static str,
-    (name, patch): (&str, &[usize]),
-    (other_name, other): (&str, &Patch<D>),
-) -> Result<()> {
-    if patch == other.count().slice() {
-        return Ok(());
-    }
-    let other = other.count().slice();
-    let what = format!("the patch of array \"{name}\" has shape {patch:?} but that of array \"{other_name}\" has {other:?}");
-    Err(Error::Mismatch { operation, what })
 }

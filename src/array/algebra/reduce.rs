@@ -5,12 +5,12 @@
 
 use ndarray::{Dimension, Ix1, Ix2};
 
-use super::{buffer_elements, check_shapes, patch_fingerprint};
+use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
     element::{Accumulate, Element},
     error::Result,
-    index::{IntoPatch, Patch},
+    index::Patch,
     sync::ops,
 };
 
@@ -40,7 +40,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// ```
     ///
     /// # Source
-    /// GA: `NGA_Select_elem` without the index; with it: [`min_with_index`](Self::min_with_index).
+    /// GA: `NGA_Select_elem` without the index; with it: [`argmin`](Self::argmin).
     pub fn reduce(&self, neutral: T, op: impl Fn(T, T) -> T) -> Result<T> {
         self.map_reduce(neutral, |x| x, op)
     }
@@ -72,7 +72,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let most = buffer_elements::<T>().next_multiple_of(LANES);
         let mut buffer = vec![T::zeroed(); most.min(part.len())];
         let mut lanes = [neutral; LANES];
-        self.own_stretches(|run| {
+        self.own_runs(&self.whole(), |run| {
             for at in run.clone().step_by(most) {
                 let values = &mut buffer[..most.min(run.end - at)];
                 part.read_slice(at, values);
@@ -101,46 +101,36 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
-    /// Σ xᵢyᵢ over all elements of two arrays of the same extents, without conjugation. Collective; distributed alike they need no
-    /// communication but for the sum.
+    /// Σ xᵢyᵢ over all elements of `self` and an array, a patch or a transposed array of its shape, without conjugation. Collective;
+    /// whole and distributed alike they need no communication but for the sum. Of a patch of `self`: `self.at(patch).dot(..)`.
     ///
     /// # Errors
-    /// Different extents or groups; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Ddot` and its like.
-    pub fn dot(&self, other: &Self) -> Result<T> {
-        const OPERATION: &str = "dot";
-        self.check_like(OPERATION, other)?;
+    pub fn dot<'a>(&self, other: impl Into<PatchRef<'a, T, D>>) -> Result<T>
+    where
+        D: 'a,
+    {
+        self.dot_on("dot", &self.whole(), &other.into().resolve("dot")?)
+    }
+
+    pub(super) fn dot_on(&self, operation: &'static str, patch: &Patch<D>, other: &Operand<'_, T, D>) -> Result<T> {
+        self.check_operand(operation, patch, other)?;
         let own = || {
-            if self.is_aligned(other) {
-                return Ok(self.own_part().dot(&other.own_part()));
+            if self.matches(patch, other) {
+                return Ok(self.own_part().dot(&other.array.own_part()));
             }
-            let whole = self.whole();
-            self.dot_own(&whole, other, &whole)
+            self.dot_own(patch, other)
         };
-        self.reduce_by(OPERATION, &[other.id], own, ops::sum)
+        self.reduce_by(operation, &[patch_fingerprint(patch), other.fingerprint()], own, ops::sum)
     }
 
-    /// Σ xᵢyᵢ over two patches of one shape, without conjugation. Collective.
-    ///
-    /// # Errors
-    /// A patch outside its array; different shapes or groups; as [`fill`](Self::fill).
-    ///
-    /// # Source
-    /// GA: `NGA_Ddot_patch` and its like.
-    pub fn dot_patch(&self, patch: impl IntoPatch<D>, other: &Self, other_patch: impl IntoPatch<D>) -> Result<T> {
-        const OPERATION: &str = "dot_patch";
-        self.check_members(OPERATION, other)?;
-        let (patch, other_patch) = (self.resolve(OPERATION, patch)?, other.resolve(OPERATION, other_patch)?);
-        check_shapes(OPERATION, (&self.name, patch.count().slice()), (&other.name, &other_patch))?;
-        let with = [other.id, patch_fingerprint(&patch), patch_fingerprint(&other_patch)];
-        self.reduce_by(OPERATION, &with, || self.dot_own(&patch, other, &other_patch), ops::sum)
-    }
-
-    fn dot_own(&self, patch: &Patch<D>, other: &Self, other_patch: &Patch<D>) -> Result<T> {
+    fn dot_own(&self, patch: &Patch<D>, other: &Operand<'_, T, D>) -> Result<T> {
         let mut sum = T::ZERO;
-        self.own_pairs(patch, (self, patch), (other, other_patch), |xs, ys, _| {
+        let own = Operand { array: self, patch: patch.clone(), transposed: false };
+        self.own_pairs(patch, &own, other, |xs, ys, _| {
             sum = xs.iter().zip(ys).fold(sum, |sum, (&x, &y)| sum.plus(x.times(y)));
         })?;
         Ok(sum)

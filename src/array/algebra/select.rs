@@ -29,8 +29,8 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     /// Launch::new().ranks(3).network("threads").run(|job| {
     ///     let mut a = GlobalArray::<i64, Ix2>::builder(job, [4, 5]).create()?;
     ///     a.map_indexed(|(i, j), _| (i as i64 - 2).pow(2) + (j as i64 - 3).pow(2))?;
-    ///     assert_eq!(a.min_with_index()?, Some((0, (2, 3))));
-    ///     assert_eq!(a.max_with_index()?, Some((13, (0, 0))));
+    ///     assert_eq!(a.argmin()?, Some((0, (2, 3))));
+    ///     assert_eq!(a.argmax()?, Some((13, (0, 0))));
     ///     Ok(())
     /// })
     /// # }
@@ -38,19 +38,23 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Select_elem` with `"min"`.
-    pub fn min_with_index(&self) -> Result<Option<(T, D::Pattern)>> {
-        self.select("min_with_index", |x, y| x < y)
+    #[doc(alias = "min_with_index")]
+    #[doc(alias = "NGA_Select_elem")]
+    pub fn argmin(&self) -> Result<Option<(T, D::Pattern)>> {
+        self.select("argmin", |x, y| x < y)
     }
 
-    /// The largest element and its index; otherwise as [`min_with_index`](Self::min_with_index). Collective.
+    /// The largest element and its index; otherwise as [`argmin`](Self::argmin). Collective.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `NGA_Select_elem` with `"max"`.
-    pub fn max_with_index(&self) -> Result<Option<(T, D::Pattern)>> {
-        self.select("max_with_index", |x, y| x > y)
+    #[doc(alias = "max_with_index")]
+    #[doc(alias = "NGA_Select_elem")]
+    pub fn argmax(&self) -> Result<Option<(T, D::Pattern)>> {
+        self.select("argmax", |x, y| x > y)
     }
 
     fn select(&self, operation: &'static str, better: impl Fn(T, T) -> bool + Copy) -> Result<Option<(T, D::Pattern)>> {

@@ -10,13 +10,12 @@ use std::{
 
 use ndarray::Dimension;
 
-use super::{patch_fingerprint, walk::sub_patch};
+use super::{Operand, PatchRef};
 use crate::{
     array::GlobalArray,
     distribution::{Distribution, Order},
     element::Element,
     error::{Error, Result},
-    index::{IntoPatch, Patch},
 };
 
 /// ndarray: arrays with fewer elements are shown in full.
@@ -54,32 +53,19 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `GA_Print`.
     pub fn write_to(&self, to: impl Write) -> Result<()> {
-        self.write_text("write_to", &self.whole(), to)
+        PatchRef::from(self).write_to(to)
     }
 
-    /// Writes a patch as [`write_to`](Self::write_to) does. Collective. Axes that a single index drops are shown with length 1.
-    ///
-    /// # Errors
-    /// A patch outside the array; as there.
-    ///
-    /// # Source
-    /// GA: `NGA_Print_patch`.
-    pub fn write_patch_to(&self, patch: impl IntoPatch<D>, to: impl Write) -> Result<()> {
-        const OPERATION: &str = "write_patch_to";
-        let patch = self.resolve(OPERATION, patch)?;
-        self.write_text(OPERATION, &patch, to)
-    }
-
-    fn write_text(&self, operation: &'static str, patch: &Patch<D>, to: impl Write) -> Result<()> {
-        self.enter(operation, &[patch_fingerprint(patch)])?;
+    pub(super) fn write_text(&self, operation: &'static str, from: &Operand<'_, T, D>, to: impl Write) -> Result<()> {
+        self.enter(operation, &[from.fingerprint()])?;
         let written = if self.group.rank() == 0 {
-            let axes = patch.ndim();
-            let shape = if patch.is_empty() { None } else { Some(patch.count().slice()) };
-            let mut text = Text { array: self, operation, patch, in_full: patch.len() < MANY, to, row: Vec::new() };
-            match shape {
-                // ndarray shows any array without elements by its brackets only.
-                None => text.put(&format!("{}{}", "[".repeat(axes), "]".repeat(axes))),
-                Some(_) => text.nested(0, &mut D::zeros(axes)),
+            let (axes, len) = (from.patch.ndim(), from.patch.len());
+            let mut text = Text { from, operation, shape: from.shape(), in_full: len < MANY, to, row: Vec::new() };
+            // ndarray shows any array without elements by its brackets only.
+            if len == 0 {
+                text.put(&format!("{}{}", "[".repeat(axes), "]".repeat(axes)))
+            } else {
+                text.nested(0, &mut D::zeros(axes))
             }
         } else {
             Ok(())
@@ -90,9 +76,9 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
 
 /// An array on its way to a writer.
 struct Text<'a, T, D, W> {
-    array: &'a GlobalArray<T, D>,
+    from: &'a Operand<'a, T, D>,
     operation: &'static str,
-    patch: &'a Patch<D>,
+    shape: D,
     in_full: bool,
     to: W,
     row: Vec<T>,
@@ -101,12 +87,12 @@ struct Text<'a, T, D, W> {
 impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
     /// Writes what lies below `position` on the axes from `axis` on.
     fn nested(&mut self, axis: usize, position: &mut D) -> Result<()> {
-        let axes = self.patch.ndim();
+        let axes = self.shape.ndim();
         if axis == axes {
             let value = self.fetch(position, 1)?;
             return self.row_text(value);
         }
-        let len = self.patch.count()[axis];
+        let len = self.shape[axis];
         let shown = self.shown(axis, len);
         self.put("[")?;
         if axis + 1 == axes {
@@ -139,7 +125,7 @@ impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
 
     /// Starts and lengths of what is shown of an axis: all of it, or both ends.
     fn shown(&self, axis: usize, len: usize) -> Vec<(usize, usize)> {
-        let limit = LIMITS[(self.patch.ndim() - 1 - axis).min(LIMITS.len() - 1)];
+        let limit = LIMITS[(self.shape.ndim() - 1 - axis).min(LIMITS.len() - 1)];
         if self.in_full || len <= limit {
             return vec![(0, len)];
         }
@@ -155,8 +141,8 @@ impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
             *last = count;
         }
         self.row.resize(count, T::zeroed());
-        let view = self.array.box_view(&counts, &mut self.row);
-        self.array.get_into(sub_patch(self.patch, position, &counts), view)?;
+        let view = self.from.array.box_view(&counts, &mut self.row);
+        self.from.read(position, &counts, view)?;
         Ok(count)
     }
 
@@ -234,7 +220,7 @@ impl<D: Dimension> Summary<D> {
         let Some(first) = blocks.next() else {
             return f.write_str("nothing");
         };
-        let (start, count) = (first.region.start().slice(), first.region.count().slice());
+        let (start, count) = (first.patch.start().slice(), first.patch.count().slice());
         let ranges = start.iter().zip(count).map(|(start, count)| format!("{start}..{}", start + count));
         write!(f, "[{}]", ranges.collect::<Vec<_>>().join(", "))?;
         let others = blocks.count();
@@ -249,7 +235,7 @@ impl<D: Dimension> Display for Summary<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let distribution = &self.distribution;
         let order = if distribution.order() == Order::RowMajor { "row-major" } else { "column-major" };
-        let extents = distribution.extents().slice();
+        let extents = distribution.shape();
         writeln!(f, "array \"{}\": {} {:?}, {} bytes", self.name, self.element, extents, self.bytes())?;
         write!(f, "  {} on grid {:?}", distribution.kind(), distribution.grid())?;
         if let Some(block) = distribution.block_shape() {

@@ -112,8 +112,8 @@ impl<T: Halve> GlobalArray<T, Ix2> {
         let mut buffers = [vec![T::zeroed(); area], vec![T::zeroed(); area]];
         for block in self.distribution.blocks(self.group.rank()) {
             let [rows, columns] = [0, 1].map(|axis| {
-                let start = block.region.start()[axis];
-                start..start + block.region.count()[axis]
+                let start = block.patch.start()[axis];
+                start..start + block.patch.count()[axis]
             });
             for (i, rows) in ruled(rows, edge) {
                 for (j, columns) in ruled(columns.clone(), edge) {
@@ -138,7 +138,7 @@ impl<T: Halve> GlobalArray<T, Ix2> {
         [own, other]: &mut [Vec<T>; 2],
         f: impl Fn(T, T) -> (T, T),
     ) -> Result<()> {
-        let (start, strides) = (block.region.start(), block.strides);
+        let (start, strides) = (block.patch.start(), block.strides);
         let offset = block.offset + (rows.start - start[0]) * strides[0] + (columns.start - start[1]) * strides[1];
         let count = Dim([rows.len(), columns.len()]);
         let piece = Piece { member: self.group.rank(), offset, strides, start: Dim([rows.start, columns.start]), count };

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
 
-use super::{Operand, buffer_elements};
+use super::{buffer_elements, patch::Operand};
 use crate::{
     array::GlobalArray,
     distribution::{Order, Piece},
@@ -26,8 +26,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             member: me,
             offset: block.offset,
             strides: block.strides,
-            start: block.region.start().clone(),
-            count: block.region.count().clone(),
+            start: block.patch.start().clone(),
+            count: block.patch.count().clone(),
         });
         let pieces = (!whole).then(|| self.distribution.pieces(patch)).into_iter().flatten();
         blocks.chain(pieces.filter(move |piece| piece.member == me))
@@ -37,8 +37,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         patch.is_unit_step() && patch.count() == self.distribution.extents()
     }
 
-    /// Calls `f` with each contiguous range of this rank's part that belongs to a patch.
+    /// Calls `f` with each contiguous range of this rank's part that belongs to a patch; with one if that is the whole array, but
+    /// where there are ghost cells.
     pub(super) fn own_runs(&self, patch: &Patch<D>, mut f: impl FnMut(Range<usize>)) {
+        if self.is_dense() && self.is_whole(patch) {
+            return f(0..self.own_part().len());
+        }
         let width = size_of::<T>().max(1);
         for piece in self.own_pieces(patch) {
             let strides = bytemuck::cast_slice(piece.strides.slice());
@@ -49,11 +53,6 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 f(start..start + len);
             });
         }
-    }
-
-    /// Calls `f` with ranges of this rank's part that together are its elements: one, but where there are ghost cells.
-    pub(super) fn own_stretches(&self, mut f: impl FnMut(Range<usize>)) {
-        if self.is_dense() { f(0..self.own_part().len()) } else { self.own_runs(&self.whole(), f) }
     }
 
     /// Calls `f` with this rank's pieces of a patch, cut so that no box has more elements than `edges` allow.
@@ -121,19 +120,18 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Calls `f` with equal stretches of two patches' elements, for the positions that this rank owns of `patch`, and with what
-    /// writes as many elements there. Both patches have its shape.
+    /// writes as many elements there. Both operands have its shape.
     pub(super) fn own_pairs<A: Element, B: Element>(
         &self,
         patch: &Patch<D>,
-        (a, a_patch): Operand<'_, A, D>,
-        (b, b_patch): Operand<'_, B, D>,
+        a: &Operand<'_, A, D>,
+        b: &Operand<'_, B, D>,
         mut f: impl FnMut(&[A], &[B], &dyn Fn(&[T])),
     ) -> Result<()> {
         let most = buffer_elements::<T>().min(buffer_elements::<A>()).min(buffer_elements::<B>());
         let (mut xs, mut ys) = (vec![A::zeroed(); most.min(patch.len())], vec![B::zeroed(); most.min(patch.len())]);
-        let whole = self.is_whole(patch) && a.is_whole(a_patch) && b.is_whole(b_patch);
-        if whole && self.is_aligned(a) && self.is_aligned(b) {
-            let (part, a, b) = (self.own_part(), a.own_part(), b.own_part());
+        if self.matches(patch, a) && self.matches(patch, b) {
+            let (part, a, b) = (self.own_part(), a.array.own_part(), b.array.own_part());
             for at in (0..part.len()).step_by(most) {
                 let len = most.min(part.len() - at);
                 let (xs, ys) = (&mut xs[..len], &mut ys[..len]);
@@ -145,8 +143,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
         self.own_boxes(patch, self.edges(most), |own| {
             let len = own.count.size();
-            a.get_into(part_of(a_patch, own), self.box_view(&own.count, &mut xs))?;
-            b.get_into(part_of(b_patch, own), self.box_view(&own.count, &mut ys))?;
+            a.read(&own.start, &own.count, self.box_view(&own.count, &mut xs))?;
+            b.read(&own.start, &own.count, self.box_view(&own.count, &mut ys))?;
             f(&xs[..len], &ys[..len], &|values| {
                 let shape = own.count.clone().set_f(self.distribution.order() == Order::ColumnMajor);
                 self.write_box(own, &ArrayView::from_shape(shape, values).expect("as many as the box has"));
@@ -156,13 +154,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
-/// The positions of a piece, in another patch of the same shape.
-pub(super) fn part_of<D: Dimension>(patch: &Patch<D>, piece: &Piece<D>) -> Patch<D> {
-    sub_patch(patch, &piece.start, &piece.count)
+/// The axes in reverse order.
+pub(super) fn reversed<D: Dimension>(axes: &D) -> D {
+    let mut reversed = axes.clone();
+    reversed.slice_mut().reverse();
+    reversed
 }
 
 /// `count` positions of a patch from position `start` on.
-pub(super) fn sub_patch<D: Dimension>(patch: &Patch<D>, start: &D, count: &D) -> Patch<D> {
+pub(in crate::array) fn sub_patch<D: Dimension>(patch: &Patch<D>, start: &D, count: &D) -> Patch<D> {
     let (mut first, mut step) = (patch.start().clone(), start.clone());
     for axis in 0..first.ndim() {
         step[axis] = patch.step(axis) as usize;

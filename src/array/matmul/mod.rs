@@ -2,7 +2,6 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `factor` | op(A): an array or a patch of it, transposed or not |
 //! | `span` | which rows and columns of C's patch this rank owns |
 //! | `panels` | pieces of op(A) and op(B) fetched into private memory |
 //! | `kernel` | the product of three views of one rank |
@@ -30,7 +29,6 @@
 //! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems,
 //! IPDPS 2004. Not taken over: the overlap of a get with the multiplication before it, which mapped memory does not need.
 
-mod factor;
 mod kernel;
 mod panels;
 mod span;
@@ -40,13 +38,12 @@ use std::{ops::Range, sync::Arc};
 use ndarray::{Ix2, s};
 
 use self::{panels::Panel, span::Span};
-use super::{GlobalArray, OwnedPartMut};
+use super::{GlobalArray, OwnedPartMut, PatchMut, PatchRef, algebra::Operand};
 use crate::{
     error::{Error, Result},
-    index::{IntoPatch, Patch},
+    index::Patch,
     sync::{Op, fingerprint},
 };
-pub use factor::Factor;
 pub use kernel::Matmul;
 
 const OPERATION: &str = "matmul";
@@ -60,8 +57,8 @@ const LEAST_DEPTH: usize = 512;
 impl<T: Matmul> GlobalArray<T, Ix2> {
     /// `self = alpha * a * b + beta * self`. Collective over the group of `self`.
     ///
-    /// `a` and `b` are arrays, transposed arrays ([`t`](Self::t)) or patches ([`factor`](Self::factor)), of any distribution over
-    /// the same group. With `beta` zero the old contents are not read, with `alpha` zero the factors are not.
+    /// `a` and `b` are arrays, transposed arrays ([`t`](Self::t)) or patches ([`at`](Self::at)), of any distribution over the same
+    /// group. With `beta` zero the old contents are not read, with `alpha` zero the factors are not.
     /// Begins and ends with a sync: everything put into `a`, `b` and `self` before is taken into account, and on return all three
     /// may be used at once. Integers wrap.
     ///
@@ -86,34 +83,35 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Dgemm`; the algorithm: SRUMMA.
-    pub fn matmul<'a>(&mut self, alpha: T, a: impl Into<Factor<'a, T>>, b: impl Into<Factor<'a, T>>, beta: T) -> Result<()> {
-        self.matmul_patch(.., alpha, a, b, beta)
+    #[doc(alias = "GA_Dgemm")]
+    #[doc(alias = "gemm")]
+    pub fn matmul<'a>(
+        &mut self,
+        alpha: T,
+        a: impl Into<PatchRef<'a, T, Ix2>>,
+        b: impl Into<PatchRef<'a, T, Ix2>>,
+        beta: T,
+    ) -> Result<()> {
+        let patch = self.whole();
+        self.matmul_on(&patch, alpha, a.into(), b.into(), beta)
     }
 
-    /// As [`matmul`](Self::matmul) into a patch of `self`; the rest of the array stays as it is, but nobody may use it meanwhile.
-    ///
-    /// # Errors
-    /// As [`matmul`](Self::matmul), and a patch outside the array.
-    ///
-    /// # Source
-    /// GA: `NGA_Matmul_patch`.
-    pub fn matmul_patch<'a>(
+    fn matmul_on(
         &mut self,
-        patch: impl IntoPatch<Ix2>,
+        patch: &Patch<Ix2>,
         alpha: T,
-        a: impl Into<Factor<'a, T>>,
-        b: impl Into<Factor<'a, T>>,
+        a: PatchRef<'_, T, Ix2>,
+        b: PatchRef<'_, T, Ix2>,
         beta: T,
     ) -> Result<()> {
         self.check_sound(OPERATION)?;
-        let patch = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?.patch;
-        let product = Product { alpha, a: a.into(), b: b.into(), beta, depth: 0 };
-        let product = Product { depth: self.check_factors(&patch, &product)?, ..product };
-        let call = self.call(&patch, &product);
+        let product = Product { alpha, a: a.resolve(OPERATION)?, b: b.resolve(OPERATION)?, beta, depth: 0 };
+        let product = Product { depth: self.check_factors(patch, &product)?, ..product };
+        let call = self.call(patch, &product);
         let group = self.group.clone();
         group.agree(Op::Algebra, call)?;
         let (member, members) = (group.rank(), group.size());
-        let spans = span::owned(&self.distribution, &patch, member);
+        let spans = span::owned(&self.distribution, patch, member);
         let outcome = self.owner_epoch(|mut part| {
             for (rows, columns) in
                 spans.iter().flat_map(|[rows, columns]| rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))))
@@ -163,17 +161,37 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
             let axis = |k: usize| [patch.start()[k] as u64, patch.count()[k] as u64, patch.step(k) as u64];
             fingerprint([axis(0), axis(1)].as_flattened())
         };
-        let source = |f: &Factor<'_, T>| fingerprint(&[f.array.id, place(&f.patch), u64::from(f.transposed)]);
+        let source = |f: &Operand<'_, T, Ix2>| fingerprint(&[f.array.id, place(&f.patch), u64::from(f.transposed)]);
         let numbers = [bytes(&product.alpha), bytes(&product.beta)];
         fingerprint(&[self.id, place(patch), source(&product.a), source(&product.b), numbers[0], numbers[1]])
+    }
+}
+
+impl<T: Matmul> PatchMut<'_, T, Ix2> {
+    /// `patch = alpha * a * b + beta * patch`; see [`GlobalArray::matmul`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside its array; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Matmul_patch`.
+    pub fn matmul<'a>(
+        &mut self,
+        alpha: T,
+        a: impl Into<PatchRef<'a, T, Ix2>>,
+        b: impl Into<PatchRef<'a, T, Ix2>>,
+        beta: T,
+    ) -> Result<()> {
+        let patch = self.resolve(OPERATION)?;
+        self.array().matmul_on(&patch, alpha, a.into(), b.into(), beta)
     }
 }
 
 /// What is to be computed.
 struct Product<'a, T> {
     alpha: T,
-    a: Factor<'a, T>,
-    b: Factor<'a, T>,
+    a: Operand<'a, T, Ix2>,
+    b: Operand<'a, T, Ix2>,
     beta: T,
     /// Length of the sum.
     depth: usize,

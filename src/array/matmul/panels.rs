@@ -3,10 +3,14 @@
 use std::{cell::Cell, ops::Range};
 
 use bytemuck::{Pod, Zeroable};
-use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, s};
+use ndarray::{ArrayView2, ArrayViewMut2, Dim, Ix2, ShapeBuilder, s};
 
-use super::Factor;
-use crate::{distribution::Order, element::Element, error::Result};
+use crate::{
+    array::algebra::{Operand, sub_patch},
+    distribution::Order,
+    element::Element,
+    error::Result,
+};
 
 /// A cache line, to which panels are aligned.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -38,7 +42,7 @@ pub(super) struct Panel<'m, T>(ArrayView2<'m, T>);
 impl<'m, T: Element> Panel<'m, T> {
     /// `len` rows of a factor, by ranges of positions, and the range `k` of its columns.
     pub(super) fn rows(
-        factor: &Factor<'_, T>,
+        factor: &Operand<'_, T, Ix2>,
         rows: impl Iterator<Item = (usize, Range<usize>)>,
         len: usize,
         k: &Range<usize>,
@@ -49,7 +53,7 @@ impl<'m, T: Element> Panel<'m, T> {
 
     /// The range `k` of the rows of a factor, and `len` columns, by ranges of positions.
     pub(super) fn columns(
-        factor: &Factor<'_, T>,
+        factor: &Operand<'_, T, Ix2>,
         columns: impl Iterator<Item = (usize, Range<usize>)>,
         len: usize,
         k: &Range<usize>,
@@ -61,21 +65,22 @@ impl<'m, T: Element> Panel<'m, T> {
     /// Fetches pieces of a factor to their places in a panel of some shape. The panel lies in memory as its source does, so that
     /// runs are as long as they can be; the kernel takes any strides.
     fn fetch(
-        factor: &Factor<'_, T>,
+        factor: &Operand<'_, T, Ix2>,
         pieces: impl Iterator<Item = ([usize; 2], [Range<usize>; 2])>,
         shape: [usize; 2],
         memory: &'m mut [T],
     ) -> Result<Self> {
-        let [rows, columns] = factor.turn(shape);
+        let [rows, columns] = turn(factor, shape);
         let by_columns = factor.array.distribution().order() == Order::ColumnMajor;
         let memory = &mut memory[..rows * columns];
         let mut panel =
             ArrayViewMut2::from_shape((rows, columns).set_f(by_columns), memory).expect("memory of the panel's length");
         for (at, positions) in pieces {
-            let [row, column] = factor.turn(at);
-            let [rows, columns] = factor.turn(positions);
+            let [row, column] = turn(factor, at);
+            let [rows, columns] = turn(factor, positions);
             let place = panel.slice_mut(s![row..row + rows.len(), column..column + columns.len()]);
-            factor.array.get_into(factor.window([rows.start, columns.start], [rows.len(), columns.len()]), place)?;
+            let (start, count) = (Dim([rows.start, columns.start]), Dim([rows.len(), columns.len()]));
+            factor.array.get_into(sub_patch(&factor.patch, &start, &count), place)?;
         }
         let panel =
             ArrayView2::from_shape((rows, columns).set_f(by_columns), panel.into_slice_memory_order().unwrap_or_default());
@@ -86,4 +91,9 @@ impl<'m, T: Element> Panel<'m, T> {
     pub(super) fn view(&self) -> ArrayView2<'_, T> {
         self.0.view()
     }
+}
+
+/// From axes of a factor to axes of its array, or back.
+fn turn<T, V>(factor: &Operand<'_, T, Ix2>, [first, second]: [V; 2]) -> [V; 2] {
+    if factor.transposed { [second, first] } else { [first, second] }
 }

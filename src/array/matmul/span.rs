@@ -75,7 +75,7 @@ impl Span {
 /// Rows and columns of a patch that a member owns; it owns the product of both. `None` if it owns nothing at all.
 pub(super) fn owned(distribution: &Distribution<Ix2>, patch: &Patch<Ix2>, member: usize) -> Option<[Vec<Span>; 2]> {
     // One index of each axis that is the member's, with local index 0.
-    let corner = distribution.blocks(member).next()?.region.start().to_owned();
+    let corner = distribution.blocks(member).next()?.patch.start().to_owned();
     Some([0, 1].map(|axis| {
         let local = |position: usize| {
             let index = patch.start()[axis].wrapping_add_signed(position as isize * patch.step(axis));
@@ -113,7 +113,7 @@ pub(super) fn for_each_matrix<T: Element>(
         return f(part.view_mut().slice_mut(place), 0..i.len(), 0..j.len());
     }
     for tile in part.blocks() {
-        let (start, count) = (tile.local_start, tile.region.count());
+        let (start, count) = (tile.local_start, tile.patch.count());
         let among = |span: &Span, part: &Range<usize>, axis: usize| span.among(part, &(start[axis]..start[axis] + count[axis]));
         let (own_i, own_j) = (among(rows, &i, 0), among(columns, &j, 1));
         if !own_i.is_empty() && !own_j.is_empty() {
@@ -142,7 +142,7 @@ mod tests {
                 let holds =
                     |axis: usize, start: Ix2, count: &Ix2| (start[axis]..start[axis] + count[axis]).contains(&local[axis]);
                 let mut blocks = distribution.blocks(member);
-                let block = blocks.find(|b| [0, 1].into_iter().all(|axis| holds(axis, b.local_start, b.region.count()))).unwrap();
+                let block = blocks.find(|b| [0, 1].into_iter().all(|axis| holds(axis, b.local_start, b.patch.count()))).unwrap();
                 (0..2).fold(block.offset, |at, axis| at + (local[axis] - block.local_start[axis]) * block.strides[axis])
             };
             let Some(spans) = owned(distribution, patch, member) else { continue };

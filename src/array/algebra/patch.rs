@@ -1,0 +1,328 @@
+//! Patches as operands: `a.at(s![..])` where an operation on whole arrays takes `&a`, `a.at_mut(s![..])` where it changes `a`.
+//!
+//! Both are light: an array and a patch, or why the patch lies outside the array. The operation that takes one resolves it into an
+//! [`Operand`] and reports that error as its own, so that naming a patch cannot fail by itself.
+
+use std::fmt;
+
+use ndarray::{ArrayViewMut, Dimension};
+
+use super::{
+    patch_fingerprint,
+    walk::{reversed, sub_patch},
+};
+use crate::{
+    array::GlobalArray,
+    distribution::Piece,
+    element::{Accumulate, Element},
+    error::Result,
+    index::{IntoPatch, Patch, PatchError},
+    sync::fingerprint,
+};
+
+/// A patch of an array, transposed or not, that an operation on whole arrays reads. Made by [`GlobalArray::at`] and
+/// [`GlobalArray::t`], or from a reference to an array; nothing is moved.
+#[doc(alias = "Factor")]
+pub struct PatchRef<'a, T, D> {
+    array: &'a GlobalArray<T, D>,
+    patch: Result<Patch<D>, PatchError>,
+    transposed: bool,
+}
+
+/// A patch of an array that an operation on whole arrays changes. Made by [`GlobalArray::at_mut`].
+///
+/// Its methods are those of [`GlobalArray`] and as collective; the rest of the array stays as it is, but nobody may use it meanwhile.
+/// An axis that a single index drops counts as one of length 1.
+pub struct PatchMut<'a, T, D> {
+    array: &'a mut GlobalArray<T, D>,
+    patch: Result<Patch<D>, PatchError>,
+}
+
+/// An operand whose patch lies inside its array.
+pub(in crate::array) struct Operand<'a, T, D> {
+    pub(in crate::array) array: &'a GlobalArray<T, D>,
+    /// Axes are the array's, not yet reversed.
+    pub(in crate::array) patch: Patch<D>,
+    pub(in crate::array) transposed: bool,
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// A patch to be read by an operation on whole arrays, in place of `&a`: `b.assign(a.at(s![..2, ..]))`. Nothing is moved.
+    ///
+    /// A patch outside the array is an error of the operation that takes it.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut a = GlobalArray::<i64, Ix1>::builder(job, [6]).create()?;
+    ///     a.map_indexed(|i, _| i as i64)?;
+    ///     let mut b = GlobalArray::<i64, Ix1>::builder(job, [10]).zeros().create()?;
+    ///     b.at_mut(s![2..8]).assign(a.at(s![..;-1]))?;
+    ///     assert_eq!(b.get(..)?.to_vec(), [0, 0, 5, 4, 3, 2, 1, 0, 0, 0]);
+    ///     assert_eq!(a.at(s![..3]).dot(b.at(s![2..5]))?, 0 * 5 + 1 * 4 + 2 * 3);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[doc(alias = "factor")]
+    pub fn at(&self, patch: impl IntoPatch<D>) -> PatchRef<'_, T, D> {
+        PatchRef { array: self, patch: patch.into_patch(&self.extents).map(|selection| selection.patch), transposed: false }
+    }
+
+    /// A patch to be changed by an operation on whole arrays: `a.at_mut(s![1, ..]).fill(0.0)`. Nothing is moved.
+    ///
+    /// A patch outside the array is an error of the operation.
+    #[doc(alias = "fill_patch")]
+    #[doc(alias = "scale_patch")]
+    #[doc(alias = "copy_patch")]
+    #[doc(alias = "add_patch")]
+    #[doc(alias = "matmul_patch")]
+    pub fn at_mut(&mut self, patch: impl IntoPatch<D>) -> PatchMut<'_, T, D> {
+        let patch = patch.into_patch(&self.extents).map(|selection| selection.patch);
+        PatchMut { array: self, patch }
+    }
+
+    /// The array with its axes reversed, of a matrix the transpose, as an operand: `b.assign(a.t())`, `c.matmul(1.0, a.t(), &b, 0.0)`.
+    /// Nothing is moved.
+    ///
+    /// # Source
+    /// GA: `GA_Transpose`, the `'T'` of `GA_Dgemm` and `NGA_Copy_patch`.
+    #[doc(alias = "GA_Transpose")]
+    #[doc(alias = "transpose_from")]
+    pub fn t(&self) -> PatchRef<'_, T, D> {
+        PatchRef::from(self).t()
+    }
+}
+
+impl<'a, T: Element, D: Dimension> From<&'a GlobalArray<T, D>> for PatchRef<'a, T, D> {
+    fn from(array: &'a GlobalArray<T, D>) -> Self {
+        PatchRef { array, patch: Ok(array.whole()), transposed: false }
+    }
+}
+
+impl<'a, T: Element, D: Dimension> PatchRef<'a, T, D> {
+    /// Reverses the axes; nothing is moved.
+    #[must_use = "a patch does nothing by itself"]
+    pub fn t(mut self) -> Self {
+        self.transposed = !self.transposed;
+        self
+    }
+
+    pub(in crate::array) fn resolve(self, operation: &'static str) -> Result<Operand<'a, T, D>> {
+        match self.patch {
+            // Of one axis there is nothing to reverse.
+            Ok(patch) => Ok(Operand { array: self.array, transposed: self.transposed && patch.ndim() > 1, patch }),
+            Err(error) => Err(self.array.patch_error(operation, error)),
+        }
+    }
+}
+
+impl<T: Accumulate, D: Dimension> PatchRef<'_, T, D> {
+    /// Σ xᵢyᵢ over the patch and another operand of its shape, without conjugation; see [`GlobalArray::dot`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside its array; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Ddot_patch` and its like.
+    #[doc(alias = "dot_patch")]
+    pub fn dot<'b>(self, other: impl Into<PatchRef<'b, T, D>>) -> Result<T>
+    where
+        D: 'b,
+    {
+        const OPERATION: &str = "dot";
+        let (own, mut other) = (self.resolve(OPERATION)?, other.into().resolve(OPERATION)?);
+        // xᵀ · y = x · yᵀ: this side is walked as it lies.
+        other.transposed ^= own.transposed;
+        own.array.dot_on(OPERATION, &own.patch, &other)
+    }
+}
+
+impl<T: Element + fmt::Display, D: Dimension> PatchRef<'_, T, D> {
+    /// Writes the patch as text; see [`GlobalArray::write_to`]. Collective. Axes that a single index drops are shown with length 1.
+    ///
+    /// # Errors
+    /// A patch outside the array; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Print_patch`.
+    #[doc(alias = "write_patch_to")]
+    pub fn write_to(self, to: impl std::io::Write) -> Result<()> {
+        const OPERATION: &str = "write_to";
+        let operand = self.resolve(OPERATION)?;
+        operand.array.write_text(OPERATION, &operand, to)
+    }
+}
+
+impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
+    /// Sets the elements; see [`GlobalArray::fill`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside the array; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Fill_patch`, `NGA_Zero_patch`.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        let patch = self.resolve("fill")?;
+        self.array.fill_on(&patch, value)
+    }
+
+    /// Replaces each element `x` by `f(x)`; see [`GlobalArray::map`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside the array; as there.
+    ///
+    /// # Source
+    /// GA: `GA_Abs_value_patch`, `GA_Recip_patch`, `GA_Add_constant_patch` and their like are closures here.
+    pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
+        let patch = self.resolve("map")?;
+        self.array.map_on("map", &patch, f)
+    }
+
+    /// Copies an operand of the patch's shape, steps included; see [`GlobalArray::assign`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside its array; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Copy_patch`, without its reshaping.
+    pub fn assign<'b>(&mut self, source: impl Into<PatchRef<'b, T, D>>) -> Result<()>
+    where
+        D: 'b,
+    {
+        let patch = self.resolve("assign")?;
+        self.array.assign_on(&patch, source.into())
+    }
+
+    /// Sets each element to `f(x, y)`; see [`GlobalArray::assign_zip`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside its array; as there.
+    ///
+    /// # Source
+    /// GA: `GA_Elem_multiply_patch`, `GA_Elem_divide_patch` and their like.
+    pub fn assign_zip<'b, A: Element, B: Element>(
+        &mut self,
+        a: impl Into<PatchRef<'b, A, D>>,
+        b: impl Into<PatchRef<'b, B, D>>,
+        f: impl FnMut(A, B) -> T,
+    ) -> Result<()>
+    where
+        D: 'b,
+    {
+        let patch = self.resolve("assign_zip")?;
+        self.array.assign_zip_on("assign_zip", &patch, a.into(), b.into(), f)
+    }
+
+    pub(in crate::array) fn resolve(&self, operation: &'static str) -> Result<Patch<D>> {
+        self.patch.clone().map_err(|error| self.array.patch_error(operation, error))
+    }
+
+    pub(in crate::array) fn array(&mut self) -> &mut GlobalArray<T, D> {
+        self.array
+    }
+}
+
+impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
+    /// Multiplies the elements by `alpha`; see [`GlobalArray::scale`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside the array; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Scale_patch`.
+    pub fn scale(&mut self, alpha: T) -> Result<()> {
+        let patch = self.resolve("scale")?;
+        self.array.scale_on(&patch, alpha)
+    }
+
+    /// `patch = alpha x + beta y`; see [`GlobalArray::assign_sum`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside its array; as there.
+    ///
+    /// # Source
+    /// GA: `NGA_Add_patch`.
+    pub fn assign_sum<'b>(
+        &mut self,
+        alpha: T,
+        x: impl Into<PatchRef<'b, T, D>>,
+        beta: T,
+        y: impl Into<PatchRef<'b, T, D>>,
+    ) -> Result<()>
+    where
+        D: 'b,
+    {
+        let patch = self.resolve("assign_sum")?;
+        self.array.assign_sum_on(&patch, (alpha, x.into()), (beta, y.into()))
+    }
+
+    /// `patch += alpha x`; see [`GlobalArray::scaled_add`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside its array; as there.
+    pub fn scaled_add<'b>(&mut self, alpha: T, x: impl Into<PatchRef<'b, T, D>>) -> Result<()>
+    where
+        D: 'b,
+    {
+        let patch = self.resolve("scaled_add")?;
+        self.array.scaled_add_on(&patch, alpha, x.into())
+    }
+}
+
+impl<T: Element, D: Dimension> Operand<'_, T, D> {
+    /// Elements along each axis, after the transposition.
+    pub(in crate::array) fn shape(&self) -> D {
+        if self.transposed { reversed(self.patch.count()) } else { self.patch.count().clone() }
+    }
+
+    /// What members must share of it.
+    pub(super) fn fingerprint(&self) -> u64 {
+        fingerprint(&[self.array.id, patch_fingerprint(&self.patch), u64::from(self.transposed)])
+    }
+
+    /// Whether it is all of its array, as it lies.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.transposed && self.array.is_whole(&self.patch)
+    }
+
+    /// Reads `count` positions from position `start` on.
+    pub(super) fn read(&self, start: &D, count: &D, to: ArrayViewMut<'_, T, D>) -> Result<()> {
+        let patch = self.window(start, count);
+        let to = if self.transposed { to.reversed_axes() } else { to };
+        self.array.get_into(patch, to)
+    }
+
+    /// The elements of the array at the positions of a piece.
+    pub(super) fn part(&self, piece: &Piece<D>) -> Patch<D> {
+        self.window(&piece.start, &piece.count)
+    }
+
+    fn window(&self, start: &D, count: &D) -> Patch<D> {
+        if self.transposed {
+            sub_patch(&self.patch, &reversed(start), &reversed(count))
+        } else {
+            sub_patch(&self.patch, start, count)
+        }
+    }
+}
+
+impl<T, D: Dimension> fmt::Debug for PatchRef<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PatchRef({}, {:?}{})", self.array.name, self.patch, if self.transposed { ", transposed" } else { "" })
+    }
+}
+
+impl<T, D: Dimension> fmt::Debug for PatchMut<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PatchMut({}, {:?})", self.array.name, self.patch)
+    }
+}
+
+impl<T, D: Dimension> fmt::Debug for Operand<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Operand({}, {:?}, {})", self.array.name, self.patch, self.transposed)
+    }
+}

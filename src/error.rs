@@ -157,7 +157,7 @@ pub enum Error {
         /// Who did not come, and where each was last seen.
         missing: String,
     },
-    /// Ranks wait for each other in collectives of different groups.
+    /// Ranks wait for each other: in collectives of different groups, for locks, or for signals.
     #[error("rank {rank} would wait in {operation} for ever: {cause}")]
     Deadlock {
         /// This rank.

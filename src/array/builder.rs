@@ -259,7 +259,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     /// Contents are unspecified (initialised, meaningless) unless [`fill`](Self::fill) or [`zeros`](Self::zeros) was called.
     ///
     /// # Errors
-    /// A distribution that cannot be; members that describe different arrays; [`Error::OutOfMemory`] with the bytes asked and
+    /// A distribution that cannot be; more than 64 axes; members that describe different arrays; [`Error::OutOfMemory`] with the bytes asked and
     /// available, alike on all members and with nothing allocated; the end of the job.
     pub fn create(self) -> Result<GlobalArray<T, D>> {
         let extents = &self.extents;

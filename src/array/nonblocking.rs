@@ -1,8 +1,8 @@
 //! Transfers that go on while the rank computes; each owns its buffer.
 //!
-//! A handle is a key to the request table, which owns the buffer. So a handle may be dropped or forgotten at any time: the buffer
-//! lives until nothing touches it any more, and a failure that nobody asked for is told by the next fence. A buffer that shall
-//! only be borrowed needs a [scope](crate::Job::scope).
+//! While a transfer is under way the request table owns its buffer; then it is the handle's. So a handle may be dropped or forgotten
+//! at any time: the buffer lives until nothing touches it any more, nothing of it stays in the table, and a failure that nobody asked
+//! for is told by the next fence. A buffer that shall only be borrowed needs a [scope](crate::Job::scope).
 //!
 //! Where the group's memory is mapped the operation is complete when it is issued: the handle carries the result, and there is
 //! no entry in the table.
@@ -14,7 +14,7 @@ use ndarray::{Array, Dimension};
 use super::GlobalArray;
 use crate::{
     comm::{
-        engine::{Engine, RequestId},
+        engine::{Engine, Ticket},
         owned::{get_owned, put_owned},
     },
     element::{Accumulate, Element},
@@ -25,21 +25,15 @@ use crate::{
 /// A request under way; dropping it lets the request go.
 struct Key {
     engine: Arc<Engine>,
-    request: RequestId,
+    ticket: Ticket,
 }
 
 impl Key {
     fn test(&self) -> Result<bool> {
-        if self.engine.test(self.request) {
+        if self.engine.test(self.ticket.request()) {
             return Ok(true);
         }
         self.engine.check("test").map(|()| false)
-    }
-}
-
-impl Drop for Key {
-    fn drop(&mut self) {
-        self.engine.detach(self.request);
     }
 }
 
@@ -57,12 +51,12 @@ impl<T: Element, Out: Dimension> Get<T, Out> {
     ///
     /// # Errors
     /// The transfer failed; the end of the job.
-    #[allow(clippy::missing_panics_doc, reason = "the table keeps the elements for the one handle")]
+    #[allow(clippy::missing_panics_doc, reason = "the request keeps the elements for the one handle")]
     pub fn wait(self) -> Result<Array<T, Out>> {
         match self.0 {
             State::Done(array) => Ok(array),
             State::UnderWay { key, shape } => {
-                let elements: Option<Vec<T>> = key.engine.collect(key.request)?;
+                let elements: Option<Vec<T>> = key.engine.collect(key.ticket)?;
                 let elements = elements.expect("only the handle takes the elements of a get");
                 Ok(Array::from_shape_vec(shape, elements).expect("as many elements as the patch has"))
             }
@@ -98,9 +92,9 @@ impl Pending {
     /// # Errors
     /// The transfer failed; the end of the job.
     pub fn wait(self) -> Result<()> {
-        match &self.0 {
+        match self.0 {
             None => Ok(()),
-            Some(key) => key.engine.wait(key.request),
+            Some(key) => key.engine.collect::<()>(key.ticket).map(|_| ()),
         }
     }
 
@@ -150,10 +144,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
         let shape = kept.shape::<P::Output, D>(&patch);
         let array = Array::from_elem(shape.clone(), T::zeroed());
-        let request = get_owned(self.engine(), self.label(OPERATION), array, &patch, &kept, |request, to| {
+        let ticket = get_owned(self.engine(), self.label(OPERATION), array, &patch, &kept, |request, to| {
             self.issue_gets(request, &patch, to)
         })?;
-        Ok(Get(State::UnderWay { key: self.key(request), shape }))
+        Ok(Get(State::UnderWay { key: self.key(ticket), shape }))
     }
 
     /// Begins to write an array, of any strides, into a patch. One-sided; visible at the owners after a [`fence`](Self::fence) or a
@@ -175,14 +169,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         if shape != from.raw_dim() {
             return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
         }
-        let request = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
+        let ticket = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
             self.issue_puts(request, &patch, from)
         })?;
-        Ok(Pending(Some(self.key(request))))
+        Ok(Pending(Some(self.key(ticket))))
     }
 
-    fn key(&self, request: RequestId) -> Key {
-        Key { engine: self.group.inner.job.engine.clone(), request }
+    fn key(&self, ticket: Ticket) -> Key {
+        Key { engine: self.group.inner.job.engine.clone(), ticket }
     }
 }
 
@@ -210,9 +204,45 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         if shape != from.raw_dim() {
             return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
         }
-        let request = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
+        let ticket = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
             self.issue_accumulates(request, &patch, alpha, &scale, from)
         })?;
-        Ok(Pending(Some(self.key(request))))
+        Ok(Pending(Some(self.key(ticket))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::forget;
+
+    use ndarray::s;
+
+    use crate::prelude::*;
+
+    #[test]
+    fn forgotten_handles_leave_nothing_in_the_table() {
+        const HANDLES: usize = 100_000;
+        let body = |job: &Job| {
+            let a = GlobalArray::<u32, Ix1>::builder(job, [64]).fill(7).create()?;
+            if job.rank() == 0 {
+                let held = || a.engine().requests_held();
+                for turn in 0..HANDLES {
+                    // In the other rank's half.
+                    let at = 32 + turn % 32;
+                    match turn % 2 {
+                        0 => forget(a.get_nb(s![at..at + 1])?),
+                        _ => forget(a.put_nb(s![at..at + 1], Array1::from_elem(1, 7))?),
+                    }
+                    // The network takes a bounded number of transfers at once.
+                    assert!(held() < 1000, "{} requests after {turn} handles", held());
+                }
+                let last = a.get_nb(s![40..42])?;
+                a.fence()?;
+                assert_eq!(held(), 0);
+                assert_eq!(last.wait()?, Array1::from_elem(2, 7));
+            }
+            job.sync()
+        };
+        Launch::new().ranks(2).network("threads:unmapped").run(body).unwrap();
     }
 }

@@ -1,9 +1,9 @@
 //! The engine: a rank's operations on its conduit, and the life of a request from its begin to the fence that tells its failure.
 //!
 //! A *request* is one operation of a user: any number of transfers that carry its number as their token. It may own the buffer
-//! that the network still reads or writes, so dropping or forgetting a handle never frees memory under a device. A request
-//! whose handle is gone is detached: it is forgotten at its completion, or its failure kept for the next fence. A forgotten handle
-//! detaches nothing, so a fence also tells the failures that still wait for their handles, each once.
+//! that the network still reads or writes, so dropping or forgetting a handle never frees memory under a device. Such a request
+//! leaves the table at its completion, whatever became of its handle: what it brought waits in the [`Ticket`] that the handle holds,
+//! and its failure is reported by that handle or by the next fence, whichever comes first (a later handle repeats it).
 //!
 //! The engine has four parts more, each in a file of its own: `requests` is the table, `transfers` what moves, `progress` what
 //! arrives, `waiting` the one place where a rank waits.
@@ -20,11 +20,11 @@ use std::{
 
 use super::{
     Conduit, Token,
-    requests::{Buffer, Owner, Request, Table},
+    requests::{Buffer, Outcome, Owner, Request, Table},
 };
 pub(crate) use super::{
     lasting::Waiter,
-    requests::{Label, RequestId},
+    requests::{Label, RequestId, Ticket},
     transfers::Road,
 };
 use crate::error::Error;
@@ -94,14 +94,16 @@ impl Engine {
         self.insert(label, Owner::Caller, 0, false)
     }
 
-    /// A new request that owns the memory that its transfers will touch. It is not complete before the answer is dropped.
+    /// A new request that owns the memory that its transfers will touch. It is not complete before the first answer is dropped; the
+    /// second is for its handle.
     ///
-    /// The memory is freed at completion or, if it is `collected`, kept for [`collect`](Self::collect).
-    pub(crate) fn begin_owning(&self, label: Label, buffer: Box<dyn Any + Send>, collected: bool) -> Issuing<'_> {
-        let buffer = Buffer(buffer);
-        let owner = if collected { Owner::Handle(buffer) } else { Owner::Request(buffer) };
+    /// The memory is freed at completion or, if it is `kept`, waits in the ticket for [`collect`](Self::collect).
+    pub(crate) fn begin_owning(&self, label: Label, buffer: Box<dyn Any + Send + Sync>, kept: bool) -> (Issuing<'_>, Ticket) {
+        let outcome = Arc::new(Outcome::default());
+        let owner = Owner::Request { buffer: Buffer(buffer), kept, outcome: outcome.clone() };
         // The one that is outstanding is the issuing itself.
-        Issuing { engine: self, request: self.insert(label, owner, 1, false) }
+        let request = self.insert(label, owner, 1, false);
+        (Issuing { engine: self, request }, Ticket { request, outcome })
     }
 
     fn insert(&self, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> RequestId {
@@ -138,13 +140,17 @@ impl Engine {
         Ok(self.take(id)?.and_then(|request| request.value))
     }
 
-    /// Waits for all transfers of a request, forgets it, and returns the memory that it kept for its handle.
-    pub(crate) fn collect<B: Any>(&self, request: RequestId) -> Result<Option<B>, Error> {
-        let kept = self.take(request)?.and_then(|request| match request.owner {
-            Owner::Handle(buffer) => buffer.0.downcast::<B>().ok(),
-            Owner::Caller | Owner::Request(_) => None,
-        });
-        Ok(kept.map(|buffer| *buffer))
+    /// Waits for all transfers of a request that owns its memory, and returns that if it was kept.
+    pub(crate) fn collect<B: Any>(&self, ticket: Ticket) -> Result<Option<B>, Error> {
+        let request = ticket.request;
+        let label = self.lock().requests.get(&request.0).map(|request| request.label.clone());
+        if let Some(label) = label {
+            self.wait_until(&label, || self.lock().is_complete(request).then_some(()))?;
+        }
+        // The caller reports a failure: no fence has to.
+        self.lock().told(request);
+        let kept = Outcome::take(ticket).transpose()?.flatten();
+        Ok(kept.and_then(|buffer| buffer.0.downcast::<B>().ok()).map(|buffer| *buffer))
     }
 
     /// Waits for all transfers of a request and takes it out of the table.
@@ -171,8 +177,14 @@ impl Engine {
         self.lock().most_in_flight
     }
 
-    /// Lets go of a request: what becomes of it is told by the next fence.
-    pub(crate) fn detach(&self, request: RequestId) {
+    /// The requests in the table: those under way, and those that a call is about to take.
+    #[cfg(test)]
+    pub(crate) fn requests_held(&self) -> usize {
+        self.lock().requests.len()
+    }
+
+    /// Lets go of a request that no call waits for any more: its failure is reported by the next fence.
+    pub(super) fn detach(&self, request: RequestId) {
         self.lock().detach(request);
     }
 

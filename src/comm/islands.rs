@@ -168,11 +168,14 @@ impl Conduit for Islands {
     fn publish(&self, place: [u64; 2]) {
         self.memory.publish(place);
     }
-    fn publish_wait(&self, awaited: Option<usize>) {
-        self.memory.publish_wait(awaited);
+    fn publish_wait(&self, awaited: Option<usize>, object: &str) {
+        self.memory.publish_wait(awaited, object);
     }
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         self.memory.published_wait(rank)
+    }
+    fn published_object(&self, rank: usize) -> String {
+        self.memory.published_object(rank)
     }
     unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
         let _alone = ADAPTER.lock().unwrap();

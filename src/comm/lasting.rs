@@ -54,6 +54,10 @@ pub(crate) trait Waiter {
     fn awaits(&self) -> Option<usize> {
         None
     }
+    /// What it waits for, where that is a lock or a signal: a name that other ranks can show. Empty in a collective.
+    fn object(&self) -> String {
+        String::new()
+    }
     /// Whether any rank may end the wait.
     fn awaits_anybody(&self) -> bool {
         false
@@ -128,7 +132,7 @@ impl<'c> Lasting<'c> {
         let awaited = if waiter.awaits_anybody() { Some(self.conduit.rank()) } else { waiter.awaits() };
         if self.published || awaited.is_some() {
             self.published = awaited.is_some();
-            self.conduit.publish_wait(awaited);
+            self.conduit.publish_wait(awaited, &waiter.object());
         }
         let Some(cycle) = cycle(self.conduit).or_else(|| everybody(self.conduit)) else {
             self.cycle = None;
@@ -139,9 +143,11 @@ impl<'c> Lasting<'c> {
             Some((since, first)) if first.len() == cycle.len() && first.iter().zip(&cycle).all(same) => {
                 let looked = first.iter().zip(&cycle).all(|(then, now)| now.1.looks.wrapping_sub(then.1.looks) >= 2);
                 if looked && now.saturating_sub(*since) >= DOUBT_FOR {
-                    let say = |&(rank, wait): &(usize, PublishedWait)| match wait.awaited {
-                        itself if itself == rank => format!("rank {rank} waits for a signal or for a lock that it holds"),
-                        awaited => format!("rank {rank} waits for rank {awaited} in {}", waiter.place(rank)),
+                    let say = |&(rank, wait): &(usize, PublishedWait)| match self.conduit.published_object(rank) {
+                        object if object.is_empty() => {
+                            format!("rank {rank} waits for rank {} in {}", wait.awaited, waiter.place(rank))
+                        }
+                        object => format!("rank {rank} waits for {object}"),
                     };
                     let waits = cycle.iter().map(say).collect::<Vec<_>>().join(", ");
                     let cause = format!(
@@ -159,7 +165,7 @@ impl<'c> Lasting<'c> {
 impl Drop for Lasting<'_> {
     fn drop(&mut self) {
         if self.published {
-            self.conduit.publish_wait(None);
+            self.conduit.publish_wait(None, "");
         }
     }
 }

@@ -255,14 +255,17 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     fn publish(&self, place: [u64; 2]);
 
     /// Tells the others that this rank looked again and still waits for an act of rank `awaited`; without one, that it does not
-    /// wait for certain. Called by waits that have lasted, some times a second, and at the end of such a wait.
+    /// wait for certain. `object` is what it waits for, for people: a lock or a signal; empty in a collective. Called by waits that have lasted, some times a second, and at the end of such a wait.
     ///
     /// Ranks that wait for each other in a cycle are ended for that, so a conduit does not publish a wait while a thread that it did
     /// not start may act for the rank. What the rank put or sent before has arrived when others see the wait.
-    fn publish_wait(&self, awaited: Option<usize>);
+    fn publish_wait(&self, awaited: Option<usize>, object: &str);
 
     /// What a rank has published by [`Conduit::publish_wait`] and not taken back. `None` where it cannot be known.
     fn published_wait(&self, rank: usize) -> Option<PublishedWait>;
+
+    /// The object of the wait that a rank published last, cut if it is long. Empty where it cannot be known.
+    fn published_object(&self, rank: usize) -> String;
 
     /// A put with a signal, if [`Native::signals`] is announced: writes `local`, which may be empty, to `offset` of the segment of
     /// `rank` as [`put`](Self::put) does, then changes a word there and wakes who waits on it in [`wait_on`](Self::wait_on).

@@ -1,11 +1,11 @@
 //! Transfers whose memory belongs to the request: nobody has to outlive them.
 //!
-//! An array's elements are on the heap and stay where they are while the vector that owns them moves into the request table. There
-//! it is freed, or given back to the handle, only when nothing is outstanding.
+//! An array's elements are on the heap and stay where they are while the vector that owns them moves into the request table. From
+//! there it is freed, or goes to the handle's ticket, only when nothing is outstanding.
 
 use ndarray::{Array, Dimension};
 
-use super::engine::{Engine, Issuing, Label, RequestId};
+use super::engine::{Engine, Label, RequestId, Ticket};
 use crate::{
     element::Element,
     error::Result,
@@ -24,16 +24,17 @@ pub(crate) fn get_owned<T: Element, Out: Dimension, D: Dimension>(
     patch: &Patch<D>,
     kept: &KeptAxes,
     issue: impl FnOnce(RequestId, &Target<'_, T, D>) -> Result<()>,
-) -> Result<RequestId> {
+) -> Result<Ticket> {
     let mut view = to.view_mut();
     let target = Target::of(&mut view, patch, kept).expect("an array in the patch's shape");
     // SAFETY: the elements do not move with their vector; the request owns that until its transfers are complete, and `issue`,
     // which knows no lifetime, cannot keep the buffer.
     let target = unsafe { target.unbound() };
     let (elements, _) = to.into_raw_vec_and_offset();
-    let issuing = engine.begin_owning(label, Box::new(elements), true);
-    let issued = issue(issuing.request(), &target);
-    begun(engine, issuing, issued)
+    let (issuing, ticket) = engine.begin_owning(label, Box::new(elements), true);
+    // What was issued before a failure goes on without a handle.
+    issue(issuing.request(), &target)?;
+    Ok(ticket)
 }
 
 /// Begins a request that owns `from`, and lets `issue` add puts out of it.
@@ -47,24 +48,14 @@ pub(crate) fn put_owned<T: Element, Out: Dimension, D: Dimension>(
     patch: &Patch<D>,
     kept: &KeptAxes,
     issue: impl FnOnce(RequestId, &Source<'_, T, D>) -> Result<()>,
-) -> Result<RequestId> {
+) -> Result<Ticket> {
     let source = Source::of(&from.view(), patch, kept).expect("an array in the patch's shape");
     // SAFETY: as in `get_owned`.
     let source = unsafe { source.unbound() };
     let (elements, _) = from.into_raw_vec_and_offset();
-    let issuing = engine.begin_owning(label, Box::new(elements), false);
-    let issued = issue(issuing.request(), &source);
-    begun(engine, issuing, issued)
-}
-
-/// Ends the issuing; what was issued before a failure is let go.
-fn begun(engine: &Engine, issuing: Issuing<'_>, issued: Result<()>) -> Result<RequestId> {
-    let request = issuing.request();
-    drop(issuing);
-    if issued.is_err() {
-        engine.detach(request);
-    }
-    issued.map(|()| request)
+    let (issuing, ticket) = engine.begin_owning(label, Box::new(elements), false);
+    issue(issuing.request(), &source)?;
+    Ok(ticket)
 }
 
 #[cfg(test)]
@@ -93,13 +84,13 @@ mod tests {
         Label { array: "a".into(), operation: "put_nb" }
     }
 
-    /// A put that will fail, and the witness of its buffer's life.
-    fn issue(engine: &Engine) -> (RequestId, Arc<[u8; 8]>) {
+    /// A put of which the network makes what it likes, and the witness of its buffer's life.
+    fn issue(engine: &Engine) -> (Ticket, Arc<[u8; 8]>) {
         let witness = Arc::new([1; 8]);
-        let issuing = engine.begin_owning(label(), Box::new(witness.clone()), false);
+        let (issuing, ticket) = engine.begin_owning(label(), Box::new(witness.clone()), false);
         // SAFETY: the network reads nothing.
         unsafe { engine.put(issuing.request(), 1, 0, witness.as_ptr(), 8) }.unwrap();
-        (issuing.request(), witness)
+        (ticket, witness)
     }
 
     fn told(engine: &Engine) -> bool {
@@ -117,20 +108,26 @@ mod tests {
     fn an_uncollected_failure_is_told_by_the_next_fence_and_by_no_other() {
         let engine = Engine::new(Arc::new(broken()), None);
         let (dropped, _) = issue(&engine);
-        engine.detach(dropped);
+        drop(dropped);
         assert!(told(&engine));
         assert!(!told(&engine));
 
-        let (forgotten, _) = issue(&engine);
+        let (kept, _) = issue(&engine);
         assert!(told(&engine));
         assert!(!told(&engine));
         // A late handle hears of it too, but not the fence after it.
-        assert!(engine.wait(forgotten).is_err());
+        assert!(engine.collect::<()>(kept).is_err());
         assert!(!told(&engine));
 
         let (waited, _) = issue(&engine);
-        assert!(engine.wait(waited).is_err());
+        assert!(engine.collect::<()>(waited).is_err());
         assert!(!told(&engine));
+
+        // Those that nobody asks for come one by one.
+        let forgotten = [issue(&engine).0, issue(&engine).0];
+        forgotten.into_iter().for_each(std::mem::forget);
+        assert!(told(&engine) && told(&engine) && !told(&engine));
+        assert_eq!(engine.requests_held(), 0);
     }
 
     #[test]
@@ -150,20 +147,21 @@ mod tests {
             })),
             None,
         );
-        // The handle is forgotten.
-        let (request, witness) = issue(&engine);
+        let (ticket, witness) = issue(&engine);
+        let request = ticket.request;
+        std::mem::forget(ticket);
         assert!(!engine.test(request));
-        assert_eq!(Arc::strong_count(&witness), 2);
+        assert_eq!((Arc::strong_count(&witness), engine.requests_held()), (2, 1));
         held.store(false, Ordering::Relaxed);
         assert!(engine.test(request));
-        assert_eq!(Arc::strong_count(&witness), 1);
+        assert_eq!((Arc::strong_count(&witness), engine.requests_held()), (1, 0));
     }
 
     #[test]
     fn what_is_under_way_at_the_end_of_the_engine_keeps_its_buffer() {
         let engine = Engine::new(Arc::new(Fake::new(|_| None)), None);
         let (dropped, lost) = issue(&engine);
-        engine.detach(dropped);
+        drop(dropped);
         let complete = Arc::new([1; 8]);
         drop(engine.begin_owning(label(), Box::new(complete.clone()), true));
         drop(engine);
@@ -172,14 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_get_brought_waits_for_its_handle() {
+    fn what_a_get_brought_waits_for_its_handle_and_not_in_the_table() {
         let engine = Engine::new(Arc::new(broken()), None);
-        let issuing = engine.begin_owning(label(), Box::new(vec![5_u8]), true);
+        let (issuing, ticket) = engine.begin_owning(label(), Box::new(vec![5_u8]), true);
         let request = issuing.request();
         assert!(!engine.test(request));
+        assert_eq!(engine.requests_held(), 1);
         drop(issuing);
         assert!(engine.test(request));
-        assert_eq!(engine.collect::<Vec<u8>>(request).unwrap(), Some(vec![5]));
-        assert_eq!(engine.collect::<Vec<u8>>(request).unwrap(), None);
+        assert_eq!(engine.requests_held(), 0);
+        assert_eq!(engine.collect::<Vec<u8>>(ticket).unwrap(), Some(vec![5]));
     }
 }

@@ -1,13 +1,18 @@
 //! The request table: what this rank has under way, and what failed.
 //!
 //! It is a value without a network: the engine tells it what was issued and what `poll` reported. A request counts its outstanding
-//! transfers; at zero it is complete. What becomes of it then depends on whose memory it holds and whether its handle is gone.
+//! transfers; at zero it is complete.
+//!
+//! A complete request stays in the table only while a call of this rank waits for it. One that owns its memory leaves: what it
+//! brought goes to an [`Outcome`] that its handle shares, and a failure is noted for the next fence. So the table holds what is under
+//! way and no more, whatever becomes of handles: the outcome is freed with a handle that is dropped, and leaks with one that is
+//! forgotten, as whatever a forgotten value owns.
 
 use std::{
     any::Any,
     collections::{BTreeMap, HashMap, VecDeque},
     fmt,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use super::{Token, message::Message, transfers::Direction};
@@ -24,6 +29,47 @@ pub(crate) struct Label {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestId(pub(super) u64);
 
+/// The handle's side of a request that owns its memory.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(super) request: RequestId,
+    pub(super) outcome: Arc<Outcome>,
+}
+
+impl Ticket {
+    pub(crate) fn request(&self) -> RequestId {
+        self.request
+    }
+}
+
+/// What became of a request that owned its memory: what it kept for its handle, or why it failed. Set at completion.
+#[derive(Debug, Default)]
+pub(super) struct Outcome(OnceLock<Result<Option<Buffer>, Failure>>);
+
+impl Outcome {
+    /// What the request kept; `None` while it is not complete.
+    pub(super) fn take(ticket: Ticket) -> Option<Result<Option<Buffer>, Error>> {
+        // The table drops its share of the outcome with the request, under its lock: that of a complete one is the handle's alone.
+        let outcome = Arc::into_inner(ticket.outcome)?.0.into_inner()?;
+        Some(outcome.map_err(|failure| failure.error()))
+    }
+}
+
+/// A transfer that failed.
+#[derive(Clone, Debug)]
+struct Failure {
+    label: Label,
+    peer: usize,
+    cause: String,
+}
+
+impl Failure {
+    fn error(&self) -> Error {
+        let (array, operation) = (self.label.array.to_string(), self.label.operation);
+        Error::Transfer { array, operation, peer: self.peer, cause: self.cause.clone() }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) label: Label,
@@ -31,10 +77,9 @@ pub(super) struct Request {
     pub(super) outstanding: usize,
     failed: Option<String>,
     pub(super) value: Option<u64>,
+    /// No call waits for it any more.
     detached: bool,
-    pub(super) owner: Owner,
-    /// A fence has told the failure.
-    told: bool,
+    owner: Owner,
     /// Transfers of it that count in the window.
     admitted: usize,
     /// Comes after what the rank put before: where the network does not keep that order, the target is flushed first.
@@ -46,13 +91,11 @@ pub(super) struct Request {
 pub(super) enum Owner {
     /// The caller's, who waits for the request before the memory's life ends.
     Caller,
-    /// The request's, until completion frees it.
-    Request(#[allow(dead_code, reason = "held for its drop")] Buffer),
-    /// The request's, until completion and until the handle asks for it.
-    Handle(Buffer),
+    /// The request's, until completion: then it is freed, or `kept` for the handle.
+    Request { buffer: Buffer, kept: bool, outcome: Arc<Outcome> },
 }
 
-pub(super) struct Buffer(pub(super) Box<dyn Any + Send>);
+pub(super) struct Buffer(pub(super) Box<dyn Any + Send + Sync>);
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,12 +106,15 @@ impl fmt::Debug for Buffer {
 impl Request {
     pub(super) fn new(label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Self {
         let (failed, value) = (None, None);
-        Request { label, peer: 0, outstanding, failed, value, detached: false, owner, told: false, admitted: 0, ordered }
+        Request { label, peer: 0, outstanding, failed, value, detached: false, owner, admitted: 0, ordered }
+    }
+
+    fn failed(&self) -> Option<Failure> {
+        self.failed.as_ref().map(|cause| Failure { label: self.label.clone(), peer: self.peer, cause: cause.clone() })
     }
 
     pub(super) fn failure(&self) -> Option<Error> {
-        let (array, operation) = (self.label.array.to_string(), self.label.operation);
-        self.failed.as_ref().map(|cause| Error::Transfer { array, operation, peer: self.peer, cause: cause.clone() })
+        self.failed().map(|failure| failure.error())
     }
 }
 
@@ -80,8 +126,10 @@ pub(super) struct Table {
     pub(super) most_in_flight: usize,
     /// Ranks with puts that are not known to be visible yet.
     dirty: BTreeMap<usize, Dirty>,
-    /// Failures whose handles are gone.
-    pub(super) uncollected: Vec<Error>,
+    /// Failures that no call has reported yet, by request: the next fences do, the oldest first.
+    untold: BTreeMap<u64, Error>,
+    /// Ranks that were lost; the next fences report them.
+    pub(super) lost: Vec<Error>,
     pub(super) replies: VecDeque<(usize, Message)>,
     pub(super) mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
 }
@@ -190,17 +238,12 @@ impl Table {
         if request.outstanding > 0 {
             return;
         }
-        if let Owner::Request(buffer) = &mut request.owner {
-            // Nobody asks for more than whether it failed.
-            *buffer = Buffer(Box::new(()));
-            request.detached |= request.failed.is_none();
-        }
-        if request.detached {
+        if request.detached || matches!(request.owner, Owner::Request { .. }) {
             self.forget(token.0);
         }
     }
 
-    /// Lets go of a request: its failure is kept for the next fence.
+    /// Lets go of a request that no call waits for any more: its failure is kept for the next fence.
     pub(super) fn detach(&mut self, request: RequestId) {
         if let Some(entry) = self.requests.get_mut(&request.0) {
             entry.detached = true;
@@ -210,22 +253,26 @@ impl Table {
         }
     }
 
+    /// Takes out a complete request: what it owned and how it ended goes to its handle, its failure to the next fence.
     fn forget(&mut self, id: u64) {
-        if let Some(request) = self.requests.remove(&id).filter(|request| !request.told) {
-            self.uncollected.extend(request.failure());
+        let Some(request) = self.requests.remove(&id) else { return };
+        let failure = request.failed();
+        if let Some(failure) = &failure {
+            self.untold.insert(id, failure.error());
+        }
+        if let Owner::Request { buffer, kept, outcome } = request.owner {
+            // Only here: a request completes once.
+            let _ = outcome.0.set(failure.map_or_else(|| Ok(kept.then_some(buffer)), Err));
         }
     }
 
-    /// A failure that nobody was told yet, for a fence.
+    /// A failure that the caller reports: no fence does again.
+    pub(super) fn told(&mut self, request: RequestId) {
+        self.untold.remove(&request.0);
+    }
+
+    /// A failure that was not reported yet, for a fence.
     pub(super) fn untold(&mut self) -> Option<Error> {
-        // What fails under a caller's own memory is told by the call that waits for it.
-        let ended = self.requests.values_mut().filter(|r| r.outstanding == 0 && !matches!(r.owner, Owner::Caller));
-        for request in ended.filter(|request| !request.told) {
-            if let Some(error) = request.failure() {
-                request.told = true;
-                self.uncollected.push(error);
-            }
-        }
-        self.uncollected.pop()
+        self.lost.pop().or_else(|| self.untold.pop_first().map(|(_, error)| error))
     }
 }

@@ -133,9 +133,12 @@ impl Conduit for Fake {
         None
     }
     fn publish(&self, _: [u64; 2]) {}
-    fn publish_wait(&self, _: Option<usize>) {}
+    fn publish_wait(&self, _: Option<usize>, _: &str) {}
     fn published_wait(&self, _: usize) -> Option<PublishedWait> {
         None
+    }
+    fn published_object(&self, _: usize) -> String {
+        String::new()
     }
     unsafe fn atomic(&self, _: usize, _: usize, op: AtomicOp, _: usize, operand: u64, _: u64, token: Token) {
         self.call(Call::Atomic { op, operand, token });

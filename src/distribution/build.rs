@@ -4,6 +4,7 @@ use ndarray::Dimension;
 
 use super::axis_map::{BlockSizes, CyclicSizes, map};
 use super::{Distribution, DistributionError, Layout, Order, Slabs, grid};
+use crate::index::KeptAxes;
 
 impl<D: Dimension> Distribution<D> {
     /// One block for each member, on the process grid with the least surface between blocks among those that give as many
@@ -136,10 +137,15 @@ pub(super) fn check_cuts<D: Dimension>(extents: &D, cuts: &[Vec<usize>]) -> Resu
     Ok(())
 }
 
-/// The product of the non-zero extents must fit `isize`: then so do all products of local extents, and differences of offsets.
+/// A patch must be able to name all axes. The product of the non-zero extents must fit `isize`: then so do all products of local
+/// extents, and differences of offsets.
 pub(super) fn check_size<D: Dimension>(extents: &D, members: usize) -> Result<(), DistributionError> {
     if members == 0 {
         return Err(DistributionError::NoMembers);
+    }
+    let (axes, most) = (extents.ndim(), KeptAxes::MOST);
+    if axes > most {
+        return Err(DistributionError::TooManyAxes { axes, most });
     }
     let product = extents.slice().iter().filter(|&&n| n != 0).try_fold(1_usize, |product, &n| product.checked_mul(n));
     match product {
@@ -168,7 +174,7 @@ fn check_grid<D: Dimension>(extents: &D, grid: &[usize], members: usize) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use ndarray::{Dim, Ix0};
+    use ndarray::{Dim, Ix0, IxDyn};
 
     use super::*;
 
@@ -212,6 +218,23 @@ mod tests {
         assert_eq!(line.locate(&Dim([most - 1])).member, 4096);
         let dealt = Distribution::block_cyclic(&Dim([most]), &[usize::MAX], 3, None, ROWS).unwrap();
         assert_eq!(dealt.locate(&Dim([most - 1])).offset, most - 1);
+    }
+
+    #[test]
+    fn a_patch_must_be_able_to_name_every_axis() {
+        let most = KeptAxes::MOST;
+        assert!(KeptAxes::all(most).is_ok());
+        let ones = vec![1; most + 1];
+        let extents = IxDyn(&ones);
+        let cuts = vec![vec![0]; most + 1];
+        let refused = Err(DistributionError::TooManyAxes { axes: most + 1, most });
+        assert_eq!(Distribution::block(&extents, 2, None, ROWS), refused);
+        assert_eq!(Distribution::block_with_grid(&extents, &ones, ROWS), refused);
+        assert_eq!(Distribution::block_cyclic(&extents, &ones, 2, None, ROWS), refused);
+        assert_eq!(Distribution::irregular(&extents, &cuts, 2, ROWS), refused);
+        assert_eq!(Distribution::tiled(&extents, &ones, 2, None, ROWS), refused);
+        assert_eq!(Distribution::tiled_irregular(&extents, &cuts, 2, None, ROWS), refused);
+        assert!(Distribution::block(&IxDyn(&ones[..most]), 2, None, ROWS).is_ok());
     }
 
     #[test]

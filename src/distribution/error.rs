@@ -9,6 +9,14 @@ pub enum DistributionError {
     /// A group without members.
     #[error("an array needs at least one member")]
     NoMembers,
+    /// More axes than a patch can name.
+    #[error("{axes} axes were asked for; at most {most} are possible")]
+    TooManyAxes {
+        /// Axes asked for.
+        axes: usize,
+        /// The limit.
+        most: usize,
+    },
     /// More elements than can be counted.
     #[error("extents {extents:?} have more than {} elements", isize::MAX)]
     TooLarge {

@@ -40,7 +40,8 @@ pub struct KeptAxes {
 }
 
 impl KeptAxes {
-    const MOST: usize = u64::BITS as usize;
+    /// Most axes of an array: each has a bit here. So creation refuses an array of more, which no patch could name.
+    pub const MOST: usize = u64::BITS as usize;
 
     /// No axis is dropped.
     ///

@@ -4,7 +4,7 @@
 
 #[cfg(feature = "mpi")]
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{env, sync::Arc, time::Duration};
+use std::{env, fmt, sync::Arc};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -26,6 +26,10 @@ use crate::{
 /// Most ranks that one process may start.
 const MOST_RANKS: usize = 4096;
 
+/// Seconds after which a wait may time out. A shorter limit would end waits that a healthy job has all the time, be it that the
+/// system lets another process go first; the longest is some thirty years.
+const TIMEOUTS: (f64, f64) = (0.001, 1e9);
+
 /// How to start a job; what is not set comes from the environment, else from the machine.
 ///
 /// | method | variable | default |
@@ -40,7 +44,8 @@ const MOST_RANKS: usize = 4096;
 /// | [`stats`](Self::stats) | `GA_STATS` | 0: operations are not counted; 1: they are, and a table is printed at the end |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; seconds |
 ///
-/// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024).
+/// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024). Switches are 0 or 1. A value that is not allowed, in a variable or
+/// from a method, is an [`Error::Launch`] of [`run`](Self::run); an empty variable counts as none.
 ///
 /// Networks: `shared_memory` (ranks are processes), `threads` (ranks are threads of this process), and, to test programs against
 /// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`. With the feature `mpi`, `mpi`: ranks are
@@ -65,7 +70,7 @@ impl Launch {
         Self::default()
     }
 
-    /// Number of ranks, at least 1.
+    /// Number of ranks, from 1 to 4096.
     pub fn ranks(mut self, ranks: usize) -> Self {
         self.ranks = Some(ranks);
         self
@@ -87,13 +92,13 @@ impl Launch {
         self
     }
 
-    /// Address space of each rank's heap in bytes.
+    /// Address space of each rank's heap in bytes, more than 0. A heap that cannot be mapped is halved until it can.
     pub fn heap(mut self, bytes: usize) -> Self {
         self.heap = Some(bytes);
         self
     }
 
-    /// Bytes that the ranks of a machine may commit together.
+    /// Bytes that the ranks of a machine may commit together, more than 0.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
@@ -120,7 +125,7 @@ impl Launch {
         self
     }
 
-    /// Seconds after which a wait becomes an `Err`.
+    /// Seconds after which a wait becomes an `Err`: from 0.001 to 10⁹.
     pub fn timeout(mut self, seconds: f64) -> Self {
         self.timeout = Some(seconds);
         self
@@ -238,13 +243,11 @@ impl Launch {
         let affinity = sched_getaffinity(None).map_err(|e| Error::system("reading the cores of this process", e))?;
         let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| affinity.is_set(cpu)).collect();
         let cores = cpus.len().max(1);
-        let ranks = match self.ranks {
-            Some(ranks) => ranks,
-            None => variable("GA_RANKS", "a number of ranks", |text| text.parse().ok())?.unwrap_or(cores),
-        };
-        if ranks == 0 || ranks > MOST_RANKS {
-            return Err(Error::Launch(format!("{ranks} ranks were asked for; between 1 and {MOST_RANKS} are possible")));
-        }
+        let allowed = format!("a number of ranks from 1 to {MOST_RANKS}");
+        let ranks = Setting { method: "ranks", variable: "GA_RANKS", allowed: &allowed };
+        let ranks = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=MOST_RANKS).contains(ranks))?.unwrap_or(cores);
+        // What comes from the machine must not be more either.
+        let ranks = ranks.min(MOST_RANKS);
         let chosen = match &self.network {
             Some(name) => Some(name.clone()),
             None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?,
@@ -268,45 +271,24 @@ impl Launch {
                 )));
             }
         };
-        let ranks_per_node = match self.ranks_per_node {
-            Some(ranks) => Some(ranks),
-            None => variable("GA_RANKS_PER_NODE", "a number of ranks", |text| text.parse().ok())?,
-        };
-        if ranks_per_node == Some(0) {
-            return Err(Error::Launch("nodes of 0 ranks were asked for; a node has at least 1 (GA_RANKS_PER_NODE)".into()));
-        }
-        let heap = match self.heap {
-            Some(heap) => Some(heap),
-            None => variable("GA_HEAP", BYTES, size)?.map(|bytes| bytes as usize),
-        };
-        let memory = match self.memory {
-            Some(memory) => Some(memory),
-            None => variable("GA_MEMORY", BYTES, size)?,
-        };
-        let pin = match self.pin {
-            Some(pin) => pin,
-            None => variable("GA_PIN", "0 or 1", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
-        };
-        let large = match self.large_pages {
-            Some(large) => large,
-            None => variable("GA_LARGE_PAGES", "0 or 1", |text| text.parse::<u8>().ok())?.is_none_or(|value| value != 0),
-        };
+        let per_node =
+            Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
+        let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
+        let heap = Setting { method: "heap", variable: "GA_HEAP", allowed: BYTES };
+        let heap =
+            heap.value(self.heap, |text| size(text)?.try_into().ok(), |&heap| heap > 0 && isize::try_from(heap).is_ok())?;
+        let memory = Setting { method: "memory", variable: "GA_MEMORY", allowed: BYTES };
+        let memory = memory.value(self.memory, size, |&memory| memory > 0)?;
+        let switch = |set, method, variable| Setting { method, variable, allowed: "0 or 1" }.value(set, zero_or_one, |_| true);
+        let pin = switch(self.pin, "pin", "GA_PIN")?.unwrap_or(true);
+        let large = switch(self.large_pages, "large_pages", "GA_LARGE_PAGES")?.unwrap_or(true);
+        let stats = switch(self.stats, "stats", "GA_STATS")?.unwrap_or(false);
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
-        let stats = match self.stats {
-            Some(stats) => stats,
-            None => variable("GA_STATS", "0 or 1", |text| text.parse::<u8>().ok())?.is_some_and(|value| value != 0),
-        };
-        let timeout = match self.timeout {
-            Some(timeout) => Some(timeout),
-            None => variable("GA_TIMEOUT", "a number of seconds", |text| text.parse().ok())?,
-        };
-        if let Some(seconds) = timeout
-            && !(seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok())
-        {
-            return Err(Error::Launch(format!(
-                "{seconds} is not a number of seconds that a wait can time out after (GA_TIMEOUT)"
-            )));
-        }
+        let (least, most) = TIMEOUTS;
+        let allowed = format!("a number of seconds from {least} to {most:e}");
+        let timeout = Setting { method: "timeout", variable: "GA_TIMEOUT", allowed: &allowed };
+        // What is not a number is in no range.
+        let timeout = timeout.value(self.timeout, |text| text.parse().ok(), |seconds| (least..=most).contains(seconds))?;
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin { cpus } else { Vec::new() };
@@ -324,14 +306,46 @@ fn unchosen(started: Option<&Started>) -> Result<&'static str, Error> {
 }
 
 /// What a size must be.
-const BYTES: &str = "a whole number of bytes, K, M, G or T behind it or not";
+const BYTES: &str = "a whole number of bytes above 0 that can be addressed, with K, M, G or T behind it or not";
+
+/// A value that the program or the environment may set, and what is allowed.
+struct Setting<'a> {
+    method: &'static str,
+    variable: &'static str,
+    allowed: &'a str,
+}
+
+impl Setting<'_> {
+    /// What the program set, else the variable if it is there and not empty. Either must be allowed.
+    fn value<V: fmt::Debug>(
+        &self,
+        set: Option<V>,
+        parse: impl Fn(&str) -> Option<V>,
+        allows: impl Fn(&V) -> bool,
+    ) -> Result<Option<V>, Error> {
+        let Setting { method, variable, allowed } = *self;
+        match set {
+            Some(value) if allows(&value) => Ok(Some(value)),
+            Some(value) => Err(Error::Launch(format!("Launch::{method}({value:?}) (or {variable}) is not {allowed}"))),
+            None => self::variable(variable, allowed, |text| parse(text).filter(&allows)),
+        }
+    }
+}
 
 /// A variable that must be right if it is there and not empty.
-fn variable<V>(name: &'static str, what: &str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>, Error> {
+fn variable<V>(name: &'static str, allowed: &str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>, Error> {
     let Some(value) = env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(None) };
     match value.to_str().and_then(|text| parse(text.trim())) {
         Some(parsed) => Ok(Some(parsed)),
-        None => Err(Error::Launch(format!("{name}={value:?} is not {what}"))),
+        None => Err(Error::Launch(format!("{name}={value:?} is not {allowed}"))),
+    }
+}
+
+fn zero_or_one(text: &str) -> Option<bool> {
+    match text {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
     }
 }
 
@@ -423,9 +437,24 @@ mod tests {
     #[test]
     fn what_cannot_be_started_says_why() {
         let refusal = |launch: Launch| launch.resolve().unwrap_err().to_string();
-        assert!(refusal(Launch::new().ranks(0)).contains("0 ranks"));
-        assert!(refusal(Launch::new().ranks(5000)).contains("4096"));
-        assert!(refusal(Launch::new().ranks_per_node(0)).contains("GA_RANKS_PER_NODE"));
+        for (launch, words) in [
+            (Launch::new().ranks(0), ["Launch::ranks(0)", "GA_RANKS", "from 1 to 4096"]),
+            (Launch::new().ranks(5000), ["Launch::ranks(5000)", "GA_RANKS", "from 1 to 4096"]),
+            (Launch::new().ranks_per_node(0), ["Launch::ranks_per_node(0)", "GA_RANKS_PER_NODE", "at least 1"]),
+            (Launch::new().heap(0), ["Launch::heap(0)", "GA_HEAP", "above 0"]),
+            (Launch::new().heap(usize::MAX), ["Launch::heap(18446744073709551615)", "GA_HEAP", "can be addressed"]),
+            (Launch::new().memory(0), ["Launch::memory(0)", "GA_MEMORY", "above 0"]),
+        ] {
+            let said = refusal(launch);
+            assert!(words.iter().all(|word| said.contains(word)), "{said}");
+        }
+        for seconds in [0.0, -0.0, -1.0, 1e-300, 1e-4, 1e10, 1e300, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            let said = refusal(Launch::new().timeout(seconds));
+            let value = format!("Launch::timeout({seconds:?})");
+            assert!(said.contains(&value) && said.contains("GA_TIMEOUT") && said.contains("from 0.001 to 1e9"), "{said}");
+        }
+        assert!(Launch::new().ranks(4096).ranks_per_node(usize::MAX).timeout(0.001).resolve().is_ok());
+        assert!(Launch::new().heap(isize::MAX as usize).memory(u64::MAX).timeout(1e9).resolve().is_ok());
         assert!(refusal(Launch::new().network("carrier pigeons")).contains("carrier pigeons"));
     }
 }

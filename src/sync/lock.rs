@@ -1,6 +1,6 @@
 //! Locks: really distinct ones, spread over the members.
 
-use std::cell::Cell;
+use std::{cell::Cell, panic::Location};
 
 use super::{Group, Op, SharedWords};
 use crate::{
@@ -30,6 +30,8 @@ const HELD: u64 = 1;
 pub struct Locks {
     words: SharedWords,
     count: usize,
+    /// Where the program made them: what tells these locks from others, for people.
+    made_at: &'static Location<'static>,
 }
 
 /// A held lock; released when dropped. What its holder wrote is visible to the next holder.
@@ -56,7 +58,7 @@ impl Locking<'_> {
 
 impl Waiter for Locking<'_> {
     fn operation(&self) -> String {
-        format!("lock {}", self.index)
+        self.locks.name(self.index)
     }
     fn missing(&self) -> String {
         self.holder().map_or("the lock".into(), |rank| format!("its release by rank {rank}"))
@@ -64,6 +66,15 @@ impl Waiter for Locking<'_> {
 
     fn awaits(&self) -> Option<usize> {
         self.holder()
+    }
+
+    fn object(&self) -> String {
+        let (name, rank) = (self.operation(), self.locks.words.group().inner.engine().rank());
+        match self.holder() {
+            Some(holder) if holder == rank => format!("{name}, which it holds itself"),
+            Some(holder) => format!("{name}, which rank {holder} holds"),
+            None => name,
+        }
     }
 
     fn place(&self, rank: usize) -> String {
@@ -84,6 +95,7 @@ impl Locks {
     ///
     /// # Errors
     /// Memory; members in different collectives; the end of the job.
+    #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
         Self::with_count(group, 1)
     }
@@ -93,9 +105,15 @@ impl Locks {
     /// # Errors
     /// As [`new`](Self::new).
     #[doc(alias = "GA_Create_mutexes")]
+    #[track_caller]
     pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {
-        let group = group.as_ref();
-        Ok(Locks { words: SharedWords::create(group, count.div_ceil(group.size()), "locks")?, count })
+        let (group, made_at) = (group.as_ref(), Location::caller());
+        Ok(Locks { words: SharedWords::create(group, count.div_ceil(group.size()), "locks")?, count, made_at })
+    }
+
+    /// Which lock of which ones, for people.
+    fn name(&self, lock: usize) -> String {
+        format!("lock {lock} of {} (made at {}:{})", self.count, self.made_at.file(), self.made_at.line())
     }
 
     /// Number of locks.
@@ -149,14 +167,14 @@ impl Locks {
         }
         let (member, index) = self.place(lock);
         let holder = HELD + self.words.group().inner.engine().rank() as u64;
-        let what = || format!("could not learn whether it holds lock {lock}");
+        let what = || format!("could not learn whether it holds {}", self.name(lock));
         self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (holder, FREE), &what)
     }
 
     fn release(&self, lock: usize) -> Result<()> {
         let fenced = self.words.group().fence_all(Op::Sync);
         let (member, index) = self.place(lock);
-        let what = || format!("could not give back lock {lock}");
+        let what = || format!("could not give back {}", self.name(lock));
         self.words.atomic_on_lock(member, index, AtomicOp::Swap, (FREE, 0), &what)?;
         fenced
     }

@@ -73,6 +73,10 @@ impl Waiter for Waiting<'_> {
         "whoever raises it".into()
     }
 
+    fn object(&self) -> String {
+        format!("signal {} to reach {}", self.1, self.2)
+    }
+
     fn awaits_anybody(&self) -> bool {
         true
     }

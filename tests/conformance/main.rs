@@ -31,6 +31,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("patches_of_five_axes", patches::five_axes),
     ("patches_of_six_axes", patches::six_axes),
     ("patches_of_seven_axes", patches::seven_axes),
+    ("patches_of_64_axes", patches::most_axes),
     ("patches_are_named_as_in_ndarray", patches::named_as_in_ndarray),
     ("what_does_not_fit_is_refused", patches::refusals),
     ("patches_beyond_all_bounds_panic", patches::beyond_all_bounds),

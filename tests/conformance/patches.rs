@@ -42,6 +42,57 @@ pub(crate) fn seven_axes(job: &Job) -> Result<(), Error> {
     every_layout::<IxDyn>(job, &[2, 3, 2, 2, 2, 3, 2])
 }
 
+/// Every operation takes an array of 64 axes, and no array has more: a patch keeps a bit for each axis.
+pub(crate) fn most_axes(job: &Job) -> Result<(), Error> {
+    const MOST: usize = 64;
+    let shape = |axes: usize| {
+        let mut extents = vec![1; axes];
+        (extents[0], extents[axes - 1]) = (3, 5);
+        IxDyn(&extents)
+    };
+    let array = |axes| GlobalArray::<i64, IxDyn>::builder(job, shape(axes)).name("many axes");
+    let a = array(MOST).zeros().create()?;
+    let numbers = Array::from_shape_fn(shape(MOST), |at| (10 * at[0] + at[MOST - 1]) as i64);
+    let last: Vec<usize> = (0..MOST).map(|axis| numbers.shape()[axis] - 1).collect();
+    if job.rank() == 0 {
+        a.put(.., &numbers)?;
+        a.accumulate(.., 2, &numbers)?;
+    }
+    job.sync()?;
+    assert_eq!(a.get(..)?, &numbers * 3);
+    assert_eq!(a.load(IxDyn(&last))?, 3 * 24);
+    job.sync()?;
+    if job.rank() == job.size() - 1 {
+        a.store(IxDyn(&last), 7)?;
+    }
+    job.sync()?;
+    assert_eq!((a.get_nb(..)?.wait()?[IxDyn(&last)], a.sum()?), (7, 3 * 180 - 3 * 24 + 7));
+
+    let ones = |axes: usize| vec![1; axes];
+    let cuts = |axes: usize| vec![vec![0]; axes];
+    let builders = |axes: usize| {
+        [
+            array(axes),
+            array(axes).grid(ones(axes)),
+            array(axes).min_block(ones(axes)),
+            array(axes).block_cyclic(ones(axes)),
+            array(axes).irregular(cuts(axes)),
+            array(axes).tiled(ones(axes)),
+            array(axes).tiled_irregular(cuts(axes)),
+            array(axes).restrict([0]),
+            array(axes).ghosts(ones(axes)).corners(false),
+        ]
+    };
+    for builder in builders(MOST + 1) {
+        let refused = builder.create().expect_err("an array that no patch can name").to_string();
+        let words = ["\"many axes\"", "65 axes", "64"];
+        assert!(words.iter().all(|word| refused.contains(word)), "{refused}");
+    }
+    // Nothing is left behind, and nobody has gone ahead.
+    assert_eq!(array(2).fill(1).create()?.sum()?, 15);
+    job.sync()
+}
+
 fn every_layout<D: Dimension>(job: &Job, extents: &[usize]) -> Result<(), Error> {
     let mut random = Random::new(extents.iter().fold(17, |seed, &n| seed * 31 + n as u64));
     let mut dimension = D::zeros(extents.len());

@@ -61,6 +61,25 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         job.barrier()?;
         held.map_or(Ok(()), |held| held.unlock())
     }),
+    ("takes_locks_in_opposite_orders", |job| {
+        let locks = Locks::new(job, 8)?;
+        let Some(pair) = pair(job, [0, 1])? else { return job.sync() };
+        let own = [3, 5][job.rank()];
+        let held = locks.lock(own)?;
+        pair.barrier()?;
+        locks.lock(8 - own)?.unlock()?;
+        held.unlock()
+    }),
+    ("takes_locks_of_two_sets_in_opposite_orders", |job| {
+        let all = Locks::new(job, 2)?;
+        let Some(pair) = pair(job, [0, 1])? else { return job.sync() };
+        let two = Locks::new(&pair, 3)?;
+        let order = if job.rank() == 0 { [(&all, 1), (&two, 2)] } else { [(&two, 2), (&all, 1)] };
+        let held = order[0].0.lock(order[0].1)?;
+        pair.barrier()?;
+        order[1].0.lock(order[1].1)?.unlock()?;
+        held.unlock()
+    }),
     ("returns_with_a_lock_that_another_waits_for", |job| {
         let locks = Locks::with_count(job, 1)?;
         if job.rank() == CULPRIT {

@@ -387,13 +387,17 @@ impl Conduit for Mpi {
         self.node.publish(place);
     }
 
-    fn publish_wait(&self, awaited: Option<usize>) {
-        self.node.publish_wait(awaited);
+    fn publish_wait(&self, awaited: Option<usize>, object: &str) {
+        self.node.publish_wait(awaited, object);
     }
 
     /// Of a node alone: what a rank wrote before it waits may still be under way to another node.
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         if self.is_here(rank) { self.node.published_wait(self.machines.local(rank)) } else { None }
+    }
+
+    fn published_object(&self, rank: usize) -> String {
+        if self.is_here(rank) { self.node.published_object(self.machines.local(rank)) } else { String::new() }
     }
 
     unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {

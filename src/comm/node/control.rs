@@ -26,6 +26,8 @@ pub(super) struct RankControl {
     pub(super) wait: AtomicU64,
     /// How often the rank looked in such waits and did not find what it waits for.
     pub(super) looks: AtomicU64,
+    /// What the wait is for, for people; whoever sees the wait sees its text, or that of a later one.
+    pub(super) object: Text<256>,
     /// Set when its body returned well: an exit without that is no orderly end.
     pub(super) finished: AtomicU32,
     /// Held while its process lives, for a neighbour on each side.
@@ -35,14 +37,14 @@ pub(super) struct RankControl {
     pub(super) last_words: Text,
 }
 
-/// A text that one side writes once and others read; a torn read can only give wrong words, never undefined behaviour.
+/// A text that one side writes and others read; a torn read can only give wrong words, never undefined behaviour.
 #[repr(C)]
-pub(super) struct Text {
+pub(super) struct Text<const MOST: usize = 1000> {
     len: AtomicUsize,
-    bytes: [AtomicU8; 1000],
+    bytes: [AtomicU8; MOST],
 }
 
-impl Text {
+impl<const MOST: usize> Text<MOST> {
     /// Longer texts are cut at a character.
     pub(super) fn set(&self, text: &str) {
         let mut end = text.len().min(self.bytes.len());

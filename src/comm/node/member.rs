@@ -243,13 +243,16 @@ impl Conduit for Member {
         }
     }
 
-    fn publish_wait(&self, awaited: Option<usize>) {
+    fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let control = self.fabric.control(self.rank);
         let last = control.wait.load(Ordering::Relaxed);
         // Another thread of the rank may do what the awaited one waits for.
         let code = awaited.filter(|_| threads_of_this_process().is_ok_and(|threads| threads <= self.threads));
         let code = code.map_or(0, |rank| rank as u64 + 1);
         if code != last & LOW {
+            if code != 0 {
+                control.object.set(object);
+            }
             // Release pairs with the Acquire in `published_wait`: what was done before this wait is seen with it.
             control.wait.store((last >> 32).wrapping_add(1) << 32 | code, Ordering::Release);
         }
@@ -261,6 +264,10 @@ impl Conduit for Member {
         let wait = control.wait.load(Ordering::Acquire);
         let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.of)?;
         Some(PublishedWait { awaited, number: (wait >> 32) as u32, looks: control.looks.load(Ordering::Acquire) })
+    }
+
+    fn published_object(&self, rank: usize) -> String {
+        self.fabric.control(rank).object.get()
     }
 
     unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {

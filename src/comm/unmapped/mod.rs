@@ -197,12 +197,16 @@ impl Conduit for Unmapped {
         self.inner.publish(place);
     }
 
-    fn publish_wait(&self, awaited: Option<usize>) {
-        self.inner.publish_wait(awaited);
+    fn publish_wait(&self, awaited: Option<usize>, object: &str) {
+        self.inner.publish_wait(awaited, object);
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         self.inner.published_wait(rank)
+    }
+
+    fn published_object(&self, rank: usize) -> String {
+        self.inner.published_object(rank)
     }
 }
 

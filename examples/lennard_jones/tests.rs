@@ -20,7 +20,7 @@ fn task(line: &str) -> Task {
 }
 
 fn data(name: &str) -> String {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/lennard_jones/data").join(name).display().to_string()
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data").join(name).display().to_string()
 }
 
 /// The report of a run over threads.

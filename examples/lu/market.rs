@@ -402,7 +402,7 @@ mod tests {
     fn files_that_are_not_there_and_files_that_are() {
         let missing = read(Path::new("no/such.mtx")).unwrap_err().to_string();
         assert!(missing.starts_with("no/such.mtx: cannot be read: "), "{missing}");
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/lu/data");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
         assert!(read(&data).unwrap_err().to_string().contains("cannot be read"));
         let west = read(&data.join("west0479.mtx")).unwrap();
         assert_eq!((west.order, west.entries.len()), (479, 1910));

@@ -13,7 +13,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 #[derive(Clone, Debug)]
 pub struct Program {
     pub package: String,
-    /// Name of the target: of the example, the test file or the library.
+    /// Name of the target: of the program, the test file or the library.
     pub name: String,
     /// `lib`, `test`, `example`, `bin` or `bench`.
     pub kind: String,
@@ -23,6 +23,21 @@ pub struct Program {
     /// Where cargo would run it.
     pub folder: PathBuf,
 }
+
+impl Program {
+    /// A program below `examples`: a package of its own, or one of the crate's short examples.
+    pub fn is_example(&self) -> bool {
+        !self.test && (self.kind == "example" || self.kind == "bin")
+    }
+}
+
+/// The crate, its suites and its benches.
+pub const LIBRARY: &str = "global-arrays";
+pub const SUITES: &str = "global-arrays-tests";
+pub const BENCHES: &str = "global-arrays-benches";
+
+/// What builds every program below `examples`.
+pub const EXAMPLES: &[&str] = &["build", "--release", "--workspace", "--exclude", "xtask", "--bins", "--examples"];
 
 /// A command of the cargo that started us.
 pub fn command(arguments: &[&str]) -> Command {
@@ -42,13 +57,18 @@ pub fn target() -> Result<PathBuf> {
     Ok(PathBuf::from(metadata()?["target_directory"].as_str().context("cargo metadata names no target directory")?))
 }
 
-/// Names of the main package's targets of one kind.
-pub fn targets(kind: &str) -> Result<Vec<String>> {
+/// Every program below `examples`, with the package that it belongs to.
+pub fn examples() -> Result<Vec<(String, String)>> {
     let metadata = metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
-    let main = packages.iter().find(|package| package["name"] == "global-arrays").context("no package global-arrays")?;
-    let targets = main["targets"].as_array().into_iter().flatten();
-    Ok(targets.filter(|t| t["kind"][0] == kind).filter_map(|t| t["name"].as_str().map(str::to_owned)).collect())
+    let mut examples = Vec::new();
+    for package in packages.iter().filter(|package| package["name"] != "xtask") {
+        let name = package["name"].as_str().context("a package without a name")?;
+        let targets = package["targets"].as_array().into_iter().flatten();
+        let programs = targets.filter(|target| target["kind"][0] == "example" || target["kind"][0] == "bin");
+        examples.extend(programs.filter_map(|target| Some((target["name"].as_str()?.to_owned(), name.to_owned()))));
+    }
+    Ok(examples)
 }
 
 fn metadata() -> Result<Value> {

@@ -72,7 +72,7 @@ pub(crate) struct Verdict {
 
 /// A file beside this program's source.
 pub(crate) fn beside(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/subsurface/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
 }
 
 /// The text of a reference file.

@@ -17,7 +17,7 @@ use std::process::Command;
 /// Relaxed atomics in place of assembly.
 const PORTABLE: &str = "--cfg global_arrays_portable";
 /// Optimised, as checkers are slow.
-const LIBRARY: &[&str] = &["test", "--release", "--lib", "--no-run", "--package", "global-arrays"];
+const LIBRARY: &[&str] = &["test", "--release", "--lib", "--no-run", "--package", cargo::LIBRARY];
 
 /// All of them, whatever becomes of each.
 pub fn run(tier: Tier) -> Vec<Report> {
@@ -65,7 +65,7 @@ fn races(tier: Tier) -> Result<Vec<Report>> {
         Err(why) => return Ok(vec![skipped("ThreadSanitizer", &why)]),
     };
     let mut arguments = LIBRARY.to_vec();
-    arguments.extend(["-Zbuild-std", "--target", &host]);
+    arguments.extend(["--package", cargo::SUITES, "-Zbuild-std", "--target", &host]);
     ALL.iter().chain(BY_CONDUIT).for_each(|suite| arguments.extend(["--test", suite]));
     let mut reports = Vec::new();
     for suite in cargo::build_nightly(FLAGS, &arguments)? {

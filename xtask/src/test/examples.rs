@@ -8,17 +8,16 @@ use anyhow::Result;
 use std::process::Command;
 
 pub fn run(tier: Tier) -> Result<Vec<Report>> {
-    let known = cargo::targets("example")?;
-    let mut reports: Vec<Report> = known
+    let mut reports: Vec<Report> = cargo::examples()?
         .iter()
-        .filter(|name| !CASES.iter().any(|case| case.example == **name))
-        .map(|name| Report::skipped(&format!("example {name}"), "no command line for it is in the table"))
+        .filter(|(name, _)| !CASES.iter().any(|case| case.example == *name))
+        .map(|(name, _)| Report::skipped(&format!("example {name}"), "no command line for it is in the table"))
         .inspect(|report| println!("{report}"))
         .collect();
-    let built = if known.is_empty() { Vec::new() } else { cargo::build(&["build", "--release", "--examples"])? };
+    let built = cargo::build(cargo::EXAMPLES)?;
     for case in CASES.iter().filter(|case| tier.long || !case.long) {
         let name = format!("example {} {}", case.example, case.arguments.join(" "));
-        let report = match built.iter().find(|program| program.kind == "example" && program.name == case.example) {
+        let report = match built.iter().find(|program| program.is_example() && program.name == case.example) {
             None => Report::single(&name, Err("there is no such example".into())),
             Some(program) => {
                 let mut command = Command::new(&program.path);

@@ -121,7 +121,8 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
 
 impl Library {
     fn run(&self, tier: Tier) -> Result<Vec<Report>> {
-        let mut arguments = vec!["build", "--release", "--package", "global-arrays", "--features", "mpi", "--examples"];
+        let mut arguments = cargo::EXAMPLES.to_vec();
+        arguments.extend(["--features", "mpi"]);
         SUITES.iter().for_each(|suite| arguments.extend(["--test", suite]));
         let programs = cargo::build_for_mpi(self.compiler, self.folder, &arguments)?;
         let mut reports = Vec::new();
@@ -131,7 +132,7 @@ impl Library {
             command.arg("mpi:").current_dir(&suite.folder).env("GA_TEST_LAUNCHER", self.launcher);
             reports.push(suites::finish_some(&format!("{}: tests/{}", self.name, suite.name), &mut command, tier)?);
         }
-        let examples: Vec<&Program> = programs.iter().filter(|program| program.kind == "example").collect();
+        let examples: Vec<&Program> = programs.iter().filter(|program| program.is_example()).collect();
         if let Some(hello) = examples.iter().find(|program| program.name == "hello") {
             let other = LIBRARIES.iter().find(|other| other.part != self.part).context("there are two libraries")?;
             reports.extend(strangers::run(self, other, hello, tier)?);
@@ -145,7 +146,7 @@ impl Library {
     }
 
     fn unit_tests(&self, tier: Tier) -> Result<Vec<Report>> {
-        let arguments = ["test", "--release", "--no-run", "--lib", "--package", "global-arrays", "--features", "mpi"];
+        let arguments = ["test", "--release", "--no-run", "--lib", "--package", cargo::LIBRARY, "--features", "mpi"];
         let mut reports = Vec::new();
         for suite in cargo::build_for_mpi(self.compiler, self.folder, &arguments)? {
             let mut command = Command::new(&suite.path);

@@ -29,7 +29,7 @@ pub fn run(library: &Library, other: &Library, hello: &Program, tier: Tier) -> R
 }
 
 fn without_mpi(library: &Library, tier: Tier) -> Result<Report> {
-    let built = cargo::build(&["build", "--release", "--package", "global-arrays", "--example", "hello"])?;
+    let built = cargo::build(&["build", "--release", "--package", cargo::LIBRARY, "--example", "hello"])?;
     let hello = built.iter().find(|program| program.name == "hello").context("no example hello")?;
     let outcome = start(library, hello, &[], tier)?;
     // Rank 0 says what to do, unless the launcher ends it because of the other one.

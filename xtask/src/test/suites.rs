@@ -11,11 +11,11 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
     for suite in cargo::build(&["test", "--workspace", "--no-run"])? {
         if !suite.test {
-            continue; // an example, run by its own table
+            continue; // a program, run by its own table
         }
         let name = match suite.kind.as_str() {
             "test" => format!("tests/{}", suite.name),
-            "example" => format!("example {} (unit tests)", suite.name),
+            "bin" if suite.package != "xtask" => format!("example {} (unit tests)", suite.name),
             kind => format!("{} ({kind} unit tests)", suite.package),
         };
         let mut command = Command::new(&suite.path);
@@ -28,7 +28,7 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
 
 /// The programs inside the documentation.
 pub fn documentation(tier: Tier) -> Result<Vec<Report>> {
-    let mut command = cargo::command(&["test", "--doc", "--package", "global-arrays"]);
+    let mut command = cargo::command(&["test", "--doc", "--package", cargo::LIBRARY]);
     environment(&mut command, tier);
     Ok(vec![finish("documentation", &mut command, tier)?])
 }

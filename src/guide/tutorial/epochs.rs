@@ -47,8 +47,8 @@
 //!
 //! # Read others' parts meanwhile
 //!
-//! In a [`read_epoch`](crate::GlobalArray::read_epoch) nobody can write the array. Each rank sees its own part as a view and has a
-//! [reader](crate::epoch::Reader) to get any patch.
+//! In a [`read_epoch`](crate::GlobalArray::read_epoch) no rank can write the array. Each rank sees its own part as a view, and gets any
+//! patch of the array through a reader: `a.read_epoch(|part, reader| reader.get(s![0, ..]))`.
 //!
 //! # Shapes of a part
 //!

@@ -1,45 +1,44 @@
-//! For who has a program that calls Global Arrays: where each call went, and what is different.
+//! For users of Global Arrays: where each call went, and what is different.
 //!
-//! An operation that takes an array takes a patch of it as well, `a.at(s![..])`, and one that changes an array changes a patch by
-//! `a.at_mut(s![..])`. Listed are the calls that large programs make (in quantum chemistry, power grids, subsurface flow); `NGA_`, `GA_` and `…64`
-//! twins and the typed ones (`GA_Ddot`, `GA_Zdot`) count once. `a`, `b`, `c` are arrays, `job` is the job, `group` a group.
-//! Wherever a group is asked for, the job does as well: it is its world group.
+//! The tables list the calls that large programs make (in quantum chemistry, power grids and subsurface flow). `NGA_`, `GA_` and
+//! `…64` twins, and typed ones (`GA_Ddot`, `GA_Zdot`), count as one. `a`, `b` and `c` are arrays, `job` is the job, `group` a group.
+//! You can pass the job wherever a group is asked for: it is the world group.
 //!
-//! # Eight differences that matter
+//! # Eight differences
 //!
-//! 1. **Nothing is global.** No default group, no implicit state: `GA_Nodeid` does not change its meaning, because what is
-//!    meant is passed. A job is a value; a program may run several, one after the other.
-//! 2. **Ranges are half open, from zero, and slower axes come first**, as in ndarray: GA's `lo = {2, 0}, hi = {4, 9}` is
-//!    `s![2..5, 0..10]`. Fortran's one-based `(i, j)` of an array `n × m` becomes `[j - 1, i - 1]` of an array `m × n`, or keep
-//!    the axes and ask for `Order::ColumnMajor` parts: the order of a part never shows in a patch. There is no `ld[]`: a view
-//!    knows its strides.
-//! 3. **Local memory is opened by an epoch**, not by a pointer. `NGA_Access` may be called while others put; an epoch may not,
-//!    and the compiler and the agreement at its begin and end see to it. An epoch is collective; what was a lone access becomes
-//!    a `get`, a `put` or, for single elements, `load` and `store`, which cost some nanoseconds on a mapped part.
-//! 4. **Errors are values.** Nothing prints and aborts: bounds, shapes, memory, a lost rank come back as
-//!    [`Error`](crate::Error), with the array's name and the numbers. `GA_Create` returning 0 is an `Err` that says how many
-//!    bytes were asked for and were there.
-//! 5. **Types are types.** An array of `f64` cannot be read as `i32`; any plain struct is an element without being registered.
-//! 6. **Lengths are 64 bit everywhere.** There is one call, not one and its `64` twin.
-//! 7. **Collectives are compared.** Ranks in different collectives, or with different arguments, get an error that says who is
-//!    where; GA hangs or corrupts.
-//! 8. **No rank is taken away, one rank alone works, no separate allocator is set up** (there is no `MA_init`), and nothing
-//!    stays behind in `/dev/shm`.
+//! 1. **Nothing is global.** There is no default group and no implicit state, so `GA_Nodeid` does not change its meaning: you pass what
+//!    you mean. A job is a value. A program may run several, one after the other.
+//! 2. **Ranges are half open, start at zero, and slower axes come first**, as in ndarray. GA's `lo = {2, 0}, hi = {4, 9}` is
+//!    `s![2..5, 0..10]`. Fortran's one-based `(i, j)` of an `n × m` array becomes `[j - 1, i - 1]` of an `m × n` array. Or keep the order
+//!    of axes and create the array with `Order::ColumnMajor` parts; patches do not depend on this order. There is no `ld[]`, because a
+//!    view knows its strides.
+//! 3. **An epoch opens local memory**, not a pointer. `NGA_Access` may be called while others put. An epoch may not, and the compiler
+//!    and the agreement at its start and end enforce this. An epoch is collective. A lone `NGA_Access` becomes a `get` or a `put`, or
+//!    `load` and `store` for single elements, which cost some nanoseconds where memory is mapped.
+//! 4. **Errors are values.** Nothing prints and aborts. Wrong bounds and shapes, lack of memory and a lost rank are an
+//!    [`Error`](crate::Error) with the array's name and the numbers. Where `GA_Create` returns 0, the error says how many bytes were
+//!    needed and how many there are.
+//! 5. **Types are checked.** An array of `f64` cannot be read as `i32`. Any plain struct can be an element; you register nothing.
+//! 6. **Lengths have 64 bits everywhere.** There are no `64` twins.
+//! 7. **Collectives are compared.** If ranks call different collectives, or with different arguments, they get an error that says who is
+//!    where. GA hangs or corrupts data.
+//! 8. **Less to set up.** No rank is taken away for communication, one rank alone works, there is no second allocator (`MA_init`), and
+//!    nothing stays behind in `/dev/shm`.
 //!
 //! # Start and end
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `MPI_Init`, `GA_Initialize` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks live inside the closure. Over shared memory they are forked at the call, so call it before anything starts threads |
+//! | `MPI_Init`, `GA_Initialize` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks run the closure. Over shared memory they are forked at the call, so call it before anything starts threads |
 //! | `mpirun -n 8` | `GA_RANKS=8`, or [`Launch::ranks`](crate::Launch::ranks); with the feature `mpi` the same `mpirun -n 8` | one machine needs no launcher |
-//! | `GA_Initialize_ltd`, `GA_Set_memory_limit`, `GA_Memory_limited` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | counted for all ranks of a node together |
+//! | `GA_Initialize_ltd`, `GA_Set_memory_limit`, `GA_Memory_limited` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | for all ranks on a machine together |
 //! | `GA_Memory_avail`, `GA_Inquire_memory` | [`Job::memory`](crate::Job::memory) | |
-//! | `GA_Print_stats` | `GA_STATS=1`, [`Launch::stats`](crate::Launch::stats), [`Job::stats`](crate::Job::stats) | by peer and kind; of a phase by `since` |
+//! | `GA_Print_stats` | `GA_STATS=1`, [`Launch::stats`](crate::Launch::stats), [`Job::stats`](crate::Job::stats) | by peer and kind; for one phase subtract with `since` |
 //! | `GA_Uses_ma`, `MA_init`, `MA_push_get`, … | – | local memory is Rust's |
 //! | `GA_Nodeid`, `GA_Nnodes` | `job.rank()`, `job.size()` | |
 //! | `GA_Cluster_nodeid`, `GA_Cluster_nprocs`, `GA_Cluster_procid` | [`Job::node`](crate::Job::node), [`Job::node_ranks`](crate::Job::node_ranks) | |
-//! | `GA_Cluster_nnodes` | – | not by itself; `job.all_reduce_one(job.node(), ops::max)? + 1` |
-//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | – | the other way round: the program has the communicator, `Launch::run_on` (feature `mpi`) makes a job on it |
+//! | `GA_Cluster_nnodes` | – | `job.all_reduce_one(job.node(), ops::max)? + 1` |
+//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | – | the other way round: the program passes a communicator to `Launch::run_on` (feature `mpi`), which makes a job on it |
 //! | `GA_Error` | return an `Err` from the body, or panic | ends the job on all ranks, with rank and cause, and a non-zero exit status |
 //! | `GA_Wtime` | `std::time::Instant` | |
 //!
@@ -53,15 +52,15 @@
 //! | `GA_Set_block_cyclic_proc_grid` | `.block_cyclic([64, 64]).grid([2, 2])` | ScaLAPACK's map on a row-major grid; the part has the order and leading dimension that ScaLAPACK wants |
 //! | `GA_Set_block_cyclic` | `.block_cyclic(..)` without `.grid(..)` | dealt along each axis of a grid, not round-robin through the block numbers |
 //! | `GA_Set_tiled_proc_grid`, `GA_Set_tiled_irreg_proc_grid` | `.tiled([64, 64]).grid([2, 2])`, `.tiled_irregular(cuts).grid([2, 2])` | each tile is contiguous; `.grid(..)` may be left out |
-//! | `GA_Set_restricted`, `GA_Set_restricted_range` | `.restrict([0, 4])`, `.restrict(2..6)` | over any layout; the queries know it too, also with irregular tiles |
-//! | `NGA_Create_ghosts`, `NGA_Create_ghosts_irreg`, `GA_Set_ghosts` | `.ghosts([1, 1])` | any widths, wider than blocks too. `.boundaries([Boundary::Open, Boundary::Periodic])`; without a word all are periodic, as in GA |
+//! | `GA_Set_restricted`, `GA_Set_restricted_range` | `.restrict([0, 4])`, `.restrict(2..6)` | for any layout; queries take it into account |
+//! | `NGA_Create_ghosts`, `NGA_Create_ghosts_irreg`, `GA_Set_ghosts` | `.ghosts([1, 1])` | any widths, even wider than blocks. `.boundaries([Boundary::Open, Boundary::Periodic])`; by default all are periodic, as in GA |
 //! | `NGA_Set_ghost_corner_flag` | `.corners(false)` | |
 //! | `GA_Has_ghosts` | `a.distribution().ghosts()` | |
 //! | mirrored arrays, `GA_Merge_mirrored`, `GA_Set_property("read_only")` | not yet | |
 //! | `NGA_Register_type`, `NGA_Deregister_type` | derive `bytemuck::Pod` | arithmetic too, by implementing [`Accumulate`](crate::Accumulate); GA has none for such types |
-//! | `GA_Duplicate` | `a.duplicate("name")` | contents are not copied, there as here |
-//! | `GA_Destroy` | drop it, or `a.destroy()` | dropping says nothing to anybody: the memory is used again at a later creation in the same group. `destroy` is the collective that frees now |
-//! | `GA_Check_handle`, `GA_Verify_handle`, `GA_Valid_handle` | – | an array that exists is valid; one kept beyond its job answers `Err` |
+//! | `GA_Duplicate` | `a.duplicate("name")` | contents are not copied, as in GA |
+//! | `GA_Destroy` | drop it, or `a.destroy()` | dropping is local: a later creation in the same group reuses the memory. `destroy` is collective and frees it now |
+//! | `GA_Check_handle`, `GA_Verify_handle`, `GA_Valid_handle` | – | an array that exists is valid; if it outlives its job, its methods return `Err` |
 //! | `NGA_Inquire`, `GA_Inquire_name`, `GA_Ndim` | `a.shape()`, `a.name()`, `a.ndim()` | |
 //! | `NGA_Distribution(g_a, p, lo, hi)` | `a.blocks(p)` | an iterator, for every distribution; a regular array has at most one block for each member |
 //! | `NGA_Locate` | `a.owner([i, j])` | |
@@ -75,33 +74,33 @@
 //! | `NGA_Get` | `a.get_into(s![2..5, ..], &mut view)` | straight into a view of any strides; `a.get(patch)` allocates |
 //! | `NGA_Put` | `a.put(s![2..5, ..], &view)` | returns when the view may be reused, as in GA |
 //! | `NGA_Acc` | `a.accumulate(patch, alpha, &view)` | all integers, floats and complex numbers; atomic for each element against other accumulates |
-//! | `NGA_NbGet`, `NGA_NbWait` | `let handle = a.get_nb(patch)?; … let buffer = handle.wait()?` | the buffer belongs to the transfer until `wait`; any number may be under way |
+//! | `NGA_NbGet`, `NGA_NbWait` | `let handle = a.get_nb(patch)?; … let buffer = handle.wait()?` | the transfer owns the buffer until `wait`; any number may be in flight |
 //! | `NGA_NbPut`, `NGA_NbAcc` | `a.put_nb(patch, array)`, `a.accumulate_nb(patch, alpha, array)` | take an owned array. To lend a buffer: `job.scope(\|s\| …)`, which ends when all its transfers have |
 //! | `NGA_NbTest` | `handle.test()` | |
 //! | `NGA_Gather`, `NGA_Scatter`, `NGA_Scatter_acc` | `a.gather(&subscripts, &mut values)`, `a.scatter(&subscripts, &values)`, `a.scatter_accumulate(&subscripts, alpha, &values)` | also `a.scatter_op(&subscripts, FetchOp::Xor, &values)`, atomic on integers, which GA lacks |
 //! | `NGA_Strided_get`, `…_put`, `…_acc` | `a.get(s![0..100;3, ..])` | a step in the patch; negative ones walk backwards, as in ndarray |
-//! | `NGA_Periodic_get`, `…_put`, `…_acc` | `a.periodic().get_into([-2..5, 0..n + 1], &mut view)`, `….put(..)`, `….accumulate(..)` | indices may go round any number of times |
+//! | `NGA_Periodic_get`, `…_put`, `…_acc` | `a.periodic().get_into([-2..5, 0..n + 1], &mut view)`, `….put(..)`, `….accumulate(..)` | indices may wrap around any number of times |
 //! | `NGA_Read_inc` | `a.fetch_add([i], 1)` | the element's full width; GA cuts the increment to 32 bits. Also `fetch_op`, `swap`, `compare_exchange` |
 //! | a task counter by `NGA_Read_inc`, *nxtval* | [`Counter`](crate::Counter)`::new(job)?`, then `while let Some(task) = tasks.next_below(n)? { … }` | |
 //! | `NGA_Access`, `NGA_Release` | `a.read_epoch(\|part, reader\| …)` | collective; see difference 3. `reader.get_into` reads other members' parts meanwhile |
 //! | `NGA_Access`, `NGA_Release_update` | `a.owner_epoch(\|mut part\| …)` | collective; several arrays at once: `job.epoch((x.owned_mut(), f.owned()), \|(mut x, f)\| …)` |
-//! | `NGA_Access` as it is | `unsafe { a.access()? }` | unchecked: between this call and the last use nobody may touch the part, which the caller promises. Nothing is to be released; a sync, a signal or a lock shows others what was written |
+//! | `NGA_Access` as it is | `unsafe { a.access()? }` | unchecked: you promise that nobody touches the part from this call to the last use. There is nothing to release; others see what you wrote after a sync, a signal or a lock |
 //! | `GA_Update_ghosts` | `a.update_ghosts()` | collective, a sync at both ends |
 //! | `NGA_Update_ghost_dir` | `a.update_ghosts_at(axis, Side::Low)` | |
 //! | `NGA_Update_ghosts_nb` | `let update = a.update_ghosts_nb()?; … update.wait()?` | |
-//! | `NGA_Access_ghosts`, `NGA_Release_ghosts`, `NGA_Get_ghost_block` | `job.epoch(a.ghosts(), \|part\| …)` | updates when it begins, with no sync of its own; `part.view()` has the ghost cells, `part.interior()` has not |
+//! | `NGA_Access_ghosts`, `NGA_Release_ghosts`, `NGA_Get_ghost_block` | `job.epoch(a.ghosts(), \|part\| …)` | the epoch updates the ghost cells when it starts; `part.view()` includes them, `part.interior()` does not |
 //! | `NGA_Access_ghosts`, `NGA_Release_update_ghosts` | `job.epoch(a.ghosts_mut(), \|mut part\| …)` | writable, not updated; for boundary values |
 //! | `NGA_Access_block_grid`, `NGA_Access_block`, `NGA_Access_block_segment` and their releases | inside an epoch `part.blocks()` and `part.block(&block)` or `part.block_mut(&block)`; the whole segment is `part.as_mut_slice()` | `part.leading_dimension()` is ScaLAPACK's LLD |
 //!
-//! # Synchronising
+//! # Synchronizing
 //!
 //! | GA | here | notes |
 //! |---|---|---|
 //! | `GA_Sync`, `GA_Pgroup_sync` | `job.sync()`, `group.sync()` | a fence of everything that members issued, and a barrier. A transfer that failed fails it on all members |
 //! | `GA_Msg_sync` | `group.barrier()` | completes nothing |
-//! | `GA_Init_fence`, `GA_Fence` | `a.fence()`, `job.fence(rank)` | needs no begin; for one array or one target |
-//! | `GA_Mask_sync` | – | only what is documented as collective synchronises; there is no hidden sync to take out of one-sided calls. The syncs of the algebra stay |
-//! | `GA_Create_mutexes`, `GA_Lock`, `GA_Unlock` | [`Locks`](crate::Locks)`::new(job, n)?`, `let guard = locks.lock(k)?` | as many sets as wanted, and really distinct locks: GA 5.9.2 computes a lock's place from their number, not from the one asked for, so that all are one. Released when the guard ends; its holder's writes are visible to the next |
+//! | `GA_Init_fence`, `GA_Fence` | `a.fence()`, `job.fence(rank)` | needs no `GA_Init_fence`; for one array or one target |
+//! | `GA_Mask_sync` | – | one-sided calls have no hidden sync that could be masked; collective calls keep theirs |
+//! | `GA_Create_mutexes`, `GA_Lock`, `GA_Unlock` | [`Locks`](crate::Locks)`::with_count(job, n)?`, `let guard = locks.lock(k)?` | any number of sets, and distinct locks. (GA 5.9.2 computes a lock's place from their number instead of the lock's, so all locks are one.) Dropping the guard releases the lock; the next holder sees the last one's writes |
 //! | – | [`Signal`](crate::Signal), `a.put_signal(patch, &view, signal.at(member, index))` | data are visible before the signal |
 //!
 //! # Groups
@@ -136,7 +135,7 @@
 //! | `GA_Norm_infinity`, `GA_Norm1` | `a.norm_infinity()`, `a.norm_1()` | also `norm_frobenius`, `max_abs`, `sum`, and `reduce` with a closure |
 //! | `NGA_Select_elem` | `a.argmin()`, `a.argmax()` | of equal elements the first in row-major order; NaN goes before all |
 //! | `GA_Elem_multiply` | `c.assign_product(&a, &b)` | |
-//! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.assign_zip(&a, &b, f64::max)` | any closure; `map_indexed` knows where it is |
+//! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.assign_zip(&a, &b, f64::max)` | any closure; `map_indexed` also passes the index |
 //! | `GA_Transpose` | `b.assign(a.t())` | |
 //! | `GA_Symmetrize` | `a.symmetrize()` | in place; NWChem's `ga_antisymmetrize` is `a.antisymmetrize()` |
 //! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; an external BLAS is not needed |

@@ -1,144 +1,142 @@
-//! The picture: for each row our speed over the limit's and over the best peer's, on a logarithmic axis. Rows that have neither,
+//! The chart: for each row our speed over the limit's and over the best peer's, on a logarithmic axis. Rows that have neither,
 //! those inside a node under `mpirun`, stand in the table alone.
 
 use super::goals::{Goal, Row};
 use super::mpi::Place;
 use super::results::Results;
 use super::table::number;
-use anyhow::{Context, Result, anyhow};
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontStyle, register_font};
-use std::path::Path;
+use std::fmt::Write as _;
 
-const WIDTH: u32 = 1200;
-const LABELS: i32 = 290;
-const RIGHT: i32 = 190;
+const WIDTH: i32 = 1040;
+/// Left end of the axis.
+const LABELS: i32 = 320;
 /// Columns of figures, right of the axis.
-const LIMIT_COLUMN: i32 = WIDTH as i32 - 100;
-const PEER_COLUMN: i32 = WIDTH as i32 - 24;
-const TOP: i32 = 96;
-const BOTTOM: i32 = 40;
-const LINE: i32 = 21;
-const BETWEEN_GROUPS: i32 = 12;
+const LIMIT_COLUMN: i32 = WIDTH - 90;
+const PEER_COLUMN: i32 = WIDTH - 16;
+const RIGHT: i32 = LIMIT_COLUMN - 50;
+const TOP: i32 = 70;
+const BOTTOM: i32 = 30;
+const LINE: i32 = 18;
+const BETWEEN_GROUPS: i32 = 10;
 /// Ratios outside are drawn at the edge; their figures stand in the columns.
 const LOWEST: f64 = 0.05;
 const HIGHEST: f64 = 1200.0;
 
-const INK: RGBColor = RGBColor(40, 44, 52);
-const FAINT: RGBColor = RGBColor(225, 228, 232);
-const LIMIT: RGBColor = RGBColor(31, 105, 178);
-const PEER: RGBColor = RGBColor(222, 122, 25);
+const INK: &str = "#282c34";
+const FAINT: &str = "#e1e4e8";
+const LIMIT: &str = "#1f69b2";
+const PEER: &str = "#de7a19";
 
-/// Writes `compare.svg` and `compare.png`.
-pub fn draw(results: &Results, folder: &Path) -> Result<()> {
-    // Done again it is an error that means "already there".
-    let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
-    let rows: Vec<&Row> = results.rows().filter(|row| !matches!(row.place, Place::Inside(_))).collect();
-    let size = (WIDTH, height(&rows) as u32);
-    let (svg, png) = (folder.join("compare.svg"), folder.join("compare.png"));
-    paint(&SVGBackend::new(&svg, size).into_drawing_area(), results, &rows)
-        .with_context(|| format!("cannot draw {}", svg.display()))?;
-    paint(&BitMapBackend::new(&png, size).into_drawing_area(), results, &rows)
-        .with_context(|| format!("cannot draw {}", png.display()))
-}
-
-fn height(rows: &[&Row]) -> i32 {
+/// The whole picture.
+pub fn svg(results: &Results) -> String {
+    let has_ratio = |row: &&Row| results.over_limit(row).is_some() || results.over_peer(row).is_some();
+    let rows: Vec<&Row> = results.rows().filter(|row| !matches!(row.place, Place::Inside(_))).filter(has_ratio).collect();
     let breaks = rows.windows(2).filter(|pair| pair[0].section() != pair[1].section()).count() as i32;
-    TOP + LINE * rows.len() as i32 + BETWEEN_GROUPS * breaks + BOTTOM
+    let height = TOP + LINE * rows.len() as i32 + BETWEEN_GROUPS * breaks + BOTTOM;
+    let mut svg = Svg(format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"13\" \
+         fill=\"{INK}\">\n<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"white\"/>\n"
+    ));
+    svg.heading();
+    svg.axis(height - BOTTOM);
+    let mut y = TOP + LINE / 2;
+    for (k, row) in rows.iter().enumerate() {
+        if k > 0 && rows[k - 1].section() != row.section() {
+            y += BETWEEN_GROUPS;
+        }
+        svg.row(results, row, y);
+        y += LINE;
+    }
+    svg.0.push_str("</svg>\n");
+    svg.0
 }
 
 /// Where a ratio stands on the axis.
 fn across(ratio: f64) -> i32 {
-    let span = f64::from(WIDTH as i32 - LABELS - RIGHT);
     let part = (ratio.clamp(LOWEST, HIGHEST) / LOWEST).log10() / (HIGHEST / LOWEST).log10();
-    LABELS + (span * part).round() as i32
+    LABELS + (f64::from(RIGHT - LABELS) * part).round() as i32
 }
 
-fn paint<B: DrawingBackend>(area: &DrawingArea<B, Shift>, results: &Results, rows: &[&Row]) -> Result<()>
-where
-    B::ErrorType: 'static,
-{
-    let all = || -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-        area.fill(&WHITE)?;
-        heading(area)?;
-        axis(area, height(rows) - BOTTOM)?;
-        let mut y = TOP + LINE / 2;
-        for (k, row) in rows.iter().enumerate() {
-            if k > 0 && rows[k - 1].section() != row.section() {
-                let middle = y - LINE / 2 + BETWEEN_GROUPS / 2;
-                area.draw(&PathElement::new([(20, middle), (WIDTH as i32 - 20, middle)], FAINT))?;
-                y += BETWEEN_GROUPS;
-            }
-            line(area, results, row, y)?;
-            y += LINE;
-        }
-        area.present()
-    };
-    all().map_err(|error| anyhow!("{error}"))
-}
+struct Svg(String);
 
-type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
+impl Svg {
+    fn text(&mut self, text: &str, (x, y): (i32, i32), anchor: &str) {
+        let text = text.replace('&', "&amp;").replace('<', "&lt;");
+        let _ = writeln!(self.0, "<text x=\"{x}\" y=\"{}\" text-anchor=\"{anchor}\">{text}</text>", y + 5);
+    }
 
-fn text<B: DrawingBackend>(area: &DrawingArea<B, Shift>, what: &str, at: (i32, i32), size: i32, side: HPos) -> Drawn<B> {
-    let style = ("sans-serif", size).into_font().color(&INK).pos(Pos::new(side, VPos::Center));
-    area.draw(&Text::new(what.to_owned(), at, style))
-}
+    fn line(&mut self, from: (i32, i32), to: (i32, i32), color: &str, width: i32) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        let _ = writeln!(
+            self.0,
+            "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" stroke=\"{color}\" stroke-width=\"{width}\"/>"
+        );
+    }
 
-fn heading<B: DrawingBackend>(area: &DrawingArea<B, Shift>) -> Drawn<B> {
-    text(area, "global-arrays: our speed over theirs (right of 1 we are faster)", (20, 24), 22, HPos::Left)?;
-    area.draw(&Circle::new((28, 56), 5, LIMIT.filled()))?;
-    text(area, "plain C, OpenBLAS (the limit)", (42, 56), 16, HPos::Left)?;
-    area.draw(&diamond((298, 56), PEER))?;
-    text(area, "best peer (MPI, Global Arrays, ScaLAPACK, HPC Challenge, LAMMPS, PySPH)", (312, 56), 16, HPos::Left)?;
-    area.draw(&PathElement::new([(860, 48), (860, 64)], LIMIT.stroke_width(2)))?;
-    text(area, "goal against the limit", (870, 56), 16, HPos::Left)?;
-    text(area, "limit", (LIMIT_COLUMN, TOP - 16), 15, HPos::Right)?;
-    text(area, "best peer", (PEER_COLUMN, TOP - 16), 15, HPos::Right)
-}
+    fn dot(&mut self, (x, y): (i32, i32)) {
+        let _ = writeln!(self.0, "<circle cx=\"{x}\" cy=\"{y}\" r=\"4\" fill=\"{LIMIT}\"/>");
+    }
 
-fn axis<B: DrawingBackend>(area: &DrawingArea<B, Shift>, bottom: i32) -> Drawn<B> {
-    for ratio in [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1000.0] {
-        let x = across(ratio);
-        let colour = if ratio == 1.0 { INK } else { FAINT };
-        area.draw(&PathElement::new([(x, TOP - 6), (x, bottom)], colour))?;
-        for y in [TOP - 16, bottom + 14] {
-            text(area, &ratio.to_string(), (x, y), 14, HPos::Center)?;
+    fn diamond(&mut self, (x, y): (i32, i32)) {
+        let _ = writeln!(self.0, "<path d=\"M{} {y}l5 -5l5 5l-5 5z\" fill=\"{PEER}\"/>", x - 5);
+    }
+
+    fn heading(&mut self) {
+        self.text("Speed of global-arrays over that of others: right of 1 it is faster", (16, 16), "start");
+        self.dot((22, 40));
+        self.text("plain C or OpenBLAS (the limit)", (34, 40), "start");
+        self.diamond((262, 40));
+        self.text("best peer", (274, 40), "start");
+        self.line((370, 33), (370, 47), LIMIT, 2);
+        self.text("goal against the limit", (380, 40), "start");
+        self.text("limit", (LIMIT_COLUMN, TOP - 12), "end");
+        self.text("best peer", (PEER_COLUMN, TOP - 12), "end");
+    }
+
+    fn axis(&mut self, bottom: i32) {
+        for ratio in [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1000.0] {
+            let x = across(ratio);
+            self.line((x, TOP - 4), (x, bottom), if ratio == 1.0 { INK } else { FAINT }, 1);
+            self.text(&ratio.to_string(), (x, TOP - 12), "middle");
+            self.text(&ratio.to_string(), (x, bottom + 12), "middle");
         }
     }
-    Ok(())
-}
 
-fn diamond((x, y): (i32, i32), colour: RGBColor) -> Polygon<(i32, i32)> {
-    Polygon::new([(x - 6, y), (x, y - 6), (x + 6, y), (x, y + 6)], colour.filled())
-}
-
-fn line<B: DrawingBackend>(area: &DrawingArea<B, Shift>, results: &Results, row: &Row, y: i32) -> Drawn<B> {
-    text(area, row.op, (20, y), 16, HPos::Left)?;
-    let shape = match row.place {
-        Place::Here | Place::Inside(_) => row.shape.to_owned(),
-        Place::Between(library) => format!("{}, {}", row.shape, library.source().title()),
-    };
-    text(area, &shape, (LABELS - 16, y), 16, HPos::Right)?;
-    let (left, right) = (across(LOWEST), across(HIGHEST));
-    area.draw(&PathElement::new([(left, y), (right, y)], FAINT))?;
-    for goal in row.goals {
-        let least = match *goal {
-            Goal::Limit(least) => least,
-            Goal::LimitTime(most) => 1.0 / most,
-            _ => continue,
+    fn row(&mut self, results: &Results, row: &Row, y: i32) {
+        self.text(row.op, (16, y), "start");
+        let shape = match row.place {
+            Place::Here | Place::Inside(_) => row.shape.to_owned(),
+            Place::Between(library) => format!("{}, {}", row.shape, library.source().title()),
         };
-        let x = across(least);
-        area.draw(&PathElement::new([(x, y - 8), (x, y + 8)], LIMIT.stroke_width(2)))?;
+        self.text(&shape, (LABELS - 12, y), "end");
+        self.line((LABELS, y), (RIGHT, y), FAINT, 1);
+        for goal in row.goals {
+            let least = match *goal {
+                Goal::Limit(least) => least,
+                Goal::LimitTime(most) => 1.0 / most,
+                _ => continue,
+            };
+            self.line((across(least), y - 7), (across(least), y + 7), LIMIT, 2);
+        }
+        if let Some(ratio) = results.over_peer(row) {
+            self.diamond((across(ratio), y));
+            self.text(&number(ratio), (PEER_COLUMN, y), "end");
+        }
+        if let Some(ratio) = results.over_limit(row) {
+            self.dot((across(ratio), y));
+            self.text(&number(ratio), (LIMIT_COLUMN, y), "end");
+        }
     }
-    if let Some(ratio) = results.over_peer(row) {
-        area.draw(&diamond((across(ratio), y), PEER))?;
-        text(area, &number(ratio), (PEER_COLUMN, y), 15, HPos::Right)?;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_stand_in_their_order() {
+        let places: Vec<i32> = [0.001, 0.1, 1.0, 10.0, 9999.0].into_iter().map(across).collect();
+        assert!(places.is_sorted(), "{places:?}");
+        assert_eq!((places[0], places[4]), (LABELS, RIGHT));
     }
-    if let Some(ratio) = results.over_limit(row) {
-        area.draw(&Circle::new((across(ratio), y), 5, LIMIT.filled()))?;
-        text(area, &number(ratio), (LIMIT_COLUMN, y), 15, HPos::Right)?;
-    }
-    Ok(())
 }

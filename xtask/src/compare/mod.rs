@@ -15,17 +15,22 @@
 //! | `python` | the peers that Python's package index carries |
 //! | `only` | what a run measures when it is not to measure all |
 //! | `results` | figures, medians, ratios, the CSV file |
-//! | `table`, `chart` | the Markdown table, the picture |
+//! | `machine` | the processor that was measured |
+//! | `reasons` | why rows miss their goals |
+//! | `table`, `chart`, `page` | the Markdown tables, the chart, `docs/performance.md` |
 
 mod chart;
 mod examples;
 mod goals;
 mod hpcc;
 mod lammps;
+mod machine;
 mod mpi;
 mod only;
+mod page;
 mod programs;
 mod python;
+mod reasons;
 mod results;
 mod start;
 mod table;
@@ -36,8 +41,10 @@ use crate::packages;
 use crate::quiet::Patience;
 use anyhow::{Context, Result};
 use goals::Section;
+use machine::Machine;
 use only::Only;
 use programs::Settings;
+use reasons::Reasons;
 use results::Results;
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,25 +65,54 @@ pub struct Options {
     /// Do not install packages of Debian or Python, leave out what is missing
     #[arg(long)]
     no_install: bool,
-    /// Measure nothing: show the table and draw the picture from the last run's figures
-    #[arg(long, conflicts_with_all = ["quick", "only", "rounds"])]
+    /// Leave docs/performance.md and its figures as they are
+    #[arg(long)]
+    keep_docs: bool,
+    /// Measure nothing: draw docs/performance.md and its charts from the figures in docs/performance
+    #[arg(long, conflicts_with_all = ["quick", "only", "rounds", "keep_docs"])]
     redraw: bool,
 }
 
 /// `Ok(true)` when something was measured; goals that are not reached are shown, not an error.
 pub fn run(options: &Options) -> Result<bool> {
+    let root = cargo::root();
+    if options.redraw {
+        complain(page::write(&root)?);
+        return Ok(true);
+    }
+    let machine = Machine::this();
+    let mut results = Results::of(machine.title());
+    measure(options, &mut results)?;
+    results.set_date(&machine::today());
     let folder = cargo::target()?.join("compare");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let csv = folder.join("compare.csv");
-    let results = if options.redraw { Results::read(&csv)? } else { measure(options)? };
     results.write(&csv)?;
-    chart::draw(&results, &folder)?;
-    print!("{}", table::markdown(&results));
-    eprintln!("\nwritten: {}, compare.svg and compare.png beside it", csv.display());
-    Ok(!results.is_empty())
+    let chart = folder.join("compare.svg");
+    fs::write(&chart, chart::svg(&results)).with_context(|| format!("cannot write {}", chart.display()))?;
+    println!("{}, {}", results.title, results.dates());
+    print!("{}", table::markdown(&results, &Reasons::default()));
+    eprintln!("\nwritten: {}, compare.svg beside it", csv.display());
+    let measured = !results.is_empty();
+    // A first look is nothing to quote.
+    if measured && !options.quick && !options.keep_docs {
+        let figures = page::figures(&root, &machine.file_name());
+        let mut all = if figures.exists() { Results::read(&figures)? } else { Results::default() };
+        all.replace(results);
+        all.write(&figures)?;
+        complain(page::write(&root)?);
+        eprintln!("written: {}, docs/performance.md", figures.display());
+    }
+    Ok(measured)
 }
 
-fn measure(options: &Options) -> Result<Results> {
+fn complain(unexplained: Vec<String>) {
+    for row in unexplained {
+        eprintln!("note: no reason in docs/performance/reasons.txt why {row} misses its goal");
+    }
+}
+
+fn measure(options: &Options, results: &mut Results) -> Result<()> {
     let start = Instant::now();
     packages::ensure(programs::NEEDS, !options.no_install);
     let settings = Settings::new(options.quick, !options.no_install)?;
@@ -84,7 +120,6 @@ fn measure(options: &Options) -> Result<Results> {
     let programs = programs::all(&settings, &sections);
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
     let mut patience = Patience::new(Duration::from_secs(if options.quick { 30 } else { 180 }));
-    let mut results = Results::default();
     let mut complaints = BTreeSet::new();
     for round in 0..rounds as usize {
         for &section in &sections {
@@ -108,5 +143,5 @@ fn measure(options: &Options) -> Result<Results> {
         eprintln!("note: {} measurements began while something else was running", patience.disturbed);
     }
     eprintln!("measured in {:.0} s", start.elapsed().as_secs_f64());
-    Ok(results)
+    Ok(())
 }

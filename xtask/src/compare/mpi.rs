@@ -115,11 +115,6 @@ impl Network {
     }
 }
 
-/// What nodes are joined by.
-pub fn network() -> &'static str {
-    if NETWORK.is_some() { "TCP (Reno) in a network namespace" } else { "TCP on one machine" }
-}
-
 /// Before a group's name; nothing where there is no MPI.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,38 +1,33 @@
-//! The Markdown table.
+//! The Markdown tables of one machine.
 
 use super::goals::Row;
-use super::mpi::{Library, Place, network};
+use super::mpi::{Library, Place};
+use super::reasons::Reasons;
 use super::results::{Results, Source};
 use std::fmt::Write as _;
 
-pub fn markdown(results: &Results) -> String {
-    let mut text = String::from(
-        "Ratios are of speeds: above 1 we are faster. The limit is plain C between two processes, OpenBLAS on two threads for matmul and lu, a copy of as many cells for stencil.\n",
-    );
-    table(&mut text, results, Place::Here, "");
+pub fn markdown(results: &Results, reasons: &Reasons) -> String {
+    let mut text = String::new();
+    table(&mut text, results, reasons, Place::Here, "");
     for library in Library::ALL {
-        let (between, inside) = (Place::Between(library), Place::Inside(library));
         let title = library.source().title();
-        table(&mut text, results, between, &format!("Between nodes over {title}, two ranks, {}:\n\n", network()));
-        table(
-            &mut text,
-            results,
-            inside,
-            &format!("Inside a node under {title}, of each operation the shape that comes off worst:\n\n"),
-        );
+        table(&mut text, results, reasons, Place::Between(library), &format!("### Between nodes over {title}\n\n"));
+        table(&mut text, results, reasons, Place::Inside(library), &format!("### Inside a node under {title}\n\n"));
     }
-    let (mut reached, mut asked) = (0, 0);
-    for row in results.rows() {
-        for goal in row.goals {
-            asked += usize::from(results.reached(row, goal).is_some());
-            reached += usize::from(results.reached(row, goal) == Some(true));
-        }
-    }
-    let _ = writeln!(text, "\n{reached} of {asked} goals reached");
+    let verdicts: Vec<bool> = results.rows().flat_map(|row| results.verdicts(row)).flatten().collect();
+    let reached = verdicts.iter().filter(|reached| **reached).count();
+    let _ = writeln!(text, "\n{reached} of {} goals reached.", verdicts.len());
     text
 }
 
-fn table(text: &mut String, results: &Results, place: Place, heading: &str) {
+/// The rows that miss a goal and have no reason; noise is one.
+pub fn unexplained(results: &Results, reasons: &Reasons) -> Vec<String> {
+    let missed = results.rows().filter(|row| results.verdicts(row).contains(&Some(false)));
+    let unexplained = missed.filter(|row| !results.is_noise(row) && reasons.of(row).is_none());
+    unexplained.map(|row| format!("{}/{} {}", row.section(), row.op, row.shape)).collect()
+}
+
+fn table(text: &mut String, results: &Results, reasons: &Reasons, place: Place, heading: &str) {
     let rows: Vec<&Row> = match place {
         Place::Inside(_) => worst_of_each(results, place),
         _ => results.rows().filter(|row| row.place == place).collect(),
@@ -43,11 +38,17 @@ fn table(text: &mut String, results: &Results, place: Place, heading: &str) {
     let second = if matches!(place, Place::Inside(_)) { "shared memory" } else { "limit" };
     let _ = write!(
         text,
-        "\n{heading}| op | shape | unit | us | {second} | best peer | us / {second} | us / best peer | goal | |\n\
-         |---|---|---|--:|--:|--:|--:|--:|---|---|\n"
+        "\n{heading}| op | shape | unit | us | {second} | best peer | us / {second} | us / best peer | goal | | why not |\n\
+         |---|---|---|--:|--:|--:|--:|--:|---|---|---|\n"
     );
     for row in rows {
-        let (goals, mark) = goals(results, row);
+        let verdicts = results.verdicts(row);
+        let mut marks: Vec<&str> = verdicts.iter().copied().map(mark).collect();
+        if results.is_noise(row) {
+            marks.push("~");
+        }
+        let goals: Vec<String> = row.goals.iter().map(|goal| goal.text(row)).collect();
+        let reason = if verdicts.contains(&Some(false)) { reasons.of(row).unwrap_or_default() } else { "" };
         let peer = results.best_peer(row);
         let peer = peer.map_or(String::from("–"), |(source, value)| format!("{} ({})", number(value), source.title()));
         let (beside, over) = match place {
@@ -56,7 +57,7 @@ fn table(text: &mut String, results: &Results, place: Place, heading: &str) {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {peer} | {} | {} | {goals} | {mark} |",
+            "| {} | {} | {} | {} | {} | {peer} | {} | {} | {} | {} | {reason} |",
             row.op,
             row.shape,
             row.unit.replace("us", "µs"),
@@ -64,6 +65,8 @@ fn table(text: &mut String, results: &Results, place: Place, heading: &str) {
             optional(beside),
             optional(over),
             optional(results.over_peer(row)),
+            goals.join(", "),
+            marks.join(" "),
         );
     }
 }
@@ -80,12 +83,6 @@ fn worst_of_each(results: &Results, place: Place) -> Vec<&'static Row> {
         }
     }
     worst
-}
-
-fn goals(results: &Results, row: &Row) -> (String, String) {
-    let text: Vec<String> = row.goals.iter().map(|goal| goal.text(row)).collect();
-    let marks: Vec<&str> = row.goals.iter().map(|goal| mark(results.reached(row, goal))).collect();
-    (text.join(", "), marks.join(" "))
 }
 
 fn mark(reached: Option<bool>) -> &'static str {

@@ -95,7 +95,10 @@ fn comparison(no_install: bool) -> Report {
         #[command(flatten)]
         options: compare::Options,
     }
-    let arguments: &[&str] = if no_install { &["compare", "--no-install"] } else { &["compare"] };
+    let mut arguments = vec!["compare", "--keep-docs"];
+    if no_install {
+        arguments.push("--no-install");
+    }
     let measured = Defaults::try_parse_from(arguments).map_err(Into::into).and_then(|d| compare::run(&d.options));
     match measured {
         Ok(true) => Report::single("comparison", Ok(())),

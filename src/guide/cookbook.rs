@@ -1,0 +1,189 @@
+//! Recipes.
+//!
+//! * [Return a value from a job](#return-a-value-from-a-job)
+//! * [Store structs](#store-structs)
+//! * [Use threads inside a rank](#use-threads-inside-a-rank)
+//! * [Write generic code](#write-generic-code)
+//! * [Keep data on each node](#keep-data-on-each-node)
+//! * [Why is my code slow?](#why-is-my-code-slow)
+//!
+//! # Return a value from a job
+//!
+//! Over `shared_memory` each rank is a forked process, so what the closure changes does not come back. Most programs do the rest of
+//! their work inside the closure, on rank 0. Large results go to a file:
+//! [`save_npy`](crate::GlobalArray::save_npy) writes an array that NumPy reads.
+//!
+//! For a small value use a pipe. Every rank writes the same value, and the code after the job reads the first one. This works on
+//! every conduit, because over `mpi` each process then finds the value in its own pipe.
+//!
+//! ```standalone_crate
+//! use global_arrays::prelude::*;
+//! use std::io::{Read, Write};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let (mut result, writer) = std::io::pipe()?;
+//!     run(|job| {
+//!         let a = GlobalArray::<f64, Ix1>::builder(job, [100]).fill(0.5).create()?;
+//!         let sum = a.sum()?; // the same on every rank
+//!         (&writer).write_all(&sum.to_ne_bytes()).map_err(Error::other)
+//!     })?;
+//!     let mut bytes = [0; 8];
+//!     result.read_exact(&mut bytes)?;
+//!     assert_eq!(f64::from_ne_bytes(bytes), 50.0);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A pipe holds 64 KiB. Write no more than that, all ranks together.
+//!
+//! # Store structs
+//!
+//! An element is any type that is plain data: it implements [`bytemuck::Pod`](https://docs.rs/bytemuck/latest/bytemuck/trait.Pod.html). Derive it
+//! (`cargo add bytemuck --features derive`). The struct needs `#[repr(C)]` and must not have padding; fill gaps with a field of your own.
+//!
+//! ```
+//! use bytemuck::{Pod, Zeroable};
+//! use global_arrays::prelude::*;
+//!
+//! #[repr(C)]
+//! #[derive(Clone, Copy, Debug, Pod, Zeroable)]
+//! struct Particle {
+//!     position: [f64; 3],
+//!     charge: f32,
+//!     species: u16,
+//!     pad: [u8; 2], // without it the compiler would leave two bytes here, and `derive(Pod)` is an error
+//! }
+//! # fn main() -> Result<(), Error> {
+//! # Launch::new().ranks(4).network("threads").run(|job| {
+//! let particles = GlobalArray::<Particle, Ix1>::builder(job, [1000]).create()?;
+//! let proton = Particle { position: [0.5; 3], charge: 1.0, species: 1, pad: [0; 2] };
+//! if job.rank() == 0 {
+//!     particles.store([7], proton)?;
+//! }
+//! job.sync()?;
+//! assert_eq!(particles.load([7])?.position, [0.5; 3]);
+//! # job.sync()
+//! # })
+//! # }
+//! ```
+//!
+//! A new array has unspecified contents unless you say `fill`. To add structs with `accumulate`, implement
+//! [`Accumulate`](crate::Accumulate).
+//!
+//! # Use threads inside a rank
+//!
+//! Start threads inside the closure, not before `run`. [`job.threads()`](crate::Job::threads) is the number of cores that this rank
+//! should use: with one rank for each core it is 1, so start fewer ranks (`GA_RANKS=2`).
+//!
+//! A [`GlobalArray`](crate::GlobalArray) is `Sync`: several threads of a rank may get, put and accumulate at once. Collective calls
+//! need one thread at a time. In an epoch the part is an ordinary slice, which threads can divide:
+//!
+//! ```
+//! use global_arrays::prelude::*;
+//! # fn main() -> Result<(), Error> {
+//! # Launch::new().ranks(2).network("threads").run(|job| {
+//! let mut a = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(4.0).create()?;
+//! let threads = job.threads().get();
+//! a.owner_epoch(|mut part| {
+//!     let mut part = part.view_mut();
+//!     let chunk = part.len().div_ceil(threads).max(1);
+//!     std::thread::scope(|scope| {
+//!         for mut chunk in part.axis_chunks_iter_mut(ndarray::Axis(0), chunk) {
+//!             scope.spawn(move || chunk.mapv_inplace(f64::sqrt));
+//!         }
+//!     });
+//! })?;
+//! assert_eq!(a.sum()?, 2000.0);
+//! # job.sync()
+//! # })
+//! # }
+//! ```
+//!
+//! With rayon, build one pool for each rank inside the closure and run the loops in it:
+//!
+//! ```ignore
+//! let pool = rayon::ThreadPoolBuilder::new().num_threads(job.threads().get()).build().map_err(Error::other)?;
+//! a.owner_epoch(|mut part| pool.install(|| part.view_mut().par_mapv_inplace(f64::sqrt)))?;
+//! ```
+//!
+//! # Write generic code
+//!
+//! The element type needs [`Element`](crate::Element) to be moved, [`Accumulate`](crate::Accumulate) to be added and
+//! [`AtomicInteger`](crate::AtomicInteger) for atomic operations. `D` is any ndarray dimension. A function that takes a patch takes
+//! `impl IntoPatch<D>`.
+//!
+//! ```
+//! use global_arrays::{index::IntoPatch, prelude::*};
+//!
+//! /// The mean of an array of any type and number of axes. Collective.
+//! fn mean<T: Accumulate + Into<f64>, D: Dimension>(a: &GlobalArray<T, D>) -> Result<f64, Error> {
+//!     Ok(a.sum()?.into() / a.len() as f64)
+//! }
+//!
+//! /// The largest element of a patch. One-sided.
+//! fn largest<D: Dimension>(a: &GlobalArray<i32, D>, patch: impl IntoPatch<D>) -> Result<Option<i32>, Error> {
+//!     Ok(a.get(patch)?.iter().copied().max())
+//! }
+//! # fn main() -> Result<(), Error> {
+//! # Launch::new().ranks(4).network("threads").run(|job| {
+//! let a = GlobalArray::<i32, Ix3>::builder(job, [4, 5, 6]).fill(3).create()?;
+//! assert_eq!((mean(&a)?, largest(&a, s![0, .., ..])?), (3.0, Some(3)));
+//! # job.sync()
+//! # })
+//! # }
+//! ```
+//!
+//! # Keep data on each node
+//!
+//! A table that all ranks read often should lie in each node's memory, once for the node and not once for each rank. Make a group of
+//! the ranks on a node, and an array in that group:
+//!
+//! ```
+//! use global_arrays::prelude::*;
+//! # fn main() -> Result<(), Error> {
+//! # Launch::new().ranks(4).ranks_per_node(2).network("threads").run(|job| {
+//! let node = job.split(job.node() as u64)?; // the ranks that share memory with this one
+//! let table = GlobalArray::<f64, Ix1>::builder(&node, [10_000]).name("table").create()?;
+//! if node.rank() == 0 {
+//!     table.put(.., &Array1::linspace(0.0, 1.0, 10_000))?; // one rank of each node fills its copy
+//! }
+//! node.sync()?;
+//! assert_eq!(table.load([9_999])?, 1.0); // never crosses the network
+//! # assert_eq!(node.size(), 2);
+//! # job.sync()
+//! # })
+//! # }
+//! ```
+//!
+//! # Why is my code slow?
+//!
+//! Run it with `GA_STATS=1`. When the job ends, rank 0 prints a table to standard error. This program reads a block of 10,000
+//! elements of another rank, element by element:
+//!
+//! ```text
+//! @STATS1@
+//! ```
+//!
+//! and this one reads it with one `get`:
+//!
+//! ```text
+//! @STATS2@
+//! ```
+//!
+//! Each operation has a number of calls and of bytes. *own part* is what a rank moved within its own part; *peers* and *nodes*
+//! are how many others a rank reached; *in flight* is the largest number of non-blocking operations at once.
+//!
+//! | you see | it means | try |
+//! |---|---|---|
+//! | many operations with few bytes each | every call pays for itself: some nanoseconds inside a node, a round trip between nodes | one patch or one `gather` instead of a loop of `load`s; [tutorial, page 2](super::tutorial::patches) |
+//! | one rank has far more than the others | the work or the data are not balanced | another [distribution](super::tutorial::ownership), or a [counter](super::tutorial::tasks) |
+//! | most bytes come from other ranks although each rank could work on its own | a rank works on blocks that others own | loop over [`a.blocks(rank)`](crate::GlobalArray::blocks); an [epoch](super::tutorial::epochs) |
+//! | many atomic operations | tasks are too short, or ranks wait for a lock | longer tasks; several [locks](crate::Locks) |
+//! | in flight is 0 or 1 over a network | the rank waits for each transfer | `get_nb`, or [`job.scope`](crate::Job::scope) |
+//! | few bytes, and still slow | it does not communicate: the time is in your code, or in waiting for a late rank | a profiler on one rank, such as `perf record -p` |
+//!
+//! To look at one phase only, take [`job.stats()`](crate::Job::stats) before and after and subtract with
+//! [`since`](crate::Stats::since).
+//!
+//! Epochs do not appear in the table: they are plain memory. Counting makes small operations slower, so do not time a program with
+//! `GA_STATS=1`.

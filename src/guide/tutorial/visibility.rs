@@ -1,0 +1,55 @@
+//! Page 4: visibility.
+//!
+//! A `put` returns when you may reuse your buffer. The data may still be on their way. This page says when other ranks see them.
+//!
+//! | after | this is sure |
+//! |---|---|
+//! | `put`, `accumulate` or `store` returns | a later blocking read of these elements *by the same thread* sees them |
+//! | [`a.fence()`](crate::GlobalArray::fence) or [`job.fence(rank)`](crate::Job::fence) | every rank that reads now sees what *this rank* wrote |
+//! | [`job.sync()`](crate::Group::sync) | every rank sees what *all ranks* wrote |
+//! | an epoch begins or ends ([page 5](super::epochs)) | the same as a sync |
+//! | [`signal.wait_at_least(…)`](crate::Signal::wait_at_least) | this rank sees what the sender put here before it raised the signal |
+//! | a rank gets a [lock](crate::Locks::lock) | it sees what the last holder wrote |
+//!
+//! # The usual pattern
+//!
+//! Alternate: all ranks write, `sync`, all ranks read, `sync`. The second sync is needed too. Without it a fast rank writes for the next
+//! step while a slow one still reads.
+//!
+//! ```
+//! use global_arrays::prelude::*;
+//! # fn main() -> Result<(), Error> {
+//! # Launch::new().ranks(4).network("threads").run(|job| {
+//! let (me, ranks) = (job.rank(), job.size());
+//! let a = GlobalArray::<usize, Ix1>::builder(job, [ranks]).zeros().create()?;
+//! for step in 0..10 {
+//!     a.store([(me + 1) % ranks], step * 100 + me)?; // write …
+//!     job.sync()?;
+//!     let got = a.load([me])?; // … and read
+//!     assert_eq!(got, step * 100 + (me + ranks - 1) % ranks);
+//!     job.sync()?; // nobody writes step + 1 before all have read
+//! }
+//! # Ok::<(), Error>(())
+//! # })
+//! # }
+//! ```
+//!
+//! Two arrays used in turn need only one sync for each step: read from the first, write to the second, sync, swap. The example
+//! `jacobi` does this.
+//!
+//! # A barrier is not a sync
+//!
+//! [`job.barrier()`](crate::Group::barrier) waits for all members and completes nothing. After a barrier a rank may still read the old
+//! value of what another rank put before it. Use `sync` unless you fenced yourself.
+//!
+//! # When two ranks use the same element
+//!
+//! Races are defined, because elements are plain data:
+//!
+//! * `load`, `store` and the atomic operations on elements of up to 8 bytes read or write a whole element.
+//! * A `get` of a patch that another rank writes at the same time returns, for each byte, the old or the new value.
+//! * Accumulates on one element exclude each other: no addition is lost. The same holds for the integer atomics among themselves
+//!   ([`fetch_add`](crate::GlobalArray::fetch_add), [`swap`](crate::GlobalArray::swap), …) together with `load` and `store`.
+//! * An accumulate and an integer atomic on the same element, without a sync between them, give an unspecified value.
+//!
+//! Next: [epochs](super::epochs).

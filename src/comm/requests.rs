@@ -68,7 +68,12 @@ impl Request {
 
     pub(super) fn failure(&self) -> Option<Error> {
         let (array, operation) = (self.label.array.to_string(), self.label.operation);
-        self.failed.as_ref().map(|cause| Error::Transfer { array, operation, peer: self.peer, cause: cause.clone() })
+        self.failed.as_ref().map(|cause| Error::Transfer {
+            array,
+            operation: operation.into(),
+            peer: self.peer,
+            cause: cause.clone(),
+        })
     }
 }
 

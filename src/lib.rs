@@ -104,7 +104,7 @@
 //! # Errors
 //!
 //! What a peer, a network, a file or a user can cause is an [`Error`] with the array's name, the operation and the numbers;
-//! bounds and shapes are checked before any byte moves. Four things are particular to parallel programs:
+//! bounds and shapes are checked before any byte moves. The message ends with the line of the program that made the call. Four things are particular to parallel programs:
 //!
 //! * *A rank fails.* If one returns an error, panics or is killed, the others get [`Error::JobEnded`] from whatever they call
 //!   or wait in, and [`run`] returns [`Error::RankFailed`] with rank and cause. Under `shared_memory` a rank that does not come
@@ -180,15 +180,41 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3,
-    GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Halve, IndexRanges, Matmul, NpyElement, OwnedPart, OwnedPartMut,
-    PartsOf, PatchMut, PatchRef, Pending, Periodic, Reader, Scope, Summary,
+    Builder, FetchOp, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6,
+    GlobalArrayD, NpyElement,
 };
 pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};
-pub use error::{Error, Result};
+pub use error::{Error, Operation, Result};
 pub use job::{Job, Launch, Memory, Stats, Tally, Traffic, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, ops};
+
+/// What operations on whole arrays take and give: patches as operands, and the bounds on elements.
+///
+/// The operations are methods of [`GlobalArray`], [`PatchMut`](algebra::PatchMut) and [`PatchRef`](algebra::PatchRef).
+pub mod algebra {
+    pub use crate::array::{Halve, Matmul, PatchMut, PatchRef, Summary};
+}
+
+/// What epochs take and give: claims on a rank's own part, and the part as plain memory.
+///
+/// An epoch begins by [`GlobalArray::owner_epoch`], [`GlobalArray::read_epoch`] or, of several arrays and with ghost cells, by
+/// [`Job::epoch`].
+pub mod epoch {
+    pub use crate::array::{
+        Claims, GhostPart, GhostPartMut, GhostUpdate, Ghosts, GhostsMut, Owned, OwnedMut, OwnedPart, OwnedPartMut, PartsOf,
+        Reader,
+    };
+}
+
+/// Transfers under way, and patches of an array without edges.
+///
+/// [`Get`](transfer::Get) and [`Pending`](transfer::Pending) are handles that own their buffers. They are no futures: a future is
+/// polled by an executor that its waker wakes, and a rank has neither; only a call of the rank itself, or the conduit's own thread,
+/// moves a transfer on. Compute, then `wait`, or `test` now and then.
+pub mod transfer {
+    pub use crate::array::{Get, IndexRanges, Pending, Periodic, Scope};
+}
 
 /// What a program needs, ndarray's words included.
 pub mod prelude {

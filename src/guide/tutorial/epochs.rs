@@ -63,7 +63,7 @@
 //! let mut a = GlobalArray::<usize, Ix2>::builder(job, [8, 8]).tiled([2, 2]).create()?;
 //! a.owner_epoch(|mut part| {
 //!     for block in part.blocks() {
-//!         let start = *block.region.start();
+//!         let start = *block.patch.start();
 //!         part.block_mut(&block).indexed_iter_mut().for_each(|((i, j), x)| *x = 8 * (start[0] + i) + start[1] + j);
 //!     }
 //! })?;

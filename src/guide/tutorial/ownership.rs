@@ -56,9 +56,9 @@
 //! # Launch::new().ranks(4).network("threads").run(|job| {
 //! let a = GlobalArray::<f64, Ix2>::builder(job, [100, 50]).block_cyclic([16, 16]).create()?;
 //! for block in a.blocks(job.rank()) {
-//!     let start = *block.region.start();
-//!     let values = Array2::from_shape_fn(*block.region.count(), |(i, j)| (start[0] + i + start[1] + j) as f64);
-//!     a.put(&block.region, &values)?;
+//!     let start = *block.patch.start();
+//!     let values = Array2::from_shape_fn(*block.patch.count(), |(i, j)| (start[0] + i + start[1] + j) as f64);
+//!     a.put(&block.patch, &values)?;
 //! }
 //! job.sync()?;
 //! assert_eq!(a.load([99, 49])?, 148.0);

@@ -107,6 +107,7 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
     /// # Errors
     /// A transfer that failed; the end of the job.
     pub fn wait(self) -> Result<()> {
+        self.array.check_job("update_ghosts_nb")?;
         let part = self.array.own_part();
         for (at, get) in self.gets {
             // Only of a part with ghost cells, which is one dense array.

@@ -83,6 +83,7 @@ impl Signal {
     pub fn wait_at_least(&self, index: usize, count: u32) -> Result<()> {
         self.check(index)?;
         let engine = self.words.group().inner.engine();
+        engine.check("signal")?;
         // Counts wrap: "at least" means less than half the circle ahead.
         let reached = |value: u32| value.wrapping_sub(count) as i32 >= 0;
         engine.wait_word(self.words.own_word(index), &Waiting(self, index, count), reached)

@@ -25,6 +25,32 @@
 //! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so nobody fills and nobody reads another's elements.
 //! A non-blocking update whose handle was forgotten holds buffers of its own and never comes back to the halo.
 //!
+//! # When a process is copied
+//!
+//! Point 1 holds by type, and types end with the process: whoever copies a process copies its handles and slices. Every way to do
+//! that, and why two processes never hold the same part:
+//!
+//! * *A rank that calls [`run`](crate::run)* would fork copies of its handles. It gets an error (`crate::job::entry`), on whichever
+//!   thread of a rank's process. Ranks that are threads share their process, and a job of threads forks nothing.
+//! * *`fork`, by the program or a library.* The mapping of a job is not copied into children (`MADV_DONTFORK`), so nothing that a child
+//!   holds leads to memory of the job. libc runs a handler of ours in the child. It takes the place of the segments without
+//!   access, so that a copied slice faults for good and never aliases what the child maps later. It takes the place of the control
+//!   pages by private ones, in which the job is over. So every call fails; and what a child says by unwinding, by `Drop` or by
+//!   leaving the body (the end of the job, a lock that is free) is read by nobody. See `crate::memory::children`.
+//! * *Handlers of `pthread_atfork`.* Those before a fork, and in the parent after it, are code of the rank like any other. Those in the
+//!   child run in the order of their registration: behind ours as above; before ours, where the mapping is absent, they fault.
+//! * *`clone` as a bare system call, `_Fork`.* The mapping is absent, but nobody takes its place: a handle faults as long as the child
+//!   maps nothing there. Whoever makes a process this way does it in `unsafe` code, and has to keep the child from its handles.
+//! * *`clone` with `CLONE_VM`, `vfork`, `posix_spawn`.* No memory is copied: there is one handle, and one more thread.
+//! * *`exec`* leaves no memory, and the memory file is closed by it. `unshare` and `setns` copy no memory.
+//! * *Checkpoints.* What is restored maps a restored copy of the memory file: ranks that go on share nothing with it.
+//! * *The kernel's doors* (`/proc/PID/mem`, `/proc/PID/fd`, `ptrace`) pass by every type of every program.
+//!
+//! The first process of a job over `shared_memory` maps the memory too, but has no handle, and the ranks' own forks come before they
+//! have one. A child that ends, whichever way, is nobody's rank: those who watch ranks watch their processes, not their children.
+//!
+//! # Why closures
+//!
 //! Closures, not guards: a guard could be forgotten, and the array would be open again while another rank is still inside.
 //!
 //! [`GlobalArray::access`] gives the part without an epoch, for programs whose own protocol keeps others away: there the caller

@@ -1,8 +1,9 @@
 //! A job: the ranks that run one body, from their start to their end.
 //!
 //! A [`Job`] is a value. It knows its conduit, its heap and the group of all ranks; nothing of it is global, several follow each
-//! other in one program, and what outlives it answers `Err`.
+//! other in one program, and what outlives it answers `Err`. The process knows only that it runs one (`entry`): a rank starts none.
 
+mod entry;
 #[cfg(test)]
 mod islands;
 pub(crate) mod launch;
@@ -44,7 +45,8 @@ use crate::{
 /// in, have half a second to unwind, and `run` returns [`Error::RankFailed`] with the rank and the cause.
 ///
 /// # Errors
-/// When the job cannot be started, and with the first rank that failed.
+/// When the job cannot be started, and with the first rank that failed. A rank cannot start a job. A child that a rank forks may
+/// start one of its own; for it the job that it was forked in is over.
 ///
 /// # Examples
 /// ```

@@ -33,7 +33,7 @@ const BODIES: &[(&str, Body)] = &[
     ("a_child_has_no_job", |job| {
         let mut a = ones(job)?;
         let mut padded = GlobalArray::<u64, Ix1>::builder(job, [LEN]).ghosts([1]).fill(1).create()?;
-        let (locks, counter, signal) = (Locks::new(job, 2)?, Counter::new(job)?, Signal::new(job)?);
+        let (locks, counter, signal) = (Locks::with_count(job, 2)?, Counter::new(job)?, Signal::new(job)?);
         job.sync()?;
         let update = padded.update_ghosts_nb()?;
         let held = if job.rank() == CULPRIT { Some(locks.lock(0)?) } else { None };
@@ -49,7 +49,7 @@ const BODIES: &[(&str, Body)] = &[
                         counter.reset(3).err(),
                         locks.try_lock(1).err(),
                         locks.lock(1).err(),
-                        signal.notify(0, 0).err(),
+                        signal.at(0, 0).notify().err(),
                         signal.count(0).err(),
                         signal.wait_at_least(0, 1).err(),
                     ] {
@@ -300,7 +300,7 @@ fn every_call_fails(job: &Job, a: &mut Numbers) {
         a.get(s![3..9;2]).err(),
         a.put(.., &all).err(),
         a.accumulate(.., 1, &all).err(),
-        a.read_increment([0], 1).err(),
+        a.fetch_add([0], 1).err(),
         a.gather(&[[0], [LEN - 1]], &mut some).err(),
         a.scatter(&[[0], [LEN - 1]], &some).err(),
         a.scatter_accumulate(&[[0], [LEN - 1]], 1, &some).err(),
@@ -317,7 +317,7 @@ fn every_call_fails(job: &Job, a: &mut Numbers) {
         job.barrier().err(),
         job.all_reduce_one(1, ops::sum).err(),
         job.broadcast(0, &mut [0_u8]).err(),
-        job.group(&[job.rank()]).err(),
+        job.subgroup(&[job.rank()]).err(),
         job.split(0).err(),
         ones(job).err(),
         // SAFETY: this process has one thread, and the part is used by nobody.

@@ -38,7 +38,7 @@ impl Counter {
     /// Memory; members in different collectives; the end of the job.
     #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
-        located(move || Self::with_owner(group, 0))
+        Self::with_owner(group, 0)
     }
 
     /// A counter that member `owner` of the group owns, so that several counters do not meet at one. Collective.

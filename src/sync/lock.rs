@@ -101,7 +101,7 @@ impl Locks {
     /// Memory; members in different collectives; the end of the job.
     #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
-        located(move || Self::with_count(group, 1))
+        Self::with_count(group, 1)
     }
 
     /// `count` free locks, numbered from 0. Collective.

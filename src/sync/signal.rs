@@ -111,7 +111,7 @@ impl Signal {
     /// Memory; members in different collectives; the end of the job.
     #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
-        located(move || Self::with_count(group, 1))
+        Self::with_count(group, 1)
     }
 
     /// `count` signals at each member, numbered from 0. Collective.

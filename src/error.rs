@@ -112,7 +112,7 @@ pub enum Error {
         seen: String,
     },
     /// A group that failed before is used again.
-    #[error("{operation}: the group is unusable since {cause}")]
+    #[error("{operation}: the group cannot be used any more: {cause}")]
     GroupFailed {
         /// What was asked.
         operation: &'static str,
@@ -130,7 +130,7 @@ pub enum Error {
         rank: usize,
     },
     /// An array is used after an epoch of it failed or was unwound.
-    #[error("{operation} of array \"{array}\": its epoch failed or was left by a panic, its contents cannot be trusted any more")]
+    #[error("{operation} of array \"{array}\": an earlier epoch of it failed or panicked, so its contents cannot be trusted")]
     Poisoned {
         /// Name of the array.
         array: String,

@@ -1,34 +1,35 @@
-//! Local access that is free of races by type.
+//! Local access, free of data races by type.
 //!
-//! Inside an owner epoch this rank sees its part as `&mut [T]`, inside a read epoch as `&[T]`. That is sound because
+//! Inside an owner epoch this rank sees its part as `&mut [T]`, inside a read epoch as `&[T]`. This is sound because
 //!
 //! 1. there is one handle for each rank, not `Clone`, and an epoch holds it `&mut`: no thread of this rank can issue anything on
-//!    the array meanwhile (in a read epoch: anything but gets);
-//! 2. begin and end are agreements that match exactly on the kind of epoch and the array (the fingerprint of an epoch is the call
-//!    itself) and by their place in the group's sequence: while this rank is inside, all members are in the same epoch of the
+//!    the array meanwhile (in a read epoch: nothing but gets);
+//! 2. the start and the end are agreements. They match exactly on the kind of epoch, the array (the fingerprint of an epoch is the
+//!    call itself) and the place in the group's sequence. So while this rank is inside, all members are in the same epoch of the
 //!    same array, and hold their handles `&mut` too;
-//! 3. begin first completes everything that this rank issued on the array, then agrees: when it returns, nothing that any rank
-//!    issued is still under way;
-//! 4. when begin or end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back — every patch of it is
+//! 3. the start first completes everything that this rank issued on the array, then agrees. When it returns, nothing that any rank
+//!    issued is still in flight;
+//! 4. when the start or the end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back — every patch of it is
 //!    out of bounds from then on — and the job is ended, so that no other rank waits for an end that never comes.
 //!
-//! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose begin also fills this rank's halo. It needs no further agreement,
+//! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose start also fills this rank's halo. It needs no further agreement,
 //! because
 //!
-//! 5. what it reads are elements, which nobody writes while any member is in the epoch (points 1 to 3), and they are complete (3);
-//!    it returns when its own gets are complete;
-//! 6. what it writes are ghost cells of this rank's own part, before the part becomes a slice. Nobody else has business there: no
-//!    operation of another rank names a ghost cell, since patches lie inside the extents, and a halo is filled by its own rank only,
-//!    under the handle that the epoch holds `&mut`. So a member that is still filling and one that reads its slice do not meet: the
-//!    first one's gets read the second one's elements, which the second one holds as `&[T]` and does not write either.
+//! 5. it reads elements. No rank writes them while any member is in the epoch (points 1 to 3), and earlier writes are complete (3).
+//!    It returns when its own gets are complete;
+//! 6. it writes ghost cells of this rank's own part, before the part becomes a slice. No other rank touches them: patches lie inside
+//!    the extents, so no operation of another rank names a ghost cell; and only its own rank fills a halo, under the handle that the
+//!    epoch holds `&mut`. A member that still fills its halo and one that already reads its slice do not conflict: the gets of the
+//!    first read elements of the second, which the second holds as `&[T]` and does not write either.
 //!
 //! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so nobody fills and nobody reads another's elements.
-//! A non-blocking update whose handle was forgotten holds buffers of its own and never comes back to the halo.
+//! A non-blocking update whose handle was forgotten owns its buffers and never writes the halo.
 //!
-//! Closures, not guards: a guard could be forgotten, and the array would be open again while another rank is still inside.
+//! Epochs take closures and do not return guards. A guard could be forgotten, and the array would be open again while another rank is
+//! still inside.
 //!
-//! [`GlobalArray::access`] gives the part without an epoch, for programs whose own protocol keeps others away: there the caller
-//! vouches for what points 1 to 3 prove here.
+//! [`GlobalArray::access`] returns the part without an epoch, for programs whose own protocol keeps others away. Its caller must ensure
+//! what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -287,8 +288,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         OwnedMut(self)
     }
 
-    /// Claims this rank's part for reading in [`Job::epoch`], its ghost cells included: they are updated when the epoch begins, as
-    /// by [`update_ghosts`](Self::update_ghosts), with no sync but those of the epoch. Meanwhile nobody can write the array.
+    /// Claims this rank's part and its ghost cells for reading in [`Job::epoch`]. The epoch updates the ghost cells when it starts, as
+    /// [`update_ghosts`](Self::update_ghosts) does, without a further sync. During the epoch no rank can write the array.
     ///
     /// # Source
     /// GA: `GA_Update_ghosts` and `NGA_Access_ghosts`; `NGA_Get_ghost_block` is a copy of a part of the view.
@@ -296,8 +297,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Ghosts(self)
     }
 
-    /// Claims this rank's part for reading and writing in [`Job::epoch`], with its ghost cells as they are: not updated. What is
-    /// written into a ghost cell stays there until an update fills it, beyond an open boundary until it is written again.
+    /// Claims this rank's part and its ghost cells for reading and writing in [`Job::epoch`]. The epoch does not update the ghost cells.
+    /// What you write into a ghost cell stays there until an update fills it; beyond an open boundary, until you write it again.
     ///
     /// # Source
     /// GA: `NGA_Access_ghosts`, `NGA_Release_update_ghosts`.
@@ -305,8 +306,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         GhostsMut(self)
     }
 
-    /// Runs `body` with this rank's part as plain writable memory. Collective: begins and ends with a sync of all members, and
-    /// meanwhile nobody can reach any part but its owner.
+    /// Runs `body` with this rank's part as plain writable memory. Collective: starts and ends with a sync of all members. In
+    /// between, no rank can reach any part but its own.
     ///
     /// # Errors
     /// Members in different collectives; a transfer that failed; the end of the job. The array is poisoned then.
@@ -337,8 +338,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Ok(result)
     }
 
-    /// Runs `body` with this rank's part as plain readable memory and a [`Reader`] for everybody's. Collective: begins and ends with
-    /// a sync of all members, and meanwhile nobody can write the array.
+    /// Runs `body` with this rank's part as plain readable memory and a [`Reader`] for everybody's. Collective: starts and ends with
+    /// a sync of all members. In between, no rank can write the array.
     ///
     /// # Errors
     /// As [`owner_epoch`](Self::owner_epoch).
@@ -357,9 +358,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// This rank's part as plain writable memory, without an epoch: nothing is checked, completed or agreed. One-sided, local.
     ///
-    /// For programs that keep others away by a protocol of their own, by signals or locks for instance, where the two syncs of an
-    /// [`owner_epoch`](Self::owner_epoch) cost too much. What is written here is visible to others as a store is: after a sync, a
-    /// signal or the release of a lock.
+    /// For programs that keep others away by a protocol of their own, for instance by signals or locks, and for which the two syncs of
+    /// an [`owner_epoch`](Self::owner_epoch) cost too much. What you write becomes visible as a store does: after a sync, a signal or
+    /// the release of a lock.
     ///
     /// # Safety
     /// From the call until the last use of what it returns:
@@ -399,8 +400,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl Job {
-    /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays, which begin their epochs in
-    /// the order of the tuple.
+    /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays. Their epochs start in the order
+    /// of the tuple.
     ///
     /// # Errors
     /// As [`GlobalArray::owner_epoch`].

@@ -41,7 +41,7 @@ fn blocks(title: &'static str, distribution: &Distribution<Ix2>) -> Panel {
     for member in 0..distribution.members() {
         for block in distribution.blocks(member) {
             let pair = |d: &Ix2| (d[0], d[1]);
-            let (at, size) = (pair(block.region.start()), pair(block.region.count()));
+            let (at, size) = (pair(block.patch.start()), pair(block.patch.count()));
             cells.push(Cell { at, size, member, label: member.to_string() });
         }
     }
@@ -81,8 +81,8 @@ fn part(title: &'static str, distribution: &Distribution<Ix2>) -> Panel {
         cells.push(Cell { at: local, size: (1, 1), member, label: subscript(index, member) });
     };
     for block in distribution.blocks(0) {
-        for (i, j) in ndarray::indices(*block.region.count()) {
-            stand((widths[0] + i, widths[1] + j), Dim([block.region.start()[0] + i, block.region.start()[1] + j]));
+        for (i, j) in ndarray::indices(*block.patch.count()) {
+            stand((widths[0] + i, widths[1] + j), Dim([block.patch.start()[0] + i, block.patch.start()[1] + j]));
         }
     }
     for ghosts in distribution.ghost_boxes(0) {

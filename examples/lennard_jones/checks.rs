@@ -116,6 +116,14 @@ pub(crate) fn expected(report: &Value, expectation: &Expectation) -> Result<(), 
     Err(format!("{key} is {found}; {value} within {tolerance:e} was expected"))
 }
 
+/// Every number of the report must be finite; the others have no form in JSON and become null.
+pub(crate) fn finite(report: &Value) -> Result<(), String> {
+    match report.as_object().into_iter().flatten().find(|(_, value)| value.is_null()) {
+        Some((key, _)) => Err(format!("{key} is not a finite number")),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -161,6 +169,14 @@ mod tests {
         assert!(same_forces(&[[0.0, f64::NAN, 0.0]], &[[0.0; 3]]).is_err());
         assert!(same_forces(&[[0.0, 1e-10, 0.0]], &[[0.0; 3]]).is_ok());
         assert!(same_forces(&[[0.0, 1e-8, 0.0]], &[[0.0; 3]]).is_err());
+    }
+
+    #[test]
+    fn a_report_has_finite_numbers_only() {
+        assert_eq!(finite(&json!({"a": 2.0, "b": "text", "c": [1, 2], "d": true})), Ok(()));
+        for value in [f64::NAN, f64::INFINITY] {
+            assert!(finite(&json!({"a": 2.0, "energy_drift": value})).unwrap_err().contains("energy_drift"));
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! LAMMPS dumps: frames of `ITEM:` sections, columns by name.
 //!
-//! Atoms stand in any order and have an `id`, 1 to their number. Positions are `x y z`, or `xu yu zu`, which may lie outside the
-//! box and are folded in. Velocities `vx vy vz` may be missing. The box must be a periodic cuboid.
+//! Atoms stand in any order and have an `id`, 1 to their number. Positions are `x y z` or `xu yu zu`, in the box or outside.
+//! Velocities `vx vy vz` may be missing. `type` and `element`, if they are there, must be the same for all atoms, and `mass` must
+//! be 1. The box must be a periodic cuboid.
 
-use crate::read::{Lines, Problem, number};
-use crate::simulation::fold;
+use crate::read::{Kind, Lines, Problem, number};
 use crate::start::Start;
 
 /// One frame: its box, and the columns by number of atom.
@@ -30,13 +30,10 @@ impl Frame {
 pub(crate) fn parse(lines: Lines<'_>, first: &str) -> Result<Start, Problem> {
     let frame = last(lines, first)?;
     let move_in = |at: [f64; 3]| std::array::from_fn(|d| at[d] - frame.origin[d]);
-    let positions = if let Some(inside) = frame.vectors(["x", "y", "z"]) {
-        inside.into_iter().map(move_in).collect()
-    } else if let Some(anywhere) = frame.vectors(["xu", "yu", "zu"]) {
-        anywhere.into_iter().map(|at| fold(move_in(at), frame.lengths)).collect()
-    } else {
+    let Some(positions) = frame.vectors(["x", "y", "z"]).or_else(|| frame.vectors(["xu", "yu", "zu"])) else {
         return Err((None, "there are no columns `x y z` or `xu yu zu`".into()));
     };
+    let positions = positions.into_iter().map(move_in).collect();
     let velocities = frame.vectors(["vx", "vy", "vz"]).unwrap_or_default();
     Ok(Start { origin: frame.origin, lengths: frame.lengths, positions, velocities })
 }
@@ -76,14 +73,17 @@ fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
     let columns: Vec<String> = header.split_whitespace().skip(2).map(str::to_owned).collect();
     let id = columns.iter().position(|column| column == "id").ok_or_else(|| lines.problem("there is no column `id`"))?;
     let mut rows: Vec<(usize, Vec<f64>)> = Vec::new();
+    let mut kind = Kind::default();
     for _ in 0..count {
         let line = lines.expect("an atom")?;
+        let one_kind = columns.iter().zip(line.split_whitespace()).try_for_each(|(column, word)| kind.check(column, word));
         // Elements' names and the like are no numbers, and nobody asks for them.
         let row: Vec<f64> = line.split_whitespace().map(|word| number(word).unwrap_or(f64::NAN)).collect();
         let number = row.get(id).copied().unwrap_or(0.0);
         if row.len() != columns.len() {
             return Err(lines.problem(format!("{} columns expected, not {}", columns.len(), row.len())));
         }
+        one_kind.map_err(|problem| lines.problem(problem))?;
         let wanted = |column: &str| {
             matches!(column.trim_end_matches('u'), "id" | "x" | "y" | "z" | "vx" | "vy" | "vz" | "fx" | "fy" | "fz")
         };
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!((start.origin, start.lengths), ([1.0, 0.0, 0.0], [4.0; 3]));
         assert_eq!(start.positions, [[0.5, 2.5, 3.5], [0.0, 2.0, 3.0]]);
         assert_eq!(start.velocities, [[7.0, 8.0, 9.0], [4.0, 5.0, 6.0]]);
-        assert_eq!(of("ITEM: ATOMS id xu yu zu\n1 0 0 0\n2 5 4 9\n").unwrap().positions, [[3.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
+        assert_eq!(of("ITEM: ATOMS id xu yu zu\n1 0 0 0\n2 5 4 9\n").unwrap().positions, [[-1.0, 0.0, 0.0], [4.0, 4.0, 9.0]]);
     }
 
     #[test]
@@ -146,6 +146,10 @@ mod tests {
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0 b\n2 2 0 0\n").contains("`z`"));
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n1 2 0 0\n").contains("twice"));
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n9 2 0 0\n").contains("atom 9 of 2"));
+        assert!(problem("ITEM: ATOMS id type x y z\n1 1 2 0 0\n2 2 2 0 0\n").contains("`type` 2 after 1"));
+        assert!(problem("ITEM: ATOMS id element x y z\n1 Ar 2 0 0\n2 Kr 2 0 0\n").contains("`element` Kr after Ar"));
+        assert!(problem("ITEM: ATOMS id mass x y z\n1 1 2 0 0\n2 4 2 0 0\n").contains("`mass` 4"));
+        assert!(of("ITEM: ATOMS id type mass x y z\n1 3 1.0 2 0 0\n2 3 1 2 0 0\n").is_ok());
         let open = HEAD.replace("pp pp pp", "ff pp pp");
         assert!(parse(lines(&open), "ITEM: TIMESTEP").err().unwrap().1.contains("pp pp pp"));
     }

@@ -3,12 +3,14 @@
 //! Each format has a file of its own. Here is what they share: the lines of a file, compressed by gzip or not, and an error that
 //! names the file and the line. Nothing in a file can panic, and the number of atoms that it claims reserves no memory.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::simulation::fold;
 use crate::start::Start;
 use crate::{dump, nist, xyz};
 
@@ -80,6 +82,36 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// What a file says of the kind of its atoms. There is one potential for all pairs, and the unit of mass is that of an atom.
+#[derive(Debug, Default)]
+pub(crate) struct Kind {
+    /// What the first atom has, by the name of the column.
+    first: HashMap<String, String>,
+}
+
+impl Kind {
+    /// Checks what column `name` says of an atom.
+    ///
+    /// # Errors
+    /// Another type or element than before; a mass other than 1.
+    pub(crate) fn check(&mut self, name: &str, word: &str) -> Result<(), String> {
+        match name {
+            "type" | "element" | "species" | "Z" => match self.first.get(name) {
+                Some(first) if first == word => Ok(()),
+                Some(first) => Err(format!("`{name}` {word} after {first}: all atoms must be of one kind")),
+                None => {
+                    self.first.insert(name.to_owned(), word.to_owned());
+                    Ok(())
+                }
+            },
+            "mass" | "masses" if number(word) != Some(1.0) => {
+                Err(format!("`{name}` {word}: all atoms must have mass 1, the unit of mass"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A finite number.
 pub(crate) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|x: &f64| x.is_finite())
@@ -113,8 +145,10 @@ pub(crate) fn start(file: &Path) -> Result<Start, Rejected> {
     })
 }
 
-/// What holds for every start: a box, atoms, all of them inside.
-fn whole(start: Start) -> Result<Start, Problem> {
+/// What holds for every start: a box, atoms, all of them inside. Those outside are moved to their images in the periodic box.
+fn whole(mut start: Start) -> Result<Start, Problem> {
+    /// Farther out, in edges of the box, a coordinate has fewer than nine digits left for a place in it.
+    const FARTHEST: f64 = 1e6;
     if start.positions.is_empty() {
         return Err((None, "there are no atoms".into()));
     }
@@ -124,13 +158,13 @@ fn whole(start: Start) -> Result<Start, Problem> {
     if let Some(d) = (0..3).find(|&d| start.lengths[d].is_nan() || start.lengths[d] <= 0.0) {
         return Err((None, format!("the box has edge {} along axis {d}", start.lengths[d])));
     }
-    // Programs round coordinates when they write them.
-    let inside = |at: &[f64; 3]| (0..3).all(|d| at[d] >= -1e-6 * start.lengths[d] && at[d] <= (1.0 + 1e-6) * start.lengths[d]);
-    if let Some(atom) = start.positions.iter().position(|at| !inside(at)) {
+    let lengths = start.lengths;
+    let near = |at: &[f64; 3]| (0..3).all(|d| at[d].abs() <= FARTHEST * lengths[d]);
+    if let Some(atom) = start.positions.iter().position(|at| !near(at)) {
         let at: [f64; 3] = std::array::from_fn(|d| start.positions[atom][d] + start.origin[d]);
-        let end: [f64; 3] = std::array::from_fn(|d| start.origin[d] + start.lengths[d]);
-        return Err((None, format!("atom {} at {at:?} is outside the box from {:?} to {end:?}", atom + 1, start.origin)));
+        return Err((None, format!("atom {} at {at:?} is more than {FARTHEST:e} boxes away from the box", atom + 1)));
     }
+    start.positions.iter_mut().for_each(|at| *at = fold(*at, lengths));
     Ok(start)
 }
 
@@ -160,11 +194,27 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn atoms_must_be_inside() {
+    fn atoms_outside_are_wrapped() {
         let start = |x: f64| Start { origin: [-1.0; 3], lengths: [2.0; 3], positions: vec![[x, 1.0, 0.0]], velocities: vec![] };
-        assert!(whole(start(2.0)).is_ok() && whole(start(-1e-9)).is_ok());
-        assert!(whole(start(2.1)).unwrap_err().1.contains("atom 1 at [1.1, 0.0, -1.0] is outside"));
+        for (x, image) in [(0.1, 0.1), (2.0, 0.0), (2.25, 0.25), (-0.5, 1.5), (-200.5, 1.5), (1e6 + 0.5, 0.5), (-1e-17, 0.0)] {
+            assert_eq!(whole(start(x)).unwrap().positions, [[image, 1.0, 0.0]], "{x}");
+        }
+        for far in [3e6, -1e300, f64::INFINITY, f64::NAN] {
+            assert!(whole(start(far)).unwrap_err().1.contains("atom 1 at ["), "{far}");
+        }
         assert!(whole(Start { positions: vec![], ..start(0.0) }).unwrap_err().1.contains("no atoms"));
         assert!(whole(Start { lengths: [2.0, 0.0, 2.0], ..start(0.0) }).unwrap_err().1.contains("edge 0 along axis 1"));
+    }
+
+    #[test]
+    fn atoms_of_more_than_one_kind_are_refused() {
+        let mut kind = Kind::default();
+        assert!(kind.check("type", "1").is_ok() && kind.check("element", "Ar").is_ok() && kind.check("mass", "1.0").is_ok());
+        assert!(kind.check("type", "1").is_ok() && kind.check("mass", "1").is_ok());
+        assert!(kind.check("type", "2").unwrap_err().contains("`type` 2 after 1"));
+        assert!(kind.check("element", "Kr").unwrap_err().contains("`element` Kr after Ar"));
+        assert!(kind.check("mass", "39.948").unwrap_err().contains("`mass` 39.948"));
+        assert!(kind.check("mass", "heavy").unwrap_err().contains("`mass` heavy"));
+        assert!(kind.check("charge", "2").is_ok() && kind.check("charge", "3").is_ok());
     }
 }

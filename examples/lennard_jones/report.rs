@@ -25,7 +25,8 @@ impl Averages {
         self.rows.iter().map(of).sum::<f64>() / self.rows.len() as f64
     }
 
-    /// The change of the total energy over the run as a fraction of it, by a straight line through all rows. 0 for one row.
+    /// The change of the total energy over the run as a fraction of it, by a straight line through all rows. 0 for one row, and for
+    /// an energy that does not change, be it that of a lone atom at rest, which has none.
     pub(crate) fn drift(&self) -> f64 {
         let (time, energy) = (self.mean(|row| row.time), self.mean(|row| row.total_energy));
         let (above, below) = self.rows.iter().fold((0.0, 0.0), |(above, below), row| {
@@ -33,7 +34,8 @@ impl Averages {
             (above + t * (row.total_energy - energy), below + t * t)
         });
         let span = self.rows.last().map_or(0.0, |row| row.time) - self.rows.first().map_or(0.0, |row| row.time);
-        if below > 0.0 { above / below * span / energy.abs() } else { 0.0 }
+        let change = if below > 0.0 { above / below * span } else { 0.0 };
+        if change == 0.0 { 0.0 } else { change / energy.abs() }
     }
 }
 
@@ -116,6 +118,18 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn energies_that_are_zero_or_no_number() {
+        let drift = |energies: [f64; 3]| {
+            let mut averages = Averages::default();
+            let rows = energies.into_iter().enumerate();
+            rows.for_each(|(k, total_energy)| averages.add(Row { time: k as f64, total_energy, ..Row::default() }));
+            averages.drift()
+        };
+        assert_eq!((drift([0.0; 3]), drift([-4.5; 3])), (0.0, 0.0));
+        assert!(!drift([-1.0, 0.0, 1.0]).is_finite() && !drift([1.0, f64::NAN, 1.0]).is_finite());
+    }
 
     #[test]
     fn drift_of_a_straight_line() {

@@ -118,7 +118,7 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     };
     let json = report.json();
     let unexpected = arguments.expect.iter().find_map(|expectation| checks::expected(&json, expectation).err());
-    report.failure = report.failure.take().or(unexpected);
+    report.failure = report.failure.take().or(unexpected).or(checks::finite(&json).err());
     Ok(report)
 }
 

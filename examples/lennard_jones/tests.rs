@@ -163,3 +163,17 @@ fn what_fails_is_told() {
     let trace = data("lj4000_thermo_exactlist.txt");
     assert!(report(1, &format!("--fcc 2 --steps 0 --trace {trace}")).failure.unwrap().contains("step 0"));
 }
+
+/// A lone atom, at rest or moving, keeps its energy; where that is 0 no part of it drifts.
+#[test]
+fn a_lone_atom_does_not_drift() {
+    let file = std::env::temp_dir().join(format!("lennard_jones-{}-lone.xyz", std::process::id()));
+    for (velocity, ending) in [("0 0 0", "truncated"), ("0.5 0 0", "truncated"), ("0.5 0 0", "truncated-tail")] {
+        let atom = format!("1\nLattice=\"9 0 0 0 9 0 0 0 9\" Properties=pos:R:3:velo:R:3\n-1 2 11 {velocity}\n");
+        std::fs::write(&file, atom).unwrap();
+        let report = report(2, &format!("--start {} --potential {ending} --steps 20 --every 5", file.display()));
+        assert_eq!((report.averages.drift(), &report.failure), (0.0, &None), "{velocity} {ending}");
+        assert!(report.json().as_object().unwrap().values().all(|value| !value.is_null()));
+    }
+    std::fs::remove_file(&file).unwrap();
+}

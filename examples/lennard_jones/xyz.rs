@@ -1,15 +1,15 @@
 //! Extended XYZ: for each frame a line with the number of atoms, one of `Key=value` pairs, and a line for each atom.
 //!
 //! Read are `Lattice="…"` (nine numbers, a cuboid along the axes), `Origin="…"` (three, by default 0) and `Properties=…` with
-//! `pos:R:3` and maybe `velo:R:3`; other properties are skipped. What [`frame`] writes is read
-//! to the last bit where the box begins at 0.
+//! `pos:R:3` and maybe `velo:R:3`. `species`, `type` and `Z`, if they are there, must be the same for all atoms, and `mass` must be
+//! 1; other properties are skipped. What [`frame`] writes is read to the last bit where the box begins at 0.
 //!
 //! # Source
 //! libAtoms, *Extended XYZ specification*, github.com/libAtoms/extxyz.
 
 use std::fmt::Write;
 
-use crate::read::{Lines, Problem, number};
+use crate::read::{Kind, Lines, Problem, number};
 use crate::start::Start;
 
 /// The last frame of a file, after its first line.
@@ -47,17 +47,22 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
     let at = columns.iter().find(|column| column.name == "pos" && column.count == 3);
     let at = at.ok_or_else(|| lines.problem("Properties have no pos:R:3"))?.first;
     let velocity = columns.iter().find(|column| column.name == "velo" && column.count == 3).map(|column| column.first);
-    let (mut positions, mut velocities) = (Vec::new(), Vec::new());
+    let (mut positions, mut velocities, mut kind) = (Vec::new(), Vec::new(), Kind::default());
     for _ in 0..count {
         let words: Vec<&str> = lines.expect("an atom")?.split_whitespace().collect();
         let vector = |first: usize| -> Option<[f64; 3]> {
             let words = words.get(first..first + 3)?;
             Some([number(words[0])?, number(words[1])?, number(words[2])?])
         };
+        let one_kind = columns
+            .iter()
+            .filter(|column| column.count == 1)
+            .try_for_each(|column| words.get(column.first).map_or(Ok(()), |word| kind.check(column.name, word)));
         let (position, velocity) = (vector(at), velocity.map(vector));
         let (Some(position), Some(velocity)) = (position, velocity.map_or(Some(None), |v| v.map(Some))) else {
             return Err(lines.problem("position and velocity of an atom expected as finite numbers"));
         };
+        one_kind.map_err(|problem| lines.problem(problem))?;
         positions.push(std::array::from_fn(|d| position[d] - origin[d]));
         velocities.extend(velocity);
     }
@@ -130,6 +135,14 @@ mod tests {
     fn mistakes_are_told() {
         let problem = |rest| parse(lines(rest), "1").unwrap_err().1;
         assert!(parse(lines(""), "one").unwrap_err().1.contains("neither"));
+        let two = |properties: &str, atoms: &str| {
+            let text = format!("Lattice=\"2 0 0 0 2 0 0 0 2\" Properties={properties}:pos:R:3\n{atoms}");
+            parse(lines(&text), "2").map_err(|problem| problem.1)
+        };
+        assert!(two("species:S:1", "Ar 0 0 0\nKr 1 1 1\n").unwrap_err().contains("`species` Kr after Ar"));
+        assert!(two("type:I:1", "1 0 0 0\n2 1 1 1\n").unwrap_err().contains("`type` 2 after 1"));
+        assert!(two("mass:R:1", "1 0 0 0\n2.5 1 1 1\n").unwrap_err().contains("`mass` 2.5"));
+        assert!(two("species:S:1:mass:R:1", "Ar 1.0 0 0 0\nAr 1 1 1 1\n").is_ok());
         assert!(problem("no lattice\nAr 0 0 0\n").contains("Lattice"));
         assert!(problem("Lattice=\"2 0 0 0 2 0 0 0\"\n").contains("nine"));
         assert!(problem("Lattice=\"2 1 0 0 2 0 0 0 2\"\n").contains("cuboid"));

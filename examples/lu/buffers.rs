@@ -49,6 +49,9 @@ impl<'a> Panel<'a> {
     }
 }
 
+/// A panel with the own rows of L₂₁, or the column in which it has no pivot.
+pub(crate) type Received = Result<(Factored, Array2<f64>), usize>;
+
 /// Panels, sent by process column q_k to the others of each process row.
 ///
 /// A message is `top` and pivots behind a word of status (0, or 1 + the column without a pivot), then the rows of L₂₁ column by
@@ -131,9 +134,9 @@ impl PanelBuffers {
         before.is_some_and(|before| self.columns.owner(before) != column)
     }
 
-    /// Waits for the panel that starts at `first`; `None` if the matrix turned out to be singular. L₂₁ goes into `storage`: fresh
+    /// Waits for the panel that starts at `first`; instead of it the column without a pivot, if the matrix is singular. L₂₁ goes into `storage`: fresh
     /// memory for each panel would cost its page faults each time.
-    pub(crate) fn receive(&mut self, first: usize, mut storage: Vec<f64>) -> Result<Option<(Factored, Array2<f64>)>, Error> {
+    pub(crate) fn receive(&mut self, first: usize, mut storage: Vec<f64>) -> Result<Received, Error> {
         let (block, n) = (self.rows.block, self.rows.extent);
         let width = block.min(n - first);
         let sender = self.columns.owner(first);
@@ -143,7 +146,7 @@ impl PanelBuffers {
         let message = self.slots.get(s![me, start..start + 1 + width + width * width])?;
         let message = message.as_slice().expect("one row");
         if message[0] != 0.0 {
-            return Ok(None);
+            return Ok(Err(message[0] as usize - 1));
         }
         let below = self.rows.local_extent() - self.rows.first_local(first + width);
         storage.resize(below * width, 0.0);
@@ -156,7 +159,7 @@ impl PanelBuffers {
         }
         let pivots = message[1..=width].iter().map(|&row| row as usize).collect();
         let top = Array2::from_shape_vec((width, width).f(), message[1 + width..].to_vec()).expect("a square block");
-        Ok(Some((Factored { top, pivots }, lower)))
+        Ok(Ok((Factored { top, pivots }, lower)))
     }
 }
 

@@ -84,7 +84,7 @@ impl Rank {
                 Some(factored) => Panel::own(factored, left.slice(s![below.., self.columns.first_local(first)..])),
                 None => {
                     let received = self.panels.receive(first, std::mem::take(&mut storage)).map_err(Stopped::Team)?;
-                    Panel::received(received.ok_or(Stopped::Singular { column: first })?)
+                    Panel::received(received.map_err(|column| Stopped::Singular { column })?)
                 }
             };
             pivots.extend(&panel.factored.pivots);

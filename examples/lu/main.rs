@@ -142,9 +142,10 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
     })?;
     bar.finish_and_clear();
     let (x, factor, solve) = outcome.map_err(|stopped| match stopped {
-        Stopped::Singular { .. } => {
-            Error::other("the matrix is singular: a column has no pivot left that is a number other than zero")
-        }
+        Stopped::Singular { column } => Error::other(format!(
+            "the matrix is singular: column {} of {n} has no pivot left that is a number other than zero",
+            column + 1
+        )),
         Stopped::Team(error) => error,
     })?;
 
@@ -152,11 +153,13 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
     matrix.multiply(rank.rows, rank.columns, &x, &mut product, &mut magnitudes);
     job.all_reduce(&mut product, ops::sum)?;
     job.all_reduce(&mut magnitudes, ops::sum)?;
-    let residual = report::residual(&product, &magnitudes, &x, &b);
+    let checked = report::residual(&product, &magnitudes, &x, &b);
+    let residual = *checked.as_ref().unwrap_or(&f64::NAN);
     let phases = rank.phases.slowest(job)?;
     let (grid, network) = ((grid.rows, grid.columns), job.network().to_owned());
     let report = Report { n, matrix: name.to_owned(), ranks: job.size(), grid, block, network, factor, solve, phases, residual };
     arguments.start.report(job, &report, &report.json())?;
+    checked.map_err(Error::other)?;
     if report.passed() {
         Ok(())
     } else {
@@ -177,4 +180,42 @@ fn padded(rows: Axis) -> usize {
         })
     };
     (0..).map(|lines| rows.extent + lines * LINE).find(|&extent| !whole(extent)).expect("some extent is no multiple of a page")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the whole program says of a matrix, given by its columns, on some ranks.
+    fn told(name: &str, columns: &[Vec<f64>], ranks: usize, block: usize) -> Result<(), String> {
+        let n = columns.len();
+        let mut text = format!("%%MatrixMarket matrix array real general\n{n} {n}\n");
+        columns.iter().flatten().for_each(|value| text += &format!("{value:e}\n"));
+        let file = std::env::temp_dir().join(format!("lu-{}-{name}-{ranks}.mtx", std::process::id()));
+        std::fs::write(&file, text).expect("a temporary file");
+        let line = format!("lu --network threads --ranks {ranks} --block {block} --matrix {}", file.display());
+        let outcome = run(&Arguments::parse_from(line.split(' ')));
+        std::fs::remove_file(&file).expect("the temporary file");
+        outcome
+    }
+
+    #[test]
+    fn a_norm_that_overflows_is_no_success() {
+        for ranks in [1, 2] {
+            let why = told("huge", &[vec![1e308, -1e308], vec![1e308, 1e308]], ranks, 1).unwrap_err();
+            assert!(why.contains("‖A‖∞ is inf"), "{why}");
+            told("large", &[vec![1e300, -1e300], vec![1e300, 1e300]], ranks, 1).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_singular_column_is_named() {
+        // Without row interchanges on the way: a diagonal, and a column of zeros inside a block.
+        let columns: Vec<Vec<f64>> =
+            (0..8).map(|column| (0..8).map(|row| f64::from(u8::from(row == column && column != 5))).collect()).collect();
+        for ranks in [1, 2, 3, 4] {
+            let why = told("singular", &columns, ranks, 4).unwrap_err();
+            assert!(why.contains("the matrix is singular: column 6 of 8"), "{ranks} ranks: {why}");
+        }
+    }
 }

@@ -284,7 +284,8 @@ fn number(word: &str, integer: bool) -> Result<f64, String> {
     if integer {
         return word.parse::<i64>().map(|value| value as f64).map_err(|_| format!("`{}` is not an integer", clip(word)));
     }
-    let value: f64 = word.parse().map_err(|_| format!("`{}` is not a number", clip(word)))?;
+    // Fortran writes the exponent of a double-precision number with a D.
+    let value: f64 = word.replace(['d', 'D'], "e").parse().map_err(|_| format!("`{}` is not a number", clip(word)))?;
     if value.is_finite() { Ok(value) } else { Err(format!("`{}` is not a finite number", clip(word))) }
 }
 
@@ -396,6 +397,18 @@ mod tests {
         ] {
             assert!(found.starts_with(&format!("{line}: ")) && found.contains(words), "expected {line}, {words}; found {found}");
         }
+    }
+
+    #[test]
+    fn exponents_of_fortran_are_read() {
+        for (word, value) in [("1D0", 1.0), ("-2.5d-3", -2.5e-3), ("1.0D+02", 100.0), (".5D1", 5.0), ("3E2", 300.0)] {
+            assert_eq!(number(word, false), Ok(value), "{word}");
+        }
+        for word in ["D0", "1D", "1D0D0", "1D1.5", "d", "1DD0", "1eD0"] {
+            assert!(number(word, false).unwrap_err().contains("is not a number"), "{word}");
+        }
+        assert!(number("1D999", false).unwrap_err().contains("finite"));
+        assert!(number("1D0", true).unwrap_err().contains("not an integer"));
     }
 
     #[test]

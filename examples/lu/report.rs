@@ -45,15 +45,23 @@ impl Phases {
 
 /// HPL's scaled residual ‖Ax−b‖∞ / (ε (‖A‖∞‖x‖∞ + ‖b‖∞) n), from A·x, the sum of magnitudes of each row of A, x and b.
 ///
-/// Not a number if anything in it is not.
-pub(crate) fn residual(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64]) -> f64 {
+/// # Errors
+/// A norm, or what they are combined to, is not finite: a quotient of such numbers says nothing, and 1/∞ would look like a success.
+pub(crate) fn residual(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64]) -> Result<f64, String> {
     // Unlike f64::max, this keeps what is not a number.
     let norm = |values: &mut dyn Iterator<Item = f64>| {
         values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v <= m { m } else { v })
     };
     let difference = norm(&mut product.iter().zip(b).map(|(p, b)| p - b));
     let [a, x, b] = [magnitudes, x, b].map(|values| norm(&mut values.iter().copied()));
-    if difference == 0.0 { 0.0 } else { difference / (EPSILON * (a * x + b) * product.len() as f64) }
+    let scale = a * x + b;
+    let residual = if difference == 0.0 { 0.0 } else { difference / (EPSILON * scale * product.len() as f64) };
+    let parts =
+        [("‖A‖∞", a), ("‖x‖∞", x), ("‖b‖∞", b), ("‖Ax−b‖∞", difference), ("‖A‖∞‖x‖∞ + ‖b‖∞", scale), ("the residual", residual)];
+    match parts.into_iter().find(|(_, value)| !value.is_finite()) {
+        Some((name, value)) => Err(format!("the solution cannot be checked: {name} is {value}; scale the matrix")),
+        None => Ok(residual),
+    }
 }
 
 /// The outcome of a run.
@@ -77,7 +85,7 @@ pub(crate) struct Report {
     pub(crate) solve: Duration,
     /// Where the time of the slowest rank went.
     pub(crate) phases: Phases,
-    /// HPL's scaled residual.
+    /// HPL's scaled residual, not a number if it cannot be computed.
     pub(crate) residual: f64,
 }
 
@@ -149,14 +157,27 @@ mod tests {
     #[test]
     fn residual_by_hand() {
         // A = [[2]], x = 3, b = 5: |6 - 5| / (ε (2·3 + 5) 1).
-        assert_eq!(residual(&[6.0], &[2.0], &[3.0], &[5.0]), 1.0 / (EPSILON * 11.0));
-        assert_eq!(residual(&[0.0], &[0.0], &[0.0], &[0.0]), 0.0);
+        assert_eq!(residual(&[6.0], &[2.0], &[3.0], &[5.0]), Ok(1.0 / (EPSILON * 11.0)));
+        assert_eq!(residual(&[0.0], &[0.0], &[0.0], &[0.0]), Ok(0.0));
     }
 
     #[test]
-    fn what_is_not_a_number_fails() {
-        for x in [[f64::NAN, 1.0], [1.0, f64::NAN], [f64::INFINITY, 1.0]] {
-            assert!((residual(&x, &[1.0, 1.0], &x, &[1.0, 1.0]).is_nan()));
+    fn what_is_not_finite_fails_and_is_named() {
+        const HUGE: f64 = f64::INFINITY;
+        fn failed(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64], name: &str) {
+            let why = residual(product, magnitudes, x, b).expect_err("nothing that could be compared");
+            assert!(why.contains(name), "{why}");
         }
+        let ones = [1.0, 1.0];
+        for x in [[f64::NAN, 1.0], [1.0, f64::NAN], [HUGE, 1.0]] {
+            failed(&x, &ones, &x, &ones, "‖x‖∞");
+            failed(&x, &ones, &ones, &ones, "‖Ax−b‖∞");
+            failed(&ones, &x, &ones, &ones, "‖A‖∞ is");
+            failed(&ones, &ones, &ones, &x, "‖b‖∞");
+        }
+        // The rows of [[1e308, 1e308], [-1e308, 1e308]] add up to infinity: 1 / ∞ is no residual of 0.
+        failed(&[0.5, 0.5], &[HUGE, HUGE], &ones, &ones, "‖A‖∞ is inf");
+        failed(&ones, &[1e300, 1.0], &[1e10, 1.0], &ones, "‖A‖∞‖x‖∞ + ‖b‖∞ is inf");
+        failed(&[1e308, 0.0], &[1e-310, 0.0], &[1e-10, 0.0], &[0.0, 0.0], "the residual is inf");
     }
 }

@@ -4,6 +4,8 @@
 //! (1996), a = 14.6 cm. In T = t √(2g/a) and Z = x/a they tell of one flow. They differ from each other by up to 15 %, since the gate takes its time
 //! and the front is thin; computed fronts run ahead of both, as in the published SPH codes.
 
+use crate::observation::greater;
+
 /// A table of T and Z.
 pub(crate) type Curve = Vec<(f64, f64)>;
 
@@ -46,11 +48,12 @@ pub(crate) fn compare(front: &Curve, end: f64) -> Comparison {
     for &(time, _) in measured.iter().flatten() {
         let there = measured.iter().filter_map(|curve| at(curve, time));
         let (low, high) = there.fold((f64::INFINITY, 0.0_f64), |(low, high), z| (low.min(z), high.max(z)));
-        let Some(z) = at(front, time).filter(|&z| z < end) else { continue };
+        // A front that is nowhere, or infinitely far, is compared and fails.
+        let Some(z) = at(front, time).filter(|&z| !(z.is_finite() && z >= end)) else { continue };
         let (ahead, behind) = (z / high - 1.0, 1.0 - z / low);
         result.points += 1;
-        result.ahead = result.ahead.max(ahead);
-        result.behind = result.behind.max(behind);
+        result.ahead = greater(result.ahead, ahead);
+        result.behind = greater(result.behind, behind);
         result.inside &= behind <= SCATTER && ahead <= if time < RUNNING { SCATTER } else { AHEAD };
     }
     result
@@ -108,5 +111,9 @@ mod tests {
         assert!(!compare(&scaled(|t| if t < 0.8 { 1.15 } else { 1.0 }), 9.0).inside, "too fast in the beginning");
         assert!(!compare(&scaled(|_| 0.8), 9.0).inside, "too slow");
         assert!(compare(&scaled(|t| if t > 4.0 { 1.25 } else { 1.0 }), 4.0).inside, "beyond the end of the tank");
+        for nowhere in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert!(!compare(&scaled(|t| if t > 2.0 { nowhere } else { 1.0 }), 9.0).inside, "{nowhere}");
+        }
+        assert!(compare(&scaled(|t| if t > 2.0 && t < 2.5 { f64::NAN } else { 1.0 }), 9.0).ahead.is_nan());
     }
 }

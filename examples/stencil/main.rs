@@ -119,17 +119,19 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
             for ((i, j, k), &u) in part.view().indexed_iter() {
                 let first = mode.first((start[0] + i, start[1] + j, start[2] + k));
                 for (error, factor) in errors.iter_mut().zip([mode.decay(sweeps), mode.heat(sweeps)]) {
-                    // Unlike f64::max, this keeps what is not a number.
-                    let off = (u - factor * first).abs();
-                    *error = if off <= *error { *error } else { off };
+                    *error = larger(*error, (u - factor * first).abs());
                 }
             }
         }
         errors
     })?;
-    let larger = |a: f64, b: f64| if b <= a { a } else { b };
     let (max_error, heat_error) = (job.all_reduce_one(errors[0], larger)?, job.all_reduce_one(errors[1], larger)?);
     Ok(Run { elapsed, max_error, heat_error })
+}
+
+/// The larger of two; unlike `f64::max`, it keeps what is not a number, in either place.
+fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a >= b { a } else { b }
 }
 
 /// The distance from the heat equation at one time on grids of which each has half the spacing of the one before. Collective.
@@ -148,4 +150,16 @@ fn converge(job: &Job, arguments: &Arguments) -> Result<Order, Error> {
         (n, sweeps) = (if arguments.periodic { 2 * n } else { 2 * n + 1 }, 4 * sweeps);
     }
     Ok(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_number_is_not_lost() {
+        assert!([f64::NAN, 1.0].into_iter().fold(0.0, larger).is_nan());
+        assert!([1.0, f64::NAN, 0.5, 2.0].into_iter().fold(0.0, larger).is_nan());
+        assert_eq!([1.0, 2.0, 0.5].into_iter().fold(0.0, larger), 2.0);
+    }
 }

@@ -11,6 +11,7 @@
 
 use global_arrays::prelude::*;
 
+use crate::cases::larger;
 use crate::field::Team;
 use crate::newton::Newton;
 use crate::problem::Problem;
@@ -108,7 +109,7 @@ pub(crate) fn march(
             time = if dt == left { until } else { time + dt };
             let error = sums.storage_gain - sums.inflow;
             marched.steps += 1;
-            marched.balance = marched.balance.max(error.abs() / sums.throughput.max(f64::MIN_POSITIVE));
+            marched.balance = larger(marched.balance, error.abs() / sums.throughput.max(f64::MIN_POSITIVE));
             marched.balance_volume += error * dt;
             marched.inflow_volume += sums.inflow * dt;
             marched.moved += sums.throughput * dt;

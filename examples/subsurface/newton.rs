@@ -72,7 +72,7 @@ impl Newton {
         team.exchange(head)?;
         let mut sums = self.evaluate(team, head, dt)?;
         for iterations in 0..=MOST_ITERATIONS {
-            if sums.residual <= self.tolerance * sums.throughput {
+            if sums.hold(self.tolerance) {
                 return Ok(Some((sums, iterations)));
             }
             if iterations == MOST_ITERATIONS || !sums.residual.is_finite() {
@@ -113,7 +113,7 @@ impl Newton {
             team.exchange(&mut trial)?;
             let next = self.evaluate(team, &trial, dt)?;
             self.trial = trial;
-            let ended = next.residual <= self.tolerance * next.throughput;
+            let ended = next.hold(self.tolerance);
             if ended || next.residual <= (1.0 - DECREASE * fraction) * sums.residual {
                 self.work.damped += usize::from(halvings > 0);
                 std::mem::swap(head, &mut self.trial);

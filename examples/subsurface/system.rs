@@ -52,6 +52,11 @@ impl Sums {
         [self.residual, self.storage_gain, self.inflow, self.throughput]
     }
 
+    /// Whether the equations hold within `tolerance` of what moved. Where that has overflowed, ∞ ≤ ∞ says nothing: they do not.
+    pub(crate) fn hold(&self, tolerance: f64) -> bool {
+        self.to_array().iter().all(|sum| sum.is_finite()) && self.residual <= tolerance * self.throughput
+    }
+
     pub(crate) fn from_array([residual, storage_gain, inflow, throughput]: [f64; 4]) -> Sums {
         Sums { residual, storage_gain, inflow, throughput }
     }
@@ -300,6 +305,15 @@ mod tests {
         let mut head = vec![0.0; layout.len()];
         layout.cells().for_each(|(cell, n)| head[n] = -0.6 + 0.5 * ((7 * cell[0] + 3 * cell[1] + 5 * cell[2]) as f64).sin());
         head
+    }
+
+    #[test]
+    fn sums_that_have_overflowed_hold_nothing() {
+        let sums = |residual, throughput| Sums { residual, storage_gain: 1.0, inflow: 1.0, throughput };
+        assert!(sums(1e-9, 1.0).hold(1e-8) && sums(0.0, 0.0).hold(1e-8));
+        assert!(!sums(1e-7, 1.0).hold(1e-8) && !sums(f64::NAN, 1.0).hold(1e-8));
+        assert!(!sums(1.0, f64::INFINITY).hold(1e-8) && !sums(f64::INFINITY, f64::INFINITY).hold(1e-8));
+        assert!(!Sums { inflow: f64::NAN, ..sums(0.0, 1.0) }.hold(1e-8));
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl Check {
     }
 }
 
+/// The larger of two errors; unlike `f64::max`, it keeps what is not a number, in either place.
+pub(crate) fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a >= b { a } else { b }
+}
+
 /// What the picture shows under one name.
 #[derive(Debug, Clone)]
 pub(crate) struct Curve {
@@ -78,4 +83,23 @@ pub(crate) fn beside(name: &str) -> PathBuf {
 /// The text of a reference file.
 pub(crate) fn read(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("cannot read the reference {}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_number_is_not_lost() {
+        assert!([f64::NAN, 1.0].into_iter().fold(0.0, larger).is_nan());
+        assert!([1.0, f64::NAN, 0.5, 2.0].into_iter().fold(0.0, larger).is_nan());
+        assert_eq!([1.0, 2.0, 0.5].into_iter().fold(0.0, larger), 2.0);
+    }
+
+    #[test]
+    fn an_error_that_is_not_finite_has_not_passed() {
+        let check = |error| Check { key: "a", what: "a", error, tolerance: 1.0, unit: "m" };
+        assert!(check(1.0).passed());
+        assert!([1.5, f64::NAN, f64::INFINITY].into_iter().all(|error| !check(error).passed()));
+    }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use global_arrays::prelude::*;
 
-use super::{Case, Check, Curve, Verdict, beside, read};
+use super::{Case, Check, Curve, Verdict, beside, larger, read};
 use crate::cli::{Arguments, Cells};
 use crate::grid::{Axis, Grid};
 use crate::march::{Marched, Schedule};
@@ -220,9 +220,9 @@ impl Case for Theis {
             rows.push(vec![point.radius, point.time, point.drawdown, axis, diagonal]);
             for computed in [axis, diagonal] {
                 let error = (computed - point.drawdown).abs();
-                largest = if error <= largest { largest } else { error };
+                largest = larger(largest, error);
                 if point.drawdown >= 0.1 * UNIT {
-                    relative = relative.max(error / point.drawdown);
+                    relative = larger(relative, error / point.drawdown);
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! was asked, what the limits were. Misuse that a program cannot handle (an index whose number of axes is wrong at compile time
 //! would be one) panics with the caller's place instead.
 
-use std::{fmt, io, path::PathBuf};
+use std::{borrow::Cow, fmt, io, panic::Location, path::PathBuf};
 
 use crate::{distribution::DistributionError, index::PatchError};
 
@@ -13,65 +13,68 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, where, and with which numbers.
 ///
+/// The message ends with the line of the program that made the call, `at src/main.rs:42`; [`operation`](Self::operation) gives both.
 /// Its `Debug` form is its message, because that is what a program shows whose `main` returns it.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A patch does not lie inside the array.
-    #[error("{operation} of array \"{array}\" with extents {extents:?}: {source}")]
+    #[error("{operation} of array \"{array}\" with extents {extents:?}: {source}{}", operation.place())]
     Patch {
         /// Name of the array.
         array: String,
         /// The operation that was asked for.
-        operation: &'static str,
+        operation: Operation,
         /// Extents of the array.
         extents: Vec<usize>,
         /// Which axis, which bounds.
         source: PatchError,
     },
     /// A single subscript lies outside the array.
-    #[error("{operation} of array \"{array}\": element {index:?} is outside the extents {extents:?}")]
+    #[error("{operation} of array \"{array}\": element {index:?} is outside the extents {extents:?}{}", operation.place())]
     Index {
         /// Name of the array.
         array: String,
         /// The operation that was asked for.
-        operation: &'static str,
+        operation: Operation,
         /// The subscript that was given.
         index: Vec<usize>,
         /// Extents of the array.
         extents: Vec<usize>,
     },
     /// The caller's buffer and the patch differ in shape.
-    #[error("{operation} of array \"{array}\": the patch has shape {patch:?} but the buffer has shape {buffer:?}")]
+    #[error("{operation} of array \"{array}\": the patch has shape {patch:?} but the buffer has shape {buffer:?}{}", operation.place())]
     Shape {
         /// Name of the array.
         array: String,
         /// The operation that was asked for.
-        operation: &'static str,
+        operation: Operation,
         /// Shape of the patch.
         patch: Vec<usize>,
         /// Shape of the buffer that was passed.
         buffer: Vec<usize>,
     },
     /// Two arrays that must go together do not.
-    #[error("{operation}: {what}")]
+    #[error("{operation}: {what}{}", operation.place())]
     Mismatch {
         /// The operation that was asked for.
-        operation: &'static str,
+        operation: Operation,
         /// Which arrays, and how they differ.
         what: String,
     },
     /// A distribution cannot be made from what was given.
-    #[error("array \"{array}\" cannot be distributed: {source}")]
+    #[error("array \"{array}\" cannot be distributed: {source}{}", operation.place())]
     Distribution {
         /// Name of the array.
         array: String,
         /// The rule that was broken.
         source: DistributionError,
+        /// What was asked, and where.
+        operation: Operation,
     },
     /// The machine has not enough memory for a creation; nothing was allocated.
     #[error(
-        "{what} asks for {asked} bytes on machine {machine} but only {available} are available ({limit}); use more nodes, smaller arrays, or raise the limit"
+        "{what} asks for {asked} bytes on machine {machine} but only {available} are available ({limit}); use more nodes, smaller arrays, or raise the limit{}", operation.place()
     )]
     OutOfMemory {
         /// What asked, an array by name for instance.
@@ -84,10 +87,12 @@ pub enum Error {
         limit: String,
         /// The machine that is short, by the first of its nodes if it was split into several.
         machine: usize,
+        /// What was asked, and where.
+        operation: Operation,
     },
     /// The address space reserved for a rank is used up.
     #[error(
-        "{what} asks for {asked} bytes but the heap of a rank has {available} of {heap} bytes of address space left; set GA_HEAP"
+        "{what} asks for {asked} bytes but the heap of a rank has {available} of {heap} bytes of address space left; set GA_HEAP{}", operation.place()
     )]
     HeapFull {
         /// What asked.
@@ -98,72 +103,74 @@ pub enum Error {
         available: u64,
         /// Size of the heap.
         heap: u64,
+        /// What was asked, and where.
+        operation: Operation,
     },
     /// The ranks of a group called different collectives, or the same with different arguments.
     #[error(
-        "rank {rank} called {operation} but the ranks of its group do not agree: {seen}; all ranks must make the same collective calls in the same order with the same arguments"
+        "rank {rank} called {operation} but the ranks of its group do not agree: {seen}; all ranks must make the same collective calls in the same order with the same arguments{}", operation.place()
     )]
     Disagreement {
         /// This rank.
         rank: usize,
         /// What this rank called.
-        operation: String,
+        operation: Operation,
         /// What each rank was seen in.
         seen: String,
     },
     /// A group that failed before is used again.
-    #[error("{operation}: the group cannot be used any more: {cause}")]
+    #[error("{operation}: the group cannot be used any more: {cause}{}", operation.place())]
     GroupFailed {
         /// What was asked.
-        operation: &'static str,
+        operation: Operation,
         /// The first failure.
         cause: String,
     },
     /// A second thread of the same rank is inside a collective of the same group.
     #[error(
-        "{operation}: another thread of rank {rank} is inside a collective of the same group; collectives of one group run one at a time in a rank"
+        "{operation}: another thread of rank {rank} is inside a collective of the same group; collectives of one group run one at a time in a rank{}", operation.place()
     )]
     Busy {
         /// What was asked.
-        operation: &'static str,
+        operation: Operation,
         /// This rank.
         rank: usize,
     },
     /// An array is used after an epoch of it failed or was unwound.
-    #[error("{operation} of array \"{array}\": an earlier epoch of it failed or panicked, so its contents cannot be trusted")]
+    #[error("{operation} of array \"{array}\": an earlier epoch of it failed or panicked, so its contents cannot be trusted{}", operation.place())]
     Poisoned {
         /// Name of the array.
         array: String,
         /// What was asked.
-        operation: &'static str,
+        operation: Operation,
     },
     /// The job has ended, or another rank ended it.
-    #[error("{operation}: the job is over: {cause}")]
+    #[error("{operation}: the job is over: {cause}{}", operation.place())]
     JobEnded {
         /// What was asked.
-        operation: &'static str,
+        operation: Operation,
         /// Why it ended.
         cause: String,
     },
     /// A wait lasted longer than `GA_TIMEOUT`.
-    #[error("rank {rank} waited {seconds:.1} s in {operation} (GA_TIMEOUT); missing: {missing}")]
+    #[error("rank {rank} waited {seconds:.1} s in {operation} (GA_TIMEOUT); missing: {missing}{}", operation.place())]
     Timeout {
         /// This rank.
         rank: usize,
         /// What it waited in.
-        operation: String,
+        operation: Operation,
         /// How long.
         seconds: f64,
         /// Who did not come, and where each was last seen.
         missing: String,
     },
     /// Ranks wait for each other: in collectives of different groups, for locks, or for signals.
-    #[error("rank {rank} would wait in {operation} for ever: {cause}")]
+    #[error("rank {rank} would wait in {operation} for ever: {cause}{}", operation.place())]
     Deadlock {
         /// This rank.
         rank: usize,
         /// What it waited in.
-        operation: String,
+        operation: Operation,
         /// Who waits for whom and in what, or who has ended.
         cause: String,
     },
@@ -176,12 +183,12 @@ pub enum Error {
         cause: String,
     },
     /// A transfer failed after the call that issued it had returned.
-    #[error("{operation} of array \"{array}\" with rank {peer} failed: {cause}")]
+    #[error("{operation} of array \"{array}\" with rank {peer} failed: {cause}{}", operation.place())]
     Transfer {
         /// Name of the array.
         array: String,
         /// The operation that was issued.
-        operation: &'static str,
+        operation: Operation,
         /// The peer.
         peer: usize,
         /// What the conduit said.
@@ -191,42 +198,121 @@ pub enum Error {
     #[error("cannot start a job: {0}")]
     Launch(String),
     /// A value that the program passed is not allowed.
-    #[error("{operation}: {what}")]
+    #[error("{operation}: {what}{}", operation.place())]
     Argument {
         /// The operation.
-        operation: &'static str,
+        operation: Operation,
         /// What is wrong and what is allowed.
         what: String,
     },
     /// A file could not be read or written.
-    #[error("{operation} {}: {source}", path.display())]
+    #[error("{operation} {}: {source}{}", path.display(), operation.place())]
     File {
         /// `save` or `load`.
-        operation: &'static str,
+        operation: Operation,
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
     /// A file is not what it should be.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {what}{}", path.display(), operation.place())]
     Format {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+        /// What was asked, and where.
+        operation: Operation,
     },
     /// The operating system refused something.
-    #[error("{operation}: {source}")]
+    #[error("{operation}: {source}{}", operation.place())]
     System {
         /// What was tried.
-        operation: &'static str,
+        operation: Operation,
         /// What the system said.
         source: io::Error,
     },
     /// What a program's own code wants to end its rank with.
     #[error("{0}")]
     Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What a program asked for when an error occurred, and where in its source. As text it is the name of the operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    name: Cow<'static, str>,
+    location: Option<&'static Location<'static>>,
+}
+
+impl Operation {
+    /// The name: a method of the crate, or what it waited in.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The call in the program's source; nothing if the error did not come up in a call.
+    #[must_use]
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        self.location
+    }
+
+    /// The end of a message.
+    fn place(&self) -> Place {
+        Place(self.location)
+    }
+}
+
+impl From<&'static str> for Operation {
+    fn from(name: &'static str) -> Self {
+        Operation { name: name.into(), location: None }
+    }
+}
+
+impl From<String> for Operation {
+    fn from(name: String) -> Self {
+        Operation { name: name.into(), location: None }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+struct Place(Option<&'static Location<'static>>);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |at| write!(f, ", at {}:{}", at.file(), at.line()))
+    }
+}
+
+/// Says on a failure which line of the program made the call: the caller of the public function that is `#[track_caller]`.
+///
+/// Public functions call each other; the outermost, which is the program's own call, speaks last and is what stays.
+pub(crate) trait Here {
+    #[track_caller]
+    fn here(self) -> Self;
+}
+
+impl<R> Here for Result<R> {
+    #[inline(always)]
+    fn here(self) -> Self {
+        match self {
+            Ok(value) => Ok(value),
+            Err(error) => Err(error.called_at(Location::caller())),
+        }
+    }
+}
+
+/// Runs the body of a public function; see [`Here`].
+#[inline(always)]
+#[track_caller]
+pub(crate) fn located<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
+    body().here()
 }
 
 impl fmt::Debug for Error {
@@ -241,11 +327,67 @@ impl Error {
         Error::Other(error.into())
     }
 
+    /// The operation that failed and the call in the program's source; nothing for what no single call is to blame for.
+    #[must_use]
+    pub fn operation(&self) -> Option<&Operation> {
+        match self {
+            Error::Patch { operation, .. }
+            | Error::Index { operation, .. }
+            | Error::Shape { operation, .. }
+            | Error::Mismatch { operation, .. }
+            | Error::Distribution { operation, .. }
+            | Error::OutOfMemory { operation, .. }
+            | Error::HeapFull { operation, .. }
+            | Error::Disagreement { operation, .. }
+            | Error::GroupFailed { operation, .. }
+            | Error::Busy { operation, .. }
+            | Error::Poisoned { operation, .. }
+            | Error::JobEnded { operation, .. }
+            | Error::Timeout { operation, .. }
+            | Error::Deadlock { operation, .. }
+            | Error::Transfer { operation, .. }
+            | Error::Argument { operation, .. }
+            | Error::File { operation, .. }
+            | Error::Format { operation, .. }
+            | Error::System { operation, .. } => Some(operation),
+            Error::RankFailed { .. } | Error::Launch(_) | Error::Other(_) => None,
+        }
+    }
+
+    /// The same with a place, which is written over what a call inside the crate said.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn called_at(mut self, at: &'static Location<'static>) -> Self {
+        if let Error::Patch { operation, .. }
+        | Error::Index { operation, .. }
+        | Error::Shape { operation, .. }
+        | Error::Mismatch { operation, .. }
+        | Error::Distribution { operation, .. }
+        | Error::OutOfMemory { operation, .. }
+        | Error::HeapFull { operation, .. }
+        | Error::Disagreement { operation, .. }
+        | Error::GroupFailed { operation, .. }
+        | Error::Busy { operation, .. }
+        | Error::Poisoned { operation, .. }
+        | Error::JobEnded { operation, .. }
+        | Error::Timeout { operation, .. }
+        | Error::Deadlock { operation, .. }
+        | Error::Transfer { operation, .. }
+        | Error::Argument { operation, .. }
+        | Error::File { operation, .. }
+        | Error::Format { operation, .. }
+        | Error::System { operation, .. } = &mut self
+        {
+            operation.location = Some(at);
+        }
+        self
+    }
+
     pub(crate) fn system(operation: &'static str, source: impl Into<io::Error>) -> Self {
-        Error::System { operation, source: source.into() }
+        Error::System { operation: operation.into(), source: source.into() }
     }
 
     pub(crate) fn argument(operation: &'static str, what: impl fmt::Display) -> Self {
-        Error::Argument { operation, what: what.to_string() }
+        Error::Argument { operation: operation.into(), what: what.to_string() }
     }
 }

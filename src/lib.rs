@@ -66,8 +66,9 @@
 //!
 //! # Errors
 //!
-//! What a peer, a network, a file or a user can cause is an [`Error`] with the array's name, the operation and the numbers. Bounds and
-//! shapes are checked before any byte moves. Four kinds of errors are particular to parallel programs:
+//! What a peer, a network, a file or a user can cause is an [`Error`] with the array's name, the operation and the numbers. Its message
+//! ends with the line of the program that made the call. Bounds and shapes are checked before any byte moves. Four kinds of errors are
+//! particular to parallel programs:
 //!
 //! * *A rank fails.* If one rank returns an error, panics or is killed, the others get [`Error::JobEnded`] from whatever they call or
 //!   wait in, and [`run`] returns [`Error::RankFailed`] with rank and cause.
@@ -131,15 +132,41 @@ mod memory;
 mod sync;
 
 pub use array::{
-    Builder, Claims, FetchOp, Get, GhostPart, GhostPartMut, GhostUpdate, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3,
-    GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Halve, IndexRanges, Matmul, NpyElement, OwnedPart, OwnedPartMut,
-    PartsOf, PatchMut, PatchRef, Pending, Periodic, Reader, Scope, Summary,
+    Builder, FetchOp, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6,
+    GlobalArrayD, NpyElement,
 };
 pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};
-pub use error::{Error, Result};
+pub use error::{Error, Operation, Result};
 pub use job::{Job, Launch, Memory, Stats, Tally, Traffic, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, ops};
+
+/// Types of the operations on whole arrays: patches as operands, and traits of elements.
+///
+/// The operations are methods of [`GlobalArray`], [`PatchMut`](algebra::PatchMut) and [`PatchRef`](algebra::PatchRef).
+pub mod algebra {
+    pub use crate::array::{Halve, Matmul, PatchMut, PatchRef, Summary};
+}
+
+/// Types of epochs: claims on a rank's own part, and the part as plain memory.
+///
+/// [`GlobalArray::owner_epoch`] and [`GlobalArray::read_epoch`] start an epoch of one array, [`Job::epoch`] one of several arrays or with
+/// ghost cells.
+pub mod epoch {
+    pub use crate::array::{
+        Claims, GhostPart, GhostPartMut, GhostUpdate, Ghosts, GhostsMut, Owned, OwnedMut, OwnedPart, OwnedPartMut, PartsOf,
+        Reader,
+    };
+}
+
+/// Types of transfers in flight, and of patches of a periodic array.
+///
+/// [`Get`](transfer::Get) and [`Pending`](transfer::Pending) are handles that own their buffers. They are not futures. An executor polls a
+/// future when a waker wakes it, and a rank has neither: only a call of the rank itself, or the conduit's own thread, advances a
+/// transfer. So compute, then call `wait`; or call `test` now and then.
+pub mod transfer {
+    pub use crate::array::{Get, IndexRanges, Pending, Periodic, Scope};
+}
 
 /// The program of the README, so that it is tested.
 #[cfg(doctest)]

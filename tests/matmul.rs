@@ -2,7 +2,10 @@
 
 use std::fmt::Debug;
 
-use global_arrays::{Group, Matmul, PatchRef, distribution::Order, prelude::*};
+use global_arrays::{
+    algebra::{Matmul, PatchRef},
+    prelude::*,
+};
 use ndarray::{Array2, LinalgScalar};
 use num_complex::Complex;
 

@@ -129,6 +129,35 @@ fn a_scope_completes_what_it_borrowed() {
 }
 
 #[test]
+fn a_scope_raises_its_signals_when_all_is_there() {
+    everywhere(|job| {
+        let (me, size) = (job.rank(), job.size());
+        let a = GlobalArray::<u64, Ix2>::builder(job, [size, N]).min_block([1, N]).zeros().create()?;
+        let signal = Signal::with_count(job, 2)?;
+        let next = (me + 1) % size;
+        let row = Array1::from_elem(N, me as u64 + 1);
+        job.scope(|s| {
+            s.put_signal(&a, s![next, ..], &row, signal.at(next, 1))?;
+            assert!(s.put_signal(&a, s![next, ..], &row, signal.at(size, 0)).is_err());
+            s.load(&a, [me, 0])
+        })?;
+        signal.wait_at_least(1, 1)?;
+        let mut ends = [0; 2];
+        job.scope(|s| s.gather(&a, &[[me, 0], [me, N - 1]], &mut ends))?;
+        assert_eq!(ends, [(me + size - 1) % size + 1; 2].map(|value| value as u64));
+        // What fails raises nothing.
+        let failed = job.scope(|s| {
+            s.put_signal(&a, s![next, ..], &row, signal.at(next, 0))?;
+            Err::<(), _>(Error::other("the program's own"))
+        });
+        assert!(failed.is_err());
+        job.sync()?;
+        assert_eq!((signal.count(0)?, signal.count(1)?), (0, 1));
+        job.sync()
+    });
+}
+
+#[test]
 fn a_scope_that_fails_or_unwinds_completes_all_the_same() {
     everywhere(|job| {
         let a = numbered(job)?;

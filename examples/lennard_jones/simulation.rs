@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use global_arrays::{OwnedPartMut, prelude::*};
+use global_arrays::{epoch::OwnedPartMut, prelude::*};
 use ndarray::ArrayViewMut1;
 
 use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers_mut};

@@ -39,7 +39,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use global_arrays::{Matmul, prelude::*};
+use global_arrays::{algebra::Matmul, prelude::*};
 
 use crate::cli::Arguments;
 use crate::cube::Cube;
@@ -178,7 +178,7 @@ impl Strip {
     /// Sets a range along k on its way, to be there when the scope ends.
     fn fetch<'env>(
         &'env mut self,
-        scope: &global_arrays::Scope<'env>,
+        scope: &global_arrays::transfer::Scope<'env>,
         a: &GlobalArray<f64, Ix2>,
         b: &GlobalArray<f64, Ix2>,
         (rows, columns): (&Range<usize>, &Range<usize>),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use global_arrays::{Matmul, prelude::*};
+use global_arrays::{algebra::Matmul, prelude::*};
 use num_complex::Complex;
 
 use crate::larger;

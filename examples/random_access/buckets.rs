@@ -17,7 +17,7 @@
 //! | bucket there | its sender, with the put | its owner | the sender | rounds |
 //! | bucket applied | its owner | its sender | ranks + the owner | rounds |
 
-use global_arrays::{OwnedPartMut, prelude::*};
+use global_arrays::{epoch::OwnedPartMut, prelude::*};
 
 use crate::{LOOK_AHEAD, stream, table::Table};
 

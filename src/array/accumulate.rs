@@ -21,7 +21,7 @@ use crate::{
     },
     distribution::Single,
     element::Accumulate,
-    error::Result,
+    error::{Here, Result},
     index::{IntoPatch, Patch, Selection},
     job::Kind,
     memory::{buffer::Source, stripes},
@@ -30,6 +30,7 @@ use crate::{
 /// A piece longer than this is added slab by slab, so that others get their turn at the lock.
 const SLAB: usize = 4 * stripes::STRIPE;
 
+/// # Patches: accumulate
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Adds `alpha` times the caller's view to a patch. One-sided; each element is changed atomically with respect to other
     /// accumulates; on return the view may be reused, and the sums are visible at the owners after a fence or a sync.
@@ -40,6 +41,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `NGA_Acc`; ARMCI-Gemini §III-B3.
     #[inline(always)]
+    #[track_caller]
     pub fn accumulate<'v, P: IntoPatch<D>>(
         &self,
         patch: P,
@@ -48,12 +50,15 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ) -> Result<()> {
         const OPERATION: &str = "accumulate";
         self.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let Selection { patch, kept } = match patch.into_patch(&self.extents) {
+            Ok(selection) => selection,
+            Err(error) => return Err(self.patch_error(OPERATION, error)),
+        };
         let from = from.into();
         let Some(source) = Source::of(&from, &patch, &kept) else {
             return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
         };
-        self.accumulate_block(OPERATION, &patch, alpha, &source)
+        self.accumulate_block(OPERATION, &patch, alpha, &source).here()
     }
 
     /// A patch that lies in one block of a mapped owner needs no cutting.

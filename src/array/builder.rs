@@ -8,7 +8,7 @@ use super::{GlobalArray, ghost::Plan};
 use crate::{
     distribution::{Boundary, Distribution, DistributionError, Ghosts, Order},
     element::{Accumulate, Element},
-    error::{Error, Result},
+    error::{Error, Result, located},
     memory::heap::ALIGN,
     sync::{Group, Op, fingerprint, text_fingerprint},
 };
@@ -42,6 +42,7 @@ pub struct Builder<'g, T, D> {
     corners: bool,
 }
 
+/// # Creation
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Starts the description of an array over all members of a group. (A job is its world group.)
     pub fn builder<I: IntoDimension<Dim = D>>(group: &(impl AsRef<Group> + ?Sized), extents: I) -> Builder<'_, T, D> {
@@ -64,8 +65,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// As [`Builder::create`].
+    #[track_caller]
     pub fn duplicate(&self, name: &str) -> Result<Self> {
-        Self::create(&self.group, self.distribution.clone(), name.into(), None)
+        located(move || Self::create(&self.group, self.distribution.clone(), name.into(), None))
     }
 
     fn create(group: &Group, distribution: Distribution<D>, name: Arc<str>, first: Option<T>) -> Result<Self> {
@@ -73,6 +75,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let part_len = distribution.max_part_len();
         let own_len = distribution.part_len(inner.me());
         let too_large = || Error::HeapFull {
+            operation: "create".into(),
             what: format!("array \"{name}\""),
             asked: u64::MAX,
             available: 0,
@@ -83,7 +86,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             let what = format!(
                 "array \"{name}\": elements of {size} bytes aligned to {align}; from 1 byte and up to {ALIGN} are possible"
             );
-            return Err(Error::Argument { operation: "create", what });
+            return Err(Error::Argument { operation: "create".into(), what });
         }
         let bytes = |len: usize| len.checked_mul(size_of::<T>()).ok_or_else(too_large);
         let call = fingerprint(&[
@@ -260,32 +263,37 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     /// # Errors
     /// An impossible distribution; more than 64 axes; members that describe different arrays; [`Error::OutOfMemory`] with the bytes
     /// needed and available, on all members and with nothing allocated; the end of the job.
+    #[track_caller]
     pub fn create(self) -> Result<GlobalArray<T, D>> {
-        let extents = &self.extents;
-        let members = self.owners.as_ref().map_or(self.group.size(), Vec::len);
-        let name = self.name.clone().unwrap_or_else(|| format!("GlobalArray{:?}", extents.slice()));
-        let grid = self.grid.as_deref();
-        let distribution = match (&self.layout, grid) {
-            (Layout::Block { .. }, Some(grid)) => Distribution::block_with_grid(extents, grid, self.order),
-            (Layout::Block { least }, None) => Distribution::block(extents, members, least.as_deref(), self.order),
-            (Layout::BlockCyclic { block }, grid) => Distribution::block_cyclic(extents, block, members, grid, self.order),
-            (Layout::Irregular { cuts }, _) => Distribution::irregular(extents, cuts, members, self.order),
-            (Layout::Tiled { tile }, grid) => Distribution::tiled(extents, tile, members, grid, self.order),
-            (Layout::TiledIrregular { cuts }, grid) => Distribution::tiled_irregular(extents, cuts, members, grid, self.order),
-        };
-        let impossible = |source| Error::Distribution { array: name.clone(), source };
-        let distribution = distribution.and_then(|distribution| self.pad(distribution)).map_err(impossible)?;
-        if distribution.members() != members {
-            return Err(Error::argument(
-                "create",
-                format_args!("the process grid {:?} has {} places for {members} members", self.grid, distribution.members()),
-            ));
-        }
-        let distribution = match &self.owners {
-            Some(owners) => distribution.restricted(owners, self.group.size()).map_err(impossible)?,
-            None => distribution,
-        };
-        GlobalArray::create(self.group, distribution, name.into(), self.first)
+        located(move || {
+            let extents = &self.extents;
+            let members = self.owners.as_ref().map_or(self.group.size(), Vec::len);
+            let name = self.name.clone().unwrap_or_else(|| format!("GlobalArray{:?}", extents.slice()));
+            let grid = self.grid.as_deref();
+            let distribution = match (&self.layout, grid) {
+                (Layout::Block { .. }, Some(grid)) => Distribution::block_with_grid(extents, grid, self.order),
+                (Layout::Block { least }, None) => Distribution::block(extents, members, least.as_deref(), self.order),
+                (Layout::BlockCyclic { block }, grid) => Distribution::block_cyclic(extents, block, members, grid, self.order),
+                (Layout::Irregular { cuts }, _) => Distribution::irregular(extents, cuts, members, self.order),
+                (Layout::Tiled { tile }, grid) => Distribution::tiled(extents, tile, members, grid, self.order),
+                (Layout::TiledIrregular { cuts }, grid) => {
+                    Distribution::tiled_irregular(extents, cuts, members, grid, self.order)
+                }
+            };
+            let impossible = |source| Error::Distribution { array: name.clone(), source, operation: "create".into() };
+            let distribution = distribution.and_then(|distribution| self.pad(distribution)).map_err(impossible)?;
+            if distribution.members() != members {
+                return Err(Error::argument(
+                    "create",
+                    format_args!("the process grid {:?} has {} places for {members} members", self.grid, distribution.members()),
+                ));
+            }
+            let distribution = match &self.owners {
+                Some(owners) => distribution.restricted(owners, self.group.size()).map_err(impossible)?,
+                None => distribution,
+            };
+            GlobalArray::create(self.group, distribution, name.into(), self.first)
+        })
     }
 
     fn pad(&self, distribution: Distribution<D>) -> Result<Distribution<D>, DistributionError> {

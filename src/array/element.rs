@@ -7,7 +7,7 @@ use crate::{
     comm::{AtomicOp, engine::Road},
     distribution::Location,
     element::{AtomicInteger, Element, has_atomics},
-    error::Result,
+    error::{Here, Result},
     job::Kind,
 };
 
@@ -48,12 +48,14 @@ impl FetchOp {
     }
 }
 
+/// # Single elements
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Reads one element. One-sided; not torn up to 8 bytes.
     ///
     /// # Errors
     /// An index outside the array; the end of the job.
     #[inline(always)]
+    #[track_caller]
     pub fn load(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
         self.check_job("load")?;
         let index = index.into_dimension();
@@ -61,7 +63,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let location = self.distribution.locate(&index);
         match self.element_part(location.member) {
             Some(part) => Ok(part.load(location.offset)),
-            None => self.load_remote(location.member, location.offset),
+            None => self.load_remote(location.member, location.offset).here(),
         }
     }
 
@@ -70,6 +72,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # Errors
     /// An index outside the array; the end of the job.
     #[inline(always)]
+    #[track_caller]
     pub fn store(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
         self.check_job("store")?;
         let index = index.into_dimension();
@@ -80,7 +83,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 part.store(location.offset, value);
                 Ok(())
             }
-            None => self.store_remote(location.member, location.offset, value),
+            None => self.store_remote(location.member, location.offset, value).here(),
         }
     }
 
@@ -120,6 +123,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
+/// # Atomic operations on single elements
 impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     /// Adds `increment` to an element and returns the value before. One-sided, atomic, wrapping.
     ///
@@ -132,6 +136,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     /// GA: `NGA_Read_inc`, here with the element's full width.
     #[doc(alias = "read_increment")]
     #[doc(alias = "NGA_Read_inc")]
+    #[track_caller]
     pub fn fetch_add(&self, index: impl IntoDimension<Dim = D>, increment: T) -> Result<T> {
         self.atomic("fetch_add", index, AtomicOp::Add, increment, T::ZERO)
     }
@@ -140,6 +145,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// As [`fetch_add`](Self::fetch_add).
+    #[track_caller]
     pub fn fetch_op(&self, index: impl IntoDimension<Dim = D>, op: FetchOp, operand: T) -> Result<T> {
         self.atomic("fetch_op", index, op.on::<T>(), operand, T::ZERO)
     }
@@ -148,6 +154,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// As [`fetch_add`](Self::fetch_add).
+    #[track_caller]
     pub fn swap(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
         self.atomic("swap", index, AtomicOp::Swap, value, T::ZERO)
     }
@@ -179,12 +186,14 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     /// # }
     /// ```
     #[doc(alias = "compare_swap")]
+    #[track_caller]
     pub fn compare_exchange(&self, index: impl IntoDimension<Dim = D>, current: T, new: T) -> Result<Result<T, T>> {
         let found = self.atomic("compare_exchange", index, AtomicOp::CompareSwap, new, current)?;
         Ok(if found == current { Ok(found) } else { Err(found) })
     }
 
     #[inline]
+    #[track_caller]
     fn atomic(
         &self,
         name: &'static str,
@@ -199,7 +208,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
         let location = self.distribution.locate(&index);
         match self.element_part(location.member) {
             Some(part) => Ok(part.slot(location.offset).apply(op, operand, comparand)),
-            None => self.atomic_elsewhere(name, location, op, operand, comparand),
+            None => self.atomic_elsewhere(name, location, op, operand, comparand).here(),
         }
     }
 

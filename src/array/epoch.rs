@@ -34,10 +34,16 @@
 
 use std::fmt;
 
-use ndarray::{Array, ArrayViewMut, Dimension};
+use ndarray::{Array, ArrayViewMut, Dimension, IntoDimension};
 
 use super::{GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
-use crate::{element::Element, error::Result, index::IntoPatch, job::Job, sync::Group};
+use crate::{
+    element::Element,
+    error::{Result, located},
+    index::IntoPatch,
+    job::Job,
+    sync::Group,
+};
 
 /// The one-sided reads of a read epoch.
 pub struct Reader<'a, T, D>(&'a GlobalArray<T, D>);
@@ -53,16 +59,36 @@ impl<T: Element, D: Dimension> Reader<'_, T, D> {
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
-        self.0.get_into(patch, to)
+        located(move || self.0.get_into(patch, to))
     }
 
     /// [`GlobalArray::get`].
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
-        self.0.get(patch)
+        located(move || self.0.get(patch))
+    }
+
+    /// [`GlobalArray::load`].
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn load(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
+        located(move || self.0.load(index))
+    }
+
+    /// [`GlobalArray::gather`].
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn gather<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
+        located(move || self.0.gather(subscripts, to))
     }
 }
 
@@ -277,6 +303,8 @@ impl<'c, C: sealed::Each> Inside<'c, C> {
     }
 }
 
+/// # Epochs
+/// # Unchecked local access
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Claims this rank's part for reading in [`Job::epoch`].
     pub fn owned(&mut self) -> Owned<'_, T, D> {
@@ -327,15 +355,18 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Access` and `NGA_Release_update`, without their races.
+    #[track_caller]
     pub fn owner_epoch<R>(&mut self, body: impl FnOnce(OwnedPartMut<'_, T, D>) -> R) -> Result<R> {
-        let mut claim = OwnedMut(self);
-        let inside = Inside::begin(&mut claim)?;
-        let array = &*inside.claims.0;
-        // SAFETY: the module's essay: the epoch has begun, and `body` cannot keep the part beyond its call.
-        let part = OwnedPartMut::new(unsafe { array.own_part().exclusive() }, &array.distribution, array.group.rank());
-        let result = body(part);
-        inside.end()?;
-        Ok(result)
+        located(move || {
+            let mut claim = OwnedMut(self);
+            let inside = Inside::begin(&mut claim)?;
+            let array = &*inside.claims.0;
+            // SAFETY: the module's essay: the epoch has begun, and `body` cannot keep the part beyond its call.
+            let part = OwnedPartMut::new(unsafe { array.own_part().exclusive() }, &array.distribution, array.group.rank());
+            let result = body(part);
+            inside.end()?;
+            Ok(result)
+        })
     }
 
     /// Runs `body` with this rank's part as plain readable memory and a [`Reader`] for everybody's. Collective: starts and ends with
@@ -343,15 +374,18 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// As [`owner_epoch`](Self::owner_epoch).
+    #[track_caller]
     pub fn read_epoch<R>(&mut self, body: impl FnOnce(OwnedPart<'_, T, D>, Reader<'_, T, D>) -> R) -> Result<R> {
-        let mut claim = Owned(self);
-        let inside = Inside::begin(&mut claim)?;
-        let array = &*inside.claims.0;
-        // SAFETY: the epoch has begun: until it ends nobody writes the part. The reader only gets.
-        let part = OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.rank());
-        let result = body(part, Reader(array));
-        inside.end()?;
-        Ok(result)
+        located(move || {
+            let mut claim = Owned(self);
+            let inside = Inside::begin(&mut claim)?;
+            let array = &*inside.claims.0;
+            // SAFETY: the epoch has begun: until it ends nobody writes the part. The reader only gets.
+            let part = OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.rank());
+            let result = body(part, Reader(array));
+            inside.end()?;
+            Ok(result)
+        })
     }
 }
 
@@ -391,11 +425,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Access`, as unchecked as there.
+    #[track_caller]
     pub unsafe fn access(&self) -> Result<OwnedPartMut<'_, T, D>> {
-        self.check_sound("access")?;
-        self.check_job("access")?;
-        // SAFETY: the caller's promise.
-        Ok(OwnedPartMut::new(unsafe { self.own_part().exclusive() }, &self.distribution, self.group.rank()))
+        located(move || {
+            self.check_sound("access")?;
+            self.check_job("access")?;
+            // SAFETY: the caller's promise.
+            Ok(OwnedPartMut::new(unsafe { self.own_part().exclusive() }, &self.distribution, self.group.rank()))
+        })
     }
 }
 
@@ -421,11 +458,14 @@ impl Job {
     /// })
     /// # }
     /// ```
+    #[track_caller]
     pub fn epoch<C: Claims, R>(&self, mut claims: C, body: impl for<'p> FnOnce(PartsOf<'p, C>) -> R) -> Result<R> {
-        let inside = Inside::begin(&mut claims)?;
-        // SAFETY: all epochs have begun, and `body` cannot keep the parts beyond its call.
-        let result = body(unsafe { inside.claims.parts() });
-        inside.end()?;
-        Ok(result)
+        located(move || {
+            let inside = Inside::begin(&mut claims)?;
+            // SAFETY: all epochs have begun, and `body` cannot keep the parts beyond its call.
+            let result = body(unsafe { inside.claims.parts() });
+            inside.end()?;
+            Ok(result)
+        })
     }
 }

@@ -22,7 +22,7 @@ use super::{
     npy::{Header, NpyElement},
 };
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, located},
     index::Patch,
     sync::{Group, Op, fingerprint, text_fingerprint},
 };
@@ -61,23 +61,26 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// What the system says to any member, alike on all; members that name different files; the end of the job.
+    #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        let visit = Visit { group: &self.group, operation: "save_npy", path: path.as_ref() };
-        self.check_sound(visit.operation)?;
-        self.group.sync()?;
-        let header = Header { descr: T::DESCR.into(), fortran_order: false, shape: self.shape().to_vec() }.encode();
-        let mut temporary = None;
-        let created = if self.group.rank() == 0 {
-            self.create_file(visit.path, &header).map(|file| temporary = Some(file))
-        } else {
-            Ok(())
-        };
-        visit.agree(created)?;
-        let mut number = [temporary.as_ref().map_or(0, |file| file.number)];
-        self.group.broadcast(0, &mut number)?;
-        visit.agree(self.write_own(&temporary_path(visit.path, number[0]), header.len()))?;
-        let moved = temporary.map_or(Ok(()), |file| file.rename(visit.path));
-        visit.agree(moved)
+        located(move || {
+            let visit = Visit { group: &self.group, operation: "save_npy", path: path.as_ref() };
+            self.check_sound(visit.operation)?;
+            self.group.sync()?;
+            let header = Header { descr: T::DESCR.into(), fortran_order: false, shape: self.shape().to_vec() }.encode();
+            let mut temporary = None;
+            let created = if self.group.rank() == 0 {
+                self.create_file(visit.path, &header).map(|file| temporary = Some(file))
+            } else {
+                Ok(())
+            };
+            visit.agree(created)?;
+            let mut number = [temporary.as_ref().map_or(0, |file| file.number)];
+            self.group.broadcast(0, &mut number)?;
+            visit.agree(self.write_own(&temporary_path(visit.path, number[0]), header.len()))?;
+            let moved = temporary.map_or(Ok(()), |file| file.rename(visit.path));
+            visit.agree(moved)
+        })
     }
 
     /// Creates an array over a group's members, in blocks, with the shape and elements of a `.npy` file. Collective; each member
@@ -86,39 +89,45 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// # Errors
     /// What the system says to any member, alike on all; a file of other elements or another number of axes; a file that ends early
     /// or is none; memory; members that name different files; the end of the job.
+    #[track_caller]
     pub fn load_npy(group: &(impl AsRef<Group> + ?Sized), path: impl AsRef<Path>) -> Result<Self> {
-        let group = group.as_ref();
-        let visit = Visit { group, operation: "load_npy", path: path.as_ref() };
-        let (header, begin) = visit.header::<T>()?;
-        let axes = header.shape.len();
-        if D::NDIM.is_some_and(|expected| expected != axes) {
-            let expected = D::NDIM.unwrap_or(axes);
-            return Err(visit.format(format!("has shape {:?}, {axes} axes; the array has {expected}", header.shape)));
-        }
-        let mut extents = D::zeros(axes);
-        extents.slice_mut().copy_from_slice(&header.shape);
-        let name = visit.path.file_name().map_or("".into(), |name| name.to_string_lossy());
-        let array = Self::builder(group, extents).name(name).create()?;
-        visit.agree(array.read_own(visit.path, begin, header.fortran_order))?;
-        group.sync()?;
-        Ok(array)
+        located(move || {
+            let group = group.as_ref();
+            let visit = Visit { group, operation: "load_npy", path: path.as_ref() };
+            let (header, begin) = visit.header::<T>()?;
+            let axes = header.shape.len();
+            if D::NDIM.is_some_and(|expected| expected != axes) {
+                let expected = D::NDIM.unwrap_or(axes);
+                return Err(visit.format(format!("has shape {:?}, {axes} axes; the array has {expected}", header.shape)));
+            }
+            let mut extents = D::zeros(axes);
+            extents.slice_mut().copy_from_slice(&header.shape);
+            let name = visit.path.file_name().map_or("".into(), |name| name.to_string_lossy());
+            let array = Self::builder(group, extents).name(name).create()?;
+            visit.agree(array.read_own(visit.path, begin, header.fortran_order))?;
+            group.sync()?;
+            Ok(array)
+        })
     }
 
     /// Fills the array with the elements of a `.npy` file of its shape. Collective; each member reads what it owns.
     ///
     /// # Errors
     /// As [`load_npy`](Self::load_npy); a file of another shape. After a failure to read, the contents are unspecified.
+    #[track_caller]
     pub fn read_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        let visit = Visit { group: &self.group, operation: "read_npy", path: path.as_ref() };
-        self.check_sound(visit.operation)?;
-        self.group.sync()?;
-        let (header, begin) = visit.header::<T>()?;
-        if header.shape != self.shape() {
-            let (found, expected) = (&header.shape, self.shape());
-            return Err(visit.format(format!("has shape {found:?}; array \"{}\" has shape {expected:?}", self.name())));
-        }
-        visit.agree(self.read_own(visit.path, begin, header.fortran_order))?;
-        self.group.sync()
+        located(move || {
+            let visit = Visit { group: &self.group, operation: "read_npy", path: path.as_ref() };
+            self.check_sound(visit.operation)?;
+            self.group.sync()?;
+            let (header, begin) = visit.header::<T>()?;
+            if header.shape != self.shape() {
+                let (found, expected) = (&header.shape, self.shape());
+                return Err(visit.format(format!("has shape {found:?}; array \"{}\" has shape {expected:?}", self.name())));
+            }
+            visit.agree(self.read_own(visit.path, begin, header.fortran_order))?;
+            self.group.sync()
+        })
     }
 
     /// The file beside the target, with its header and its length.
@@ -231,11 +240,11 @@ impl Visit<'_> {
     }
 
     fn system(&self, source: io::Error) -> Error {
-        Error::File { operation: self.operation, path: self.path.to_owned(), source }
+        Error::File { operation: self.operation.into(), path: self.path.to_owned(), source }
     }
 
     fn format(&self, what: String) -> Error {
-        Error::Format { path: self.path.to_owned(), what }
+        Error::Format { path: self.path.to_owned(), what, operation: self.operation.into() }
     }
 }
 

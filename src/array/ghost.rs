@@ -33,7 +33,7 @@ use super::{Get, GlobalArray};
 use crate::{
     distribution::{Distribution, GhostBox, Side},
     element::Element,
-    error::{Error, Result},
+    error::{Error, Result, located},
     job::Kind,
     memory::{buffer::Source, planned::PlannedCopy},
     sync::{Group, Op},
@@ -105,26 +105,31 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
     ///
     /// # Errors
     /// A transfer that failed; the end of the job.
+    #[track_caller]
     pub fn wait(self) -> Result<()> {
-        let part = self.array.own_part();
-        for (at, get) in self.gets {
-            // Only of a part with ghost cells, which is one dense array.
-            let strides = self.array.distribution.local_strides(self.array.group.rank());
-            let values = get.wait()?;
-            part.write(at, &strides, &Source::whole(&values.view()));
-        }
-        Ok(())
+        located(move || {
+            let part = self.array.own_part();
+            for (at, get) in self.gets {
+                // Only of a part with ghost cells, which is one dense array.
+                let strides = self.array.distribution.local_strides(self.array.group.rank());
+                let values = get.wait()?;
+                part.write(at, &strides, &Source::whole(&values.view()));
+            }
+            Ok(())
+        })
     }
 
     /// Whether [`wait`](Self::wait) would return at once; makes progress.
     ///
     /// # Errors
     /// The end of the job.
+    #[track_caller]
     pub fn test(&self) -> Result<bool> {
-        self.gets.iter().try_fold(true, |all, (_, get)| Ok(get.test()? && all))
+        located(move || self.gets.iter().try_fold(true, |all, (_, get)| Ok(get.test()? && all)))
     }
 }
 
+/// # Ghost cells
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Fills all ghost cells with the elements that they stand for. Collective: starts and ends with a sync. Elements may be written
     /// as soon as it returns.
@@ -151,8 +156,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Update_ghosts`, for which all boundaries are periodic.
+    #[track_caller]
     pub fn update_ghosts(&mut self) -> Result<()> {
-        self.update("update_ghosts", 0, None)
+        located(move || self.update("update_ghosts", 0, None))
     }
 
     /// Fills the ghost cells that lie beyond one side of each block, corners included if the array has them. Collective, as
@@ -163,13 +169,16 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Update_ghost_dir`.
+    #[track_caller]
     pub fn update_ghosts_at(&mut self, axis: usize, side: Side) -> Result<()> {
-        const OPERATION: &str = "update_ghosts_at";
-        let axes = self.shape().len();
-        if axis >= axes {
-            return Err(Error::argument(OPERATION, format_args!("axis {axis} of array \"{}\", which has {axes}", self.name)));
-        }
-        self.update(OPERATION, 1 + 2 * axis as u64 + u64::from(side == Side::High), Some((axis, side)))
+        located(move || {
+            const OPERATION: &str = "update_ghosts_at";
+            let axes = self.shape().len();
+            if axis >= axes {
+                return Err(Error::argument(OPERATION, format_args!("axis {axis} of array \"{}\", which has {axes}", self.name)));
+            }
+            self.update(OPERATION, 1 + 2 * axis as u64 + u64::from(side == Side::High), Some((axis, side)))
+        })
     }
 
     /// Starts to fill all ghost cells. Collective: starts with a sync, as [`update_ghosts`](Self::update_ghosts).
@@ -198,11 +207,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Update_ghosts_nb`.
+    #[track_caller]
     pub fn update_ghosts_nb(&mut self) -> Result<GhostUpdate<'_, T, D>> {
-        const OPERATION: &str = "update_ghosts_nb";
-        self.check_sound(OPERATION)?;
-        self.group.settle(Op::Ghosts, self.id << 8 | 0xff)?;
-        self.begin_update(None)
+        located(move || {
+            const OPERATION: &str = "update_ghosts_nb";
+            self.check_sound(OPERATION)?;
+            self.group.settle(Op::Ghosts, self.id << 8 | 0xff)?;
+            self.begin_update(None)
+        })
     }
 
     /// `call` distinguishes the calls on one array.

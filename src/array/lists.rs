@@ -21,7 +21,7 @@ use crate::{
     },
     distribution::Location,
     element::{Accumulate, AtomicInteger, Element},
-    error::{Error, Result},
+    error::{Error, Result, located},
     job::Kind,
     memory::{part::Slot, stripes},
 };
@@ -33,6 +33,7 @@ const AHEAD: usize = 64;
 /// Elements that are added under one lock, a microsecond or two.
 const BATCH: usize = 256;
 
+/// # Lists of elements
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Reads the elements named by `subscripts` into `to`, which is as long. One-sided; complete on return.
     ///
@@ -41,16 +42,19 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Gather`.
+    #[track_caller]
     pub fn gather<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
-        const OPERATION: &str = "gather";
-        self.check_lists(OPERATION, subscripts.len(), to.len())?;
-        if !self.group.inner.direct {
-            self.count_list(Kind::Get, subscripts);
-            if !self.group.inner.mapped {
-                return self.gather_remote(subscripts, to);
+        located(move || {
+            const OPERATION: &str = "gather";
+            self.check_lists(OPERATION, subscripts.len(), to.len())?;
+            if !self.group.inner.direct {
+                self.count_list(Kind::Get, subscripts);
+                if !self.group.inner.mapped {
+                    return self.gather_remote(subscripts, to);
+                }
             }
-        }
-        self.visit(OPERATION, subscripts, Slot::prefetch, |k, slot| to[k] = slot.load())
+            self.visit(OPERATION, subscripts, Slot::prefetch, |k, slot| to[k] = slot.load())
+        })
     }
 
     /// Writes `from` to the elements named by `subscripts`. One-sided; of equal subscripts some value wins; visible at the owners
@@ -61,16 +65,19 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Scatter`.
+    #[track_caller]
     pub fn scatter<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], from: &[T]) -> Result<()> {
-        const OPERATION: &str = "scatter";
-        self.check_lists(OPERATION, subscripts.len(), from.len())?;
-        if !self.group.inner.direct {
-            self.count_list(Kind::Put, subscripts);
-            if !self.group.inner.mapped {
-                return self.scatter_remote(subscripts, from);
+        located(move || {
+            const OPERATION: &str = "scatter";
+            self.check_lists(OPERATION, subscripts.len(), from.len())?;
+            if !self.group.inner.direct {
+                self.count_list(Kind::Put, subscripts);
+                if !self.group.inner.mapped {
+                    return self.scatter_remote(subscripts, from);
+                }
             }
-        }
-        self.visit(OPERATION, subscripts, Slot::prefetch_to_write, |k, slot| slot.store(from[k]))
+            self.visit(OPERATION, subscripts, Slot::prefetch_to_write, |k, slot| slot.store(from[k]))
+        })
     }
 
     /// Visits the elements in order, each some time after the prefetch of its line.
@@ -116,7 +123,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         if subscripts == values {
             return Ok(());
         }
-        Err(Error::Argument { operation, what: format!("array \"{}\": {subscripts} subscripts but {values} values", self.name) })
+        Err(Error::Argument {
+            operation: operation.into(),
+            what: format!("array \"{}\": {subscripts} subscripts but {values} values", self.name),
+        })
     }
 
     fn gather_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
@@ -149,6 +159,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
+/// # Atomic operations on lists of elements
 impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     /// Applies an operation with `operands` to the elements named by `subscripts`, as [`fetch_op`](Self::fetch_op) does to one,
     /// without the values before. One-sided; each element atomically; equal subscripts each count; visible after a fence or a sync.
@@ -174,18 +185,21 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// OpenSHMEM: `shmem_atomic_xor` and its kin, of lists.
+    #[track_caller]
     pub fn scatter_op<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], op: FetchOp, operands: &[T]) -> Result<()> {
-        const OPERATION: &str = "scatter_op";
-        self.check_lists(OPERATION, subscripts.len(), operands.len())?;
-        if !self.group.inner.direct {
-            self.count_list(Kind::Atomic, subscripts);
-            if !self.group.inner.mapped {
-                return self.scatter_op_remote(subscripts, op, operands);
+        located(move || {
+            const OPERATION: &str = "scatter_op";
+            self.check_lists(OPERATION, subscripts.len(), operands.len())?;
+            if !self.group.inner.direct {
+                self.count_list(Kind::Atomic, subscripts);
+                if !self.group.inner.mapped {
+                    return self.scatter_op_remote(subscripts, op, operands);
+                }
             }
-        }
-        let op = op.on::<T>();
-        self.visit(OPERATION, subscripts, Slot::prefetch_to_write, |k, slot| {
-            slot.apply(op, operands[k], T::ZERO);
+            let op = op.on::<T>();
+            self.visit(OPERATION, subscripts, Slot::prefetch_to_write, |k, slot| {
+                slot.apply(op, operands[k], T::ZERO);
+            })
         })
     }
 
@@ -204,6 +218,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     }
 }
 
+/// # Accumulates on lists of elements
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Adds `alpha` times `from` to the elements named by `subscripts`. One-sided; each element atomically with respect to other
     /// accumulates; equal subscripts add up.
@@ -213,52 +228,55 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Scatter_acc`.
+    #[track_caller]
     pub fn scatter_accumulate<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], alpha: T, from: &[T]) -> Result<()> {
-        const OPERATION: &str = "scatter_accumulate";
-        self.check_lists(OPERATION, subscripts.len(), from.len())?;
-        if !self.group.inner.direct {
-            self.count_list(Kind::Accumulate, subscripts);
-            if !self.group.inner.mapped {
-                return self.scatter_accumulate_remote(subscripts, alpha, from);
-            }
-        }
-        for &subscript in subscripts {
-            self.check_index(OPERATION, &subscript.into_dimension())?;
-        }
-        let Some(&first) = subscripts.first() else { return Ok(()) };
-        // The owners of a batch, as bits, 64 members to a word.
-        let mut owners = vec![0_u64; self.group.size().div_ceil(64)];
-        let (mut members, mut held) = (Vec::new(), Vec::new());
-        let mut batch = [self.slot_of(first, &mut owners); BATCH];
-        let mut next = batch;
-        for (to, &subscript) in batch.iter_mut().zip(subscripts) {
-            *to = self.slot_of(subscript, &mut owners);
-        }
-        let mut coming = subscripts.chunks(BATCH).skip(1);
-        for from in from.chunks(BATCH) {
-            for (word, owners) in owners.iter_mut().enumerate() {
-                while *owners != 0 {
-                    members.push(64 * word + owners.trailing_zeros() as usize);
-                    *owners &= *owners - 1;
+        located(move || {
+            const OPERATION: &str = "scatter_accumulate";
+            self.check_lists(OPERATION, subscripts.len(), from.len())?;
+            if !self.group.inner.direct {
+                self.count_list(Kind::Accumulate, subscripts);
+                if !self.group.inner.mapped {
+                    return self.scatter_accumulate_remote(subscripts, alpha, from);
                 }
             }
-            // The locks are the ranks', whatever their numbers in this group: lists in another group take them in the same order.
-            members.sort_unstable_by_key(|&member| self.group.inner.rank_of(member));
-            for member in members.drain(..) {
-                held.push(self.lock_member(member, stripes::ALL, !held.is_empty())?);
+            for &subscript in subscripts {
+                self.check_index(OPERATION, &subscript.into_dimension())?;
             }
-            // The next batch is located meanwhile.
-            let coming = coming.next().unwrap_or_default();
-            for (k, &value) in from.iter().enumerate() {
-                if let Some(&subscript) = coming.get(k) {
-                    next[k] = self.slot_of(subscript, &mut owners);
+            let Some(&first) = subscripts.first() else { return Ok(()) };
+            // The owners of a batch, as bits, 64 members to a word.
+            let mut owners = vec![0_u64; self.group.size().div_ceil(64)];
+            let (mut members, mut held) = (Vec::new(), Vec::new());
+            let mut batch = [self.slot_of(first, &mut owners); BATCH];
+            let mut next = batch;
+            for (to, &subscript) in batch.iter_mut().zip(subscripts) {
+                *to = self.slot_of(subscript, &mut owners);
+            }
+            let mut coming = subscripts.chunks(BATCH).skip(1);
+            for from in from.chunks(BATCH) {
+                for (word, owners) in owners.iter_mut().enumerate() {
+                    while *owners != 0 {
+                        members.push(64 * word + owners.trailing_zeros() as usize);
+                        *owners &= *owners - 1;
+                    }
                 }
-                batch[k].add(alpha, value);
+                // The locks are the ranks', whatever their numbers in this group: lists in another group take them in the same order.
+                members.sort_unstable_by_key(|&member| self.group.inner.rank_of(member));
+                for member in members.drain(..) {
+                    held.push(self.lock_member(member, stripes::ALL, !held.is_empty())?);
+                }
+                // The next batch is located meanwhile.
+                let coming = coming.next().unwrap_or_default();
+                for (k, &value) in from.iter().enumerate() {
+                    if let Some(&subscript) = coming.get(k) {
+                        next[k] = self.slot_of(subscript, &mut owners);
+                    }
+                    batch[k].add(alpha, value);
+                }
+                held.clear();
+                mem::swap(&mut batch, &mut next);
             }
-            held.clear();
-            mem::swap(&mut batch, &mut next);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Locates an element inside the array, and notes its owner.

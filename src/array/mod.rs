@@ -25,33 +25,45 @@
 //! Nothing here names a conduit. Unsafe code is in `memory` and `comm`, except the blocks of `epoch` that make slices of a part,
 //! and the call of the matrix kernel in `matmul/kernel.rs`.
 
-mod accumulate;
-mod algebra;
+// The order of the methods in the documentation: that of the table at `GlobalArray`.
 mod builder;
-mod counted;
-mod element;
-mod epoch;
-mod file;
-mod ghost;
-mod lists;
-mod matmul;
-mod nonblocking;
-mod npy;
-mod owned;
-mod periodic;
-pub(crate) mod registry;
-mod remote;
-mod scope;
+
 mod transfer;
 
-use std::{fmt, sync::Arc};
+mod accumulate;
+
+mod periodic;
+
+mod element;
+
+mod lists;
+
+mod nonblocking;
+mod scope;
+
+mod epoch;
+mod owned;
+
+mod ghost;
+
+mod algebra;
+mod matmul;
+
+mod file;
+mod npy;
+
+mod counted;
+pub(crate) mod registry;
+mod remote;
+
+use std::{fmt, panic::Location, sync::Arc};
 
 use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
 pub use algebra::{Halve, PatchMut, PatchRef, Summary};
 pub use builder::Builder;
 pub use element::FetchOp;
-pub use epoch::{Claims, PartsOf, Reader};
+pub use epoch::{Claims, Ghosts, GhostsMut, Owned, OwnedMut, PartsOf, Reader};
 pub use ghost::GhostUpdate;
 pub use matmul::Matmul;
 pub use nonblocking::{Get, Pending};
@@ -64,7 +76,7 @@ use crate::{
     comm::engine::{Engine, Label},
     distribution::{Block, Distribution},
     element::{Element, has_atomics},
-    error::{Error, Result},
+    error::{Error, Result, located},
     index::PatchError,
     memory::{
         part::Part,
@@ -78,6 +90,22 @@ use crate::{
 /// There is one handle for each rank and it is not `Clone`: that is what makes epochs free of races by type. It is `Send + Sync`;
 /// several threads of a rank may use it at once. Dropping it frees nothing at once and says nothing to anybody; the memory returns
 /// at a later creation in the same group, or now by the collective [`destroy`](Self::destroy).
+///
+/// # Methods by purpose
+///
+/// | purpose | methods |
+/// |---|---|
+/// | create | [`builder`](Self::builder), [`duplicate`](Self::duplicate), [`load_npy`](Self::load_npy), [`destroy`](Self::destroy) |
+/// | patches | [`get_into`](Self::get_into), [`get`](Self::get), [`put`](Self::put), [`accumulate`](Self::accumulate), [`put_signal`](Self::put_signal), [`periodic`](Self::periodic) |
+/// | elements | [`load`](Self::load), [`store`](Self::store), [`fetch_add`](Self::fetch_add), [`fetch_op`](Self::fetch_op), [`swap`](Self::swap), [`compare_exchange`](Self::compare_exchange) |
+/// | lists | [`gather`](Self::gather), [`scatter`](Self::scatter), [`scatter_accumulate`](Self::scatter_accumulate), [`scatter_op`](Self::scatter_op) |
+/// | non-blocking | [`get_nb`](Self::get_nb), [`put_nb`](Self::put_nb), [`accumulate_nb`](Self::accumulate_nb), [`Job::scope`](crate::Job::scope); complete after [`fence`](Self::fence) |
+/// | epochs | [`owner_epoch`](Self::owner_epoch), [`read_epoch`](Self::read_epoch), [`owned`](Self::owned), [`owned_mut`](Self::owned_mut), [`Job::epoch`](crate::Job::epoch), [`access`](Self::access) |
+/// | ghosts | [`ghosts`](Self::ghosts), [`ghosts_mut`](Self::ghosts_mut), [`update_ghosts`](Self::update_ghosts), [`update_ghosts_at`](Self::update_ghosts_at), [`update_ghosts_nb`](Self::update_ghosts_nb) |
+/// | algebra, of patches by [`at`](Self::at), [`at_mut`](Self::at_mut), [`t`](Self::t) | [`fill`](Self::fill), [`zero`](Self::zero), [`map`](Self::map), [`map_indexed`](Self::map_indexed), [`scale`](Self::scale), [`add_constant`](Self::add_constant), [`assign`](Self::assign), [`assign_sum`](Self::assign_sum), [`assign_product`](Self::assign_product), [`assign_zip`](Self::assign_zip), [`scaled_add`](Self::scaled_add), [`matmul`](Self::matmul), [`symmetrize`](Self::symmetrize), [`antisymmetrize`](Self::antisymmetrize), [`diagonal`](Self::diagonal), [`set_diagonal`](Self::set_diagonal), [`add_diagonal`](Self::add_diagonal), [`shift_diagonal`](Self::shift_diagonal), [`scale_rows`](Self::scale_rows), [`scale_cols`](Self::scale_cols) |
+/// | reductions | [`sum`](Self::sum), [`dot`](Self::dot), [`reduce`](Self::reduce), [`map_reduce`](Self::map_reduce), [`argmin`](Self::argmin), [`argmax`](Self::argmax), [`max_abs`](Self::max_abs), [`norm_frobenius`](Self::norm_frobenius), `norm_1` and `norm_infinity` of vectors and matrices |
+/// | files and text | [`save_npy`](Self::save_npy), [`load_npy`](Self::load_npy), [`read_npy`](Self::read_npy), [`write_to`](Self::write_to) |
+/// | queries | [`name`](Self::name), [`shape`](Self::shape), [`ndim`](Self::ndim), [`len`](Self::len), [`is_empty`](Self::is_empty), [`group`](Self::group), [`distribution`](Self::distribution), [`blocks`](Self::blocks), [`owner`](Self::owner), [`summary`](Self::summary) |
 pub struct GlobalArray<T, D> {
     /// Bounds of every patch; all zero once the array is poisoned, so that the fast path pays nothing for the check.
     extents: D,
@@ -111,6 +139,7 @@ pub type GlobalArray6<T> = GlobalArray<T, Ix6>;
 /// A global array whose number of axes is known when the program runs.
 pub type GlobalArrayD<T> = GlobalArray<T, IxDyn>;
 
+/// # Queries, completion, end
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// The name, for messages.
     #[must_use]
@@ -167,31 +196,40 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// An index outside the array.
+    #[track_caller]
     pub fn owner(&self, index: impl ndarray::IntoDimension<Dim = D>) -> Result<usize> {
-        let index = index.into_dimension();
-        self.check_index("owner", &index)?;
-        Ok(self.distribution.locate(&index).member)
+        located(move || {
+            let index = index.into_dimension();
+            self.check_index("owner", &index)?;
+            Ok(self.distribution.locate(&index).member)
+        })
     }
 
     /// Makes everything that this rank put into or added to this array visible at its owners. One-sided.
     ///
     /// # Errors
     /// An operation that failed since the last fence; the end of the job.
+    #[track_caller]
     pub fn fence(&self) -> Result<()> {
-        self.check_job("fence")?;
-        self.engine().fence(None, &self.label("fence"))
+        located(move || {
+            self.check_job("fence")?;
+            self.engine().fence(None, &self.label("fence"))
+        })
     }
 
     /// Frees the array on all members at once. Collective.
     ///
     /// # Errors
     /// Members in different collectives; the end of the job.
+    #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
-        let _creating = self.group.inner.job.creating("destroy")?;
-        self.group.settle(Op::Destroy, self.id)?;
-        self.group.inner.job.free(&self.group, self.offset);
-        self.destroyed = true;
-        Ok(())
+        located(|| {
+            let _creating = self.group.inner.job.creating("destroy")?;
+            self.group.settle(Op::Destroy, self.id)?;
+            self.group.inner.job.free(&self.group, self.offset);
+            self.destroyed = true;
+            Ok(())
+        })
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -246,12 +284,20 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     #[inline(always)]
+    #[track_caller]
     pub(crate) fn check_job(&self, operation: &'static str) -> Result<()> {
-        if self.group.inner.segments.over() { Err(self.engine().over(operation)) } else { Ok(()) }
+        if self.group.inner.segments.over() { Err(self.over(operation)) } else { Ok(()) }
+    }
+
+    #[cold]
+    #[track_caller]
+    fn over(&self, operation: &'static str) -> Error {
+        self.engine().over(operation).called_at(Location::caller())
     }
 
     /// Bounds, element by element.
     #[inline(always)]
+    #[track_caller]
     pub(crate) fn check_index(&self, operation: &'static str, index: &D) -> Result<()> {
         let inside = index.ndim() == self.extents.ndim() && index.slice().iter().zip(self.extents.slice()).all(|(i, n)| i < n);
         // A copy goes to the cold function, so that the index itself can stay in registers.
@@ -259,29 +305,40 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     #[cold]
+    #[track_caller]
     fn index_error(&self, operation: &'static str, index: D) -> Error {
         if self.poisoned {
-            return Error::Poisoned { array: self.name.to_string(), operation };
+            return Error::Poisoned { array: self.name.to_string(), operation: operation.into() }.called_at(Location::caller());
         }
-        Error::Index { array: self.name.to_string(), operation, index: index.slice().to_vec(), extents: self.shape().to_vec() }
+        Error::Index {
+            array: self.name.to_string(),
+            operation: operation.into(),
+            index: index.slice().to_vec(),
+            extents: self.shape().to_vec(),
+        }
+        .called_at(Location::caller())
     }
 
     #[cold]
+    #[track_caller]
     pub(crate) fn patch_error(&self, operation: &'static str, source: PatchError) -> Error {
         if self.poisoned {
-            return Error::Poisoned { array: self.name.to_string(), operation };
+            return Error::Poisoned { array: self.name.to_string(), operation: operation.into() }.called_at(Location::caller());
         }
-        Error::Patch { array: self.name.to_string(), operation, extents: self.shape().to_vec(), source }
+        Error::Patch { array: self.name.to_string(), operation: operation.into(), extents: self.shape().to_vec(), source }
+            .called_at(Location::caller())
     }
 
     #[cold]
+    #[track_caller]
     pub(crate) fn shape_error(&self, operation: &'static str, patch: &[usize], buffer: &[usize]) -> Error {
-        Error::Shape { array: self.name.to_string(), operation, patch: patch.to_vec(), buffer: buffer.to_vec() }
+        Error::Shape { array: self.name.to_string(), operation: operation.into(), patch: patch.to_vec(), buffer: buffer.to_vec() }
+            .called_at(Location::caller())
     }
 
     /// Fails when an epoch of the array did.
     pub(crate) fn check_sound(&self, operation: &'static str) -> Result<()> {
-        if self.poisoned { Err(Error::Poisoned { array: self.name.to_string(), operation }) } else { Ok(()) }
+        if self.poisoned { Err(Error::Poisoned { array: self.name.to_string(), operation: operation.into() }) } else { Ok(()) }
     }
 
     /// Takes the array out of use: every patch of it is out of bounds from now on.

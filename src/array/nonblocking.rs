@@ -18,7 +18,7 @@ use crate::{
         owned::{get_owned, put_owned},
     },
     element::{Accumulate, Element},
-    error::Result,
+    error::{Result, located},
     index::{IntoPatch, Selection},
 };
 
@@ -52,26 +52,28 @@ impl<T: Element, Out: Dimension> Get<T, Out> {
     /// # Errors
     /// The transfer failed; the end of the job.
     #[allow(clippy::missing_panics_doc, reason = "the request keeps the elements for the one handle")]
+    #[track_caller]
     pub fn wait(self) -> Result<Array<T, Out>> {
-        match self.0 {
+        located(move || match self.0 {
             State::Done(array) => Ok(array),
             State::UnderWay { key, shape } => {
                 let elements: Option<Vec<T>> = key.engine.collect(key.ticket)?;
                 let elements = elements.expect("only the handle takes the elements of a get");
                 Ok(Array::from_shape_vec(shape, elements).expect("as many elements as the patch has"))
             }
-        }
+        })
     }
 
     /// Whether [`wait`](Self::wait) would return at once; makes progress.
     ///
     /// # Errors
     /// The end of the job.
+    #[track_caller]
     pub fn test(&self) -> Result<bool> {
-        match &self.0 {
+        located(move || match &self.0 {
             State::Done(_) => Ok(true),
             State::UnderWay { key, .. } => key.test(),
-        }
+        })
     }
 }
 
@@ -91,19 +93,21 @@ impl Pending {
     ///
     /// # Errors
     /// The transfer failed; the end of the job.
+    #[track_caller]
     pub fn wait(self) -> Result<()> {
-        match self.0 {
+        located(move || match self.0 {
             None => Ok(()),
             Some(key) => key.engine.collect::<()>(key.ticket).map(|_| ()),
-        }
+        })
     }
 
     /// Whether [`wait`](Self::wait) would return at once; makes progress.
     ///
     /// # Errors
     /// The end of the job.
+    #[track_caller]
     pub fn test(&self) -> Result<bool> {
-        self.0.as_ref().map_or(Ok(true), Key::test)
+        located(move || self.0.as_ref().map_or(Ok(true), Key::test))
     }
 }
 
@@ -113,6 +117,7 @@ impl fmt::Debug for Pending {
     }
 }
 
+/// # Non-blocking patches
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Starts to read a patch into a new array. One-sided; complete when [`wait`](Get::wait) returns.
     ///
@@ -135,19 +140,23 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_NbGet`, `NGA_NbWait`, `NGA_NbTest`.
+    #[track_caller]
     pub fn get_nb<P: IntoPatch<D>>(&self, patch: P) -> Result<Get<T, P::Output>> {
-        const OPERATION: &str = "get_nb";
-        if self.group.inner.mapped {
-            return self.get(patch).map(|array| Get(State::Done(array)));
-        }
-        self.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
-        let shape = kept.shape::<P::Output, D>(&patch);
-        let array = Array::from_elem(shape.clone(), T::zeroed());
-        let ticket = get_owned(self.engine(), self.label(OPERATION), array, &patch, &kept, |request, to| {
-            self.issue_gets(request, &patch, to)
-        })?;
-        Ok(Get(State::UnderWay { key: self.key(ticket), shape }))
+        located(move || {
+            const OPERATION: &str = "get_nb";
+            if self.group.inner.mapped {
+                return self.get(patch).map(|array| Get(State::Done(array)));
+            }
+            self.check_job(OPERATION)?;
+            let Selection { patch, kept } =
+                patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+            let shape = kept.shape::<P::Output, D>(&patch);
+            let array = Array::from_elem(shape.clone(), T::zeroed());
+            let ticket = get_owned(self.engine(), self.label(OPERATION), array, &patch, &kept, |request, to| {
+                self.issue_gets(request, &patch, to)
+            })?;
+            Ok(Get(State::UnderWay { key: self.key(ticket), shape }))
+        })
     }
 
     /// Starts to write an array, of any strides, into a patch. One-sided; visible at the owners after a [`fence`](Self::fence) or a
@@ -158,21 +167,25 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_NbPut`.
+    #[track_caller]
     pub fn put_nb<P: IntoPatch<D>>(&self, patch: P, from: Array<T, P::Output>) -> Result<Pending> {
-        const OPERATION: &str = "put_nb";
-        if self.group.inner.mapped {
-            return self.put(patch, &from).map(|()| Pending(None));
-        }
-        self.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
-        let shape = kept.shape::<P::Output, D>(&patch);
-        if shape != from.raw_dim() {
-            return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
-        }
-        let ticket = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
-            self.issue_puts(request, &patch, from)
-        })?;
-        Ok(Pending(Some(self.key(ticket))))
+        located(move || {
+            const OPERATION: &str = "put_nb";
+            if self.group.inner.mapped {
+                return self.put(patch, &from).map(|()| Pending(None));
+            }
+            self.check_job(OPERATION)?;
+            let Selection { patch, kept } =
+                patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+            let shape = kept.shape::<P::Output, D>(&patch);
+            if shape != from.raw_dim() {
+                return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
+            }
+            let ticket = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
+                self.issue_puts(request, &patch, from)
+            })?;
+            Ok(Pending(Some(self.key(ticket))))
+        })
     }
 
     fn key(&self, ticket: Ticket) -> Key {
@@ -180,6 +193,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
+/// # Non-blocking accumulates
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Starts to add `alpha` times an array to a patch. Each element changes atomically with respect to other accumulates.
     /// One-sided; visible at the owners after a [`fence`](Self::fence) or a sync.
@@ -193,21 +207,25 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_NbAcc`.
+    #[track_caller]
     pub fn accumulate_nb<P: IntoPatch<D>>(&self, patch: P, alpha: T, from: Array<T, P::Output>) -> Result<Pending> {
-        const OPERATION: &str = "accumulate_nb";
-        let Some(scale) = self.owners_scale(alpha) else {
-            return self.accumulate(patch, alpha, &from).map(|()| Pending(None));
-        };
-        self.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
-        let shape = kept.shape::<P::Output, D>(&patch);
-        if shape != from.raw_dim() {
-            return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
-        }
-        let ticket = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
-            self.issue_accumulates(request, &patch, alpha, &scale, from)
-        })?;
-        Ok(Pending(Some(self.key(ticket))))
+        located(move || {
+            const OPERATION: &str = "accumulate_nb";
+            let Some(scale) = self.owners_scale(alpha) else {
+                return self.accumulate(patch, alpha, &from).map(|()| Pending(None));
+            };
+            self.check_job(OPERATION)?;
+            let Selection { patch, kept } =
+                patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+            let shape = kept.shape::<P::Output, D>(&patch);
+            if shape != from.raw_dim() {
+                return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
+            }
+            let ticket = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
+                self.issue_accumulates(request, &patch, alpha, &scale, from)
+            })?;
+            Ok(Pending(Some(self.key(ticket))))
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use ndarray::{Array, ArrayView, ArrayViewMut, Dimension, Slice};
 use super::GlobalArray;
 use crate::{
     element::{Accumulate, Element},
-    error::{Error, Result},
+    error::{Error, Result, located},
     index::{Patch, PatchError},
 };
 
@@ -74,6 +74,7 @@ struct Boxes<'a, D> {
     extents: &'a D,
 }
 
+/// # Patches that go round
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// The array as a periodic one: patches are ranges of any indices. Index −1 is the last element, and the extent is the first
     /// one again.
@@ -104,31 +105,64 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_get`.
+    #[track_caller]
     pub fn get_into<'v>(&self, ranges: impl IndexRanges, to: impl Into<ArrayViewMut<'v, T, D>>) -> Result<()> {
-        let (boxes, mut to) = (self.boxes("periodic get_into", ranges.ranges())?, to.into());
-        self.check_shape("periodic get_into", &boxes.shape, to.shape())?;
-        boxes.each(|part| self.0.get_into(&part.patch, to.slice_each_axis_mut(|axis| part.slice(axis.axis.index()))))
+        located(move || {
+            let (boxes, mut to) = (self.boxes("periodic get_into", ranges.ranges())?, to.into());
+            self.check_shape("periodic get_into", &boxes.shape, to.shape())?;
+            boxes.each(|part| self.0.get_into(&part.patch, to.slice_each_axis_mut(|axis| part.slice(axis.axis.index()))))
+        })
     }
 
     /// Reads a patch into a new array. One-sided; complete on return.
     ///
     /// # Errors
     /// As [`get_into`](Self::get_into); more elements than an address space has room for.
+    #[track_caller]
     pub fn get(&self, ranges: impl IndexRanges) -> Result<Array<T, D>> {
-        const OPERATION: &str = "periodic get";
-        let shape = self.boxes(OPERATION, ranges.ranges())?.shape;
-        // ndarray's limits: the elements of axes that are not empty are counted, and they have to be somewhere if there are any.
-        let width = if shape.slice().contains(&0) { 1 } else { size_of::<T>() };
-        let bytes = shape.slice().iter().filter(|&&n| n > 0).try_fold(width, |bytes, &n| bytes.checked_mul(n));
-        if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
-            let (name, shape) = (&self.0.name, shape.slice());
-            return Err(Error::argument(
-                OPERATION,
-                format_args!("a patch of {shape:?} elements of array \"{name}\" is too large"),
-            ));
+        located(move || {
+            const OPERATION: &str = "periodic get";
+            let shape = self.boxes(OPERATION, ranges.ranges())?.shape;
+            // ndarray's limits: the elements of axes that are not empty are counted, and they have to be somewhere if there are any.
+            let width = if shape.slice().contains(&0) { 1 } else { size_of::<T>() };
+            let bytes = shape.slice().iter().filter(|&&n| n > 0).try_fold(width, |bytes, &n| bytes.checked_mul(n));
+            if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+                let (name, shape) = (&self.0.name, shape.slice());
+                return Err(Error::argument(
+                    OPERATION,
+                    format_args!("a patch of {shape:?} elements of array \"{name}\" is too large"),
+                ));
+            }
+            let mut array = Array::from_elem(shape, T::zeroed());
+            self.get_into(ranges, &mut array).map(|()| array)
+        })
+    }
+
+    /// Reads one element, by an index for each axis. One-sided; not torn up to 8 bytes.
+    ///
+    /// # Errors
+    /// Another number of indices than axes; an element of an array that has none; the end of the job.
+    #[track_caller]
+    pub fn load(&self, index: impl AsRef<[i64]>) -> Result<T> {
+        located(move || {
+            let index = self.wrap("periodic load", index.as_ref())?;
+            self.0.load(index)
+        })
+    }
+
+    /// An index inside the array.
+    fn wrap(&self, operation: &'static str, index: &[i64]) -> Result<D> {
+        self.0.check_sound(operation)?;
+        let axes = self.0.ndim();
+        if index.len() != axes {
+            return Err(self.0.patch_error(operation, PatchError::AxisCount { given: index.len(), expected: axes }));
         }
-        let mut array = Array::from_elem(shape, T::zeroed());
-        self.get_into(ranges, &mut array).map(|()| array)
+        let mut inside = D::zeros(axes);
+        for (inside, (&index, &extent)) in inside.slice_mut().iter_mut().zip(index.iter().zip(self.0.shape())) {
+            // Extents are below 2^63. Of an empty axis every index is outside, which the load says.
+            *inside = if extent == 0 { 0 } else { index.rem_euclid(extent as i64) as usize };
+        }
+        Ok(inside)
     }
 
     /// Writes the caller's view into a patch. One-sided; visible as after [`GlobalArray::put`]. If the patch contains an element
@@ -139,10 +173,13 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_put`.
+    #[track_caller]
     pub fn put<'v>(&self, ranges: impl IndexRanges, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
-        let (boxes, from) = (self.boxes("periodic put", ranges.ranges())?, from.into());
-        self.check_shape("periodic put", &boxes.shape, from.shape())?;
-        boxes.each(|part| self.0.put(&part.patch, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
+        located(move || {
+            let (boxes, from) = (self.boxes("periodic put", ranges.ranges())?, from.into());
+            self.check_shape("periodic put", &boxes.shape, from.shape())?;
+            boxes.each(|part| self.0.put(&part.patch, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
+        })
     }
 
     /// Where the ranges begin and how long they are.
@@ -173,6 +210,37 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     }
 }
 
+impl<T: Element, D: Dimension + Copy> Periodic<'_, T, D> {
+    /// Reads the elements named by `subscripts`, an index for each axis, into `to`, which is as long. One-sided; complete on return.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); lists of different lengths.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut ring = GlobalArray::<i64, Ix1>::builder(job, [5]).create()?;
+    ///     ring.map_indexed(|i, _| i as i64)?;
+    ///     let mut around = [0; 3];
+    ///     ring.periodic().gather(&[[-1], [0], [11]], &mut around)?;
+    ///     assert_eq!(around, [4, 0, 1]);
+    ///     assert_eq!(ring.periodic().load([-2])?, 3);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn gather<I: AsRef<[i64]>>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
+        located(move || {
+            let inside =
+                subscripts.iter().map(|index| self.wrap("periodic gather", index.as_ref())).collect::<Result<Vec<D>>>()?;
+            self.0.gather(&inside, to)
+        })
+    }
+}
+
 impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
     /// Adds `alpha` times the caller's view to a patch. One-sided; each element atomically with respect to other accumulates. If
     /// the patch contains an element more than once, the values add up.
@@ -182,10 +250,13 @@ impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_acc`.
+    #[track_caller]
     pub fn accumulate<'v>(&self, ranges: impl IndexRanges, alpha: T, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
-        let (boxes, from) = (self.boxes("periodic accumulate", ranges.ranges())?, from.into());
-        self.check_shape("periodic accumulate", &boxes.shape, from.shape())?;
-        boxes.each(|part| self.0.accumulate(&part.patch, alpha, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
+        located(move || {
+            let (boxes, from) = (self.boxes("periodic accumulate", ranges.ranges())?, from.into());
+            self.check_shape("periodic accumulate", &boxes.shape, from.shape())?;
+            boxes.each(|part| self.0.accumulate(&part.patch, alpha, from.slice_each_axis(|axis| part.slice(axis.axis.index()))))
+        })
     }
 }
 

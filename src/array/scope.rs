@@ -6,21 +6,24 @@
 
 use std::{cell::RefCell, fmt, marker::PhantomData, sync::Arc};
 
-use ndarray::{ArrayView, ArrayViewMut, Dimension};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension};
 
 use super::GlobalArray;
 use crate::{
     comm::engine::{Engine, RequestId},
     element::{Accumulate, Element},
-    error::Result,
+    error::{Here, Result, located},
     index::{IntoPatch, Selection},
     job::Job,
     memory::buffer::{Source, Target},
+    sync::SignalTarget,
 };
 
 /// Issues transfers that are complete when the scope ends; see [`Job::scope`].
 pub struct Scope<'env> {
     requests: RefCell<Vec<(Arc<Engine>, RequestId)>>,
+    /// What is raised when all transfers are complete.
+    signals: RefCell<Vec<SignalTarget<'env>>>,
     /// Invariant: were a scope of a long life also one of a short life, a buffer of the closure itself could be lent to it.
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -74,12 +77,13 @@ impl Job {
     /// })
     /// # }
     /// ```
+    #[track_caller]
     pub fn scope<'env, R>(&self, body: impl FnOnce(&Scope<'env>) -> Result<R>) -> Result<R> {
-        let scope = Scope { requests: RefCell::default(), env: PhantomData };
+        let scope = Scope { requests: RefCell::default(), signals: RefCell::default(), env: PhantomData };
         let value = body(&scope);
         let completed = scope.complete();
         let value = value?;
-        completed.map(|()| value)
+        completed.and_then(|()| scope.raise()).here().map(|()| value)
     }
 }
 
@@ -90,23 +94,27 @@ impl<'env> Scope<'env> {
     /// # Errors
     /// As there.
     #[inline]
+    #[track_caller]
     pub fn get_into<T: Element, D: Dimension, P: IntoPatch<D>>(
         &self,
         array: &GlobalArray<T, D>,
         patch: P,
         to: impl Into<ArrayViewMut<'env, T, P::Output>>,
     ) -> Result<()> {
-        const OPERATION: &str = "get_into";
-        if array.group.inner.mapped {
-            return array.get_into(patch, to);
-        }
-        array.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
-        let mut to = to.into();
-        let Some(target) = Target::of(&mut to, &patch, &kept) else {
-            return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), to.shape()));
-        };
-        array.issue_gets(self.begin(array, OPERATION), &patch, &target)
+        located(move || {
+            const OPERATION: &str = "get_into";
+            if array.group.inner.mapped {
+                return array.get_into(patch, to);
+            }
+            array.check_job(OPERATION)?;
+            let Selection { patch, kept } =
+                patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
+            let mut to = to.into();
+            let Some(target) = Target::of(&mut to, &patch, &kept) else {
+                return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), to.shape()));
+            };
+            array.issue_gets(self.begin(array, OPERATION), &patch, &target)
+        })
     }
 
     /// [`GlobalArray::put`], complete at the end of the scope: until then the view is lent.
@@ -114,29 +122,34 @@ impl<'env> Scope<'env> {
     /// # Errors
     /// As there.
     #[inline]
+    #[track_caller]
     pub fn put<T: Element, D: Dimension, P: IntoPatch<D>>(
         &self,
         array: &GlobalArray<T, D>,
         patch: P,
         from: impl Into<ArrayView<'env, T, P::Output>>,
     ) -> Result<()> {
-        const OPERATION: &str = "put";
-        if array.group.inner.mapped {
-            return array.put(patch, from);
-        }
-        array.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
-        let from = from.into();
-        let Some(source) = Source::of(&from, &patch, &kept) else {
-            return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
-        };
-        array.issue_puts(self.begin(array, OPERATION), &patch, &source)
+        located(move || {
+            const OPERATION: &str = "put";
+            if array.group.inner.mapped {
+                return array.put(patch, from);
+            }
+            array.check_job(OPERATION)?;
+            let Selection { patch, kept } =
+                patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
+            let from = from.into();
+            let Some(source) = Source::of(&from, &patch, &kept) else {
+                return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
+            };
+            array.issue_puts(self.begin(array, OPERATION), &patch, &source)
+        })
     }
 
     /// [`GlobalArray::accumulate`] that goes on, or is complete when it is issued, by the rule of [`GlobalArray::accumulate_nb`].
     ///
     /// # Errors
     /// As there. The end of the scope reports failures of what is still in flight.
+    #[track_caller]
     pub fn accumulate<T: Accumulate, D: Dimension, P: IntoPatch<D>>(
         &self,
         array: &GlobalArray<T, D>,
@@ -144,17 +157,73 @@ impl<'env> Scope<'env> {
         alpha: T,
         from: impl Into<ArrayView<'env, T, P::Output>>,
     ) -> Result<()> {
-        const OPERATION: &str = "accumulate";
-        let Some(scale) = array.owners_scale(alpha) else {
-            return array.accumulate(patch, alpha, from);
-        };
-        array.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
-        let from = from.into();
-        let Some(source) = Source::of(&from, &patch, &kept) else {
-            return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
-        };
-        array.issue_accumulates(self.begin(array, OPERATION), &patch, alpha, &scale, &source)
+        located(move || {
+            const OPERATION: &str = "accumulate";
+            let Some(scale) = array.owners_scale(alpha) else {
+                return array.accumulate(patch, alpha, from);
+            };
+            array.check_job(OPERATION)?;
+            let Selection { patch, kept } =
+                patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
+            let from = from.into();
+            let Some(source) = Source::of(&from, &patch, &kept) else {
+                return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
+            };
+            array.issue_accumulates(self.begin(array, OPERATION), &patch, alpha, &scale, &source)
+        })
+    }
+
+    /// [`put`](Self::put), and a signal that is raised when the scope ends, after all its transfers: there the data are visible
+    /// before it. A scope that fails raises nothing.
+    ///
+    /// # Errors
+    /// As [`GlobalArray::put_signal`].
+    #[track_caller]
+    pub fn put_signal<T: Element, D: Dimension, P: IntoPatch<D>>(
+        &self,
+        array: &GlobalArray<T, D>,
+        patch: P,
+        from: impl Into<ArrayView<'env, T, P::Output>>,
+        signal: SignalTarget<'env>,
+    ) -> Result<()> {
+        located(move || {
+            signal.check("put_signal")?;
+            self.put(array, patch, from)?;
+            self.signals.borrow_mut().push(signal);
+            Ok(())
+        })
+    }
+
+    /// [`GlobalArray::load`], complete on return.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn load<T: Element, D: Dimension>(&self, array: &GlobalArray<T, D>, index: impl IntoDimension<Dim = D>) -> Result<T> {
+        located(move || array.load(index))
+    }
+
+    /// [`GlobalArray::gather`], complete on return.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn gather<T: Element, D: Dimension, I: IntoDimension<Dim = D> + Copy>(
+        &self,
+        array: &GlobalArray<T, D>,
+        subscripts: &[I],
+        to: &mut [T],
+    ) -> Result<()> {
+        located(move || array.gather(subscripts, to))
+    }
+
+    /// Raises the signals, after a fence of what was put to others than their members.
+    fn raise(&self) -> Result<()> {
+        let signals = self.signals.take();
+        if let Some(first) = signals.first() {
+            first.fence()?;
+        }
+        signals.into_iter().try_for_each(SignalTarget::notify)
     }
 
     /// A request that the end of the scope waits for, whatever becomes of its issuing.

@@ -10,13 +10,14 @@ use super::GlobalArray;
 use crate::{
     distribution::Single,
     element::Element,
-    error::Result,
+    error::{Here, Result, located},
     index::{IntoPatch, Patch, Selection},
     job::Kind,
     memory::buffer::{self, Source, Target},
     sync::SignalTarget,
 };
 
+/// # Patches
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Reads a patch into the caller's view, of any strides. One-sided; complete on return.
     ///
@@ -29,10 +30,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `NGA_Get`; the pipeline of contiguous chunks over a network: ARMCI-Gemini §III-B2.
     #[inline(always)]
+    #[track_caller]
     pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
         const OPERATION: &str = "get_into";
         self.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let Selection { patch, kept } = match patch.into_patch(&self.extents) {
+            Ok(selection) => selection,
+            Err(error) => return Err(self.patch_error(OPERATION, error)),
+        };
         let mut to = to.into();
         if patch.is_one()
             && (P::Output::NDIM.is_some() || kept.len() == to.ndim())
@@ -48,23 +53,27 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let Some(target) = Target::of(&mut to, &patch, &kept) else {
             return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), to.shape()));
         };
-        self.get_block(OPERATION, &patch, &target)
+        self.get_block(OPERATION, &patch, &target).here()
     }
 
     /// Reads a patch into a new array. One-sided; complete on return. [`get_into`](Self::get_into) avoids the allocation.
     ///
     /// # Errors
     /// As [`get_into`](Self::get_into).
+    #[track_caller]
     pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
         const OPERATION: &str = "get";
         self.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let Selection { patch, kept } = match patch.into_patch(&self.extents) {
+            Ok(selection) => selection,
+            Err(error) => return Err(self.patch_error(OPERATION, error)),
+        };
         let mut array = Array::from_elem(kept.shape::<P::Output, D>(&patch), T::zeroed());
         let mut view = array.view_mut();
         let Some(target) = Target::of(&mut view, &patch, &kept) else {
             return Err(self.shape_error(OPERATION, patch.count().slice(), &[]));
         };
-        self.get_block(OPERATION, &patch, &target)?;
+        self.get_block(OPERATION, &patch, &target).here()?;
         Ok(array)
     }
 
@@ -77,10 +86,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `NGA_Put`; ARMCI-Gemini §III-B2.
     #[inline(always)]
+    #[track_caller]
     pub fn put<'v, P: IntoPatch<D>>(&self, patch: P, from: impl Into<ArrayView<'v, T, P::Output>>) -> Result<()> {
         const OPERATION: &str = "put";
         self.check_job(OPERATION)?;
-        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let Selection { patch, kept } = match patch.into_patch(&self.extents) {
+            Ok(selection) => selection,
+            Err(error) => return Err(self.patch_error(OPERATION, error)),
+        };
         let from = from.into();
         if patch.is_one()
             && (P::Output::NDIM.is_some() || kept.len() == from.ndim())
@@ -95,7 +108,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let Some(source) = Source::of(&from, &patch, &kept) else {
             return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
         };
-        self.put_block(OPERATION, &patch, &source)
+        self.put_block(OPERATION, &patch, &source).here()
     }
 
     /// Writes a view into a patch and then raises a signal of a member, `signal.at(member, index)`: there the data are visible
@@ -105,18 +118,21 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// As [`put`](Self::put); a member or signal that does not exist: nothing is moved then.
+    #[track_caller]
     pub fn put_signal<'v, P: IntoPatch<D>>(
         &self,
         patch: P,
         from: impl Into<ArrayView<'v, T, P::Output>>,
         signal: SignalTarget<'_>,
     ) -> Result<()> {
-        signal.check("put_signal")?;
-        self.put(patch, from)?;
-        if !self.group.inner.mapped {
-            self.fence()?;
-        }
-        signal.notify()
+        located(move || {
+            signal.check("put_signal")?;
+            self.put(patch, from)?;
+            if !self.group.inner.mapped {
+                self.fence()?;
+            }
+            signal.notify()
+        })
     }
 
     /// A patch that lies in one block of a mapped owner needs no cutting.

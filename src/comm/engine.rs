@@ -81,7 +81,7 @@ impl Engine {
 
     #[cold]
     pub(crate) fn over(&self, operation: &'static str) -> Error {
-        Error::JobEnded { operation, cause: self.conduit.over_cause() }
+        Error::JobEnded { operation: operation.into(), cause: self.conduit.over_cause() }
     }
 
     /// A new request without transfers; they will touch memory of the caller.

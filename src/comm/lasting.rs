@@ -99,7 +99,7 @@ impl<'c> Lasting<'c> {
     pub(super) fn look(&mut self, waiter: &dyn Waiter) -> Result<(), Error> {
         let conduit = self.conduit;
         if conduit.over().load(std::sync::atomic::Ordering::Relaxed) != 0 {
-            return Err(Error::JobEnded { operation: "waiting", cause: conduit.over_cause() });
+            return Err(Error::JobEnded { operation: "waiting".into(), cause: conduit.over_cause() });
         }
         let now = conduit.now();
         let waited = now.saturating_sub(*self.start.get_or_insert(now));
@@ -107,7 +107,7 @@ impl<'c> Lasting<'c> {
             && waited >= timeout
         {
             let (rank, operation, missing) = (conduit.rank(), waiter.operation(), waiter.missing());
-            return Err(Error::Timeout { rank, operation, seconds: waited.as_secs_f64(), missing });
+            return Err(Error::Timeout { rank, operation: operation.into(), seconds: waited.as_secs_f64(), missing });
         }
         // What completes this wait may still be on its way from ranks that have gone on: only a lasting doubt counts.
         match waiter.hopeless() {
@@ -153,7 +153,7 @@ impl<'c> Lasting<'c> {
                     let cause = format!(
                         "{waits}; all ranks must take locks, and call the collectives of several groups, in the same order"
                     );
-                    return Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation(), cause });
+                    return Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation().into(), cause });
                 }
             }
             _ => self.cycle = Some((now, cycle)),

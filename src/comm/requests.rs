@@ -66,7 +66,7 @@ struct Failure {
 impl Failure {
     fn error(&self) -> Error {
         let (array, operation) = (self.label.array.to_string(), self.label.operation);
-        Error::Transfer { array, operation, peer: self.peer, cause: self.cause.clone() }
+        Error::Transfer { array, operation: operation.into(), peer: self.peer, cause: self.cause.clone() }
     }
 }
 

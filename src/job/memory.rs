@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::{Job, JobInner};
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, located},
     memory::limits::{self, Available, Limit},
     sync::{Group, Op},
 };
@@ -41,13 +41,16 @@ impl Job {
     ///
     /// # Errors
     /// What the system says; another thread of the rank that is creating something.
+    #[track_caller]
     pub fn trim(&self) -> Result<()> {
-        let _creating = self.inner.creating("trim")?;
-        let mut heap = self.inner.heap();
-        for range in heap.trim() {
-            self.inner.conduit().release(range).map_err(|e| Error::system("giving memory back", e))?;
-        }
-        Ok(())
+        located(move || {
+            let _creating = self.inner.creating("trim")?;
+            let mut heap = self.inner.heap();
+            for range in heap.trim() {
+                self.inner.conduit().release(range).map_err(|e| Error::system("giving memory back", e))?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -137,7 +140,7 @@ fn refuse(machine: usize, asked: u64, need: u64, left: Available, what: &dyn Fn(
     }
     // Of what is asked for, a part may have pages already; the pieces that pages come in may be more than it.
     let available = (left.bytes + asked).saturating_sub(need);
-    Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), machine })
+    Err(Error::OutOfMemory { what: what(), asked, available, limit: left.limit.to_string(), machine, operation: "create".into() })
 }
 
 /// For "no room": every segment begins with a block of the world's.
@@ -186,6 +189,7 @@ impl JobInner {
             agreed.max = group.agree_values(op, fingerprint, 0, 0, !(bound() as u64))?.max;
         }
         let full = |available: usize| Error::HeapFull {
+            operation: op.name().into(),
             what: what(),
             asked: most as u64,
             available: available as u64,

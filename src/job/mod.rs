@@ -28,7 +28,7 @@ use crate::{
         Capabilities, Conduit,
         engine::{Engine, Label},
     },
-    error::{Error, Result},
+    error::{Error, Result, located},
     memory::heap::Heap,
     sync::{Group, Op, Pool},
 };
@@ -96,7 +96,7 @@ impl JobInner {
     pub(crate) fn creating(&self, operation: &'static str) -> Result<Creating<'_>> {
         // Acquire pairs with the Release of the thread that left.
         if self.creating.swap(true, Ordering::Acquire) {
-            return Err(Error::Busy { operation, rank: self.engine.rank() });
+            return Err(Error::Busy { operation: operation.into(), rank: self.engine.rank() });
         }
         Ok(Creating(&self.creating))
     }
@@ -145,6 +145,7 @@ impl Job {
         let full = |asked: usize| {
             let heap = conduit.segment_len() as u64;
             move |available: usize| Error::HeapFull {
+                operation: "start".into(),
                 what: "the job".into(),
                 asked: asked as u64,
                 available: available as u64,
@@ -226,13 +227,16 @@ impl Job {
     ///
     /// # Errors
     /// An operation that failed since the last fence, or the end of the job.
+    #[track_caller]
     pub fn fence(&self, rank: usize) -> Result<()> {
-        if rank >= self.size() {
-            return Err(Error::argument("fence", format_args!("rank {rank} of {}", self.size())));
-        }
-        let label = Label { array: "(all arrays)".into(), operation: "fence" };
-        self.inner.engine.check("fence")?;
-        self.inner.engine.fence(Some(rank), &label)
+        located(move || {
+            if rank >= self.size() {
+                return Err(Error::argument("fence", format_args!("rank {rank} of {}", self.size())));
+            }
+            let label = Label { array: "(all arrays)".into(), operation: "fence" };
+            self.inner.engine.check("fence")?;
+            self.inner.engine.fence(Some(rank), &label)
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     comm::engine::{Label, Waiter},
     element::Element,
-    error::{Error, Result},
+    error::{Error, Result, located},
     memory::line::WORDS,
 };
 
@@ -60,36 +60,39 @@ impl Group {
     ///
     /// # Source
     /// Binomial tree among the nodes, and one inside each.
+    #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, data: &mut [T]) -> Result<()> {
-        self.check_root("broadcast", root)?;
-        let nodes = &self.inner.nodes;
-        // The data reach a node at its leader, that of the root at the root.
-        let (here, first) = (nodes.near(self.size()), nodes.place(root));
-        let first_here = first.unwrap_or(0);
-        let relative = (nodes.position + here - first_here) % here;
-        self.chunked::<T>(Op::Broadcast, root as u64, data.len(), |post, range| {
-            let part = &mut data[range];
-            // The number of the root's node travels in the word of the box: nobody keeps a table of where members are.
-            let word = if self.rank() == root {
-                FULL + nodes.number as u32
-            } else if relative > 0 {
-                // The parent is the one without our highest bit.
-                let parent = (relative - (1 << relative.ilog2()) + first_here) % here;
-                post.receive_word(nodes.member(parent), true, 0, bytemuck::cast_slice_mut(part))?
-            } else {
-                post.receive_word(root, false, 0, bytemuck::cast_slice_mut(part))?
-            };
-            if relative == 0 {
-                let from_root = (nodes.number + nodes.count - (word - FULL) as usize % nodes.count) % nodes.count;
-                for level in children(from_root, nodes.count) {
-                    post.send_word(nodes.ahead(level), 0, word, bytemuck::cast_slice(part))?;
+        located(move || {
+            self.check_root("broadcast", root)?;
+            let nodes = &self.inner.nodes;
+            // The data reach a node at its leader, that of the root at the root.
+            let (here, first) = (nodes.near(self.size()), nodes.place(root));
+            let first_here = first.unwrap_or(0);
+            let relative = (nodes.position + here - first_here) % here;
+            self.chunked::<T>(Op::Broadcast, root as u64, data.len(), |post, range| {
+                let part = &mut data[range];
+                // The number of the root's node travels in the word of the box: nobody keeps a table of where members are.
+                let word = if self.rank() == root {
+                    FULL + nodes.number as u32
+                } else if relative > 0 {
+                    // The parent is the one without our highest bit.
+                    let parent = (relative - (1 << relative.ilog2()) + first_here) % here;
+                    post.receive_word(nodes.member(parent), true, 0, bytemuck::cast_slice_mut(part))?
+                } else {
+                    post.receive_word(root, false, 0, bytemuck::cast_slice_mut(part))?
+                };
+                if relative == 0 {
+                    let from_root = (nodes.number + nodes.count - (word - FULL) as usize % nodes.count) % nodes.count;
+                    for level in children(from_root, nodes.count) {
+                        post.send_word(nodes.ahead(level), 0, word, bytemuck::cast_slice(part))?;
+                    }
                 }
-            }
-            for level in children(relative, here) {
-                let child = (relative + (1 << level) + first_here) % here;
-                post.send_word(nodes.member(child), 0, word, bytemuck::cast_slice(part))?;
-            }
-            Ok(())
+                for level in children(relative, here) {
+                    let child = (relative + (1 << level) + first_here) % here;
+                    post.send_word(nodes.member(child), 0, word, bytemuck::cast_slice(part))?;
+                }
+                Ok(())
+            })
         })
     }
 
@@ -102,29 +105,32 @@ impl Group {
     ///
     /// # Source
     /// Binomial tree.
+    #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, data: &mut [T], op: impl Fn(T, T) -> T) -> Result<()> {
-        self.check_root("reduce", root)?;
-        let (size, me) = (self.size(), self.rank());
-        let relative = (me + size - root) % size;
-        let mut other = Vec::new();
-        self.chunked::<T>(Op::Reduce, root as u64, data.len(), |post, range| {
-            let part = &mut data[range];
-            for round in 0..usize::BITS as usize {
-                let bit = 1_usize << round;
-                if relative & bit != 0 {
-                    post.send((relative - bit + root) % size, round, bytemuck::cast_slice(part))?;
-                    break;
+        located(move || {
+            self.check_root("reduce", root)?;
+            let (size, me) = (self.size(), self.rank());
+            let relative = (me + size - root) % size;
+            let mut other = Vec::new();
+            self.chunked::<T>(Op::Reduce, root as u64, data.len(), |post, range| {
+                let part = &mut data[range];
+                for round in 0..usize::BITS as usize {
+                    let bit = 1_usize << round;
+                    if relative & bit != 0 {
+                        post.send((relative - bit + root) % size, round, bytemuck::cast_slice(part))?;
+                        break;
+                    }
+                    if bit >= size {
+                        break;
+                    }
+                    if relative + bit < size {
+                        other.resize(part.len(), T::zeroed());
+                        post.receive((relative + bit + root) % size, round, bytemuck::cast_slice_mut(&mut other))?;
+                        part.iter_mut().zip(&other).for_each(|(a, &b)| *a = op(*a, b));
+                    }
                 }
-                if bit >= size {
-                    break;
-                }
-                if relative + bit < size {
-                    other.resize(part.len(), T::zeroed());
-                    post.receive((relative + bit + root) % size, round, bytemuck::cast_slice_mut(&mut other))?;
-                    part.iter_mut().zip(&other).for_each(|(a, &b)| *a = op(*a, b));
-                }
-            }
-            Ok(())
+                Ok(())
+            })
         })
     }
 
@@ -148,35 +154,38 @@ impl Group {
     /// })
     /// # }
     /// ```
+    #[track_caller]
     pub fn all_reduce<T: Element>(&self, data: &mut [T], op: impl Fn(T, T) -> T) -> Result<()> {
-        let me = self.rank();
-        let rounds = self.inner.scratch.rounds();
-        let core = 1 << rounds;
-        let extra = self.size() - core;
-        let mut other = Vec::new();
-        self.chunked::<T>(Op::AllReduce, 0, data.len(), |post, range| {
-            let part = &mut data[range];
-            if me >= core {
-                post.send(me - core, rounds, bytemuck::cast_slice(part))?;
-                return post.receive(me - core, rounds + 1, bytemuck::cast_slice_mut(part));
-            }
-            other.resize(part.len(), T::zeroed());
-            if me < extra {
-                post.receive(me + core, rounds, bytemuck::cast_slice_mut(&mut other))?;
-                part.iter_mut().zip(&other).for_each(|(a, &b)| *a = op(*a, b));
-            }
-            for round in 0..rounds {
-                let partner = me ^ 1 << round;
-                post.send(partner, round, bytemuck::cast_slice(part))?;
-                post.receive(partner, round, bytemuck::cast_slice_mut(&mut other))?;
-                // Both sides combine in the order of the members, so both get the same bits.
-                let combine = |(a, &b): (&mut T, &T)| *a = if me < partner { op(*a, b) } else { op(b, *a) };
-                part.iter_mut().zip(&other).for_each(combine);
-            }
-            if me < extra {
-                post.send(me + core, rounds + 1, bytemuck::cast_slice(part))?;
-            }
-            Ok(())
+        located(move || {
+            let me = self.rank();
+            let rounds = self.inner.scratch.rounds();
+            let core = 1 << rounds;
+            let extra = self.size() - core;
+            let mut other = Vec::new();
+            self.chunked::<T>(Op::AllReduce, 0, data.len(), |post, range| {
+                let part = &mut data[range];
+                if me >= core {
+                    post.send(me - core, rounds, bytemuck::cast_slice(part))?;
+                    return post.receive(me - core, rounds + 1, bytemuck::cast_slice_mut(part));
+                }
+                other.resize(part.len(), T::zeroed());
+                if me < extra {
+                    post.receive(me + core, rounds, bytemuck::cast_slice_mut(&mut other))?;
+                    part.iter_mut().zip(&other).for_each(|(a, &b)| *a = op(*a, b));
+                }
+                for round in 0..rounds {
+                    let partner = me ^ 1 << round;
+                    post.send(partner, round, bytemuck::cast_slice(part))?;
+                    post.receive(partner, round, bytemuck::cast_slice_mut(&mut other))?;
+                    // Both sides combine in the order of the members, so both get the same bits.
+                    let combine = |(a, &b): (&mut T, &T)| *a = if me < partner { op(*a, b) } else { op(b, *a) };
+                    part.iter_mut().zip(&other).for_each(combine);
+                }
+                if me < extra {
+                    post.send(me + core, rounds + 1, bytemuck::cast_slice(part))?;
+                }
+                Ok(())
+            })
         })
     }
 
@@ -184,31 +193,40 @@ impl Group {
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn all_reduce_one<T: Element>(&self, value: T, op: impl Fn(T, T) -> T) -> Result<T> {
-        let mut data = [value];
-        self.all_reduce(&mut data, op)?;
-        Ok(data[0])
+        located(move || {
+            let mut data = [value];
+            self.all_reduce(&mut data, op)?;
+            Ok(data[0])
+        })
     }
 
     /// Collects slices of equal length from all members at `root`, in the group's order. The other members get `None`. Collective.
     ///
     /// # Errors
     /// Members that disagree on root, type or length; the end of the job.
+    #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, data: &[T]) -> Result<Option<Vec<T>>> {
-        self.check_root("gather", root)?;
-        let mut all = vec![T::zeroed(); if self.rank() == root { data.len() * self.size() } else { 0 }];
-        self.collect(Op::Gather, root as u64, data, &mut all)?;
-        Ok((self.rank() == root).then_some(all))
+        located(move || {
+            self.check_root("gather", root)?;
+            let mut all = vec![T::zeroed(); if self.rank() == root { data.len() * self.size() } else { 0 }];
+            self.collect(Op::Gather, root as u64, data, &mut all)?;
+            Ok((self.rank() == root).then_some(all))
+        })
     }
 
     /// Collects slices of equal length from all members on every member, in the group's order. Collective.
     ///
     /// # Errors
     /// Members that disagree on type or length; the end of the job.
+    #[track_caller]
     pub fn all_gather<T: Element>(&self, data: &[T]) -> Result<Vec<T>> {
-        let mut all = vec![T::zeroed(); data.len() * self.size()];
-        self.collect(Op::AllGather, 0, data, &mut all)?;
-        Ok(all)
+        located(move || {
+            let mut all = vec![T::zeroed(); data.len() * self.size()];
+            self.collect(Op::AllGather, 0, data, &mut all)?;
+            Ok(all)
+        })
     }
 
     /// Sends block k of `data` to member k. Block k of the result comes from member k. All blocks have the same length. Collective.
@@ -218,26 +236,29 @@ impl Group {
     ///
     /// # Source
     /// Pairwise exchange.
+    #[track_caller]
     pub fn all_to_all<T: Element>(&self, data: &[T]) -> Result<Vec<T>> {
-        let (size, me) = (self.size(), self.rank());
-        if !data.len().is_multiple_of(size) {
-            return Err(Error::argument(
-                "all_to_all",
-                format_args!("{} elements cannot be cut in {size} equal blocks", data.len()),
-            ));
-        }
-        let block = data.len() / size;
-        let mut all = vec![T::zeroed(); data.len()];
-        for step in 0..size {
-            let (to, from) = ((me + step) % size, (me + size - step) % size);
-            self.chunked::<T>(Op::AllToAll, step as u64, block, |post, range| {
-                let at = |member: usize| member * block + range.start..member * block + range.end;
-                post.offer(bytemuck::cast_slice(&data[at(to)]));
-                post.again()?;
-                post.fetch(std::iter::once((from, bytemuck::cast_slice_mut(&mut all[at(from)]))))
-            })?;
-        }
-        Ok(all)
+        located(move || {
+            let (size, me) = (self.size(), self.rank());
+            if !data.len().is_multiple_of(size) {
+                return Err(Error::argument(
+                    "all_to_all",
+                    format_args!("{} elements cannot be cut in {size} equal blocks", data.len()),
+                ));
+            }
+            let block = data.len() / size;
+            let mut all = vec![T::zeroed(); data.len()];
+            for step in 0..size {
+                let (to, from) = ((me + step) % size, (me + size - step) % size);
+                self.chunked::<T>(Op::AllToAll, step as u64, block, |post, range| {
+                    let at = |member: usize| member * block + range.start..member * block + range.end;
+                    post.offer(bytemuck::cast_slice(&data[at(to)]));
+                    post.again()?;
+                    post.fetch(std::iter::once((from, bytemuck::cast_slice_mut(&mut all[at(from)]))))
+                })?;
+            }
+            Ok(all)
+        })
     }
 
     /// Every member offers its chunk in its own box; the members that want all chunks get them.

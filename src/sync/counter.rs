@@ -1,7 +1,10 @@
 //! A shared counter: fetch-and-add, the usual way to hand out tasks.
 
 use super::{Group, SharedWords};
-use crate::{comm::AtomicOp, error::Result};
+use crate::{
+    comm::AtomicOp,
+    error::{Result, located},
+};
 
 /// A 64-bit counter that all members of a group share, starting at 0.
 ///
@@ -33,8 +36,9 @@ impl Counter {
     ///
     /// # Errors
     /// Memory; members in different collectives; the end of the job.
+    #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
-        Self::with_owner(group, 0)
+        located(move || Self::with_owner(group, 0))
     }
 
     /// A counter that member `owner` of the group owns, so that several counters do not burden one rank. Collective.
@@ -42,12 +46,15 @@ impl Counter {
     /// # Errors
     /// As [`new`](Self::new); an owner that is no member.
     #[doc(alias = "held_by")]
+    #[track_caller]
     pub fn with_owner(group: impl AsRef<Group>, owner: usize) -> Result<Self> {
-        let group = group.as_ref();
-        if owner >= group.size() {
-            return Err(crate::Error::argument("counter", format_args!("member {owner} of a group of {}", group.size())));
-        }
-        Ok(Counter { words: SharedWords::create(group, 1, "counter")?, owner })
+        located(move || {
+            let group = group.as_ref();
+            if owner >= group.size() {
+                return Err(crate::Error::argument("counter", format_args!("member {owner} of a group of {}", group.size())));
+            }
+            Ok(Counter { words: SharedWords::create(group, 1, "counter")?, owner })
+        })
     }
 
     /// Adds `increment` and returns the value before. One-sided and atomic.
@@ -60,6 +67,7 @@ impl Counter {
     #[doc(alias = "read_increment")]
     #[doc(alias = "NGA_Read_inc")]
     #[inline(always)]
+    #[track_caller]
     pub fn fetch_add(&self, increment: u64) -> Result<u64> {
         self.words.fetch_add(self.owner, 0, increment)
     }
@@ -69,6 +77,7 @@ impl Counter {
     /// # Errors
     /// The end of the job.
     #[inline(always)]
+    #[track_caller]
     pub fn next_below(&self, limit: u64) -> Result<Option<u64>> {
         let next = self.fetch_add(1)?;
         Ok((next < limit).then_some(next))
@@ -78,20 +87,24 @@ impl Counter {
     ///
     /// # Errors
     /// The end of the job.
+    #[track_caller]
     pub fn get(&self) -> Result<u64> {
-        self.words.atomic(self.owner, 0, AtomicOp::Load, 0, 0)
+        located(move || self.words.atomic(self.owner, 0, AtomicOp::Load, 0, 0))
     }
 
     /// Sets the counter for the next round. Collective: no member counts before all have arrived.
     ///
     /// # Errors
     /// Members in different collectives; the end of the job.
+    #[track_caller]
     pub fn reset(&self, value: u64) -> Result<()> {
-        let group = self.words.group();
-        group.barrier()?;
-        if group.rank() == self.owner {
-            self.words.atomic(self.owner, 0, AtomicOp::Swap, value, 0)?;
-        }
-        group.barrier()
+        located(move || {
+            let group = self.words.group();
+            group.barrier()?;
+            if group.rank() == self.owner {
+                self.words.atomic(self.owner, 0, AtomicOp::Swap, value, 0)?;
+            }
+            group.barrier()
+        })
     }
 }

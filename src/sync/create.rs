@@ -14,7 +14,7 @@ use crate::{
         engine::{Label, Waiter},
         lasting::one_of,
     },
-    error::{Error, Result},
+    error::{Error, Result, located},
 };
 
 struct Creating<'a> {
@@ -54,45 +54,48 @@ impl Group {
     /// the job.
     #[doc(alias = "group")]
     #[doc(alias = "GA_Pgroup_create")]
+    #[track_caller]
     pub fn subgroup(&self, list: &[usize]) -> Result<Group> {
-        let inner = &*self.inner;
-        let wrong = |what: String| Err(Error::Argument { operation: "subgroup", what });
-        if let Some(&stranger) = list.iter().find(|&&member| member >= self.size()) {
-            return wrong(format!("{stranger} is not a member of a group of {}", self.size()));
-        }
-        let mut sorted = list.to_vec();
-        sorted.sort_unstable();
-        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            return wrong(format!("the list {list:?} names a member twice"));
-        }
-        if !list.contains(&self.rank()) {
-            return wrong(format!("member {} is not in the list {list:?} that it calls with", self.rank()));
-        }
-        let ranks: Arc<[usize]> = list.iter().map(|&member| inner.rank_of(member)).collect();
-        // The same list may make several groups: its members count those of one parent alike, because they make them in the same
-        // order. Those of different parents are different groups: the key holds the parent's.
-        let words: Vec<u64> = std::iter::once(list.len() as u64).chain(ranks.iter().map(|&rank| rank as u64)).collect();
-        let _creating = inner.job.creating("group")?;
-        let count = self.count_of(fingerprint(&words));
-        let key = fingerprint(&[inner.key, fingerprint(&words), count]);
-        inner.engine().conduit().publish([Op::Group as u64 | group_code(key, list.len()), count]);
-        let offset = self.place_scratch(&ranks, key)?;
-        let bytes = Scratch::bytes(ranks.len());
-        let committed = inner.job.commit_own(offset..offset + bytes);
-        if committed.is_ok() {
-            // A reused hole of the heap holds old words; agreements start from zero.
-            let base = inner.job.conduit().segment();
-            inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
-        }
-        // From here on the scratch goes back to the pool when the group is dropped, a failure included.
-        let group = Group::new(inner.job.clone(), Some(ranks.clone()), key, offset);
-        // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
-        let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [u64::from(committed.is_err()), 0])?;
-        committed.map_err(|error| Error::system("committing memory for a group", error))?;
-        if failed > 0 {
-            return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
-        }
-        Ok(group)
+        located(move || {
+            let inner = &*self.inner;
+            let wrong = |what: String| Err(Error::Argument { operation: "subgroup".into(), what });
+            if let Some(&stranger) = list.iter().find(|&&member| member >= self.size()) {
+                return wrong(format!("{stranger} is not a member of a group of {}", self.size()));
+            }
+            let mut sorted = list.to_vec();
+            sorted.sort_unstable();
+            if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+                return wrong(format!("the list {list:?} names a member twice"));
+            }
+            if !list.contains(&self.rank()) {
+                return wrong(format!("member {} is not in the list {list:?} that it calls with", self.rank()));
+            }
+            let ranks: Arc<[usize]> = list.iter().map(|&member| inner.rank_of(member)).collect();
+            // The same list may make several groups: its members count those of one parent alike, because they make them in the same
+            // order. Those of different parents are different groups: the key holds the parent's.
+            let words: Vec<u64> = std::iter::once(list.len() as u64).chain(ranks.iter().map(|&rank| rank as u64)).collect();
+            let _creating = inner.job.creating("group")?;
+            let count = self.count_of(fingerprint(&words));
+            let key = fingerprint(&[inner.key, fingerprint(&words), count]);
+            inner.engine().conduit().publish([Op::Group as u64 | group_code(key, list.len()), count]);
+            let offset = self.place_scratch(&ranks, key)?;
+            let bytes = Scratch::bytes(ranks.len());
+            let committed = inner.job.commit_own(offset..offset + bytes);
+            if committed.is_ok() {
+                // A reused hole of the heap holds old words; agreements start from zero.
+                let base = inner.job.conduit().segment();
+                inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
+            }
+            // From here on the scratch goes back to the pool when the group is dropped, a failure included.
+            let group = Group::new(inner.job.clone(), Some(ranks.clone()), key, offset);
+            // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
+            let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [u64::from(committed.is_err()), 0])?;
+            committed.map_err(|error| Error::system("committing memory for a group", error))?;
+            if failed > 0 {
+                return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
+            }
+            Ok(group)
+        })
     }
 
     /// A new group of the members that pass the same `color`, in this group's order. Collective over this group.
@@ -102,8 +105,9 @@ impl Group {
     ///
     /// # Source
     /// GA: `GA_Pgroup_split_irreg`; `GA_Pgroup_split` into n groups of neighbours is `color = rank * n / size`.
+    #[track_caller]
     pub fn split(&self, color: u64) -> Result<Group> {
-        self.split_ordered(color, 0)
+        located(move || self.split_ordered(color, 0))
     }
 
     /// A new group of the members that pass the same `color`, in the order of their `key`; members with equal keys are in this group's
@@ -130,13 +134,16 @@ impl Group {
     ///
     /// # Source
     /// `MPI_Comm_split`.
+    #[track_caller]
     pub fn split_ordered(&self, color: u64, key: i64) -> Result<Group> {
-        // Two's complement.
-        let pairs = self.all_gather(&[color, key as u64])?;
-        let (pairs, _) = pairs.as_chunks::<2>();
-        let mut list: Vec<usize> = (0..self.size()).filter(|&member| pairs[member][0] == color).collect();
-        list.sort_by_key(|&member| pairs[member][1] as i64);
-        self.subgroup(&list)
+        located(move || {
+            // Two's complement.
+            let pairs = self.all_gather(&[color, key as u64])?;
+            let (pairs, _) = pairs.as_chunks::<2>();
+            let mut list: Vec<usize> = (0..self.size()).filter(|&member| pairs[member][0] == color).collect();
+            list.sort_by_key(|&member| pairs[member][1] as i64);
+            self.subgroup(&list)
+        })
     }
 
     fn count_of(&self, list: u64) -> u64 {
@@ -165,6 +172,7 @@ impl Group {
         let mark = !lowest as usize;
         let what = || format!("a group of {} ranks", ranks.len());
         let full = |available: usize| Error::HeapFull {
+            operation: Op::Group.name().into(),
             what: what(),
             asked: bytes as u64,
             available: available as u64,

@@ -13,7 +13,7 @@ use super::{Op, Scratch, nodes::Nodes, whereabouts};
 use crate::{
     array::registry::Registry,
     comm::engine::{Engine, Label, Road},
-    error::{Error, Result},
+    error::{Error, Result, located},
     job::{JobInner, Kind},
     memory::segments::Segments,
 };
@@ -208,8 +208,9 @@ impl Group {
     /// # Errors
     /// An operation that failed since the last fence; members in different collectives; the end of the job. If members
     /// disagree, all get the error.
+    #[track_caller]
     pub fn sync(&self) -> Result<()> {
-        self.settle(Op::Sync, 0)
+        located(move || self.settle(Op::Sync, 0))
     }
 
     /// A fence and an agreement. The failure of one member's operation is everyone's: the agreement carries it.
@@ -225,15 +226,16 @@ impl Group {
     #[cold]
     pub(crate) fn failed_elsewhere(op: Op, members: u64) -> Error {
         let what = format!("a transfer of {members} other member(s) failed; their errors say which");
-        Error::Mismatch { operation: op.name(), what }
+        Error::Mismatch { operation: op.name().into(), what }
     }
 
     /// Waits for all members; completes nothing. Collective.
     ///
     /// # Errors
     /// Members in different collectives; the end of the job.
+    #[track_caller]
     pub fn barrier(&self) -> Result<()> {
-        self.agree(Op::Barrier, 0)
+        located(move || self.agree(Op::Barrier, 0))
     }
 
     #[inline]
@@ -257,11 +259,11 @@ impl Group {
         }
         // Acquire pairs with the Release of the thread that left.
         if inner.busy.swap(true, Ordering::Acquire) {
-            return Err(Error::Busy { operation: op.name(), rank: inner.engine().rank() });
+            return Err(Error::Busy { operation: op.name().into(), rank: inner.engine().rank() });
         }
         let entered = Entered(&inner.busy);
         if let Some(cause) = inner.failed.get() {
-            return Err(Error::GroupFailed { operation: op.name(), cause: cause.clone() });
+            return Err(Error::GroupFailed { operation: op.name().into(), cause: cause.clone() });
         }
         inner.engine().conduit().publish([op as u64 | inner.code, u64::from(inner.sequence.load(Ordering::Relaxed))]);
         Ok(entered)

@@ -5,7 +5,7 @@ use std::{cell::Cell, panic::Location};
 use super::{Group, Op, SharedWords};
 use crate::{
     comm::{AtomicOp, engine::Waiter},
-    error::{Error, Result},
+    error::{Error, Result, located},
 };
 
 const FREE: u64 = 0;
@@ -86,7 +86,11 @@ impl Waiter for Locking<'_> {
         let group = self.locks.words.group();
         let holder = self.holder().filter(|&holder| group.has_ended(holder))?;
         let (rank, operation) = (group.inner.engine().rank(), self.operation());
-        Some(Error::Deadlock { rank, operation, cause: format!("rank {holder} has ended and did not release it") })
+        Some(Error::Deadlock {
+            rank,
+            operation: operation.into(),
+            cause: format!("rank {holder} has ended and did not release it"),
+        })
     }
 }
 
@@ -97,7 +101,7 @@ impl Locks {
     /// Memory; members in different collectives; the end of the job.
     #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
-        Self::with_count(group, 1)
+        located(move || Self::with_count(group, 1))
     }
 
     /// `count` free locks, numbered from 0. Collective.
@@ -107,8 +111,11 @@ impl Locks {
     #[doc(alias = "GA_Create_mutexes")]
     #[track_caller]
     pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {
-        let (group, made_at) = (group.as_ref(), Location::caller());
-        Ok(Locks { words: SharedWords::create(group, count.div_ceil(group.size()), "locks")?, count, made_at })
+        let made_at = Location::caller();
+        located(move || {
+            let group = group.as_ref();
+            Ok(Locks { words: SharedWords::create(group, count.div_ceil(group.size()), "locks")?, count, made_at })
+        })
     }
 
     /// Which lock of which ones, for people.
@@ -138,26 +145,32 @@ impl Locks {
     ///
     /// # Errors
     /// A lock that does not exist; a holder that has ended; ranks that wait for each other; the end of the job.
+    #[track_caller]
     pub fn lock(&self, lock: usize) -> Result<LockGuard<'_>> {
-        let engine = self.words.group().inner.engine();
-        let waiter = Locking { locks: self, index: lock, seen: Cell::new(FREE) };
-        let take = || {
-            let seen = self.take(lock);
-            waiter.seen.set(*seen.as_ref().unwrap_or(&FREE));
-            // An error ends the wait too.
-            (!seen.as_ref().is_ok_and(|&seen| seen != FREE)).then(|| seen.map(|_| ()))
-        };
-        engine.take_turns(&waiter, take)??;
-        Ok(LockGuard { locks: self, index: lock, held: true })
+        located(move || {
+            let engine = self.words.group().inner.engine();
+            let waiter = Locking { locks: self, index: lock, seen: Cell::new(FREE) };
+            let take = || {
+                let seen = self.take(lock);
+                waiter.seen.set(*seen.as_ref().unwrap_or(&FREE));
+                // An error ends the wait too.
+                (!seen.as_ref().is_ok_and(|&seen| seen != FREE)).then(|| seen.map(|_| ()))
+            };
+            engine.take_turns(&waiter, take)??;
+            Ok(LockGuard { locks: self, index: lock, held: true })
+        })
     }
 
     /// Takes the lock if it is free.
     ///
     /// # Errors
     /// A lock that does not exist; the end of the job.
+    #[track_caller]
     pub fn try_lock(&self, lock: usize) -> Result<Option<LockGuard<'_>>> {
-        // Made only when taken: a guard that is dropped releases the lock, whoever holds it.
-        Ok((self.take(lock)? == FREE).then(|| LockGuard { locks: self, index: lock, held: true }))
+        located(move || {
+            // Made only when taken: a guard that is dropped releases the lock, whoever holds it.
+            Ok((self.take(lock)? == FREE).then(|| LockGuard { locks: self, index: lock, held: true }))
+        })
     }
 
     /// Takes the lock if its word, which is the answer, was free.
@@ -185,9 +198,12 @@ impl LockGuard<'_> {
     ///
     /// # Errors
     /// A transfer that failed; the end of the job.
+    #[track_caller]
     pub fn unlock(mut self) -> Result<()> {
-        self.held = false;
-        self.locks.release(self.index)
+        located(|| {
+            self.held = false;
+            self.locks.release(self.index)
+        })
     }
 }
 

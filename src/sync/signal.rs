@@ -2,8 +2,8 @@
 
 use super::{Group, SharedWords};
 use crate::{
-    comm::engine::Waiter,
-    error::{Error, Result},
+    comm::engine::{Label, Waiter},
+    error::{Error, Result, located},
 };
 
 /// A count at each member, which other ranks raise and the member waits for.
@@ -46,10 +46,19 @@ impl SignalTarget<'_> {
     ///
     /// # Errors
     /// A member or signal that does not exist; a transfer that failed; the end of the job.
+    #[track_caller]
     pub fn notify(self) -> Result<()> {
-        self.check("notify")?;
-        self.signal.words.group().inner.engine().check("notify")?;
-        self.signal.words.raise(self.member, self.index)
+        located(move || {
+            self.check("notify")?;
+            self.signal.words.group().inner.engine().check("notify")?;
+            self.signal.words.raise(self.member, self.index)
+        })
+    }
+
+    /// Makes everything that this rank put visible, to whatever member.
+    pub(crate) fn fence(self) -> Result<()> {
+        let label = Label { array: "(all arrays)".into(), operation: "put_signal" };
+        self.signal.words.group().inner.engine().fence(None, &label)
     }
 
     /// Whether there are such a member and such a signal.
@@ -85,7 +94,7 @@ impl Waiter for Waiting<'_> {
         let group = self.0.words.group();
         group.is_left_alone().then(|| Error::Deadlock {
             rank: group.inner.engine().rank(),
-            operation: self.operation(),
+            operation: self.operation().into(),
             cause: "all other ranks have ended".into(),
         })
     }
@@ -100,16 +109,18 @@ impl Signal {
     ///
     /// # Errors
     /// Memory; members in different collectives; the end of the job.
+    #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
-        Self::with_count(group, 1)
+        located(move || Self::with_count(group, 1))
     }
 
     /// `count` signals at each member, numbered from 0. Collective.
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    #[track_caller]
     pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {
-        Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count })
+        located(move || Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count }))
     }
 
     /// Signal `index` of a member, to be raised: what [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) takes.
@@ -123,24 +134,30 @@ impl Signal {
     /// # Errors
     /// A signal that does not exist; all other ranks have ended, so that none of them can raise it; ranks that wait for each other;
     /// the end of the job.
+    #[track_caller]
     pub fn wait_at_least(&self, index: usize, count: u32) -> Result<()> {
-        self.check(index)?;
-        let engine = self.words.group().inner.engine();
-        // Counts wrap: "at least" means less than half the circle ahead.
-        let reached = |value: u32| value.wrapping_sub(count) as i32 >= 0;
-        engine.wait_word(self.words.own_word(index), &Waiting(self, index, count), reached)
+        located(move || {
+            self.check(index)?;
+            let engine = self.words.group().inner.engine();
+            // Counts wrap: "at least" means less than half the circle ahead.
+            let reached = |value: u32| value.wrapping_sub(count) as i32 >= 0;
+            engine.wait_word(self.words.own_word(index), &Waiting(self, index, count), reached)
+        })
     }
 
     /// How often signal `index` of this rank has been raised.
     ///
     /// # Errors
     /// A signal that does not exist; the end of the job.
+    #[track_caller]
     pub fn count(&self, index: usize) -> Result<u32> {
-        self.check(index)?;
-        let engine = self.words.group().inner.engine();
-        engine.check("signal")?;
-        engine.progress();
-        Ok(self.words.own_word(index).load())
+        located(move || {
+            self.check(index)?;
+            let engine = self.words.group().inner.engine();
+            engine.check("signal")?;
+            engine.progress();
+            Ok(self.words.own_word(index).load())
+        })
     }
 
     fn check(&self, index: usize) -> Result<()> {

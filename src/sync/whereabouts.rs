@@ -57,7 +57,7 @@ impl Group {
     pub(super) fn without_a_member(&self, operation: impl FnOnce() -> String) -> Option<Error> {
         let ended = self.ranks().find(|&rank| self.has_ended(rank))?;
         let (rank, operation, seen) = (self.inner.engine().rank(), operation(), format!("rank {ended} has ended"));
-        Some(Error::Disagreement { rank, operation, seen })
+        Some(Error::Disagreement { rank, operation: operation.into(), seen })
     }
 
     /// There were other ranks in the job, and all of them have come to their end.

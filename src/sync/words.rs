@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Group, Op, fingerprint};
 use crate::{
     comm::{AtomicOp, engine::Label},
-    error::{Error, Result},
+    error::{Error, Result, located},
     job::Kind,
     memory::{heap::ALIGN, part::Part, segments::Placement, word::WaitWord},
 };
@@ -102,6 +102,7 @@ impl SharedWords {
 
     /// Adds to word `index` of a member and returns the old value: the shortest path.
     #[inline(always)]
+    #[track_caller]
     pub(crate) fn fetch_add(&self, member: usize, index: usize, operand: u64) -> Result<u64> {
         let inner = &*self.group.inner;
         if !inner.words.over()
@@ -113,9 +114,12 @@ impl SharedWords {
     }
 
     #[cold]
+    #[track_caller]
     fn fetch_add_remote(&self, member: usize, index: usize, operand: u64) -> Result<u64> {
-        self.group.inner.engine().check(self.label.operation)?;
-        self.atomic(member, index, AtomicOp::Add, operand, 0)
+        located(|| {
+            self.group.inner.engine().check(self.label.operation)?;
+            self.atomic(member, index, AtomicOp::Add, operand, 0)
+        })
     }
 
     /// Word `index` of this rank as one to wait on; its low half is the value.

@@ -62,7 +62,7 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         held.map_or(Ok(()), |held| held.unlock())
     }),
     ("takes_locks_in_opposite_orders", |job| {
-        let locks = Locks::new(job, 8)?;
+        let locks = Locks::with_count(job, 8)?;
         let Some(pair) = pair(job, [0, 1])? else { return job.sync() };
         let own = [3, 5][job.rank()];
         let held = locks.lock(own)?;
@@ -71,9 +71,9 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         held.unlock()
     }),
     ("takes_locks_of_two_sets_in_opposite_orders", |job| {
-        let all = Locks::new(job, 2)?;
+        let all = Locks::with_count(job, 2)?;
         let Some(pair) = pair(job, [0, 1])? else { return job.sync() };
-        let two = Locks::new(&pair, 3)?;
+        let two = Locks::with_count(&pair, 3)?;
         let order = if job.rank() == 0 { [(&all, 1), (&two, 2)] } else { [(&two, 2), (&all, 1)] };
         let held = order[0].0.lock(order[0].1)?;
         pair.barrier()?;

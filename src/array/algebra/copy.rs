@@ -6,11 +6,18 @@
 use ndarray::Dimension;
 
 use super::{Operand, PatchRef, patch_fingerprint};
-use crate::{array::GlobalArray, distribution::Piece, element::Element, error::Result, index::Patch};
+use crate::{
+    array::GlobalArray,
+    distribution::Piece,
+    element::Element,
+    error::{Result, located},
+    index::Patch,
+};
 
 /// Bytes that travel at once where the source is not mapped: long enough that the network, not its latency, sets the pace.
 const TRANSFER: usize = 1 << 20;
 
+/// # Algebra, copies and transposes
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Copies an array, a patch ([`at`](Self::at)) or a transposed array ([`t`](Self::t)) of the shape of `self` and any
     /// distribution. Collective; an array that is distributed alike needs no communication.
@@ -37,11 +44,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Copy`, `GA_Transpose`.
     #[doc(alias = "copy_from")]
     #[doc(alias = "GA_Copy")]
+    #[track_caller]
     pub fn assign<'a>(&mut self, source: impl Into<PatchRef<'a, T, D>>) -> Result<()>
     where
         D: 'a,
     {
-        self.assign_on(&self.whole(), source.into())
+        located(move || self.assign_on(&self.whole(), source.into()))
     }
 
     pub(super) fn assign_on(&self, patch: &Patch<D>, source: PatchRef<'_, T, D>) -> Result<()> {

@@ -8,10 +8,11 @@ use ndarray::{Array1, Ix2};
 use crate::{
     array::GlobalArray,
     element::{Accumulate, Element},
-    error::Result,
+    error::{Result, located},
     memory::part::Part,
 };
 
+/// # Diagonals of matrices
 impl<T: Element> GlobalArray<T, Ix2> {
     /// The elements `(i, i)`, on every member. Collective.
     ///
@@ -20,14 +21,17 @@ impl<T: Element> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Get_diag`.
+    #[track_caller]
     pub fn diagonal(&self) -> Result<Array1<T>> {
-        const OPERATION: &str = "diagonal";
-        self.enter(OPERATION, &[])?;
-        let subscripts: Vec<[usize; 2]> = (0..self.diagonal_len()).map(|i| [i, i]).collect();
-        let mut values = vec![T::zeroed(); subscripts.len()];
-        let gathered = self.gather(&subscripts, &mut values);
-        self.leave(OPERATION, gathered)?;
-        Ok(values.into())
+        located(move || {
+            const OPERATION: &str = "diagonal";
+            self.enter(OPERATION, &[])?;
+            let subscripts: Vec<[usize; 2]> = (0..self.diagonal_len()).map(|i| [i, i]).collect();
+            let mut values = vec![T::zeroed(); subscripts.len()];
+            let gathered = self.gather(&subscripts, &mut values);
+            self.leave(OPERATION, gathered)?;
+            Ok(values.into())
+        })
     }
 
     /// Sets the elements `(i, i)`. Collective.
@@ -37,9 +41,12 @@ impl<T: Element> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Set_diagonal`.
+    #[track_caller]
     pub fn set_diagonal(&mut self, values: &[T]) -> Result<()> {
-        self.check_list("set_diagonal", self.diagonal_len(), values)?;
-        self.on_diagonal("set_diagonal", |part, at, i| part.store(at, values[i]))
+        located(move || {
+            self.check_list("set_diagonal", self.diagonal_len(), values)?;
+            self.on_diagonal("set_diagonal", |part, at, i| part.store(at, values[i]))
+        })
     }
 
     fn diagonal_len(&self) -> usize {
@@ -65,6 +72,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
     }
 }
 
+/// # Diagonals, rows and columns of matrices
 impl<T: Accumulate> GlobalArray<T, Ix2> {
     /// Adds to the elements `(i, i)`. Collective.
     ///
@@ -87,9 +95,12 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Add_diagonal`.
+    #[track_caller]
     pub fn add_diagonal(&mut self, values: &[T]) -> Result<()> {
-        self.check_list("add_diagonal", self.diagonal_len(), values)?;
-        self.on_diagonal("add_diagonal", |part, at, i| part.store(at, part.load(at).plus(values[i])))
+        located(move || {
+            self.check_list("add_diagonal", self.diagonal_len(), values)?;
+            self.on_diagonal("add_diagonal", |part, at, i| part.store(at, part.load(at).plus(values[i])))
+        })
     }
 
     /// Adds one number to all elements `(i, i)`. Collective.
@@ -99,8 +110,9 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Shift_diagonal`.
+    #[track_caller]
     pub fn shift_diagonal(&mut self, constant: T) -> Result<()> {
-        self.on_diagonal("shift_diagonal", |part, at, _| part.store(at, part.load(at).plus(constant)))
+        located(move || self.on_diagonal("shift_diagonal", |part, at, _| part.store(at, part.load(at).plus(constant))))
     }
 
     /// Multiplies row `i` by `factors[i]`. Collective.
@@ -110,8 +122,9 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Scale_rows`.
+    #[track_caller]
     pub fn scale_rows(&mut self, factors: &[T]) -> Result<()> {
-        self.scale_along("scale_rows", 0, factors)
+        located(move || self.scale_along("scale_rows", 0, factors))
     }
 
     /// Multiplies column `j` by `factors[j]`. Collective.
@@ -121,8 +134,9 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Scale_cols`.
+    #[track_caller]
     pub fn scale_cols(&mut self, factors: &[T]) -> Result<()> {
-        self.scale_along("scale_cols", 1, factors)
+        located(move || self.scale_along("scale_cols", 1, factors))
     }
 
     fn scale_along(&self, operation: &'static str, axis: usize, factors: &[T]) -> Result<()> {

@@ -6,10 +6,11 @@ use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
     element::{Accumulate, Element},
-    error::Result,
+    error::{Result, located},
     index::Patch,
 };
 
+/// # Algebra, element by element
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Sets all elements. Collective; complete everywhere on return.
     ///
@@ -32,8 +33,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Fill`.
+    #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
-        self.fill_on(&self.whole(), value)
+        located(move || self.fill_on(&self.whole(), value))
     }
 
     pub(super) fn fill_on(&self, patch: &Patch<D>, value: T) -> Result<()> {
@@ -52,8 +54,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `GA_Abs_value`, `GA_Recip`, `GA_Add_constant` and their like are closures here.
     #[doc(alias = "mapv_inplace")]
+    #[track_caller]
     pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
-        self.map_on("map", &self.whole(), f)
+        located(move || self.map_on("map", &self.whole(), f))
     }
 
     /// Changes what this rank owns of a patch through a private buffer.
@@ -95,16 +98,19 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// })
     /// # }
     /// ```
+    #[track_caller]
     pub fn map_indexed(&mut self, mut f: impl FnMut(D::Pattern, T) -> T) -> Result<()> {
-        self.enter("map_indexed", &[])?;
-        self.update_boxes(&self.whole(), |own, mut values| {
-            for (position, x) in values.indexed_iter_mut() {
-                let mut index = position.into_dimension();
-                index.slice_mut().iter_mut().zip(own.start.slice()).for_each(|(index, start)| *index += start);
-                *x = f(index.into_pattern(), *x);
-            }
-        });
-        self.leave("map_indexed", Ok(()))
+        located(move || {
+            self.enter("map_indexed", &[])?;
+            self.update_boxes(&self.whole(), |own, mut values| {
+                for (position, x) in values.indexed_iter_mut() {
+                    let mut index = position.into_dimension();
+                    index.slice_mut().iter_mut().zip(own.start.slice()).for_each(|(index, start)| *index += start);
+                    *x = f(index.into_pattern(), *x);
+                }
+            });
+            self.leave("map_indexed", Ok(()))
+        })
     }
 
     /// Sets each element to `f(x, y)` of the elements of `a` and `b` at its place. Collective. `a` and `b` are arrays, patches or
@@ -117,6 +123,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Elem_multiply`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum` are closures here.
     #[doc(alias = "zip_from")]
     #[doc(alias = "zip_mut_with")]
+    #[track_caller]
     pub fn assign_zip<'a, A: Element, B: Element>(
         &mut self,
         a: impl Into<PatchRef<'a, A, D>>,
@@ -126,7 +133,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     where
         D: 'a,
     {
-        self.assign_zip_on("assign_zip", &self.whole(), a.into(), b.into(), f)
+        located(move || self.assign_zip_on("assign_zip", &self.whole(), a.into(), b.into(), f))
     }
 
     pub(super) fn assign_zip_on<A: Element, B: Element>(
@@ -165,6 +172,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
+/// # Algebra, sums and products
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Sets all elements to zero. Collective.
     ///
@@ -173,8 +181,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Zero`.
+    #[track_caller]
     pub fn zero(&mut self) -> Result<()> {
-        self.fill(T::ZERO)
+        located(move || self.fill(T::ZERO))
     }
 
     /// Multiplies all elements by `alpha`. Collective.
@@ -184,8 +193,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Scale`.
+    #[track_caller]
     pub fn scale(&mut self, alpha: T) -> Result<()> {
-        self.scale_on(&self.whole(), alpha)
+        located(move || self.scale_on(&self.whole(), alpha))
     }
 
     pub(super) fn scale_on(&self, patch: &Patch<D>, alpha: T) -> Result<()> {
@@ -203,8 +213,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Add_constant`.
+    #[track_caller]
     pub fn add_constant(&mut self, constant: T) -> Result<()> {
-        self.map_on("add_constant", &self.whole(), |x| x.plus(constant))
+        located(move || self.map_on("add_constant", &self.whole(), |x| x.plus(constant)))
     }
 
     /// `self = alpha x + beta y`. Collective. `x` and `y` are arrays, patches or transposed arrays of the shape of `self`; whole and
@@ -217,6 +228,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Add`.
     #[doc(alias = "add_from")]
     #[doc(alias = "GA_Add")]
+    #[track_caller]
     pub fn assign_sum<'a>(
         &mut self,
         alpha: T,
@@ -227,7 +239,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     where
         D: 'a,
     {
-        self.assign_sum_on(&self.whole(), (alpha, x.into()), (beta, y.into()))
+        located(move || self.assign_sum_on(&self.whole(), (alpha, x.into()), (beta, y.into())))
     }
 
     pub(super) fn assign_sum_on(
@@ -258,11 +270,12 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// BLAS `axpy`; GA: `GA_Add` with the result as an operand.
     #[doc(alias = "axpy")]
     #[doc(alias = "GA_Add")]
+    #[track_caller]
     pub fn scaled_add<'a>(&mut self, alpha: T, x: impl Into<PatchRef<'a, T, D>>) -> Result<()>
     where
         D: 'a,
     {
-        self.scaled_add_on(&self.whole(), alpha, x.into())
+        located(move || self.scaled_add_on(&self.whole(), alpha, x.into()))
     }
 
     pub(super) fn scaled_add_on(&self, patch: &Patch<D>, alpha: T, x: PatchRef<'_, T, D>) -> Result<()> {
@@ -289,11 +302,12 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Elem_multiply`.
     #[doc(alias = "elem_multiply_from")]
     #[doc(alias = "GA_Elem_multiply")]
+    #[track_caller]
     pub fn assign_product<'a>(&mut self, a: impl Into<PatchRef<'a, T, D>>, b: impl Into<PatchRef<'a, T, D>>) -> Result<()>
     where
         D: 'a,
     {
-        self.assign_zip_on("assign_product", &self.whole(), a.into(), b.into(), T::times)
+        located(move || self.assign_zip_on("assign_product", &self.whole(), a.into(), b.into(), T::times))
     }
 }
 

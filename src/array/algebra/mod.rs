@@ -29,15 +29,23 @@
 //! collective runs gets unspecified values and nothing worse, because everything goes through [`Part`](crate::memory::part::Part)
 //! or through private buffers of [`BUFFER`] bytes.
 
-mod copy;
-mod diagonal;
-mod elementwise;
+// The order of the methods in the documentation.
 mod patch;
+
+mod elementwise;
+
+mod copy;
+mod transpose;
+
+mod symmetrize;
+
+mod diagonal;
+
 mod reduce;
 mod select;
+
 mod show;
-mod symmetrize;
-mod transpose;
+
 mod walk;
 
 use std::sync::Arc;
@@ -85,7 +93,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let value = mine?;
         if verdict.sum > 0 {
             let what = format!("it failed on {} other member(s) of array \"{}\"; their errors say why", verdict.sum, self.name);
-            return Err(Error::Mismatch { operation, what });
+            return Err(Error::Mismatch { operation: operation.into(), what });
         }
         Ok(value)
     }
@@ -99,7 +107,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             return Ok(());
         }
         Err(Error::Mismatch {
-            operation,
+            operation: operation.into(),
             what: format!(
                 "array \"{}\" is spread over {} ranks, array \"{}\" over {} ranks: they must be the same ranks in the same order",
                 self.name,
@@ -120,7 +128,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let (name, shape, other_shape) = (&self.name, shape.slice(), other_shape.slice());
         let what =
             format!("array \"{name}\" takes part with shape {shape:?} but array \"{}\" with {other_shape:?}", other.array.name);
-        Err(Error::Mismatch { operation, what })
+        Err(Error::Mismatch { operation: operation.into(), what })
     }
 
     /// Whether this rank's part of both is the patch and the operand, the same elements in the same places, and nothing else.

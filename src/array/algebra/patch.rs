@@ -15,7 +15,7 @@ use crate::{
     array::GlobalArray,
     distribution::Piece,
     element::{Accumulate, Element},
-    error::Result,
+    error::{Result, located},
     index::{IntoPatch, Patch, PatchError},
     sync::fingerprint,
 };
@@ -46,6 +46,7 @@ pub(in crate::array) struct Operand<'a, T, D> {
     pub(in crate::array) transposed: bool,
 }
 
+/// # Operands of the algebra
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// A patch to be read by an operation on whole arrays, in place of `&a`: `b.assign(a.at(s![..2, ..]))`. Nothing is moved.
     ///
@@ -128,15 +129,18 @@ impl<T: Accumulate, D: Dimension> PatchRef<'_, T, D> {
     /// # Source
     /// GA: `NGA_Ddot_patch` and its like.
     #[doc(alias = "dot_patch")]
+    #[track_caller]
     pub fn dot<'b>(self, other: impl Into<PatchRef<'b, T, D>>) -> Result<T>
     where
         D: 'b,
     {
-        const OPERATION: &str = "dot";
-        let (own, mut other) = (self.resolve(OPERATION)?, other.into().resolve(OPERATION)?);
-        // xᵀ · y = x · yᵀ: this side is walked as it lies.
-        other.transposed ^= own.transposed;
-        own.array.dot_on(OPERATION, &own.patch, &other)
+        located(move || {
+            const OPERATION: &str = "dot";
+            let (own, mut other) = (self.resolve(OPERATION)?, other.into().resolve(OPERATION)?);
+            // xᵀ · y = x · yᵀ: this side is walked as it lies.
+            other.transposed ^= own.transposed;
+            own.array.dot_on(OPERATION, &own.patch, &other)
+        })
     }
 }
 
@@ -149,10 +153,13 @@ impl<T: Element + fmt::Display, D: Dimension> PatchRef<'_, T, D> {
     /// # Source
     /// GA: `NGA_Print_patch`.
     #[doc(alias = "write_patch_to")]
+    #[track_caller]
     pub fn write_to(self, to: impl std::io::Write) -> Result<()> {
-        const OPERATION: &str = "write_to";
-        let operand = self.resolve(OPERATION)?;
-        operand.array.write_text(OPERATION, &operand, to)
+        located(move || {
+            const OPERATION: &str = "write_to";
+            let operand = self.resolve(OPERATION)?;
+            operand.array.write_text(OPERATION, &operand, to)
+        })
     }
 }
 
@@ -164,9 +171,12 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Fill_patch`, `NGA_Zero_patch`.
+    #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
-        let patch = self.resolve("fill")?;
-        self.array.fill_on(&patch, value)
+        located(move || {
+            let patch = self.resolve("fill")?;
+            self.array.fill_on(&patch, value)
+        })
     }
 
     /// Replaces each element `x` by `f(x)`; see [`GlobalArray::map`]. Collective.
@@ -176,9 +186,12 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     ///
     /// # Source
     /// GA: `GA_Abs_value_patch`, `GA_Recip_patch`, `GA_Add_constant_patch` and their like are closures here.
+    #[track_caller]
     pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
-        let patch = self.resolve("map")?;
-        self.array.map_on("map", &patch, f)
+        located(move || {
+            let patch = self.resolve("map")?;
+            self.array.map_on("map", &patch, f)
+        })
     }
 
     /// Copies an operand of the patch's shape, steps included; see [`GlobalArray::assign`]. Collective.
@@ -188,12 +201,15 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Copy_patch`, without its reshaping.
+    #[track_caller]
     pub fn assign<'b>(&mut self, source: impl Into<PatchRef<'b, T, D>>) -> Result<()>
     where
         D: 'b,
     {
-        let patch = self.resolve("assign")?;
-        self.array.assign_on(&patch, source.into())
+        located(move || {
+            let patch = self.resolve("assign")?;
+            self.array.assign_on(&patch, source.into())
+        })
     }
 
     /// Sets each element to `f(x, y)`; see [`GlobalArray::assign_zip`]. Collective.
@@ -203,6 +219,7 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     ///
     /// # Source
     /// GA: `GA_Elem_multiply_patch`, `GA_Elem_divide_patch` and their like.
+    #[track_caller]
     pub fn assign_zip<'b, A: Element, B: Element>(
         &mut self,
         a: impl Into<PatchRef<'b, A, D>>,
@@ -212,8 +229,10 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     where
         D: 'b,
     {
-        let patch = self.resolve("assign_zip")?;
-        self.array.assign_zip_on("assign_zip", &patch, a.into(), b.into(), f)
+        located(move || {
+            let patch = self.resolve("assign_zip")?;
+            self.array.assign_zip_on("assign_zip", &patch, a.into(), b.into(), f)
+        })
     }
 
     pub(in crate::array) fn resolve(&self, operation: &'static str) -> Result<Patch<D>> {
@@ -233,9 +252,12 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Scale_patch`.
+    #[track_caller]
     pub fn scale(&mut self, alpha: T) -> Result<()> {
-        let patch = self.resolve("scale")?;
-        self.array.scale_on(&patch, alpha)
+        located(move || {
+            let patch = self.resolve("scale")?;
+            self.array.scale_on(&patch, alpha)
+        })
     }
 
     /// `patch = alpha x + beta y`; see [`GlobalArray::assign_sum`]. Collective.
@@ -245,6 +267,7 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Add_patch`.
+    #[track_caller]
     pub fn assign_sum<'b>(
         &mut self,
         alpha: T,
@@ -255,20 +278,25 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     where
         D: 'b,
     {
-        let patch = self.resolve("assign_sum")?;
-        self.array.assign_sum_on(&patch, (alpha, x.into()), (beta, y.into()))
+        located(move || {
+            let patch = self.resolve("assign_sum")?;
+            self.array.assign_sum_on(&patch, (alpha, x.into()), (beta, y.into()))
+        })
     }
 
     /// `patch += alpha x`; see [`GlobalArray::scaled_add`]. Collective.
     ///
     /// # Errors
     /// A patch outside its array; as there.
+    #[track_caller]
     pub fn scaled_add<'b>(&mut self, alpha: T, x: impl Into<PatchRef<'b, T, D>>) -> Result<()>
     where
         D: 'b,
     {
-        let patch = self.resolve("scaled_add")?;
-        self.array.scaled_add_on(&patch, alpha, x.into())
+        located(move || {
+            let patch = self.resolve("scaled_add")?;
+            self.array.scaled_add_on(&patch, alpha, x.into())
+        })
     }
 }
 

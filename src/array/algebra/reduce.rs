@@ -9,7 +9,7 @@ use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
     element::{Accumulate, Element},
-    error::Result,
+    error::{Result, located},
     index::Patch,
     sync::ops,
 };
@@ -17,6 +17,7 @@ use crate::{
 /// Independent partial results, so that one operation need not wait for the one before.
 const LANES: usize = 8;
 
+/// # Reductions
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Combines all elements. Collective; every member gets the same bits.
     ///
@@ -41,16 +42,18 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Select_elem` without the index; with it: [`argmin`](Self::argmin).
+    #[track_caller]
     pub fn reduce(&self, neutral: T, op: impl Fn(T, T) -> T) -> Result<T> {
-        self.map_reduce(neutral, |x| x, op)
+        located(move || self.map_reduce(neutral, |x| x, op))
     }
 
     /// Combines `f(x)` over all elements, as [`reduce`](Self::reduce) does. Collective.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
+    #[track_caller]
     pub fn map_reduce<U: Element>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> Result<U> {
-        self.reduce_by("reduce", &[], || Ok(self.fold_own(neutral, f, &op)), &op)
+        located(move || self.reduce_by("reduce", &[], || Ok(self.fold_own(neutral, f, &op)), &op))
     }
 
     /// Syncs, the value of what this rank owns, and the members' values combined.
@@ -100,6 +103,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
+/// # Reductions of numbers
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Σ xᵢyᵢ over all elements of `self` and an array, a patch or a transposed array of its shape, without conjugation. Collective;
     /// whole and distributed alike they need no communication but for the sum. Of a patch of `self`: `self.at(patch).dot(..)`.
@@ -109,11 +113,12 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Ddot` and its like.
+    #[track_caller]
     pub fn dot<'a>(&self, other: impl Into<PatchRef<'a, T, D>>) -> Result<T>
     where
         D: 'a,
     {
-        self.dot_on("dot", &self.whole(), &other.into().resolve("dot")?)
+        located(move || self.dot_on("dot", &self.whole(), &other.into().resolve("dot")?))
     }
 
     pub(super) fn dot_on(&self, operation: &'static str, patch: &Patch<D>, other: &Operand<'_, T, D>) -> Result<T> {
@@ -140,16 +145,18 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
+    #[track_caller]
     pub fn sum(&self) -> Result<T> {
-        self.map_reduce(T::ZERO, |x| x, ops::sum)
+        located(move || self.map_reduce(T::ZERO, |x| x, ops::sum))
     }
 
     /// The largest magnitude, 0 without elements; NaN if any element is. Collective.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
+    #[track_caller]
     pub fn max_abs(&self) -> Result<f64> {
-        self.map_reduce(0.0, T::magnitude, larger)
+        located(move || self.map_reduce(0.0, T::magnitude, larger))
     }
 
     /// (Σ |xᵢ|²)^½ over all elements: the Euclidean norm of a vector, the Frobenius norm of a matrix. Collective.
@@ -161,8 +168,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: the root of `GA_Ddot` with itself.
+    #[track_caller]
     pub fn norm_frobenius(&self) -> Result<f64> {
-        Ok(self.map_reduce(0.0, |x| x.magnitude().powi(2), |a, b| a + b)?.sqrt())
+        located(move || Ok(self.map_reduce(0.0, |x| x.magnitude().powi(2), |a, b| a + b)?.sqrt()))
     }
 }
 
@@ -174,8 +182,9 @@ impl<T: Accumulate> GlobalArray<T, Ix1> {
     ///
     /// # Source
     /// GA: `GA_Norm1`.
+    #[track_caller]
     pub fn norm_1(&self) -> Result<f64> {
-        self.map_reduce(0.0, T::magnitude, |a, b| a + b)
+        located(move || self.map_reduce(0.0, T::magnitude, |a, b| a + b))
     }
 
     /// max |xᵢ|. Collective.
@@ -185,8 +194,9 @@ impl<T: Accumulate> GlobalArray<T, Ix1> {
     ///
     /// # Source
     /// GA: `GA_Norm_infinity`.
+    #[track_caller]
     pub fn norm_infinity(&self) -> Result<f64> {
-        self.max_abs()
+        located(move || self.max_abs())
     }
 }
 
@@ -198,8 +208,9 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Norm1`; ScaLAPACK `PDLANGE`.
+    #[track_caller]
     pub fn norm_1(&self) -> Result<f64> {
-        self.largest_sum("norm_1", 1)
+        located(move || self.largest_sum("norm_1", 1))
     }
 
     /// The largest row sum of magnitudes, NaN if any element is. Collective.
@@ -209,8 +220,9 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Norm_infinity`; ScaLAPACK `PDLANGE`.
+    #[track_caller]
     pub fn norm_infinity(&self) -> Result<f64> {
-        self.largest_sum("norm_infinity", 0)
+        located(move || self.largest_sum("norm_infinity", 0))
     }
 
     /// The largest of the sums of magnitudes, one for each index of an axis.

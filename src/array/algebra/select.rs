@@ -6,7 +6,11 @@
 use ndarray::{Dimension, IntoDimension};
 
 use super::buffer_elements;
-use crate::{array::GlobalArray, element::Element, error::Result};
+use crate::{
+    array::GlobalArray,
+    element::Element,
+    error::{Result, located},
+};
 
 /// Independent partial results, so that one comparison need not wait for the one before.
 const LANES: usize = 8;
@@ -14,6 +18,7 @@ const LANES: usize = 8;
 /// An element and its place in row-major order.
 type Candidate<T> = Option<(T, u64)>;
 
+/// # Reductions: the smallest and the largest
 impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     /// The smallest element and its index, a tuple up to six axes; `None` without elements. Collective; the same on every member.
     ///
@@ -40,8 +45,9 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     /// GA: `NGA_Select_elem` with `"min"`.
     #[doc(alias = "min_with_index")]
     #[doc(alias = "NGA_Select_elem")]
+    #[track_caller]
     pub fn argmin(&self) -> Result<Option<(T, D::Pattern)>> {
-        self.select("argmin", |x, y| x < y)
+        located(move || self.select("argmin", |x, y| x < y))
     }
 
     /// The largest element and its index; otherwise as [`argmin`](Self::argmin). Collective.
@@ -53,8 +59,9 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     /// GA: `NGA_Select_elem` with `"max"`.
     #[doc(alias = "max_with_index")]
     #[doc(alias = "NGA_Select_elem")]
+    #[track_caller]
     pub fn argmax(&self) -> Result<Option<(T, D::Pattern)>> {
-        self.select("argmax", |x, y| x > y)
+        located(move || self.select("argmax", |x, y| x > y))
     }
 
     fn select(&self, operation: &'static str, better: impl Fn(T, T) -> bool + Copy) -> Result<Option<(T, D::Pattern)>> {

@@ -15,7 +15,7 @@ use crate::{
     array::GlobalArray,
     distribution::{Distribution, Order},
     element::Element,
-    error::{Error, Result},
+    error::{Error, Result, located},
 };
 
 /// ndarray: arrays with fewer elements are shown in full.
@@ -27,6 +27,7 @@ const LIMITS: [usize; 3] = [11, 11, 6];
 /// Members whose part a [`Summary`] lists; of more, as many are shown at both ends together.
 const LISTED: usize = 16;
 
+/// # Text
 impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
     /// Writes all elements as text, as `{}` of the same ndarray would, without a line break at the end. Collective; member 0 writes,
     /// the others' writers are not used.
@@ -52,8 +53,9 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Print`.
+    #[track_caller]
     pub fn write_to(&self, to: impl Write) -> Result<()> {
-        PatchRef::from(self).write_to(to)
+        located(move || PatchRef::from(self).write_to(to))
     }
 
     pub(super) fn write_text(&self, operation: &'static str, from: &Operand<'_, T, D>, to: impl Write) -> Result<()> {
@@ -157,6 +159,7 @@ impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
     }
 }
 
+/// # Queries: what there is to say
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// What there is to say about the array: name, type, extents, who owns what. Not collective, no communication; it is text by
     /// its `Display`.

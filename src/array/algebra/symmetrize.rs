@@ -18,7 +18,7 @@ use crate::{
     array::GlobalArray,
     distribution::{Block, Order, Piece},
     element::Accumulate,
-    error::{Error, Result},
+    error::{Error, Result, located},
     index::Patch,
     sync::Op,
 };
@@ -50,6 +50,7 @@ macro_rules! halve {
 }
 halve!(f32, 2.0; f64, 2.0; Complex<f32>, 2.0; Complex<f64>, 2.0);
 
+/// # Algebra of square matrices
 impl<T: Halve> GlobalArray<T, Ix2> {
     /// `A = A/2 + Aᵀ/2`, without conjugation. Collective; any distribution; in place.
     ///
@@ -72,10 +73,13 @@ impl<T: Halve> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Symmetrize`.
+    #[track_caller]
     pub fn symmetrize(&mut self) -> Result<()> {
-        self.pair_up("symmetrize", |x, y| {
-            let mean = x.half().plus(y.half());
-            (mean, mean)
+        located(move || {
+            self.pair_up("symmetrize", |x, y| {
+                let mean = x.half().plus(y.half());
+                (mean, mean)
+            })
         })
     }
 
@@ -86,10 +90,13 @@ impl<T: Halve> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// `ga_antisymmetrize` of NWChem.
+    #[track_caller]
     pub fn antisymmetrize(&mut self) -> Result<()> {
-        self.pair_up("antisymmetrize", |x, y| {
-            let (x, y) = (x.half(), y.half());
-            (x.minus(y), y.minus(x))
+        located(move || {
+            self.pair_up("antisymmetrize", |x, y| {
+                let (x, y) = (x.half(), y.half());
+                (x.minus(y), y.minus(x))
+            })
         })
     }
 
@@ -97,7 +104,7 @@ impl<T: Halve> GlobalArray<T, Ix2> {
     fn pair_up(&self, operation: &'static str, f: impl Fn(T, T) -> (T, T) + Copy) -> Result<()> {
         if self.shape()[0] != self.shape()[1] {
             let what = format!("array \"{}\" has extents {:?}, which is not square", self.name, self.shape());
-            return Err(Error::Mismatch { operation, what });
+            return Err(Error::Mismatch { operation: operation.into(), what });
         }
         self.enter(operation, &[])?;
         // What was put to others is part of what the end promises.

@@ -40,7 +40,7 @@ use ndarray::{Ix2, s};
 use self::{panels::Panel, span::Span};
 use super::{GlobalArray, OwnedPartMut, PatchMut, PatchRef, algebra::Operand};
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, located},
     index::Patch,
     sync::{Op, fingerprint},
 };
@@ -54,6 +54,7 @@ const PANEL_BYTES: usize = 64 << 20;
 /// Elements along k of a panel at least, if the factors have them: below, the kernel reads and writes C too often.
 const LEAST_DEPTH: usize = 512;
 
+/// # Products of matrices
 impl<T: Matmul> GlobalArray<T, Ix2> {
     /// `self = alpha * a * b + beta * self`. Collective over the group of `self`.
     ///
@@ -85,6 +86,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     /// GA: `GA_Dgemm`; the algorithm: SRUMMA.
     #[doc(alias = "GA_Dgemm")]
     #[doc(alias = "gemm")]
+    #[track_caller]
     pub fn matmul<'a>(
         &mut self,
         alpha: T,
@@ -92,8 +94,10 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
         b: impl Into<PatchRef<'a, T, Ix2>>,
         beta: T,
     ) -> Result<()> {
-        let patch = self.whole();
-        self.matmul_on(&patch, alpha, a.into(), b.into(), beta)
+        located(move || {
+            let patch = self.whole();
+            self.matmul_on(&patch, alpha, a.into(), b.into(), beta)
+        })
     }
 
     fn matmul_on(
@@ -125,7 +129,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
         outcome?;
         if failed > 0 {
             return Err(Error::Mismatch {
-                operation: OPERATION,
+                operation: OPERATION.into(),
                 what: format!("{failed} other member(s) could not fetch factors"),
             });
         }
@@ -134,7 +138,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
 
     /// The length of the sum, if the factors fit each other and the patch.
     fn check_factors(&self, patch: &Patch<Ix2>, product: &Product<'_, T>) -> Result<usize> {
-        let mismatch = |what: String| Error::Mismatch { operation: OPERATION, what };
+        let mismatch = |what: String| Error::Mismatch { operation: OPERATION.into(), what };
         for factor in [&product.a, &product.b] {
             factor.array.check_sound(OPERATION)?;
             if !Arc::ptr_eq(&self.group.inner, &factor.array.group.inner) {
@@ -175,6 +179,7 @@ impl<T: Matmul> PatchMut<'_, T, Ix2> {
     ///
     /// # Source
     /// GA: `NGA_Matmul_patch`.
+    #[track_caller]
     pub fn matmul<'a>(
         &mut self,
         alpha: T,
@@ -182,8 +187,10 @@ impl<T: Matmul> PatchMut<'_, T, Ix2> {
         b: impl Into<PatchRef<'a, T, Ix2>>,
         beta: T,
     ) -> Result<()> {
-        let patch = self.resolve(OPERATION)?;
-        self.array().matmul_on(&patch, alpha, a.into(), b.into(), beta)
+        located(move || {
+            let patch = self.resolve(OPERATION)?;
+            self.array().matmul_on(&patch, alpha, a.into(), b.into(), beta)
+        })
     }
 }
 

@@ -66,7 +66,7 @@
 //! # Compute while the data travel
 //!
 //! Over a network a `get` waits for the data. [`get_nb`](crate::GlobalArray::get_nb) returns at once, with a handle;
-//! [`wait`](crate::Get::wait) returns the data. [`put_nb`](crate::GlobalArray::put_nb) and
+//! [`wait`](crate::transfer::Get::wait) returns the data. [`put_nb`](crate::GlobalArray::put_nb) and
 //! [`accumulate_nb`](crate::GlobalArray::accumulate_nb) take the buffer and keep it until it is sent. To lend buffers instead, use
 //! [`job.scope`](crate::Job::scope).
 //!

@@ -157,10 +157,25 @@
 //!
 //! # Why is my code slow?
 //!
-//! Run it with `GA_STATS=1`. When the job ends, rank 0 prints a table to standard error. It has one line for each rank, with these columns:
+//! Run it with `GA_STATS=1`. When the job ends, rank 0 prints a table to standard error. This is the example `random_access`, which
+//! changes random words of a table, one call for each word (`--way elements`):
+//!
+//! ```text
+//! $ GA_STATS=1 target/release/random_access --ranks 4 --log2-size 16 --way elements
+//! communication of 4 ranks on 1 node, as operations and bytes to other ranks
+//!   rank peers nodes              put              get       accumulate           atomic  signals in flight         own part
+//!      0     3     1      0       0 B      0       0 B      0       0 B  40987   320 KiB        0         0  24549   192 KiB
+//!      1     3     1      0       0 B      0       0 B      0       0 B  49976   390 KiB        0         0  15560   122 KiB
+//!      2     3     1      0       0 B      0       0 B      0       0 B  49842   389 KiB        0         0  15694   123 KiB
+//!      3     3     1      0       0 B      0       0 B      0       0 B  49831   389 KiB        0         0  15705   123 KiB
+//! ```
+//!
+//! The same work with lists of 1024 words in one call (`--way lists`) moves the same bytes in far fewer operations:
 //!
 //! ```text
 //!   rank peers nodes              put              get       accumulate           atomic  signals in flight         own part
+//!      0     3     1      0       0 B      0       0 B      0       0 B    192   320 KiB        0         0     64   192 KiB
+//!      1     3     1      0       0 B      0       0 B      0       0 B    192   390 KiB        0         0     64   122 KiB
 //! ```
 //!
 //! Each operation has a number of calls and of bytes. *own part* is what a rank moved within its own part; *peers* and *nodes*

@@ -179,7 +179,7 @@
 //! ```
 //!
 //! Each operation has a number of calls and of bytes. *own part* is what a rank moved within its own part; *peers* and *nodes*
-//! are how many others a rank reached; *in flight* is the largest number of non-blocking operations at once.
+//! are how many others a rank reached; *in flight* is the largest number of transfers that it had on the network at once.
 //!
 //! | you see | it means | try |
 //! |---|---|---|

@@ -25,6 +25,32 @@
 //! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so nobody fills and nobody reads another's elements.
 //! A non-blocking update whose handle was forgotten owns its buffers and never writes the halo.
 //!
+//! # When a process is copied
+//!
+//! Point 1 holds by type, but only inside a process. A copy of a process has copies of its handles and slices. These are the ways to copy
+//! one, and why two processes never hold the same part:
+//!
+//! * *A rank that calls [`run`](crate::run)* would fork copies of its handles. It gets an error (`crate::job::entry`), on every
+//!   thread of a rank's process. Ranks that are threads share their process, and a job of threads forks nothing.
+//! * *`fork`, by the program or a library.* The mapping of a job is not copied into children (`MADV_DONTFORK`), so nothing that a child
+//!   holds leads to memory of the job. libc runs our handler in the child. The handler maps pages without
+//!   access in place of the segments, so a copied slice faults and never aliases what the child maps later. It maps private pages in
+//!   place of the control pages; in these the job is over. So every call fails, and nobody reads what a child writes by unwinding, by
+//!   `Drop` or by leaving the body (the end of the job, a lock that is free). See `crate::memory::children`.
+//! * *Handlers of `pthread_atfork`.* Those before a fork, and in the parent after it, are code of the rank like any other. Those in the
+//!   child run in the order of their registration: behind ours as above; before ours, where the mapping is absent, they fault.
+//! * *`clone` as a bare system call, `_Fork`.* The mapping is absent, but nothing takes its place: a handle faults as long as the child
+//!   maps nothing there. A program creates a process this way only in `unsafe` code, and must keep the child from its handles.
+//! * *`clone` with `CLONE_VM`, `vfork`, `posix_spawn`.* No memory is copied: there is one handle, and one more thread.
+//! * *`exec`* keeps no memory and closes the memory file. `unshare` and `setns` copy no memory.
+//! * *Checkpoints.* A restored process maps a restored copy of the memory file. It shares nothing with ranks that continued.
+//! * *Interfaces of the kernel* (`/proc/PID/mem`, `/proc/PID/fd`, `ptrace`) bypass the types of every program.
+//!
+//! The first process of a job over `shared_memory` maps the memory too, but has no handle, and the ranks' own forks come before they
+//! have one. A child that ends, in whatever way, is not a rank: ranks are watched by their own processes, not by their children.
+//!
+//! # Why closures
+//!
 //! Epochs take closures and do not return guards. A guard could be forgotten, and the array would be open again while another rank is
 //! still inside.
 //!

@@ -108,6 +108,7 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
     #[track_caller]
     pub fn wait(self) -> Result<()> {
         located(move || {
+            self.array.check_job("update_ghosts_nb")?;
             let part = self.array.own_part();
             for (at, get) in self.gets {
                 // Only of a part with ghost cells, which is one dense array.

@@ -19,7 +19,7 @@ use std::{
 };
 
 use super::{
-    Conduit, Token,
+    Conduit, INHERITED, Token,
     requests::{Buffer, Outcome, Owner, Request, Table},
 };
 pub(crate) use super::{
@@ -112,8 +112,14 @@ impl Engine {
         RequestId(id)
     }
 
+    /// Whether this process was forked by the rank, whose network is not its own.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.conduit.over().load(Ordering::Relaxed) == INHERITED
+    }
+
     /// Waits until everything that was put to a rank, or to all, is visible there.
     pub(super) fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
+        self.check(label.operation)?;
         let id = RequestId(self.next.fetch_add(1, Ordering::Relaxed));
         let (begun, joined) = self.lock().begin_flush(rank, id, label);
         begun.iter().for_each(|&rank| self.conduit.flush(rank, Token(id.0)));
@@ -211,6 +217,10 @@ impl Engine {
     /// after this returns. Where completion cannot be had the process ends.
     pub(crate) fn finish_borrowed(&self, request: RequestId, issued: Result<(), Error>) -> Result<(), Error> {
         let waited = self.wait(request);
+        if self.is_inherited() {
+            // What the transfers touch is the parent's memory.
+            return issued.and(waited);
+        }
         if let Err(error) = &waited {
             // The wait may have ended because the job did, or took too long, with transfers still under way. A conduit completes or
             // fails what it holds when polled; give it the time that the supervisor gives us.

@@ -127,6 +127,10 @@ pub struct Full;
 /// Most levels around the runs of a block that [`Conduit::put_block`] and its like take.
 pub const BLOCK_LEVELS: usize = 8;
 
+/// The value of [`Conduit::over`] in a process that was forked by a rank: the job is its parent's. Nothing that a network shares with
+/// the parent may be touched, and nobody touches this process's memory for the job: transfers under way are the parent's.
+pub const INHERITED: u32 = 3;
+
 /// Longest message in bytes that [`Conduit::send`] takes.
 pub const MAX_MESSAGE: usize = 112;
 
@@ -239,7 +243,8 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// Wakes those in `wait_on` on a word in mapped memory that the caller has just changed by a store.
     fn wake(&self, word: &WaitWord);
 
-    /// Non-zero once the job is over for this rank, because it ended or was ended. Read on every operation.
+    /// Non-zero once the job is over for this rank, because it ended or was ended; [`INHERITED`] in a child that the rank's process
+    /// forked. Read on every operation.
     fn over(&self) -> &std::sync::atomic::AtomicU32;
 
     /// Why the job is over, for people.

@@ -21,6 +21,9 @@ use crate::error::Error;
 impl Engine {
     /// Polls once and handles what happened.
     pub(crate) fn progress(&self) {
+        if self.is_inherited() {
+            return;
+        }
         let _polling = self.polling.lock().unwrap_or_else(PoisonError::into_inner);
         let mut events = Events::new();
         self.conduit.poll(&mut events);
@@ -64,6 +67,7 @@ impl Engine {
     }
 
     pub(super) fn send(&self, rank: usize, class: MessageClass, message: &Message, label: &Label) -> Result<(), Error> {
+        self.check(label.operation)?;
         let (bytes, len) = message.encode();
         self.wait_until(label, || self.conduit.send(rank, class, &bytes[..len]).is_ok().then_some(()))
     }

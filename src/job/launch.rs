@@ -10,6 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{
     Job,
+    entry::{Entry, Extent},
     launcher::{self, Started},
 };
 #[cfg(feature = "mpi")]
@@ -134,13 +135,15 @@ impl Launch {
     /// Starts the ranks, runs `body` on each, and returns when all have ended. See [`run`](crate::run).
     ///
     /// # Errors
-    /// When the job cannot be started, or with the first rank that failed and why.
+    /// When the job cannot be started, by a rank of a running job for instance, or with the first rank that failed and why.
     pub fn run<E>(&self, body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
     where
         E: From<Error> + std::fmt::Display + Send,
     {
         let start = self.resolve()?;
+        let entry = Entry::new(start.network.extent())?;
         let rank_main = |conduit: Arc<dyn Conduit>| -> Result<(), String> {
+            let _rank = entry.rank();
             let job = Job::start(conduit, &start).map_err(|e| e.to_string())?;
             match body(&job) {
                 Ok(()) => job.finish().map_err(|e| e.to_string()),
@@ -199,6 +202,7 @@ impl Launch {
         E: From<Error> + std::fmt::Display,
     {
         let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
+        let _entry = Entry::new(start.network.extent())?;
         Ok(self.run_rank(comm.as_raw(), start, body, true)?)
     }
 
@@ -368,6 +372,13 @@ enum Network {
     Threads,
     #[cfg(feature = "mpi")]
     Mpi,
+}
+
+impl Network {
+    /// What a job over it takes of the process that starts it.
+    fn extent(self) -> Extent {
+        if self == Network::Threads { Extent::Threads } else { Extent::Process }
+    }
 }
 
 /// A [`Launch`] with every question answered.

@@ -1,8 +1,10 @@
 //! A job: the ranks that run one body, from their start to their end.
 //!
 //! A [`Job`] is a value. It knows its conduit, its heap and the group of all ranks. Nothing of it is global. A program may run several jobs
-//! one after the other. Objects that outlive their job return errors.
+//! one after the other. Objects that outlive their job return errors. The process knows only that it runs a job (`entry`); a rank starts
+//! none.
 
+mod entry;
 #[cfg(test)]
 mod islands;
 pub(crate) mod launch;
@@ -44,7 +46,8 @@ use crate::{
 /// in and have half a second to unwind. Then `run` returns [`Error::RankFailed`] with the rank and the cause.
 ///
 /// # Errors
-/// When the job cannot be started, and with the first rank that failed.
+/// When the job cannot be started, and with the first rank that failed. A rank cannot start a job. A child that a rank forks may
+/// start one of its own; for it the job that it was forked in is over.
 ///
 /// # Examples
 /// ```

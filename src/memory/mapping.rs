@@ -13,14 +13,20 @@ use std::{
     io,
     ops::Range,
     ptr::NonNull,
-    sync::atomic::{Ordering, compiler_fence},
+    sync::{
+        OnceLock,
+        atomic::{Ordering, compiler_fence},
+    },
 };
 
-use super::large_pages::{self, LARGE};
+use super::{
+    children::{self, Instead, Kept},
+    large_pages::{self, LARGE},
+};
 #[cfg(feature = "mpi")]
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::BorrowedFd;
 use rustix::{
-    fd::OwnedFd,
+    fd::{AsFd, OwnedFd},
     fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create},
     mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap},
     process::{Resource, getrlimit},
@@ -66,6 +72,8 @@ pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
     file: MemoryFile,
+    /// Children of this process do not get it.
+    kept: OnceLock<&'static Kept>,
 }
 
 // SAFETY: the mapping is plain memory that lives as long as the value; it is only handed out as a raw pointer, and whoever
@@ -81,7 +89,7 @@ impl Mapping {
     /// The file, for another try, and the kernel's `ENOMEM` or `EINVAL` when the address space is too small, `EFBIG` when `RLIMIT_FSIZE` forbids the size.
     pub(crate) fn reserve(file: MemoryFile, len: usize) -> Result<Self, (MemoryFile, io::Error)> {
         match Self::map(&file.file, len) {
-            Ok(base) => Ok(Mapping { base, len, file }),
+            Ok(base) => Ok(Mapping { base, len, file, kept: OnceLock::new() }),
             Err(error) => Err((file, error)),
         }
     }
@@ -124,6 +132,17 @@ impl Mapping {
         self.base
     }
 
+    /// Keeps the mapping from the children that this process makes from now on; once for each process that has it.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub(crate) fn keep_from_children(&self, instead: Instead) -> io::Result<()> {
+        // SAFETY: the mapping and its file are ours, and `drop` gives the entry back before they end.
+        let kept = unsafe { children::keep(self.base, self.len, self.file.file.as_fd(), instead) }?;
+        self.kept.set(kept).expect("a mapping is kept once");
+        Ok(())
+    }
+
     /// Backs a range with pages; contents that it had stay.
     ///
     /// # Errors
@@ -159,7 +178,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is the one mapped in `reserve`, and nobody may hold pointers into it beyond the value's life.
+        if let Some(kept) = self.kept.get() {
+            kept.give_back();
+        }
+        // SAFETY: the range is the one mapped in `reserve`, or in a child what took its place, and nobody may hold pointers into it beyond the value's life.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -189,6 +211,52 @@ mod tests {
         mapping.release(0..granule).unwrap();
         // SAFETY: as above; a hole reads as zeros.
         assert_eq!(unsafe { first.read_volatile() }, 0);
+    }
+
+    #[test]
+    fn children_of_children_find_pages_of_their_own_in_a_kept_mapping_s_place() {
+        /// Forks; the child exits with what the function returns, which is the answer.
+        fn child(status: impl FnOnce() -> i32) -> i32 {
+            // SAFETY: the child makes system calls and touches memory that it has, nothing else.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                // SAFETY: ends the process.
+                unsafe { libc::_exit(status()) }
+            }
+            let mut status = 0;
+            // SAFETY: a child of ours, and a number of our own.
+            assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+            status
+        }
+        let mapping = Mapping::reserve(MemoryFile::new(false).unwrap(), 1 << 20).unwrap();
+        let granule = mapping.granule();
+        mapping.commit(0..2 * granule).unwrap();
+        let first = mapping.base().as_ptr();
+        // SAFETY: committed, and nobody else's.
+        unsafe { first.write_volatile(7) };
+        // SAFETY: the first of the private bytes.
+        let mark = |first: NonNull<u8>| unsafe { first.write_volatile(5) };
+        mapping.keep_from_children(Instead { private: granule, mark }).unwrap();
+        let touch = |new: u8| {
+            // SAFETY: mapped in this process and its children.
+            let old = unsafe { first.read_volatile() };
+            // SAFETY: as above.
+            unsafe { first.write_volatile(new) };
+            i32::from(old)
+        };
+        let end = child(|| {
+            let (marked, below) = (touch(6), child(|| touch(9)));
+            // The file is the child's own too.
+            let released = mapping.release(0..granule).is_ok();
+            i32::from(!(marked == 5 && libc::WEXITSTATUS(below) == 6 && released && touch(6) == 6))
+        });
+        assert_eq!(end, 0);
+        let end = child(|| {
+            // SAFETY: not mapped for access, which is the point.
+            unsafe { first.add(granule).read_volatile() }.into()
+        });
+        assert_eq!(libc::WTERMSIG(end), libc::SIGSEGV);
+        assert_eq!(touch(7), 7);
     }
 
     #[test]

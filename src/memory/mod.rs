@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `atomic_op` | atomic operations on words of arrays, by the processor |
 //! | `atomics` | the atomics of what is checked in every interleaving |
+//! | `children` | mappings that children of this process do not get |
 //! | `mapping` | reserves address space that processes share, commits and releases pages of it |
 //! | `large_pages` | a memory file with pages of 2 MiB, where an ordinary user may have one |
 //! | `heap` | pure arithmetic: which bytes of a segment are taken |
@@ -26,6 +27,7 @@
 pub(crate) mod atomic_op;
 pub(crate) mod atomics;
 pub(crate) mod buffer;
+pub(crate) mod children;
 pub(crate) mod heap;
 pub(crate) mod kernels;
 pub(crate) mod large_pages;

@@ -74,6 +74,7 @@ impl Group {
             // The same list may make several groups: its members count those of one parent alike, because they make them in the same
             // order. Those of different parents are different groups: the key holds the parent's.
             let words: Vec<u64> = std::iter::once(list.len() as u64).chain(ranks.iter().map(|&rank| rank as u64)).collect();
+            inner.engine().check("group")?;
             let _creating = inner.job.creating("group")?;
             let count = self.count_of(fingerprint(&words));
             let key = fingerprint(&[inner.key, fingerprint(&words), count]);

@@ -139,6 +139,7 @@ impl Signal {
         located(move || {
             self.check(index)?;
             let engine = self.words.group().inner.engine();
+            engine.check("signal")?;
             // Counts wrap: "at least" means less than half the circle ahead.
             let reached = |value: u32| value.wrapping_sub(count) as i32 >= 0;
             engine.wait_word(self.words.own_word(index), &Waiting(self, index, count), reached)

@@ -13,9 +13,10 @@ const SOON: Duration = Duration::from_secs(5);
 /// What a launcher takes on top, to start its ranks and to find that they have ended.
 const LAUNCHER: Duration = Duration::from_secs(5);
 
-const BOTH: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
+pub(crate) const BOTH: &[&str] =
+    &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
 /// A rank that dies alone is a process.
-const PROCESSES: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2"];
+pub(crate) const PROCESSES: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2"];
 
 /// Program, networks, what it must say.
 const FAIL: &[(&str, &[&str], &[&str])] = &[
@@ -375,7 +376,7 @@ fn says(text: &str, words: &[&str]) {
 
 /// Runs a program, by a launcher if its network is MPI; it must end in time and leave no process behind. Its exit status and all that
 /// it printed.
-fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>, String) {
+pub(crate) fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>, String) {
     let value = |name: &str| variables.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
     let ranks = || value("GA_RANKS").parse().expect("a number of ranks");
     run_on(is_launched(value("GA_NETWORK")).then(ranks), name, variables, limit)

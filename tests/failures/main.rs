@@ -3,6 +3,8 @@
 //! Each case starts a program of `programs` or `waits` (the same binary under another name), which prints the error of its job and exits.
 
 mod checks;
+mod forks;
+mod nested;
 mod programs;
 #[path = "../runner/mod.rs"]
 mod runner;
@@ -13,6 +15,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut cases = checks::all();
     cases.extend(programs::all());
+    cases.extend(nested::programs());
+    cases.extend(nested::cases());
+    cases.extend(forks::programs());
+    cases.extend(forks::cases());
     // They wait for time-outs and for processes to end.
     runner::main_together(cases, 4)
 }

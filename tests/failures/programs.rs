@@ -275,7 +275,7 @@ pub(crate) fn all() -> Vec<Case> {
 }
 
 /// What `fn main() -> Result` does.
-fn end(result: Result<(), Error>) {
+pub(crate) fn end(result: Result<(), Error>) {
     if let Err(error) = result {
         eprintln!("Error: {error}");
         std::process::exit(1);

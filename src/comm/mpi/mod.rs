@@ -127,6 +127,8 @@ pub(crate) struct Mpi {
 
 impl Mpi {
     fn net(&self) -> MutexGuard<'_, Net> {
+        // MPI knows nothing of forks: a message of a child would be its parent's.
+        assert!(!self.fabric.is_inherited(), "a process that a rank forked uses the network of its parent");
         self.net.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,7 +152,7 @@ impl Mpi {
 
     /// Looks at the network, and hears of the end of the job.
     fn look(&self, net: &mut Net, hurry: bool, by_thread: bool) {
-        if self.closed.load(Ordering::Relaxed) {
+        if self.closed.load(Ordering::Relaxed) || self.fabric.is_inherited() {
             return;
         }
         let polled = net.poll(hurry, !by_thread);
@@ -194,7 +196,8 @@ impl Mpi {
     fn tell_end(&self, culprit: usize, cause: &str) {
         /// Words that cannot leave are lost: the launcher ends the others.
         const LIMIT: Duration = Duration::from_millis(200);
-        if self.alone || self.closed.load(Ordering::Relaxed) || self.told.swap(true, Ordering::Relaxed) {
+        let silent = self.alone || self.closed.load(Ordering::Relaxed) || self.fabric.is_inherited();
+        if silent || self.told.swap(true, Ordering::Relaxed) {
             return;
         }
         let mut net = self.net();

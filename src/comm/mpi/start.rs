@@ -33,7 +33,7 @@ use super::{
 use crate::{
     comm::{
         Conduit,
-        node::{Held, Member, threads_of_this_process},
+        node::{Held, Member, keeping, threads_of_this_process},
     },
     error::Error,
     job::launch::Start,
@@ -128,6 +128,7 @@ impl Rank {
     /// Begins to answer others.
     fn answer(comm: Comm, (rank, size): (usize, usize), place: Place, start: &Start, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
+        place.fabric.keep_from_children().map_err(keeping)?;
         let answers = !place.alone;
         let threads = ffi::threads().map_err(&fail)?;
         let has_thread = threads == Threads::Multiple;
@@ -192,6 +193,9 @@ impl Rank {
 
     /// The end of the rank, with the words of its failure if it failed.
     pub(crate) fn end(self, outcome: Result<(), String>) -> Result<(), Error> {
+        if self.mpi.fabric.is_inherited() {
+            return Err(self.disown());
+        }
         let mpi = &self.mpi;
         let local = mpi.machines.local(mpi.rank);
         match outcome {
@@ -233,6 +237,13 @@ impl Rank {
             self.mpi.net().close();
         }
         std::mem::forget(self);
+    }
+
+    /// A child that was forked by the rank's process came out of the body. MPI, its communicator and the threads are the parent's.
+    fn disown(self) -> Error {
+        let cause = self.mpi.fabric.cause();
+        std::mem::forget(self);
+        Error::JobEnded { operation: "run", cause }
     }
 
     fn unpin(&mut self) {

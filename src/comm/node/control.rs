@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::memory::word::WaitWord;
+use crate::{comm::INHERITED, memory::word::WaitWord};
 
 /// One for the job.
 #[repr(C, align(128))]
@@ -13,6 +13,17 @@ pub(super) struct Header {
     /// Bytes that the ranks have committed.
     pub(super) committed: AtomicU64,
     pub(super) cause: Text,
+}
+
+/// Why the job is over for a child of a rank.
+const FORKED: &str = "this process was forked by a rank of it, and its handles are those of its parent";
+
+impl Header {
+    /// In a child of a process that takes part in the job, on a page of its own in the header's place.
+    pub(super) fn inherit(&self) {
+        self.cause.set(FORKED);
+        self.over.store(INHERITED, Ordering::Release);
+    }
 }
 
 /// One for each rank.

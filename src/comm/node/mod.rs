@@ -32,11 +32,23 @@ use self::{
 #[cfg(feature = "mpi")]
 use rustix::fd::{BorrowedFd, OwnedFd};
 
-use crate::memory::mapping::{Mapping, MemoryFile};
+use super::INHERITED;
+use crate::{
+    error::Error,
+    memory::{
+        children::Instead,
+        mapping::{Mapping, MemoryFile},
+    },
+};
 
 /// How many threads this process has.
 pub(crate) fn threads_of_this_process() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
+/// A refusal of [`Fabric::keep_from_children`].
+pub(crate) fn keeping(error: io::Error) -> Error {
+    Error::system("keeping the heap from children of this process", error)
 }
 
 /// `over` while the job runs.
@@ -45,6 +57,9 @@ const RUNNING: u32 = 0;
 const ENDING: u32 = 1;
 /// The job is over.
 const OVER: u32 = 2;
+
+// A child of a rank never finds its job running, or about to say why it ends.
+const _: () = assert!(INHERITED > OVER);
 
 const PAGE: usize = 4096;
 
@@ -101,6 +116,26 @@ impl Fabric {
         let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
         let mapping = Mapping::reserve(MemoryFile::opened(file, granule), len).map_err(|(_, error)| error)?;
         Ok(Fabric { mapping, ranks, first, segment })
+    }
+
+    /// The calling process takes part in the job, or supervises it, and starts no more ranks: no child of it gets the mapping from now
+    /// on. In its place a child finds control pages of its own, in which the job is over, and segments that cannot be touched. Once
+    /// in each process.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn keep_from_children(&self) -> io::Result<()> {
+        let mark = |control: NonNull<u8>| {
+            // SAFETY: the private pages begin where the header was; it holds atomics only, for which zeros are valid.
+            unsafe { control.cast::<Header>().as_ref() }.inherit();
+        };
+        self.mapping.keep_from_children(Instead { private: self.first, mark })
+    }
+
+    /// This process was forked by one that takes part in the job: what stands here is its own, and nobody else sees it.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.over().load(Ordering::Relaxed) == INHERITED
     }
 
     /// The file, for others to attach to.
@@ -170,7 +205,7 @@ impl Fabric {
     pub(crate) fn failure(&self) -> Option<(Option<usize>, String)> {
         let header = self.header();
         let rank = || (header.culprit.load(Ordering::Relaxed) as usize).checked_sub(1);
-        (header.over.load(Ordering::Acquire) == OVER).then(|| (rank(), header.cause.get()))
+        (header.over.load(Ordering::Acquire) >= OVER).then(|| (rank(), header.cause.get()))
     }
 
     /// Why the job is over, for people.

@@ -27,7 +27,7 @@ use rustix::{
 use self::output::Forwarder;
 use super::{
     Conduit,
-    node::{Fabric, threads_of_this_process},
+    node::{Fabric, keeping, threads_of_this_process},
 };
 use crate::{error::Error, job::launch::Start};
 
@@ -78,7 +78,12 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), 
             }
         }
     }
-    supervise(children, &fabric).map_or(Ok(()), Err)
+    // All ranks have it. Whoever else this process forks while it supervises them is none of them.
+    let kept = fabric.keep_from_children().map_err(keeping);
+    if kept.is_err() {
+        fabric.end(None, "its memory could not be kept from children of the ranks' parent");
+    }
+    supervise(children, &fabric).map_or(kept, Err)
 }
 
 fn fork_rank(

@@ -12,7 +12,7 @@ use super::{FAILED, own_pid};
 use crate::{
     comm::{
         Conduit,
-        node::{Fabric, Member},
+        node::{Fabric, Member, keeping},
         threads::panic_text,
     },
     job::launch::Start,
@@ -49,6 +49,13 @@ pub(super) fn rank_process(
     fabric: &Arc<Fabric>,
     body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync),
 ) -> i32 {
+    // Before the body can fork: a child of this process must not share what the ranks do.
+    if let Err(error) = fabric.keep_from_children() {
+        let words = format!("could not be started: {}", keeping(error));
+        fabric.set_last_words(rank, &words);
+        fabric.end(Some(rank), &words);
+        return FAILED;
+    }
     let conduit = Arc::new(Member::new("shared_memory", fabric.clone(), rank, start.cores, 1));
     let words = match catch_unwind(AssertUnwindSafe(|| body(start.wrap(conduit)))) {
         Ok(Ok(())) => {

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     Conduit,
-    node::{Fabric, Member},
+    node::{Fabric, Member, keeping},
 };
 use crate::{error::Error, job::launch::Start};
 
@@ -21,6 +21,7 @@ use crate::{error::Error, job::launch::Start};
 pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
     let fabric =
         Arc::new(Fabric::new(start.ranks, start.heap, start.large_pages).map_err(|e| Error::system("reserving the heap", e))?);
+    fabric.keep_from_children().map_err(keeping)?;
     // The first to end the job is the culprit: others fail because they hear of it.
     let failed = AtomicBool::new(false);
     let fail = |rank: usize, cause: String| {

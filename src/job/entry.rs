@@ -1,0 +1,110 @@
+//! Whether this process, or this thread of it, may start a job.
+//!
+//! A rank may not. Over `shared_memory` it would fork copies of its handles, over `mpi` no other rank may come to the same call, and
+//! what only some conduits can do, programs must not rely on. Jobs whose ranks are threads share nothing and copy nothing, so several
+//! of them may run at once in threads of a program that are ranks of none.
+//!
+//! What a process is in is a fact about the process: no value that a program passes to `run` could know it, as a thread that a rank
+//! starts has none of the rank's. So it stands in a static word, and, for ranks that are threads, in one of the thread. Nothing else of a
+//! job is found that way. Both carry the number of the process that wrote them: a forked child inherits them, not the job.
+
+use std::{
+    cell::Cell,
+    marker::PhantomData,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use crate::error::{Error, Result};
+
+/// The number of a process in the upper half; in the lower one [`WHOLE`], or how many jobs of threads it runs.
+static WORD: AtomicU64 = AtomicU64::new(0);
+
+/// The process is a rank, or the parent of ranks.
+const WHOLE: u64 = 1 << 31;
+
+thread_local! {
+    /// The process in which this thread is a rank.
+    static RANK_OF: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What a job takes of the process that starts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Ranks are processes.
+    Process,
+    /// Ranks are threads that the start makes.
+    Threads,
+}
+
+/// The right to run a job, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Entry(Extent);
+
+/// This process's number where it stands in the word.
+fn own() -> u64 {
+    u64::from(std::process::id()) << 32
+}
+
+impl Entry {
+    /// # Errors
+    /// A rank asks.
+    pub(super) fn new(extent: Extent) -> Result<Self> {
+        if RANK_OF.get() == std::process::id() {
+            return Err(refusal("this thread"));
+        }
+        let own = own();
+        let enter = |word: u64| {
+            // What another process wrote was that one's.
+            let jobs = if word >> 32 == own >> 32 { word & u64::from(u32::MAX) } else { 0 };
+            match extent {
+                Extent::Process if jobs == 0 => Some(own | WHOLE),
+                Extent::Threads if jobs < WHOLE => Some(own | (jobs + 1)),
+                _ => None,
+            }
+        };
+        match WORD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enter) {
+            Ok(_) => Ok(Entry(extent)),
+            Err(_) => Err(refusal("this process")),
+        }
+    }
+
+    /// The calling thread is a rank of the job, or the only thread of a process that is, until the answer is dropped.
+    pub(super) fn rank(&self) -> Rank {
+        if self.0 == Extent::Process {
+            // A rank that was forked for the job is in it as its parent is.
+            WORD.store(own() | WHOLE, Ordering::Relaxed);
+        }
+        RANK_OF.set(std::process::id());
+        Rank(PhantomData)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let own = own();
+        let leave = |word: u64| match self.0 {
+            // A forked child gives back nothing of its parent's.
+            _ if word >> 32 != own >> 32 => None,
+            Extent::Process => Some(0),
+            Extent::Threads => Some(word - 1),
+        };
+        let _ = WORD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, leave);
+    }
+}
+
+/// A thread that is a rank.
+#[derive(Debug)]
+pub(super) struct Rank(PhantomData<*const ()>);
+
+impl Drop for Rank {
+    fn drop(&mut self) {
+        RANK_OF.set(0);
+    }
+}
+
+fn refusal(who: &str) -> Error {
+    Error::Launch(format!(
+        "{who} is a rank of a running job, and a rank starts none: call run when that job has ended, or give some of its ranks a group of \
+         their own (job.group, job.split)"
+    ))
+}

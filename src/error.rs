@@ -119,7 +119,7 @@ pub enum Error {
         seen: String,
     },
     /// A group that failed before is used again.
-    #[error("{operation}: the group is unusable since {cause}{}", operation.place())]
+    #[error("{operation}: the group cannot be used any more: {cause}{}", operation.place())]
     GroupFailed {
         /// What was asked.
         operation: Operation,
@@ -137,7 +137,7 @@ pub enum Error {
         rank: usize,
     },
     /// An array is used after an epoch of it failed or was unwound.
-    #[error("{operation} of array \"{array}\": its epoch failed or was left by a panic, its contents cannot be trusted any more{}", operation.place())]
+    #[error("{operation} of array \"{array}\": an earlier epoch of it failed or panicked, so its contents cannot be trusted{}", operation.place())]
     Poisoned {
         /// Name of the array.
         array: String,

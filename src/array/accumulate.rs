@@ -1,9 +1,9 @@
 //! `a[patch] += alpha * buffer`, atomic for each element against all other accumulates.
 //!
-//! One rule for each array, fixed at creation by the placement of its group and the type of its elements, so that all who add
-//! exclude each other:
+//! There is one rule for each array, fixed at creation by the placement of its group and the type of its elements. So all
+//! accumulates exclude each other:
 //!
-//! | memory of the members | who adds |
+//! | memory of the members | which processor adds |
 //! |---|---|
 //! | all mapped | the calling processor, under the owner's striped lock |
 //! | some not, the network accumulates and knows the type | members that are mapped: the same; others: a processor of the owner's node, under the same lock |
@@ -85,7 +85,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         Ok(())
     }
 
-    /// Where the job counts, or by the network.
+    /// If the job counts operations, or over the network.
     #[cold]
     fn accumulate_elsewhere(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
@@ -107,7 +107,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         Ok(())
     }
 
-    /// What owners multiply by who are not mapped, if they add: the second line of the module's table.
+    /// What unmapped owners multiply by, if they add: the second line of the module's table.
     #[inline]
     pub(super) fn owners_scale(&self, alpha: T) -> Option<Scale> {
         if self.group.inner.owners_add { Scale::of(alpha) } else { None }
@@ -134,8 +134,8 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         self.engine().finish_borrowed(request, issued)
     }
 
-    /// Adds to a request what owners add who are not mapped, then adds at the others, so that the network works meanwhile. Whoever
-    /// calls finishes the request before the buffer's life ends.
+    /// Adds to a request what unmapped owners add, then adds at the others, so that the network works meanwhile. The caller
+    /// completes the request before the buffer's life ends.
     pub(super) fn issue_accumulates(
         &self,
         request: RequestId,

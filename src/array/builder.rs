@@ -22,10 +22,9 @@ enum Layout {
     TiledIrregular { cuts: Vec<Vec<usize>> },
 }
 
-/// What an array shall be; [`create`](Self::create) makes it.
+/// The description of a new array; [`create`](Self::create) creates it.
 ///
-/// Without further words: one block for each member, on a process grid that suits the extents, row-major parts, contents
-/// unspecified.
+/// Defaults: one block for each member, on a process grid that suits the extents; parts in row-major order; unspecified contents.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is created before `create`"]
 pub struct Builder<'g, T, D> {
@@ -45,7 +44,7 @@ pub struct Builder<'g, T, D> {
 
 /// # Creation
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Begins the description of an array over all members of a group (or of a job, which is its world group).
+    /// Starts the description of an array over all members of a group. (A job is its world group.)
     pub fn builder<I: IntoDimension<Dim = D>>(group: &(impl AsRef<Group> + ?Sized), extents: I) -> Builder<'_, T, D> {
         Builder {
             group: group.as_ref(),
@@ -120,7 +119,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Element, D: Dimension> Builder<'_, T, D> {
-    /// The name, for messages; `GlobalArray` and the extents otherwise.
+    /// The name, for messages. The default is `GlobalArray` and the extents.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -132,20 +131,20 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Blocks of this shape dealt round to the process grid along each axis, as ScaLAPACK does.
+    /// Blocks of this shape, dealt out in turn to the process grid along each axis, as in ScaLAPACK.
     pub fn block_cyclic(mut self, block: impl AsRef<[usize]>) -> Self {
         self.layout = Layout::BlockCyclic { block: block.as_ref().to_vec() };
         self
     }
 
-    /// One block for each member with edges given by the caller: for each axis the first index of each block, ascending from 0.
+    /// One block for each member, with cuts of your choice: for each axis the first index of each block, ascending from 0.
     pub fn irregular(mut self, cuts: impl Into<Vec<Vec<usize>>>) -> Self {
         self.layout = Layout::Irregular { cuts: cuts.into() };
         self
     }
 
-    /// Tiles of this shape dealt round to the process grid along each axis, each stored by itself: a tile is one contiguous run of
-    /// its owner's memory, and no part is one dense array.
+    /// Tiles of this shape, dealt out in turn to the process grid along each axis. Each tile is contiguous in its owner's memory, so
+    /// a part is not one dense array.
     ///
     /// # Source
     /// GA: `GA_Set_tiled_proc_grid`.
@@ -154,8 +153,8 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Tiles with edges given by the caller, for each axis the first index of each tile, ascending from 0; dealt and stored as
-    /// those of [`tiled`](Self::tiled).
+    /// Tiles with cuts of your choice: for each axis the first index of each tile, ascending from 0. Dealt out and stored as those of
+    /// [`tiled`](Self::tiled).
     ///
     /// # Source
     /// GA: `GA_Set_tiled_irreg_proc_grid`.
@@ -164,8 +163,8 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Only these members of the group own parts, the first listed in the first place of the process grid; a list or a range, over
-    /// any layout. All members of the group may use the array, and take part in what is collective.
+    /// Only these members of the group own elements: a list or a range, in the order of the process grid, with any layout. All members
+    /// of the group may use the array, and take part in collective calls.
     ///
     /// # Examples
     /// ```
@@ -200,8 +199,8 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Ghost cells around each member's block: how many on either side, for each axis. They need one block for each member: a
-    /// block-cyclic array cannot have them.
+    /// Ghost cells around each member's block: for each axis, how many on either side. The layout must have one block for each member;
+    /// a block-cyclic or tiled array cannot have ghost cells.
     ///
     /// The widths may be larger than blocks, or than the array. [`update_ghosts`](GlobalArray::update_ghosts) fills them, and an
     /// epoch of [`ghosts`](GlobalArray::ghosts) reads them.
@@ -241,8 +240,8 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Whether ghost cells are filled that lie beyond the block on more than one axis. They are unless this says no: a stencil
-    /// along the axes does without.
+    /// Whether updates fill the ghost cells that lie beyond the block on more than one axis. The default is yes; a stencil along the
+    /// axes does not need them.
     ///
     /// # Source
     /// GA: `NGA_Set_ghost_corner_flag`.
@@ -259,11 +258,11 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
 
     /// Creates the array. Collective over the group.
     ///
-    /// Contents are unspecified (initialised, meaningless) unless [`fill`](Self::fill) or [`zeros`](Self::zeros) was called.
+    /// Contents are unspecified (initialized, but meaningless) unless you call [`fill`](Self::fill) or [`zeros`](Self::zeros) first.
     ///
     /// # Errors
-    /// A distribution that cannot be; more than 64 axes; members that describe different arrays; [`Error::OutOfMemory`] with the bytes asked and
-    /// available, alike on all members and with nothing allocated; the end of the job.
+    /// An impossible distribution; more than 64 axes; members that describe different arrays; [`Error::OutOfMemory`] with the bytes
+    /// needed and available, on all members and with nothing allocated; the end of the job.
     #[track_caller]
     pub fn create(self) -> Result<GlobalArray<T, D>> {
         located(move || {

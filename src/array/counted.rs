@@ -2,11 +2,11 @@
 //!
 //! A call counts once for each owner that it touches, with the bytes of the elements it touches there, however many transfers it
 //! takes: a patch in block-cyclic pieces of one owner is one operation, a list that three members own is three. What is made of
-//! several patches, a halo for instance, counts by each of them. The same on every road, so that a program's figures do not depend
+//! several patches, a halo for instance, counts by each of them. The same on every path, so that a program's figures do not depend
 //! on its network.
 //!
-//! The shortest roads know nothing of it. While operations are counted they find no memory mapped
-//! ([`Segments`](crate::memory::segments::Segments)) and fall to the longer roads behind them; there each operation is counted and then
+//! The shortest paths know nothing of it. While operations are counted they find no memory mapped
+//! ([`Segments`](crate::memory::segments::Segments)) and fall through to the longer paths behind them; there each operation is counted and then
 //! done, by the processor where memory is mapped all the same.
 
 use std::collections::BTreeMap;

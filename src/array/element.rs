@@ -212,7 +212,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
         }
     }
 
-    /// Where the job counts, or by the network.
+    /// If the job counts operations, or over the network.
     #[cold]
     fn atomic_elsewhere(&self, name: &'static str, location: Location, op: AtomicOp, operand: T, comparand: T) -> Result<T> {
         self.group.inner.count(Kind::Atomic, location.member, size_of::<T>());

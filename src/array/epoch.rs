@@ -1,60 +1,61 @@
-//! Local access that is free of races by type.
+//! Local access, free of data races by type.
 //!
-//! Inside an owner epoch this rank sees its part as `&mut [T]`, inside a read epoch as `&[T]`. That is sound because
+//! Inside an owner epoch this rank sees its part as `&mut [T]`, inside a read epoch as `&[T]`. This is sound because
 //!
 //! 1. there is one handle for each rank, not `Clone`, and an epoch holds it `&mut`: no thread of this rank can issue anything on
-//!    the array meanwhile (in a read epoch: anything but gets);
-//! 2. begin and end are agreements that match exactly on the kind of epoch and the array (the fingerprint of an epoch is the call
-//!    itself) and by their place in the group's sequence: while this rank is inside, all members are in the same epoch of the
+//!    the array meanwhile (in a read epoch: nothing but gets);
+//! 2. the start and the end are agreements. They match exactly on the kind of epoch, the array (the fingerprint of an epoch is the
+//!    call itself) and the place in the group's sequence. So while this rank is inside, all members are in the same epoch of the
 //!    same array, and hold their handles `&mut` too;
-//! 3. begin first completes everything that this rank issued on the array, then agrees: when it returns, nothing that any rank
-//!    issued is still under way;
-//! 4. when begin or end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back — every patch of it is
+//! 3. the start first completes everything that this rank issued on the array, then agrees. When it returns, nothing that any rank
+//!    issued is still in flight;
+//! 4. when the start or the end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back — every patch of it is
 //!    out of bounds from then on — and the job is ended, so that no other rank waits for an end that never comes.
 //!
-//! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose begin also fills this rank's halo. It needs no further agreement,
+//! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose start also fills this rank's halo. It needs no further agreement,
 //! because
 //!
-//! 5. what it reads are elements, which nobody writes while any member is in the epoch (points 1 to 3), and they are complete (3);
-//!    it returns when its own gets are complete;
-//! 6. what it writes are ghost cells of this rank's own part, before the part becomes a slice. Nobody else has business there: no
-//!    operation of another rank names a ghost cell, since patches lie inside the extents, and a halo is filled by its own rank only,
-//!    under the handle that the epoch holds `&mut`. So a member that is still filling and one that reads its slice do not meet: the
-//!    first one's gets read the second one's elements, which the second one holds as `&[T]` and does not write either.
+//! 5. it reads elements. No rank writes them while any member is in the epoch (points 1 to 3), and earlier writes are complete (3).
+//!    It returns when its own gets are complete;
+//! 6. it writes ghost cells of this rank's own part, before the part becomes a slice. No other rank touches them: patches lie inside
+//!    the extents, so no operation of another rank names a ghost cell; and only its own rank fills a halo, under the handle that the
+//!    epoch holds `&mut`. A member that still fills its halo and one that already reads its slice do not conflict: the gets of the
+//!    first read elements of the second, which the second holds as `&[T]` and does not write either.
 //!
 //! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so nobody fills and nobody reads another's elements.
-//! A non-blocking update whose handle was forgotten holds buffers of its own and never comes back to the halo.
+//! A non-blocking update whose handle was forgotten owns its buffers and never writes the halo.
 //!
 //! # When a process is copied
 //!
-//! Point 1 holds by type, and types end with the process: whoever copies a process copies its handles and slices. Every way to do
-//! that, and why two processes never hold the same part:
+//! Point 1 holds by type, but only inside a process. A copy of a process has copies of its handles and slices. These are the ways to copy
+//! one, and why two processes never hold the same part:
 //!
-//! * *A rank that calls [`run`](crate::run)* would fork copies of its handles. It gets an error (`crate::job::entry`), on whichever
+//! * *A rank that calls [`run`](crate::run)* would fork copies of its handles. It gets an error (`crate::job::entry`), on every
 //!   thread of a rank's process. Ranks that are threads share their process, and a job of threads forks nothing.
 //! * *`fork`, by the program or a library.* The mapping of a job is not copied into children (`MADV_DONTFORK`), so nothing that a child
-//!   holds leads to memory of the job. libc runs a handler of ours in the child. It takes the place of the segments without
-//!   access, so that a copied slice faults for good and never aliases what the child maps later. It takes the place of the control
-//!   pages by private ones, in which the job is over. So every call fails; and what a child says by unwinding, by `Drop` or by
-//!   leaving the body (the end of the job, a lock that is free) is read by nobody. See `crate::memory::children`.
+//!   holds leads to memory of the job. libc runs our handler in the child. The handler maps pages without
+//!   access in place of the segments, so a copied slice faults and never aliases what the child maps later. It maps private pages in
+//!   place of the control pages; in these the job is over. So every call fails, and nobody reads what a child writes by unwinding, by
+//!   `Drop` or by leaving the body (the end of the job, a lock that is free). See `crate::memory::children`.
 //! * *Handlers of `pthread_atfork`.* Those before a fork, and in the parent after it, are code of the rank like any other. Those in the
 //!   child run in the order of their registration: behind ours as above; before ours, where the mapping is absent, they fault.
-//! * *`clone` as a bare system call, `_Fork`.* The mapping is absent, but nobody takes its place: a handle faults as long as the child
-//!   maps nothing there. Whoever makes a process this way does it in `unsafe` code, and has to keep the child from its handles.
+//! * *`clone` as a bare system call, `_Fork`.* The mapping is absent, but nothing takes its place: a handle faults as long as the child
+//!   maps nothing there. A program creates a process this way only in `unsafe` code, and must keep the child from its handles.
 //! * *`clone` with `CLONE_VM`, `vfork`, `posix_spawn`.* No memory is copied: there is one handle, and one more thread.
-//! * *`exec`* leaves no memory, and the memory file is closed by it. `unshare` and `setns` copy no memory.
-//! * *Checkpoints.* What is restored maps a restored copy of the memory file: ranks that go on share nothing with it.
-//! * *The kernel's doors* (`/proc/PID/mem`, `/proc/PID/fd`, `ptrace`) pass by every type of every program.
+//! * *`exec`* keeps no memory and closes the memory file. `unshare` and `setns` copy no memory.
+//! * *Checkpoints.* A restored process maps a restored copy of the memory file. It shares nothing with ranks that continued.
+//! * *Interfaces of the kernel* (`/proc/PID/mem`, `/proc/PID/fd`, `ptrace`) bypass the types of every program.
 //!
 //! The first process of a job over `shared_memory` maps the memory too, but has no handle, and the ranks' own forks come before they
-//! have one. A child that ends, whichever way, is nobody's rank: those who watch ranks watch their processes, not their children.
+//! have one. A child that ends, in whatever way, is not a rank: ranks are watched by their own processes, not by their children.
 //!
 //! # Why closures
 //!
-//! Closures, not guards: a guard could be forgotten, and the array would be open again while another rank is still inside.
+//! Epochs take closures and do not return guards. A guard could be forgotten, and the array would be open again while another rank is
+//! still inside.
 //!
-//! [`GlobalArray::access`] gives the part without an epoch, for programs whose own protocol keeps others away: there the caller
-//! vouches for what points 1 to 3 prove here.
+//! [`GlobalArray::access`] returns the part without an epoch, for programs whose own protocol keeps others away. Its caller must ensure
+//! what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -341,8 +342,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         OwnedMut(self)
     }
 
-    /// Claims this rank's part for reading in [`Job::epoch`], its ghost cells included: they are updated when the epoch begins, as
-    /// by [`update_ghosts`](Self::update_ghosts), with no sync but those of the epoch. Meanwhile nobody can write the array.
+    /// Claims this rank's part and its ghost cells for reading in [`Job::epoch`]. The epoch updates the ghost cells when it starts, as
+    /// [`update_ghosts`](Self::update_ghosts) does, without a further sync. During the epoch no rank can write the array.
     ///
     /// # Source
     /// GA: `GA_Update_ghosts` and `NGA_Access_ghosts`; `NGA_Get_ghost_block` is a copy of a part of the view.
@@ -350,8 +351,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Ghosts(self)
     }
 
-    /// Claims this rank's part for reading and writing in [`Job::epoch`], with its ghost cells as they are: not updated. What is
-    /// written into a ghost cell stays there until an update fills it, beyond an open boundary until it is written again.
+    /// Claims this rank's part and its ghost cells for reading and writing in [`Job::epoch`]. The epoch does not update the ghost cells.
+    /// What you write into a ghost cell stays there until an update fills it; beyond an open boundary, until you write it again.
     ///
     /// # Source
     /// GA: `NGA_Access_ghosts`, `NGA_Release_update_ghosts`.
@@ -359,8 +360,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         GhostsMut(self)
     }
 
-    /// Runs `body` with this rank's part as plain writable memory. Collective: begins and ends with a sync of all members, and
-    /// meanwhile nobody can reach any part but its owner.
+    /// Runs `body` with this rank's part as plain writable memory. Collective: starts and ends with a sync of all members. In
+    /// between, no rank can reach any part but its own.
     ///
     /// # Errors
     /// Members in different collectives; a transfer that failed; the end of the job. The array is poisoned then.
@@ -394,8 +395,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Runs `body` with this rank's part as plain readable memory and a [`Reader`] for everybody's. Collective: begins and ends with
-    /// a sync of all members, and meanwhile nobody can write the array.
+    /// Runs `body` with this rank's part as plain readable memory and a [`Reader`] for everybody's. Collective: starts and ends with
+    /// a sync of all members. In between, no rank can write the array.
     ///
     /// # Errors
     /// As [`owner_epoch`](Self::owner_epoch).
@@ -417,9 +418,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// This rank's part as plain writable memory, without an epoch: nothing is checked, completed or agreed. One-sided, local.
     ///
-    /// For programs that keep others away by a protocol of their own, by signals or locks for instance, where the two syncs of an
-    /// [`owner_epoch`](Self::owner_epoch) cost too much. What is written here is visible to others as a store is: after a sync, a
-    /// signal or the release of a lock.
+    /// For programs that keep others away by a protocol of their own, for instance by signals or locks, and for which the two syncs of
+    /// an [`owner_epoch`](Self::owner_epoch) cost too much. What you write becomes visible as a store does: after a sync, a signal or
+    /// the release of a lock.
     ///
     /// # Safety
     /// From the call until the last use of what it returns:
@@ -462,8 +463,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl Job {
-    /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays, which begin their epochs in
-    /// the order of the tuple.
+    /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays. Their epochs start in the order
+    /// of the tuple.
     ///
     /// # Errors
     /// As [`GlobalArray::owner_epoch`].

@@ -1,25 +1,24 @@
-//! Ghost cells: copies around each member's block of what lies around it in the array.
+//! Ghost cells: copies of the elements around each member's block, kept beside the block.
 //!
-//! A stencil reads its neighbours, and at the edge of a block these are other members' elements. An array that was built with
-//! [`ghosts`](super::Builder::ghosts) keeps a *halo* of such elements around each block, in one piece of memory with it, so that
-//! the stencil runs over plain memory from one edge to the other. [`distribution::halo`](crate::distribution) has the arithmetic.
+//! A stencil reads the neighbors of each element. At the edge of a block these are other members' elements. An array with
+//! [`ghosts`](super::Builder::ghosts) keeps a *halo* of these elements around each block, in one piece of memory with it. So the
+//! stencil runs over plain memory from edge to edge. [`distribution::halo`](crate::distribution) has the arithmetic.
 //!
 //! # The update
 //!
-//! An update is two agreements with copies between. Each member fills its own halo, corners included, by one-sided gets from who
-//! *owns* the elements: their blocks, never their halos. So there are no phases by axis, nothing depends on what a neighbour has
-//! fetched already, and any width is right, also where blocks are narrower than the halo, empty, or where one member wraps onto
-//! itself. The first agreement completes what was written before; after the second, elements may be written again.
+//! An update is two agreements with copies in between. Each member fills its own halo, corners included, by one-sided gets from
+//! the *owners* of the elements: from blocks, never from halos. So there are no phases by axis, and nothing depends on what a neighbor
+//! has done already. Every width works, even if blocks are narrower than the halo or empty, or if a member wraps onto itself. The first
+//! agreement completes earlier writes; after the second, elements may be written again.
 //!
-//! Where the group's memory is mapped, the copies were planned when the array was made ([`PlannedCopy`]): an update allocates
-//! nothing and computes no owner. Over a network each box of the halo is a non-blocking get, all under way at once.
+//! If the group's memory is mapped, the copies are planned when the array is created ([`PlannedCopy`]): an update allocates nothing and
+//! computes no owner. Over a network each box of the halo is a non-blocking get, all in flight at once.
 //!
-//! # What belongs to whom
+//! # Who may touch what
 //!
-//! No patch names a ghost cell: patches, lists, algebra and files see the elements only. A halo is written by its own member and
-//! by nobody else: in an update, in a ghost epoch ([`ghosts`](GlobalArray::ghosts)), which updates when it begins, or by the
-//! program in an epoch of [`ghosts_mut`](GlobalArray::ghosts_mut). Cells beyond an open boundary are never filled: they are the
-//! place for boundary values.
+//! No patch names a ghost cell: patches, lists, algebra and files see only the elements. Only its own member writes a halo: in an
+//! update, at the start of a ghost epoch ([`ghosts`](GlobalArray::ghosts)), or in the program's epoch of
+//! [`ghosts_mut`](GlobalArray::ghosts_mut). Updates never fill cells beyond an open boundary: they are the place for boundary values.
 //!
 //! # Source
 //! Global Arrays' ghost cells: J. Nieplocha et al., *Advances, applications and performance of the Global Arrays shared memory
@@ -84,9 +83,9 @@ impl<D: Dimension> Plan<D> {
     }
 }
 
-/// An update under way, made by [`GlobalArray::update_ghosts_nb`].
+/// An update in flight, started by [`GlobalArray::update_ghosts_nb`].
 ///
-/// Dropping it lets the gets go: ghost cells that have not come stay as they were.
+/// Dropping it abandons the gets: ghost cells that have not arrived keep their values.
 #[must_use = "the ghost cells are filled by `wait`"]
 pub struct GhostUpdate<'a, T, D> {
     array: &'a GlobalArray<T, D>,
@@ -133,10 +132,10 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
 
 /// # Ghost cells
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Fills all ghost cells with the elements that they stand for. Collective: begins and ends with a sync; afterwards elements
-    /// may be written at once.
+    /// Fills all ghost cells with the elements that they stand for. Collective: starts and ends with a sync. Elements may be written
+    /// as soon as it returns.
     ///
-    /// A program that reads the ghost cells next needs no call: an epoch of [`ghosts`](Self::ghosts) updates when it begins.
+    /// You do not need this call before an epoch of [`ghosts`](Self::ghosts), which updates when it starts.
     ///
     /// # Errors
     /// Members in different collectives; a transfer that failed; the end of the job.
@@ -167,7 +166,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// [`update_ghosts`](Self::update_ghosts).
     ///
     /// # Errors
-    /// No such axis; as there.
+    /// An axis that does not exist; those of [`update_ghosts`](Self::update_ghosts).
     ///
     /// # Source
     /// GA: `NGA_Update_ghost_dir`.
@@ -183,11 +182,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Begins to fill all ghost cells. Collective: begins with a sync, as [`update_ghosts`](Self::update_ghosts);
-    /// [`GhostUpdate::wait`] ends it on this rank.
+    /// Starts to fill all ghost cells. Collective: starts with a sync, as [`update_ghosts`](Self::update_ghosts).
+    /// [`GhostUpdate::wait`] completes it on this rank.
     ///
-    /// Until the next sync or epoch, other members may still be reading the elements next to the edges of this rank's block: what
-    /// is written there meanwhile they may see or not. Where memory is mapped all is done when the call returns.
+    /// Until the next sync or epoch other members may still read the elements next to the edges of this rank's block; they may or may not
+    /// see what you write there in the meantime. If memory is mapped, everything is done when the call returns.
     ///
     /// # Errors
     /// As [`update_ghosts`](Self::update_ghosts).
@@ -219,7 +218,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// `call` tells the calls on one array apart.
+    /// `call` distinguishes the calls on one array.
     fn update(&mut self, operation: &'static str, call: u64, only: Option<(usize, Side)>) -> Result<()> {
         self.check_sound(operation)?;
         let call = self.id << 8 | call;

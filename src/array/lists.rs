@@ -1,11 +1,13 @@
 //! Gather, scatter, scatter-accumulate and scatter-op: single elements by lists of subscripts.
 //!
-//! Where memory is mapped, elements are located some way ahead of where they are read or written, and their cache lines asked for:
-//! many lines are then on their way at once, which a loop over whole accesses leaves to what fits the processor's reorder buffer
-//! (measured, 64 MiB: 12 ns an element against 5). Accumulates go by batches and hold the locks of all owners in a batch, taken
-//! in ascending order of their ranks, so that two lists never wait for each other in a circle. Over a network each element is one
-//! transfer, with a window of them in flight, and members that are mapped all the same are loaded from and stored to meanwhile. So it
-//! is with accumulates where the owners add; elsewhere an accumulate takes its terms owner by owner, under one turn at each lock.
+//! If memory is mapped, elements are located and their cache lines prefetched some way ahead of the access. So many cache misses are in
+//! flight at once; a plain loop would have only as many as fit the processor's reorder buffer (measured, 64 MiB: 12 ns for an element
+//! against 5). Accumulates work in batches and hold the locks of all owners in a batch. They take the locks in ascending order of
+//! ranks, so that two lists never wait for each other in a circle.
+//!
+//! Over a network each element is one transfer, with a window of them in flight. Elements of mapped members are loaded and stored
+//! meanwhile. Accumulates work in the same way where the owners add. Elsewhere an accumulate takes its terms owner by owner, and takes
+//! each lock once.
 
 use std::mem;
 
@@ -78,7 +80,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Visits the elements in their order, each some time after its line was asked for.
+    /// Visits the elements in order, each some time after the prefetch of its line.
     #[inline(always)]
     fn visit<'a, I: IntoDimension<Dim = D> + Copy>(
         &'a self,
@@ -162,7 +164,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     /// Applies an operation with `operands` to the elements named by `subscripts`, as [`fetch_op`](Self::fetch_op) does to one,
     /// without the values before. One-sided; each element atomically; equal subscripts each count; visible after a fence or a sync.
     ///
-    /// Several times as fast as a loop over `fetch_op` where elements are not in cache: many are under way at once.
+    /// Several times as fast as a loop over `fetch_op` if the elements are not in cache, because many accesses are in flight at once.
     ///
     /// # Errors
     /// A subscript outside the array: some of the elements before it are changed. Lists of different lengths; the end of the job.
@@ -301,7 +303,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         accumulate_list(self.engine(), inner.job.remote_lock(), alpha, terms, &self.label(OPERATION))
     }
 
-    /// Members that are mapped are added to meanwhile, each under its own lock: who holds several keeps messages waiting.
+    /// Adds to mapped members meanwhile, each under its own lock, because holding several would keep messages waiting.
     fn scatter_accumulate_at_owners<I: IntoDimension<Dim = D> + Copy>(
         &self,
         subscripts: &[I],

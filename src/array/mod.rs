@@ -1,4 +1,4 @@
-//! Global arrays: one dense array over the members of a group.
+//! Global arrays: one dense array spread over the members of a group.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -8,21 +8,22 @@
 //! | `accumulate` | `a[patch] += alpha * buffer`, atomic for each element |
 //! | `element` | load, store and atomics of one element |
 //! | `lists` | gather, scatter, scatter-accumulate |
-//! | `nonblocking`, `scope` | transfers under way, with buffers of their own or lent for a scope |
+//! | `nonblocking`, `scope` | transfers in flight, which own their buffers or borrow them for a scope |
 //! | `remote` | the same over networks without mapped memory |
 //! | `counted` | what counts as an operation, for statistics |
 //! | `file`, `npy` | arrays in `.npy` files |
 //! | `epoch`, `owned` | local access without races |
-//! | `periodic` | patches whose indices come round |
+//! | `periodic` | patches whose indices wrap around |
 //! | `ghost` | ghost cells: their updates, whole, by side, non-blocking |
 //! | `algebra` | operations on whole arrays and patches, collective |
 //! | `matmul` | the product of two matrices |
 //!
-//! The fast path: where a patch lies inside one block of an owner whose memory is mapped, an operation is bounds check, owner
-//! arithmetic and copy; no lock, no allocation, no call into the conduit. Everything else is cut in pieces first.
+//! The fast path: if a patch lies inside one block of an owner whose memory is mapped, an operation is a bounds check, owner
+//! arithmetic and a copy. It takes no lock, allocates nothing and does not call the conduit. All other patches are cut into
+//! pieces first.
 //!
-//! Nothing here names a conduit. What is unsafe stands in `memory` and `comm`, but for the blocks of `epoch` that make
-//! slices of a part and the call of the matrix kernel in `matmul/kernel.rs`.
+//! Nothing here names a conduit. Unsafe code is in `memory` and `comm`, except the blocks of `epoch` that make slices of a part,
+//! and the call of the matrix kernel in `matmul/kernel.rs`.
 
 // The order of the methods in the documentation: that of the table at `GlobalArray`.
 mod builder;
@@ -173,7 +174,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.shape().contains(&0)
     }
 
-    /// The group whose members hold it.
+    /// The group whose members share the array.
     #[must_use]
     pub fn group(&self) -> &Group {
         &self.group
@@ -239,7 +240,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Label { array: self.name.clone(), operation }
     }
 
-    /// A member's part, if its memory is mapped and the job does not count operations: the shortest road.
+    /// A member's part, if its memory is mapped and the job does not count operations: the shortest path.
     #[inline(always)]
     pub(crate) fn part(&self, member: usize) -> Option<Part<'_, T>> {
         self.group.inner.segments.placed(member, &self.placement)

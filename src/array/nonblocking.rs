@@ -1,11 +1,11 @@
-//! Transfers that go on while the rank computes; each owns its buffer.
+//! Transfers that continue while the rank computes. Each owns its buffer.
 //!
-//! While a transfer is under way the request table owns its buffer; then it is the handle's. So a handle may be dropped or forgotten
-//! at any time: the buffer lives until nothing touches it any more, nothing of it stays in the table, and a failure that nobody asked
-//! for is told by the next fence. A buffer that shall only be borrowed needs a [scope](crate::Job::scope).
+//! The request table owns the buffer of a transfer in flight; after that the handle owns it. So you may drop or forget a handle at any
+//! time: the buffer lives until nothing touches it any more, nothing of it stays in the table, and the next fence reports a failure that
+//! nobody asked for. To lend a buffer instead, use a [scope](crate::Job::scope).
 //!
-//! Where the group's memory is mapped the operation is complete when it is issued: the handle carries the result, and there is
-//! no entry in the table.
+//! If the group's memory is mapped, the operation is complete when it is issued: the handle carries the result, and the table has no
+//! entry.
 
 use std::{fmt, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     index::{IntoPatch, Selection},
 };
 
-/// A request under way; dropping it lets the request go.
+/// A request in flight. Dropping it detaches the request.
 struct Key {
     engine: Arc<Engine>,
     ticket: Ticket,
@@ -37,7 +37,7 @@ impl Key {
     }
 }
 
-/// A get under way: [`wait`](Self::wait) gives the array.
+/// A get in flight; [`wait`](Self::wait) returns the array.
 #[must_use = "the elements are in what `wait` returns"]
 pub struct Get<T, Out>(State<T, Out>);
 
@@ -47,7 +47,7 @@ enum State<T, Out> {
 }
 
 impl<T: Element, Out: Dimension> Get<T, Out> {
-    /// Waits until the elements are here and returns them.
+    /// Waits until the elements have arrived, and returns them.
     ///
     /// # Errors
     /// The transfer failed; the end of the job.
@@ -83,13 +83,13 @@ impl<T, Out> fmt::Debug for Get<T, Out> {
     }
 }
 
-/// A put or accumulate under way, with the array that it reads.
+/// A put or accumulate in flight, with the array that it reads.
 #[must_use = "`wait` says whether it failed; else the next fence does"]
 pub struct Pending(Option<Key>);
 
 impl Pending {
-    /// Waits until the transfer is complete on this side and its buffer freed; the data are visible at the owners after a fence or
-    /// a sync.
+    /// Waits until the transfer no longer needs its buffer, and frees the buffer. The data are visible at the owners after a fence or a
+    /// sync.
     ///
     /// # Errors
     /// The transfer failed; the end of the job.
@@ -119,7 +119,7 @@ impl fmt::Debug for Pending {
 
 /// # Non-blocking patches
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Begins to read a patch into a new array. One-sided; complete when the handle has been waited for.
+    /// Starts to read a patch into a new array. One-sided; complete when [`wait`](Get::wait) returns.
     ///
     /// # Errors
     /// A patch outside the array; the end of the job.
@@ -159,7 +159,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Begins to write an array, of any strides, into a patch. One-sided; visible at the owners after a [`fence`](Self::fence) or a
+    /// Starts to write an array, of any strides, into a patch. One-sided; visible at the owners after a [`fence`](Self::fence) or a
     /// sync.
     ///
     /// # Errors
@@ -195,12 +195,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 /// # Non-blocking accumulates
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
-    /// Begins to add `alpha` times an array to a patch; each element is changed atomically with respect to other accumulates.
+    /// Starts to add `alpha` times an array to a patch. Each element changes atomically with respect to other accumulates.
     /// One-sided; visible at the owners after a [`fence`](Self::fence) or a sync.
     ///
-    /// It goes on while the rank computes where the owners add ([`Native::accumulate`](crate::comm::Native::accumulate), and an
-    /// element type of [`Numeric`](crate::comm::Numeric)). Elsewhere it is complete when it is issued: the sums are made under a lock
-    /// that is not held across calls.
+    /// It continues while the rank computes if the owners add (the network has
+    /// [`Native::accumulate`](crate::comm::Native::accumulate), and [`Numeric`](crate::comm::Numeric) has the element type). Otherwise it
+    /// is complete when this call returns, because the sums are made under a lock that is not held across calls.
     ///
     /// # Errors
     /// As [`put_nb`](Self::put_nb); a transfer that failed.

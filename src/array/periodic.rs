@@ -1,7 +1,7 @@
-//! Patches of an array without edges: indices that are negative or beyond the extent come round.
+//! Patches of a periodic array: indices that are negative or beyond the extent wrap around.
 //!
-//! A patch is cut, axis by axis, where its indices pass from the last to the first; each box between cuts is an ordinary patch. A
-//! range may go round any number of times.
+//! On each axis a patch is cut where its indices pass from the last to the first. Each box between cuts is an ordinary patch. A range
+//! may wrap around any number of times.
 
 use std::{fmt, ops::Range};
 
@@ -14,7 +14,7 @@ use crate::{
     index::{Patch, PatchError},
 };
 
-/// What names a periodic patch: one range of any indices for each axis, or the range of the only axis.
+/// A periodic patch: one range of any indices for each axis. An array of one axis also takes a single range.
 pub trait IndexRanges {
     /// The ranges, one for each axis.
     fn ranges(&self) -> &[Range<i64>];
@@ -50,7 +50,7 @@ impl<R: IndexRanges + ?Sized> IndexRanges for &R {
     }
 }
 
-/// An array whose ends are joined on every axis; see [`GlobalArray::periodic`].
+/// An array that is periodic on every axis; see [`GlobalArray::periodic`].
 pub struct Periodic<'a, T, D>(&'a GlobalArray<T, D>);
 
 impl<T, D> fmt::Debug for Periodic<'_, T, D> {
@@ -65,7 +65,7 @@ struct Piece<D> {
     position: D,
 }
 
-/// The boxes of a patch, each axis by itself: a range may go round any number of times, so they are computed one by one.
+/// The boxes of a patch, one axis at a time: a range may wrap around any number of times, so they are computed one by one.
 struct Boxes<'a, D> {
     /// Shape of the whole patch.
     shape: D,
@@ -76,8 +76,8 @@ struct Boxes<'a, D> {
 
 /// # Patches that go round
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// The array as one whose ends are joined: patches are ranges of any indices, of which −1 is the last element and the extent
-    /// the first again.
+    /// The array as a periodic one: patches are ranges of any indices. Index −1 is the last element, and the extent is the first
+    /// one again.
     ///
     /// # Examples
     /// ```
@@ -101,7 +101,7 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     /// Reads a patch, one range for each axis, into the caller's view of its shape. One-sided; complete on return.
     ///
     /// # Errors
-    /// Another number of ranges than axes; a view of another shape; elements of an array that has none; the end of the job.
+    /// A number of ranges other than that of axes; a view of another shape; elements of an empty array; the end of the job.
     ///
     /// # Source
     /// GA: `NGA_Periodic_get`.
@@ -165,8 +165,8 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
         Ok(inside)
     }
 
-    /// Writes the caller's view into a patch. One-sided, visible as after [`GlobalArray::put`]. Where the patch meets an element
-    /// more than once, one of the values stays.
+    /// Writes the caller's view into a patch. One-sided; visible as after [`GlobalArray::put`]. If the patch contains an element
+    /// more than once, one of the values remains.
     ///
     /// # Errors
     /// As [`get_into`](Self::get_into).
@@ -242,8 +242,8 @@ impl<T: Element, D: Dimension + Copy> Periodic<'_, T, D> {
 }
 
 impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
-    /// Adds `alpha` times the caller's view to a patch. One-sided; each element atomically with respect to other accumulates; where
-    /// the patch meets an element more than once, the values add up.
+    /// Adds `alpha` times the caller's view to a patch. One-sided; each element atomically with respect to other accumulates. If
+    /// the patch contains an element more than once, the values add up.
     ///
     /// # Errors
     /// As [`get_into`](Self::get_into).

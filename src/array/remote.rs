@@ -20,7 +20,7 @@ use crate::{
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Adds to a request all gets of a patch from members that are not mapped, then copies from the others, so that the network
-    /// works meanwhile. Whoever calls finishes the request before the buffer's life ends.
+    /// works meanwhile. The caller completes the request before the buffer's life ends.
     pub(crate) fn issue_gets(&self, request: RequestId, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
         // The patch is checked before its owners are counted.
         let pieces = self.remote_pieces(patch);

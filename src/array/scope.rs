@@ -1,8 +1,8 @@
-//! Transfers that go on while the rank computes, with buffers that are only borrowed.
+//! Transfers that continue while the rank computes, with borrowed buffers.
 //!
-//! The buffers outlive the scope by type, as with `std::thread::scope`, and the scope ends when all its transfers have: after the
-//! closure, also when that fails or unwinds. Where completion cannot be had although a device may still touch a buffer, the process
-//! ends: nothing else would keep the borrow's promise.
+//! The type system ensures that the buffers outlive the scope, as with `std::thread::scope`. The scope ends when all its transfers have
+//! completed: after the closure, even if that fails or unwinds. If completion is impossible although a device may still touch a buffer,
+//! the process ends, because nothing else would keep the promise of the borrow.
 
 use std::{cell::RefCell, fmt, marker::PhantomData, sync::Arc};
 
@@ -148,7 +148,7 @@ impl<'env> Scope<'env> {
     /// [`GlobalArray::accumulate`] that goes on, or is complete when it is issued, by the rule of [`GlobalArray::accumulate_nb`].
     ///
     /// # Errors
-    /// As there; of what goes on, told at the end of the scope.
+    /// As there. The end of the scope reports failures of what is still in flight.
     #[track_caller]
     pub fn accumulate<T: Accumulate, D: Dimension, P: IntoPatch<D>>(
         &self,

@@ -1,4 +1,4 @@
-//! Accumulates into memory that is not mapped, by one of two roads.
+//! Accumulates into memory that is not mapped, in one of two ways.
 //!
 //! Where the network announces accumulates and a handler knows the element type, the elements go to their owner, where a processor
 //! adds them under the striped lock that guards them from the processors of its node ([`super::addition`]): one transfer for a block,

@@ -1,4 +1,4 @@
-//! The engine: a rank's operations on its conduit, and the life of a request from its begin to the fence that tells its failure.
+//! The engine: a rank's operations on its conduit, and the life of a request from issue to the fence that reports its failure.
 //!
 //! A *request* is one operation of a user: any number of transfers that carry its number as their token. It may own the buffer
 //! that the network still reads or writes, so dropping or forgetting a handle never frees memory under a device. Such a request
@@ -178,12 +178,12 @@ impl Engine {
         self.lock().is_complete(request)
     }
 
-    /// The most transfers that were under way at once.
+    /// The most transfers that were in flight at once.
     pub(crate) fn most_in_flight(&self) -> usize {
         self.lock().most_in_flight
     }
 
-    /// The requests in the table: those under way, and those that a call is about to take.
+    /// The requests in the table: those in flight, and those that a call is about to take.
     #[cfg(test)]
     pub(crate) fn requests_held(&self) -> usize {
         self.lock().requests.len()
@@ -238,7 +238,7 @@ impl Engine {
         issued.and(waited)
     }
 
-    /// Ends the process because of a request that may still touch memory of a caller who goes on.
+    /// Ends the process because of a request that may still touch memory of a caller that continues.
     #[cold]
     fn abort(&self, request: RequestId, error: &Error) -> ! {
         let operation = self.lock().requests.get(&request.0).map_or_else(String::new, |request| request.label.operation());

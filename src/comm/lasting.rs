@@ -41,7 +41,7 @@ const PUBLISH_AFTER: Duration = Duration::from_millis(500);
 /// How often a published wait is looked after. Thousands of ranks may do so on a few cores.
 const LOOK_EVERY: Duration = Duration::from_millis(400);
 
-/// What a waiter tells of itself and of those it waits for.
+/// What a waiter says about itself and about the ranks that it waits for.
 pub(crate) trait Waiter {
     fn operation(&self) -> String;
     fn missing(&self) -> String;

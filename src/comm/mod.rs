@@ -1,27 +1,27 @@
-//! What a network is to this crate: `trait Conduit`, and the protocols above all conduits.
+//! For implementers of networks: `trait Conduit`, and the protocols above all conduits. Programs do not need this module.
 //!
-//! # For who writes a conduit
+//! # How to write a conduit
 //!
-//! A conduit moves contiguous bytes between local memory and an offset of a rank's *segment*, delivers small messages, and knows
-//! how to wait. Nothing else need be there: strided patches, accumulates, locks, counters, collectives and request tables exist
-//! once, above (`engine`, `crate::sync`, `crate::array`). To add one, write a folder beside `threads` and `shared_memory` against the
+//! A conduit moves contiguous bytes between local memory and an offset of a rank's *segment*, delivers small messages, and can wait. It
+//! needs nothing else: strided patches, accumulates, locks, counters, collectives and request tables exist once, above (`engine`,
+//! `crate::sync`, `crate::array`). To add one, write a folder beside `threads` and `shared_memory` against the
 //! documentation of [`Conduit`], add its `mod` line here and its name in `crate::job::launch`.
 //!
 //! * Every call is made through `&self`, from any thread of the rank.
-//! * [`Conduit::poll`] is the only way in: completions, messages and losses arrive there and nowhere else. No callback runs on
-//!   a thread of the driver. A token comes back exactly once for each operation that carried it.
-//! * What hardware can do is said in [`Capabilities`]; optional operations are announced there and never called otherwise.
+//! * [`Conduit::poll`] is the only way in: completions, messages and lost peers are reported there and nowhere else. No callback runs on
+//!   a thread of the driver. Each operation's token is reported exactly once.
+//! * [`Capabilities`] describes the hardware. It announces optional operations; operations that are not announced are never called.
 //! * Only a conduit reads a clock, parks a thread or spins.
 //!
 //! # What is here
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `capabilities`, `event` | the words of the boundary |
-//! | `engine` | a rank's requests from their begin to the fence that tells what failed |
+//! | `capabilities`, `event` | the types of the boundary |
+//! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
-//! | `lasting` | a wait that lasts: how it is ended, what it says, ranks that wait for each other |
-//! | `signals` | puts with a word that tells that they are there |
+//! | `lasting` | waits that last: how they end, what they print, how deadlocks are found |
+//! | `signals` | put with signal: data, then a word that announces them |
 //! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
 //! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
 //! | `addition` | the owner's side of native accumulates, for conduits |
@@ -150,7 +150,7 @@ pub struct PublishedWait {
 ///
 /// See the module's essay for what an implementer may assume and must keep.
 pub trait Conduit: Send + Sync + fmt::Debug {
-    /// The name by which a user asks for it.
+    /// The name by which a user selects it.
     fn name(&self) -> &'static str;
 
     /// The calling rank, `0..size`.
@@ -178,8 +178,8 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     fn segment_len(&self) -> usize;
 
     /// First byte of a rank's segment where loads and stores reach it, the caller's own included. The arrays then load and
-    /// store by themselves. Either each rank sees the ranks of its node and no others, or no rank sees any, itself included: a group
-    /// whose members are all mapped looks so from each of them, and does without the network. Over other groups atomic operations,
+    /// store by themselves. Either each rank can map the ranks of its node and no others, or no rank can map any, itself included. So
+    /// mapping is symmetric: if one member can map the whole group, every member can, and the group does not use the network. Over other groups atomic operations,
     /// by the rule of [`Native::coherent`], and accumulates that the conduit does not do itself ([`Native::accumulate`]) take
     /// `put`, `get` and `atomic` to every member, the caller itself included.
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
@@ -199,20 +199,20 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// Bytes that all ranks of the caller's machine have committed and not released.
     fn committed(&self) -> u64;
 
-    /// Starts writing `local` to `offset` of the segment of `rank`. [`Event::LocalDone`] with the token tells that the memory
-    /// may be used again; visibility at the target is told by [`Conduit::flush`].
+    /// Starts writing `local` to `offset` of the segment of `rank`. [`Event::LocalDone`] with the token reports that the
+    /// memory may be reused; [`Conduit::flush`] reports visibility at the target.
     ///
     /// # Safety
     /// `local` is readable until its completion is polled; the target range is committed there.
     unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token);
 
-    /// Starts reading from `offset` of the segment of `rank` into `local`. [`Event::LocalDone`] tells that the data are here.
+    /// Starts reading from `offset` of the segment of `rank` into `local`. [`Event::LocalDone`] reports that the data have arrived.
     ///
     /// # Safety
-    /// `local` is writable and touched by nobody until its completion is polled; the source range is committed there.
+    /// `local` is writable, and nobody touches it until its completion is polled; the source range is committed there.
     unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token);
 
-    /// Gives up the transfers of a request that read or write memory of the caller: each is told as ended, or failed, as soon as
+    /// Gives up the transfers of a request that read or write memory of the caller: each is reported as ended, or failed, as soon as
     /// that memory is no longer touched. For conduits that hold such memory until others act.
     fn cancel(&self, token: Token) {
         let _ = token;
@@ -273,11 +273,11 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     fn published_object(&self, rank: usize) -> String;
 
     /// A put with a signal, if [`Native::signals`] is announced: writes `local`, which may be empty, to `offset` of the segment of
-    /// `rank` as [`put`](Self::put) does, then changes a word there and wakes who waits on it in [`wait_on`](Self::wait_on).
+    /// `rank` as [`put`](Self::put) does, then changes a word there and wakes the rank that waits on it in [`wait_on`](Self::wait_on).
     ///
     /// Who sees the new value sees the bytes and, if [`Ordering::put_put`] is announced, whatever the caller put or accumulated at
-    /// `rank` before. [`Event::LocalDone`] tells that the memory may be used again and that the rest comes about without any
-    /// further call of the caller. A [`flush`](Self::flush) need not cover it: it is the word that tells of its arrival.
+    /// `rank` before. [`Event::LocalDone`] reports that the memory may be reused, and that the rest happens without a further
+    /// call of the caller. A [`flush`](Self::flush) need not cover it: the word announces its arrival.
     ///
     /// # Safety
     /// As [`put`](Self::put), at most [`Capabilities::longest_transfer`] bytes; the word is a committed [`WaitWord`] apart from them.
@@ -313,7 +313,7 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// order of one [`get`](Self::get).
     ///
     /// # Safety
-    /// Every local run is writable and touched by nobody until the completion of `token` is polled, and no two of them overlap;
+    /// Every local run is writable, and nobody touches it until the completion of `token` is polled, and no two of them overlap;
     /// every remote run is committed there. `loops` lives during the call only.
     unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
         let _ = (rank, offset, loops, local, token);

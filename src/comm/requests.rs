@@ -1,6 +1,6 @@
-//! The request table: what this rank has under way, and what failed.
+//! The request table: what this rank has in flight, and what failed.
 //!
-//! It is a value without a network: the engine tells it what was issued and what `poll` reported. A request counts its outstanding
+//! It is a value without a network: the engine records in it what was issued and what `poll` reported. A request counts its outstanding
 //! transfers; at zero it is complete.
 //!
 //! A complete request stays in the table only while a call of this rank waits for it. One that owns its memory leaves: what it
@@ -135,7 +135,7 @@ pub(super) struct Table {
 }
 
 impl Drop for Table {
-    /// A rank that failed may end with transfers under way, and its network goes on: their memory is given back to nobody.
+    /// A rank that failed may end with transfers in flight, and its network goes on: their memory is given back to nobody.
     fn drop(&mut self) {
         for (_, request) in self.requests.drain().filter(|(_, request)| request.outstanding > 0) {
             std::mem::forget(request.owner);
@@ -148,12 +148,12 @@ impl Drop for Table {
 struct Dirty {
     /// The request that put last.
     last: RequestId,
-    /// The flush under way that covers them all.
+    /// The flush in flight that covers them all.
     flush: Option<RequestId>,
 }
 
 impl Table {
-    /// Whether nothing of a request is under way; what is not there is complete.
+    /// Whether nothing of a request is in flight; a request that is not in the table is complete.
     pub(super) fn is_complete(&self, request: RequestId) -> bool {
         self.requests.get(&request.0).is_none_or(|request| request.outstanding == 0)
     }

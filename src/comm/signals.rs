@@ -1,12 +1,12 @@
-//! Bytes with a word that tells that they are there.
+//! Put with signal: data, then a word that announces them.
 //!
-//! | the network has | road |
+//! | the network has | what is sent |
 //! |---|---|
 //! | signals | one operation, and nothing to wait for but the memory |
 //! | order among puts | the bytes, and the word right behind them |
-//! | neither | the bytes, a flush, the word, another flush: who waits must not need a further call of this rank |
+//! | neither | the bytes, a flush, the word, another flush: the waiting rank must not need a further call of this rank |
 //!
-//! Whoever waits for a word learns from it that everything came, so no fence of this rank ever waits for a signal: its target is
+//! The word announces that everything has arrived, so no fence of this rank ever waits for a signal: its target is
 //! not marked as one with puts to be flushed.
 
 use std::sync::atomic::{Ordering, fence};

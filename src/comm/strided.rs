@@ -23,7 +23,7 @@ const BLOCK_RUN: usize = 8 << 10;
 
 /// Adds the gets of a strided block to a request; `at` is the byte offset of its first element in the segment of `rank`.
 ///
-/// The buffer must live until the request is complete: whoever calls finishes the request inside the buffer's life.
+/// The buffer must live until the request is complete: the caller completes the request within the buffer's life.
 pub(crate) fn get_strided<T: Element, D: Dimension>(
     engine: &Engine,
     request: RequestId,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{element::Element, error::Error};
 
-/// Atomic operations of a list that are under way at once: as many messages as an inbox takes without waiting.
+/// Atomic operations of a list that are in flight at once: as many messages as an inbox takes without waiting.
 const ATOMICS: usize = 32;
 
 /// Which way an operation on a word goes: fixed for each word when it is made, the same from all ranks that could meet there.
@@ -35,7 +35,7 @@ pub(super) enum Direction {
     Get,
 }
 
-/// Who waits for a place in the window.
+/// A wait for a place in the window.
 struct Room {
     rank: usize,
     window: usize,

@@ -28,7 +28,7 @@ pub(super) enum Layout<D> {
 }
 
 impl<D> Layout<D> {
-    /// The arithmetic, whoever the owners are.
+    /// The arithmetic, whatever the owners.
     #[inline]
     pub(super) fn arithmetic(&self) -> &Self {
         match self {

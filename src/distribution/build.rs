@@ -1,4 +1,4 @@
-//! The constructors: everything that can be wrong is found here.
+//! The constructors: they find every mistake.
 
 use ndarray::Dimension;
 
@@ -37,8 +37,8 @@ impl<D: Dimension> Distribution<D> {
         Ok(Self::blocks_on(extents, members, grid, order))
     }
 
-    /// Equal blocks dealt round on each axis of a process grid, which is by default as near a square as the members allow, with at
-    /// most as many rows as columns.
+    /// Equal blocks, dealt out in turn on each axis of a process grid. The default grid is as nearly square as the number of members
+    /// allows, with at most as many rows as columns.
     ///
     /// # Errors
     /// No members, too many elements, a block or grid for another number of axes or with a zero, a grid of more than `members`.

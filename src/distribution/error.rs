@@ -54,7 +54,7 @@ pub enum DistributionError {
         members: usize,
     },
     /// An array shall be restricted to a member that does not exist.
-    #[error("owner {owner} is no member of a group of {members}")]
+    #[error("owner {owner} is not a member of a group of {members}")]
     NoSuchOwner {
         /// The number that was given.
         owner: usize,

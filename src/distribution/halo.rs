@@ -1,16 +1,15 @@
-//! Ghost cells: blocks that are padded by copies of what lies around them.
+//! Ghost cells: blocks padded by copies of the elements around them.
 //!
-//! A member of an array with ghost cells keeps its block with a margin, its *halo*, of `w` cells on both sides of each axis. In
-//! memory that is one dense local array of the block's edges plus `2w`, and an element of the block lies `w` further on each axis
-//! than it would without. So a padded layout is the layout that it pads with `w` added to each local index and `2w` to each extent
-//! ([`PaddedMap`]), and owners, offsets, blocks and pieces follow as for any other. A halo belongs to its part's memory and to
-//! nothing else: no index of the array names a ghost cell, and a member without elements has none.
+//! A member of an array with ghost cells keeps its block with a margin, its *halo*, of `w` cells on both sides of each axis. In memory
+//! this is one dense local array. It is longer than the block by `2w` on each axis, and each element of the block is shifted by `w`. So
+//! a padded layout is the layout that it pads, with `w` added to each local index and `2w` to each extent ([`PaddedMap`]). Owners,
+//! offsets, blocks and pieces follow as for any other layout. No index of the array names a ghost cell, and a member without elements
+//! has none.
 //!
-//! What a ghost cell holds after an update is arithmetic too ([`Distribution::ghost_boxes`]): cell `l` of an axis stands for the
-//! index `start - w + l`. Beyond the array's edge that is taken modulo the extent where the axis is periodic, and is nobody's
-//! where it is open. A halo is cut into the boxes in which the index is one progression. Each box is fetched from who *owns* its
-//! elements, never from another halo. That is why width, extent and edges of blocks do not matter: a halo may be wider than the
-//! blocks around it, and wider than the array.
+//! The contents of a ghost cell after an update are arithmetic, too ([`Distribution::ghost_boxes`]). Cell `l` of an axis stands for the
+//! index `start - w + l`. Beyond the array's edge this index is taken modulo the extent on a periodic axis; on an open axis it stands
+//! for nothing. A halo is cut into boxes in which the index is one progression. Each box is read from the *owners* of its elements,
+//! never from another halo. So the width of a halo is not limited: it may be wider than the blocks around it, and wider than the array.
 
 use ndarray::Dimension;
 

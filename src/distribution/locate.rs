@@ -1,4 +1,4 @@
-//! The short road: the owner of one index, or of a patch that one owner holds.
+//! The short path: the owner of one index, or of a patch that one owner holds.
 
 use ndarray::Dimension;
 

@@ -1,17 +1,17 @@
 //! Who owns which element, and where in the owner's part it lies.
 //!
-//! Pure integer arithmetic. A *member* is an index within the group over which an array is spread, `0..members`; what rank that
-//! is, and where its memory lies, is not known here.
+//! Pure integer arithmetic. A *member* is an index within the group of the array, `0..members`. This module does not know which rank
+//! that is, or where its memory is.
 //!
 //! # The model
 //!
 //! Each axis is cut into blocks, and the blocks of an axis are dealt to the *coordinates* of a process grid. A member has one
-//! coordinate on each axis, its number is row-major in them, and it owns the elements whose index on every axis belongs to its
-//! coordinate there. Members beyond the grid own nothing. A member keeps its elements in one *local part*. It is a dense array, on
-//! each axis the blocks behind one another without gaps (and without padding, but for ghost cells), all axes together in row- or
-//! column-major [`Order`]; or it is tiled: each block is such a dense array by itself.
+//! coordinate on each axis; its number is row-major in them. It owns the elements whose index on every axis belongs to its
+//! coordinate there. Members beyond the grid own nothing. A member keeps its elements in one *local part*. This is a dense array in
+//! row- or column-major [`Order`]: on each axis the blocks follow each other without gaps, and without padding except for ghost cells.
+//! Or it is tiled: each block is a dense array of its own. The [tutorial](crate::guide::tutorial::ownership) has pictures.
 //!
-//! Five layouts differ in nothing but the arithmetic of one axis, the private trait `AxisMap`, and in whether blocks are tiles:
+//! Five layouts differ only in the arithmetic of one axis (the private trait `AxisMap`) and in whether blocks are tiles:
 //!
 //! | layout | coordinate of index `i` | local index |
 //! |---|---|---|
@@ -25,33 +25,31 @@
 //! local part is what ScaLAPACK and ELPA take. Everything else (owner and offset, the local shape, the blocks of a member, the
 //! pieces of a patch) is written once above the trait.
 //!
-//! Where an element of a tiled part lies is told in `tiles.rs`. An array [restricted](Distribution::restricted) to some members
-//! is any of these over the places in a list of owners; the place is renamed to a member at the very end (`restricted.rs`).
+//! `tiles.rs` computes the place of an element in a tiled part. An array [restricted](Distribution::restricted) to some members is any
+//! of these over the places in a list of owners; `restricted.rs` maps the place to a member at the very end.
 //!
-//! Blocks, regular or irregular, may be padded by ghost cells (`halo.rs`): a part has then a margin around its elements, and what
-//! is said of its *memory* ([`Distribution::part_shape`], strides, offsets) counts the margin, what is said of its *elements*
-//! ([`Distribution::local_shape`]) does not.
+//! Blocks, regular or irregular, may be padded by ghost cells (`halo.rs`). A part then has a margin around its elements. Functions about
+//! its *memory* ([`Distribution::part_shape`], strides, offsets) count the margin; functions about its *elements*
+//! ([`Distribution::local_shape`]) do not.
 //!
 //! # Where further layouts go
 //!
-//! A layout that stays a product of axes is one more implementation of `AxisMap` and one more line in the private enum `Layout`.
-//! How a local offset follows from the local indices, and what member a place is, is asked in `locate.rs`, `local.rs` and
-//! `pieces.rs`, and nowhere else.
+//! A new layout that is a product of axes needs one more implementation of `AxisMap` and one more line in the private enum `Layout`.
+//! Only `locate.rs`, `local.rs` and `pieces.rs` compute local offsets from local indices, and members from places.
 //!
 //! # What it costs
 //!
-//! [`Distribution::locate`] and [`Distribution::single`] stand on the way of every single-element operation. Divisions are
-//! multiplications by a precomputed reciprocal (`reciprocal.rs`, exact), the layout is one predictable branch for all axes, per-axis
-//! numbers lie in values of the array's own dimension type (no allocation, constant loop bounds up to six axes), and what an order
-//! does not need is not computed. Where only the slowest axis is cut, one division serves all axes (`slabs.rs`). Tiles and restricted
-//! arrays are located out of line, some nanoseconds later, so that loops over elements of the others are not the longer for them. There
-//! is no table with an entry for each member: 4096 members cost what 4 cost.
+//! Every operation on a single element calls [`Distribution::locate`] or [`Distribution::single`], so they are fast. Divisions are
+//! multiplications by a precomputed reciprocal (`reciprocal.rs`, exact). The layout is one predictable branch for all axes. Numbers for
+//! each axis are values of the array's own dimension type: no allocation, and constant loop bounds up to six axes. If only the slowest
+//! axis is cut, one division serves all axes (`slabs.rs`). Tiles and restricted arrays are located out of line, which costs them some
+//! nanoseconds and keeps loops over the others short. There is no table with an entry for each member: 4096 members cost as much as 4.
 //!
 //! # What it promises
 //!
-//! Construction checks everything: the number of elements fits `isize`, blocks and grids are not zero, cuts ascend. After that no
-//! method fails on an index inside the extents; indices outside are the caller's mistake and checked in debug builds only, because
-//! [`IntoPatch`](crate::index::IntoPatch) has compared them before.
+//! Construction checks everything: the number of elements fits `isize`, blocks and grids are not zero, cuts ascend. After that no method
+//! fails on an index inside the extents. Indices outside are the caller's mistake; only debug builds check them, because
+//! [`IntoPatch`](crate::index::IntoPatch) has checked them before.
 
 mod axis_map;
 mod build;
@@ -81,7 +79,7 @@ pub use pieces::{Piece, Pieces};
 use slabs::Slabs;
 use tiles::TileEdges;
 
-/// How a member's local part lies in its memory.
+/// How the elements of a member's part are ordered in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The last axis is contiguous, as in C.
@@ -155,7 +153,7 @@ impl<D: Dimension> Distribution<D> {
         }
     }
 
-    /// Whether each block is stored by itself, so that a part of several blocks is no dense array.
+    /// Whether each block is contiguous in memory, so that a part of several blocks is not one dense array.
     #[inline]
     #[must_use]
     pub fn is_tiled(&self) -> bool {

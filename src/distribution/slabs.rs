@@ -1,4 +1,4 @@
-//! The shortest road to an owner: arrays of which only the slowest axis is cut.
+//! The shortest path to an owner: arrays of which only the slowest axis is cut.
 //!
 //! Such an array is its elements in linear order, dealt out in equal runs: the owner is the linear index divided by the length of a
 //! run, the offset is the remainder. One division serves all axes, the order is in the strides, and no extent of an edge block is

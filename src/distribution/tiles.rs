@@ -1,4 +1,4 @@
-//! Tiles: blocks that are dealt round as in a block-cyclic array, but each stored by itself.
+//! Tiles: blocks that are dealt out as in a block-cyclic array, but each contiguous in memory.
 //!
 //! A member's tiles lie behind one another without gaps, in the array's [`Order`] of their places in its part, and each tile is a
 //! dense array in the same order, with the strides of its own shape. So a tile is one contiguous run, whatever is next to it.
@@ -49,7 +49,7 @@ pub(super) struct TiledIrregularMap<'a, D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// Equal tiles dealt round on each axis of a process grid, each stored by itself. The grid is by default that of
+    /// Equal tiles, dealt out in turn on each axis of a process grid, each contiguous in memory. The grid is by default that of
     /// [`block_cyclic`](Self::block_cyclic).
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<D: Dimension> Distribution<D> {
         Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Tiled(sizes), slabs: None })
     }
 
-    /// Tiles cut at given places, dealt round on each axis of a process grid, each stored by itself. For each axis the first index
+    /// Tiles cut at given places, dealt out in turn on each axis of a process grid, each contiguous in memory. For each axis the first index
     /// of each tile, the first 0, ascending; equal neighbours make an empty tile. The grid is by default that of
     /// [`block_cyclic`](Self::block_cyclic).
     ///

@@ -2,7 +2,8 @@
 //!
 //! The tables list the calls that large programs make (in quantum chemistry, power grids and subsurface flow). `NGA_`, `GA_` and
 //! `…64` twins, and typed ones (`GA_Ddot`, `GA_Zdot`), count as one. `a`, `b` and `c` are arrays, `job` is the job, `group` a group.
-//! You can pass the job wherever a group is asked for: it is the world group.
+//! You can pass the job wherever a group is asked for: it is the world group. Where an operation takes an array, it also takes a patch of
+//! one, `a.at(s![..])`; where it changes an array, it can change a patch, `a.at_mut(s![..])`.
 //!
 //! # Eight differences
 //!

@@ -23,7 +23,7 @@
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let (mut result, writer) = std::io::pipe()?;
 //!     run(|job| {
-//!         let a = GlobalArray::<f64, Ix1>::builder(job, [100]).fill(0.5).create()?;
+//!         let a = GlobalArray1::<f64>::builder(job, [100]).fill(0.5).create()?;
 //!         let sum = a.sum()?; // the same on every rank
 //!         (&writer).write_all(&sum.to_ne_bytes()).map_err(Error::other)
 //!     })?;
@@ -55,7 +55,7 @@
 //! }
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let particles = GlobalArray::<Particle, Ix1>::builder(job, [1000]).create()?;
+//! let particles = GlobalArray1::<Particle>::builder(job, [1000]).create()?;
 //! let proton = Particle { position: [0.5; 3], charge: 1.0, species: 1, pad: [0; 2] };
 //! if job.rank() == 0 {
 //!     particles.store([7], proton)?;
@@ -82,7 +82,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(2).network("threads").run(|job| {
-//! let mut a = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(4.0).create()?;
+//! let mut a = GlobalArray1::<f64>::builder(job, [1000]).fill(4.0).create()?;
 //! let threads = job.threads().get();
 //! a.owner_epoch(|mut part| {
 //!     let mut part = part.view_mut();
@@ -126,7 +126,7 @@
 //! }
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let a = GlobalArray::<i32, Ix3>::builder(job, [4, 5, 6]).fill(3).create()?;
+//! let a = GlobalArray3::<i32>::builder(job, [4, 5, 6]).fill(3).create()?;
 //! assert_eq!((mean(&a)?, largest(&a, s![0, .., ..])?), (3.0, Some(3)));
 //! # job.sync()
 //! # })
@@ -143,7 +143,7 @@
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).ranks_per_node(2).network("threads").run(|job| {
 //! let node = job.split(job.node() as u64)?; // the ranks that share memory with this one
-//! let table = GlobalArray::<f64, Ix1>::builder(&node, [10_000]).name("table").create()?;
+//! let table = GlobalArray1::<f64>::builder(&node, [10_000]).name("table").create()?;
 //! if node.rank() == 0 {
 //!     table.put(.., &Array1::linspace(0.0, 1.0, 10_000))?; // one rank of each node fills its copy
 //! }
@@ -157,21 +157,29 @@
 //!
 //! # Why is my code slow?
 //!
-//! Run it with `GA_STATS=1`. When the job ends, rank 0 prints a table to standard error. This program reads a block of 10,000
-//! elements of another rank, element by element:
+//! Run it with `GA_STATS=1`. When the job ends, rank 0 prints a table to standard error. This is the example `random_access`, which
+//! changes random words of a table, one call for each word (`--way elements`):
 //!
 //! ```text
-//! @STATS1@
+//! $ GA_STATS=1 target/release/random_access --ranks 4 --log2-size 16 --way elements
+//! communication of 4 ranks on 1 node, as operations and bytes to other ranks
+//!   rank peers nodes              put              get       accumulate           atomic  signals in flight         own part
+//!      0     3     1      0       0 B      0       0 B      0       0 B  40987   320 KiB        0         0  24549   192 KiB
+//!      1     3     1      0       0 B      0       0 B      0       0 B  49976   390 KiB        0         0  15560   122 KiB
+//!      2     3     1      0       0 B      0       0 B      0       0 B  49842   389 KiB        0         0  15694   123 KiB
+//!      3     3     1      0       0 B      0       0 B      0       0 B  49831   389 KiB        0         0  15705   123 KiB
 //! ```
 //!
-//! and this one reads it with one `get`:
+//! The same work with lists of 1024 words in one call (`--way lists`) moves the same bytes in far fewer operations:
 //!
 //! ```text
-//! @STATS2@
+//!   rank peers nodes              put              get       accumulate           atomic  signals in flight         own part
+//!      0     3     1      0       0 B      0       0 B      0       0 B    192   320 KiB        0         0     64   192 KiB
+//!      1     3     1      0       0 B      0       0 B      0       0 B    192   390 KiB        0         0     64   122 KiB
 //! ```
 //!
 //! Each operation has a number of calls and of bytes. *own part* is what a rank moved within its own part; *peers* and *nodes*
-//! are how many others a rank reached; *in flight* is the largest number of non-blocking operations at once.
+//! are how many others a rank reached; *in flight* is the largest number of transfers that it had on the network at once.
 //!
 //! | you see | it means | try |
 //! |---|---|---|

@@ -11,18 +11,20 @@
 //! | `GA_RANKS_PER_NODE` | splits the ranks into nodes of this many consecutive ranks. Only ranks of one node share memory. For trying a program as on many machines | a node is a machine |
 //! | `GA_HEAP` | address space for the arrays of each rank, in bytes. Pages are taken when arrays are created | the memory of the node, halved until it can be mapped |
 //! | `GA_MEMORY` | bytes that all ranks on a machine may use together | no limit beyond those of the kernel and of cgroups |
-//! | `GA_PIN` | `0`: ranks are not pinned to cores | ranks are pinned if each has a core |
-//! | `GA_LARGE_PAGES` | `0`: no pages of 2 MiB | pages of 2 MiB where the system gives them to an ordinary user |
-//! | `GA_STATS` | `1`: count who moves how much to whom, and print a table when the job ends | `0` |
-//! | `GA_TIMEOUT` | seconds after which a wait returns an error | a wait has no limit |
+//! | `GA_PIN` | `0` or `1`: `0` does not pin ranks to cores | ranks are pinned if each has a core |
+//! | `GA_LARGE_PAGES` | `0` or `1`: `0` uses no pages of 2 MiB | pages of 2 MiB where the system gives them to an ordinary user |
+//! | `GA_STATS` | `0` or `1`: `1` counts who moves how much to whom, and prints a table when the job ends | `0` |
+//! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |
 //!
-//! Sizes take the suffixes `K`, `M`, `G` and `T`, which are powers of 1024: `GA_HEAP=8G`.
+//! Sizes take the suffixes `K`, `M`, `G` and `T`, which are powers of 1024: `GA_HEAP=8G`. A value that is not allowed is an error at the
+//! start of the job. An empty variable counts as not set.
 //!
 //! Over `mpi` all ranks must have the same values.
 //!
 //! # Limits
 //!
 //! * The library runs on Linux. Its copy and arithmetic kernels are in assembly on x86-64. Other processors use a portable version, which is slower.
+//! * An array has at most 64 axes.
 //! * Over `shared_memory` the ranks are forked. [`run`](crate::run) returns an error if the process has other threads at that moment.
 //!   Therefore tests under `cargo test` set `harness = false`, or use the conduit `threads`.
 //! * Over `threads` a rank that computes cannot be stopped from outside. If another rank fails, it ends at its next call of the library.

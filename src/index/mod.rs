@@ -1,12 +1,12 @@
 //! Which elements: patches of an array, and how to walk them in two memories at once.
 //!
-//! Pure integer arithmetic. Nothing here knows a rank, a byte of data or an owner; the layers above ask three questions.
+//! Pure integer arithmetic. This module knows no ranks, no owners and no data. It answers three questions.
 //!
 //! * *Which elements does the user mean?* [`IntoPatch`] resolves what a program writes (`s![..]`, ranges, a ready patch)
-//!   against the extents of an array into a [`Selection`]: a [`Patch`] of the array, and which of its axes the user's own buffer
-//!   has ([`KeptAxes`]; `s![3, ..]` drops axis 0). Everything a user can get wrong is a [`PatchError`]; nothing panics.
+//!   against the extents of an array into a [`Selection`]: a [`Patch`] of the array, and those of its axes that the user's
+//!   buffer has ([`KeptAxes`]; `s![3, ..]` removes axis 0). Every mistake of a user is a [`PatchError`]; nothing panics.
 //! * *What is a patch?* On each axis an arithmetic progression: first index, count, step. Steps may be negative, with
-//!   ndarray's meaning: `s![a..b;-1]` begins at `b - 1`. A patch is not tied to an array; resolution is what promises that it lies inside.
+//!   ndarray's meaning: `s![a..b;-1]` starts at `b - 1`. A patch does not belong to an array; only resolution ensures that it lies inside.
 //! * *How are its bytes moved?* [`Loops`] turns counts and the strides of two memories into the fewest contiguous runs.
 //!
 //! Axes of up to six dimensions cost no allocation, and resolution is inlined into its caller: with `s![i..i + 1, j..j + 1]` the

@@ -1,4 +1,4 @@
-//! Jobs in which some ranks share memory and others do not: what several roads could reach is reached by one of them only.
+//! Jobs in which some ranks share memory and others do not: what several paths could reach is reached by one of them only.
 
 use std::{
     sync::{
@@ -68,7 +68,7 @@ fn agreements_cross_islands() {
     }
 }
 
-/// Whoever left a barrier sees what every member had stored before it, on its island and, after a fence, elsewhere.
+/// After a barrier a rank sees what every member had stored before it, on its island and, after a fence, elsewhere.
 #[test]
 fn barriers_wait_for_everybody() {
     on_adapters(7, |job| {

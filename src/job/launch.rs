@@ -31,7 +31,7 @@ const MOST_RANKS: usize = 4096;
 /// system lets another process go first; the longest is some thirty years.
 const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 
-/// How to start a job; what is not set comes from the environment, else from the machine.
+/// How to start a job. Values that are not set come from the environment, otherwise from the machine.
 ///
 /// | method | variable | default |
 /// |---|---|---|
@@ -77,17 +77,17 @@ impl Launch {
         self
     }
 
-    /// The network by name. One that is named goes before what `mpirun` or `srun` would choose.
+    /// The network by name. It takes precedence over the choice under `mpirun` and `srun`.
     pub fn network(mut self, name: impl Into<String>) -> Self {
         self.network = Some(name.into());
         self
     }
 
-    /// Makes every group of so many consecutive ranks, at least 1, a node of its own: ranks share memory inside it only and use the
-    /// network between nodes, so that a program, or a network, can be tried as on many machines. The last node may be smaller.
+    /// Splits the ranks into nodes of this many consecutive ranks, at least 1. Ranks share memory only inside a node and use the network
+    /// between nodes. So you can try a program, or a network, as on many machines. The last node may be smaller.
     ///
-    /// Over the networks of one machine the road between nodes is the one of `:unmapped`. What the nodes share in fact stays
-    /// shared: memory is checked, and [`Job::threads`] counted, for the whole machine.
+    /// On one machine the path between nodes is that of `:unmapped`. The nodes still share what the machine has: memory is checked, and
+    /// [`Job::threads`] counted, for the whole machine.
     pub fn ranks_per_node(mut self, ranks: usize) -> Self {
         self.ranks_per_node = Some(ranks);
         self
@@ -111,22 +111,22 @@ impl Launch {
         self
     }
 
-    /// Whether to try for pages of 2 MiB. Each rank takes one at least, so jobs whose first pages alone would be a
-    /// 64th of the memory that is left do without.
+    /// Whether to try to get pages of 2 MiB. Each rank takes at least one. A job does without if these first pages would be more than a 64th
+    /// of the free memory.
     pub fn large_pages(mut self, large: bool) -> Self {
         self.large_pages = Some(large);
         self
     }
 
-    /// Whether to count who moves what to whom, for [`Job::stats`], and to print a table of it to stderr when the job ends well.
+    /// Whether to count who moves how much to whom, for [`Job::stats`], and to print a table to stderr when the job ends well.
     ///
-    /// Counting takes some 50 ns for an element and 200 for a small patch; where it is off, nothing.
+    /// Counting costs about 50 ns for an element and 200 ns for a small patch. When it is off, it costs nothing.
     pub fn stats(mut self, stats: bool) -> Self {
         self.stats = Some(stats);
         self
     }
 
-    /// Seconds after which a wait becomes an `Err`: from 0.001 to 10⁹.
+    /// Seconds after which a wait returns an error: from 0.001 to 10⁹.
     pub fn timeout(mut self, seconds: f64) -> Self {
         self.timeout = Some(seconds);
         self
@@ -310,7 +310,7 @@ fn unchosen(started: Option<&Started>) -> Result<&'static str, Error> {
 }
 
 /// What a size must be.
-const BYTES: &str = "a whole number of bytes above 0 that can be addressed, with K, M, G or T behind it or not";
+const BYTES: &str = "a whole number of bytes above 0 that can be addressed, optionally with the suffix K, M, G or T";
 
 /// A value that the program or the environment may set, and what is allowed.
 struct Setting<'a> {

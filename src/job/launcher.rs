@@ -1,6 +1,6 @@
 //! Who started this process, if it was one of many: `mpirun`, `srun` or a kin of them.
 //!
-//! Such a launcher starts a program once for each rank and tells it in the environment which one it is. The network between
+//! Such a launcher starts a program once for each rank and sets its number in the environment. The network between
 //! ranks that were started like this is MPI's; a binary that has no MPI would be as many jobs of one rank, or, where each takes all
 //! cores, as many whole jobs. So it is asked here, before anything starts, and a program that chose its network is not asked.
 //!

@@ -1,7 +1,8 @@
 //! A job: the ranks that run one body, from their start to their end.
 //!
-//! A [`Job`] is a value. It knows its conduit, its heap and the group of all ranks; nothing of it is global, several follow each
-//! other in one program, and what outlives it answers `Err`. The process knows only that it runs one (`entry`): a rank starts none.
+//! A [`Job`] is a value. It knows its conduit, its heap and the group of all ranks. Nothing of it is global. A program may run several jobs
+//! one after the other. Objects that outlive their job return errors. The process knows only that it runs a job (`entry`); a rank starts
+//! none.
 
 mod entry;
 #[cfg(test)]
@@ -36,13 +37,13 @@ use crate::{
 
 /// Runs `body` on every rank of a new job and returns when all have ended.
 ///
-/// How many ranks, and over which network, says the environment: see [`Launch`]. Over shared memory (the default) each rank is a
-/// process, forked at the call: what `body` captures is copied into each, `run` returns in the calling process only, and the
-/// process must not have other threads at that moment. Under `threads` captured values are shared. Over `mpi` the ranks are the
-/// processes that the launcher started: each calls `run`, and it returns in each.
+/// The environment sets the number of ranks and the network; see [`Launch`]. Over shared memory (the default) each rank is a process that
+/// is forked at the call. It has a copy of what `body` captures. `run` returns only in the calling process, which must not have other
+/// threads at that moment. Over `threads` captured values are shared. Over `mpi` the ranks are the processes that the launcher started:
+/// each calls `run`, and it returns in each.
 ///
 /// A rank that returns an error, panics or is killed ends the whole job: the others get [`Error::JobEnded`] from what they wait
-/// in, have half a second to unwind, and `run` returns [`Error::RankFailed`] with the rank and the cause.
+/// in and have half a second to unwind. Then `run` returns [`Error::RankFailed`] with the rank and the cause.
 ///
 /// # Errors
 /// When the job cannot be started, and with the first rank that failed. A rank cannot start a job. A child that a rank forks may
@@ -89,7 +90,7 @@ impl JobInner {
     }
 
     /// Offset of the word that guards accumulates by the network. They are those of other groups, or of types that owners cannot
-    /// add, so of other arrays; a word of their own keeps the two roads apart.
+    /// add, so of other arrays; a word of their own keeps the two paths apart.
     pub(crate) fn remote_lock(&self) -> usize {
         self.accumulate_lock + WORD
     }
@@ -178,7 +179,7 @@ impl Job {
         Ok(Job { inner, world })
     }
 
-    /// The orderly end of a rank: everything complete, everyone here, the statistics told.
+    /// The orderly end of a rank: everything complete, all ranks here, the statistics printed.
     pub(crate) fn finish(&self) -> Result<()> {
         // Before the collectives of the table: who waits for a rank in vain learns by this that it has ended, and what others are in
         // is never taken for a part of the table.
@@ -202,7 +203,7 @@ impl Job {
         (0..self.size()).filter(|&rank| self.inner.conduit().node(rank) == node).collect()
     }
 
-    /// Cores for each rank of this machine, at least one: what rayon and other thread pools should be sized by.
+    /// The number of cores for each rank on this machine, at least one. Use it as the size of thread pools, such as rayon's.
     #[must_use]
     pub fn threads(&self) -> NonZero<usize> {
         let conduit = self.inner.conduit();
@@ -225,7 +226,7 @@ impl Job {
 
     /// Makes everything that this rank put or accumulated at `rank` visible there.
     ///
-    /// One-sided. Nothing to send where completion means visibility (ARMCI-Gemini, Theorem 1).
+    /// One-sided. It sends nothing where completion means visibility (ARMCI-Gemini, Theorem 1).
     ///
     /// # Errors
     /// An operation that failed since the last fence, or the end of the job.

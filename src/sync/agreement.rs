@@ -1,17 +1,17 @@
-//! The barrier that carries a few words.
+//! The agreement: a barrier that carries a few words.
 //!
-//! Recursive doubling among the largest power of two of those who exchange: in round k, number i exchanges a line with number i xor
-//! 2^k and both combine. Those beyond fold in before and are told after.
+//! The *exchanging* members use recursive doubling among the largest power of two of them: in round k, number i exchanges a line with
+//! number i xor 2^k, and both combine what they have. Members beyond the power of two fold in before and receive the result after.
 //!
-//! Who exchanges: all members, if they are on one node or each is on its own. Else the leaders of the nodes. Before, each leader
-//! gathers what the members of its node bring, along a binomial tree; after, it publishes the result in its memory and wakes its
-//! node at once. So an agreement crosses between nodes as often as if every node had one member.
+//! If all members are on one node, or each is on a node of its own, all exchange. Otherwise the leaders of the nodes exchange. First each
+//! leader gathers the words of the members on its node, along a binomial tree. At the end it publishes the result in its memory and wakes
+//! its node at once. So an agreement crosses between nodes as often as if every node had one member.
 //!
-//! Where ranks outnumber cores, a meeting in the leader's memory gathers in place of the tree, and on a single node it is all of the
-//! agreement, with one wake-all: rounds and trees would need log p sleeps of everyone.
+//! If ranks outnumber cores, a meeting in the leader's memory replaces the tree. On a single node this meeting is the whole agreement,
+//! with one wake-all; rounds and trees would make every rank sleep log p times.
 //!
-//! The words: minimum and maximum of the fingerprints (by the maximum of the complement), a union, a sum and a maximum of what the
-//! caller brings. For epochs the fingerprint is the call itself, not a hash of it.
+//! The words are the minimum and the maximum of the fingerprints (as the maximum of the complement), and a union, a sum and a maximum of
+//! values that the caller passes. For epochs the fingerprint is the call itself, not a hash of it.
 
 use std::sync::atomic::Ordering;
 
@@ -31,7 +31,7 @@ use crate::{
 
 const HOW: [Combine; WORDS] = [Combine::Max, Combine::Max, Combine::Or, Combine::Sum, Combine::Max];
 
-/// What the members brought together.
+/// The combined words of all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
     pub(crate) sum: u64,
@@ -76,7 +76,7 @@ impl Waiter for InCollective<'_> {
 }
 
 impl Group {
-    /// Waits for all members and makes sure that they are in the same call.
+    /// Waits for all members and checks that they are in the same call.
     #[inline]
     pub(crate) fn agree(&self, op: Op, fingerprint: u64) -> Result<()> {
         self.agree_values(op, fingerprint, 0, 0, 0).map(|_| ())
@@ -88,7 +88,7 @@ impl Group {
         self.agree_entered(op, fingerprint, sum, union, max)
     }
 
-    /// The same for who has entered already.
+    /// The same for a member that has entered already.
     pub(super) fn agree_entered(&self, op: Op, fingerprint: u64, sum: u64, union: u64, max: u64) -> Result<Agreed> {
         let exact = u64::from(op as u8) << 56 | fingerprint & (u64::MAX >> 8);
         let mine = [!exact, exact, union, sum, max];

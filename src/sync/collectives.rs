@@ -1,11 +1,11 @@
-//! Collectives on slices: broadcast and reduce by binomial trees, all-reduce by recursive doubling, gather, all-gather and
-//! all-to-all by offering and fetching.
+//! Collectives on slices. Broadcast and reduce use binomial trees, all-reduce uses recursive doubling. In gather, all-gather and
+//! all-to-all members offer chunks and others get them.
 //!
-//! A slice is cut into chunks that fit a box; each chunk is a collective of its own, which begins with an agreement. So a box is
-//! free when it is written: everyone has left the chunk before.
+//! A slice is cut into chunks that fit a box. Each chunk is a collective of its own and starts with an agreement. So a box is free when it
+//! is written: all members have left the chunk before.
 //!
-//! A broadcast goes from node to node and then inside each. What is combined is combined in the order of the members, wherever they
-//! run, for the sake of the same bits.
+//! A broadcast goes from node to node and then inside each node. Reductions combine in the order of the members, wherever they run, so
+//! that the result always has the same bits.
 
 use super::{
     Group, Op, fingerprint,
@@ -53,10 +53,10 @@ impl Group {
         super::Scratch::bytes(members)
     }
 
-    /// Copies `data` of member `root` to all members. Collective; on return `data` is complete here.
+    /// Copies `data` of member `root` to all members. Collective; on return this member's `data` is complete.
     ///
     /// # Errors
-    /// Members that disagree on root, type or length; a root that is no member; the end of the job.
+    /// Members that disagree on root, type or length; a root that is not a member; the end of the job.
     ///
     /// # Source
     /// Binomial tree among the nodes, and one inside each.
@@ -96,11 +96,12 @@ impl Group {
         })
     }
 
-    /// Combines the members' `data` element by element; the result is in `data` of member `root`, the others' is unspecified.
+    /// Combines the members' `data` element by element; the result is in `data` of member `root`. The `data` of the others is
+    /// unspecified.
     /// Collective.
     ///
     /// # Errors
-    /// Members that disagree on root, type or length; a root that is no member; the end of the job.
+    /// Members that disagree on root, type or length; a root that is not a member; the end of the job.
     ///
     /// # Source
     /// Binomial tree.
@@ -133,7 +134,7 @@ impl Group {
         })
     }
 
-    /// Combines the members' `data` element by element, in place, on all members: the same bits on each. Collective.
+    /// Combines the members' `data` element by element, in place, on all members. All get the same bits. Collective.
     ///
     /// # Errors
     /// Members that disagree on type or length; the end of the job.
@@ -201,7 +202,7 @@ impl Group {
         })
     }
 
-    /// Collects the members' equally long slices at `root`, in the group's order; the others get `None`. Collective.
+    /// Collects slices of equal length from all members at `root`, in the group's order. The other members get `None`. Collective.
     ///
     /// # Errors
     /// Members that disagree on root, type or length; the end of the job.
@@ -215,7 +216,7 @@ impl Group {
         })
     }
 
-    /// Collects the members' equally long slices on every member, in the group's order. Collective.
+    /// Collects slices of equal length from all members on every member, in the group's order. Collective.
     ///
     /// # Errors
     /// Members that disagree on type or length; the end of the job.
@@ -228,10 +229,10 @@ impl Group {
         })
     }
 
-    /// Sends block k of `data` to member k; block k of the result came from member k. All blocks are equally long. Collective.
+    /// Sends block k of `data` to member k. Block k of the result comes from member k. All blocks have the same length. Collective.
     ///
     /// # Errors
-    /// A length that is no multiple of the number of members; members that disagree on type or length; the end of the job.
+    /// A length that is not a multiple of the number of members; members that disagree on type or length; the end of the job.
     ///
     /// # Source
     /// Pairwise exchange.
@@ -260,7 +261,7 @@ impl Group {
         })
     }
 
-    /// Every member offers its chunk in its own box; whoever has room for all fetches all.
+    /// Every member offers its chunk in its own box; the members that want all chunks get them.
     fn collect<T: Element>(&self, op: Op, root: u64, data: &[T], all: &mut [T]) -> Result<()> {
         let len = data.len();
         self.chunked::<T>(op, root, len, |post, range| {
@@ -278,7 +279,7 @@ impl Group {
         if root < self.size() {
             return Ok(());
         }
-        Err(Error::argument(operation, format_args!("root {root} is no member of a group of {}", self.size())))
+        Err(Error::argument(operation, format_args!("root {root} is not a member of a group of {}", self.size())))
     }
 
     /// Runs `step` on chunks that fit a box, each after an agreement on the call.
@@ -374,7 +375,7 @@ impl Post<'_> {
         inner.segments.own_part::<u8>(inner.engine().conduit().segment(), data, bytes.len()).write_slice(0, bytes);
     }
 
-    /// Reads what members offer. What comes by the network is under way at once.
+    /// Reads what members offer. Over the network all gets are in flight at once.
     fn fetch<'b>(&self, offers: impl Iterator<Item = (usize, &'b mut [u8])>) -> Result<()> {
         let inner = &*self.group.inner;
         let (_, data) = inner.scratch.letter_box(inner.scratch.own_box());

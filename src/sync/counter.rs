@@ -1,4 +1,4 @@
-//! A shared counter: read-and-increment, the way task codes hand out work.
+//! A shared counter: fetch-and-add, the usual way to hand out tasks.
 
 use super::{Group, SharedWords};
 use crate::{
@@ -41,7 +41,7 @@ impl Counter {
         Self::with_owner(group, 0)
     }
 
-    /// A counter that member `owner` of the group owns, so that several counters do not meet at one. Collective.
+    /// A counter that member `owner` of the group owns, so that several counters do not burden one rank. Collective.
     ///
     /// # Errors
     /// As [`new`](Self::new); an owner that is no member.
@@ -92,7 +92,7 @@ impl Counter {
         located(move || self.words.atomic(self.owner, 0, AtomicOp::Load, 0, 0))
     }
 
-    /// Sets the counter for a next round. Collective: nobody counts before all have come.
+    /// Sets the counter for the next round. Collective: no member counts before all have arrived.
     ///
     /// # Errors
     /// Members in different collectives; the end of the job.

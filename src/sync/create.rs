@@ -1,7 +1,7 @@
-//! Groups from lists of ranks: collective over the members alone.
+//! Groups from lists of ranks: collective over their members only.
 //!
-//! Members that know nothing of each other's segments yet talk by messages: each sends its mark (how far down its upper heap has
-//! grown) to the first of the list, who takes the lowest and tells all where the group's scratch memory lies.
+//! Members do not know each other's segments yet, so they use messages. Each sends its mark (how far down its upper heap has grown) to the
+//! first of the list. The first takes the lowest mark and sends the place of the group's scratch memory to all.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ impl Waiter for Creating<'_> {
 }
 
 impl Group {
-    /// A new group of the members `list` of this one, in that order. Collective over exactly those members; a rank may call it
-    /// for several lists one after the other.
+    /// A new group of the members `list` of this group, in that order. Collective over exactly those members. A rank may call it for several
+    /// lists, one after the other.
     ///
     /// # Errors
     /// A list that is empty, names a member twice or one that does not exist, or does not name the caller; memory; the end of
@@ -60,7 +60,7 @@ impl Group {
             let inner = &*self.inner;
             let wrong = |what: String| Err(Error::Argument { operation: "subgroup".into(), what });
             if let Some(&stranger) = list.iter().find(|&&member| member >= self.size()) {
-                return wrong(format!("{stranger} is no member of a group of {}", self.size()));
+                return wrong(format!("{stranger} is not a member of a group of {}", self.size()));
             }
             let mut sorted = list.to_vec();
             sorted.sort_unstable();
@@ -99,10 +99,10 @@ impl Group {
         })
     }
 
-    /// The members of this one with the same `color`, in this group's order. Collective over this group.
+    /// A new group of the members that pass the same `color`, in this group's order. Collective over this group.
     ///
     /// # Errors
-    /// As [`group`](Self::group).
+    /// As [`subgroup`](Self::subgroup).
     ///
     /// # Source
     /// GA: `GA_Pgroup_split_irreg`; `GA_Pgroup_split` into n groups of neighbours is `color = rank * n / size`.
@@ -111,13 +111,13 @@ impl Group {
         located(move || self.split_ordered(color, 0))
     }
 
-    /// The members of this one with the same `color`, in the order of their `key`, those with equal keys in this group's order.
-    /// Collective over this group.
+    /// A new group of the members that pass the same `color`, in the order of their `key`; members with equal keys are in this group's
+    /// order. Collective over this group.
     ///
-    /// Groups may be split again to any depth; all of them, their parents and the world may be used in turn.
+    /// You can split groups again to any depth, and use them, their parents and the world group in turn.
     ///
     /// # Errors
-    /// As [`group`](Self::group).
+    /// As [`subgroup`](Self::subgroup).
     ///
     /// # Examples
     /// ```

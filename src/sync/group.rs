@@ -1,4 +1,4 @@
-//! The ranks that act together.
+//! Groups: ordered sets of ranks that act together.
 
 use std::{
     collections::HashMap,
@@ -20,8 +20,8 @@ use crate::{
 
 /// An ordered set of ranks: all of a job, or those of a list.
 ///
-/// Members are numbered from 0 in the group's order. Arrays, counters and collectives belong to a group; only its members take
-/// part. There is no default group: what is meant is passed.
+/// Members are numbered from 0 in the group's order. Arrays, counters and collectives belong to a group, and only its members take
+/// part in them. There is no default group: you always pass the group that you mean.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub(crate) inner: Arc<GroupInner>,
@@ -201,13 +201,13 @@ impl Group {
         Ranks { group: &self.inner, next: 0 }
     }
 
-    /// Completes everything that this rank has under way, at all targets, and waits for all members to do the same.
+    /// Completes everything that this rank has in flight, at all targets, and waits for all members to do the same.
     ///
-    /// Collective. After it every put and accumulate that any member issued before is visible to all.
+    /// Collective. When it returns, every put and accumulate that any member issued before is visible to all members.
     ///
     /// # Errors
-    /// An operation that failed since the last fence; members in different collectives; the end of the job. All members of the
-    /// group fail alike when they disagree.
+    /// An operation that failed since the last fence; members in different collectives; the end of the job. If members
+    /// disagree, all get the error.
     #[track_caller]
     pub fn sync(&self) -> Result<()> {
         located(move || self.settle(Op::Sync, 0))

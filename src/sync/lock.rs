@@ -1,4 +1,4 @@
-//! Locks: really distinct ones, spread over the members.
+//! Locks, spread over the members.
 
 use std::{cell::Cell, panic::Location};
 
@@ -9,10 +9,10 @@ use crate::{
 };
 
 const FREE: u64 = 0;
-/// Locked; the holder's rank is added, so that a waiter can say who has it.
+/// Locked. The holder's rank is added, so that a waiter can name the holder.
 const HELD: u64 = 1;
 
-/// `n` locks of a group. Lock `k` lives at member `k mod size`; holding one excludes holders of the same one only.
+/// `n` locks of a group. Lock `k` is stored at member `k mod size`. A lock excludes only holders of the same lock.
 ///
 /// # Examples
 /// ```
@@ -30,11 +30,11 @@ const HELD: u64 = 1;
 pub struct Locks {
     words: SharedWords,
     count: usize,
-    /// Where the program made them: what tells these locks from others, for people.
+    /// Where the program created them, to name these locks in messages.
     made_at: &'static Location<'static>,
 }
 
-/// A held lock; released when dropped. What its holder wrote is visible to the next holder.
+/// A held lock. Dropping it releases the lock. The next holder sees what this one wrote.
 #[derive(Debug)]
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard<'a> {
@@ -140,8 +140,8 @@ impl Locks {
         (lock % size, lock / size)
     }
 
-    /// Waits until the lock is free and takes it. One-sided and not fair. Who holds it must not take it again; another thread of
-    /// the same rank waits for it like another rank.
+    /// Waits until the lock is free, and takes it. One-sided; not fair. The holder must not take it again; another thread of
+    /// the same rank waits for it as another rank does.
     ///
     /// # Errors
     /// A lock that does not exist; a holder that has ended; ranks that wait for each other; the end of the job.

@@ -1,21 +1,21 @@
-//! Barrier, collectives, locks, counters, signals: built over `trait Conduit` with the algorithms of the field.
+//! Barrier, collectives, locks, counters and signals, built over `trait Conduit`.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `group` | the ranks that act together, their order, their mapped memory |
-//! | `nodes` | how its members lie on nodes, and who leads each |
+//! | `group` | an ordered set of ranks, and their mapped memory |
+//! | `nodes` | which members are on which node, and the leader of each |
 //! | `scratch` | a group's own memory in each member's segment, and how members post to it |
 //! | `agreement` | the barrier that carries a few words: the heart of every collective |
 //! | `collectives` | broadcast, reduce, all-reduce, gather, all-gather, all-to-all |
 //! | `create` | groups from lists of ranks |
 //! | `pool` | memory of groups that members dropped |
-//! | `whereabouts` | what a rank publishes on entering a collective; who is late, for people |
-//! | `words` | words that every member can change atomically, under the next three |
-//! | `counter`, `lock`, `signal` | what they say |
+//! | `whereabouts` | what a rank publishes when it enters a collective; messages about late ranks |
+//! | `words` | words that every member can change atomically; the next three use them |
+//! | `counter`, `lock`, `signal` | as named |
 //!
-//! Every collective begins with an *agreement*: a barrier in which each member's fingerprint of the call (which operation, on what,
-//! with which shape, type and root) travels along. A difference fails the call alike on all members and makes the group unusable.
-//! Since everybody has entered, everybody has left the collective before, so its scratch memory is free.
+//! Every collective starts with an *agreement*: a barrier that also compares each member's fingerprint of the call (operation, array,
+//! shape, type and root). If they differ, the call fails on all members, and the group becomes unusable. When all members have entered
+//! a collective, all have left the one before, so its scratch memory is free.
 
 mod agreement;
 mod collectives;

@@ -1,10 +1,10 @@
-//! How the members of a group lie on nodes, seen from one of them.
+//! Which members of a group are on which node, as one member sees it.
 //!
-//! The first member on a node, in the group's order, is its *leader*. Nodes are numbered in the order of their leaders. A member knows
-//! the others of its own node, and of the other leaders those that it would exchange with if it were one: memory in the order of
-//! its node and of the logarithm of their number.
+//! The first member on a node, in the group's order, is its *leader*. Nodes are numbered in the order of their leaders. A member knows the
+//! members on its own node, and those leaders that it would exchange with if it were a leader. So its memory grows with the size of its
+//! node and with the logarithm of the number of nodes.
 //!
-//! Where nothing is mapped each member is a node of its own; where all are on one node they exchange without a leader.
+//! If nothing is mapped, each member is a node of its own. If all members are on one node, they exchange without a leader.
 
 use super::scratch::rounds;
 use crate::comm::Conduit;
@@ -31,7 +31,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Of member `me` of `size`, whose ranks `rank_of` tells; `mapped` says that all are mapped.
+    /// Of member `me` of `size`, whose ranks `rank_of` returns; `mapped` means that all are mapped.
     pub(super) fn new(conduit: &dyn Conduit, size: usize, me: usize, mapped: bool, rank_of: impl Fn(usize) -> usize) -> Self {
         let one = mapped;
         let apart = conduit.mapped(conduit.rank()).is_none();

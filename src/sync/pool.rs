@@ -7,7 +7,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-/// Entries that one word can tell of.
+/// Entries that one word can describe.
 const TOLD: usize = 64;
 
 /// The groups of each list of ranks in the order of their creation.

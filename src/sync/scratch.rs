@@ -4,13 +4,12 @@
 //!  | lines, even | lines, odd | meeting, even | meeting, odd | box 0 | box 1 | ... | box of my own |
 //! ```
 //!
-//! *Lines* carry an agreement: one for each round of those who exchange, two for those beyond the largest power of two, and one for
-//! each level of the tree by which the members of a node bring their words to its leader. Two sets alternate: who
-//! writes into set s again has left agreement s + 1, which everybody entered, so everybody has left agreement s and read its
-//! lines. *Boxes* carry data, [`chunk`](Scratch::chunk) bytes each; they are used inside one collective between two agreements.
+//! *Lines* carry an agreement: one for each round of the exchange, two for members beyond the largest power of two, and one for
+//! each level of the tree by which the members of a node bring their words to its leader. Two sets alternate.
+//! Agreement n + 2 reuses the set of n. Its writer has left n + 1, which all members entered only after they had read the lines of n. *Boxes* carry data, [`chunk`](Scratch::chunk) bytes each; they are used inside one collective between two agreements.
 //!
 //! Numbers of agreements wrap. A line is written in every agreement, so the number it holds is always that of two before. A box may
-//! lie idle for any time; its line holds no number but [`FULL`], and whoever reads a box empties it before the next agreement.
+//! lie idle for any time; its line holds no number but [`FULL`], and the reader of a box empties it before the next agreement.
 
 use crate::{
     comm::engine::{Engine, Label, Waiter},
@@ -22,7 +21,7 @@ use crate::{
     },
 };
 
-/// In the line of a box that nobody sent to; the initial state.
+/// In the line of an empty box; the initial state.
 pub(super) const EMPTY: u32 = 0;
 /// In the line of a box whose data are there, or more than it.
 pub(super) const FULL: u32 = 1;

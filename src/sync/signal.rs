@@ -6,10 +6,10 @@ use crate::{
     error::{Error, Result, located},
 };
 
-/// A count at each member that others raise and the member waits on.
+/// A count at each member, which other ranks raise and the member waits for.
 ///
 /// With [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) the data are visible before the signal. Any number of ranks may
-/// raise the same signal; a member that must know which of them did makes one for each sender.
+/// raise the same signal. A member that must know the sender uses one signal for each sender.
 ///
 /// # Examples
 /// ```
@@ -129,7 +129,7 @@ impl Signal {
         SignalTarget { signal: self, member, index }
     }
 
-    /// Waits until signal `index` of this rank was raised `count` times in all. What the senders put before is visible.
+    /// Waits until signal `index` of this rank has been raised `count` times in total. Then everything that the senders put before is visible.
     ///
     /// # Errors
     /// A signal that does not exist; all other ranks have ended, so that none of them can raise it; ranks that wait for each other;
@@ -146,7 +146,7 @@ impl Signal {
         })
     }
 
-    /// How often signal `index` of this rank was raised.
+    /// How often signal `index` of this rank has been raised.
     ///
     /// # Errors
     /// A signal that does not exist; the end of the job.

@@ -94,7 +94,7 @@ impl Group {
         self.late().take(self.inner.me()).eq(self.ranks().take(self.inner.me()))
     }
 
-    /// Who of the members is late and where they were last seen, for people; where nobody is, the rank that is waited for.
+    /// A message: which members are late and where they were last seen; if none is late, the awaited rank.
     pub(super) fn missing(&self, awaited: Option<usize>) -> String {
         let conduit = self.inner.engine().conduit();
         let mut late = self.late().peekable();

@@ -1,6 +1,6 @@
 //! Words of 64 bits that every member can change atomically: the ground of counters, locks and signals.
 //!
-//! Each member holds `count` words, on cache lines of their own. The road to a word — the processor or the network — is fixed with
+//! Each member holds `count` words, on cache lines of their own. The path to a word — the processor or the network — is fixed with
 //! the group, for all members alike, so the two never meet on one word unless the network says that they may (ARMCI-Gemini
 //! §III-B3: atomics of the network adapter are not coherent with those of the processor).
 
@@ -100,7 +100,7 @@ impl SharedWords {
         inner.engine().raise(inner.rank_of(member), offset, &self.label)
     }
 
-    /// Adds to word `index` of a member and returns the old value: the shortest road.
+    /// Adds to word `index` of a member and returns the old value: the shortest path.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn fetch_add(&self, member: usize, index: usize, operand: u64) -> Result<u64> {

@@ -4,28 +4,28 @@
 //! |---|---|
 //! | `elementwise` | fill, scale, map, αx + βy, products element by element |
 //! | `patch` | patches as operands, `a.at(..)`, and as what is changed, `a.at_mut(..)` |
-//! | `copy` | from array to array and from patch to patch, whatever the two distributions |
+//! | `copy` | copies between arrays and patches of any distributions |
 //! | `transpose` | the same with the axes reversed |
 //! | `reduce` | dot products, norms, sums, any reduction |
 //! | `select` | the smallest and the largest element, and where it is |
 //! | `diagonal` | a matrix's diagonal; rows and columns scaled |
 //! | `symmetrize` | the symmetric and the antisymmetric part of a square matrix |
-//! | `show` | arrays as text, and what there is to say about one |
+//! | `show` | arrays as text, and summaries |
 //! | `walk` | what this rank owns of a patch: in pieces, in runs, in boxes |
 //!
-//! # What all of it promises
+//! # What every operation promises
 //!
-//! Every operation is collective over the group of the array on which it is called. It begins with a sync: whatever any member
-//! issued before is complete, on all arrays. It ends with one: what it wrote is visible to all, and no member still reads what it
-//! read. Both carry a fingerprint of the call, so that members in different operations, or in the same with different arrays or
-//! patches, all fail. Values (the number to fill with, a closure) are not compared: each member applies its own to what it owns.
+//! Every operation is collective over the group of the array on which it is called. It starts with a sync: everything that any member
+//! issued before is complete, on all arrays. It ends with a sync: what it wrote is visible to all, and no member still reads its operands.
+//! Both syncs carry a fingerprint of the call. So members in different operations, or in the same one with different arrays or patches,
+//! all fail. Values (the number to fill with, a closure) are not compared: each member applies its own to what it owns.
 //!
-//! Arrays that work together are spread over the same ranks in the same order. Where they are distributed alike, each rank works on
-//! its own parts only, from one end to the other; else the owner of the result fetches what it lacks.
+//! Arrays that are used together must be spread over the same ranks in the same order. If they are distributed alike, each rank works only
+//! on its own parts. Otherwise the owner of the result gets what it lacks.
 //!
 //! # What it may assume
 //!
-//! That no epoch is open (the handles are borrowed), but not that nobody writes: a program that issues one-sided operations while a
+//! No epoch is open, because the handles are borrowed. But other ranks may write: a program that issues one-sided operations while a
 //! collective runs gets unspecified values and nothing worse, because everything goes through [`Part`](crate::memory::part::Part)
 //! or through private buffers of [`BUFFER`] bytes.
 

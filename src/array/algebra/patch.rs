@@ -1,7 +1,7 @@
 //! Patches as operands: `a.at(s![..])` where an operation on whole arrays takes `&a`, `a.at_mut(s![..])` where it changes `a`.
 //!
-//! Both are light: an array and a patch, or why the patch lies outside the array. The operation that takes one resolves it into an
-//! [`Operand`] and reports that error as its own, so that naming a patch cannot fail by itself.
+//! Both hold an array and a patch, or the reason why the patch lies outside the array. Naming a patch never fails; the operation that takes
+//! it resolves it into an [`Operand`] and reports the error as its own.
 
 use std::fmt;
 
@@ -31,8 +31,8 @@ pub struct PatchRef<'a, T, D> {
 
 /// A patch of an array that an operation on whole arrays changes. Made by [`GlobalArray::at_mut`].
 ///
-/// Its methods are those of [`GlobalArray`] and as collective; the rest of the array stays as it is, but nobody may use it meanwhile.
-/// An axis that a single index drops counts as one of length 1.
+/// It has methods of [`GlobalArray`], and they are collective as there. The rest of the array does not change, but no rank may use it
+/// meanwhile. An axis that a single index removes counts as one of length 1.
 pub struct PatchMut<'a, T, D> {
     array: &'a mut GlobalArray<T, D>,
     patch: Result<Patch<D>, PatchError>,

@@ -1,6 +1,6 @@
 //! The smallest and the largest element, and where it is.
 //!
-//! Of equal elements it is the first in row-major order of the whole array, whoever owns what, so that the answer does not depend on
+//! Of equal elements it is the first in row-major order of the whole array, whatever the owners, so that the answer does not depend on
 //! the distribution. NaN goes before every number, as in numpy: a minimum that is not a number says so and where the first is.
 
 use ndarray::{Dimension, IntoDimension};

@@ -2,8 +2,8 @@
 //!
 //! Elements (i, j) and (j, i) make a pair, which one member reads and writes, so that nothing but the pair is needed and no second
 //! matrix. Which member: the matrix is ruled into squares, and of two squares that mirror each other the lower or the upper is
-//! worked on by whoever owns it, in turn as on a chess board, so that a member with many rows at the bottom has no more to do than
-//! one at the top. In a square on the diagonal it is whoever owns the lower of the two elements. Rulings are global: any
+//! worked on by its owner, in turn as on a chess board, so that a member with many rows at the bottom has no more to do than
+//! one at the top. In a square on the diagonal it is the owner of the lower of the two elements. Rulings are global: any
 //! distribution will do.
 //!
 //! A member fetches the mirror image of what is its own into a private buffer, where both are small enough to be read across, and

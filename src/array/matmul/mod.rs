@@ -8,19 +8,19 @@
 //!
 //! # The algorithm
 //!
-//! SRUMMA: the owner computes. Each rank multiplies into its own part of C and fetches what it needs of A and B by one-sided gets;
-//! nobody sends, and no rank waits for another between the begin and the end of C's epoch. Since every layout is a product of
+//! SRUMMA: the owner computes. Each rank multiplies into its own part of C and gets what it needs of A and B by one-sided gets. No rank
+//! sends, and no rank waits for another between the start and the end of C's epoch. Since every layout is a product of
 //! axes, what a rank owns of a patch of C is some rows times some columns, and these lie side by side in its part whatever the
 //! layout: one matrix for the kernel, not one for each block of a block-cyclic array. Of a tiled array each tile is a matrix; the
 //! panels are those of all tiles together.
 //!
-//! 1. All members agree on the call; C's owner epoch begins.
+//! 1. All members agree on the call; C's owner epoch starts.
 //! 2. For each tile of own rows, for each block of k: fetch the panel of op(A), rows × k.
 //! 3. For each tile of own columns: fetch the panel of op(B), k × columns; multiply into the part of C, with β the first time.
 //! 4. The epoch ends; an error of one member is an error of all.
 //!
-//! The blocks of k are walked from another one on each rank, so that not all ranks fetch from one owner at a time. Tiles and
-//! blocks are as large as [`PANEL_BYTES`] lets them be: the fewer, the less is fetched twice and packed again by the kernel.
+//! Each rank starts at a different block of k, so that not all ranks read from one owner at a time. Tiles and blocks are as large as
+//! [`PANEL_BYTES`] allows: the fewer there are, the less is read twice and packed again by the kernel.
 //!
 //! Panels are copied even where A or B is this rank's own or mapped: A and B are shared borrows, so another rank may write them at
 //! any time, and the kernel must not read memory that changes. The copy is 1/n of the work.
@@ -60,11 +60,11 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     ///
     /// `a` and `b` are arrays, transposed arrays ([`t`](Self::t)) or patches ([`at`](Self::at)), of any distribution over the same
     /// group. With `beta` zero the old contents are not read, with `alpha` zero the factors are not.
-    /// Begins and ends with a sync: everything put into `a`, `b` and `self` before is taken into account, and on return all three
-    /// may be used at once. Integers wrap.
+    /// Starts and ends with a sync: it uses everything that was put into `a`, `b` and `self` before, and on return all three may be used at
+    /// once. Integers wrap.
     ///
     /// # Errors
-    /// Shapes that do not go together; arrays of another group; members with different arguments; a transfer that failed; the end
+    /// Shapes that do not match; arrays of another group; members with different arguments; a transfer that failed; the end
     /// of the job.
     ///
     /// # Examples

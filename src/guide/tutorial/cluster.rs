@@ -42,7 +42,7 @@
 //! use global_arrays::prelude::*;
 //! let failed = Launch::new().ranks(4).network("threads").run(|job| {
 //!     let length = if job.rank() == 0 { 10 } else { 11 }; // a mistake
-//!     GlobalArray::<f64, Ix1>::builder(job, [length]).create()?;
+//!     GlobalArray1::<f64>::builder(job, [length]).create()?;
 //!     Ok::<(), Error>(())
 //! });
 //! assert!(failed.unwrap_err().to_string().contains("do not agree"));

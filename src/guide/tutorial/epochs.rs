@@ -7,7 +7,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let mut a = GlobalArray::<f64, Ix2>::builder(job, [100, 100]).fill(2.0).create()?;
+//! let mut a = GlobalArray2::<f64>::builder(job, [100, 100]).fill(2.0).create()?;
 //! a.owner_epoch(|mut part| part.view_mut().mapv_inplace(f64::sqrt))?;
 //! assert_eq!(a.load([99, 0])?, 2.0_f64.sqrt());
 //! # job.sync()
@@ -33,8 +33,8 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let mut x = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(1.0).create()?;
-//! let mut v = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(0.5).create()?;
+//! let mut x = GlobalArray1::<f64>::builder(job, [1000]).fill(1.0).create()?;
+//! let mut v = GlobalArray1::<f64>::builder(job, [1000]).fill(0.5).create()?;
 //! let energy = job.epoch((x.owned_mut(), v.owned()), |(mut x, v)| {
 //!     x.view_mut().scaled_add(0.1, &v.view());
 //!     0.5 * v.view().dot(&v.view()) // a closure may return a value
@@ -60,7 +60,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let mut a = GlobalArray::<usize, Ix2>::builder(job, [8, 8]).tiled([2, 2]).create()?;
+//! let mut a = GlobalArray2::<usize>::builder(job, [8, 8]).tiled([2, 2]).create()?;
 //! a.owner_epoch(|mut part| {
 //!     for block in part.blocks() {
 //!         let start = *block.patch.start();
@@ -82,7 +82,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let new = |name| GlobalArray::<f64, Ix2>::builder(job, [64, 64]).name(name).create();
+//! let new = |name| GlobalArray2::<f64>::builder(job, [64, 64]).name(name).create();
 //! let (mut a, mut b, mut c) = (new("a")?, new("b")?, new("c")?);
 //! a.fill(2.0)?;
 //! b.map_indexed(|(i, j), _| if i == j { 1.0 } else { 0.0 })?; // the identity

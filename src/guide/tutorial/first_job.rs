@@ -20,7 +20,7 @@
 //!         let (me, ranks) = (job.rank(), job.size());
 //!
 //!         // One array for all ranks together: 1000 numbers, all zero.
-//!         let a = GlobalArray::<f64, Ix1>::builder(job, [1000]).name("a").zeros().create()?;
+//!         let a = GlobalArray1::<f64>::builder(job, [1000]).name("a").zeros().create()?;
 //!
 //!         // Each rank writes its share, wherever these elements are stored.
 //!         let (first, end) = (1000 * me / ranks, 1000 * (me + 1) / ranks);

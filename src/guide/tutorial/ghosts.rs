@@ -16,7 +16,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let mut old = GlobalArray::<f64, Ix2>::builder(job, [32, 32]).ghosts([1, 1]).zeros().create()?;
+//! let mut old = GlobalArray2::<f64>::builder(job, [32, 32]).ghosts([1, 1]).zeros().create()?;
 //! let mut new = old.duplicate("new")?;
 //! if job.rank() == 0 {
 //!     old.store([0, 0], 1.0)?; // a hot spot in the corner

@@ -19,9 +19,9 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let block = GlobalArray::<f64, Ix2>::builder(job, [8, 8]).create()?;
-//! let cyclic = GlobalArray::<f64, Ix2>::builder(job, [8, 8]).block_cyclic([2, 2]).create()?;
-//! let irregular = GlobalArray::<f64, Ix2>::builder(job, [8, 8]).irregular([vec![0, 6], vec![0, 3]]).create()?;
+//! let block = GlobalArray2::<f64>::builder(job, [8, 8]).create()?;
+//! let cyclic = GlobalArray2::<f64>::builder(job, [8, 8]).block_cyclic([2, 2]).create()?;
+//! let irregular = GlobalArray2::<f64>::builder(job, [8, 8]).irregular([vec![0, 6], vec![0, 3]]).create()?;
 //!
 //! assert_eq!((block.owner([2, 2])?, cyclic.owner([2, 2])?, irregular.owner([2, 2])?), (0, 3, 0));
 //! # job.sync()
@@ -54,7 +54,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let a = GlobalArray::<f64, Ix2>::builder(job, [100, 50]).block_cyclic([16, 16]).create()?;
+//! let a = GlobalArray2::<f64>::builder(job, [100, 50]).block_cyclic([16, 16]).create()?;
 //! for block in a.blocks(job.rank()) {
 //!     let start = *block.patch.start();
 //!     let values = Array2::from_shape_fn(*block.patch.count(), |(i, j)| (start[0] + i + start[1] + j) as f64);

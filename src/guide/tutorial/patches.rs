@@ -7,7 +7,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let a = GlobalArray::<i64, Ix2>::builder(job, [6, 8]).zeros().create()?;
+//! let a = GlobalArray2::<i64>::builder(job, [6, 8]).zeros().create()?;
 //! if job.rank() == 0 {
 //!     a.put(.., &Array2::from_shape_fn((6, 8), |(i, j)| (10 * i + j) as i64))?;
 //! }
@@ -26,8 +26,8 @@
 //! # }
 //! ```
 //!
-//! Ranges are half open and count from 0. Negative indices count from the end, and negative steps go backwards. The slowest axis
-//! comes first. `..` is the whole array. A patch outside the array is an [`Error::Patch`](crate::Error::Patch) that names the axis.
+//! Ranges are half open and count from 0. Negative indices count from the end, and negative steps go backwards. The last axis is the
+//! contiguous one, as in C. `..` is the whole array. A patch outside the array is an [`Error::Patch`](crate::Error::Patch) that names the axis.
 //!
 //! # The operations
 //!
@@ -47,7 +47,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let a = GlobalArray::<f64, Ix2>::builder(job, [4, 4]).zeros().create()?;
+//! let a = GlobalArray2::<f64>::builder(job, [4, 4]).zeros().create()?;
 //! let x = Array2::from_shape_fn((2, 3), |(i, j)| (3 * i + j) as f64);
 //!
 //! // Four ranks add to the same six elements. Nothing is lost.
@@ -66,7 +66,7 @@
 //! # Compute while the data travel
 //!
 //! Over a network a `get` waits for the data. [`get_nb`](crate::GlobalArray::get_nb) returns at once, with a handle;
-//! [`wait`](crate::Get::wait) returns the data. [`put_nb`](crate::GlobalArray::put_nb) and
+//! [`wait`](crate::transfer::Get::wait) returns the data. [`put_nb`](crate::GlobalArray::put_nb) and
 //! [`accumulate_nb`](crate::GlobalArray::accumulate_nb) take the buffer and keep it until it is sent. To lend buffers instead, use
 //! [`job.scope`](crate::Job::scope).
 //!
@@ -74,7 +74,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let a = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(1.0).create()?;
+//! let a = GlobalArray1::<f64>::builder(job, [1000]).fill(1.0).create()?;
 //! let mut next = a.get_nb(s![0..100])?;
 //! let mut sum = 0.0;
 //! for k in 1..=10 {

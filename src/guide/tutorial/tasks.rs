@@ -7,7 +7,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let result = GlobalArray::<f64, Ix1>::builder(job, [100]).zeros().create()?;
+//! let result = GlobalArray1::<f64>::builder(job, [100]).zeros().create()?;
 //! let tasks = Counter::new(job)?;
 //! while let Some(task) = tasks.next_below(100)? {
 //!     // Only this rank has this task.
@@ -34,7 +34,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let histogram = GlobalArray::<i64, Ix1>::builder(job, [10]).zeros().create()?;
+//! let histogram = GlobalArray1::<i64>::builder(job, [10]).zeros().create()?;
 //! job.sync()?;
 //! for x in [3, 1, 4, 1, 5] {
 //!     let before = histogram.fetch_add([x], 1)?; // the value before
@@ -59,7 +59,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
-//! let a = GlobalArray::<f64, Ix1>::builder(job, [2]).fill(1.0).create()?;
+//! let a = GlobalArray1::<f64>::builder(job, [2]).fill(1.0).create()?;
 //! let locks = Locks::new(job)?;
 //! let guard = locks.lock(0)?;
 //! let (x, y) = (a.load([0])?, a.load([1])?);
@@ -83,7 +83,7 @@
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
 //! let (me, ranks) = (job.rank(), job.size());
-//! let inbox = GlobalArray::<f64, Ix2>::builder(job, [ranks, 3]).grid([ranks, 1]).create()?;
+//! let inbox = GlobalArray2::<f64>::builder(job, [ranks, 3]).grid([ranks, 1]).create()?;
 //! let arrived = Signal::new(job)?;
 //! job.sync()?;
 //!

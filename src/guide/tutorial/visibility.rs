@@ -21,7 +21,7 @@
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).network("threads").run(|job| {
 //! let (me, ranks) = (job.rank(), job.size());
-//! let a = GlobalArray::<usize, Ix1>::builder(job, [ranks]).zeros().create()?;
+//! let a = GlobalArray1::<usize>::builder(job, [ranks]).zeros().create()?;
 //! for step in 0..10 {
 //!     a.store([(me + 1) % ranks], step * 100 + me)?; // write …
 //!     job.sync()?;

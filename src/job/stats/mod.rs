@@ -6,8 +6,8 @@
 //! `array::counted`. `load` counts as a get, `store` as a put, lists as the operation that they repeat. Integer atomics,
 //! counters and locks count as atomic operations, each look at a lock that is taken as one more; a signal counts for whom it is
 //! raised. What is made of several patches counts by each: operations on whole arrays, `matmul` too, by those that they fetch and
-//! put back, updates of ghost cells by the boxes of a halo, patches whose indices come round by the boxes between the array's
-//! ends. What a rank does to its own part is told apart: it reaches no peer. Epochs and `access` are plain memory and do not count
+//! put back, updates of ghost cells by the boxes of a halo, patches that wrap around by the boxes between the array's
+//! ends. Operations on a rank's own part are listed separately: they reach no peer. Epochs and `access` are plain memory and do not count
 //! at all; nor does what collectives, creations and agreements send among themselves: that is the library's choice of an
 //! algorithm, not the program's.
 //!
@@ -17,8 +17,8 @@
 //!
 //! # What it costs
 //!
-//! Nothing where it is off: no shortest road is longer by an instruction. Where it is on each counted call takes a lock and looks
-//! up its peer: some 50 ns more for an element and 200 for a small patch, measured. There is an entry for each peer that was
+//! Nothing when it is off: no shortest path is longer by an instruction. When it is on, each counted call takes a lock and looks up its
+//! peer: measured, about 50 ns more for an element and 200 ns for a small patch. There is an entry for each peer that was
 //! reached and none for others.
 
 mod table;
@@ -162,7 +162,7 @@ impl Stats {
         self.local
     }
 
-    /// The most transfers that this rank had under way on the network at once since the job began, those of collectives included.
+    /// The most transfers that this rank had in flight on the network at once since the job began, those of collectives included.
     /// Zero where all memory is mapped: what the processor copies is done when the call returns.
     #[must_use]
     pub fn most_in_flight(&self) -> usize {

@@ -34,6 +34,10 @@ pub(crate) struct Coarse {
     boxes: [usize; 3],
     /// Runs of this rank's cells, in a bordered array, that lie in one box, with the number of the box.
     runs: Vec<(Range<usize>, usize)>,
+    /// Cells of other ranks beside the block.
+    beside: Vec<usize>,
+    /// The box of each place of a bordered array, of those beside the block as well.
+    places: Vec<usize>,
     /// Half of the bandwidth of the boxes' matrix.
     width: usize,
     /// The Cholesky factor: row by row, `width` entries left of the diagonal and the reciprocal of that on it.
@@ -46,18 +50,26 @@ impl Coarse {
     pub(crate) fn new(team: &Team<'_>) -> Coarse {
         let layout = &team.layout;
         let boxes = cut(layout.extents);
-        let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
+        let (mut runs, mut places) = (Vec::<(Range<usize>, usize)>::new(), vec![0; layout.len()]);
         for (cell, n) in layout.cells() {
             let number = number(layout, boxes, cell);
+            places[n] = number;
+            for (axis, upper) in (0..3).flat_map(|axis| [(axis, false), (axis, true)]) {
+                let mut neighbour = cell;
+                neighbour[axis] =
+                    if upper { (cell[axis] + 1).min(layout.extents[axis] - 1) } else { cell[axis].saturating_sub(1) };
+                places[layout.step(n, axis, upper)] = self::number(layout, boxes, neighbour);
+            }
             match runs.last_mut() {
                 Some((run, last)) if run.end == n && *last == number => run.end += 1,
                 _ => runs.push((n..n + 1, number)),
             }
         }
+        let beside = layout.beside();
         let count = boxes.iter().product::<usize>();
         let strides = strides(boxes);
         let width = (0..3).filter(|&axis| boxes[axis] > 1).map(|axis| strides[axis]).max().unwrap_or(0);
-        Coarse { boxes, runs, width, factor: vec![0.0; count * (width + 1)], sums: vec![0.0; count] }
+        Coarse { boxes, runs, beside, places, width, factor: vec![0.0; count * (width + 1)], sums: vec![0.0; count] }
     }
 
     /// Number of boxes.
@@ -71,19 +83,13 @@ impl Coarse {
         let (layout, count, strides) = (&team.layout, self.len(), strides(self.boxes));
         // The diagonal, then the entry for the next box along each axis.
         let mut entries = vec![0.0; 4 * count];
-        for (cell, n) in layout.cells() {
-            let own = number(layout, self.boxes, cell);
-            entries[own] += a.diagonal[n];
-            for axis in 0..3 {
-                for upper in [false, true] {
-                    if cell[axis] == if upper { layout.extents[axis] - 1 } else { 0 } {
-                        continue;
-                    }
-                    let mut neighbour = cell;
-                    neighbour[axis] = if upper { cell[axis] + 1 } else { cell[axis] - 1 };
+        for (run, own) in &self.runs {
+            for n in run.clone() {
+                entries[*own] += a.diagonal[n];
+                for (axis, upper) in (0..3).flat_map(|axis| [(axis, false), (axis, true)]) {
                     let entry = a.band(axis, upper)[n];
-                    if number(layout, self.boxes, neighbour) == own {
-                        entries[own] += entry;
+                    if self.places[layout.step(n, axis, upper)] == *own {
+                        entries[*own] += entry;
                     } else if upper {
                         entries[(1 + axis) * count + own] += entry;
                     }
@@ -148,11 +154,14 @@ impl Coarse {
         product
     }
 
-    /// p ← z + Z·x + β·p, where x is the last solution.
+    /// p ← z + Z·x + β·p, where x is the last solution; in the border, too.
     pub(crate) fn add(&self, z: &[f64], beta: f64, p: &mut [f64]) {
         for (run, number) in &self.runs {
             let correction = self.sums[*number];
             p[run.clone()].iter_mut().zip(&z[run.clone()]).for_each(|(p, z)| *p = z + correction + beta * *p);
+        }
+        for &n in &self.beside {
+            p[n] = z[n] + self.sums[self.places[n]] + beta * p[n];
         }
     }
 }

@@ -95,6 +95,15 @@ impl Layout {
         self.rows().map(|row| sum(&a[row.clone()], &a[row], |a, _| a.abs())).sum()
     }
 
+    /// Where the cells of other ranks beside the block lie in a bordered array.
+    pub(crate) fn beside(&self) -> Vec<usize> {
+        let at = |[(_, i), (_, j), (_, k)]: Plane| {
+            let rows = i.flat_map(move |i| j.clone().map(move |j| i * self.strides[0] + j * self.strides[1]));
+            rows.flat_map(move |row| k.clone().map(move |k| row + k)).collect::<Vec<_>>()
+        };
+        self.faces().into_iter().flat_map(|face| at(face.other)).collect()
+    }
+
     /// The faces of the block behind which there are cells of the grid.
     fn faces(&self) -> Vec<Face> {
         let mut faces = Vec::new();
@@ -208,25 +217,42 @@ impl<'j> Team<'j> {
 
     /// Fills the border of a field with the neighbours' cells. Collective.
     pub(crate) fn exchange(&mut self, field: &mut [f64]) -> Result<(), Error> {
-        self.carry(field, |_| true, |_| true)
+        self.carry(field, |_| true, |_| true, |_, job| job.sync())
+    }
+
+    /// The same, and sums over all ranks, for the price of the sums alone. Collective.
+    pub(crate) fn exchange_and_sum(&mut self, field: &mut [f64], values: &mut [f64]) -> Result<(), Error> {
+        let turn = self.turn;
+        // What was put is visible after a fence, and a reduction ends on no rank before all have entered it.
+        let meet = |arrays: &[GlobalArray<f64, Ix3>; 2], job: &Job| {
+            arrays[turn].fence()?;
+            job.all_reduce(values, ops::sum)
+        };
+        self.carry(field, |_| true, |_| true, meet)
     }
 
     /// Fills the border of a field with the neighbours' cells where sweeps meet, in blocks of one color: the first if
     /// `from_second`, else the second. Collective.
     pub(crate) fn pass(&mut self, field: &mut [f64], from_second: bool) -> Result<(), Error> {
         let gives = self.layout.is_second() == from_second;
-        self.carry(field, |face| gives && face.meets, |face| !gives && face.meets)
+        self.carry(field, |face| gives && face.meets, |face| !gives && face.meets, |_, job| job.sync())
     }
 
-    /// Puts this rank's cells at the faces that `give`, and gets the others' at those that `take`. Collective.
-    fn carry(&mut self, field: &mut [f64], give: impl Fn(&Face) -> bool, take: impl Fn(&Face) -> bool) -> Result<(), Error> {
+    /// Puts this rank's cells at the faces that `give`, lets all ranks `meet`, and gets the others' at those that `take`. Collective.
+    fn carry(
+        &mut self,
+        field: &mut [f64],
+        give: impl Fn(&Face) -> bool,
+        take: impl Fn(&Face) -> bool,
+        meet: impl FnOnce(&[GlobalArray<f64, Ix3>; 2], &Job) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let array = &self.arrays[self.turn];
         let mut view = ArrayViewMut3::from_shape(self.layout.shape(), field).map_err(Error::other)?;
         for Face { own, .. } in self.faces.iter().filter(|face| give(face)) {
             let [(i, from_i), (j, from_j), (k, from_k)] = own.clone();
             array.put(s![i, j, k], view.slice(s![from_i, from_j, from_k]))?;
         }
-        self.job.sync()?;
+        meet(&self.arrays, self.job)?;
         for Face { other, .. } in self.faces.iter().filter(|face| take(face)) {
             let [(i, to_i), (j, to_j), (k, to_k)] = other.clone();
             array.get_into(s![i, j, k], view.slice_mut(s![to_i, to_j, to_k]))?;

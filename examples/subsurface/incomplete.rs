@@ -54,6 +54,8 @@ pub(crate) struct Incomplete {
     /// The ends, in the order of elimination.
     ends: Vec<usize>,
     bridges: Vec<Bridge>,
+    /// What of a vector sweeps read before they write it: the border beside the block, and the ends.
+    unset: Vec<usize>,
     /// Reciprocals of the pivots; zero in the border.
     pivots: Vec<f64>,
     /// Couplings along the fastest axis with the cells eliminated before and after, times the reciprocal pivot.
@@ -94,12 +96,24 @@ impl Incomplete {
                 }
             }
         }
-        Incomplete { rows, ends, bridges, pivots: team.zeros(), before: team.zeros(), after: team.zeros(), layout }
+        let mut unset = ends.clone();
+        // Where an axis has one cell, nothing is ever written to the border across it.
+        for axis in (0..3).filter(|&axis| layout.extents[axis] > 1) {
+            let plane = |last: bool| {
+                let cells = layout
+                    .cells()
+                    .filter(move |(cell, _)| cell[axis] == layout.start[axis] + if last { count[axis] - 1 } else { 0 });
+                cells.map(|(_, n)| layout.step(n, axis, last)).collect::<Vec<_>>()
+            };
+            unset.extend(plane(false));
+            unset.extend(plane(true));
+        }
+        Incomplete { rows, ends, bridges, unset, pivots: team.zeros(), before: team.zeros(), after: team.zeros(), layout }
     }
 
     /// Computes the factors of `a`. Collective.
     pub(crate) fn factor(&mut self, team: &mut Team<'_>, a: &SevenPoint) -> Result<(), Error> {
-        let Incomplete { layout, rows, ends, bridges, pivots, before, after } = self;
+        let Incomplete { layout, rows, ends, bridges, pivots, before, after, .. } = self;
         let second = layout.is_second();
         pivots.fill(0.0);
         for n in rows.iter().flat_map(|row| order(row.clone(), layout.is_reversed(2))) {
@@ -129,7 +143,7 @@ impl Incomplete {
     /// z ← M⁻¹·r. Afterwards the border of z holds no values of use. Collective.
     pub(crate) fn solve(&self, team: &mut Team<'_>, a: &SevenPoint, r: &[f64], z: &mut [f64]) -> Result<(), Error> {
         let second = self.layout.is_second();
-        z.fill(0.0);
+        self.unset.iter().for_each(|&n| z[n] = 0.0);
         self.forward(a, r, z);
         if !second {
             self.forward_ends(a, r, z);

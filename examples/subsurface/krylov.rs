@@ -1,8 +1,11 @@
 //! Krylov solvers for A·x = b over the ranks: conjugate gradients where A is symmetric, BiCGStab where it is not.
 //!
-//! Of all vectors only those that A is applied to need their neighbours' cells: they pass through [`Team::exchange`]. The others
-//! never leave their rank. Dot products are all-reduces, one for all that are known at the same moment, and the residual's 1-norm
-//! travels with them. Every rank sees the same bits of every reduction, so all take the same decisions.
+//! Of all vectors only those that A is applied to need their neighbours' cells. Dot products are all-reduces, one for all that are
+//! known at the same moment, and the residual's 1-norm travels with them. Every rank sees the same bits of every reduction, so all
+//! take the same decisions.
+//!
+//! The matrix is preconditioned by an incomplete factorization over all ranks ([`crate::incomplete`]); conjugate gradients add a
+//! coarse level ([`crate::coarse`]), whose sums travel with the dot products, as do the borders of the preconditioned residual.
 //!
 //! # Source
 //! M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Standards 49 (1952). H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992),
@@ -67,7 +70,8 @@ impl Krylov {
             let (scalars, boxes) = sums.split_at_mut(2);
             scalars.copy_from_slice(&[layout.dot(r, z), layout.magnitude(r)]);
             coarse.restrict(r, boxes);
-            team.sum_all(sums)?;
+            // With z's border, that of p is known without another exchange.
+            team.exchange_and_sum(z, sums)?;
             let (&[fine, norm], boxes) = sums.split_at(2) else { unreachable!() };
             if norm <= target {
                 return Ok(Solved { iterations, converged: true });
@@ -80,7 +84,6 @@ impl Krylov {
             let beta = next / rz;
             rz = next;
             coarse.add(z, beta, p);
-            team.exchange(p)?;
             a.multiply(&layout, p, q);
             [pq] = team.sum([layout.dot(p, q)])?;
             let alpha = rz / pq;

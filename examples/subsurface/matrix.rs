@@ -29,6 +29,11 @@ impl SevenPoint {
 
     /// y ← A·x; the border of x holds the neighbours' cells.
     pub(crate) fn multiply(&self, layout: &Layout, x: &[f64], y: &mut [f64]) {
+        // Where axis 0 has one cell, its bands are zero: they are not even read.
+        if layout.extents[0] > 1 { self.product::<true>(layout, x, y) } else { self.product::<false>(layout, x, y) }
+    }
+
+    fn product<const DEEP: bool>(&self, layout: &Layout, x: &[f64], y: &mut [f64]) {
         let [far, middle, near] = layout.strides;
         for row in layout.rows() {
             let at = |by: isize| &x[row.start.wrapping_add_signed(by)..row.end.wrapping_add_signed(by)];
@@ -41,10 +46,10 @@ impl SevenPoint {
                 self.upper.each_ref().map(|band| &band[row.clone()]),
             );
             for (k, y) in y[row.clone()].iter_mut().enumerate() {
-                *y = diagonal[k] * here[k]
-                    + (l2[k] * before[k] + u2[k] * behind[k])
-                    + (l1[k] * north[k] + u1[k] * south[k])
-                    + (l0[k] * below[k] + u0[k] * above[k]);
+                *y = diagonal[k] * here[k] + (l2[k] * before[k] + u2[k] * behind[k]) + (l1[k] * north[k] + u1[k] * south[k]);
+                if DEEP {
+                    *y += l0[k] * below[k] + u0[k] * above[k];
+                }
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Fields on the grid: a vector with one value for each cell, spread over the ranks in blocks.
 //!
 //! A rank keeps the values of its block with a border one cell wide around it, as one dense array; the values of neighbours'
-//! cells go into the border. A field whose border is needed passes through a *global array*: the rank puts its block, all ranks
-//! sync, and each gets the six slabs of cells next to its block, whoever owns them. The five- and seven-point operators need no
-//! corners. There are two such arrays, used in turn: a rank that puts into one again has passed the sync of the exchange between,
+//! cells go into the border. A field whose border is needed passes through a *global array*: the rank puts its cells at the faces of
+//! its block, all ranks sync, and each gets the planes of cells next to its block, whoever owns them. The five- and seven-point operators
+//! need no corners. There are two such arrays, used in turn: a rank that puts into one again has passed the sync of the exchange between,
 //! so everybody has finished reading it, and one sync for each exchange is enough.
 //!
 //! A rank without a block (there are more ranks than cells along the cut axes) takes part in every collective and does nothing
@@ -26,11 +26,34 @@ pub(crate) struct Layout {
     pub(crate) count: [usize; 3],
     /// Distance in the bordered array between neighbours along each axis.
     pub(crate) strides: [usize; 3],
+    /// Number of the block along each axis.
+    block: [usize; 3],
 }
 
 impl Layout {
     pub(crate) fn new(extents: [usize; 3], start: [usize; 3], count: [usize; 3]) -> Layout {
-        Layout { extents, start, count, strides: [(count[1] + 2) * (count[2] + 2), count[2] + 2, 1] }
+        Layout { extents, start, count, strides: [(count[1] + 2) * (count[2] + 2), count[2] + 2, 1], block: [0; 3] }
+    }
+
+    /// Whether sweeps go downwards along `axis`: those of odd blocks do, so that they meet those of the block before.
+    pub(crate) fn is_reversed(&self, axis: usize) -> bool {
+        !self.block[axis].is_multiple_of(2)
+    }
+
+    /// Whether sweeps along `axis` end where those of another block do.
+    pub(crate) fn meets(&self, axis: usize) -> bool {
+        self.count[axis] > 0 && (self.is_reversed(axis) || self.start[axis] + self.count[axis] < self.extents[axis])
+    }
+
+    /// The color of the block: blocks that touch have different ones.
+    pub(crate) fn is_second(&self) -> bool {
+        !self.block.iter().sum::<usize>().is_multiple_of(2)
+    }
+
+    /// The place of the neighbour of cell n along `axis`: the one behind if `upper`, else the one before.
+    #[inline(always)]
+    pub(crate) fn step(&self, n: usize, axis: usize, upper: bool) -> usize {
+        if upper { n + self.strides[axis] } else { n - self.strides[axis] }
     }
 
     /// Elements of a bordered array.
@@ -64,38 +87,76 @@ impl Layout {
 
     /// Sum over the block of a product, element by element.
     pub(crate) fn dot(&self, a: &[f64], b: &[f64]) -> f64 {
-        self.rows().map(|row| a[row.clone()].iter().zip(&b[row]).map(|(a, b)| a * b).sum::<f64>()).sum()
+        self.rows().map(|row| sum(&a[row.clone()], &b[row], |a, b| a * b)).sum()
     }
 
     /// Sum over the block of magnitudes.
     pub(crate) fn magnitude(&self, a: &[f64]) -> f64 {
-        self.rows().map(|row| a[row].iter().map(|a| a.abs()).sum::<f64>()).sum()
+        self.rows().map(|row| sum(&a[row.clone()], &a[row], |a, _| a.abs())).sum()
     }
 
-    /// The cells next to the block: for each axis and side on which there are any, where they lie in the grid and in a bordered
-    /// array.
-    fn slabs(&self) -> Vec<[(Range<usize>, Range<usize>); 3]> {
-        let mut slabs = Vec::new();
+    /// Where the cells of other ranks beside the block lie in a bordered array.
+    pub(crate) fn beside(&self) -> Vec<usize> {
+        let at = |[(_, i), (_, j), (_, k)]: Plane| {
+            let rows = i.flat_map(move |i| j.clone().map(move |j| i * self.strides[0] + j * self.strides[1]));
+            rows.flat_map(move |row| k.clone().map(move |k| row + k)).collect::<Vec<_>>()
+        };
+        self.faces().into_iter().flat_map(|face| at(face.other)).collect()
+    }
+
+    /// The faces of the block behind which there are cells of the grid.
+    fn faces(&self) -> Vec<Face> {
+        let mut faces = Vec::new();
         if self.count.contains(&0) {
-            return slabs;
+            return faces;
         }
         for axis in 0..3 {
             let own = |a: usize| (self.start[a]..self.start[a] + self.count[a], 1..self.count[a] + 1);
-            let (first, last) = (self.start[axis], self.start[axis] + self.count[axis]);
-            let mut slab = |global: Range<usize>, local: Range<usize>| {
+            let (first, count) = (self.start[axis], self.count[axis]);
+            let plane = |global: usize, local: usize| {
                 let mut ranges = [own(0), own(1), own(2)];
-                ranges[axis] = (global, local);
-                slabs.push(ranges);
+                ranges[axis] = (global..global + 1, local..local + 1);
+                ranges
             };
             if first > 0 {
-                slab(first - 1..first, 0..1);
+                faces.push(Face { own: plane(first, 1), other: plane(first - 1, 0), meets: self.is_reversed(axis) });
             }
-            if last < self.extents[axis] {
-                slab(last..last + 1, self.count[axis] + 1..self.count[axis] + 2);
+            if first + count < self.extents[axis] {
+                let (own, other) = (plane(first + count - 1, count), plane(first + count, count + 1));
+                faces.push(Face { own, other, meets: !self.is_reversed(axis) });
             }
         }
-        slabs
+        faces
     }
+}
+
+/// Σ f(a, b) in several sums side by side: one alone would wait for each of its additions.
+#[inline(always)]
+fn sum(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> f64 {
+    const SIDE_BY_SIDE: usize = 8;
+    let mut sums = [0.0; SIDE_BY_SIDE];
+    let (heads, tails) = (a.chunks_exact(SIDE_BY_SIDE), b.chunks_exact(SIDE_BY_SIDE));
+    let rest: f64 = heads.remainder().iter().zip(tails.remainder()).map(|(&a, &b)| f(a, b)).sum();
+    for (a, b) in heads.zip(tails) {
+        for k in 0..SIDE_BY_SIDE {
+            sums[k] += f(a[k], b[k]);
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// Cells as ranges along each axis: in the grid, and in a bordered array.
+type Plane = [(Range<usize>, Range<usize>); 3];
+
+/// A face between this rank's block and cells of other ranks.
+#[derive(Debug)]
+struct Face {
+    /// This rank's cells at the face.
+    own: Plane,
+    /// The others'.
+    other: Plane,
+    /// The sweeps of both sides end here.
+    meets: bool,
 }
 
 /// Of memory, all ranks together: fields, matrix with its factors, media, global arrays.
@@ -110,7 +171,7 @@ pub(crate) struct Team<'j> {
     /// The last field that was [`published`](Self::publish).
     published: GlobalArray<f64, Ix3>,
     pub(crate) layout: Layout,
-    slabs: Vec<[(Range<usize>, Range<usize>); 3]>,
+    faces: Vec<Face>,
 }
 
 impl<'j> Team<'j> {
@@ -126,9 +187,11 @@ impl<'j> Team<'j> {
         let corner = |block: [&Ix3; 2]| block.map(|index| [index[0], index[1], index[2]]);
         let block = first.blocks(job.rank()).next();
         let [start, count] = block.map_or([[0; 3]; 2], |block| corner([block.patch.start(), block.patch.count()]));
-        let layout = Layout::new(extents, start, count);
-        let slabs = layout.slabs();
-        Ok(Team { job, arrays, turn: 0, published: first, layout, slabs })
+        let edges = first.distribution().block_shape().map_or([1; 3], |edges| [edges[0], edges[1], edges[2]]);
+        let number = std::array::from_fn(|axis| start[axis] / edges[axis].max(1));
+        let layout = Layout { block: number, ..Layout::new(extents, start, count) };
+        let faces = layout.faces();
+        Ok(Team { job, arrays, turn: 0, published: first, layout, faces })
     }
 
     /// A field of zeros.
@@ -142,6 +205,11 @@ impl<'j> Team<'j> {
         Ok(values)
     }
 
+    /// The same for as many values as one likes. Collective.
+    pub(crate) fn sum_all(&self, values: &mut [f64]) -> Result<(), Error> {
+        self.job.all_reduce(values, ops::sum)
+    }
+
     /// The largest over all ranks. Collective.
     pub(crate) fn largest(&self, value: f64) -> Result<f64, Error> {
         self.job.all_reduce_one(value, ops::max)
@@ -149,11 +217,44 @@ impl<'j> Team<'j> {
 
     /// Fills the border of a field with the neighbours' cells. Collective.
     pub(crate) fn exchange(&mut self, field: &mut [f64]) -> Result<(), Error> {
+        self.carry(field, |_| true, |_| true, |_, job| job.sync())
+    }
+
+    /// The same, and sums over all ranks, for the price of the sums alone. Collective.
+    pub(crate) fn exchange_and_sum(&mut self, field: &mut [f64], values: &mut [f64]) -> Result<(), Error> {
+        let turn = self.turn;
+        // What was put is visible after a fence, and a reduction ends on no rank before all have entered it.
+        let meet = |arrays: &[GlobalArray<f64, Ix3>; 2], job: &Job| {
+            arrays[turn].fence()?;
+            job.all_reduce(values, ops::sum)
+        };
+        self.carry(field, |_| true, |_| true, meet)
+    }
+
+    /// Fills the border of a field with the neighbours' cells where sweeps meet, in blocks of one color: the first if
+    /// `from_second`, else the second. Collective.
+    pub(crate) fn pass(&mut self, field: &mut [f64], from_second: bool) -> Result<(), Error> {
+        let gives = self.layout.is_second() == from_second;
+        self.carry(field, |face| gives && face.meets, |face| !gives && face.meets, |_, job| job.sync())
+    }
+
+    /// Puts this rank's cells at the faces that `give`, lets all ranks `meet`, and gets the others' at those that `take`. Collective.
+    fn carry(
+        &mut self,
+        field: &mut [f64],
+        give: impl Fn(&Face) -> bool,
+        take: impl Fn(&Face) -> bool,
+        meet: impl FnOnce(&[GlobalArray<f64, Ix3>; 2], &Job) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let array = &self.arrays[self.turn];
-        put(array, &self.layout, field)?;
-        self.job.sync()?;
         let mut view = ArrayViewMut3::from_shape(self.layout.shape(), field).map_err(Error::other)?;
-        for [(i, to_i), (j, to_j), (k, to_k)] in self.slabs.iter().cloned() {
+        for Face { own, .. } in self.faces.iter().filter(|face| give(face)) {
+            let [(i, from_i), (j, from_j), (k, from_k)] = own.clone();
+            array.put(s![i, j, k], view.slice(s![from_i, from_j, from_k]))?;
+        }
+        meet(&self.arrays, self.job)?;
+        for Face { other, .. } in self.faces.iter().filter(|face| take(face)) {
+            let [(i, to_i), (j, to_j), (k, to_k)] = other.clone();
             array.get_into(s![i, j, k], view.slice_mut(s![to_i, to_j, to_k]))?;
         }
         self.turn = 1 - self.turn;
@@ -170,7 +271,7 @@ impl<'j> Team<'j> {
     /// Number of other ranks that own cells next to this rank's block.
     pub(crate) fn peers(&self) -> Result<usize, Error> {
         let mut peers = BTreeSet::new();
-        for [(i, _), (j, _), (k, _)] in self.slabs.iter().cloned() {
+        for [(i, _), (j, _), (k, _)] in self.faces.iter().map(|face| face.other.clone()) {
             for index in i.flat_map(|i| j.clone().map(move |j| (i, j))).flat_map(|(i, j)| k.clone().map(move |k| [i, j, k])) {
                 peers.insert(self.published.owner(index)?);
             }

@@ -20,10 +20,12 @@
 
 mod cases;
 mod cli;
+mod coarse;
 #[path = "../command_line/mod.rs"]
 mod command_line;
 mod field;
 mod grid;
+mod incomplete;
 mod krylov;
 mod march;
 mod matrix;

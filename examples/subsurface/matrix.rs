@@ -1,16 +1,6 @@
-//! The Jacobian's rows of one rank, seven entries each, and an incomplete factorisation of its diagonal block.
+//! The Jacobian's rows of one rank, seven entries each.
 //!
 //! Coefficients are kept as bordered arrays like the fields ([`crate::field`]), so a neighbour is a fixed distance away.
-//!
-//! **Preconditioner.** Block Jacobi over the ranks; inside each block ILU(0). On a grid with seven-point couplings the product of
-//! the strict triangles falls on the diagonal or outside the pattern, so that only the pivots differ from the matrix:
-//!
-//! ```text
-//! M = (P + L)·P⁻¹·(P + U),      p_n = a_nn − Σ over lower neighbours j: a_nj·a_jn / p_j
-//! ```
-//!
-//! (Meijerink & van der Vorst 1977, "DILU" where L and U are the matrix's own.) In one dimension and on one rank it is the exact
-//! factorisation.
 
 use crate::field::Layout;
 
@@ -22,15 +12,13 @@ pub(crate) struct SevenPoint {
     pub(crate) lower: [Vec<f64>; 3],
     /// `upper[a][n]`: entry for the neighbour behind it.
     pub(crate) upper: [Vec<f64>; 3],
-    /// Reciprocals of the pivots; zero in the border, which cuts the neighbours' blocks off.
-    pivots: Vec<f64>,
 }
 
 impl SevenPoint {
     pub(crate) fn zeros(layout: &Layout) -> SevenPoint {
         let field = || vec![0.0; layout.len()];
         let axes = || [field(), field(), field()];
-        SevenPoint { diagonal: field(), lower: axes(), upper: axes(), pivots: field() }
+        SevenPoint { diagonal: field(), lower: axes(), upper: axes() }
     }
 
     /// Sets all entries to zero.
@@ -41,6 +29,11 @@ impl SevenPoint {
 
     /// y ← A·x; the border of x holds the neighbours' cells.
     pub(crate) fn multiply(&self, layout: &Layout, x: &[f64], y: &mut [f64]) {
+        // Where axis 0 has one cell, its bands are zero: they are not even read.
+        if layout.extents[0] > 1 { self.product::<true>(layout, x, y) } else { self.product::<false>(layout, x, y) }
+    }
+
+    fn product<const DEEP: bool>(&self, layout: &Layout, x: &[f64], y: &mut [f64]) {
         let [far, middle, near] = layout.strides;
         for row in layout.rows() {
             let at = |by: isize| &x[row.start.wrapping_add_signed(by)..row.end.wrapping_add_signed(by)];
@@ -53,43 +46,44 @@ impl SevenPoint {
                 self.upper.each_ref().map(|band| &band[row.clone()]),
             );
             for (k, y) in y[row.clone()].iter_mut().enumerate() {
-                *y = diagonal[k] * here[k]
-                    + (l2[k] * before[k] + u2[k] * behind[k])
-                    + (l1[k] * north[k] + u1[k] * south[k])
-                    + (l0[k] * below[k] + u0[k] * above[k]);
-            }
-        }
-    }
-
-    /// Computes the pivots of the block.
-    pub(crate) fn factor(&mut self, layout: &Layout) {
-        for row in layout.rows() {
-            for n in row {
-                let mut pivot = self.diagonal[n];
-                for axis in 0..3 {
-                    let before = n - layout.strides[axis];
-                    pivot -= self.lower[axis][n] * self.pivots[before] * self.upper[axis][before];
+                *y = diagonal[k] * here[k] + (l2[k] * before[k] + u2[k] * behind[k]) + (l1[k] * north[k] + u1[k] * south[k]);
+                if DEEP {
+                    *y += l0[k] * below[k] + u0[k] * above[k];
                 }
-                self.pivots[n] = pivot.recip();
             }
         }
     }
 
-    /// z ← M⁻¹·r. Afterwards the border of z is zero.
-    pub(crate) fn precondition(&self, layout: &Layout, r: &[f64], z: &mut [f64]) {
-        let [far, middle, near] = layout.strides;
-        z.fill(0.0);
-        let ([l0, l1, l2], [u0, u1, u2]) = (&self.lower, &self.upper);
-        for row in layout.rows() {
-            for n in row {
-                let lower = l0[n] * z[n - far] + l1[n] * z[n - middle] + l2[n] * z[n - near];
-                z[n] = (r[n] - lower) * self.pivots[n];
+    /// The entries for the neighbours along `axis`: those behind if `upper`, else those before.
+    pub(crate) fn band(&self, axis: usize, upper: bool) -> &[f64] {
+        if upper { &self.upper[axis] } else { &self.lower[axis] }
+    }
+}
+
+#[cfg(test)]
+impl SevenPoint {
+    /// The matrix with these entries between neighbors, and on the diagonal what makes each row's sum of magnitudes off it smaller by
+    /// `excess`. As from the system, cells in the border have their entries for cells of the block.
+    pub(crate) fn of(layout: &Layout, excess: f64, entry: impl Fn([usize; 3], [usize; 3]) -> f64) -> SevenPoint {
+        let mut a = SevenPoint::zeros(layout);
+        for (cell, n) in layout.cells() {
+            a.diagonal[n] = excess;
+            for axis in 0..3 {
+                let mut neighbor = cell;
+                if cell[axis] > 0 {
+                    neighbor[axis] = cell[axis] - 1;
+                    a.lower[axis][n] = entry(cell, neighbor);
+                    a.upper[axis][layout.step(n, axis, false)] = entry(neighbor, cell);
+                    a.diagonal[n] += a.lower[axis][n].abs();
+                }
+                if cell[axis] + 1 < layout.extents[axis] {
+                    neighbor[axis] = cell[axis] + 1;
+                    a.upper[axis][n] = entry(cell, neighbor);
+                    a.lower[axis][layout.step(n, axis, true)] = entry(neighbor, cell);
+                    a.diagonal[n] += a.upper[axis][n].abs();
+                }
             }
         }
-        for row in layout.rows().rev() {
-            for n in row.rev() {
-                z[n] -= (u0[n] * z[n + far] + u1[n] * z[n + middle] + u2[n] * z[n + near]) * self.pivots[n];
-            }
-        }
+        a
     }
 }

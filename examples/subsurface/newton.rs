@@ -91,7 +91,6 @@ impl Newton {
         let layout = team.layout.clone();
         let enough = MARGIN * self.tolerance * sums.throughput;
         self.system.jacobian(head, dt, &mut self.jacobian);
-        self.jacobian.factor(&layout);
         let (krylov, a, b, x) = (&mut self.krylov, &self.jacobian, &mut self.residual, &mut self.correction);
         let solved = if self.linear {
             krylov.conjugate_gradients(team, a, b, x, enough)?

@@ -188,8 +188,8 @@ impl System {
         }
     }
 
-    /// Calls `f` with axis and both cells of every face inside the grid that a cell of the block has, once each. What it adds to
-    /// border cells is of no use.
+    /// Calls `f` with axis and both cells of every face inside the grid that a cell of the block has, once each. Of what it
+    /// adds to border cells, the couplings with cells of the block alone are of use.
     fn each_face(&self, mut f: impl FnMut(usize, usize, usize)) {
         for axis in 0..3 {
             let stride = self.layout.strides[axis];

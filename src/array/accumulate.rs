@@ -210,3 +210,89 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use bytemuck::{Pod, Zeroable};
+    use ndarray::{Array1, Array2, Ix1, Ix2, s};
+
+    use super::*;
+    use crate::{Error, Launch, distribution::Order};
+
+    /// Elements of several stripes, and of more than one slab.
+    const ROWS: usize = 700;
+    const COLUMNS: usize = 300;
+
+    /// Its own place in memory, in elements from the first of the part. A sum asks whether the stripe of that place is held.
+    #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+    #[repr(transparent)]
+    struct Place(u64);
+
+    type Ask = Box<dyn Fn(u64)>;
+
+    thread_local! {
+        static ASK: RefCell<Option<Ask>> = const { RefCell::new(None) };
+        static SUMS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    impl Accumulate for Place {
+        const ZERO: Self = Place(0);
+        const ONE: Self = Place(0);
+        fn plus(self, _: Self) -> Self {
+            SUMS.set(SUMS.get() + 1);
+            ASK.with_borrow(|ask| ask.as_ref().expect("the question of the test")(self.0));
+            self
+        }
+        fn times(self, _: Self) -> Self {
+            self
+        }
+        fn magnitude(self) -> f64 {
+            0.0
+        }
+    }
+
+    #[test]
+    fn each_element_is_added_under_its_own_stripe() {
+        let body = |job: &crate::Job| {
+            // So that stripes are not counted from the part's first byte.
+            let _before = GlobalArray::<u8, Ix1>::builder(job, [40_000]).create()?;
+            for order in [Order::RowMajor, Order::ColumnMajor] {
+                let mut a = GlobalArray::<Place, Ix2>::builder(job, [ROWS, COLUMNS]).order(order).create()?;
+                a.owner_epoch(|mut part| part.iter_mut().zip(0..).for_each(|(place, k)| *place = Place(k)))?;
+                let inner = a.group.inner.clone();
+                let first = a.offset;
+                ASK.set(Some(Box::new(move |place| {
+                    let stripes = inner.segments.stripes(0, inner.job.accumulate_lock).expect("a mapped member");
+                    let byte = first + place as usize * size_of::<Place>();
+                    assert!(
+                        stripes.try_lock(stripes::mask(byte..=byte)).is_none(),
+                        "place {place} is added to without its stripe"
+                    );
+                })));
+                let add = |patch: (std::ops::Range<usize>, std::ops::Range<usize>)| {
+                    SUMS.set(0);
+                    let ones = Array2::from_elem([patch.0.len(), patch.1.len()], Place::ONE);
+                    a.accumulate(patch, Place::ONE, &ones)?;
+                    assert_eq!(SUMS.get(), ones.len());
+                    Ok::<(), Error>(())
+                };
+                add((0..ROWS, 0..COLUMNS))?;
+                add((0..ROWS, 7..8))?;
+                add((690..691, 0..COLUMNS))?;
+                add((3..650, 250..300))?;
+                add((20..24, 0..COLUMNS))?;
+                a.accumulate(s![3..650;-3, 1..;2], Place::ONE, &Array2::from_elem([216, 150], Place::ONE))?;
+                SUMS.set(0);
+                let list: Vec<[usize; 2]> = (0..ROWS).map(|row| [row, row * 7 % COLUMNS]).collect();
+                a.scatter_accumulate(&list, Place::ONE, &[Place::ONE; ROWS])?;
+                assert_eq!(SUMS.get(), ROWS);
+                a.accumulate_nb(s![.., 3], Place::ONE, Array1::from_elem(ROWS, Place::ONE))?.wait()?;
+            }
+            ASK.set(None);
+            job.sync()
+        };
+        Launch::new().ranks(1).network("threads").run(body).unwrap();
+    }
+}

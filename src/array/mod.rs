@@ -368,3 +368,46 @@ impl<T, D: Dimension> fmt::Debug for GlobalArray<T, D> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Ix2, s};
+
+    use super::*;
+    use crate::Launch;
+
+    /// An epoch that fails ends the job too, so only here is a poisoned array seen in one that goes on.
+    #[test]
+    fn nothing_of_a_poisoned_array_can_be_reached() {
+        for network in ["threads", "threads:unmapped"] {
+            let body = |job: &crate::Job| {
+                let mut a = GlobalArray::<f64, Ix2>::builder(job, [4, 6]).zeros().create()?;
+                a.poison();
+                let (one, mut row) = ([0, 0], Array1::<f64>::zeros(6));
+                let calls = [
+                    a.load(one).err(),
+                    a.store(one, 1.0).err(),
+                    a.get(s![0, ..]).err(),
+                    a.get(s![0..1, 0..1]).err(),
+                    a.get_into(s![0, ..], &mut row).err(),
+                    a.put(s![0, ..], &row).err(),
+                    a.put(s![3, 5], &ndarray::arr0(1.0)).err(),
+                    a.accumulate(s![.., 0..1], 1.0, &ndarray::Array2::ones([4, 1])).err(),
+                    a.get_nb(s![1.., 1..]).err(),
+                    a.put_nb(s![0, ..], row.clone()).err(),
+                    a.accumulate_nb(s![0, ..], 1.0, row.clone()).err(),
+                    a.gather(&[one], &mut [0.0]).err(),
+                    a.scatter(&[one], &[1.0]).err(),
+                    a.scatter_accumulate(&[one], 1.0, &[1.0]).err(),
+                    a.owner(one).err(),
+                ];
+                for (k, error) in calls.into_iter().enumerate() {
+                    assert!(matches!(error, Some(Error::Poisoned { .. })), "call {k}: {error:?}");
+                }
+                assert!(matches!(a.check_sound("epoch"), Err(Error::Poisoned { .. })));
+                a.group().sync()
+            };
+            Launch::new().ranks(1).network(network).run(body).unwrap();
+        }
+    }
+}

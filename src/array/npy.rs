@@ -241,7 +241,15 @@ mod tests {
         assert!(refusal("{'descr': '<f8', 'fortran_order': 0, 'shape': ()}").contains("True nor False"));
         assert!(refusal("{'descr': '<f8', 'fortran_order': True, 'shape': (-1,)}").contains("\"-1,"));
         assert!(refusal("{'descr': '<f8', 'fortran_order': True, 'shape': (99999999999999999999,)}").contains("99999"));
-        assert!(refusal("{'descr': '<f8', 'descr': '<f8'}").contains("twice"));
+        for [key, value] in [["descr", "'<f8'"], ["fortran_order", "False"], ["shape", "(3,)"]] {
+            let twice = format!("'{key}': {value}, '{key}': {value}");
+            let rest = "'descr': '<f8', 'fortran_order': False, 'shape': (3,)".replace(&format!("'{key}': {value}"), &twice);
+            assert!(refusal(&format!("{{{rest}}}")).contains(&format!("'{key}' twice")), "{rest}");
+        }
+        let whole = "{'descr': '<f8', 'fortran_order': True, 'shape': ()}";
+        for after in [" x", "}", whole, "\n\0"] {
+            assert!(refusal(&format!("{whole}{after}")).contains("after the end"), "{after:?}");
+        }
         assert!(refusal("{'descr': '<f8'}").contains("not all"));
         assert!(refusal("{'colour': 'red'}").contains("colour"));
         assert!(refusal("{'descr': '<f8").contains("without end"));

@@ -93,4 +93,56 @@ mod tests {
         let freed: Vec<usize> = (0..4).flat_map(|_| registry.agree(registry.still_used())).collect();
         assert_eq!(freed, [150]);
     }
+
+    #[test]
+    fn members_free_exactly_what_all_of_them_dropped() {
+        const MEMBERS: usize = 3;
+        let mut random = 1_u64;
+        let mut below = move |bound: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % bound
+        };
+        let mut members: [Registry; MEMBERS] = std::array::from_fn(|_| Registry::default());
+        // Who still has each live block, as bits.
+        let mut holders: Vec<(usize, u32)> = Vec::new();
+        for offset in 0..3000 {
+            // More blocks than a window has, and then fewer.
+            let drops = if offset / 500 % 2 == 0 { 2 } else { 5 };
+            for _ in 0..drops.min(holders.len()) {
+                let (block, member) = (below(holders.len()), below(MEMBERS));
+                members[member].drop_block(holders[block].0);
+                holders[block].1 &= !(1 << member);
+            }
+            let used = members.iter().fold(0, |used, member| used | member.still_used());
+            let freed = members.each_mut().map(|member| member.agree(used));
+            assert!(freed.iter().all(|list| *list == freed[0]), "{freed:?}");
+            for block in &freed[0] {
+                let at = holders.iter().position(|(live, _)| live == block).expect("a live block is freed once");
+                assert_eq!(holders.remove(at).1, 0, "block {block} is in use");
+            }
+            members.iter_mut().for_each(|member| member.add(offset));
+            holders.push((offset, (1 << MEMBERS) - 1));
+        }
+        assert!(holders.len() > 2 * WINDOW, "{} blocks", holders.len());
+        // Nobody drops any more: as many turns as it takes to see each block bring out the rest.
+        for _ in 0..2 * holders.len().div_ceil(WINDOW) {
+            let used = members.iter().fold(0, |used, member| used | member.still_used());
+            let freed = members.each_mut().map(|member| member.agree(used));
+            holders.retain(|(live, _)| !freed[0].contains(live));
+        }
+        assert!(holders.iter().all(|&(_, holders)| holders != 0));
+        let mut all = members[0].take_all();
+        all.sort_unstable();
+        assert!(holders.iter().map(|&(live, _)| live).eq(all));
+    }
+
+    #[test]
+    fn a_block_that_was_destroyed_is_not_freed_again() {
+        let mut registry = Registry::default();
+        (0..3).for_each(|k| registry.add(k));
+        registry.remove(1);
+        (0..3).for_each(|k| registry.drop_block(k));
+        assert_eq!(registry.agree(registry.still_used()), [0, 2]);
+        assert_eq!(registry.take_all(), []);
+    }
 }

@@ -348,4 +348,33 @@ mod tests {
         engine.flush(Some(1), &label()).unwrap();
         flushing.try_recv().expect("the second put to be flushed");
     }
+
+    #[test]
+    fn a_fence_waits_for_forgotten_transfers_and_then_flushes() {
+        // The put ends at the tenth look, and a flush of what has not been put is a mistake.
+        let (ended, held, looks) = (Arc::new(AtomicBool::new(false)), Mutex::new(None), AtomicU64::new(0));
+        let put = ended.clone();
+        let fake = Fake::new(move |call| match call {
+            Call::Put(token) => {
+                *held.lock().unwrap() = Some(token);
+                None
+            }
+            Call::Poll if looks.fetch_add(1, Ordering::SeqCst) >= 10 => {
+                let token = held.lock().unwrap().take();
+                put.fetch_or(token.is_some(), Ordering::SeqCst);
+                token.map(Event::LocalDone)
+            }
+            Call::Flush(token) => {
+                assert!(put.load(Ordering::SeqCst), "flushed before the put has ended");
+                Some(Event::RemoteDone(token))
+            }
+            _ => None,
+        });
+        let engine = Engine::new(Arc::new(fake), Some(20.0));
+        let request = engine.begin_unordered(label());
+        // SAFETY: the network reads nothing.
+        unsafe { engine.put(request, 1, 0, [3; 8].as_ptr(), 8) }.unwrap();
+        engine.fence(None, &label()).unwrap();
+        assert!(ended.load(Ordering::SeqCst));
+    }
 }

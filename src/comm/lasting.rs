@@ -224,3 +224,162 @@ fn say(rank: usize, waiter: &dyn Waiter) {
     // Words for people: that nobody can read them must not end the wait.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::comm::testing::Fake;
+
+    /// Rank 0 of some, its wait, and what the others publish.
+    struct Ranks {
+        fake: Fake,
+        clock: Arc<Mutex<Duration>>,
+        waits: Arc<Mutex<Vec<Option<PublishedWait>>>>,
+    }
+
+    /// A wait for an act of one rank, of any if there is none.
+    struct For(Option<usize>);
+
+    impl Waiter for For {
+        fn operation(&self) -> String {
+            "the wait".into()
+        }
+        fn missing(&self) -> String {
+            "somebody".into()
+        }
+        fn awaits(&self) -> Option<usize> {
+            self.0
+        }
+        fn awaits_anybody(&self) -> bool {
+            self.0.is_none()
+        }
+    }
+
+    impl Ranks {
+        /// `awaited` by ranks 1 and on.
+        fn new(awaited: &[Option<usize>]) -> Self {
+            let mut fake = Fake::new(|_| None);
+            let (clock, waits) = (Arc::new(Mutex::new(Duration::ZERO)), Arc::new(Mutex::new(vec![None])));
+            let wait = |&awaited: &Option<usize>| awaited.map(|awaited| PublishedWait { awaited, number: 1, looks: 1 });
+            waits.lock().unwrap().extend(awaited.iter().map(wait));
+            (fake.clock, fake.waits) = (Some(clock.clone()), waits.clone());
+            Ranks { fake, clock, waits }
+        }
+
+        /// Rank 0 looks ten times a second for so long, and `others` change what they publish after each of its looks.
+        fn wait(
+            &self,
+            awaited: Option<usize>,
+            seconds: u64,
+            others: impl Fn(usize, &mut [Option<PublishedWait>]),
+        ) -> Option<String> {
+            let mut lasting = Lasting::new(&self.fake, None);
+            (0..10 * seconds as usize).find_map(|turn| {
+                let error = lasting.look(&For(awaited)).err().map(|error| error.to_string());
+                *self.clock.lock().unwrap() += Duration::from_millis(100);
+                others(turn, &mut self.waits.lock().unwrap()[1..]);
+                error
+            })
+        }
+    }
+
+    /// Everybody looks again.
+    fn look(_: usize, others: &mut [Option<PublishedWait>]) {
+        others.iter_mut().flatten().for_each(|wait| wait.looks += 1);
+    }
+
+    #[test]
+    fn a_cycle_is_named_rank_by_rank() {
+        // Rank 3 waits for the cycle and is not of it.
+        let ranks = Ranks::new(&[Some(2), Some(0), Some(1)]);
+        let said = ranks.wait(Some(1), 9, look).expect("a deadlock");
+        let waits = ["rank 0 waits for rank 1", "rank 1 waits for rank 2", "rank 2 waits for rank 0"];
+        assert!(waits.iter().all(|wait| said.contains(wait)) && !said.contains("rank 3"), "{said}");
+    }
+
+    #[test]
+    fn who_waits_for_a_cycle_of_others_is_not_in_it() {
+        let ranks = Ranks::new(&[Some(2), Some(1), None]);
+        assert_eq!(ranks.wait(Some(1), 9, look), None);
+    }
+
+    #[test]
+    fn a_chain_that_ends_is_no_cycle() {
+        let ranks = Ranks::new(&[Some(2), Some(3), None]);
+        assert_eq!(ranks.wait(Some(1), 9, look), None);
+        assert!(ranks.waits.lock().unwrap()[0].is_none(), "a wait that ended is taken back");
+    }
+
+    #[test]
+    fn a_rank_that_does_not_look_again_may_be_slow() {
+        // Rank 2 was stopped right after it had published, and then after one look more.
+        for looks in [0, 1] {
+            let ranks = Ranks::new(&[Some(2), Some(0)]);
+            let stopped = |turn: usize, others: &mut [Option<PublishedWait>]| {
+                look(turn, &mut others[..1]);
+                if turn == 20 {
+                    others[1].as_mut().unwrap().looks += looks;
+                }
+            };
+            assert_eq!(ranks.wait(Some(1), 9, stopped), None, "{looks} looks");
+        }
+        let ranks = Ranks::new(&[Some(2), Some(0)]);
+        let late = |turn: usize, others: &mut [Option<PublishedWait>]| {
+            look(turn, &mut others[..1]);
+            if [20, 40].contains(&turn) {
+                others[1].as_mut().unwrap().looks += 1;
+            }
+        };
+        assert!(ranks.wait(Some(1), 9, late).is_some());
+    }
+
+    #[test]
+    fn a_cycle_of_waits_that_change_is_none() {
+        // Each second rank 2 waits anew for rank 0: there is a cycle at every look, and never the same.
+        let ranks = Ranks::new(&[Some(2), Some(0)]);
+        let busy = |turn: usize, others: &mut [Option<PublishedWait>]| {
+            look(turn, others);
+            if turn % 10 == 0 {
+                others[1].as_mut().unwrap().number += 1;
+            }
+        };
+        assert_eq!(ranks.wait(Some(1), 9, busy), None);
+        // Or it goes on now and then.
+        let ranks = Ranks::new(&[Some(2), Some(0)]);
+        let gone = |turn: usize, others: &mut [Option<PublishedWait>]| {
+            look(turn, others);
+            others[1] = Some(PublishedWait { awaited: 0, number: 1, looks: turn as u64 }).filter(|_| turn % 15 > 3);
+        };
+        assert_eq!(ranks.wait(Some(1), 9, gone), None);
+    }
+
+    #[test]
+    fn a_cycle_is_doubted_for_a_while() {
+        let ranks = Ranks::new(&[Some(0)]);
+        assert_eq!(ranks.wait(Some(1), 2, look), None);
+        assert!(ranks.wait(Some(1), 4, look).is_some());
+    }
+
+    #[test]
+    fn who_waits_for_anybody_is_lost_when_all_wait() {
+        let all = Ranks::new(&[Some(1), Some(0)]);
+        let said = all.wait(None, 9, look).expect("a deadlock");
+        let waits = ["rank 0 waits for", "rank 1 waits for", "rank 2 waits for rank 0"];
+        assert!(waits.iter().all(|wait| said.contains(wait)), "{said}");
+        assert_eq!(Ranks::new(&[Some(1), None]).wait(None, 9, look), None);
+    }
+
+    #[test]
+    fn of_several_the_one_that_leads_back_is_awaited() {
+        let choose = |waits: &[Option<usize>], several: &[usize]| one_of(&Ranks::new(waits).fake, several.iter().copied());
+        // By way of rank 4.
+        assert_eq!(choose(&[None, Some(1), Some(4), Some(0)], &[1, 2, 3]), Some(3));
+        // None does: one that waits, or the first.
+        assert_eq!(choose(&[None, Some(1), None, None], &[1, 2, 3]), Some(2));
+        assert_eq!(choose(&[None; 4], &[3, 1]), Some(3));
+        assert_eq!(choose(&[Some(2), Some(1), None, None], &[1, 2]), Some(1));
+        assert_eq!(choose(&[None], &[]), None);
+    }
+}

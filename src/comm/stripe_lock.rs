@@ -78,3 +78,47 @@ fn insist<'a, E>(
         pause(claim.is_some())?;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::memory::stripes::ALL;
+
+    #[test]
+    fn who_waits_long_claims_and_is_the_next_one() {
+        let word = AtomicU64::new(0);
+        let stripes = Stripes::new(&word);
+        let (mut holder, mut pauses) = (stripes.try_lock(0b1), 0);
+        let held = insist(&stripes, ALL, 1, |claimed| {
+            pauses += 1;
+            assert_eq!(claimed, pauses > PATIENCE, "after {pauses} pauses");
+            // Free stripes are for others until somebody claims.
+            assert_eq!(stripes.try_lock(0b10).is_some(), !claimed);
+            if pauses == PATIENCE + 3 {
+                holder = None;
+            }
+            if pauses < PATIENCE + 4 { Ok(()) } else { Err("nobody holds a stripe") }
+        });
+        let held = held.expect("all stripes are free");
+        assert!(stripes.try_lock(0b10).is_none());
+        drop(held);
+        assert_eq!(word.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn who_gives_up_takes_the_claim_back() {
+        let word = AtomicU64::new(0);
+        let stripes = Stripes::new(&word);
+        let (holder, mut pauses) = (stripes.try_lock(0b1), 0);
+        let given_up = insist(&stripes, ALL, 1, |claimed| {
+            pauses += 1;
+            assert!(pauses <= PATIENCE + 1, "no claim");
+            if claimed { Err(()) } else { Ok(()) }
+        });
+        assert!(given_up.is_err());
+        drop(holder);
+        assert_eq!(word.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,11 +1,12 @@
-//! A network for tests of the engine: rank 0 of two, and the other side is a function.
+//! A network for tests of the engine: rank 0 of two, and the other side is a function. Or rank 0 of any number, whose clock and
+//! whose published waits are the test's.
 
 use std::{
     fmt, io,
     ops::Range,
     ptr::NonNull,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -28,6 +29,10 @@ type Peer = Box<dyn Fn(Call) -> Option<Event> + Send + Sync>;
 
 pub(super) struct Fake {
     pub(super) capabilities: Capabilities,
+    /// What each rank has published, if the ranks are more than two or wait at all.
+    pub(super) waits: Arc<Mutex<Vec<Option<PublishedWait>>>>,
+    /// The time, if the test has it.
+    pub(super) clock: Option<Arc<Mutex<Duration>>>,
     peer: Peer,
     queue: Mutex<Vec<Event>>,
     over: AtomicU32,
@@ -39,6 +44,8 @@ impl Fake {
     pub(super) fn new(peer: impl Fn(Call) -> Option<Event> + Send + Sync + 'static) -> Self {
         Fake {
             capabilities: Capabilities::default(),
+            waits: Arc::new(Mutex::new(vec![None; 2])),
+            clock: None,
             peer: Box::new(peer),
             queue: Mutex::default(),
             over: AtomicU32::new(0),
@@ -67,7 +74,7 @@ impl Conduit for Fake {
         0
     }
     fn size(&self) -> usize {
-        2
+        self.waits.lock().unwrap().len()
     }
     fn node(&self, rank: usize) -> usize {
         rank
@@ -110,7 +117,7 @@ impl Conduit for Fake {
         events.append(&mut self.queue.lock().unwrap());
     }
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        self.clock.as_ref().map_or_else(|| self.start.elapsed(), |clock| *clock.lock().unwrap())
     }
     fn wait(&self, limit: Duration) {
         std::thread::sleep(limit.min(Duration::from_millis(1)));
@@ -133,9 +140,16 @@ impl Conduit for Fake {
         None
     }
     fn publish(&self, _: [u64; 2]) {}
-    fn publish_wait(&self, _: Option<usize>, _: &str) {}
-    fn published_wait(&self, _: usize) -> Option<PublishedWait> {
-        None
+    fn publish_wait(&self, awaited: Option<usize>, _: &str) {
+        let own = &mut self.waits.lock().unwrap()[0];
+        *own = awaited.map(|awaited| {
+            let first = PublishedWait { awaited, number: own.map_or(0, |last| last.number + 1), looks: 0 };
+            let wait = own.filter(|last| last.awaited == awaited).unwrap_or(first);
+            PublishedWait { looks: wait.looks + 1, ..wait }
+        });
+    }
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        self.waits.lock().unwrap()[rank]
     }
     fn published_object(&self, _: usize) -> String {
         String::new()

@@ -98,7 +98,8 @@ impl<D: Dimension> Patch<D> {
     pub fn lies_inside(&self, extents: &D) -> bool {
         let axis = |k: usize| {
             let (start, count, extent) = (self.start.slice()[k], self.count.slice()[k], extents.slice()[k]);
-            let last = (count as isize - 1).checked_mul(self.step(k)).and_then(|reach| start.checked_add_signed(reach));
+            let reach = isize::try_from(count).ok().and_then(|count| (count - 1).checked_mul(self.step(k)));
+            let last = reach.and_then(|reach| start.checked_add_signed(reach));
             count == 0 || start < extent && last.is_some_and(|last| last < extent)
         };
         self.ndim() == extents.ndim() && (self.is_empty() || (0..self.ndim()).all(axis))
@@ -128,7 +129,7 @@ impl<D: Dimension> Patch<D> {
 
 #[cfg(test)]
 mod tests {
-    use ndarray::{Dim, Ix0, Ix2};
+    use ndarray::{Dim, Ix0, Ix2, IxDyn};
 
     use super::*;
 
@@ -140,6 +141,37 @@ mod tests {
         assert!(Patch::whole(&Dim([3, 0])).is_empty());
         assert_eq!(Patch::whole(&Dim([usize::MAX, 2])).len(), usize::MAX);
         assert_eq!(Patch::whole(&Dim([usize::MAX, usize::MAX, 0])).len(), 0);
+    }
+
+    #[test]
+    fn one_element_is_one() {
+        assert!(Patch::block(Dim([3, 4]), Dim([1, 1])).is_one() && Patch::whole(&Ix0()).is_one());
+        assert!([[1, 2], [2, 1], [2, 2], [0, 1]].iter().all(|&count| !Patch::block(Dim([3, 4]), Dim(count)).is_one()));
+    }
+
+    #[test]
+    fn a_patch_lies_inside_if_all_its_indices_do() {
+        let small = || {
+            (0..5_usize)
+                .flat_map(|start| (0..4_usize).flat_map(move |count| (-3..=3_isize).map(move |step| (start, count, step))))
+        };
+        let inside = |(start, count, step): (usize, usize, isize), extent: isize| {
+            (0..count as isize).all(|k| (0..extent).contains(&(start as isize + k * step)))
+        };
+        for (a, extent) in small().flat_map(|a| (0..6).map(move |extent| (a, extent))) {
+            let axis = Patch::new(Dim([a.0]), Dim([a.1]), Dim([a.2 as usize]));
+            assert_eq!(axis.lies_inside(&Dim([extent as usize])), inside(a, extent), "{axis:?} in {extent}");
+            // Without an element on one axis there is none on the other.
+            let b = (2, a.1 % 3, 1);
+            let plane = Patch::new(Dim([a.0, b.0]), Dim([a.1, b.1]), Dim([a.2 as usize, 1]));
+            let expected = a.1 == 0 || b.1 == 0 || inside(a, extent) && inside(b, 3);
+            assert_eq!(plane.lies_inside(&Dim([extent as usize, 3])), expected, "{plane:?} in {extent} times 3");
+        }
+        for start in [1, 10] {
+            let far = Patch::new(Dim([start]), Dim([usize::MAX]), Dim([2]));
+            assert!(!far.lies_inside(&Dim([20])) && !far.lies_inside(&Dim([isize::MAX as usize])));
+        }
+        assert!(!Patch::block(IxDyn(&[0]), IxDyn(&[1])).lies_inside(&IxDyn(&[3, 3])));
     }
 
     #[test]

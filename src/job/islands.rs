@@ -141,6 +141,27 @@ fn data_come_before_their_signal() {
     });
 }
 
+/// A signal comes behind what its rank put before, also where nobody waits for the puts and signals overtake them.
+#[test]
+fn forgotten_puts_come_before_a_signal() {
+    on_adapters(4, |job| {
+        let a = GlobalArray::<u64, Ix1>::builder(job, [4 * 64]).zeros().create()?;
+        let signal = Signal::new(job)?;
+        let next = (job.rank() + 1) % 4;
+        for round in 1..=10_u32 {
+            for at in (64 * next..64 * (next + 1)).step_by(8) {
+                std::mem::forget(a.put_nb(at..at + 8, Array1::from_elem(8, u64::from(round)))?);
+            }
+            signal.notify(0, next)?;
+            signal.wait_at_least(0, round)?;
+            let here = a.get(64 * job.rank()..64 * (job.rank() + 1))?;
+            assert!(here.iter().all(|&x| x == u64::from(round)), "round {round}: {here}");
+            job.barrier()?;
+        }
+        job.sync()
+    });
+}
+
 /// The same with a post.
 fn with_post(body: impl Fn(&Job, &Post) -> Result<(), Error> + Sync) {
     let (launch, post) = (Launch::new().ranks(RANKS).timeout(30.0), Post::new(RANKS));

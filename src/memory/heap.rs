@@ -269,4 +269,137 @@ mod tests {
         assert_eq!(heap.trim(), vec![0..3 * COMMIT]);
         assert_eq!(heap.committed(), 0);
     }
+
+    /// The same by a table: for each unit of the segment who holds it, for each granule whether it has pages.
+    struct Model {
+        /// The block that holds a unit, its first unit and whether it is the world's.
+        units: Vec<Option<(usize, bool)>>,
+        committed: Vec<bool>,
+    }
+
+    const UNITS: usize = 60;
+    const GRANULE: usize = 4 * ALIGN;
+
+    impl Model {
+        fn ends(&self, world: bool) -> (usize, usize) {
+            let held = |unit: &usize| self.units[*unit].is_some_and(|(_, low)| low == world);
+            ((0..UNITS).find(held).unwrap_or(UNITS), (0..UNITS).rfind(held).map_or(0, |unit| unit + 1))
+        }
+
+        fn is_free(&self, units: Range<usize>) -> bool {
+            units.end <= UNITS && self.units[units].iter().all(Option::is_none)
+        }
+
+        /// The longest free run of units before `mark`.
+        fn largest(&self, from: usize, mark: usize) -> usize {
+            let lengths = (from..mark).flat_map(|start| (start..=mark).map(move |end| start..end));
+            lengths.filter(|run| self.is_free(run.clone())).map(|run| run.len()).max().unwrap_or(0)
+        }
+
+        fn take(&mut self, start: usize, len: usize, low: bool) {
+            assert!(self.is_free(start..start + len), "{start} and {len} more are taken");
+            self.units[start..start + len].fill(Some((start, low)));
+        }
+
+        /// Granules of which `chosen` says yes, as ranges of bytes.
+        fn granules(&self, chosen: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+            let mut ranges: Vec<Range<usize>> = Vec::new();
+            for granule in (0..UNITS / 4).filter(|&granule| chosen(granule)) {
+                let range = granule * GRANULE..(granule + 1) * GRANULE;
+                match ranges.last_mut().filter(|last| last.end == range.start) {
+                    Some(last) => last.end = range.end,
+                    None => ranges.push(range),
+                }
+            }
+            ranges
+        }
+    }
+
+    /// Units that so many bytes take.
+    fn units(len: usize) -> usize {
+        len.max(1).div_ceil(ALIGN)
+    }
+
+    fn check(steps: &[(u8, usize, usize)]) {
+        let mut heap = Heap::new(UNITS * ALIGN + 5, GRANULE);
+        let mut model = Model { units: vec![None; UNITS], committed: vec![false; UNITS / 4] };
+        for &(step, a, len) in steps {
+            let (need, place) = (units(len), a % (UNITS + 1));
+            let (mark, low_end) = (model.ends(false).0, model.ends(true).1);
+            assert_eq!((heap.mark(), heap.low_end()), (mark * ALIGN, low_end * ALIGN));
+            match step {
+                0 => {
+                    // As the world does where another rank's mark is lower.
+                    let mark = mark.min(place.max(low_end));
+                    let first = (0..mark).find(|&at| at + need <= mark && model.is_free(at..at + need));
+                    let found = heap.find_low(len, mark * ALIGN);
+                    assert_eq!(found, first.map(|at| at * ALIGN).ok_or(model.largest(0, mark) * ALIGN));
+                    if let Ok(start) = found {
+                        heap.take_low(start, len);
+                        model.take(start / ALIGN, need, true);
+                    }
+                }
+                1 => {
+                    let last = (low_end..=place).rev().find(|&at| model.is_free(at..at + need));
+                    let found = heap.find_high(len, place * ALIGN);
+                    assert_eq!(found, last.map(|at| at * ALIGN));
+                    if let Some(start) = found {
+                        heap.take_high(start, len);
+                        model.take(start / ALIGN, need, false);
+                    }
+                }
+                2 => {
+                    let agreed = place.min(mark);
+                    let room = agreed.saturating_sub(low_end);
+                    let start = agreed.checked_sub(need).filter(|&start| start >= low_end);
+                    assert_eq!(heap.find_below(len, agreed * ALIGN), start.map(|at| at * ALIGN).ok_or(room * ALIGN));
+                }
+                3 | 4 => {
+                    let blocks: Vec<_> = model.units.iter().flatten().copied().collect();
+                    if let Some(&(start, _)) = blocks.get(a % blocks.len().max(1)) {
+                        heap.free(start * ALIGN);
+                        model
+                            .units
+                            .iter_mut()
+                            .filter(|unit| unit.is_some_and(|block| block.0 == start))
+                            .for_each(|unit| *unit = None);
+                    }
+                }
+                5 => {
+                    let start = (place * ALIGN).min((UNITS - 1) * ALIGN);
+                    let range = start..(start + len % 900).min(UNITS * ALIGN);
+                    let touched = range.start / GRANULE..range.end.div_ceil(GRANULE);
+                    let missing = heap.uncommitted(range.clone());
+                    assert_eq!(missing, model.granules(|k| !range.is_empty() && touched.contains(&k) && !model.committed[k]));
+                    for range in missing {
+                        model.committed[range.start / GRANULE..range.end / GRANULE].fill(true);
+                        heap.set_committed(range);
+                    }
+                }
+                _ => {
+                    let is_used = |k: usize| !model.is_free(4 * k..4 * k + 4);
+                    assert_eq!(heap.trim(), model.granules(|k| model.committed[k] && !is_used(k)));
+                    (0..UNITS / 4).for_each(|k| model.committed[k] &= !model.is_free(4 * k..4 * k + 4));
+                }
+            }
+            assert_eq!(heap.used(), model.units.iter().flatten().count() * ALIGN);
+            assert_eq!(heap.committed(), model.committed.iter().filter(|&&committed| committed).count() * GRANULE);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_heap_is_what_a_table_says(
+            steps in proptest::collection::vec((0..7_u8, 0..1000_usize, 0..2000_usize), 1..60),
+        ) {
+            check(&steps);
+        }
+    }
+
+    #[test]
+    fn lengths_beyond_all_memory_are_refused() {
+        let heap = Heap::new(1024, COMMIT);
+        assert_eq!((heap.find_low(usize::MAX, 1024), heap.find_below(usize::MAX, 1024)), (Err(0), Err(0)));
+        assert_eq!(heap.find_high(usize::MAX, 1024), None);
+    }
 }

@@ -96,6 +96,38 @@ impl Meeting {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const HOW: [Combine; WORDS] = [Combine::Max, Combine::Or, Combine::Sum, Combine::Max, Combine::Or];
+
+    #[test]
+    fn a_line_holds_what_was_posted() {
+        let line = Line::default();
+        assert_eq!((line.word.load(), line.read()), (0, [0; WORDS]));
+        line.post([1, 2, 3, 4, u64::MAX], 9);
+        assert_eq!((line.word.load(), line.read()), (9, [1, 2, 3, 4, u64::MAX]));
+        let offset = std::mem::offset_of!(Line, words);
+        assert_eq!((offset, size_of::<Line>()), (WORDS_OFFSET, align_of::<Line>()));
+    }
+
+    #[test]
+    fn a_meeting_combines_and_is_ready_for_the_next_but_one() {
+        let meeting = Meeting::default();
+        for sequence in 1..4 {
+            assert!(!meeting.arrive([5, 0b01, 5, 1, 0b100], HOW, 3));
+            assert!(!meeting.arrive([9, 0b01, 7, 0, 0b010], HOW, 3));
+            assert!(meeting.arrive([2, 0b10, u64::MAX, 0, 0], HOW, 3));
+            let all = meeting.take();
+            assert_eq!(all, [9, 0b11, 11, 1, 0b110]);
+            meeting.publish(all, sequence);
+            assert_eq!((meeting.phase.load(), meeting.full.load(), meeting.result()), (sequence, 0, all));
+            assert_eq!(meeting.take(), [0; WORDS]);
+        }
+    }
+}
+
 #[cfg(all(test, loom))]
 mod loom_models {
     use std::time::Duration;

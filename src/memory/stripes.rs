@@ -107,6 +107,21 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_has_the_bit_of_each_stripe() {
+        let bit = |stripe: usize| 1_u64 << if stripe % 64 == 63 { 0 } else { stripe % 64 };
+        for first in 0..130 {
+            for last in first..first + 70 {
+                let expected = (first..=last).fold(0, |mask, stripe| mask | bit(stripe));
+                for (start, end) in [(0, 0), (STRIPE - 1, STRIPE - 1), (0, STRIPE - 1)] {
+                    let bytes = first * STRIPE + start..=last * STRIPE + end;
+                    assert_eq!(mask(bytes), expected, "stripes {first} to {last}");
+                }
+            }
+        }
+        assert_eq!(ALL.count_ones(), 63);
+    }
+
+    #[test]
     fn overlapping_sets_exclude_each_other_and_others_do_not() {
         let word = AtomicU64::new(0);
         let stripes = Stripes::new(&word);

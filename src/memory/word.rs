@@ -92,6 +92,64 @@ impl WaitWord {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// No test waits for it.
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn a_word_holds_what_was_stored_and_added() {
+        let word = WaitWord::default();
+        assert_eq!((word.load(), word.add(5), word.add(u32::MAX)), (0, 0, 5));
+        assert_eq!(word.load(), 4);
+        word.store(7);
+        assert_eq!(word.load(), 7);
+        // Networks write the value as the first four bytes.
+        assert_eq!((std::mem::offset_of!(WaitWord, value), size_of::<WaitWord>()), (0, 8));
+    }
+
+    #[test]
+    fn a_value_that_has_changed_is_not_slept_on() {
+        let word = WaitWord::default();
+        word.store(1);
+        word.sleep(0, LONG);
+        assert_eq!(word.sleepers.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_sleep_ends_by_itself() {
+        let word = WaitWord::default();
+        (0..3).for_each(|_| word.sleep(0, Duration::from_millis(1)));
+        assert_eq!(word.sleepers.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn all_who_sleep_are_woken() {
+        let word = Arc::new(WaitWord::default());
+        let sleepers = [(); 3].map(|()| {
+            let word = word.clone();
+            std::thread::spawn(move || {
+                while word.load() == 0 {
+                    word.sleep(0, LONG);
+                }
+            })
+        });
+        // All have announced themselves, and most are in the kernel.
+        while word.sleepers.load(Ordering::SeqCst) < 3 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        word.store(1);
+        word.wake();
+        sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
+        assert_eq!(word.sleepers.load(Ordering::Relaxed), 0);
+    }
+}
+
 #[cfg(all(test, loom))]
 mod loom_models {
     use super::*;

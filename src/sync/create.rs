@@ -17,6 +17,9 @@ use crate::{
     error::{Error, Result, located},
 };
 
+/// Instead of 1 for a member that could not commit memory: a transfer of it has failed.
+const NOT_FENCED: u64 = 2;
+
 struct Creating<'a> {
     parent: &'a Group,
     members: usize,
@@ -79,7 +82,9 @@ impl Group {
             let count = self.count_of(fingerprint(&words));
             let key = fingerprint(&[inner.key, fingerprint(&words), count]);
             inner.engine().conduit().publish([Op::Group as u64 | group_code(key, list.len()), count]);
-            let offset = self.place_scratch(&ranks, key)?;
+            // Puts that this rank still has under way into arrays of a group that it dropped must not land in what takes their place.
+            let fenced = self.fence_all(Op::Group);
+            let offset = self.place_scratch(&ranks, key, fenced.is_ok())?;
             let bytes = Scratch::bytes(ranks.len());
             let committed = inner.job.commit_own(offset..offset + bytes);
             if committed.is_ok() {
@@ -90,8 +95,13 @@ impl Group {
             // From here on the scratch goes back to the pool when the group is dropped, a failure included.
             let group = Group::new(inner.job.clone(), Some(ranks.clone()), key, offset);
             // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
-            let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [u64::from(committed.is_err()), 0])?;
+            let failure = if fenced.is_err() { NOT_FENCED } else { u64::from(committed.is_err()) };
+            let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [failure, 0])?;
+            fenced?;
             committed.map_err(|error| Error::system("committing memory for a group", error))?;
+            if failed == NOT_FENCED {
+                return Err(Self::failed_elsewhere(Op::Group, 1));
+            }
             if failed > 0 {
                 return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
             }
@@ -154,7 +164,8 @@ impl Group {
         *count
     }
 
-    fn place_scratch(&self, ranks: &Arc<[usize]>, key: u64) -> Result<usize> {
+    /// Where the group's scratch memory goes: into that of a group which all members dropped, if they all `may_reuse` it.
+    fn place_scratch(&self, ranks: &Arc<[usize]>, key: u64, may_reuse: bool) -> Result<usize> {
         let inner = &*self.inner;
         let bytes = Scratch::bytes(ranks.len());
         let heap = inner.job.heap();
@@ -163,7 +174,7 @@ impl Group {
         let mark = if free { heap.mark() as u64 } else { 0 };
         drop(heap);
         let pool = || inner.job.groups.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let still_used = pool().still_used(ranks);
+        let still_used = if may_reuse { pool().still_used(ranks) } else { u64::MAX };
         let [lowest, used] = self.meet_by_mail(ranks, key, [!mark, still_used])?;
         if let Some((offset, blocks)) = pool().reuse(ranks, used) {
             let mut heap = inner.job.heap();

@@ -139,3 +139,46 @@ pub(crate) fn post(
 pub(crate) fn await_word(engine: &Engine, word: &WaitWord, sequence: u32, waiter: &dyn Waiter) -> Result<()> {
     engine.wait_word(word, waiter, |value| value == sequence)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an agreement uses, with its length: all lines, and the meeting.
+    fn used(scratch: &Scratch, sequence: u32) -> Vec<(usize, usize)> {
+        let lines = (0..scratch.lines()).map(|index| (scratch.line(sequence, index), size_of::<Line>()));
+        lines.chain([(scratch.meeting(sequence), size_of::<Meeting>())]).collect()
+    }
+
+    #[test]
+    fn two_agreements_in_a_row_share_nothing_and_the_third_is_the_first() {
+        for members in (1..=70).chain([1000, 4096]) {
+            let scratch = Scratch::new(4096, members);
+            let boxes = (0..scratch.boxes()).map(|index| {
+                let (line, data) = scratch.letter_box(index);
+                assert_eq!(data, line + size_of::<Line>());
+                (line, size_of::<Line>() + scratch.chunk())
+            });
+            let mut all: Vec<_> = used(&scratch, 6).into_iter().chain(used(&scratch, 7)).chain(boxes).collect();
+            assert_eq!(used(&scratch, u32::MAX - 1), used(&scratch, 6));
+            assert_eq!(used(&scratch, u32::MAX), used(&scratch, 7));
+            all.sort_unstable();
+            assert!(all.iter().all(|(at, _)| at % align_of::<Line>() == 0));
+            assert!(all.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{members} members: {all:?}");
+            let (first, last) = (all[0], all[all.len() - 1]);
+            assert!(first.0 >= scratch.offset() && last.0 + last.1 <= scratch.offset() + Scratch::bytes(members));
+        }
+    }
+
+    #[test]
+    fn there_is_a_line_for_each_round_fold_and_level() {
+        for members in 1..=70 {
+            let scratch = Scratch::new(0, members);
+            let (rounds, levels) = (scratch.rounds(), (members - 1).checked_ilog2().map_or(0, |level| level as usize + 1));
+            assert!(1 << rounds <= members && members < 2 << rounds);
+            // The rounds, and then the two folds, come before the levels.
+            assert!(scratch.level(0) >= rounds + 2 && scratch.level(levels) <= scratch.lines(), "{members} members");
+            assert!(scratch.own_box() > rounds + 1 && scratch.own_box() < scratch.boxes());
+        }
+    }
+}

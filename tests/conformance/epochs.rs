@@ -35,6 +35,37 @@ pub(crate) fn owner(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
+/// An epoch completes what any rank put before, and its end what any rank put elsewhere meanwhile, forgotten handles included.
+pub(crate) fn fences(job: &Job) -> Result<(), Error> {
+    const WIDTH: usize = 8;
+    let (me, size) = (job.rank(), job.size());
+    let new = || GlobalArray::<u64, Ix2>::builder(job, [size, WIDTH * size]).min_block([1, WIDTH * size]).zeros().create();
+    let (mut a, mut b) = (new()?, new()?);
+    let c = new()?;
+    // A strip of each rank's row.
+    let put = |array: &GlobalArray<u64, Ix2>, value: u64| {
+        (0..size).try_for_each(|row| {
+            let pending = array.put_nb(s![row, WIDTH * me..WIDTH * (me + 1)], Array1::from_elem(WIDTH, value))?;
+            std::mem::forget(pending);
+            Ok::<(), Error>(())
+        })
+    };
+    for round in 1..=12 {
+        put(&a, round)?;
+        put(&b, round)?;
+        let begun = match round % 3 {
+            0 => a.owner_epoch(|part| put(&c, round).map(|()| part.iter().all(|&x| x == round)))?,
+            1 => a.read_epoch(|part, _| put(&c, round).map(|()| part.iter().all(|&x| x == round)))?,
+            _ => job.epoch((a.owned_mut(), b.owned()), |(a, b)| {
+                put(&c, round).map(|()| a.iter().chain(b.iter()).all(|&x| x == round))
+            })?,
+        };
+        assert!(begun?, "round {round}: a part without what was put before the epoch");
+        assert!(c.get(s![me, ..])?.iter().all(|&x| x == round), "round {round}: what was put in an epoch came after it");
+    }
+    job.sync()
+}
+
 pub(crate) fn access(job: &Job) -> Result<(), Error> {
     let a = GlobalArray::<u64, Ix2>::builder(job, [11, 14]).block_cyclic([3, 4]).create()?;
     for round in 0..3_u64 {

@@ -47,6 +47,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("lists_of_atomic_operations", elements::lists_of_atomics),
     ("owner_epochs", epochs::owner),
     ("read_epochs", epochs::read),
+    ("epochs_begin_and_end_with_fences", epochs::fences),
     ("unchecked_access", epochs::access),
     ("epochs_of_several_arrays", epochs::several),
     ("owned_parts_cover_the_array", epochs::cover),
@@ -71,6 +72,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("collectives_of_structs", collectives::structs),
     ("counters", sync::counters),
     ("locks_exclude", sync::locks_exclude),
+    ("locks_hand_over_what_was_put", sync::locks_hand_over),
     ("locks_are_distinct", sync::locks_are_distinct),
     ("signals", sync::signals),
     ("signals_of_many", sync::signals_of_many),
@@ -80,6 +82,9 @@ const TOPICS: &[(&str, Topic)] = &[
     ("arrays_of_groups_come_and_go", memory::in_groups),
     ("arrays_of_groups_lie_apart", memory::groups_that_overlap),
     ("dropped_arrays_are_reclaimed", memory::dropped),
+    ("memory_is_used_again_after_its_puts", memory::used_again),
+    ("memory_of_dropped_groups_is_used_again_after_its_puts", memory::of_groups_used_again),
+    ("trimming_keeps_what_arrays_hold", memory::trimmed),
     ("a_limit_of_memory_is_an_error", memory::limit),
 ];
 

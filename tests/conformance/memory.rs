@@ -128,6 +128,104 @@ pub(crate) fn dropped(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// Puts whose handles were forgotten, one to each rank.
+fn forgotten(job: &Job, array: &GlobalArray<u64, Ix1>, value: u64) -> Result<(), Error> {
+    let part = array.len() / array.group().size();
+    for member in 0..array.group().size() {
+        std::mem::forget(array.put_nb(member * part..(member + 1) * part, Array1::from_elem(part, value + job.rank() as u64))?);
+    }
+    Ok(())
+}
+
+/// What a rank still puts into an array that is dropped or destroyed never lands in the next one, which lies where it lay.
+pub(crate) fn used_again(job: &Job) -> Result<(), Error> {
+    let group = job.split(job.rank() as u64 % 2)?;
+    for round in 0..12_u64 {
+        for group in [job, &group] as [&Group; 2] {
+            let new = || GlobalArray::<u64, Ix1>::builder(group, [16 * group.size()]).fill(round).create();
+            let old = new()?;
+            forgotten(job, &old, 1000)?;
+            if round % 2 == 0 {
+                drop(old)
+            } else {
+                old.destroy()?
+            }
+            // The first creation frees what was dropped, the second one takes it.
+            let next = [new()?, new()?];
+            group.sync()?;
+            for array in next {
+                assert!(array.get(..)?.iter().all(|&x| x == round), "round {round}: {:?}", array.get(..)?);
+                group.barrier()?;
+                array.destroy()?;
+            }
+        }
+    }
+    job.sync()
+}
+
+/// The same where others know nothing of the next array: a rank makes it alone, in memory of an array of all that was destroyed, or
+/// that went with its group and was freed by the next group of the same list.
+pub(crate) fn of_groups_used_again(job: &Job) -> Result<(), Error> {
+    let all: Vec<usize> = (0..job.size()).collect();
+    let alone = job.group(&[job.rank()])?;
+    for round in 0..16_u64 {
+        let group = job.group(&all)?;
+        let old = GlobalArray::<u64, Ix1>::builder(&group, [16 * job.size()]).zeros().create()?;
+        forgotten(job, &old, 1000)?;
+        let mut group = Some(group);
+        if round % 2 == 0 {
+            old.destroy()?;
+        } else {
+            drop((old, group.take()));
+            group = Some(job.group(&all)?);
+        }
+        let own = || GlobalArray::<u64, Ix1>::builder(&alone, [16]).fill(round).create();
+        let own = [own()?, own()?, own()?, own()?];
+        job.sync()?;
+        for array in &own {
+            assert!(array.get(..)?.iter().all(|&x| x == round), "round {round}: {:?}", array.get(..)?);
+        }
+        own.into_iter().try_for_each(GlobalArray::destroy)?;
+        drop(group);
+        job.sync()?;
+    }
+    Ok(())
+}
+
+/// Arrays that share pages with freed ones keep their elements, and what was given back can be had again.
+pub(crate) fn trimmed(job: &Job) -> Result<(), Error> {
+    // Far less than a page, and more than one of the largest.
+    for len in [5, 700, 20_000, 300_000] {
+        let new = |value: u64| GlobalArray::<u64, Ix1>::builder(job, [len * job.size()]).fill(value).create();
+        // The next rank's part.
+        let next = (job.rank() + 1) % job.size() * len;
+        let holds = |array: &GlobalArray<u64, Ix1>, value: u64, when: &str| {
+            let part = array.get(next..next + len)?;
+            assert!(part.iter().all(|&x| x == value), "array {value} of {len} elements, {when}");
+            Ok::<(), Error>(())
+        };
+        let mut arrays: Vec<_> = (0..6).map(|k| new(k).map(Some)).collect::<Result<_, _>>()?;
+        let all = |arrays: &[Option<GlobalArray<u64, Ix1>>], when: &str| {
+            (0..).zip(arrays).try_for_each(|(k, array)| array.as_ref().map_or(Ok(()), |array| holds(array, k, when)))
+        };
+        for freed in [1, 4, 2] {
+            arrays[freed].take().expect("freed once").destroy()?;
+            let before = job.memory();
+            job.trim()?;
+            let after = job.memory();
+            assert!(after.asked == before.asked && after.committed <= before.committed, "{before:?} {after:?}");
+            job.barrier()?;
+            all(&arrays, "after a neighbor was freed")?;
+            job.barrier()?;
+        }
+        let more = [new(7)?, new(8)?, new(9)?];
+        (7..).zip(&more).try_for_each(|(value, array)| holds(array, value, "in memory that was given back"))?;
+        all(&arrays, "after others came")?;
+        job.barrier()?;
+    }
+    job.sync()
+}
+
 /// The suite runs with a limit of 1 GiB.
 pub(crate) fn limit(job: &Job) -> Result<(), Error> {
     let small = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(2.0).create()?;

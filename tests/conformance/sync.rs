@@ -42,6 +42,27 @@ pub(crate) fn locks_exclude(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// What the holder of a lock put anywhere is there for the next holder, forgotten handles included.
+pub(crate) fn locks_hand_over(job: &Job) -> Result<(), Error> {
+    const TIMES: u64 = 30;
+    let size = job.size();
+    let locks = Locks::new(job, size)?;
+    let a = GlobalArray::<u64, Ix1>::builder(job, [4 * size]).zeros().create()?;
+    for round in 0..TIMES {
+        let guard = locks.lock(size - 1)?;
+        let seen = a.get(..)?;
+        assert!(seen.iter().all(|&x| x == seen[0]), "round {round}: {seen}");
+        // In single elements, that is in several transfers to each rank.
+        for k in 0..4 * size {
+            std::mem::forget(a.put_nb(k..k + 1, Array1::from_elem(1, seen[0] + 1))?);
+        }
+        if round % 2 == 0 { drop(guard) } else { guard.unlock()? }
+    }
+    job.sync()?;
+    assert!(a.get(..)?.iter().all(|&x| x == TIMES * size as u64));
+    job.sync()
+}
+
 /// A rank that holds its lock keeps nobody from another one.
 pub(crate) fn locks_are_distinct(job: &Job) -> Result<(), Error> {
     let locks = Locks::with_count(job, 8 * job.size())?;

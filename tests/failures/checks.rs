@@ -86,7 +86,9 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("different_epochs", BOTH, &["do not agree", "owner epoch", "read epoch"]),
     ("epochs_of_different_arrays", BOTH, &["do not agree", "owner epoch"]),
     ("failed_group_is_used_again", BOTH, &["unusable"]),
-    ("epoch_unwinds", BOTH, &["rank 1", "epoch"]),
+    ("epoch_unwinds", BOTH, &["rank 1 left an epoch by a panic"]),
+    ("epoch_unwinds_and_the_rank_goes_on", BOTH, &["rank 1 left an epoch by a panic"]),
+    ("epochs_differ_and_the_ranks_go_on", BOTH, &["left an epoch by an error", "do not agree"]),
     ("wait_in_different_groups", BOTH, DIFFERENT_GROUPS),
     (
         "wait_in_different_transfers",

@@ -154,6 +154,24 @@ const BODIES: &[(&str, Body)] = &[
         }
         job.sync()
     }),
+    // The rank catches what ended its epoch and never calls a collective again.
+    ("epoch_unwinds_and_the_rank_goes_on", |job| {
+        let mut a = GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create()?;
+        let b = GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create()?;
+        let caught =
+            catch_unwind(AssertUnwindSafe(|| a.owner_epoch(|_| assert!(job.rank() != CULPRIT, "the culprit's own words"))));
+        match caught {
+            Ok(others) => others,
+            Err(_) => go_on(&b),
+        }
+    }),
+    ("epochs_differ_and_the_ranks_go_on", |job| {
+        let mut a = GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create()?;
+        let b = GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create()?;
+        let differs = if job.rank() == CULPRIT { a.owner_epoch(|_| ()) } else { a.read_epoch(|_, _| ()) };
+        assert!(differs.is_err());
+        go_on(&b)
+    }),
     ("timeout", |job| {
         if job.rank() == CULPRIT {
             compute(3.0);
@@ -272,6 +290,13 @@ pub(crate) fn all() -> Vec<Case> {
     }));
     programs.push(program("few_open_files", few_files));
     programs
+}
+
+/// Uses an array until the job is over.
+fn go_on(b: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
+    loop {
+        b.accumulate(.., 1.0, &Array1::ones(10))?;
+    }
 }
 
 /// What `fn main() -> Result` does.

@@ -1,8 +1,9 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask lint`.
+//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask lint`, `cargo xtask faults`.
 
 mod cargo;
 mod child;
 mod compare;
+mod faults;
 mod lint;
 mod packages;
 mod quiet;
@@ -26,6 +27,8 @@ enum Command {
     Compare(compare::Options),
     /// Check the rules between the layers that the compiler does not
     Lint,
+    /// Put each fault of `tests/faults.txt` into the sources and look whether a test finds it
+    Faults(faults::Options),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Lint => lint::run(),
+        Command::Faults(options) => faults::run(&options),
     });
     match done {
         Ok(true) => ExitCode::SUCCESS,

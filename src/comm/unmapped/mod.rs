@@ -4,7 +4,8 @@
 //! between nodes, which are then groups of so many consecutive ranks, the ranks of a node keep their fast path and those of
 //! different nodes use the network. So the protocols that real networks need, and those that use both roads, are run by the
 //! whole test suite on any machine. It is also a harsh network: nothing happens before somebody polls, transfers complete in a
-//! scrambled order, none of the optional operations exists, and only targets that poll answer messages.
+//! scrambled order, most puts are visible at their target only when it is flushed, none of the optional operations exists, and
+//! only targets that poll answer messages. So a fence that is missing shows.
 //!
 //! The machine stays one: its memory and its cores are shared by all ranks, whatever their nodes.
 
@@ -17,9 +18,19 @@ use std::{
 };
 
 use super::{Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Progress, PublishedWait, Token, WaitWord};
+use crate::memory::kernels;
 
 /// How long a wait may overlook what was put or sent meanwhile: nobody rings a bell on this network.
 const BLIND: Duration = Duration::from_micros(100);
+
+/// One put of so many is visible at once; the others wait for a flush.
+const PROMPT: usize = 4;
+
+/// The most puts of a rank that wait for a flush; a further one makes room. It bounds the memory of a program that never fences.
+const MOST_LATE: usize = 256;
+
+/// The token of a late put when it goes to its target at last: no request has this number.
+const LATE: Token = Token(0);
 
 #[derive(Debug)]
 enum Waiting {
@@ -27,11 +38,28 @@ enum Waiting {
     Get { rank: usize, offset: usize, local: Local, token: Token },
 }
 
+/// A put that is complete for its caller and not visible yet.
+#[derive(Debug)]
+struct Late {
+    rank: usize,
+    offset: usize,
+    bytes: Vec<u8>,
+}
+
 #[derive(Debug, Default)]
 struct Queue {
     transfers: Vec<Waiting>,
-    flushes: Vec<Token>,
+    flushes: Vec<(usize, Token)>,
+    late: Vec<Late>,
     scramble: u64,
+}
+
+impl Queue {
+    /// A number below `bound`, of a cheap generator.
+    fn pick(&mut self, bound: usize) -> usize {
+        self.scramble = self.scramble.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.scramble >> 33) as usize % bound
+    }
 }
 
 /// Which ranks still see each other's memory.
@@ -126,8 +154,8 @@ impl Conduit for Unmapped {
         self.lock().transfers.push(Waiting::Get { rank, offset, local, token });
     }
 
-    fn flush(&self, _rank: usize, token: Token) {
-        self.lock().flushes.push(token);
+    fn flush(&self, rank: usize, token: Token) {
+        self.lock().flushes.push((rank, token));
     }
 
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
@@ -138,21 +166,37 @@ impl Conduit for Unmapped {
         {
             let mut queue = self.lock();
             while !queue.transfers.is_empty() {
-                // Any order is allowed: take one that a cheap generator picks.
-                queue.scramble = queue.scramble.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let at = (queue.scramble >> 33) as usize % queue.transfers.len();
+                // Any order is allowed.
+                let (count, prompt) = (queue.transfers.len(), queue.pick(PROMPT) == 0);
+                let at = queue.pick(count);
                 // The inner conduit reports the completion under the same token.
                 match queue.transfers.swap_remove(at) {
+                    Waiting::Put { rank, offset, local, token } if !prompt => {
+                        let mut bytes = vec![0; local.len];
+                        // SAFETY: the caller of `put` promises that the memory is readable until the completion, which is reported
+                        // below; the copy is as long as it and apart from it.
+                        unsafe { kernels::copy(bytes.as_mut_ptr(), local.ptr, local.len) };
+                        if queue.late.len() == MOST_LATE {
+                            let first = queue.late.remove(0);
+                            self.land(&first);
+                        }
+                        queue.late.push(Late { rank, offset, bytes });
+                        events.push(Event::LocalDone(token));
+                    }
                     // SAFETY: the promises of our caller are those that the inner conduit asks for.
                     Waiting::Put { rank, offset, local, token } => unsafe { self.inner.put(rank, offset, local, token) },
                     // SAFETY: as above.
                     Waiting::Get { rank, offset, local, token } => unsafe { self.inner.get(rank, offset, local, token) },
                 }
             }
-            events.extend(queue.flushes.drain(..).map(Event::RemoteDone));
+            for (rank, token) in std::mem::take(&mut queue.flushes) {
+                queue.late.extract_if(.., |late| late.rank == rank).for_each(|late| self.land(&late));
+                events.push(Event::RemoteDone(token));
+            }
             std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
         }
         self.inner.poll(events);
+        events.retain(|event| !matches!(event, Event::LocalDone(LATE)));
     }
 
     fn now(&self) -> Duration {
@@ -211,6 +255,14 @@ impl Conduit for Unmapped {
 }
 
 impl Unmapped {
+    /// Makes a late put visible.
+    fn land(&self, late: &Late) {
+        let local = Local { ptr: late.bytes.as_ptr().cast_mut(), len: late.bytes.len(), key: None };
+        // SAFETY: a put only reads the bytes, and the conduits of one machine have done so when it returns; who put them promised
+        // that the target is committed, and it stays so until this rank's next fence.
+        unsafe { self.inner.put(late.rank, late.offset, local, LATE) }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

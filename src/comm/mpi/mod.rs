@@ -41,6 +41,7 @@ mod ffi;
 mod frame;
 mod handle;
 mod inbox;
+mod leave;
 mod long_frames;
 mod longs;
 mod mail;

@@ -7,9 +7,9 @@
 //! # The end
 //!
 //! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others;
-//! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. MPI
-//! is finalised when the process ends (`exit`), if it was initialised here; after a failure it is not, since ranks that are gone
-//! cannot take part, and the launcher takes that as the failure that it is.
+//! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. When the process ends
+//! MPI is finalised (`exit`), if it was initialised here, or left where finalising would hang (`leave`); after a failure it is not,
+//! since ranks that are gone cannot take part, and the launcher takes that as the failure that it is.
 
 use std::{
     sync::{
@@ -171,7 +171,7 @@ impl Rank {
             told: AtomicBool::new(false),
             start: Instant::now(),
         });
-        exit::begins(&mpi);
+        exit::begins(&mpi, guest);
         let held = mpi.fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         let helper = if has_helper {
             let helper = Helper::start(mpi.clone(), answers && has_thread);

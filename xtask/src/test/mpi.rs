@@ -35,8 +35,6 @@ pub struct Library {
     pub launcher: &'static str,
     /// Names hosts to the launcher, `host:ranks,...`.
     pub hosts: &'static str,
-    /// How many ranks a test starts on each of two hosts.
-    pub ranks_of_a_host: usize,
     /// Hands a variable on to the ranks, where the launcher does not hand on all.
     pub export: Option<&'static str>,
     packages: [&'static str; 2],
@@ -54,8 +52,6 @@ const LIBRARIES: [Library; 2] = [
         compiler: "mpicc.mpich",
         launcher: "mpirun.mpich",
         hosts: "-hosts",
-        // MPICH 4.0 over UCX and TCP hangs in `MPI_Finalize` now and then with four ranks, in C programs too.
-        ranks_of_a_host: 1,
         export: None,
         packages: ["libmpich-dev", "mpich"],
         soname: "libmpich.so.12",
@@ -68,7 +64,6 @@ const LIBRARIES: [Library; 2] = [
         compiler: "mpicc.openmpi",
         launcher: "mpirun.openmpi",
         hosts: "-host",
-        ranks_of_a_host: 2,
         export: Some("-x"),
         packages: ["libopenmpi-dev", "openmpi-bin"],
         soname: "libmpi.so.40",

@@ -81,6 +81,14 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
     Ok(Comm::world())
 }
 
+/// Whether [`world`] is to initialise MPI, which is Open MPI.
+pub(crate) fn starts_open_mpi() -> bool {
+    IS_OPEN_MPI && !ffi::is_running() && !ffi::is_finalised()
+}
+
+/// Handles of the MPICH family are numbers of four bytes, those of Open MPI are pointers.
+const IS_OPEN_MPI: bool = size_of::<MPI_Comm>() != 4;
+
 /// How many processes MPI knows of.
 pub(crate) fn world_size() -> Result<usize, Error> {
     Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
@@ -88,10 +96,9 @@ pub(crate) fn world_size() -> Result<usize, Error> {
 
 /// That the library at run time is of the family that the program was built with: their handles differ.
 fn check_library() -> Result<(), Error> {
-    // Handles of the MPICH family are numbers of four bytes, those of Open MPI are pointers.
-    let built = if size_of::<MPI_Comm>() == 4 { "MPICH" } else { "Open MPI" };
+    let built = if IS_OPEN_MPI { "Open MPI" } else { "MPICH" };
     let found = ffi::library_version();
-    if found.contains("Open MPI") == (built == "Open MPI") {
+    if found.contains("Open MPI") == IS_OPEN_MPI {
         return Ok(());
     }
     Err(Error::Launch(format!(

@@ -155,6 +155,11 @@ impl Launch {
             Network::Threads => threads::run,
             #[cfg(feature = "mpi")]
             Network::Mpi => {
+                if let Some(hint) =
+                    start.started.and_then(|started| started.hint_for_open_mpi()).filter(|_| mpi::starts_open_mpi())
+                {
+                    eprintln!("global-arrays: {hint}");
+                }
                 let world = mpi::world()?;
                 let size = mpi::world_size()?;
                 if let Some(differs) = start.started.and_then(|started| started.differs(size)) {

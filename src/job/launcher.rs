@@ -25,25 +25,36 @@ pub(crate) struct Started {
     rank: usize,
     /// `None` where the launcher does not say it by the environment.
     size: Option<usize>,
+    /// It is a task of Slurm's, started by `srun` itself or by an agent that `srun` started.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "read where there is MPI"))]
+    in_slurm: bool,
+    /// The launcher speaks PMIx.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "read where there is MPI"))]
+    pmix: bool,
 }
 
 /// slurm.h: `SLURM_MAX_NORMAL_STEP_ID`; batch, external and interactive steps lie above.
 const LAST_ORDINARY_STEP: u32 = 0xffff_fff0;
 
+/// What to do where `srun` does not speak the library's protocol.
+#[cfg(feature = "mpi")]
+const SRUN: &str = "start the program by `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH), of which `srun --mpi=list` names \
+                    those that this Slurm has";
+
 /// What the environment, as `variable` looks it up, says about who started this process.
 pub(crate) fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
     let number = |name: &str| variable(name)?.trim().parse::<usize>().ok();
+    let step = variable("SLURM_STEP_ID").and_then(|step| step.trim().parse::<u32>().ok());
+    let in_slurm = step.is_some_and(|step| step <= LAST_ORDINARY_STEP);
+    let pmix = variable("PMIX_NAMESPACE").is_some();
     let ranked = |by: &'static str, rank: &str, size: &str| {
         let (rank, size) = (number(rank)?, number(size)?);
-        (rank < size).then_some(Started { by, rank, size: Some(size) })
+        (rank < size).then_some(Started { by, rank, size: Some(size), in_slurm, pmix })
     };
-    let slurm = || {
-        let step: u32 = variable("SLURM_STEP_ID")?.trim().parse().ok()?;
-        if step > LAST_ORDINARY_STEP { None } else { ranked("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS") }
-    };
+    let slurm = || if in_slurm { ranked("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS") } else { None };
     let other = || {
-        variable("PMIX_NAMESPACE")?;
-        Some(Started { by: "a launcher that speaks PMIx", rank: number("PMIX_RANK")?, size: None })
+        let by = "a launcher that speaks PMIx";
+        if pmix { Some(Started { by, rank: number("PMIX_RANK")?, size: None, in_slurm, pmix }) } else { None }
     };
     ranked("Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
         .or_else(|| ranked("MPICH's mpirun or another that speaks PMI", "PMI_RANK", "PMI_SIZE"))
@@ -63,10 +74,22 @@ impl Started {
         if self.size.is_none_or(|size| size == found) {
             return None;
         }
-        Some(format!(
-            "this is {self}, but the MPI library of the program knows of {found}: the launcher belongs to another MPI than the library; \
-             start the program by the launcher of the library that it was built with, or build it again with the other one (MPICC)"
-        ))
+        let advice = if self.in_slurm {
+            format!("srun and the library do not speak the same protocol; {SRUN}, or by the library's own mpirun")
+        } else {
+            "the launcher belongs to another MPI than the library; start the program by the launcher of the library that it was built \
+             with, or build it again with the other one (MPICC)"
+                .into()
+        };
+        Some(format!("this is {self}, but the MPI library of the program knows of {found}: {advice}"))
+    }
+
+    /// What rank 0 says before Open MPI starts without PMIx under `srun`. It was seldom built for anything else, and then ends the
+    /// process with the advice to build it anew.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn hint_for_open_mpi(&self) -> Option<String> {
+        let wanted = self.in_slurm && !self.pmix && self.rank == 0;
+        wanted.then(|| format!("srun started this program without PMIx; if Open MPI does not start, {SRUN}"))
     }
 
     /// Why a binary without MPI does not start here. Rank 0 says what to do; the others only why, as one of them may end first and take
@@ -136,6 +159,33 @@ mod tests {
             let step = [("SLURM_STEP_ID", special), ("SLURM_STEP_NUM_TASKS", "1")];
             assert_eq!(under(&[&batch[..], &step[..]].concat()), None);
         }
+    }
+
+    #[cfg(feature = "mpi")]
+    #[test]
+    fn srun_is_told_which_protocol_to_speak() {
+        let pmi2 = [&SLURM[..], &[("PMI_RANK", "2"), ("PMI_SIZE", "5")]].concat();
+        for variables in [&SLURM[..], &pmi2] {
+            let started = under(variables).expect("a task");
+            assert_eq!(started.differs(5), None);
+            let text = started.differs(1).expect("each is alone");
+            for words in ["rank 2 of 5", "--mpi=pmi2", "--mpi=pmix", "srun --mpi=list"] {
+                assert!(text.contains(words), "{words} is not in {text}");
+            }
+        }
+        let hydra = under(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]).expect("a rank").differs(1).expect("each is alone");
+        assert!(!hydra.contains("srun") && hydra.contains("MPICC"), "{hydra}");
+    }
+
+    #[cfg(feature = "mpi")]
+    #[test]
+    fn open_mpi_is_warned_of_an_srun_without_pmix() {
+        let first = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "5"), ("SLURM_STEP_ID", "0")];
+        let hint = |more: &[(&str, &str)]| under(&[&first[..], more].concat()).and_then(|started| started.hint_for_open_mpi());
+        assert!(hint(&[]).is_some_and(|text| text.contains("srun --mpi=pmix")));
+        assert!(hint(&[("PMI_RANK", "0"), ("PMI_SIZE", "5")]).is_some());
+        assert_eq!(hint(&[("PMIX_RANK", "0"), ("PMIX_NAMESPACE", "slurm.1.0")]), None);
+        assert_eq!(under(&SLURM).and_then(|started| started.hint_for_open_mpi()), None, "one rank says it");
     }
 
     #[test]

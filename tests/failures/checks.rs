@@ -26,6 +26,7 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("killed_in_signal", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_computing", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_while_all_compute", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("ended_by_sigterm", PROCESSES, &["rank 1", "was ended by SIGTERM"]),
     ("exits", PROCESSES, &["rank 1", "exit(3)"]),
     ("exits_after_traffic", PROCESSES, &["rank 1", "exit(3)"]),
     ("exits_as_if_well", PROCESSES, &["rank 1"]),
@@ -119,6 +120,7 @@ const SOME: &[&str] = &[
     "killed_in_sync",
     "killed_computing",
     "killed_while_all_compute",
+    "ended_by_sigterm",
     "exits",
     "exits_after_traffic",
     "exits_as_if_well",
@@ -162,12 +164,8 @@ pub(crate) fn all() -> Vec<Case> {
                     ["rank 0 ended", "rank 2 ended"].iter().for_each(|wrong| assert!(!text.contains(wrong), "{text}"));
                     text
                 });
-                // A rank has no parent there that would know by what it was killed.
-                let known = |word: &'static str| match word {
-                    "SIGKILL" if is_launched(network) => "kill",
-                    _ => word,
-                };
-                says(&text, &words.iter().map(|word| known(word)).collect::<Vec<_>>());
+                says(&text, words);
+                says_once(&text);
             }));
         }
     }
@@ -321,6 +319,9 @@ pub(crate) fn all() -> Vec<Case> {
             }));
         }
     }
+    if cfg!(feature = "mpi") {
+        cases.push(case("mpi::a_launcher_that_is_asked_to_end", launcher_is_asked_to_end));
+    }
     cases.extend(launchers());
     cases.push(case("children_die_with_the_parent", children_die));
     cases.push(case("a_cgroup_is_a_limit_of_memory", cgroup));
@@ -374,6 +375,12 @@ fn heard(launched: bool, word: &str, run: impl Fn() -> String) -> String {
 
 fn says(text: &str, words: &[&str]) {
     words.iter().for_each(|word| assert!(text.contains(word), "{word:?} is not in\n{text}"));
+}
+
+/// A rank that ended is named once, and was killed only if it was.
+fn says_once(text: &str) {
+    assert!(text.matches("global-arrays: rank ").count() <= 1, "{text}");
+    assert_eq!(text.contains("kill -9"), text.contains("SIGKILL"), "{text}");
 }
 
 /// Runs a program, by a launcher if its network is MPI; it must end in time and leave no process behind. Its exit status and all that
@@ -430,6 +437,23 @@ fn gone(mark: &str) {
         assert!(begin.elapsed() < Duration::from_secs(1), "left behind: {:?}", marked(mark));
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// A batch system ends a job so, at the end of its time: no rank is at fault.
+fn launcher_is_asked_to_end() {
+    let mark = format!("{}-asked", std::process::id());
+    let output = runner::scratch();
+    let mut launcher = runner::mpi::start(3, "prints_and_waits", &[("GA_TEST_MARK", &mark)], &output);
+    let begin = Instant::now();
+    while runner::text(&output).lines().count() < 3 {
+        assert!(begin.elapsed() < SOON + LAUNCHER, "the ranks never came: {}", runner::text(&output));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    runner::mpi::end(&mut launcher);
+    gone(&mark);
+    let text = runner::text(&output);
+    says_once(&text);
+    assert!(!text.contains("SIGKILL"), "{text}");
 }
 
 fn children_die() {

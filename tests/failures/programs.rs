@@ -69,6 +69,13 @@ const BODIES: &[(&str, Body)] = &[
         compute(30.0);
         job.sync()
     }),
+    ("ended_by_sigterm", |job| {
+        if job.rank() == CULPRIT {
+            end_soon(libc::SIGTERM);
+            compute(10.0);
+        }
+        job.sync()
+    }),
     ("panics", |job| {
         assert!(job.rank() != CULPRIT, "the culprit's own words");
         job.sync()
@@ -316,11 +323,15 @@ pub(crate) fn compute(seconds: f64) {
 
 /// This process dies in 0.2 s by SIGKILL, wherever it is then.
 fn kill_soon() {
-    std::thread::spawn(|| {
+    end_soon(libc::SIGKILL);
+}
+
+fn end_soon(signal: libc::c_int) {
+    std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(200));
         let own = libc::pid_t::try_from(std::process::id()).expect("a process number");
         // SAFETY: a system call without pointers.
-        unsafe { libc::kill(own, libc::SIGKILL) };
+        unsafe { libc::kill(own, signal) };
     });
 }
 

@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         runner::program("gives_a_get_up", gives_a_get_up),
         runner::case("mpi::transfers_beyond_2_gib", beyond_2_gib).ranks(2),
         runner::case("mpi::a_launcher_of_another_library", another_library),
+        runner::case("mpi::jobs_between_nodes_end", jobs_end).within(600),
+        runner::program("works_between_nodes", works_between_nodes),
         runner::program("says_its_size", || {
             if let Err(error) = run(|job| job.sync()) {
                 eprintln!("Error: {error}");
@@ -307,6 +309,59 @@ fn different_settings() {
         assert!(refusal.contains("rank 2 has another") && refusal.contains(name), "{refusal}");
     }
     Launch::new().run_on(&world, turn).expect("a job");
+}
+
+/// A job whose work is done ends, also where its ranks are connected by a network: MPI's own end is no reason to wait for ever, and
+/// what is printed late is seen.
+fn jobs_end() {
+    let starts = if runner::long() { [(2, 60), (4, 60)] } else { [(2, 8), (4, 4)] };
+    // As on separate machines: each library's ways inside one are closed.
+    let apart = [
+        ("GA_RANKS_PER_NODE", "1"),
+        ("MPIR_CVAR_NOLOCAL", "1"),
+        ("UCX_TLS", "tcp,self"),
+        ("OMPI_MCA_pml", "ob1"),
+        ("OMPI_MCA_btl", "self,tcp"),
+    ];
+    for (ranks, count) in starts {
+        for start in 0..count {
+            let output = runner::scratch();
+            let mut launcher = runner::mpi::start(ranks, "works_between_nodes", &apart, &output);
+            let status = runner::finish_before(&mut launcher, Duration::from_secs(20));
+            if status.is_none() {
+                runner::mpi::end(&mut launcher);
+            }
+            let said = runner::text(&output);
+            let status = status.unwrap_or_else(|| panic!("start {start} of {ranks} ranks is still running:\n{said}"));
+            assert!(status.success(), "start {start} of {ranks} ranks: {status}\n{said}");
+            for words in ["work is done", "the last words"] {
+                assert_eq!(said.matches(words).count(), ranks, "start {start} of {ranks} ranks: {words:?}\n{said}");
+            }
+        }
+    }
+}
+
+fn works_between_nodes() {
+    let n = 1 << 17;
+    let body = |job: &Job| {
+        let (rank, size) = (job.rank(), job.size());
+        let a = GlobalArray::<f64, Ix1>::builder(job, [size * n]).zeros().create()?;
+        job.sync()?;
+        for turn in 1..=20 {
+            let other = (rank + turn) % size;
+            a.put(s![other * n..(other + 1) * n], &Array1::from_elem(n, rank as f64))?;
+            job.sync()?;
+            let from = (rank + size - turn % size) % size;
+            assert!(a.get(s![rank * n..(rank + 1) * n])?.iter().all(|&x| x == from as f64));
+            job.sync()?;
+        }
+        Ok::<_, Error>(())
+    };
+    run(body).expect("a job between nodes");
+    println!("work is done");
+    // Where output is a file or a pipe the C library writes it when the process ends.
+    // SAFETY: a text that ends by zero.
+    unsafe { libc::puts(c"the last words".as_ptr()) };
 }
 
 fn another_library() {

@@ -1,9 +1,10 @@
 //! What becomes of MPI, and of jobs, when the process ends.
 //!
-//! MPI is finalised then, if this crate initialised it. Not if a job is running: the program called `exit` inside its body, and to
-//! finalise would be to wait for ranks that wait for this one. That ends the job, and this rank is the one that can still say so
-//! before a launcher kills the others for it. Nor after a job failed, or did not start, or if the program ends with an error: ranks
-//! that are gone cannot take part, and those that are not must not be waited for.
+//! MPI is finalised then, if this crate initialised it, or left without that where it would hang (`leave`). Neither happens if a job
+//! is running: the program called `exit` inside its body, and to finalise would be to wait for ranks that wait for this one. That
+//! ends the job, and this rank is the one that can still say so before a launcher kills the others for it. Nor does it after a job
+//! failed, or did not start, or if the program ends with an error: ranks that are gone cannot take part, and those that are not must
+//! not be waited for.
 
 use std::{
     ffi::c_int,
@@ -15,10 +16,12 @@ use std::{
     },
 };
 
-use super::{Mpi, ffi};
+use super::{Mpi, ffi, leave};
 
 /// MPI was initialised by this crate. MPI itself is one for the process, and so is all that stands here.
 static OURS: AtomicBool = AtomicBool::new(false);
+/// A job of all processes had more than one node, so that they may be connected by a network.
+static BETWEEN_NODES: AtomicBool = AtomicBool::new(false);
 /// Jobs that have started, or tried to, and have not come to a good end.
 static UNFINISHED: AtomicUsize = AtomicUsize::new(0);
 /// Jobs that may be running.
@@ -37,8 +40,10 @@ pub(super) fn starts() {
     UNFINISHED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A job has started. It is known as running until it is closed, failed or gone.
-pub(super) fn begins(mpi: &Arc<Mpi>) {
+/// A job has started, on all processes unless it is a `guest`. It is known as running until it is closed, failed or gone.
+pub(super) fn begins(mpi: &Arc<Mpi>, guest: bool) {
+    // The same on all processes: they leave alike.
+    BETWEEN_NODES.fetch_or(!mpi.alone && !guest, Ordering::Relaxed);
     let mut jobs = jobs();
     jobs.retain(|job| job.strong_count() > 0);
     jobs.push(Arc::downgrade(mpi));
@@ -77,7 +82,13 @@ extern "C" fn at_exit(status: c_int) {
         unsafe { libc::_exit(if status == 0 { 1 } else { status }) }
     }
     if OURS.load(Ordering::Relaxed) && status == 0 && UNFINISHED.load(Ordering::Relaxed) == 0 && ffi::is_running() {
-        ffi::finalise();
+        let launcher = if BETWEEN_NODES.load(Ordering::Relaxed) { leave::launcher() } else { None };
+        match launcher {
+            // If that fails the launcher is gone, or takes the end for a failure and says so. What else is to be done when a process
+            // exits is done after this, by `exit` itself: output is written, other handlers are called.
+            Some(launcher) => drop(leave::leave(launcher, ffi::progress)),
+            None => ffi::finalise(),
+        }
     }
 }
 

@@ -88,6 +88,16 @@ pub(super) fn finalise() {
     let _ = unsafe { ffi::MPI_Finalize() };
 }
 
+/// Lets the library go on with what is under way.
+pub(super) fn progress() {
+    let mut found = 0;
+    // SAFETY: MPI runs; constants of the library, and nothing is received.
+    let _ = unsafe {
+        let (source, tag, comm) = (ffi::RSMPI_ANY_SOURCE, ffi::RSMPI_ANY_TAG, ffi::RSMPI_COMM_WORLD);
+        ffi::MPI_Iprobe(source, tag, comm, &raw mut found, ffi::RSMPI_STATUS_IGNORE)
+    };
+}
+
 /// Calls a function with the status of the process when it exits.
 pub(super) fn at_exit(call: extern "C" fn(c_int)) {
     #[cfg(target_env = "gnu")]

@@ -41,6 +41,7 @@ mod ffi;
 mod frame;
 mod handle;
 mod inbox;
+mod leave;
 mod long_frames;
 mod longs;
 mod mail;
@@ -68,7 +69,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use self::start::{Rank, world, world_size};
+pub(crate) use self::start::{Rank, starts_open_mpi, world, world_size};
 use self::{
     ffi::Result,
     frame::Kind,

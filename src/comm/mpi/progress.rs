@@ -9,8 +9,8 @@
 //!
 //! Each rank watches the process of the next one on its machine (`node::alive`): the thread's sleep is a wait for a lock that the
 //! neighbour holds. Where there are more than two, another thread sleeps until the one before ends, and does nothing else. A process
-//! that ends before its rank has finished, because it was killed, is said on stderr at once: a launcher kills the others as soon
-//! as it sees the same.
+//! that ends before its rank has finished, because a signal ended it for instance, is said on stderr at once, and once on each machine: a
+//! launcher kills the others as soon as it sees the same.
 
 use std::{
     io::{self, Write},
@@ -189,13 +189,14 @@ fn mourn(mpi: &Mpi, mut local: usize, step: usize) {
     if mpi.fabric.finished(local) || mpi.fabric.failure().is_some() {
         return;
     }
-    let rank = mpi.machine_ranks[local];
-    let cause = "ended before the job did: it was killed (kill -9, or the OOM killer) or called exit";
-    // Words for people first: the launcher may kill this process at any moment.
+    let (rank, cause) = (mpi.machine_ranks[local], mpi.fabric.how_it_died(local));
+    // Who is the first to say so says it, and at once: the launcher may kill this process at any moment.
+    if !mpi.fabric.end(Some(rank), &cause) {
+        return;
+    }
     let _ = io::stderr().write_all(format!("global-arrays: rank {rank} {cause}\n").as_bytes());
-    mpi.fabric.end(Some(rank), cause);
     // Elsewhere only a thread of the program may call MPI.
     if mpi.capabilities.progress == Progress::Thread {
-        mpi.tell_end(rank, cause);
+        mpi.tell_end(rank, &cause);
     }
 }

@@ -7,9 +7,9 @@
 //! # The end
 //!
 //! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others;
-//! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. MPI
-//! is finalised when the process ends (`exit`), if it was initialised here; after a failure it is not, since ranks that are gone
-//! cannot take part, and the launcher takes that as the failure that it is.
+//! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. When the process ends
+//! MPI is finalised (`exit`), if it was initialised here, or left where finalising would hang (`leave`); after a failure it is not,
+//! since ranks that are gone cannot take part, and the launcher takes that as the failure that it is.
 
 use std::{
     sync::{
@@ -81,6 +81,14 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
     Ok(Comm::world())
 }
 
+/// Whether [`world`] is to initialise MPI, which is Open MPI.
+pub(crate) fn starts_open_mpi() -> bool {
+    IS_OPEN_MPI && !ffi::is_running() && !ffi::is_finalised()
+}
+
+/// Handles of the MPICH family are numbers of four bytes, those of Open MPI are pointers.
+const IS_OPEN_MPI: bool = size_of::<MPI_Comm>() != 4;
+
 /// How many processes MPI knows of.
 pub(crate) fn world_size() -> Result<usize, Error> {
     Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
@@ -88,10 +96,9 @@ pub(crate) fn world_size() -> Result<usize, Error> {
 
 /// That the library at run time is of the family that the program was built with: their handles differ.
 fn check_library() -> Result<(), Error> {
-    // Handles of the MPICH family are numbers of four bytes, those of Open MPI are pointers.
-    let built = if size_of::<MPI_Comm>() == 4 { "MPICH" } else { "Open MPI" };
+    let built = if IS_OPEN_MPI { "Open MPI" } else { "MPICH" };
     let found = ffi::library_version();
-    if found.contains("Open MPI") == (built == "Open MPI") {
+    if found.contains("Open MPI") == IS_OPEN_MPI {
         return Ok(());
     }
     Err(Error::Launch(format!(
@@ -172,7 +179,7 @@ impl Rank {
             told: AtomicBool::new(false),
             start: Instant::now(),
         });
-        exit::begins(&mpi);
+        exit::begins(&mpi, guest);
         let held = mpi.fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         let helper = if has_helper {
             let helper = Helper::start(mpi.clone(), answers && has_thread);

@@ -5,12 +5,15 @@
 //! becomes readable after that, too late. A robust lock (`pthread_mutexattr_setrobust`) is passed on before: the kernel walks
 //! the list of those that a thread holds when it begins to end, before it takes down memory and closes files. So each rank holds two
 //! while its job runs, and a neighbour on each side waits for one of them: where every core computes, one of the two may come too
-//! late to a core, behind the process that ends.
+//! late to a core, behind the process that ends. How the process ended the kernel says in `/proc` from the same moment on, to who may
+//! look at the process, until its launcher has seen its end.
 
 use std::{
     cell::UnsafeCell,
-    io,
+    fs, io,
     mem::MaybeUninit,
+    os::unix::process::ExitStatusExt,
+    process::ExitStatus,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -18,7 +21,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::Fabric;
+use super::{Fabric, ended_by};
 
 /// The lock is not there yet.
 const NONE: u32 = 0;
@@ -131,6 +134,8 @@ impl Alive {
 impl Fabric {
     /// Lets the neighbours of a rank see that the process of this thread, which is the rank, lives. Once for each rank.
     pub(crate) fn hold(self: &Arc<Self>, rank: usize) -> io::Result<Held> {
+        // Relaxed: the release of each lock's state comes behind it.
+        self.control(rank).process.store(std::process::id(), Ordering::Relaxed);
         for side in &self.control(rank).alive {
             side.make_and_hold()?;
         }
@@ -141,6 +146,16 @@ impl Fabric {
     pub(crate) fn await_end(&self, rank: usize, side: Side, limit: Duration) -> Fate {
         self.control(rank).alive[side as usize].wait(limit)
     }
+
+    /// How the process of a rank that has died ended, in words to stand behind "rank 1".
+    pub(crate) fn how_it_died(&self, rank: usize) -> String {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.control(rank).process.load(Ordering::Relaxed)));
+        match stat.ok().and_then(|stat| status(&stat)).map(|status| (status.signal(), status.code())) {
+            Some((Some(signal), _)) => ended_by(signal),
+            Some((None, Some(code))) => format!("called exit({code}) inside the job"),
+            _ => "ended before the job did: by a signal, or it called exit".into(),
+        }
+    }
 }
 
 impl Drop for Held {
@@ -149,8 +164,20 @@ impl Drop for Held {
     }
 }
 
+/// The status with which a process ended, from its `/proc/<pid>/stat` (proc(5), field 52). None if it is 0: so it is after `exit(0)`, and
+/// of a process that may not be looked at.
+fn status(stat: &str) -> Option<ExitStatus> {
+    const BEHIND_NAME: usize = 52 - 3;
+    // The name, in parentheses, may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let raw: i32 = fields.split_whitespace().nth(BEHIND_NAME)?.parse().ok()?;
+    (raw != 0).then(|| ExitStatus::from_raw(raw))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     const LIMIT: Duration = Duration::from_millis(1);
@@ -180,5 +207,27 @@ mod tests {
         assert_eq!(fabric.await_end(0, Side::After, LONG), Fate::Died);
         assert_eq!(fabric.await_end(0, Side::Before, LONG), Fate::Died);
         assert_eq!(fabric.await_end(0, Side::After, LONG), Fate::Died);
+    }
+
+    #[test]
+    fn a_dead_process_says_how_it_ended() {
+        let ended = |script: &str| {
+            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            // It is there until it was waited for.
+            let stat = loop {
+                let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+                if stat.contains(") Z ") {
+                    break stat;
+                }
+                std::thread::yield_now();
+            };
+            child.wait().unwrap();
+            status(&stat).map(|status| (status.signal(), status.code()))
+        };
+        assert_eq!(ended("kill -TERM $$"), Some((Some(libc::SIGTERM), None)));
+        assert_eq!(ended("kill -KILL $$"), Some((Some(libc::SIGKILL), None)));
+        assert_eq!(ended("exit 3"), Some((None, Some(3))));
+        assert_eq!(ended("exit 0"), None);
+        assert_eq!(status("7 (a) b) S 1 2 3"), None);
     }
 }

@@ -10,6 +10,7 @@
 #[cfg(feature = "mpi")]
 mod alive;
 mod control;
+mod ending;
 mod inbox;
 mod member;
 mod wait;
@@ -22,6 +23,7 @@ use std::{
 
 #[cfg(feature = "mpi")]
 pub(crate) use alive::{Fate, Held, Side};
+pub(crate) use ending::ended_by;
 pub(crate) use member::Member;
 pub(crate) use wait::Patience;
 
@@ -190,15 +192,17 @@ impl Fabric {
         &self.header().committed
     }
 
-    /// Ends the job for everyone because of a rank, or of none; the first cause stays.
-    pub(crate) fn end(&self, culprit: Option<usize>, cause: &str) {
+    /// Ends the job for everyone because of a rank, or of none; the first cause stays. Whether this is the first.
+    pub(crate) fn end(&self, culprit: Option<usize>, cause: &str) -> bool {
         let header = self.header();
-        if header.over.compare_exchange(RUNNING, ENDING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        let first = header.over.compare_exchange(RUNNING, ENDING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if first {
             header.culprit.store(culprit.map_or(0, |rank| rank as u32 + 1), Ordering::Relaxed);
             header.cause.set(cause);
             // Release pairs with the Acquire in `failure`.
             header.over.store(OVER, Ordering::Release);
         }
+        first
     }
 
     /// Who ended the job and why, once it is over.

@@ -27,7 +27,7 @@ use rustix::{
 use self::output::Forwarder;
 use super::{
     Conduit,
-    node::{Fabric, keeping, threads_of_this_process},
+    node::{Fabric, ended_by, keeping, threads_of_this_process},
 };
 use crate::{error::Error, job::launch::Start};
 
@@ -198,7 +198,7 @@ impl End {
             End::Exit(0) if fabric.finished(rank) => Ok(()),
             End::Exit(FAILED) => Err(fabric.last_words(rank).unwrap_or_else(|| "failed without a word".into())),
             End::Exit(status) => Err(format!("called exit({status}) inside the job")),
-            End::Signal(number) => Err(format!("was killed by {}", signal_name(number))),
+            End::Signal(number) => Err(ended_by(number)),
         }
     }
 }
@@ -214,22 +214,6 @@ fn reap(child: &Child) -> Option<End> {
         Err(rustix::io::Errno::CHILD) => Some(End::Exit(FAILED)),
         Err(_) => None,
     }
-}
-
-fn signal_name(number: i32) -> String {
-    let name = match number {
-        libc::SIGKILL => "SIGKILL (kill -9, or the OOM killer)",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGINT => "SIGINT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGXCPU => "SIGXCPU (CPU time limit)",
-        _ => return format!("signal {number}"),
-    };
-    name.into()
 }
 
 /// Threads of this process besides the calling one, once those that have only to leave have left.

@@ -11,6 +11,7 @@ mod examples;
 mod hosts;
 mod mpi;
 mod only;
+mod slurm;
 mod strangers;
 mod suites;
 

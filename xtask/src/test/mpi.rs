@@ -7,6 +7,7 @@
 //! | suites | each of 1, 2, 3, 4 and 7 ranks once, with nodes of one or two ranks or not | all of them with all |
 //! | failures | a rank that dies or goes wrong alone | every program |
 //! | what does not belong together (`strangers`) | all | all |
+//! | programs that `srun` starts (`slurm`) | all | all |
 //! | examples | the first case of each, every rank a node | every case, and the first of each on 1, 2, 3, 4 and 7 ranks |
 //! | separate hosts (`hosts`) | | `hello`, `put_get`, `lu` |
 //!
@@ -15,6 +16,7 @@
 use super::cases::{CASES, Case};
 use super::counts::Report;
 use super::only::Part;
+use super::slurm::{self, Comes};
 use super::{Tier, environment, hosts, strangers, suites};
 use crate::cargo::{self, Program};
 use crate::child::{self, End};
@@ -35,8 +37,6 @@ pub struct Library {
     pub launcher: &'static str,
     /// Names hosts to the launcher, `host:ranks,...`.
     pub hosts: &'static str,
-    /// How many ranks a test starts on each of two hosts.
-    pub ranks_of_a_host: usize,
     /// Hands a variable on to the ranks, where the launcher does not hand on all.
     pub export: Option<&'static str>,
     packages: [&'static str; 2],
@@ -44,6 +44,8 @@ pub struct Library {
     pub soname: &'static str,
     /// What a program that was built against it says of the other one in its place.
     pub says_of_another: &'static str,
+    /// Options of `srun`, and what becomes of a program that it starts with them.
+    pub under_srun: &'static [(&'static str, Comes)],
 }
 
 const LIBRARIES: [Library; 2] = [
@@ -54,12 +56,18 @@ const LIBRARIES: [Library; 2] = [
         compiler: "mpicc.mpich",
         launcher: "mpirun.mpich",
         hosts: "-hosts",
-        // MPICH 4.0 over UCX and TCP hangs in `MPI_Finalize` now and then with four ranks, in C programs too.
-        ranks_of_a_host: 1,
         export: None,
         packages: ["libmpich-dev", "mpich"],
         soname: "libmpich.so.12",
         says_of_another: "this program was built with MPICH, but the MPI library that it finds at run time is \"Open MPI",
+        under_srun: &[
+            ("--mpi=pmi2", Comes::Well),
+            (
+                "--mpi=none",
+                Comes::Refused(&["Error: cannot start a job", "rank 0 of 2 that srun started", "--mpi=pmi2", "srun --mpi=list"]),
+            ),
+            ("--mpi=pmix", Comes::Refused(&["Error: cannot start a job", "--mpi=pmi2"])),
+        ],
     },
     Library {
         name: "Open MPI",
@@ -68,12 +76,19 @@ const LIBRARIES: [Library; 2] = [
         compiler: "mpicc.openmpi",
         launcher: "mpirun.openmpi",
         hosts: "-host",
-        ranks_of_a_host: 2,
         export: Some("-x"),
         packages: ["libopenmpi-dev", "openmpi-bin"],
         soname: "libmpi.so.40",
         // The loader, before the program begins: handles of Open MPI are addresses.
         says_of_another: "undefined symbol: ompi_",
+        under_srun: &[
+            ("--mpi=pmix", Comes::Well),
+            (
+                "--mpi=none",
+                Comes::Refused(&["global-arrays: srun started this program without PMIx", "--mpi=pmix", "srun --mpi=list"]),
+            ),
+            ("--mpi=pmi2", Comes::Refused(&["global-arrays: srun started this program without PMIx"])),
+        ],
     },
 ];
 
@@ -98,7 +113,7 @@ const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Report> {
     let libraries: Vec<&Library> = LIBRARIES.iter().filter(|library| wanted(library.part)).collect();
     if !libraries.is_empty() {
-        packages::ensure(NEEDS, install);
+        packages::ensure(&[NEEDS, slurm::NEEDS].concat(), install);
     }
     let mut reports = Vec::new();
     for library in libraries {
@@ -136,6 +151,7 @@ impl Library {
         if let Some(hello) = examples.iter().find(|program| program.name == "hello") {
             let other = LIBRARIES.iter().find(|other| other.part != self.part).context("there are two libraries")?;
             reports.extend(strangers::run(self, other, hello, tier)?);
+            reports.extend(slurm::run(self, hello, tier)?);
         }
         reports.extend(self.examples(&examples, tier)?);
         if tier.long {

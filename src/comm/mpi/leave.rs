@@ -1,0 +1,154 @@
+//! Leaving a job without `MPI_Finalize`, where that hangs.
+//!
+//! `MPI_Finalize` of MPICH 4.0 over UCX (device `ch4:ucx`) does not always return when processes are connected by TCP: it closes the
+//! connections of a process while the others close theirs, and sometimes waits for ever. Programs in C hang too, one start in ten to
+//! one in four. A watchdog would only turn the hang into a failed job.
+//!
+//! So a process of such a job leaves by what the launcher understands, PMI-1, whose descriptor MPICH uses the same way:
+//!
+//! ```text
+//!   us        cmd=barrier_in       launcher   cmd=barrier_out      all ranks have come; none needs another any more
+//!   us        cmd=finalize         launcher   cmd=finalize_ack     this process ends well
+//! ```
+//!
+//! and then ends like a process that has no MPI. While it waits for the others it drives the library: a last message of a job may
+//! still be in it, and its receiver has to leave the job before it comes to the barrier. Nothing of MPI is under way behind the
+//! barrier, so nobody misses the connections that the end of the process closes.
+
+use std::{
+    env,
+    fs::File,
+    io::{self, ErrorKind, Read, Write},
+    mem::ManuallyDrop,
+    os::fd::{FromRawFd, RawFd},
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::ffi;
+
+/// Between two looks at MPI.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// Longest line of the protocol (PMI-1: `PMIU_MAXLINE`).
+const LONGEST_LINE: usize = 1024;
+
+/// The launcher's descriptor, if processes of this library had better not finalise MPI.
+pub(super) fn launcher() -> Option<RawFd> {
+    let descriptor = env::var("PMI_FD").ok()?.trim().parse().ok().filter(|&descriptor| descriptor >= 0)?;
+    may_hang(&ffi::library_version()).then_some(descriptor)
+}
+
+/// Whether `MPI_Finalize` of a library may hang, by what it says of itself.
+fn may_hang(version: &str) -> bool {
+    let says = |what: &str| version.lines().find_map(|line| line.strip_prefix(what)).map(str::trim);
+    says("MPICH Version:").is_some_and(|version| version == "4.0" || version.starts_with("4.0."))
+        && says("MPICH Device:").is_some_and(|device| device.starts_with("ch4:ucx"))
+}
+
+/// Waits for the other processes, and takes leave of the launcher. Collective over all processes that it started. Calls `drive` again
+/// and again while it waits: that makes MPI's progress.
+///
+/// # Errors
+/// When the launcher is gone, or does not answer as the protocol says: then it will not take the end for a good one.
+pub(super) fn leave(launcher: RawFd, drive: impl Fn()) -> io::Result<()> {
+    // SAFETY: the launcher gave this process the descriptor, open for its whole life; nothing here closes it. The library has
+    // nothing to say to the launcher meanwhile: it does so in calls that start, connect or end processes.
+    let launcher = ManuallyDrop::new(unsafe { File::from_raw_fd(launcher) });
+    ask(&launcher, "cmd=barrier_in\n", "cmd=barrier_out", &drive)?;
+    ask(&launcher, "cmd=finalize\n", "cmd=finalize_ack", &drive)
+}
+
+/// Sends a line and waits for the answer.
+fn ask(launcher: &File, line: &str, expected: &str, drive: impl Fn()) -> io::Result<()> {
+    { launcher }.write_all(line.as_bytes())?;
+    loop {
+        match poll(&mut [PollFd::new(launcher, PollFlags::IN)], Some(&LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => drive(),
+            Ok(_) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let answer = read_line(launcher)?;
+    if answer.split_whitespace().next() == Some(expected) {
+        return Ok(());
+    }
+    Err(io::Error::new(ErrorKind::InvalidData, format!("{answer:?} instead of {expected}")))
+}
+
+/// A line without its end. Byte by byte: what comes behind it is not ours.
+fn read_line(mut from: impl Read) -> io::Result<String> {
+    let mut line = String::new();
+    while line.len() < LONGEST_LINE {
+        let mut byte = [0];
+        from.read_exact(&mut byte)?;
+        match byte {
+            [b'\n'] => return Ok(line),
+            [byte] => line.push(byte.into()),
+        }
+    }
+    Err(io::Error::new(ErrorKind::InvalidData, "a line that does not end"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        os::{fd::AsRawFd, unix::net::UnixStream},
+    };
+
+    use super::*;
+
+    #[test]
+    fn only_the_library_that_hangs_is_left_without_its_end() {
+        let says = |version: &str, device: &str| may_hang(&format!("MPICH Version:\t{version}\nMPICH Device:\t{device}\n"));
+        assert!(says("4.0.2", "ch4:ucx"));
+        assert!(says("4.0", "ch4:ucx"));
+        assert!(!says("4.0.2", "ch4:ofi"));
+        assert!(!says("3.4.2", "ch4:ucx"));
+        assert!(!says("4.02.1", "ch4:ucx"));
+        assert!(!may_hang("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"));
+        assert!(!may_hang("Intel(R) MPI Library 2021.9 for Linux* OS"));
+    }
+
+    #[test]
+    fn a_line_ends_where_it_ends() {
+        let mut said: &[u8] = b"cmd=barrier_out\ncmd=next";
+        assert_eq!(read_line(&mut said).unwrap(), "cmd=barrier_out");
+        assert_eq!(said, b"cmd=next");
+        assert_eq!(read_line(&mut said).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        assert!(read_line(&[b'x'; 5000][..]).is_err());
+    }
+
+    /// A launcher that gives these answers; what it was told, and whether the process could leave.
+    fn with_answers(answers: &'static [&'static str]) -> (Vec<String>, io::Result<()>) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let launcher = std::thread::spawn(move || {
+            let mut lines = BufReader::new(theirs.try_clone().unwrap()).lines();
+            let mut told = Vec::new();
+            for answer in answers {
+                told.push(lines.next().unwrap().unwrap());
+                { &theirs }.write_all(answer.as_bytes()).unwrap();
+            }
+            told
+        });
+        let left = leave(ours.as_raw_fd(), || ());
+        drop(ours);
+        (launcher.join().unwrap(), left)
+    }
+
+    #[test]
+    fn the_launcher_is_told_after_all_have_come() {
+        let (told, left) = with_answers(&["cmd=barrier_out\n", "cmd=finalize_ack rc=0\n"]);
+        assert_eq!(told, ["cmd=barrier_in", "cmd=finalize"]);
+        left.unwrap();
+    }
+
+    #[test]
+    fn a_launcher_that_says_something_else_or_nothing_is_an_error() {
+        let (_, left) = with_answers(&["cmd=finalize_ack\n"]);
+        assert!(left.unwrap_err().to_string().contains("instead of cmd=barrier_out"));
+        let (told, left) = with_answers(&["cmd=barrier_out\n", ""]);
+        assert_eq!((told.len(), left.unwrap_err().kind()), (2, ErrorKind::UnexpectedEof));
+    }
+}

@@ -152,7 +152,7 @@ fn forgotten_puts_come_before_a_signal() {
             for at in (64 * next..64 * (next + 1)).step_by(8) {
                 std::mem::forget(a.put_nb(at..at + 8, Array1::from_elem(8, u64::from(round)))?);
             }
-            signal.notify(0, next)?;
+            signal.at(next, 0).notify()?;
             signal.wait_at_least(0, round)?;
             let here = a.get(64 * job.rank()..64 * (job.rank() + 1))?;
             assert!(here.iter().all(|&x| x == u64::from(round)), "round {round}: {here}");

@@ -167,9 +167,9 @@ pub(crate) fn used_again(job: &Job) -> Result<(), Error> {
 /// that went with its group and was freed by the next group of the same list.
 pub(crate) fn of_groups_used_again(job: &Job) -> Result<(), Error> {
     let all: Vec<usize> = (0..job.size()).collect();
-    let alone = job.group(&[job.rank()])?;
+    let alone = job.subgroup(&[job.rank()])?;
     for round in 0..16_u64 {
-        let group = job.group(&all)?;
+        let group = job.subgroup(&all)?;
         let old = GlobalArray::<u64, Ix1>::builder(&group, [16 * job.size()]).zeros().create()?;
         forgotten(job, &old, 1000)?;
         let mut group = Some(group);
@@ -177,7 +177,7 @@ pub(crate) fn of_groups_used_again(job: &Job) -> Result<(), Error> {
             old.destroy()?;
         } else {
             drop((old, group.take()));
-            group = Some(job.group(&all)?);
+            group = Some(job.subgroup(&all)?);
         }
         let own = || GlobalArray::<u64, Ix1>::builder(&alone, [16]).fill(round).create();
         let own = [own()?, own()?, own()?, own()?];

@@ -46,7 +46,7 @@ pub(crate) fn locks_exclude(job: &Job) -> Result<(), Error> {
 pub(crate) fn locks_hand_over(job: &Job) -> Result<(), Error> {
     const TIMES: u64 = 30;
     let size = job.size();
-    let locks = Locks::new(job, size)?;
+    let locks = Locks::with_count(job, size)?;
     let a = GlobalArray::<u64, Ix1>::builder(job, [4 * size]).zeros().create()?;
     for round in 0..TIMES {
         let guard = locks.lock(size - 1)?;

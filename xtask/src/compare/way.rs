@@ -138,8 +138,12 @@ impl Program {
             Way::Example { library, program, starts } => {
                 let mut measured = Measured::default();
                 for start in starts.iter().filter(|start| start.group == group) {
-                    let mut command = library.map_or_else(|| Command::new(program), |library| library.mpirun("2", self.place));
-                    if library.is_some() {
+                    let mut command = match library {
+                        Some(library) => library.mpirun("2", self.place),
+                        None if start.twice => copies(),
+                        None => Command::new(program),
+                    };
+                    if library.is_some() || start.twice {
                         command.arg(program);
                     }
                     measured.extend(self.example(command, start, settings));
@@ -297,6 +301,18 @@ impl Program {
 
 /// What a program says of results that it finds wrong.
 const WRONG: &str = "VERIFY-FAIL";
+
+/// The program that follows, twice at once, each copy on one of the first two cores that we may use. Fails if either does.
+fn copies() -> Command {
+    let cores = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    let mut allowed = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&core| cores.is_set(core));
+    let (first, second) = (allowed.next().unwrap_or(0), allowed.next().unwrap_or(1));
+    let script =
+        format!("taskset -c {first} \"$@\" & other=$!; taskset -c {second} \"$@\"; status=$?; wait $other && exit $status");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "copies"]);
+    command
+}
 
 fn ranks_of(group: Group) -> &'static str {
     if group == Group::Sync8 { "8" } else { "2" }

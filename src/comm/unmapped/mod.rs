@@ -4,8 +4,8 @@
 //! between nodes, which are then groups of so many consecutive ranks, the ranks of a node keep their fast path and those of
 //! different nodes use the network. So the protocols that real networks need, and those that use both roads, are run by the
 //! whole test suite on any machine. It is also a harsh network: nothing happens before somebody polls, transfers complete in a
-//! scrambled order, most puts are visible at their target only when it is flushed, none of the optional operations exists, and
-//! only targets that poll answer messages. So a fence that is missing shows.
+//! scrambled order, most puts are visible at their target only when it is flushed or much later, none of the optional operations
+//! exists, and only targets that poll answer messages. So a fence that is missing shows.
 //!
 //! The machine stays one: its memory and its cores are shared by all ranks, whatever their nodes.
 
@@ -26,6 +26,9 @@ const BLIND: Duration = Duration::from_micros(100);
 /// One put of so many is visible at once; the others wait for a flush.
 const PROMPT: usize = 4;
 
+/// Or for so many polls of their rank: about a tenth of a second in a wait.
+const LINGER: u64 = 1000;
+
 /// The most puts of a rank that wait for a flush; a further one makes room. It bounds the memory of a program that never fences.
 const MOST_LATE: usize = 256;
 
@@ -44,6 +47,8 @@ struct Late {
     rank: usize,
     offset: usize,
     bytes: Vec<u8>,
+    /// The poll at which it became complete for its caller.
+    since: u64,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +56,7 @@ struct Queue {
     transfers: Vec<Waiting>,
     flushes: Vec<(usize, Token)>,
     late: Vec<Late>,
+    polls: u64,
     scramble: u64,
 }
 
@@ -165,6 +171,9 @@ impl Conduit for Unmapped {
     fn poll(&self, events: &mut Events) {
         {
             let mut queue = self.lock();
+            queue.polls += 1;
+            let since = queue.polls;
+            queue.late.extract_if(.., |late| since - late.since > LINGER).for_each(|late| self.land(&late));
             while !queue.transfers.is_empty() {
                 // Any order is allowed.
                 let (count, prompt) = (queue.transfers.len(), queue.pick(PROMPT) == 0);
@@ -180,7 +189,7 @@ impl Conduit for Unmapped {
                             let first = queue.late.remove(0);
                             self.land(&first);
                         }
-                        queue.late.push(Late { rank, offset, bytes });
+                        queue.late.push(Late { rank, offset, bytes, since });
                         events.push(Event::LocalDone(token));
                     }
                     // SAFETY: the promises of our caller are those that the inner conduit asks for.

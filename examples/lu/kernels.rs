@@ -1,9 +1,10 @@
 //! Dense kernels on one process: the matrix product behind everything, and the triangular solve built on it.
 //!
-//! Matrices are `ndarray` views. The product is the `gemm` crate's, which chooses AVX-512, AVX2 or plain code when it
+//! Matrices are `ndarray` views. The product is the library's, which chooses AVX-512, AVX2 or plain code when it
 //! runs; the little that is left beside it (leaves of the triangular solve here, columns of a panel in `panel.rs`) are
 //! plain loops that [`vectorized`] compiles for the same instruction sets. One thread: parallelism is the ranks'.
 
+use global_arrays::algebra::Matmul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
 
 use crate::vectorized::vectorized;
@@ -19,39 +20,8 @@ const TRIANGLE_LEAF: usize = 8;
 /// # Panics
 ///
 /// When the shapes do not fit.
-#[allow(unsafe_code)] // the one call of the matrix kernel
-pub(crate) fn multiply_subtract(mut c: ArrayViewMut2<'_, f64>, a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) {
-    let ((m, n), (rows, k)) = (c.dim(), a.dim());
-    assert!(rows == m && b.dim() == (k, n), "c {m} x {n}, a {rows} x {k}, b {:?}", b.dim());
-    let (c_strides, a_strides, b_strides) = (c.strides().to_owned(), a.strides(), b.strides());
-    // SAFETY: `gemm` reads `lhs` and `rhs` and reads and writes `dst` at row·row_stride + column·column_stride for rows
-    // and columns below the extents given. Pointer, extents and strides of each operand are those of one ndarray view,
-    // which guarantees that all these elements are valid, for writing too in the case of `c`; the extents agree by the
-    // assertion above. `c` is borrowed mutably, so it overlaps neither `a` nor `b`, and a mutable view names no element
-    // twice.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            c.as_mut_ptr(),
-            c_strides[1],
-            c_strides[0],
-            true,
-            a.as_ptr(),
-            a_strides[1],
-            a_strides[0],
-            b.as_ptr(),
-            b_strides[1],
-            b_strides[0],
-            1.0,
-            -1.0,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
-        );
-    }
+pub(crate) fn multiply_subtract(c: ArrayViewMut2<'_, f64>, a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) {
+    f64::multiply(c, -1.0, a, b, 1.0);
 }
 
 /// x ← l⁻¹·x for the unit lower triangle of l (k × k; diagonal and upper part are not read), x of k × n, columns of

@@ -1,10 +1,9 @@
-//! The product of three views of one rank: the crate `gemm` for floats and complex numbers, a blocked loop for the rest.
-#![allow(unsafe_code)]
+//! The product of three views of one rank: tiles in vector registers for floats and complex numbers, a blocked loop for the rest.
 
-use gemm::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use num_complex::Complex;
 
+use super::dense::{self, Number};
 use crate::element::Accumulate;
 
 /// An element that matrices can be multiplied of.
@@ -26,9 +25,8 @@ macro_rules! by_loop {
 }
 by_loop!(i8, u8, i16, u16, i32, u32, i64, u64, i128, u128, isize, usize);
 
-macro_rules! by_gemm {
+macro_rules! by_tiles {
     ($($t:ty),*) => {$(
-        impl Known for $t {}
         impl Matmul for $t {
             fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
                 vectorised(c, alpha, a, b, beta);
@@ -36,47 +34,11 @@ macro_rules! by_gemm {
         }
     )*};
 }
-by_gemm!(f32, f64, Complex<f32>, Complex<f64>);
+by_tiles!(f32, f64, Complex<f32>, Complex<f64>);
 
-/// The types for which `gemm` has kernels; it panics on others.
-trait Known: Accumulate {}
-
-fn vectorised<T: Known>(mut c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
+fn vectorised<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
     check(&c, &a, &b);
-    let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
-    if m == 0 || n == 0 {
-        return;
-    }
-    if k == 0 {
-        return scale(c, beta);
-    }
-    let (c_strides, a_strides, b_strides) = ([c.strides()[0], c.strides()[1]], a.strides(), b.strides());
-    // SAFETY: the shapes go together, so each address that `gemm` forms from a pointer, its strides and the three lengths is
-    // an element of that view. `c` is an exclusive borrow and its elements are distinct, so nothing else overlaps them; `a` and `b`
-    // are shared borrows that nobody writes. `T` is one of the types with kernels, and all bytes are initialised.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            c.as_mut_ptr(),
-            c_strides[1],
-            c_strides[0],
-            beta != T::ZERO,
-            a.as_ptr(),
-            a_strides[1],
-            a_strides[0],
-            b.as_ptr(),
-            b_strides[1],
-            b_strides[0],
-            beta,
-            alpha,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
-    }
+    dense::product(c, alpha, a, b, beta);
 }
 
 /// Rows of a block of `b` that stay in the cache while all rows of `c` pass.

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `span` | which rows and columns of C's patch this rank owns |
 //! | `panels` | pieces of op(A) and op(B) fetched into private memory |
-//! | `kernel` | the product of three views of one rank |
+//! | `kernel` | the product of three views of one rank: the trait, and a loop for integers |
+//! | `dense` | the same for floats and complex numbers, by blocks in caches and tiles in registers |
+//! | `scratch` | memory that stays with a thread |
 //!
 //! # The algorithm
 //!
@@ -29,8 +31,10 @@
 //! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems,
 //! IPDPS 2004. Not taken over: the overlap of a get with the multiplication before it, which mapped memory does not need.
 
+mod dense;
 mod kernel;
 mod panels;
+mod scratch;
 mod span;
 
 use std::{ops::Range, sync::Arc};

@@ -2,9 +2,9 @@
 
 use std::{cell::Cell, ops::Range};
 
-use bytemuck::{Pod, Zeroable};
 use ndarray::{ArrayView2, ArrayViewMut2, Dim, Ix2, ShapeBuilder, s};
 
+use super::scratch::{self, Line};
 use crate::{
     array::algebra::{Operand, sub_patch},
     distribution::Order,
@@ -12,27 +12,13 @@ use crate::{
     error::Result,
 };
 
-/// A cache line, to which panels are aligned.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
 thread_local! {
-    /// Memory of the last product of this thread: fresh pages cost more than the copy into them.
     static MEMORY: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// Runs `body` with memory for some elements, of unspecified contents.
+/// Runs `body` with memory for the panels of some elements, of unspecified contents.
 pub(super) fn with<T: Element, R>(elements: usize, body: impl FnOnce(&mut [T]) -> R) -> R {
-    let bytes = elements * size_of::<T>();
-    let mut memory = MEMORY.take();
-    let lines = bytes.div_ceil(size_of::<Line>());
-    if memory.len() < lines {
-        memory.resize(lines, Line::zeroed());
-    }
-    let result = body(bytemuck::cast_slice_mut(&mut bytemuck::cast_slice_mut::<_, u8>(&mut memory)[..bytes]));
-    MEMORY.set(memory);
-    result
+    scratch::with(&MEMORY, elements, body)
 }
 
 /// Some rows or columns of op(A).

@@ -1,0 +1,181 @@
+//! The product of three dense views of floats or complex numbers.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `tile` | the inner loop: a few rows times a few columns, in registers |
+//! | `pack` | blocks of the factors in the order in which the inner loop reads them |
+//! | `caches` | the cache sizes of this machine |
+//! | `blocking` | how large the blocks are |
+//!
+//! # The algorithm
+//!
+//! Three loops cut the product into blocks that fit the caches; two more cut a block into tiles that fit the registers.
+//!
+//! 1. For each `m` rows of C, for each `k` of the sum: pack `m × k` of A, times α. It stays in this core's share of the last cache.
+//! 2. For each `n` columns of C: pack `k × n` of B. It stays in the second cache.
+//! 3. For each few rows of packed A, which stay in the first cache, and each few columns of packed B: one tile of C.
+//!
+//! A tile has three times as many rows as columns, or so: what streams through the first cache is the narrow panel.
+//!
+//! Packing pads with zeros, so the inner loop knows one size of tile only. A tile at the edge of C goes through a buffer. A C that is
+//! contiguous by rows is the transposed product, contiguous by columns.
+//!
+//! Complex numbers have no inner loop of their own. A complex column `a` is packed as the real columns `(re a, im a)` and
+//! `(-im a, re a)`, interleaved by rows; a complex row `b` as the real rows `re b` and `im b`. The real product of twice the depth
+//! then writes real and imaginary parts of C where they belong.
+//!
+//! # Source
+//! K. Goto, R. A. van de Geijn: Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008. F. G. Van Zee, R. A. van
+//! de Geijn: BLIS: a framework for rapidly instantiating BLAS functionality, ACM TOMS 41(3), 2015. Complex numbers: F. G. Van
+//! Zee: Implementing high-performance complex matrix multiplication via the 1m method, SIAM J. Sci. Comput. 42(5), 2020.
+
+mod blocking;
+mod caches;
+mod pack;
+mod tile;
+
+use std::cell::Cell;
+
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, ShapeBuilder, Zip, s};
+
+use self::{blocking::Blocking, caches::Caches, tile::Kernel};
+use super::{
+    kernel::scale,
+    scratch::{self, Line},
+};
+pub(super) use pack::Number;
+
+thread_local! {
+    static PACKED_A: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static PACKED_B: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
+
+/// `c = alpha * a * b + beta * c` for views whose shapes go together. With `beta` zero `c` is not read.
+pub(super) fn product<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
+    product_by((tile::best(), caches::of_this_core()), c, alpha, a, b, beta);
+}
+
+fn product_by<T: Number>(
+    (kernel, caches): (&Kernel<T::Real>, Caches),
+    mut c: ArrayViewMut2<'_, T>,
+    alpha: T,
+    a: ArrayView2<'_, T>,
+    b: ArrayView2<'_, T>,
+    beta: T,
+) {
+    if c.strides()[0] != 1 && c.strides()[1] == 1 {
+        return product_by((kernel, caches), c.reversed_axes(), alpha, b.reversed_axes(), a.reversed_axes(), beta);
+    }
+    if beta != T::ZERO && beta != T::ONE {
+        scale(c.view_mut(), beta);
+    }
+    let (m, n, k) = (c.nrows(), c.ncols(), a.ncols());
+    if k == 0 && beta == T::ZERO {
+        c.fill(T::ZERO);
+    }
+    if m == 0 || n == 0 || k == 0 {
+        return;
+    }
+    let block = Blocking::of::<T>(kernel, caches, [m, n, k]);
+    let elements_a = block.m.next_multiple_of(kernel.lanes) * T::PARTS * block.k * T::PARTS;
+    let elements_b = block.n.next_multiple_of(kernel.columns) * block.k * T::PARTS;
+    scratch::with(&PACKED_A, elements_a, |packed_a: &mut [T::Real]| {
+        scratch::with(&PACKED_B, elements_b, |packed_b: &mut [T::Real]| {
+            for (mut c, a) in c.axis_chunks_iter_mut(Axis(0), block.m).zip(a.axis_chunks_iter(Axis(0), block.m)) {
+                let depths = a.axis_chunks_iter(Axis(1), block.k).zip(b.axis_chunks_iter(Axis(0), block.k));
+                for (step, (a, b)) in depths.enumerate() {
+                    let add = step > 0 || beta != T::ZERO;
+                    let packed_a = pack::left(a, alpha, kernel, packed_a);
+                    for (c, b) in c.axis_chunks_iter_mut(Axis(1), block.n).zip(b.axis_chunks_iter(Axis(1), block.n)) {
+                        let packed_b = pack::right(b, kernel, packed_b);
+                        tiles(kernel, packed_a, packed_b, c, a.ncols() * T::PARTS, add);
+                    }
+                }
+            }
+        });
+    });
+}
+
+/// The tiles of a block of C from packed blocks of A and B. `depth` is that of the real product.
+fn tiles<T: Number>(
+    kernel: &Kernel<T::Real>,
+    a: &[T::Real],
+    b: &[T::Real],
+    mut c: ArrayViewMut2<'_, T>,
+    depth: usize,
+    add: bool,
+) {
+    let (panel_a, panel_b) = (kernel.rows * depth, kernel.columns * depth);
+    // While the tiles of one panel of A are computed, the next panel comes from the last cache to the second, piece by piece.
+    let piece = panel_a.div_ceil(b.len() / panel_b);
+    let panels = a.chunks(panel_a).zip(a.chunks(panel_a).skip(1).chain([&[][..]]));
+    for (mut c, (a, next)) in c.axis_chunks_iter_mut(Axis(0), kernel.rows / T::PARTS).zip(panels) {
+        let mut next = next.chunks(piece);
+        for (c, b) in c.axis_chunks_iter_mut(Axis(1), kernel.columns).zip(b.chunks_exact(panel_b)) {
+            tile::prefetch(next.next().unwrap_or_default());
+            if c.len() * T::PARTS * depth == a.len() * kernel.columns && c.strides()[0] == 1 {
+                T::tile(kernel, a, b, c, add);
+            } else {
+                edge(kernel, a, b, c, add);
+            }
+        }
+    }
+}
+
+/// A tile that reaches beyond C, or whose columns are not contiguous.
+fn edge<T: Number>(kernel: &Kernel<T::Real>, a: &[T::Real], b: &[T::Real], mut c: ArrayViewMut2<'_, T>, add: bool) {
+    let mut buffer = [T::ZERO; tile::LARGEST];
+    let whole = ((c.nrows() * T::PARTS).next_multiple_of(kernel.lanes) / T::PARTS, kernel.columns);
+    let buffer = &mut buffer[..whole.0 * whole.1];
+    T::tile(kernel, a, b, ArrayViewMut2::from_shape(whole.f(), &mut *buffer).expect("a buffer of the tile's length"), false);
+    let whole = ArrayView2::from_shape(whole.f(), &*buffer).expect("a buffer of the tile's length");
+    let part = whole.slice(s![..c.nrows(), ..c.ncols()]);
+    Zip::from(&mut c).and(part).for_each(|c, &sum| *c = if add { c.plus(sum) } else { sum });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{tile::Real, *};
+    use ndarray::Array2;
+    use num_complex::Complex;
+
+    /// Small whole numbers, so that every sum is exact.
+    fn number<T: Number>(i: usize, j: usize, unit: T) -> T {
+        (0..(i * 7 + j * 5) % 11).fold(T::ZERO, |sum, _| sum.plus(unit))
+    }
+
+    /// Every inner loop that runs here, on blocks of tiny caches, so that each loop has several turns and a rest.
+    fn check<T: Number>(unit: T, alpha: T) {
+        let caches = Caches { first: 1 << 10, second: 4 << 10, last: 16 << 10 };
+        for (_, kernel) in T::Real::kernels().iter().filter(|(has, _)| has()) {
+            for (m, n, k) in [(1, 1, 1), (3, 50, 9), (97, 41, 23), (64, 64, 64), (25, 7, 90), (5, 4, 0), (0, 3, 2), (3, 0, 2)] {
+                for layout in 0..8 {
+                    let by = |bit: usize, [rows, columns]: [usize; 2], step: usize| {
+                        let shape = (rows * step, columns).set_f(layout >> bit & 1 == 1);
+                        Array2::from_shape_fn(shape, |(i, j)| number(i, j + bit, unit))
+                    };
+                    let (a, b, start) = (by(0, [m, k], 1), by(1, [k, n], 1), by(2, [m, n], 2));
+                    for (step, beta) in [(1, T::ZERO), (1, T::ONE), (2, alpha)] {
+                        let mut c = start.clone();
+                        let place = s![..m * step;step, ..];
+                        product_by((kernel, caches), c.slice_mut(place), alpha, a.view(), b.view(), beta);
+                        let mut expected = start.clone();
+                        for ((i, j), c) in expected.slice_mut(place).indexed_iter_mut() {
+                            let sum = (0..k).fold(T::ZERO, |sum, p| sum.plus(a[[i, p]].times(b[[p, j]])));
+                            *c = beta.times(*c).plus(alpha.times(sum));
+                        }
+                        assert_eq!(c, expected, "{m} x {n} x {k}, {} x {}, {layout}", kernel.rows, kernel.columns);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_inner_loop_is_the_definition() {
+        check::<f32>(1.0, 3.0);
+        check::<f64>(1.0, -2.0);
+        check(Complex::new(1.0f32, -1.0), Complex::new(2.0, 1.0));
+        check(Complex::new(1.0f64, 2.0), Complex::new(1.0, 0.0));
+    }
+}

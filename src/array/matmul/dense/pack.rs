@@ -1,0 +1,201 @@
+//! Blocks of the factors in the order in which the inner loop reads them: panels of as many rows of A, or columns of B, as a tile
+//! has; in a panel one column of A, or row of B, after the other. What a last panel lacks is zero.
+#![allow(unsafe_code)]
+
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
+use num_complex::Complex;
+
+use super::tile::{Kernel, Real};
+use crate::element::Accumulate;
+
+/// An element made of one or two floats.
+pub(in crate::array::matmul) trait Number: Accumulate {
+    /// The float.
+    type Real: Real;
+    /// How many: 1 or 2.
+    const PARTS: usize;
+
+    /// Writes `W` elements of a column of packed A, from row `first` on.
+    fn put_left<const W: usize>(values: [Self; W], column: &mut [Self::Real], first: usize);
+
+    /// Writes `W` elements of a row of packed B, from column `first` on.
+    fn put_right<const W: usize>(values: [Self; W], row: &mut [Self::Real], first: usize);
+
+    /// The product of a panel of packed A and one of packed B into a tile of C, or added to it.
+    ///
+    /// # Panics
+    /// If the tile is not as high and wide as the panels, or its columns are not contiguous.
+    fn tile(kernel: &Kernel<Self::Real>, a: &[Self::Real], b: &[Self::Real], mut c: ArrayViewMut2<'_, Self>, add: bool) {
+        assert!(c.ncols() == kernel.columns && c.strides()[0] == 1, "{:?} {:?}", c.dim(), c.strides());
+        let (rows, stride) = (c.nrows() * Self::PARTS, c.strides()[1] * Self::PARTS as isize);
+        // SAFETY: `c` is an exclusive borrow of as many columns as the kernel writes, each contiguous, and an element is `PARTS`
+        // floats without padding. The kernel is one that `best` returned.
+        unsafe { kernel.tile(rows, a, b, c.as_mut_ptr().cast(), stride, add) }
+    }
+}
+
+macro_rules! number {
+    ($t:ty) => {
+        impl Number for $t {
+            type Real = $t;
+            const PARTS: usize = 1;
+
+            #[inline(always)]
+            fn put_left<const W: usize>(values: [$t; W], column: &mut [$t], first: usize) {
+                column[first..first + W].copy_from_slice(&values);
+            }
+
+            #[inline(always)]
+            fn put_right<const W: usize>(values: [$t; W], row: &mut [$t], first: usize) {
+                row[first..first + W].copy_from_slice(&values);
+            }
+        }
+
+        impl Number for Complex<$t> {
+            type Real = $t;
+            const PARTS: usize = 2;
+
+            #[inline(always)]
+            fn put_left<const W: usize>(values: [Self; W], column: &mut [$t], first: usize) {
+                let (one, other) = column.split_at_mut(column.len() / 2);
+                let one = &mut one.as_chunks_mut::<2>().0[first..first + W];
+                let other = &mut other.as_chunks_mut::<2>().0[first..first + W];
+                for ((value, one), other) in values.iter().zip(one).zip(other) {
+                    (*one, *other) = ([value.re, value.im], [-value.im, value.re]);
+                }
+            }
+
+            #[inline(always)]
+            fn put_right<const W: usize>(values: [Self; W], row: &mut [$t], first: usize) {
+                let (re, im) = row.split_at_mut(row.len() / 2);
+                re[first..first + W].copy_from_slice(&values.map(|value| value.re));
+                im[first..first + W].copy_from_slice(&values.map(|value| value.im));
+            }
+        }
+    };
+}
+number!(f32);
+number!(f64);
+
+/// What a packed factor is: how values of one matrix column are written, from which place on.
+trait Side<T: Number> {
+    fn put<const W: usize>(&self, values: [T; W], to: &mut [T::Real], first: usize);
+}
+
+struct Left;
+struct Scaled<T>(T);
+struct Right;
+
+impl<T: Number> Side<T> for Left {
+    #[inline(always)]
+    fn put<const W: usize>(&self, values: [T; W], to: &mut [T::Real], first: usize) {
+        T::put_left(values, to, first);
+    }
+}
+
+impl<T: Number> Side<T> for Scaled<T> {
+    #[inline(always)]
+    fn put<const W: usize>(&self, values: [T; W], to: &mut [T::Real], first: usize) {
+        T::put_left(values.map(|value| self.0.times(value)), to, first);
+    }
+}
+
+impl<T: Number> Side<T> for Right {
+    #[inline(always)]
+    fn put<const W: usize>(&self, values: [T; W], to: &mut [T::Real], first: usize) {
+        T::put_right(values, to, first);
+    }
+}
+
+/// Packs a block of A, times `alpha`, for tiles of a kernel.
+pub(super) fn left<'p, T: Number>(
+    a: ArrayView2<'_, T>,
+    alpha: T,
+    kernel: &Kernel<T::Real>,
+    packed: &'p mut [T::Real],
+) -> &'p [T::Real] {
+    let (rows, lanes, floats) = (kernel.rows / T::PARTS, kernel.lanes / T::PARTS, T::PARTS * T::PARTS);
+    if alpha == T::ONE {
+        panels(a, rows, lanes, floats, packed, &Left)
+    } else {
+        panels(a, rows, lanes, floats, packed, &Scaled(alpha))
+    }
+}
+
+/// Packs a block of B for tiles of a kernel.
+pub(super) fn right<'p, T: Number>(b: ArrayView2<'_, T>, kernel: &Kernel<T::Real>, packed: &'p mut [T::Real]) -> &'p [T::Real] {
+    panels(b.reversed_axes(), kernel.columns, kernel.columns, T::PARTS, packed, &Right)
+}
+
+/// Packs a matrix in panels of `width` of its rows, the last as wide as it needs be in multiples of `unit`. Each element takes so
+/// many `floats`.
+fn panels<'p, T: Number>(
+    matrix: ArrayView2<'_, T>,
+    width: usize,
+    unit: usize,
+    floats: usize,
+    packed: &'p mut [T::Real],
+    side: &impl Side<T>,
+) -> &'p [T::Real] {
+    let columns = matrix.ncols();
+    let packed = &mut packed[..matrix.nrows().next_multiple_of(unit) * floats * columns];
+    for (source, panel) in matrix.axis_chunks_iter(Axis(0), width).zip(packed.chunks_mut(width * floats * columns)) {
+        let length = panel.len() / columns;
+        if source.nrows() * floats < length {
+            panel.fill(T::Real::ZERO);
+        }
+        if source.strides()[0] == 1 {
+            for (from, to) in source.columns().into_iter().zip(panel.chunks_exact_mut(length)) {
+                let (fours, rest) = from.to_slice().expect("a contiguous column").as_chunks::<4>();
+                for (k, &values) in fours.iter().enumerate() {
+                    side.put(values, to, 4 * k);
+                }
+                for (k, &value) in rest.iter().enumerate() {
+                    side.put([value], to, 4 * fours.len() + k);
+                }
+            }
+            continue;
+        }
+        let (fours, twos) = (source.nrows() / 4 * 4, source.nrows() / 2 * 2);
+        for first in (0..fours).step_by(4) {
+            turn([0, 1, 2, 3].map(|row| source.row(first + row)), first, length, panel, side);
+        }
+        for first in (fours..twos).step_by(2) {
+            turn([0, 1].map(|row| source.row(first + row)), first, length, panel, side);
+        }
+        for first in twos..source.nrows() {
+            turn([source.row(first)], first, length, panel, side);
+        }
+    }
+    packed
+}
+
+/// Writes some rows of a matrix, from `first` on, into its panel: several at a time, so that what is written lies side by side.
+#[inline(always)]
+fn turn<T: Number, const W: usize>(
+    rows: [ArrayView1<'_, T>; W],
+    first: usize,
+    length: usize,
+    panel: &mut [T::Real],
+    side: &impl Side<T>,
+) {
+    let columns = rows[0].len();
+    let mut done = 0;
+    if rows[0].strides()[0] == 1 {
+        // Squares of four columns, each of which stays in registers.
+        let rows = rows.map(|row| row.to_slice().expect("a contiguous row").as_chunks::<4>().0);
+        for (k, panel) in panel.chunks_exact_mut(4 * length).enumerate().take(columns / 4) {
+            let square: [[T; 4]; W] = rows.map(|row| row[k]);
+            let (front, back) = panel.split_at_mut(2 * length);
+            let ((to_0, to_1), (to_2, to_3)) = (front.split_at_mut(length), back.split_at_mut(length));
+            side.put(square.map(|row| row[0]), to_0, first);
+            side.put(square.map(|row| row[1]), to_1, first);
+            side.put(square.map(|row| row[2]), to_2, first);
+            side.put(square.map(|row| row[3]), to_3, first);
+        }
+        done = columns / 4 * 4;
+    }
+    for (j, to) in panel.chunks_exact_mut(length).enumerate().skip(done) {
+        side.put(rows.map(|row| row[j]), to, first);
+    }
+}

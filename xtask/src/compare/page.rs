@@ -66,6 +66,7 @@ fn sections(root: &Path) -> Result<(String, Vec<String>)> {
     let reasons = Reasons::read(&folder(root).join("reasons.txt"))?;
     let (mut text, mut unexplained) = (String::new(), Vec::new());
     for (machine, results) in machines(root)? {
+        let reasons = reasons.on(&machine);
         text.push_str(&format!("\n## {}\n\nMeasured {}.\n", results.title, results.dates()));
         for note in &results.notes {
             text.push_str(&format!("{note}\n"));

@@ -1,7 +1,8 @@
 //! Why a row misses its goal: one line for each reason in `docs/performance/reasons.txt`, kept by hand.
 //!
-//! A line is `rows | shapes | reason`. Rows are named as in the first two columns of the figures (`strided/put_strided`,
-//! `between_openmpi/remote/put`), shapes by commas; `*` at the end of either stands for anything. The first line that fits counts.
+//! A line is `machine | rows | shapes | reason`. A machine is the name of its file of figures. Rows are named as in the first two columns
+//! of the figures (`strided/put_strided`, `between_openmpi/remote/put`), shapes are separated by commas. `*` at the end of any of the three
+//! stands for anything. The first line that fits counts.
 
 use super::goals::Row;
 use anyhow::{Context, Result, bail};
@@ -11,8 +12,9 @@ use std::path::Path;
 #[derive(Debug, Default)]
 pub struct Reasons(Vec<Reason>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Reason {
+    machine: String,
     rows: String,
     shapes: Vec<String>,
     text: String,
@@ -32,13 +34,18 @@ impl Reasons {
         let mut reasons = Vec::new();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let fields: Vec<&str> = line.split('|').map(str::trim).collect();
-            let &[rows, shapes, text] = fields.as_slice() else {
-                bail!("{line:?} is not `rows | shapes | reason`");
+            let &[machine, rows, shapes, text] = fields.as_slice() else {
+                bail!("{line:?} is not `machine | rows | shapes | reason`");
             };
             let shapes = shapes.split(',').map(|shape| shape.trim().to_owned()).collect();
-            reasons.push(Reason { rows: rows.to_owned(), shapes, text: text.to_owned() });
+            reasons.push(Reason { machine: machine.to_owned(), rows: rows.to_owned(), shapes, text: text.to_owned() });
         }
         Ok(Self(reasons))
+    }
+
+    /// Those that hold for a machine.
+    pub fn on(&self, machine: &str) -> Self {
+        Self(self.0.iter().filter(|reason| matches(&reason.machine, machine)).cloned().collect())
     }
 
     pub fn of(&self, row: &Row) -> Option<&str> {
@@ -59,16 +66,17 @@ mod tests {
 
     #[test]
     fn the_first_line_that_fits_counts() -> Result<()> {
-        let reasons = Reasons::parse("# comment\n\ncontiguous/get | 4KiB, 64KiB | a\ncontiguous/* | * | b\n")?;
+        let reasons = Reasons::parse("# comment\n\nzen* | contiguous/get | 4KiB, 64KiB | a\n* | contiguous/* | * | b\n")?;
         let of = |op: &str, shape: &str| {
             let row = ROWS.iter().find(|row| (row.op, row.shape) == (op, shape)).expect("a row of the table");
-            reasons.of(row)
+            ["zen5", "other"].map(|machine| reasons.on(machine).of(row).map(str::to_owned))
         };
-        assert_eq!(of("get", "64KiB"), Some("a"));
-        assert_eq!(of("get", "16KiB"), Some("b"));
-        assert_eq!(of("put", "4KiB"), Some("b"));
-        assert_eq!(of("sync", "2 ranks"), None);
-        assert!(Reasons::parse("contiguous/get | 4KiB").is_err());
+        let both = |a: &str, b: &str| [Some(a.to_owned()), Some(b.to_owned())];
+        assert_eq!(of("get", "64KiB"), both("a", "b"));
+        assert_eq!(of("get", "16KiB"), both("b", "b"));
+        assert_eq!(of("put", "4KiB"), both("b", "b"));
+        assert_eq!(of("sync", "2 ranks"), [None, None]);
+        assert!(Reasons::parse("* | contiguous/get | 4KiB").is_err());
         Ok(())
     }
 }

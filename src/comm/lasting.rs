@@ -341,7 +341,7 @@ mod tests {
         let ranks = Ranks::new(&[Some(2), Some(0)]);
         let busy = |turn: usize, others: &mut [Option<PublishedWait>]| {
             look(turn, others);
-            if turn % 10 == 0 {
+            if turn.is_multiple_of(10) {
                 others[1].as_mut().unwrap().number += 1;
             }
         };

@@ -124,7 +124,6 @@ impl Signal {
     }
 
     /// Signal `index` of a member, to be raised: what [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) takes.
-    #[must_use]
     pub fn at(&self, member: usize, index: usize) -> SignalTarget<'_> {
         SignalTarget { signal: self, member, index }
     }

@@ -21,15 +21,18 @@ pub(in crate::array::matmul) struct Kernel<R: 'static> {
 /// Packed rows, packed columns, the tile, elements between its columns, and whether to add to it.
 type Run<R> = unsafe fn(&[R], &[R], *mut R, isize, bool);
 
+/// An inner loop, behind whether this machine has what it needs.
+pub(in crate::array::matmul) type Candidate<R> = (fn() -> bool, Kernel<R>);
+
 /// A float with inner loops.
 pub(in crate::array::matmul) trait Real: Accumulate {
     /// From the slowest to the fastest, those that this machine can run.
-    fn kernels() -> &'static [(fn() -> bool, Kernel<Self>)];
+    fn kernels() -> &'static [Candidate<Self>];
 }
 
 /// The fastest inner loop that this machine can run.
 pub(super) fn best<R: Real>() -> &'static Kernel<R> {
-    let usable = |(has, kernel): &'static (fn() -> bool, Kernel<R>)| has().then_some(kernel);
+    let usable = |(has, kernel): &'static Candidate<R>| has().then_some(kernel);
     R::kernels().iter().rev().find_map(usable).expect("the portable inner loop runs everywhere")
 }
 
@@ -214,7 +217,7 @@ unsafe fn portable<R: Real>(a: &[R], b: &[R], c: *mut R, stride: isize, add: boo
 macro_rules! kernels {
     ($t:ty, $lanes_avx2:literal, $avx2:ident, $lanes_avx512:literal, $avx512:ident) => {
         impl Real for $t {
-            fn kernels() -> &'static [(fn() -> bool, Kernel<Self>)] {
+            fn kernels() -> &'static [Candidate<Self>] {
                 &[
                     (|| true, Kernel { lanes: PORTABLE, rows: PORTABLE, columns: PORTABLE, run: &[portable::<$t>] }),
                     // 12 registers of sums, 3 of a column and 1 of a factor, of 16.

@@ -12,7 +12,7 @@
 //!     run(|job| {
 //!         let a = GlobalArray2::<f64>::builder(job, [4, 6]).zeros().create()?;
 //!         let mine = Array2::from_elem((2, 6), (job.rank() + 1) as f64);
-//!         a.accumulate(s![1..3, ..], 0.5, &mine)?; // a[1..3, ..] += 0.5 * mine, whoever owns those rows
+//!         a.accumulate(s![1..3, ..], 0.5, &mine)?; // a[1..3, ..] += 0.5 * mine, whichever ranks store it
 //!         job.sync()?; // from here on, every rank sees what all ranks added
 //!         println!("rank {} of {} reads {}", job.rank(), job.size(), a.get(s![1.., 2])?);
 //! #       let n = job.size() as f64;

@@ -250,7 +250,7 @@ impl Rank {
     fn disown(self) -> Error {
         let cause = self.mpi.fabric.cause();
         std::mem::forget(self);
-        Error::JobEnded { operation: "run", cause }
+        Error::JobEnded { operation: "run".into(), cause }
     }
 
     fn unpin(&mut self) {

@@ -3,7 +3,8 @@
 //! * `unsafe` stands only where `ARCHITECTURE.md` says so;
 //! * nothing above `src/comm` names a conduit, but `src/job`, which picks one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
-//! * no source file has more than 800 lines.
+//! * no source file has more than 800 lines;
+//! * every test file is a target of the package of the suites, which lists them.
 
 mod source;
 
@@ -26,6 +27,7 @@ pub fn run() -> Result<bool> {
     let root = cargo::root();
     let conduits = folders_of(&root.join("src/comm"));
     let mut breaches = undocumented(&root);
+    breaches.extend(unlisted(&root.join("tests"))?);
     let mut files = 0;
     for folder in FOLDERS {
         for source in source::read_all(&root, folder)? {
@@ -44,6 +46,20 @@ pub fn run() -> Result<bool> {
 fn folders_of(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter(|e| e.path().is_dir()).filter_map(|e| e.file_name().into_string().ok()).collect()
+}
+
+/// Test files that cargo would not build, because the manifest beside them does not name them.
+fn unlisted(tests: &Path) -> Result<Vec<String>> {
+    let manifest = fs::read_to_string(tests.join("Cargo.toml")).context("reading tests/Cargo.toml")?;
+    let mut missing = Vec::new();
+    for entry in fs::read_dir(tests).context("listing tests")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let target = if tests.join(&name).join("main.rs").exists() { format!("{name}/main.rs") } else { name };
+        if target.ends_with(".rs") && !manifest.contains(&format!("path = \"{target}\"")) {
+            missing.push(format!("tests/{target}: is not a target of tests/Cargo.toml"));
+        }
+    }
+    Ok(missing)
 }
 
 /// Both lists of the homes of `unsafe`, here and in the document, are one.

@@ -148,6 +148,10 @@ impl Engine {
 
     /// Waits for all transfers of a request that owns its memory, and returns that if it was kept.
     pub(crate) fn collect<B: Any>(&self, ticket: Ticket) -> Result<Option<B>, Error> {
+        if self.is_inherited() {
+            // Another thread of the parent may have held the lock.
+            self.check("wait")?;
+        }
         let request = ticket.request;
         let label = self.lock().requests.get(&request.0).map(|request| request.label.clone());
         if let Some(label) = label {

@@ -6,8 +6,9 @@
 //! | order among puts | the bytes, and the word right behind them |
 //! | neither | the bytes, a flush, the word, another flush: the waiting rank must not need a further call of this rank |
 //!
-//! The word announces that everything has arrived, so no fence of this rank ever waits for a signal: its target is
-//! not marked as one with puts to be flushed.
+//! A word of a collective is awaited by its receiver before anything else happens, so no fence of this rank waits for it: its target is
+//! not marked as one with puts to be flushed. Nobody need wait for a signal that a program raises. It is a put like any other: the next
+//! fence, sync or creation completes it, so that it is counted after a sync and never lands in memory that was used again.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -32,7 +33,7 @@ impl Engine {
         let capabilities = self.conduit.capabilities();
         if capabilities.native.signals && bytes.len() <= capabilities.longest_transfer {
             let signal = SignalWord { offset: word, op: SignalOp::Set, value };
-            return self.put_signal(rank, offset, bytes, signal, label);
+            return self.put_signal(Direction::Signal, rank, offset, bytes, signal, label);
         }
         // What was stored into mapped memory: pairs with the acquire of whoever is told about it.
         fence(Ordering::SeqCst);
@@ -59,13 +60,21 @@ impl Engine {
             let width = size_of::<u32>();
             return self.atomic(rank, Road::Network, word, AtomicOp::Add, width, 1, 0, label).map(|_| ());
         }
-        self.put_signal(rank, word, &[], SignalWord { offset: word, op: SignalOp::Add, value: 1 }, label)
+        self.put_signal(Direction::Put, rank, word, &[], SignalWord { offset: word, op: SignalOp::Add, value: 1 }, label)
     }
 
-    fn put_signal(&self, rank: usize, offset: usize, bytes: &[u8], signal: SignalWord, label: &Label) -> Result<(), Error> {
+    fn put_signal(
+        &self,
+        direction: Direction,
+        rank: usize,
+        offset: usize,
+        bytes: &[u8],
+        signal: SignalWord,
+        label: &Label,
+    ) -> Result<(), Error> {
         fence(Ordering::SeqCst);
         let request = self.begin_unordered(label.clone());
-        let issued = self.admit(request, rank, Direction::Signal);
+        let issued = self.admit(request, rank, direction);
         if issued.is_ok() {
             let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len(), key: None };
             // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before. It is no longer

@@ -105,6 +105,6 @@ impl Drop for Rank {
 fn refusal(who: &str) -> Error {
     Error::Launch(format!(
         "{who} is a rank of a running job, and a rank starts none: call run when that job has ended, or give some of its ranks a group of \
-         their own (job.group, job.split)"
+         their own (job.subgroup, job.split)"
     ))
 }

@@ -222,6 +222,12 @@ const BODIES: &[(&str, Body)] = &[
                         own.sync()
                     });
                     own.unwrap_or_else(|error| panic!("{error}"));
+                    let launched = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"].iter().any(|name| std::env::var_os(name).is_some());
+                    if launched {
+                        // The connections are the parent's.
+                        let refused = Launch::new().network("mpi").run(|own| own.sync()).expect_err("a job on the parent's MPI");
+                        assert!(matches!(refused, Error::Launch(_)), "{refused}");
+                    }
                 }),
                 Some(child) => assert_eq!(end_of(child).exit_status(), Some(0)),
             }

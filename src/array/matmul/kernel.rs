@@ -55,6 +55,9 @@ fn blocked<T: Accumulate>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T
 
 fn by_rows<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
     scale(c.view_mut(), beta);
+    if alpha == T::ZERO {
+        return;
+    }
     let b = b.as_standard_layout();
     let k = a.ncols();
     for start in (0..k).step_by(DEPTH) {

@@ -56,6 +56,12 @@ pub(super) fn ends_well() {
     UNFINISHED.fetch_sub(1, Ordering::Relaxed);
 }
 
+/// Whether MPI is that of another process, which forked this one: its connections are not to be used here.
+pub(super) fn is_inherited() -> bool {
+    let process = PROCESS.load(Ordering::Relaxed);
+    process != 0 && process != process::id()
+}
+
 fn jobs() -> MutexGuard<'static, Vec<Weak<Mpi>>> {
     JOBS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -86,7 +92,12 @@ extern "C" fn at_exit(status: c_int) {
         match launcher {
             // If that fails the launcher is gone, or takes the end for a failure and says so. What else is to be done when a process
             // exits is done after this, by `exit` itself: output is written, other handlers are called.
-            Some(launcher) => drop(leave::leave(launcher, ffi::progress)),
+            Some(launcher) => {
+                if let Err(error) = leave::leave(launcher, ffi::progress) {
+                    let words = format!("global-arrays: the launcher did not take this process's leave: {error}\n");
+                    let _ = io::stderr().write_all(words.as_bytes());
+                }
+            }
             None => ffi::finalise(),
         }
     }

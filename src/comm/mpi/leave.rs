@@ -21,6 +21,7 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     mem::ManuallyDrop,
     os::fd::{FromRawFd, RawFd},
+    time::{Duration, Instant},
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,6 +30,9 @@ use super::ffi;
 
 /// Between two looks at MPI.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// The launcher answers a process that ends at once; it waits for no other process.
+const ACKNOWLEDGED: Duration = Duration::from_secs(10);
 
 /// Longest line of the protocol (PMI-1: `PMIU_MAXLINE`).
 const LONGEST_LINE: usize = 1024;
@@ -55,14 +59,19 @@ pub(super) fn leave(launcher: RawFd, drive: impl Fn()) -> io::Result<()> {
     // SAFETY: the launcher gave this process the descriptor, open for its whole life; nothing here closes it. The library has
     // nothing to say to the launcher meanwhile: it does so in calls that start, connect or end processes.
     let launcher = ManuallyDrop::new(unsafe { File::from_raw_fd(launcher) });
-    ask(&launcher, "cmd=barrier_in\n", "cmd=barrier_out", &drive)?;
-    ask(&launcher, "cmd=finalize\n", "cmd=finalize_ack", &drive)
+    // Others may compute for as long as they like before they come.
+    ask(&launcher, "cmd=barrier_in\n", "cmd=barrier_out", None, &drive)?;
+    ask(&launcher, "cmd=finalize\n", "cmd=finalize_ack", Some(ACKNOWLEDGED), &drive)
 }
 
-/// Sends a line and waits for the answer.
-fn ask(launcher: &File, line: &str, expected: &str, drive: impl Fn()) -> io::Result<()> {
+/// Sends a line and waits for the answer, so long at most.
+fn ask(launcher: &File, line: &str, expected: &str, limit: Option<Duration>, drive: impl Fn()) -> io::Result<()> {
     { launcher }.write_all(line.as_bytes())?;
+    let start = Instant::now();
     loop {
+        if limit.is_some_and(|limit| start.elapsed() > limit) {
+            return Err(io::Error::new(ErrorKind::TimedOut, format!("no {expected}")));
+        }
         match poll(&mut [PollFd::new(launcher, PollFlags::IN)], Some(&LOOK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => drive(),
             Ok(_) => break,

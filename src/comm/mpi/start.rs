@@ -70,6 +70,7 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
     if ffi::is_finalised() {
         return Err(Error::Launch("MPI was finalised in this process and cannot be started again: run jobs before that".into()));
     }
+    refuse_children()?;
     check_library()?;
     if !ffi::is_running() {
         let before = threads_of_this_process().unwrap_or(0);
@@ -79,6 +80,19 @@ pub(crate) fn world() -> Result<MPI_Comm, Error> {
         exit::is_ours();
     }
     Ok(Comm::world())
+}
+
+/// That MPI is this process's own. A child that a rank forks has the connections of the rank, and whatever it sent would come as the
+/// rank's.
+fn refuse_children() -> Result<(), Error> {
+    if !exit::is_inherited() {
+        return Ok(());
+    }
+    Err(Error::Launch(
+        "this process was forked by a rank whose MPI it cannot use; start the job with another network (GA_NETWORK=shared_memory), or \
+         run a program of its own"
+            .into(),
+    ))
 }
 
 /// Whether [`world`] is to initialise MPI, which is Open MPI.
@@ -113,6 +127,7 @@ impl Rank {
     /// start, or none does.
     pub(crate) fn start(comm: MPI_Comm, start: &Start, wanted: Option<usize>, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
+        refuse_children()?;
         exit::starts();
         let comm = Comm::copy_of(comm).map_err(&fail)?;
         let (rank, size) = (comm.rank().map_err(&fail)?, comm.size().map_err(&fail)?);

@@ -70,10 +70,12 @@ fn product_by<T: Number>(
         scale(c.view_mut(), beta);
     }
     let (m, n, k) = (c.nrows(), c.ncols(), a.ncols());
-    if k == 0 && beta == T::ZERO {
+    // As in BLAS, factors that are multiplied by zero are not read.
+    let is_empty = k == 0 || alpha == T::ZERO;
+    if is_empty && beta == T::ZERO {
         c.fill(T::ZERO);
     }
-    if m == 0 || n == 0 || k == 0 {
+    if m == 0 || n == 0 || is_empty {
         return;
     }
     let block = Blocking::of::<T>(kernel, caches, [m, n, k]);
@@ -169,6 +171,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn factors_times_zero_are_not_read() {
+        let nan = Array2::from_elem((3, 3), f64::NAN);
+        let mut c = Array2::from_elem((3, 3), 2.0);
+        product(c.view_mut(), 0.0, nan.view(), nan.view(), 3.0);
+        assert_eq!(c, Array2::from_elem((3, 3), 6.0));
+        product(c.view_mut(), 0.0, nan.view(), nan.view(), 0.0);
+        assert_eq!(c, Array2::zeros((3, 3)));
     }
 
     #[test]

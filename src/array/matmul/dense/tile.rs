@@ -144,7 +144,7 @@ macro_rules! step_avx2 {
                         factor = out(ymm_reg) _,
                         s0 = inout(ymm_reg) *s0, s1 = inout(ymm_reg) *s1, s2 = inout(ymm_reg) *s2,
                         c0 = in(ymm_reg) c0, c1 = in(ymm_reg) c1, c2 = in(ymm_reg) c2,
-                        options(readonly, nostack, preserves_flags),
+                        options(readonly, nostack),
                     );
                 }
             } else {

@@ -26,6 +26,9 @@ const SCRIPT: &str = include_str!("slurm.sh");
 /// Of the script, which waits for its daemons itself.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// What `srun` says when Slurm's own plugin for a protocol fails, now and then, before a program runs.
+const NOT_LAUNCHED: &str = "launch failed: Unspecified error";
+
 /// What a start by `srun` must come to.
 #[derive(Clone, Copy, Debug)]
 pub enum Comes {
@@ -55,11 +58,12 @@ pub fn run(library: &Library, hello: &Program, tier: Tier) -> Result<Vec<Report>
     }
     let mut reports = Vec::new();
     for (option, comes) in library.under_srun {
-        let judged = match said_with(&outcome.stdout, option) {
-            Some((said, status)) => judge(said, status, *comes),
-            None => Err(format!("never started: {}\n{}", outcome.end, outcome.tail(30))),
+        let name = format!("{}: srun {option}", library.name);
+        let report = match said_with(&outcome.stdout, option) {
+            Some((said, _)) if said.contains(NOT_LAUNCHED) => Report::skipped(&name, "Slurm did not launch the tasks"),
+            Some((said, status)) => Report::single(&name, judge(said, status, *comes)),
+            None => Report::single(&name, Err(format!("never started: {}\n{}", outcome.end, outcome.tail(30)))),
         };
-        let report = Report::single(&format!("{}: srun {option}", library.name), judged);
         println!("{report}");
         reports.push(report);
     }

@@ -165,7 +165,7 @@ pub enum Error {
         missing: String,
     },
     /// Ranks wait for each other: in collectives of different groups, for locks, or for signals.
-    #[error("rank {rank} would wait in {operation} for ever: {cause}{}", operation.place())]
+    #[error("rank {rank} would wait in {operation} forever: {cause}{}", operation.place())]
     Deadlock {
         /// This rank.
         rank: usize,
@@ -183,7 +183,7 @@ pub enum Error {
         cause: String,
     },
     /// A transfer failed after the call that issued it had returned.
-    #[error("{operation} of array \"{array}\" with rank {peer} failed: {cause}{}", operation.place())]
+    #[error("{operation} of array \"{array}\" with rank {peer} failed: {cause}{}", operation.reporter())]
     Transfer {
         /// Name of the array.
         array: String,
@@ -252,7 +252,8 @@ impl Operation {
         &self.name
     }
 
-    /// The call in the program's source; nothing if the error did not come up in a call.
+    /// The call in the program's source that returned the error; `None` where no call did. A failed transfer may have been issued by an
+    /// earlier call.
     #[must_use]
     pub fn location(&self) -> Option<&'static Location<'static>> {
         self.location
@@ -260,7 +261,12 @@ impl Operation {
 
     /// The end of a message.
     fn place(&self) -> Place {
-        Place(self.location)
+        Place(self.location, "at")
+    }
+
+    /// The same for a failure that another call may have caused before.
+    fn reporter(&self) -> Place {
+        Place(self.location, "reported at")
     }
 }
 
@@ -282,11 +288,12 @@ impl fmt::Display for Operation {
     }
 }
 
-struct Place(Option<&'static Location<'static>>);
+/// A place behind a message, and the word before it.
+struct Place(Option<&'static Location<'static>>, &'static str);
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |at| write!(f, ", at {}:{}", at.file(), at.line()))
+        self.0.map_or(Ok(()), |at| write!(f, ", {} {}:{}", self.1, at.file(), at.line()))
     }
 }
 
@@ -321,16 +328,10 @@ impl fmt::Debug for Error {
     }
 }
 
-impl Error {
-    /// Wraps any message or error of the program, so that `?` works in the body of a job.
-    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Error::Other(error.into())
-    }
-
-    /// The operation that failed and the call in the program's source; nothing for what no single call is to blame for.
-    #[must_use]
-    pub fn operation(&self) -> Option<&Operation> {
-        match self {
+/// The operation in an error, behind a reference of the kind that is given.
+macro_rules! operation_of {
+    ($error:expr) => {
+        match $error {
             Error::Patch { operation, .. }
             | Error::Index { operation, .. }
             | Error::Shape { operation, .. }
@@ -352,32 +353,26 @@ impl Error {
             | Error::System { operation, .. } => Some(operation),
             Error::RankFailed { .. } | Error::Launch(_) | Error::Other(_) => None,
         }
+    };
+}
+
+impl Error {
+    /// Wraps any message or error of the program, so that `?` works in the body of a job.
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Error::Other(error.into())
     }
 
-    /// The same with a place, which is written over what a call inside the crate said.
+    /// The operation that failed, and the call in the program's source that returned the error; `None` where no single call failed.
+    #[must_use]
+    pub fn operation(&self) -> Option<&Operation> {
+        operation_of!(self)
+    }
+
+    /// The same error with the place of a call, which replaces the place of a call inside the crate.
     #[cold]
     #[inline(never)]
     pub(crate) fn called_at(mut self, at: &'static Location<'static>) -> Self {
-        if let Error::Patch { operation, .. }
-        | Error::Index { operation, .. }
-        | Error::Shape { operation, .. }
-        | Error::Mismatch { operation, .. }
-        | Error::Distribution { operation, .. }
-        | Error::OutOfMemory { operation, .. }
-        | Error::HeapFull { operation, .. }
-        | Error::Disagreement { operation, .. }
-        | Error::GroupFailed { operation, .. }
-        | Error::Busy { operation, .. }
-        | Error::Poisoned { operation, .. }
-        | Error::JobEnded { operation, .. }
-        | Error::Timeout { operation, .. }
-        | Error::Deadlock { operation, .. }
-        | Error::Transfer { operation, .. }
-        | Error::Argument { operation, .. }
-        | Error::File { operation, .. }
-        | Error::Format { operation, .. }
-        | Error::System { operation, .. } = &mut self
-        {
+        if let Some(operation) = operation_of!(&mut self) {
             operation.location = Some(at);
         }
         self

@@ -75,7 +75,7 @@
 //! * *Ranks disagree.* Every collective compares what the members called it with. If they differ, all get [`Error::Disagreement`], and
 //!   the group cannot be used any more.
 //! * *Ranks wait for each other* in collectives of different groups, for locks or for signals. Within a few seconds they get
-//!   [`Error::Deadlock`], which says who waits for whom. Deadlocks are not detected in a process with threads of its own, because one
+//!   [`Error::Deadlock`], which names the waiting ranks and what each waits for. Deadlocks are not detected in a process with threads of its own, because one
 //!   of them might make the missing call. Over `mpi` they are detected inside a node only.
 //! * *A rank is late.* A rank that computes is no error. After ten seconds the waiting ranks print once who is missing and where it was
 //!   last seen. `GA_TIMEOUT` makes that an [`Error::Timeout`].

@@ -1,7 +1,7 @@
 //! What ranks send each other during the factorisation: panels along process rows, pivot rows along process columns.
 //!
 //! Each buffer array has one block for each rank, of two slots, and is written by puts with signals. A slot is given back by
-//! another signal. Each signal is raised by one rank only, so it has an index for the sender's place; counts grow for ever. No
+//! another signal. Each signal is raised by one rank only, so it has an index for the sender's place; counts grow forever. No
 //! barrier anywhere.
 
 use global_arrays::prelude::*;

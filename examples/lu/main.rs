@@ -30,7 +30,7 @@
 //! the sender's rows of `into_top` in that order (w × columns in all, in the order of process rows), from p_k also the
 //! displaced rows. Row and column numbers are exact in f64 up to 2⁵³.
 //!
-//! **Signals.** A signal is raised by one rank only, so each has an index for the sender's place; counts grow for ever.
+//! **Signals.** A signal is raised by one rank only, so each has an index for the sender's place; counts grow forever.
 //!
 //! | signal | raised by | at | index | waited for |
 //! |---|---|---|---|---|

@@ -133,7 +133,13 @@ impl Engine {
             return Ok(());
         }
         let flushed = self.wait(id);
-        self.lock().end_flush(&begun, id);
+        let mut table = self.lock();
+        table.end_flush(&begun, id);
+        if flushed.is_err() {
+            // A wait that timed out comes no more: the next fence reports what becomes of the flush.
+            table.detach(id);
+        }
+        drop(table);
         flushed
     }
 

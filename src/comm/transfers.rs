@@ -177,7 +177,7 @@ impl Engine {
     }
 
     /// As [`atomic`](Self::atomic) on a word that is a lock: where it cannot be known whether the operation was done, the job ends,
-    /// because others would wait for the lock for ever. `what` says it of this rank: "could not learn whether it holds lock 3".
+    /// because others would wait for the lock forever. `what` says it of this rank: "could not learn whether it holds lock 3".
     #[allow(clippy::too_many_arguments, reason = "as above")]
     pub(crate) fn atomic_on_lock(
         &self,

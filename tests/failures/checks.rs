@@ -35,7 +35,7 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("returns_an_error", BOTH, &["Error: rank 1", "returned an error", "the culprit's own words"]),
     ("returns_while_others_sync", BOTH, &["do not agree", "the end of the job", "sync"]),
     ("returns_while_others_meet_in_a_group", BOTH, &["barrier", "has ended"]),
-    ("returns_while_another_waits_for_a_signal", BOTH, &["signal 0 (at 0, waiting for 1) for ever: all other ranks have ended"]),
+    ("returns_while_another_waits_for_a_signal", BOTH, &["signal 0 (at 0, waiting for 1) forever: all other ranks have ended"]),
     (
         "returns_while_others_wait_for_a_signal",
         BOTH,
@@ -74,7 +74,7 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     (
         "returns_while_a_rank_with_threads_waits_for_a_signal",
         BOTH,
-        &["rank 0 would wait in signal 0 (at 0, waiting for 1) for ever: all other ranks have ended"],
+        &["rank 0 would wait in signal 0 (at 0, waiting for 1) forever: all other ranks have ended"],
     ),
     ("returns_with_a_lock_that_another_waits_for", BOTH, &["lock 0 of 1 (made at tests/failures/waits.rs:", "rank 1 has ended"]),
     ("returns_with_a_lock_that_others_wait_for", BOTH, &["lock", "rank 1 has ended"]),
@@ -186,7 +186,7 @@ pub(crate) fn all() -> Vec<Case> {
         // The table of statistics is no reason to wait for a rank that waits in vain.
         for (name, words) in [
             ("returns_while_others_sync", &["the end of the job", "sync"][..]),
-            ("returns_while_a_rank_with_threads_waits_for_a_signal", &["for ever: all other ranks have ended"]),
+            ("returns_while_a_rank_with_threads_waits_for_a_signal", &["forever: all other ranks have ended"]),
         ] {
             cases.push(case(format!("{network}::{name}_and_counts"), move || {
                 let (status, text) = run(name, &[("GA_NETWORK", network), ("GA_RANKS", "3"), ("GA_STATS", "1")], SOON);

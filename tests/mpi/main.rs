@@ -311,7 +311,7 @@ fn different_settings() {
     Launch::new().run_on(&world, turn).expect("a job");
 }
 
-/// A job whose work is done ends, also where its ranks are connected by a network: MPI's own end is no reason to wait for ever, and
+/// A job whose work is done ends, also where its ranks are connected by a network: MPI's own end is no reason to wait forever, and
 /// what is printed late is seen.
 fn jobs_end() {
     let starts = if runner::long() { [(2, 60), (4, 60)] } else { [(2, 8), (4, 4)] };

@@ -112,7 +112,7 @@ impl Net {
                         all = false;
                         break;
                     }
-                    // Nobody who runs this program sends such a thing; who waits for an answer must not wait for ever.
+                    // Nobody who runs this program sends such a thing; who waits for an answer must not wait forever.
                     Handled::Wrong => self.wrong(from, &format!("a request that cannot be: {:?}", record.kind)),
                 }
                 self.found += 1;

@@ -1,7 +1,7 @@
 //! Leaving a job without `MPI_Finalize`, where that hangs.
 //!
 //! `MPI_Finalize` of MPICH 4.0 over UCX (device `ch4:ucx`) does not always return when processes are connected by TCP: it closes the
-//! connections of a process while the others close theirs, and sometimes waits for ever. Programs in C hang too, one start in ten to
+//! connections of a process while the others close theirs, and sometimes waits forever. Programs in C hang too, one start in ten to
 //! one in four. A watchdog would only turn the hang into a failed job.
 //!
 //! So a process of such a job leaves by what the launcher understands, PMI-1, whose descriptor MPICH uses the same way:

@@ -2,8 +2,8 @@
 
 use super::{caches::Caches, pack::Number, tile::Kernel};
 
-/// Depth of a panel from which reading and writing C no longer counts. Measured on Zen 4, one core, n = 1024: blocks that are half
-/// as deep are 4 to 8 % slower.
+/// Depth of a panel from which reading and writing C no longer counts: a tile of C is then read and written once for 256 multiplications
+/// and additions of each element. Chosen from sweeps on one core of Zen 4 with AVX2 and AVX-512.
 const DEEP: usize = 256;
 
 /// Elements of a block along each axis.

@@ -1,7 +1,7 @@
-//! Dense arrays that span many processes. Any process reads, writes or adds to any part of an array at any time.
+//! Dense arrays distributed over many processes. Any process can read, write or add to any part of an array at any time.
 //!
 //! **New here?** Read the [tutorial](guide::tutorial); it has eight short pages. The [cookbook](guide::cookbook) answers "how do I …?".
-//! [Coming from Global Arrays](guide::coming_from_ga) shows where each call of GA went.
+//! [Coming from Global Arrays](guide::coming_from_ga) lists the equivalent of each GA call.
 //!
 //! # A program
 //!
@@ -30,20 +30,21 @@
 //! ```
 //!
 //! [`run`] starts the *ranks*, runs the closure on each, and returns when all have ended. By default ranks are processes on this
-//! machine, one for each core. [`Launch`] and the [`GA_*` variables](guide::environment) change that.
+//! machine, one per core. [`Launch`] and the [`GA_*` variables](guide::environment) change that.
 //!
 //! # Who owns what
 //!
 //! A [`GlobalArray<T, D>`](GlobalArray) is spread over the members of a [`Group`]; the [`Job`] is the group of all ranks. Each element
-//! has one *owner*. The [`Builder`] selects the distribution: one block for each member (the default), block-cyclic as in ScaLAPACK,
-//! tiles, or cuts of your choice. The [tutorial](guide::tutorial::ownership) shows pictures.
+//! has one *owner*. The [`Builder`] selects the distribution: one block per member (the default), block-cyclic as in ScaLAPACK,
+//! tiles, or blocks between cuts of your choice. The [tutorial](guide::tutorial::ownership) has pictures.
 //!
-//! You never need the owner to use an element. A *patch*, named as in ndarray (`s![10..20, ..]`), may lie in one rank's memory or in many:
+//! You can use an element without knowing its owner. A *patch*, named as in ndarray (`s![10..20, ..]`), may lie in the memory of one
+//! rank or of many:
 //!
 //! | operations | kind |
 //! |---|---|
 //! | [`get`](GlobalArray::get), [`put`](GlobalArray::put), [`accumulate`](GlobalArray::accumulate) of patches; [`load`](GlobalArray::load) and [`store`](GlobalArray::store) of elements; [`gather`](GlobalArray::gather) and [`scatter`](GlobalArray::scatter) of lists | one-sided: no other rank takes part |
-//! | [`get_nb`](GlobalArray::get_nb) and its like, [`job.scope`](Job::scope) | one-sided, while the rank computes |
+//! | [`get_nb`](GlobalArray::get_nb) and its like, [`job.scope`](Job::scope) | one-sided, non-blocking: the rank computes meanwhile |
 //! | [`fetch_add`](GlobalArray::fetch_add), [`compare_exchange`](GlobalArray::compare_exchange), [`Counter`], [`Locks`], [`Signal`] | one-sided and atomic |
 //! | [`fill`](GlobalArray::fill), [`dot`](GlobalArray::dot), [`matmul`](GlobalArray::matmul), [`save_npy`](GlobalArray::save_npy) and the rest of the algebra | collective: all members call it |
 //! | [`owner_epoch`](GlobalArray::owner_epoch), [`read_epoch`](GlobalArray::read_epoch), [`job.epoch`](Job::epoch) | collective: each rank's part as plain memory, free of data races |
@@ -51,7 +52,7 @@
 //!
 //! # When a write is visible
 //!
-//! | after | this is sure |
+//! | after | guarantee |
 //! |---|---|
 //! | `put`, `accumulate` or `store` returns | you may reuse the buffer; a later blocking read of these elements by the *same thread* sees them |
 //! | [`a.fence()`](GlobalArray::fence), [`job.fence(rank)`](Job::fence) | every rank that reads now sees what this rank wrote |
@@ -60,25 +61,26 @@
 //! | [`signal.wait_at_least(..)`](Signal::wait_at_least) returns | this rank sees what the sender put here before it raised the signal |
 //! | [`lock`](Locks::lock) returns | the holder sees what the last holder wrote |
 //!
-//! Races are defined. `load`, `store` and atomics of elements up to 8 bytes do not tear. A patch that is read while it is written gives
-//! each byte old or new. Accumulates on one element exclude each other, and so do integer atomics, `load` and `store` among themselves.
-//! An accumulate and an integer atomic on one element, without a sync between them, give an unspecified value.
+//! Races have defined results. `load`, `store` and atomics of elements up to 8 bytes do not tear. A `get` that races with a write
+//! returns, for each byte, the old or the new value. Accumulates on one element exclude each other, and so do integer atomics, `load`
+//! and `store` among themselves. An accumulate and an integer atomic on one element, without a sync between them, give an unspecified
+//! value.
 //!
 //! # Errors
 //!
-//! What a peer, a network, a file or a user can cause is an [`Error`] with the array's name, the operation and the numbers. Its message
-//! ends with the line of the program that made the call. Bounds and shapes are checked before any byte moves. Four kinds of errors are
-//! particular to parallel programs:
+//! A failure that a peer, a network, a file or a user can cause is an [`Error`] with the array's name, the operation and the numbers.
+//! Its message ends with the line of the program that made the call. Bounds and shapes are checked before any data move. Four kinds of
+//! errors are specific to parallel programs:
 //!
 //! * *A rank fails.* If one rank returns an error, panics or is killed, the others get [`Error::JobEnded`] from whatever they call or
 //!   wait in, and [`run`] returns [`Error::RankFailed`] with rank and cause.
-//! * *Ranks disagree.* Every collective compares what the members called it with. If they differ, all get [`Error::Disagreement`], and
-//!   the group cannot be used any more.
-//! * *Ranks wait for each other* in collectives of different groups, for locks or for signals. Within a few seconds they get
-//!   [`Error::Deadlock`], which names the waiting ranks and what each waits for. Deadlocks are not detected in a process with threads of its own, because one
-//!   of them might make the missing call. Over `mpi` they are detected inside a node only.
-//! * *A rank is late.* A rank that computes is no error. After ten seconds the waiting ranks print once who is missing and where it was
-//!   last seen. `GA_TIMEOUT` makes that an [`Error::Timeout`].
+//! * *Ranks disagree.* Every collective compares the members' calls and arguments. If they differ, all members get
+//!   [`Error::Disagreement`], and the group can no longer be used.
+//! * *Ranks deadlock* in collectives of different groups, on locks or on signals. Within a few seconds they get [`Error::Deadlock`],
+//!   which names the waiting ranks and what each waits for. Deadlocks are not detected in a process that has other threads, because
+//!   one of them might make the missing call. Over `mpi` they are detected only inside a node.
+//! * *A rank is late.* A rank that computes for a long time is not an error. After ten seconds the waiting ranks print, once, who is
+//!   missing and where it was last seen. `GA_TIMEOUT` turns long waits into an [`Error::Timeout`].
 //!
 //! The closure of [`run`] may use any error type that implements `From<Error>`. [`Error::other`] wraps a message or an error of the
 //! program.
@@ -87,22 +89,22 @@
 //!
 //! A *conduit* drives one network. `GA_NETWORK` or [`Launch::network`] selects it; nothing else in a program depends on it.
 //!
-//! | name | ranks are | state |
+//! | name | ranks are | status |
 //! |---|---|---|
 //! | `shared_memory` | processes on one machine; the default | done |
 //! | `threads` | threads of one process, for tests, debuggers and sanitizers | done |
-//! | `shared_memory:unmapped`, `threads:unmapped` | the same, but every operation behaves as over a network | done, for tests |
+//! | `shared_memory:unmapped`, `threads:unmapped` | the same, but every operation behaves as it would over a network | done, for tests |
 //! | `mpi`, with the feature `mpi` | processes on one or many machines, started by `mpirun` or `srun`; the default under them | done |
 //! | `ib`, `gemini`, `extoll` | processes on many machines | planned |
 //!
 //! The feature `mpi` needs an MPI library (MPICH or Open MPI) with its headers, and libclang. `MPICC` names the library's compiler
 //! wrapper; the default is `mpicc`. Without the feature no system library is needed. The repository's `docs/cluster.md` shows how to
-//! build and run on a cluster. [`Launch::run_on`](Launch) makes a job on a communicator of the program.
+//! build and run on a cluster. [`Launch::run_on`](Launch) runs a job on a communicator of the program.
 //!
-//! Over `shared_memory` the ranks are *forked* when [`run`] is called: the closure sees copies of what it captured, changes do not come
-//! back, and the process must not have other threads at that moment. The [limits](guide::environment#limits) are listed in the guide.
+//! Over `shared_memory`, [`run`] *forks* the ranks: the closure sees copies of what it captured, changes do not come back, and the
+//! process must not have other threads at that moment. The guide lists the [limits](guide::environment#limits).
 //!
-//! **For implementers of networks:** the module [`comm`] says what a conduit is and how to write one.
+//! **To add a network**, start with the module [`comm`], which says what a conduit is and how to write one.
 //!
 //! # Sources
 //!
@@ -114,7 +116,7 @@
 //!   accumulate, counters by atomics, fences without messages.
 //! * M. Krishnan, J. Nieplocha: *SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory
 //!   systems*, IPDPS 2004, for `matmul`.
-//! * D. Bonachea: *GASNet specification*, for the boundary between conduits and what stands above.
+//! * D. Bonachea: *GASNet specification*, for the boundary between conduits and the layers above.
 //! * ScaLAPACK's block-cyclic map (`INDXG2P`, `INDXG2L`), for block-cyclic arrays.
 #![deny(unsafe_code)]
 #![warn(clippy::print_stdout)]
@@ -141,7 +143,7 @@ pub use error::{Error, Operation, Result};
 pub use job::{Job, Launch, Memory, Stats, Tally, Traffic, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, ops};
 
-/// Types of the operations on whole arrays: patches as operands, and traits of elements.
+/// Types of whole-array operations: patches as operands, and element traits.
 ///
 /// The operations are methods of [`GlobalArray`], [`PatchMut`](algebra::PatchMut) and [`PatchRef`](algebra::PatchRef).
 pub mod algebra {
@@ -150,8 +152,8 @@ pub mod algebra {
 
 /// Types of epochs: claims on a rank's own part, and the part as plain memory.
 ///
-/// [`GlobalArray::owner_epoch`] and [`GlobalArray::read_epoch`] start an epoch of one array, [`Job::epoch`] one of several arrays or with
-/// ghost cells.
+/// [`GlobalArray::owner_epoch`] and [`GlobalArray::read_epoch`] start an epoch of one array; [`Job::epoch`] starts one of several
+/// arrays, or with ghost cells.
 pub mod epoch {
     pub use crate::array::{
         Claims, GhostPart, GhostPartMut, GhostUpdate, Ghosts, GhostsMut, Owned, OwnedMut, OwnedPart, OwnedPartMut, PartsOf,
@@ -161,19 +163,19 @@ pub mod epoch {
 
 /// Types of transfers in flight, and of patches of a periodic array.
 ///
-/// [`Get`](transfer::Get) and [`Pending`](transfer::Pending) are handles that own their buffers. They are not futures. An executor polls a
-/// future when a waker wakes it, and a rank has neither: only a call of the rank itself, or the conduit's own thread, advances a
-/// transfer. So compute, then call `wait`; or call `test` now and then.
+/// [`Get`](transfer::Get) and [`Pending`](transfer::Pending) are handles that own their buffers. They are not futures: a rank has no
+/// executor and no wakers. Only a call by the rank itself, or the conduit's own thread, advances a transfer. So compute, then call
+/// `wait`; or call `test` from time to time.
 pub mod transfer {
     pub use crate::array::{Get, IndexRanges, Pending, Periodic, Scope};
 }
 
-/// The program of the README, so that it is tested.
+/// Tests the README's program.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// What most programs need, ndarray's names included.
+/// What most programs need, including names from ndarray.
 pub mod prelude {
     pub use ndarray::{
         Array1, Array2, Array3, ArrayD, ArrayView1, ArrayView2, Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn, s,

@@ -1,45 +1,45 @@
-//! For users of Global Arrays: where each call went, and what is different.
+//! For users of Global Arrays: the equivalent of each call, and the differences.
 //!
 //! The tables list the calls that large programs make (in quantum chemistry, power grids and subsurface flow). `NGA_`, `GA_` and
-//! `…64` twins, and typed ones (`GA_Ddot`, `GA_Zdot`), count as one. `a`, `b` and `c` are arrays, `job` is the job, `group` a group.
-//! You can pass the job wherever a group is asked for: it is the world group. Where an operation takes an array, it also takes a patch of
-//! one, `a.at(s![..])`; where it changes an array, it can change a patch, `a.at_mut(s![..])`.
+//! `…64` variants, and typed ones (`GA_Ddot`, `GA_Zdot`), count as one. `a`, `b` and `c` are arrays, `job` is the job, `group` a
+//! group. The job is the world group; pass it wherever a group is expected. An operation that takes an array also takes a patch of
+//! one, `a.at(s![..])`; an operation that changes an array can also change a patch, `a.at_mut(s![..])`.
 //!
 //! # Eight differences
 //!
-//! 1. **Nothing is global.** There is no default group and no implicit state, so `GA_Nodeid` does not change its meaning: you pass what
-//!    you mean. A job is a value. A program may run several, one after the other.
+//! 1. **Nothing is global.** There is no default group and no implicit state, so the meaning of a call like `GA_Nodeid` cannot change:
+//!    you pass the group explicitly. A job is a value. A program may run several, one after the other.
 //! 2. **Ranges are half open, start at zero, and slower axes come first**, as in ndarray. GA's `lo = {2, 0}, hi = {4, 9}` is
 //!    `s![2..5, 0..10]`. Fortran's one-based `(i, j)` of an `n × m` array becomes `[j - 1, i - 1]` of an `m × n` array. Or keep the order
 //!    of axes and create the array with `Order::ColumnMajor` parts; patches do not depend on this order. There is no `ld[]`, because a
 //!    view knows its strides.
-//! 3. **An epoch opens local memory**, not a pointer. `NGA_Access` may be called while others put. An epoch may not, and the compiler
-//!    and the agreement at its start and end enforce this. An epoch is collective. A lone `NGA_Access` becomes a `get` or a `put`, or
-//!    `load` and `store` for single elements, which cost some nanoseconds where memory is mapped.
-//! 4. **Errors are values.** Nothing prints and aborts. Wrong bounds and shapes, lack of memory and a lost rank are an
-//!    [`Error`](crate::Error) with the array's name and the numbers. Where `GA_Create` returns 0, the error says how many bytes were
-//!    needed and how many there are.
-//! 5. **Types are checked.** An array of `f64` cannot be read as `i32`. Any plain struct can be an element; you register nothing.
-//! 6. **Lengths have 64 bits everywhere.** There are no `64` twins.
-//! 7. **Collectives are compared.** If ranks call different collectives, or with different arguments, they get an error that says who is
-//!    where. GA hangs or corrupts data.
-//! 8. **Less to set up.** No rank is taken away for communication, one rank alone works, there is no second allocator (`MA_init`), and
-//!    nothing stays behind in `/dev/shm`.
+//! 3. **Local access is an epoch**, not a pointer. `NGA_Access` may be called while others put. An epoch cannot run then: the compiler
+//!    and the agreements at its start and end prevent it. An epoch is collective. Replace a lone `NGA_Access` with a `get` or a `put`,
+//!    or with `load` and `store` for single elements, which cost a few nanoseconds where memory is mapped.
+//! 4. **Errors are values.** The library does not print a message and abort. Wrong bounds and shapes, lack of memory and a lost rank
+//!    are an [`Error`](crate::Error) with the array's name and the numbers. Where `GA_Create` returns 0, the error says how many bytes
+//!    were needed and how many there are.
+//! 5. **Types are checked.** An array of `f64` cannot be read as `i32`. Any plain struct can be an element, without registration.
+//! 6. **Lengths have 64 bits everywhere.** There are no `64` variants.
+//! 7. **Collectives are compared.** If ranks call different collectives, or with different arguments, they get an error that says
+//!    which rank is in which call. GA hangs or corrupts data.
+//! 8. **Less setup.** No rank is reserved for communication, a job may have a single rank, there is no second allocator (`MA_init`),
+//!    and nothing is left behind in `/dev/shm`.
 //!
 //! # Start and end
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `MPI_Init`, `GA_Initialize` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks run the closure. Over shared memory they are forked at the call, so call it before anything starts threads |
-//! | `mpirun -n 8` | `GA_RANKS=8`, or [`Launch::ranks`](crate::Launch::ranks); with the feature `mpi` the same `mpirun -n 8` | one machine needs no launcher |
+//! | `MPI_Init`, `GA_Initialize` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks run the closure. Over shared memory `run` forks them, so call it before anything starts threads |
+//! | `mpirun -n 8` | `GA_RANKS=8`, or [`Launch::ranks`](crate::Launch::ranks); with the feature `mpi`, also `mpirun -n 8` | one machine needs no launcher |
 //! | `GA_Initialize_ltd`, `GA_Set_memory_limit`, `GA_Memory_limited` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | for all ranks on a machine together |
 //! | `GA_Memory_avail`, `GA_Inquire_memory` | [`Job::memory`](crate::Job::memory) | |
-//! | `GA_Print_stats` | `GA_STATS=1`, [`Launch::stats`](crate::Launch::stats), [`Job::stats`](crate::Job::stats) | by peer and kind; for one phase subtract with `since` |
+//! | `GA_Print_stats` | `GA_STATS=1`, [`Launch::stats`](crate::Launch::stats), [`Job::stats`](crate::Job::stats) | by peer and kind; for one phase, subtract with `since` |
 //! | `GA_Uses_ma`, `MA_init`, `MA_push_get`, … | – | local memory is Rust's |
 //! | `GA_Nodeid`, `GA_Nnodes` | `job.rank()`, `job.size()` | |
 //! | `GA_Cluster_nodeid`, `GA_Cluster_nprocs`, `GA_Cluster_procid` | [`Job::node`](crate::Job::node), [`Job::node_ranks`](crate::Job::node_ranks) | |
 //! | `GA_Cluster_nnodes` | – | `job.all_reduce_one(job.node(), ops::max)? + 1` |
-//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | – | the other way round: the program passes a communicator to `Launch::run_on` (feature `mpi`), which makes a job on it |
+//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | – | the reverse: the program passes a communicator to `Launch::run_on` (feature `mpi`), which runs a job on it |
 //! | `GA_Error` | return an `Err` from the body, or panic | ends the job on all ranks, with rank and cause, and a non-zero exit status |
 //! | `GA_Wtime` | `std::time::Instant` | |
 //!
@@ -48,9 +48,9 @@
 //! | GA | here | notes |
 //! |---|---|---|
 //! | `NGA_Create` with `chunk` | [`GlobalArray::builder`](crate::GlobalArray::builder)`(job, [n, m]).min_block([64, 64]).create()` | an edge that equals the extent keeps an axis whole; for GA's −1 leave `min_block` out, or give 1 for that axis |
-//! | `NGA_Create_irreg`, `GA_Set_irreg_distr` | `.irregular(cuts)` | cuts ascend from 0, for each axis a `Vec` |
-//! | `GA_Create_handle`, `GA_Set_data`, `GA_Set_chunk`, `GA_Set_array_name`, `GA_Set_pgroup`, `GA_Allocate` | `GlobalArray::<T, D>::builder(group, extents)` … `.name("H")` … `.create()` | type and extents are the builder's own; nothing exists before `create` |
-//! | `GA_Set_block_cyclic_proc_grid` | `.block_cyclic([64, 64]).grid([2, 2])` | ScaLAPACK's map on a row-major grid; the part has the order and leading dimension that ScaLAPACK wants |
+//! | `NGA_Create_irreg`, `GA_Set_irreg_distr` | `.irregular(cuts)` | for each axis a `Vec` of cuts, ascending from 0 |
+//! | `GA_Create_handle`, `GA_Set_data`, `GA_Set_chunk`, `GA_Set_array_name`, `GA_Set_pgroup`, `GA_Allocate` | `GlobalArray::<T, D>::builder(group, extents)` … `.name("H")` … `.create()` | the builder fixes type and extents; nothing exists before `create` |
+//! | `GA_Set_block_cyclic_proc_grid` | `.block_cyclic([64, 64]).grid([2, 2])` | ScaLAPACK's map on a row-major grid; the part has the order and leading dimension that ScaLAPACK expects |
 //! | `GA_Set_block_cyclic` | `.block_cyclic(..)` without `.grid(..)` | dealt along each axis of a grid, not round-robin through the block numbers |
 //! | `GA_Set_tiled_proc_grid`, `GA_Set_tiled_irreg_proc_grid` | `.tiled([64, 64]).grid([2, 2])`, `.tiled_irregular(cuts).grid([2, 2])` | each tile is contiguous; `.grid(..)` may be left out |
 //! | `GA_Set_restricted`, `GA_Set_restricted_range` | `.restrict([0, 4])`, `.restrict(2..6)` | for any layout; queries take it into account |
@@ -58,7 +58,7 @@
 //! | `NGA_Set_ghost_corner_flag` | `.corners(false)` | |
 //! | `GA_Has_ghosts` | `a.distribution().ghosts()` | |
 //! | mirrored arrays, `GA_Merge_mirrored`, `GA_Set_property("read_only")` | not yet | |
-//! | `NGA_Register_type`, `NGA_Deregister_type` | derive `bytemuck::Pod` | arithmetic too, by implementing [`Accumulate`](crate::Accumulate); GA has none for such types |
+//! | `NGA_Register_type`, `NGA_Deregister_type` | derive `bytemuck::Pod` | implement [`Accumulate`](crate::Accumulate) for arithmetic; GA has none for such types |
 //! | `GA_Duplicate` | `a.duplicate("name")` | contents are not copied, as in GA |
 //! | `GA_Destroy` | drop it, or `a.destroy()` | dropping is local: a later creation in the same group reuses the memory. `destroy` is collective and frees it now |
 //! | `GA_Check_handle`, `GA_Verify_handle`, `GA_Valid_handle` | – | an array that exists is valid; if it outlives its job, its methods return `Err` |
@@ -72,7 +72,7 @@
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `NGA_Get` | `a.get_into(s![2..5, ..], &mut view)` | straight into a view of any strides; `a.get(patch)` allocates |
+//! | `NGA_Get` | `a.get_into(s![2..5, ..], &mut view)` | directly into a view with any strides; `a.get(patch)` allocates |
 //! | `NGA_Put` | `a.put(s![2..5, ..], &view)` | returns when the view may be reused, as in GA |
 //! | `NGA_Acc` | `a.accumulate(patch, alpha, &view)` | all integers, floats and complex numbers; atomic for each element against other accumulates |
 //! | `NGA_NbGet`, `NGA_NbWait` | `let handle = a.get_nb(patch)?; … let buffer = handle.wait()?` | the transfer owns the buffer until `wait`; any number may be in flight |
@@ -85,8 +85,8 @@
 //! | a task counter by `NGA_Read_inc`, *nxtval* | [`Counter`](crate::Counter)`::new(job)?`, then `while let Some(task) = tasks.next_below(n)? { … }` | |
 //! | `NGA_Access`, `NGA_Release` | `a.read_epoch(\|part, reader\| …)` | collective; see difference 3. `reader.get_into` reads other members' parts meanwhile |
 //! | `NGA_Access`, `NGA_Release_update` | `a.owner_epoch(\|mut part\| …)` | collective; several arrays at once: `job.epoch((x.owned_mut(), f.owned()), \|(mut x, f)\| …)` |
-//! | `NGA_Access` as it is | `unsafe { a.access()? }` | unchecked: you promise that nobody touches the part from this call to the last use. There is nothing to release; others see what you wrote after a sync, a signal or a lock |
-//! | `GA_Update_ghosts` | `a.update_ghosts()` | collective, a sync at both ends |
+//! | `NGA_Access` as it is | `unsafe { a.access()? }` | unchecked: you guarantee that no rank accesses the part from this call to the last use. There is nothing to release; others see what you wrote after a sync, a signal or a lock |
+//! | `GA_Update_ghosts` | `a.update_ghosts()` | collective; syncs at start and end |
 //! | `NGA_Update_ghost_dir` | `a.update_ghosts_at(axis, Side::Low)` | |
 //! | `NGA_Update_ghosts_nb` | `let update = a.update_ghosts_nb()?; … update.wait()?` | |
 //! | `NGA_Access_ghosts`, `NGA_Release_ghosts`, `NGA_Get_ghost_block` | `job.epoch(a.ghosts(), \|part\| …)` | the epoch updates the ghost cells when it starts; `part.view()` includes them, `part.interior()` does not |
@@ -97,19 +97,19 @@
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `GA_Sync`, `GA_Pgroup_sync` | `job.sync()`, `group.sync()` | a fence of everything that members issued, and a barrier. A transfer that failed fails it on all members |
+//! | `GA_Sync`, `GA_Pgroup_sync` | `job.sync()`, `group.sync()` | a fence of everything that members issued, and a barrier. If a transfer failed, the sync fails on all members |
 //! | `GA_Msg_sync` | `group.barrier()` | completes nothing |
 //! | `GA_Init_fence`, `GA_Fence` | `a.fence()`, `job.fence(rank)` | needs no `GA_Init_fence`; for one array or one target |
-//! | `GA_Mask_sync` | – | one-sided calls have no hidden sync that could be masked; collective calls keep theirs |
-//! | `GA_Create_mutexes`, `GA_Lock`, `GA_Unlock` | [`Locks`](crate::Locks)`::with_count(job, n)?`, `let guard = locks.lock(k)?` | any number of sets, and distinct locks. (GA 5.9.2 computes a lock's place from their number instead of the lock's, so all locks are one.) Dropping the guard releases the lock; the next holder sees the last one's writes |
-//! | – | [`Signal`](crate::Signal), `a.put_signal(patch, &view, signal.at(member, index))` | data are visible before the signal |
+//! | `GA_Mask_sync` | – | one-sided calls have no hidden sync to mask; collective calls always sync |
+//! | `GA_Create_mutexes`, `GA_Lock`, `GA_Unlock` | [`Locks`](crate::Locks)`::with_count(job, n)?`, `let guard = locks.lock(k)?` | any number of sets, and distinct locks. (GA 5.9.2 computes a lock's location from the number of locks instead of the lock's index, so all locks are one.) Dropping the guard releases the lock; the next holder sees the last one's writes |
+//! | – | [`Signal`](crate::Signal), `a.put_signal(patch, &view, signal.at(member, index))` | the data are visible before the signal |
 //!
 //! # Groups
 //!
 //! | GA | here | notes |
 //! |---|---|---|
 //! | `GA_Pgroup_create` | `group.subgroup(&[0, 2, 4])` | collective over those members only |
-//! | `GA_Pgroup_split_irreg` | `group.split(color)` | in another order: `group.split_ordered(color, key)` |
+//! | `GA_Pgroup_split_irreg` | `group.split(color)` | to reorder members: `group.split_ordered(color, key)` |
 //! | `GA_Pgroup_split` into `n` groups | `group.split((group.rank() * n / group.size()) as u64)` | groups of groups to any depth |
 //! | `GA_Pgroup_self`, `GA_Pgroup_duplicate` | `group.subgroup(&[group.rank()])`, `group.split(0)` | |
 //! | `GA_Pgroup_destroy` | drop it | |
@@ -117,29 +117,29 @@
 //! | `GA_Pgroup_nodeid`, `GA_Pgroup_nnodes` | `group.rank()`, `group.size()` | |
 //! | `GA_Pgroup_absolute_id` | `group.ranks().nth(member)` | |
 //! | `GA_Brdcst`, `GA_Pgroup_brdcst` | `group.broadcast(root, &mut data)` | |
-//! | `GA_Dgop`, `GA_Igop`, `GA_Pgroup_dgop`, … | `group.all_reduce(&mut data, ops::sum)` | the names in [`ops`](crate::ops), or any closure of two elements; the same bits on every member. Also `reduce`, `gather`, `all_gather`, `all_to_all`, which GA lacks |
+//! | `GA_Dgop`, `GA_Igop`, `GA_Pgroup_dgop`, … | `group.all_reduce(&mut data, ops::sum)` | a function in [`ops`](crate::ops), or any closure of two elements; bitwise equal results on all members. Also `reduce`, `gather`, `all_gather`, `all_to_all`, which GA lacks |
 //!
 //! # Whole arrays and patches
 //!
-//! All collective, all between two syncs. Arrays that work together belong to the same ranks; they need not be distributed
-//! alike.
+//! All of these are collective and sync at start and end. Arrays used together must belong to the same ranks; their distributions may
+//! differ.
 //!
 //! | GA | here | notes |
 //! |---|---|---|
 //! | `GA_Zero`, `GA_Fill`, `NGA_Fill_patch`, `NGA_Zero_patch` | `a.zero()`, `a.fill(x)`, `a.at_mut(patch).fill(x)` | at creation: `.zeros()`, `.fill(x)` |
-//! | `GA_Copy` | `b.assign(&a)` | the target comes first everywhere |
+//! | `GA_Copy` | `b.assign(&a)` | the target always comes first |
 //! | `NGA_Copy_patch` | `b.at_mut(patch).assign(a.at(a_patch))`, transposed: `a.at(a_patch).t()` | patches of equal shape; no reshape |
 //! | `GA_Scale`, `NGA_Scale_patch` | `a.scale(alpha)`, `a.at_mut(patch).scale(alpha)` | |
-//! | `GA_Add`, `NGA_Add_patch` | `c.assign_sum(alpha, &a, beta, &b)`, `c.at_mut(patch).assign_sum(alpha, a.at(..), beta, b.at(..))` | `c` is another array than `a` and `b`; in place it is `c.scaled_add(alpha, &a)` |
+//! | `GA_Add`, `NGA_Add_patch` | `c.assign_sum(alpha, &a, beta, &b)`, `c.at_mut(patch).assign_sum(alpha, a.at(..), beta, b.at(..))` | `c` must differ from `a` and `b`; in place, use `c.scaled_add(alpha, &a)` |
 //! | `GA_Add_constant` | `a.add_constant(x)` | |
 //! | `GA_Ddot`, `NGA_Ddot_patch` | `a.dot(&b)`, `a.at(patch).dot(b.at(b_patch))` | transposed: `b.at(b_patch).t()` |
 //! | `GA_Norm_infinity`, `GA_Norm1` | `a.norm_infinity()`, `a.norm_1()` | also `norm_frobenius`, `max_abs`, `sum`, and `reduce` with a closure |
-//! | `NGA_Select_elem` | `a.argmin()`, `a.argmax()` | of equal elements the first in row-major order; NaN goes before all |
+//! | `NGA_Select_elem` | `a.argmin()`, `a.argmax()` | of equal elements the first in row-major order; NaN precedes all others |
 //! | `GA_Elem_multiply` | `c.assign_product(&a, &b)` | |
 //! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.assign_zip(&a, &b, f64::max)` | any closure; `map_indexed` also passes the index |
 //! | `GA_Transpose` | `b.assign(a.t())` | |
 //! | `GA_Symmetrize` | `a.symmetrize()` | in place; NWChem's `ga_antisymmetrize` is `a.antisymmetrize()` |
-//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; an external BLAS is not needed |
+//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; needs no external BLAS |
 //! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | |
 //! | `GA_Scale_rows`, `GA_Scale_cols` | `a.scale_rows(..)`, `a.scale_cols(..)` | |
 //! | `GA_Print`, `NGA_Print_patch` | `a.write_to(&mut out)`, `a.at(patch).write_to(&mut out)` | collective; the group's first member writes |
@@ -149,7 +149,7 @@
 //!
 //! | GA | state |
 //! |---|---|
-//! | `GA_Diag`, `GA_Diag_std`, `GA_Diag_seq`, `GA_Diag_std_seq`, `GA_Lu_solve`, `GA_Llt_solve`, `GA_Spd_invert` | no solvers in the library. The example `lu` factors and solves a dense system; eigensolvers not yet. A column-major block-cyclic part is what ScaLAPACK and ELPA take |
+//! | `GA_Diag`, `GA_Diag_std`, `GA_Diag_seq`, `GA_Diag_std_seq`, `GA_Lu_solve`, `GA_Llt_solve`, `GA_Spd_invert` | no solvers in the library. The example `lu` factors and solves a dense system; no eigensolvers yet. You can pass a column-major block-cyclic part to ScaLAPACK and ELPA |
 //! | sparse arrays (`…sprs_array_…`) | not yet |
 //! | disk resident arrays (DRA), shared files (SF), exclusive access files (EAF) | not yet; arrays are saved and loaded as `.npy` files |
 //! | global pointer arrays (GP), scans, pack and unpack, overlay, checkpoints | not planned at present |

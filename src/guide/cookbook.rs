@@ -14,7 +14,7 @@
 //! [`save_npy`](crate::GlobalArray::save_npy) writes an array that NumPy reads.
 //!
 //! For a small value use a pipe. Every rank writes the same value, and the code after the job reads the first one. This works on
-//! every conduit, because over `mpi` each process then finds the value in its own pipe.
+//! every conduit; over `mpi`, each process reads the value from its own pipe.
 //!
 //! ```standalone_crate
 //! use global_arrays::prelude::*;
@@ -34,12 +34,13 @@
 //! }
 //! ```
 //!
-//! A pipe holds 64 KiB. Write no more than that, all ranks together.
+//! A pipe holds 64 KiB. All ranks together must not write more than that.
 //!
 //! # Store structs
 //!
-//! An element is any type that is plain data: it implements [`bytemuck::Pod`](https://docs.rs/bytemuck/latest/bytemuck/trait.Pod.html). Derive it
-//! (`cargo add bytemuck --features derive`). The struct needs `#[repr(C)]` and must not have padding; fill gaps with a field of your own.
+//! An element can be any type that is plain data: it implements
+//! [`bytemuck::Pod`](https://docs.rs/bytemuck/latest/bytemuck/trait.Pod.html). Derive it (`cargo add bytemuck --features derive`). The
+//! struct needs `#[repr(C)]` and must not have padding; fill gaps with explicit fields.
 //!
 //! ```
 //! use bytemuck::{Pod, Zeroable};
@@ -67,16 +68,16 @@
 //! # }
 //! ```
 //!
-//! A new array has unspecified contents unless you say `fill`. To add structs with `accumulate`, implement
+//! A new array has unspecified contents unless you call `fill` or `zeros`. To add structs with `accumulate`, implement
 //! [`Accumulate`](crate::Accumulate).
 //!
 //! # Use threads inside a rank
 //!
 //! Start threads inside the closure, not before `run`. [`job.threads()`](crate::Job::threads) is the number of cores that this rank
-//! should use: with one rank for each core it is 1, so start fewer ranks (`GA_RANKS=2`).
+//! should use. With one rank per core it is 1, so start fewer ranks (`GA_RANKS=2`).
 //!
-//! A [`GlobalArray`](crate::GlobalArray) is `Sync`: several threads of a rank may get, put and accumulate at once. Collective calls
-//! need one thread at a time. In an epoch the part is an ordinary slice, which threads can divide:
+//! A [`GlobalArray`](crate::GlobalArray) is `Sync`: several threads of a rank may get, put and accumulate at once. Make collective
+//! calls from one thread at a time. In an epoch the part is an ordinary slice, which threads can divide:
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -99,7 +100,7 @@
 //! # }
 //! ```
 //!
-//! With rayon, build one pool for each rank inside the closure and run the loops in it:
+//! With rayon, build one pool per rank inside the closure and run the loops in it:
 //!
 //! ```ignore
 //! let pool = rayon::ThreadPoolBuilder::new().num_threads(job.threads().get()).build().map_err(Error::other)?;
@@ -108,8 +109,8 @@
 //!
 //! # Write generic code
 //!
-//! The element type needs [`Element`](crate::Element) to be moved, [`Accumulate`](crate::Accumulate) to be added and
-//! [`AtomicInteger`](crate::AtomicInteger) for atomic operations. `D` is any ndarray dimension. A function that takes a patch takes
+//! Require [`Element`](crate::Element) to move elements, [`Accumulate`](crate::Accumulate) to add them, and
+//! [`AtomicInteger`](crate::AtomicInteger) for atomic operations. `D` is any ndarray dimension. A patch parameter has the type
 //! `impl IntoPatch<D>`.
 //!
 //! ```
@@ -135,8 +136,8 @@
 //!
 //! # Keep data on each node
 //!
-//! A table that all ranks read often should lie in each node's memory, once for the node and not once for each rank. Make a group of
-//! the ranks on a node, and an array in that group:
+//! A table that all ranks read often should be stored once per node, not once per rank. Make a group of the ranks on each node, and
+//! an array in that group:
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -178,17 +179,17 @@
 //!      1     3     1      0       0 B      0       0 B      0       0 B    192   390 KiB        0         0     64   122 KiB
 //! ```
 //!
-//! Each operation has a number of calls and of bytes. *own part* is what a rank moved within its own part; *peers* and *nodes*
-//! are how many others a rank reached; *in flight* is the largest number of transfers that it had on the network at once.
+//! Each operation has two columns: calls and bytes. *own part* is what a rank moved within its own part; *peers* and *nodes* count the
+//! other ranks and the nodes that it reached; *in flight* is the largest number of transfers that it had on the network at once.
 //!
 //! | you see | it means | try |
 //! |---|---|---|
-//! | many operations with few bytes each | every call pays for itself: some nanoseconds inside a node, a round trip between nodes | one patch or one `gather` instead of a loop of `load`s; [tutorial, page 2](super::tutorial::patches) |
-//! | one rank has far more than the others | the work or the data are not balanced | another [distribution](super::tutorial::ownership), or a [counter](super::tutorial::tasks) |
+//! | many operations with few bytes each | every call has a cost: some nanoseconds inside a node, a round trip between nodes | one patch or one `gather` instead of a loop of `load`s; [tutorial, page 2](super::tutorial::patches) |
+//! | one rank has far more than the others | the work or the data are unbalanced | another [distribution](super::tutorial::ownership), or a [counter](super::tutorial::tasks) |
 //! | most bytes come from other ranks although each rank could work on its own | a rank works on blocks that others own | loop over [`a.blocks(rank)`](crate::GlobalArray::blocks); an [epoch](super::tutorial::epochs) |
 //! | many atomic operations | tasks are too short, or ranks wait for a lock | longer tasks; several [locks](crate::Locks) |
 //! | in flight is 0 or 1 over a network | the rank waits for each transfer | `get_nb`, or [`job.scope`](crate::Job::scope) |
-//! | few bytes, and still slow | it does not communicate: the time is in your code, or in waiting for a late rank | a profiler on one rank, such as `perf record -p` |
+//! | few bytes, but still slow | communication is not the cause: the time is in your code, or in waiting for a late rank | a profiler on one rank, such as `perf record -p` |
 //!
 //! To look at one phase only, take [`job.stats()`](crate::Job::stats) before and after and subtract with
 //! [`since`](crate::Stats::since).

@@ -1,12 +1,12 @@
-//! Pages to read: a tutorial, recipes, environment variables, the words of the field, and where the calls of Global Arrays went.
+//! A tutorial, recipes, environment variables, a glossary, and a guide for users of Global Arrays.
 //!
-//! | page | for |
+//! | page | contents |
 //! |---|---|
-//! | [`tutorial`] | a first reading, in eight short pages |
+//! | [`tutorial`] | an introduction in eight short pages |
 //! | [`cookbook`] | "how do I …?": programs to copy from |
 //! | [`environment`] | the `GA_*` variables, and the limits of the library |
-//! | [`glossary`] | our words beside those of GA, ARMCI, MPI and OpenSHMEM |
-//! | [`coming_from_ga`] | users of Global Arrays: where each call went |
+//! | [`glossary`] | our terms next to those of GA, ARMCI, MPI and OpenSHMEM |
+//! | [`coming_from_ga`] | for users of Global Arrays: the equivalent of each call |
 
 pub mod coming_from_ga;
 pub mod cookbook;

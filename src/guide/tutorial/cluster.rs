@@ -2,7 +2,7 @@
 //!
 //! # Many machines
 //!
-//! Build with the feature `mpi` and start with the cluster's launcher. The program stays the same.
+//! Build with the feature `mpi` and start with the cluster's launcher. The source does not change.
 //!
 //! ```sh
 //! cargo add global-arrays --features mpi
@@ -12,8 +12,8 @@
 //!
 //! `docs/cluster.md` in the repository has job scripts for Slurm and PBS, and a section on containers.
 //!
-//! Try it first on your own machine: `GA_RANKS_PER_NODE=1` treats each rank as a machine of its own. Nothing is shared then, and
-//! every operation goes the way that it would go between machines.
+//! Try it first on your own machine: `GA_RANKS_PER_NODE=1` treats each rank as a separate machine. Ranks then share no memory, and
+//! every operation takes the path that it would take between machines.
 //!
 //! # A rank fails
 //!
@@ -35,8 +35,8 @@
 //!
 //! # Ranks disagree
 //!
-//! All ranks must make the same collective calls in the same order. If rank 0 alone makes one, all ranks get an error that says who
-//! called what:
+//! All ranks must make the same collective calls, in the same order and with the same arguments. Otherwise all ranks get an error that
+//! says which rank called what:
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -53,22 +53,23 @@
 //!
 //! # The program hangs
 //!
-//! After ten seconds each waiting rank prints, once, which ranks are missing and where they were last seen. Ranks that wait for each
-//! other in a circle get [`Error::Deadlock`](crate::Error::Deadlock) within seconds, if they are on one node and have no threads of their own. `GA_TIMEOUT=60`
-//! turns every wait of more than a minute into an [`Error::Timeout`](crate::Error::Timeout).
+//! After ten seconds each waiting rank prints, once, which ranks are missing and where they were last seen. Ranks that deadlock get
+//! [`Error::Deadlock`](crate::Error::Deadlock) within seconds, if they are on one node and their processes have no other threads.
+//! `GA_TIMEOUT=60` turns every wait of more than a minute into an [`Error::Timeout`](crate::Error::Timeout).
 //!
 //! # The result is wrong
 //!
-//! 1. Run with `GA_RANKS=1`. If the result is still wrong, it is not the parallel part.
+//! 1. Run with `GA_RANKS=1`. If the result is still wrong, the error is not in the parallel part.
 //! 2. Run with `GA_NETWORK=threads:unmapped`. This conduit completes operations late and out of order. A missing `sync` that shared
-//!    memory forgives shows up here.
+//!    memory hides shows up here.
 //! 3. Run with `GA_NETWORK=threads` under a debugger: all ranks are threads of one process.
-//! 4. Look at each place where a rank reads what another wrote, and name the line of [page 4](super::visibility)'s table that makes it
+//! 4. For each place where a rank reads what another wrote, find the row of [page 4](super::visibility)'s table that makes the data
 //!    visible.
 //!
 //! # The program is slow
 //!
-//! `GA_STATS=1` prints who moved how much to whom. The [cookbook](crate::guide::cookbook#why-is-my-code-slow) explains how to read it.
+//! `GA_STATS=1` prints how much data each rank moved to which others. The [cookbook](crate::guide::cookbook#why-is-my-code-slow)
+//! explains how to read it.
 //!
-//! This is the last page. Go on with the [cookbook](crate::guide::cookbook), or with the page of
+//! This is the last page. Continue with the [cookbook](crate::guide::cookbook), or with the page of
 //! [`GlobalArray`](crate::GlobalArray).

@@ -1,7 +1,7 @@
 //! Page 5: epochs.
 //!
-//! `get` and `put` copy. To work on your own part in place, open an *epoch*: for its duration your part is an ordinary slice or
-//! view, and no other rank can touch it.
+//! `get` and `put` copy. To work on your own part in place, open an *epoch*. During the epoch your part is an ordinary slice or
+//! view, and no other rank can access it.
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -19,9 +19,9 @@
 //!
 //! # Why this is free of data races
 //!
-//! * On this rank: there is one handle of an array, it cannot be cloned, and the epoch borrows it `&mut`. The compiler rejects a `put`
+//! * On this rank: an array has one handle, which cannot be cloned, and the epoch borrows it `&mut`. The compiler rejects a `put`
 //!   to the array inside the closure.
-//! * On the other ranks: the epoch begins when all members have agreed to begin it. So all handles are borrowed, and all earlier
+//! * On the other ranks: the epoch begins only after all members have agreed to begin it. So all handles are borrowed, and all earlier
 //!   operations are complete.
 //!
 //! # Several arrays
@@ -45,16 +45,16 @@
 //! # }
 //! ```
 //!
-//! # Read others' parts meanwhile
+//! # Read other ranks' parts
 //!
-//! In a [`read_epoch`](crate::GlobalArray::read_epoch) no rank can write the array. Each rank sees its own part as a view, and gets any
-//! patch of the array through a reader: `a.read_epoch(|part, reader| reader.get(s![0, ..]))`.
+//! In a [`read_epoch`](crate::GlobalArray::read_epoch) no rank can write the array. Each rank sees its own part as a view, and reads
+//! any patch of the array through a reader: `a.read_epoch(|part, reader| reader.get(s![0, ..]))`.
 //!
 //! # Shapes of a part
 //!
 //! * `part.view()` has the local shape, for block, irregular and block-cyclic arrays.
-//! * A tiled part, or a part with many blocks of which you want one: iterate over `part.blocks()`, and take `part.block(&block)`.
-//! * `part.as_slice()` is the memory of the part in its order; `None` if the part has ghost cells.
+//! * For a tiled part, or for one of many blocks, iterate over `part.blocks()` and take `part.block(&block)`.
+//! * `part.as_slice()` is the memory of the part in storage order; it is `None` if the part has ghost cells.
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -75,8 +75,8 @@
 //!
 //! # Whole arrays
 //!
-//! Many loops need no epoch of yours: arrays can be filled, scaled, added, multiplied, transposed and reduced by one collective call, whatever
-//! their distribution. [`GlobalArray`](crate::GlobalArray) lists them.
+//! Many loops need no explicit epoch: one collective call fills, scales, adds, multiplies, transposes or reduces arrays, whatever
+//! their distribution. [`GlobalArray`](crate::GlobalArray) lists these operations.
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -95,7 +95,7 @@
 //!
 //! # If an epoch fails
 //!
-//! If the closure panics or the job ends, the array is *poisoned*: its contents cannot be trusted, and every later call returns
+//! If the closure panics or the job ends, the array is *poisoned*: its contents are unreliable, and every later call returns
 //! [`Error::Poisoned`](crate::Error::Poisoned).
 //!
 //! Next: [tasks and counters](super::tasks).

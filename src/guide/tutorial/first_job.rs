@@ -4,7 +4,7 @@
 //!
 //! ```sh
 //! cargo new first && cd first
-//! cargo add global-arrays
+//! cargo add --git https://github.com/global-arrays/global-arrays global-arrays # until version 0.1 is published
 //! ```
 //!
 //! # The program
@@ -50,24 +50,24 @@
 //! # What happens
 //!
 //! * [`run`](crate::run) starts a *job*: several *ranks*, numbered from 0, which all run the closure. By default a rank is a process on this
-//!   machine, and there are as many as cores. `GA_RANKS` sets another number.
+//!   machine, with one rank per core. `GA_RANKS` sets a different number.
 //! * [`builder`](crate::GlobalArray::builder) describes an array and [`create`](crate::Builder::create) creates it. This is a *collective* call: all ranks make it, in the same
-//!   order and with the same arguments. If they do not, all get an error that says who called what.
+//!   order and with the same arguments. If they do not, all get an error that says which rank called what.
 //! * [`put`](crate::GlobalArray::put), [`load`](crate::GlobalArray::load) and [`get`](crate::GlobalArray::get) are *one-sided*: the rank
-//!   that owns the elements does nothing, and no other rank has to make a matching call.
+//!   that owns the elements does not take part, and no other rank makes a matching call.
 //! * [`sync`](crate::Group::sync) is collective. When it returns, all ranks see what all ranks wrote.
 //!
 //! # The closure
 //!
-//! Over shared memory the ranks are forked at the call of `run`. Therefore:
+//! Over shared memory, `run` forks the ranks. Therefore:
 //!
 //! * Call `run` before anything starts a thread. It returns an error if the process has other threads.
-//! * A rank sees what the closure captured, as a copy. Changes do not come back to the code after `run`. The
+//! * A rank sees a copy of what the closure captured. Changes do not come back to the code after `run`. The
 //!   [cookbook](crate::guide::cookbook#return-a-value-from-a-job) shows how to return a value.
 //! * If one rank returns an error, panics or is killed, the job ends: the other ranks get
 //!   [`Error::JobEnded`](crate::Error::JobEnded), and `run` returns [`Error::RankFailed`](crate::Error::RankFailed) with the cause.
 //!
-//! The error type of the closure may be your own, if it implements `From<Error>`. [`Error::other`](crate::Error::other) turns a
+//! The closure may use your own error type, if it implements `From<Error>`. [`Error::other`](crate::Error::other) turns a
 //! message or another error into an [`Error`](crate::Error).
 //!
 //! Next: [patches](super::patches).

@@ -1,9 +1,9 @@
 //! Page 7: ghost cells.
 //!
 //! A stencil reads the neighbors of each element, and some neighbors belong to other ranks. *Ghost cells* are copies of these
-//! elements around a rank's block, in one piece of memory with it. On the left an array of 8 × 8 elements on four ranks; on the right
-//! what rank 0 keeps in memory with ghost cells of width 1 in a periodic array. Each cell shows the index of its element, in the
-//! color of the element's owner.
+//! elements around a rank's block, in one local array with it. The left picture shows an array of 8 × 8 elements on four ranks; the
+//! right one shows what rank 0 stores if the array is periodic with ghost cells of width 1. Each cell shows the index of its element,
+//! in the color of the element's owner.
 //!
 #![doc = include_str!("../pictures/halo.svg")]
 //!
@@ -42,21 +42,21 @@
 //! # }
 //! ```
 //!
-//! (If a rank may own nothing, as with more ranks than rows, test for an empty view first.)
+//! (If a rank may own nothing, for example with more ranks than rows, test for an empty view first.)
 //!
 //! # Choices
 //!
 //! * [`boundaries`](crate::Builder::boundaries): an axis is [`Periodic`](crate::Boundary::Periodic), as above, or
-//!   [`Open`](crate::Boundary::Open). Cells beyond an open boundary keep what the program writes into them:
-//!   that is the place for boundary values.
+//!   [`Open`](crate::Boundary::Open). Cells beyond an open boundary keep what the program writes into them;
+//!   use them for boundary values.
 //! * [`corners(false)`](crate::Builder::corners) leaves out the diagonal neighbors, which a five-point stencil does not read.
-//! * A width of 2 or more lets you do several sweeps for each exchange; the example `stencil` does.
-//! * [`update_ghosts`](crate::GlobalArray::update_ghosts) fills the cells outside of an epoch, and
-//!   [`update_ghosts_nb`](crate::GlobalArray::update_ghosts_nb) while you compute.
-//! * [`ghosts_mut`](crate::GlobalArray::ghosts_mut) claims the part with its ghost cells as they are, to write both.
+//! * A width of 2 or more lets you do several sweeps per exchange, as the example `stencil` does.
+//! * [`update_ghosts`](crate::GlobalArray::update_ghosts) fills the cells outside an epoch;
+//!   [`update_ghosts_nb`](crate::GlobalArray::update_ghosts_nb) fills them while you compute.
+//! * [`ghosts_mut`](crate::GlobalArray::ghosts_mut) claims the part and its ghost cells for writing, without an update.
 //!
-//! Ghost cells cannot be named by a patch. Only their own rank sees them.
+//! A patch cannot contain ghost cells. Only the rank that holds them sees them.
 //!
-//! Without ghost cells you can do the same with one `get` of your block and its border (the example `jacobi`).
+//! Without ghost cells, one `get` of your block and its border does the same (the example `jacobi`).
 //!
 //! Next: [on a cluster, and when something is wrong](super::cluster).

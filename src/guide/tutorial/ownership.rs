@@ -1,19 +1,19 @@
 //! Page 3: who owns what.
 //!
-//! Every element is stored by one rank, its *owner*. All elements of an owner together are its *part*. You never need the owner to
-//! read or write an element, but the distribution decides how fast a program is: a rank reaches its own part, and what its node
-//! shares, at the speed of memory; everything else crosses the network.
+//! One rank, the *owner*, stores each element. All elements of an owner together are its *part*. You can read or write an element
+//! without knowing its owner, but the distribution determines performance: a rank reaches its own part, and those of ranks on its
+//! node, at memory speed; everything else crosses the network.
 //!
 //! # Three ways to divide an array
 //!
-//! An array of 8 × 8 elements on four ranks. Numbers and colors are the owners.
+//! The pictures show an array of 8 × 8 elements on four ranks. Numbers and colors show the owners.
 //!
 #![doc = include_str!("../pictures/owners.svg")]
 //!
-//! * **block**: one block for each rank, nearly square. This is the default, and good for most programs.
+//! * **block**: one nearly square block per rank. This is the default, and suits most programs.
 //! * **block-cyclic**: equal blocks, dealt out in turn as ScaLAPACK does. All ranks stay busy when the work moves through the
 //!   array, as in a factorization.
-//! * **irregular**: blocks between cuts that you choose, for instance so that each has the same amount of work.
+//! * **irregular**: blocks between cuts that you choose, for instance to give each the same amount of work.
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -29,19 +29,19 @@
 //! # }
 //! ```
 //!
-//! More words of the [builder](crate::Builder):
+//! The [builder](crate::Builder) has more options:
 //!
-//! | call | says |
+//! | call | effect |
 //! |---|---|
-//! | [`min_block([1, 64])`](crate::Builder::min_block) | no block has an edge shorter than this; an axis whose number is its extent stays whole |
-//! | [`grid([4, 1])`](crate::Builder::grid) | how the ranks are arranged along the axes |
+//! | [`min_block([1, 64])`](crate::Builder::min_block) | no block has a shorter edge than this; an axis is not cut if you give its extent |
+//! | [`grid([4, 1])`](crate::Builder::grid) | sets the number of ranks along each axis |
 //! | [`restrict(0..2)`](crate::Builder::restrict) | only these members own elements |
-//! | [`order(Order::ColumnMajor)`](crate::Builder::order) | how a part lies in memory; patches do not change |
-//! | [`tiled([64, 64])`](crate::Builder::tiled) | as block-cyclic, but each block is contiguous in memory |
+//! | [`order(Order::ColumnMajor)`](crate::Builder::order) | sets the memory layout of a part; patches do not change |
+//! | [`tiled([64, 64])`](crate::Builder::tiled) | like block-cyclic, but each block is contiguous in memory |
 //! | [`ghosts([1, 1])`](crate::Builder::ghosts) | [page 7](super::ghosts) |
 //!
-//! The order and the tiles change only where an element lies in its owner's memory. Here is the place of each element in the part of
-//! rank 0:
+//! The order and the tiles change only where an element lies in its owner's memory. The picture shows the position of each element in
+//! the part of rank 0:
 //!
 #![doc = include_str!("../pictures/offsets.svg")]
 //!
@@ -67,12 +67,12 @@
 //! # }
 //! ```
 //!
-//! `println!("{}", a.summary())` prints who owns what, and how many bytes.
+//! `println!("{}", a.summary())` prints which elements each member owns, and how many bytes.
 //!
 //! # Groups
 //!
 //! A [`Group`](crate::Group) is an ordered set of ranks; the [`Job`](crate::Job) is the group of all. An array belongs to the group
-//! that created it, and only members of the group can use it. `job.split(color)` makes one group of the ranks that pass the same
+//! that created it, and only members of the group can use it. `job.split(color)` makes one group of all ranks that pass the same
 //! color. A rank's number in a group is its *member* number.
 //!
 //! Next: [visibility](super::visibility).

@@ -1,7 +1,7 @@
 //! Page 2: patches.
 //!
-//! A *patch* is a box of indices of an array, perhaps with steps. You name it as in ndarray. It may lie anywhere: in one rank's
-//! memory or spread over many.
+//! A *patch* is a box of indices of an array, optionally with steps. You write it as in ndarray. It may lie in one rank's memory or
+//! be spread over many.
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -26,19 +26,20 @@
 //! # }
 //! ```
 //!
-//! Ranges are half open and count from 0. Negative indices count from the end, and negative steps go backwards. The last axis is the
-//! contiguous one, as in C. `..` is the whole array. A patch outside the array is an [`Error::Patch`](crate::Error::Patch) that names the axis.
+//! Ranges are half open and start at 0. Negative indices count from the end, and negative steps go backwards. The last axis is
+//! contiguous, as in C. `..` is the whole array. A patch outside the array is an [`Error::Patch`](crate::Error::Patch) that names the
+//! axis.
 //!
 //! # The operations
 //!
 //! | call | does | returns when |
 //! |---|---|---|
-//! | [`a.get(patch)`](crate::GlobalArray::get) | reads into a new array | the data are there |
-//! | [`a.get_into(patch, &mut view)`](crate::GlobalArray::get_into) | reads into your memory | the data are there |
+//! | [`a.get(patch)`](crate::GlobalArray::get) | reads into a new array | the data have arrived |
+//! | [`a.get_into(patch, &mut view)`](crate::GlobalArray::get_into) | reads into your memory | the data have arrived |
 //! | [`a.put(patch, &view)`](crate::GlobalArray::put) | writes | you may reuse the view |
 //! | [`a.accumulate(patch, alpha, &view)`](crate::GlobalArray::accumulate) | `a[patch] += alpha * view`, each element atomically | you may reuse the view |
-//! | [`a.load([i, j])`](crate::GlobalArray::load), [`a.store([i, j], x)`](crate::GlobalArray::store) | one element | as `get` and `put` |
-//! | [`a.gather`](crate::GlobalArray::gather), [`scatter`](crate::GlobalArray::scatter), [`scatter_accumulate`](crate::GlobalArray::scatter_accumulate) | a list of elements | as `get`, `put` and `accumulate` |
+//! | [`a.load([i, j])`](crate::GlobalArray::load), [`a.store([i, j], x)`](crate::GlobalArray::store) | one element | like `get` and `put` |
+//! | [`a.gather`](crate::GlobalArray::gather), [`scatter`](crate::GlobalArray::scatter), [`scatter_accumulate`](crate::GlobalArray::scatter_accumulate) | a list of elements | like `get`, `put` and `accumulate` |
 //!
 //! A view is any ndarray view of the same shape as the patch, contiguous or not. You can put a transposed matrix, or get into a slice
 //! of a larger array:
@@ -65,10 +66,10 @@
 //!
 //! # Compute while the data travel
 //!
-//! Over a network a `get` waits for the data. [`get_nb`](crate::GlobalArray::get_nb) returns at once, with a handle;
+//! Over a network a `get` waits for the data. [`get_nb`](crate::GlobalArray::get_nb) returns a handle at once;
 //! [`wait`](crate::transfer::Get::wait) returns the data. [`put_nb`](crate::GlobalArray::put_nb) and
-//! [`accumulate_nb`](crate::GlobalArray::accumulate_nb) take the buffer and keep it until it is sent. To lend buffers instead, use
-//! [`job.scope`](crate::Job::scope).
+//! [`accumulate_nb`](crate::GlobalArray::accumulate_nb) take ownership of the buffer and keep it until it is sent. To lend buffers
+//! instead, use [`job.scope`](crate::Job::scope).
 //!
 //! ```
 //! use global_arrays::prelude::*;

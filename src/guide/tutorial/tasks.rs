@@ -20,15 +20,15 @@
 //! # }
 //! ```
 //!
-//! A task costs one atomic operation: some nanoseconds inside a node, one round trip over the network. So make tasks longer than
-//! that. Fetch the data of the next task with `get_nb` while you compute this one (the example `matmul_tasks`).
+//! Taking a task costs one atomic operation: a few nanoseconds inside a node, one round trip over the network. So make tasks longer
+//! than that. Fetch the data of the next task with `get_nb` while you compute this one (the example `matmul_tasks`).
 //!
 //! [`tasks.reset(0)`](crate::Counter::reset) starts a new round. Several counters on different owners
-//! ([`Counter::with_owner`](crate::Counter::with_owner)) avoid a queue at one rank.
+//! ([`Counter::with_owner`](crate::Counter::with_owner)) avoid contention at one rank.
 //!
 //! # Atomic operations on elements
 //!
-//! Integer elements of an array have the atomic operations that you know from `std::sync::atomic`:
+//! Integer elements support the atomic operations known from `std::sync::atomic`:
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -53,7 +53,7 @@
 //!
 //! # Locks
 //!
-//! [`Locks`](crate::Locks) protect what takes more than one operation. The holder sees what the last holder wrote.
+//! [`Locks`](crate::Locks) protect updates that take more than one operation. The holder sees what the last holder wrote.
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -75,7 +75,7 @@
 //!
 //! # Signals
 //!
-//! A [`Signal`](crate::Signal) replaces a sync where only two ranks are involved: put the data, then raise the receiver's signal.
+//! A [`Signal`](crate::Signal) replaces a sync when only two ranks are involved: put the data, then raise the receiver's signal.
 //! When the receiver sees the signal, it also sees the data.
 //!
 //! ```
@@ -102,6 +102,6 @@
 //!
 //! All members of a [`Group`](crate::Group) can [`broadcast`](crate::Group::broadcast), [`reduce`](crate::Group::reduce),
 //! [`all_reduce`](crate::Group::all_reduce), [`gather`](crate::Group::gather), [`all_gather`](crate::Group::all_gather) and
-//! [`all_to_all`](crate::Group::all_to_all) slices. Results have the same bits on every rank.
+//! [`all_to_all`](crate::Group::all_to_all) slices. Results are bitwise equal on all ranks.
 //!
 //! Next: [ghost cells](super::ghosts).

@@ -2,7 +2,7 @@
 //!
 //! A `put` returns when you may reuse your buffer. The data may still be on their way. This page says when other ranks see them.
 //!
-//! | after | this is sure |
+//! | after | guarantee |
 //! |---|---|
 //! | `put`, `accumulate` or `store` returns | a later blocking read of these elements *by the same thread* sees them |
 //! | [`a.fence()`](crate::GlobalArray::fence) or [`job.fence(rank)`](crate::Job::fence) | every rank that reads now sees what *this rank* wrote |
@@ -13,8 +13,8 @@
 //!
 //! # The usual pattern
 //!
-//! Alternate: all ranks write, `sync`, all ranks read, `sync`. The second sync is needed too. Without it a fast rank writes for the next
-//! step while a slow one still reads.
+//! Alternate: all ranks write, `sync`, all ranks read, `sync`. The second sync is needed too. Without it a fast rank may write for the
+//! next step while a slow one is still reading.
 //!
 //! ```
 //! use global_arrays::prelude::*;
@@ -34,17 +34,17 @@
 //! # }
 //! ```
 //!
-//! Two arrays used in turn need only one sync for each step: read from the first, write to the second, sync, swap. The example
-//! `jacobi` does this.
+//! With two arrays, each step needs only one sync: read from the first, write to the second, sync, swap. The example `jacobi` does
+//! this.
 //!
 //! # A barrier is not a sync
 //!
 //! [`job.barrier()`](crate::Group::barrier) waits for all members and completes nothing. After a barrier a rank may still read the old
-//! value of what another rank put before it. Use `sync` unless you fenced yourself.
+//! value of an element that another rank put before the barrier. Use `sync`, unless each writer called `fence` first.
 //!
 //! # When two ranks use the same element
 //!
-//! Races are defined, because elements are plain data:
+//! Races have defined results, because elements are plain data:
 //!
 //! * `load`, `store` and the atomic operations on elements of up to 8 bytes read or write a whole element.
 //! * A `get` of a patch that another rank writes at the same time returns, for each byte, the old or the new value.

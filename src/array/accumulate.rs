@@ -1,13 +1,13 @@
 //! `a[patch] += alpha * buffer`, atomic for each element against all other accumulates.
 //!
-//! There is one rule for each array, fixed at creation by the placement of its group and the type of its elements. So all
-//! accumulates exclude each other:
+//! Each array has one rule, fixed at creation by the placement of its group and the type of its elements. So all accumulates exclude
+//! each other:
 //!
 //! | memory of the members | which processor adds |
 //! |---|---|
 //! | all mapped | the calling processor, under the owner's striped lock |
-//! | some not, the network accumulates and knows the type | members that are mapped: the same; others: a processor of the owner's node, under the same lock |
-//! | some not, otherwise | the calling processor, for all members, the owner too: lock by compare-and-swap over the network, get, add and put through three buffers, unlock (ARMCI-Gemini §III-B3, Fig. 6) |
+//! | some not mapped; the network accumulates and knows the type | mapped members: the same; others: a processor of the owner's node, under the same lock |
+//! | some not mapped, otherwise | the calling processor, for all members including the owner: lock by compare-and-swap over the network, get, add and put through three buffers, unlock (ARMCI-Gemini §III-B3, Fig. 6) |
 
 use ndarray::{ArrayView, Dimension};
 
@@ -32,11 +32,11 @@ const SLAB: usize = 4 * stripes::STRIPE;
 
 /// # Patches: accumulate
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
-    /// Adds `alpha` times the caller's view to a patch. One-sided; each element is changed atomically with respect to other
-    /// accumulates; on return the view may be reused, and the sums are visible at the owners after a fence or a sync.
+    /// Adds `alpha` times the caller's view to a patch. One-sided; atomic for each element with respect to other accumulates. On
+    /// return the view may be reused; the sums are visible at the owners after a fence or a sync.
     ///
     /// # Errors
-    /// A patch outside the array; a view of another shape; the end of the job.
+    /// A patch outside the array; a view of the wrong shape; the end of the job.
     ///
     /// # Source
     /// GA: `NGA_Acc`; ARMCI-Gemini §III-B3.

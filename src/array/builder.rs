@@ -24,7 +24,7 @@ enum Layout {
 
 /// The description of a new array; [`create`](Self::create) creates it.
 ///
-/// Defaults: one block for each member, on a process grid that suits the extents; parts in row-major order; unspecified contents.
+/// Defaults: one block per member, on a process grid that suits the extents; parts in row-major order; unspecified contents.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is created before `create`"]
 pub struct Builder<'g, T, D> {
@@ -61,10 +61,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
     }
 
-    /// A new array of the same extents and distribution; contents are not copied. Collective.
+    /// A new array with the same extents and distribution. The contents are not copied. Collective.
     ///
     /// # Errors
-    /// As [`Builder::create`].
+    /// Same as [`Builder::create`].
     #[track_caller]
     pub fn duplicate(&self, name: &str) -> Result<Self> {
         located(move || Self::create(&self.group, self.distribution.clone(), name.into(), None))
@@ -119,32 +119,32 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Element, D: Dimension> Builder<'_, T, D> {
-    /// The name, for messages. The default is `GlobalArray` and the extents.
+    /// The name, used in messages. The default is `GlobalArray` and the extents.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// One block for each member, with edges of at least these lengths; an edge equal to the extent keeps that axis whole.
+    /// One block per member, with edges of at least these lengths. If an edge equals the extent, that axis is not cut.
     pub fn min_block(mut self, edges: impl AsRef<[usize]>) -> Self {
         self.layout = Layout::Block { least: Some(edges.as_ref().to_vec()) };
         self
     }
 
-    /// Blocks of this shape, dealt out in turn to the process grid along each axis, as in ScaLAPACK.
+    /// Blocks of this shape, dealt out cyclically to the process grid along each axis, as in ScaLAPACK.
     pub fn block_cyclic(mut self, block: impl AsRef<[usize]>) -> Self {
         self.layout = Layout::BlockCyclic { block: block.as_ref().to_vec() };
         self
     }
 
-    /// One block for each member, with cuts of your choice: for each axis the first index of each block, ascending from 0.
+    /// One block per member, with cuts of your choice: for each axis, the first index of each block, ascending from 0.
     pub fn irregular(mut self, cuts: impl Into<Vec<Vec<usize>>>) -> Self {
         self.layout = Layout::Irregular { cuts: cuts.into() };
         self
     }
 
-    /// Tiles of this shape, dealt out in turn to the process grid along each axis. Each tile is contiguous in its owner's memory, so
-    /// a part is not one dense array.
+    /// Tiles of this shape, dealt out cyclically to the process grid along each axis. Each tile is contiguous in its owner's memory,
+    /// so a part is not one dense array.
     ///
     /// # Source
     /// GA: `GA_Set_tiled_proc_grid`.
@@ -153,8 +153,8 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Tiles with cuts of your choice: for each axis the first index of each tile, ascending from 0. Dealt out and stored as those of
-    /// [`tiled`](Self::tiled).
+    /// Tiles with cuts of your choice: for each axis, the first index of each tile, ascending from 0. They are dealt out and stored as
+    /// with [`tiled`](Self::tiled).
     ///
     /// # Source
     /// GA: `GA_Set_tiled_irreg_proc_grid`.
@@ -163,8 +163,8 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Only these members of the group own elements: a list or a range, in the order of the process grid, with any layout. All members
-    /// of the group may use the array, and take part in collective calls.
+    /// Restricts ownership to these members of the group: a list or a range, in the order of the process grid. Works with any layout.
+    /// All members of the group may still use the array, and take part in collective calls.
     ///
     /// # Examples
     /// ```
@@ -187,7 +187,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// The process grid, members in row-major order.
+    /// The process grid: the number of members along each axis. Members are arranged in row-major order.
     pub fn grid(mut self, grid: impl AsRef<[usize]>) -> Self {
         self.grid = Some(grid.as_ref().to_vec());
         self
@@ -199,10 +199,10 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Ghost cells around each member's block: for each axis, how many on either side. The layout must have one block for each member;
+    /// Ghost cells around each member's block: for each axis, how many on either side. The layout must have one block per member;
     /// a block-cyclic or tiled array cannot have ghost cells.
     ///
-    /// The widths may be larger than blocks, or than the array. [`update_ghosts`](GlobalArray::update_ghosts) fills them, and an
+    /// The widths may exceed the blocks, or even the array. [`update_ghosts`](GlobalArray::update_ghosts) fills them, and an
     /// epoch of [`ghosts`](GlobalArray::ghosts) reads them.
     ///
     /// # Examples
@@ -234,14 +234,14 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// What ghost cells beyond the array's edges stand for, for each axis: the other end (the default) or nothing.
+    /// What ghost cells beyond the array's edges represent, for each axis: the other end (the default) or nothing.
     pub fn boundaries(mut self, boundaries: impl AsRef<[Boundary]>) -> Self {
         self.boundaries = Some(boundaries.as_ref().to_vec());
         self
     }
 
-    /// Whether updates fill the ghost cells that lie beyond the block on more than one axis. The default is yes; a stencil along the
-    /// axes does not need them.
+    /// Whether updates fill the ghost cells that lie beyond the block on more than one axis. The default is `true`; a stencil along
+    /// the axes does not need them.
     ///
     /// # Source
     /// GA: `NGA_Set_ghost_corner_flag`.
@@ -250,7 +250,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// Sets all elements, and the ghost cells if there are any.
+    /// Sets all elements of the new array, and its ghost cells.
     pub fn fill(mut self, value: T) -> Self {
         self.first = Some(value);
         self

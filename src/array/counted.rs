@@ -1,13 +1,13 @@
-//! What counts as an operation, where a job counts them.
+//! What statistics count as an operation.
 //!
-//! A call counts once for each owner that it touches, with the bytes of the elements it touches there, however many transfers it
-//! takes: a patch in block-cyclic pieces of one owner is one operation, a list that three members own is three. What is made of
-//! several patches, a halo for instance, counts by each of them. The same on every path, so that a program's figures do not depend
-//! on its network.
+//! A call counts once for each owner that it accesses, with the bytes of the elements there, however many transfers it takes: a patch
+//! in block-cyclic pieces of one owner is one operation; a list whose elements three members own is three. Operations made of several
+//! patches, such as halo updates, count once for each. The rule is the same on every path, so a program's figures do not depend on its
+//! network.
 //!
-//! The shortest paths know nothing of it. While operations are counted they find no memory mapped
-//! ([`Segments`](crate::memory::segments::Segments)) and fall through to the longer paths behind them; there each operation is counted and then
-//! done, by the processor where memory is mapped all the same.
+//! The shortest paths contain no counting. While a job counts, they find no memory mapped
+//! ([`Segments`](crate::memory::segments::Segments)) and fall through to the longer paths; these count each operation, and then still
+//! use the processor if the memory is mapped.
 
 use std::collections::BTreeMap;
 

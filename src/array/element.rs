@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FetchOp {
-    /// Adds, wrapping.
+    /// Addition; wraps.
     Add,
     /// Bitwise and.
     And,
@@ -23,9 +23,9 @@ pub enum FetchOp {
     Or,
     /// Bitwise exclusive or.
     Xor,
-    /// The smaller.
+    /// Minimum.
     Min,
-    /// The larger.
+    /// Maximum.
     Max,
 }
 
@@ -50,7 +50,7 @@ impl FetchOp {
 
 /// # Single elements
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Reads one element. One-sided; not torn up to 8 bytes.
+    /// Reads one element. One-sided; elements up to 8 bytes do not tear.
     ///
     /// # Errors
     /// An index outside the array; the end of the job.
@@ -67,7 +67,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
     }
 
-    /// Writes one element. One-sided; not torn up to 8 bytes; visible at the owner after a fence or a sync.
+    /// Writes one element. One-sided; elements up to 8 bytes do not tear. Visible at the owner after a fence or a sync.
     ///
     /// # Errors
     /// An index outside the array; the end of the job.
@@ -125,9 +125,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 /// # Atomic operations on single elements
 impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
-    /// Adds `increment` to an element and returns the value before. One-sided, atomic, wrapping.
+    /// Adds `increment` to an element and returns the old value. One-sided, atomic, wrapping.
     ///
-    /// Atomic against other atomics, loads and stores; against accumulates only with a sync between.
+    /// It is atomic with respect to other atomics, loads and stores. Accumulates need a sync in between.
     ///
     /// # Errors
     /// An index outside the array; the end of the job.
@@ -141,19 +141,19 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
         self.atomic("fetch_add", index, AtomicOp::Add, increment, T::ZERO)
     }
 
-    /// Applies an operation to an element and returns the value before. One-sided, atomic.
+    /// Applies an operation to an element and returns the old value. One-sided, atomic.
     ///
     /// # Errors
-    /// As [`fetch_add`](Self::fetch_add).
+    /// Same as [`fetch_add`](Self::fetch_add).
     #[track_caller]
     pub fn fetch_op(&self, index: impl IntoDimension<Dim = D>, op: FetchOp, operand: T) -> Result<T> {
         self.atomic("fetch_op", index, op.on::<T>(), operand, T::ZERO)
     }
 
-    /// Replaces an element and returns the value before. One-sided, atomic.
+    /// Replaces an element and returns the old value. One-sided, atomic.
     ///
     /// # Errors
-    /// As [`fetch_add`](Self::fetch_add).
+    /// Same as [`fetch_add`](Self::fetch_add).
     #[track_caller]
     pub fn swap(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
         self.atomic("swap", index, AtomicOp::Swap, value, T::ZERO)
@@ -161,11 +161,11 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
 
     /// Replaces an element by `new` if it equals `current`. One-sided, atomic.
     ///
-    /// The inner result is that of [`std::sync::atomic`]: `Ok` of the value before, which equals `current`, if the element was
-    /// replaced, else `Err` of the value that was found.
+    /// The inner result follows [`std::sync::atomic`]: `Ok` with the old value, which equals `current`, if the element was replaced;
+    /// otherwise `Err` with the value found.
     ///
     /// # Errors
-    /// As [`fetch_add`](Self::fetch_add).
+    /// Same as [`fetch_add`](Self::fetch_add).
     ///
     /// # Examples
     /// ```

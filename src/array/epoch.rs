@@ -2,60 +2,61 @@
 //!
 //! Inside an owner epoch this rank sees its part as `&mut [T]`, inside a read epoch as `&[T]`. This is sound because
 //!
-//! 1. there is one handle for each rank, not `Clone`, and an epoch holds it `&mut`: no thread of this rank can issue anything on
+//! 1. each rank has one handle, which is not `Clone`, and an epoch holds it `&mut`: no thread of this rank can issue anything on
 //!    the array meanwhile (in a read epoch: nothing but gets);
 //! 2. the start and the end are agreements. They match exactly on the kind of epoch, the array (the fingerprint of an epoch is the
 //!    call itself) and the place in the group's sequence. So while this rank is inside, all members are in the same epoch of the
 //!    same array, and hold their handles `&mut` too;
 //! 3. the start first completes everything that this rank issued on the array, then agrees. When it returns, nothing that any rank
 //!    issued is still in flight;
-//! 4. when the start or the end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back — every patch of it is
-//!    out of bounds from then on — and the job is ended, so that no other rank waits for an end that never comes.
+//! 4. if the start or the end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back, so every patch of it
+//!    is out of bounds from then on. The job is ended too, so that no other rank waits for an end that never comes.
 //!
 //! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose start also fills this rank's halo. It needs no further agreement,
 //! because
 //!
 //! 5. it reads elements. No rank writes them while any member is in the epoch (points 1 to 3), and earlier writes are complete (3).
 //!    It returns when its own gets are complete;
-//! 6. it writes ghost cells of this rank's own part, before the part becomes a slice. No other rank touches them: patches lie inside
-//!    the extents, so no operation of another rank names a ghost cell; and only its own rank fills a halo, under the handle that the
-//!    epoch holds `&mut`. A member that still fills its halo and one that already reads its slice do not conflict: the gets of the
-//!    first read elements of the second, which the second holds as `&[T]` and does not write either.
+//! 6. it writes ghost cells of this rank's own part, before the part becomes a slice. No other rank accesses them: patches lie inside
+//!    the extents, so no operation of another rank names a ghost cell; and only the rank itself fills its halo, under the handle that
+//!    the epoch holds `&mut`. A member that still fills its halo does not conflict with one that already reads its slice: the gets of
+//!    the first read elements of the second, which the second holds as `&[T]` and does not write either.
 //!
-//! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so nobody fills and nobody reads another's elements.
+//! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so no member fills a halo or reads another's elements.
 //! A non-blocking update whose handle was forgotten owns its buffers and never writes the halo.
 //!
 //! # When a process is copied
 //!
 //! Point 1 holds by type, but only inside a process. A copy of a process has copies of its handles and slices. These are the ways to copy
-//! one, and why two processes never hold the same part:
+//! a process, and why two processes never hold the same part:
 //!
 //! * *A rank that calls [`run`](crate::run)* would fork copies of its handles. It gets an error (`crate::job::entry`), on every
-//!   thread of a rank's process. Ranks that are threads share their process, and a job of threads forks nothing.
+//!   thread of a rank's process. Ranks that are threads share their process, and a job of threads does not fork.
 //! * *`fork`, by the program or a library.* The mapping of a job is not copied into children (`MADV_DONTFORK`), so nothing that a child
-//!   holds leads to memory of the job. libc runs our handler in the child. The handler maps pages without
-//!   access in place of the segments, so a copied slice faults and never aliases what the child maps later. It maps private pages in
-//!   place of the control pages; in these the job is over. So every call fails, and nobody reads what a child writes by unwinding, by
-//!   `Drop` or by leaving the body (the end of the job, a lock that is free). See `crate::memory::children`.
-//! * *Handlers of `pthread_atfork`.* Those before a fork, and in the parent after it, are code of the rank like any other. Those in the
-//!   child run in the order of their registration: behind ours as above; before ours, where the mapping is absent, they fault.
+//!   holds leads to memory of the job. libc runs our handler in the child. The handler replaces the segments with inaccessible pages,
+//!   so a copied slice faults and never aliases what the child maps later. It replaces the control pages with private pages, in which
+//!   the job is over. So every call fails, and no rank sees what a child writes by unwinding, by `Drop` or by leaving the body (the
+//!   end of the job, a lock that is free). See `crate::memory::children`.
+//! * *Handlers of `pthread_atfork`.* Those that run before a fork, and in the parent after it, are code of the rank like any other.
+//!   Those in the child run in the order of their registration: after ours, the previous point applies; before ours, the mapping is
+//!   absent and they fault.
 //! * *`clone` as a bare system call, `_Fork`.* The mapping is absent, but nothing takes its place: a handle faults as long as the child
-//!   maps nothing there. A program creates a process this way only in `unsafe` code, and must keep the child from its handles.
+//!   maps nothing there. Only `unsafe` code creates a process this way, and it must not let the child use its handles.
 //! * *`clone` with `CLONE_VM`, `vfork`, `posix_spawn`.* No memory is copied: there is one handle, and one more thread.
 //! * *`exec`* keeps no memory and closes the memory file. `unshare` and `setns` copy no memory.
 //! * *Checkpoints.* A restored process maps a restored copy of the memory file. It shares nothing with ranks that continued.
-//! * *Interfaces of the kernel* (`/proc/PID/mem`, `/proc/PID/fd`, `ptrace`) bypass the types of every program.
+//! * *Kernel interfaces* (`/proc/PID/mem`, `/proc/PID/fd`, `ptrace`) bypass the types of every program.
 //!
-//! The first process of a job over `shared_memory` maps the memory too, but has no handle, and the ranks' own forks come before they
-//! have one. A child that ends, in whatever way, is not a rank: ranks are watched by their own processes, not by their children.
+//! The first process of a job over `shared_memory` maps the memory too, but has no handle; it forks the ranks before they have one. A
+//! child that ends, for whatever reason, is not a rank: the library watches the ranks' own processes, not their children.
 //!
 //! # Why closures
 //!
 //! Epochs take closures and do not return guards. A guard could be forgotten, and the array would be open again while another rank is
 //! still inside.
 //!
-//! [`GlobalArray::access`] returns the part without an epoch, for programs whose own protocol keeps others away. Its caller must ensure
-//! what points 1 to 3 prove here.
+//! [`GlobalArray::access`] returns the part without an epoch, for programs whose own protocol keeps other ranks away. Its caller must
+//! ensure what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -81,37 +82,37 @@ impl<T, D> fmt::Debug for Reader<'_, T, D> {
 }
 
 impl<T: Element, D: Dimension> Reader<'_, T, D> {
-    /// [`GlobalArray::get_into`].
+    /// See [`GlobalArray::get_into`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[track_caller]
     pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
         located(move || self.0.get_into(patch, to))
     }
 
-    /// [`GlobalArray::get`].
+    /// See [`GlobalArray::get`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[track_caller]
     pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
         located(move || self.0.get(patch))
     }
 
-    /// [`GlobalArray::load`].
+    /// See [`GlobalArray::load`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[track_caller]
     pub fn load(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
         located(move || self.0.load(index))
     }
 
-    /// [`GlobalArray::gather`].
+    /// See [`GlobalArray::gather`].
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[track_caller]
     pub fn gather<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
         located(move || self.0.gather(subscripts, to))
@@ -126,7 +127,7 @@ pub trait Claims: sealed::Each + for<'p> sealed::Parts<'p> {}
 
 impl<C: sealed::Each + for<'p> sealed::Parts<'p>> Claims for C {}
 
-/// The parts of claims `C` for the life `'p` of an epoch: [`OwnedPart`], [`OwnedPartMut`], [`GhostPart`], [`GhostPartMut`], or a
+/// The parts of claims `C` for the lifetime `'p` of an epoch: [`OwnedPart`], [`OwnedPartMut`], [`GhostPart`], [`GhostPartMut`], or a
 /// tuple of them.
 pub type PartsOf<'p, C> = <C as sealed::Parts<'p>>::Parts;
 
@@ -208,16 +209,16 @@ mod sealed {
     }
 }
 
-/// This rank's part, to be read; see [`Job::epoch`].
+/// A claim to read this rank's part; see [`Job::epoch`].
 pub struct Owned<'a, T, D>(&'a mut GlobalArray<T, D>);
 
-/// This rank's part, to be read and written; see [`Job::epoch`].
+/// A claim to read and write this rank's part; see [`Job::epoch`].
 pub struct OwnedMut<'a, T, D>(&'a mut GlobalArray<T, D>);
 
-/// This rank's part with its ghost cells filled, to be read; see [`GlobalArray::ghosts`].
+/// A claim to read this rank's part and its ghost cells, which the epoch fills; see [`GlobalArray::ghosts`].
 pub struct Ghosts<'a, T, D>(&'a mut GlobalArray<T, D>);
 
-/// This rank's part with its ghost cells, to be read and written; see [`GlobalArray::ghosts_mut`].
+/// A claim to read and write this rank's part and its ghost cells; see [`GlobalArray::ghosts_mut`].
 pub struct GhostsMut<'a, T, D>(&'a mut GlobalArray<T, D>);
 
 macro_rules! claim {
@@ -342,8 +343,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         OwnedMut(self)
     }
 
-    /// Claims this rank's part and its ghost cells for reading in [`Job::epoch`]. The epoch updates the ghost cells when it starts, as
-    /// [`update_ghosts`](Self::update_ghosts) does, without a further sync. During the epoch no rank can write the array.
+    /// Claims this rank's part and its ghost cells for reading in [`Job::epoch`]. The epoch updates the ghost cells when it starts,
+    /// like [`update_ghosts`](Self::update_ghosts) but without an additional sync. During the epoch no rank can write the array.
     ///
     /// # Source
     /// GA: `GA_Update_ghosts` and `NGA_Access_ghosts`; `NGA_Get_ghost_block` is a copy of a part of the view.
@@ -361,10 +362,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Runs `body` with this rank's part as plain writable memory. Collective: starts and ends with a sync of all members. In
-    /// between, no rank can reach any part but its own.
+    /// between, no rank can access any part but its own.
     ///
     /// # Errors
-    /// Members in different collectives; a transfer that failed; the end of the job. The array is poisoned then.
+    /// Members in different collectives; a transfer that failed; the end of the job. An error poisons the array.
     ///
     /// # Examples
     /// ```
@@ -395,11 +396,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Runs `body` with this rank's part as plain readable memory and a [`Reader`] for everybody's. Collective: starts and ends with
-    /// a sync of all members. In between, no rank can write the array.
+    /// Runs `body` with this rank's part as plain readable memory and a [`Reader`] for the whole array. Collective: starts and ends
+    /// with a sync of all members. In between, no rank can write the array.
     ///
     /// # Errors
-    /// As [`owner_epoch`](Self::owner_epoch).
+    /// Same as [`owner_epoch`](Self::owner_epoch).
     #[track_caller]
     pub fn read_epoch<R>(&mut self, body: impl FnOnce(OwnedPart<'_, T, D>, Reader<'_, T, D>) -> R) -> Result<R> {
         located(move || {
@@ -416,22 +417,21 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// This rank's part as plain writable memory, without an epoch: nothing is checked, completed or agreed. One-sided, local.
+    /// This rank's part as plain writable memory, without an epoch: nothing is checked, completed or agreed. Local.
     ///
-    /// For programs that keep others away by a protocol of their own, for instance by signals or locks, and for which the two syncs of
-    /// an [`owner_epoch`](Self::owner_epoch) cost too much. What you write becomes visible as a store does: after a sync, a signal or
+    /// Use it if your own protocol, such as signals or locks, excludes other ranks, and the two syncs of an
+    /// [`owner_epoch`](Self::owner_epoch) cost too much. What you write becomes visible as a store does: after a sync, a signal or
     /// the release of a lock.
     ///
     /// # Safety
-    /// From the call until the last use of what it returns:
-    /// * on no rank and no thread, this one included, an operation on the array reads or writes an element of this part: no get,
-    ///   put, accumulate, atomic operation, list or operation on the whole array, and none that was issued before is still under
-    ///   way;
+    /// From the call until the last use of the returned value:
+    /// * no operation on the array, by any rank or thread including this one, reads or writes an element of this part: no get, put,
+    ///   accumulate, atomic operation, list or operation on the whole array. No earlier operation on the part is still in flight;
     /// * everything that was written to the part before is visible to this rank, by a sync, a signal or a lock;
-    /// * this rank holds nothing else that `access` to this array returned.
+    /// * this rank holds no other value that `access` to this array returned.
     ///
     /// # Errors
-    /// An array that an epoch has poisoned; the end of the job.
+    /// A poisoned array; the end of the job.
     ///
     /// # Examples
     /// ```
@@ -450,7 +450,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// ```
     ///
     /// # Source
-    /// GA: `NGA_Access`, as unchecked as there.
+    /// GA: `NGA_Access`, equally unchecked.
     #[track_caller]
     pub unsafe fn access(&self) -> Result<OwnedPartMut<'_, T, D>> {
         located(move || {
@@ -463,11 +463,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl Job {
-    /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays. Their epochs start in the order
-    /// of the tuple.
+    /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays; starts and ends with a sync.
+    /// The epochs start in the order of the tuple.
     ///
     /// # Errors
-    /// As [`GlobalArray::owner_epoch`].
+    /// Same as [`GlobalArray::owner_epoch`].
     ///
     /// # Examples
     /// ```

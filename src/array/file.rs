@@ -1,12 +1,12 @@
-//! Arrays in `.npy` files, for numpy and whatever else reads them.
+//! Arrays in `.npy` files, for NumPy and other readers.
 //!
-//! Each member reads and writes the elements that it owns, in runs that are contiguous in the file, at 64-bit offsets; nothing passes
-//! through another rank. A file is written beside its target under another name and takes its place when all of it is there: each
-//! member has brought what it wrote to the disk, then the file itself goes there, then it is renamed, then the directory that
-//! holds the name goes there. A crash leaves the old file or the new one, and after the call the new one.
+//! Each member reads and writes the elements that it owns, in runs that are contiguous in the file, at 64-bit offsets; no data pass
+//! through another rank. A file is written next to its target under a temporary name, then replaces the target: each member
+//! syncs what it wrote to disk, then the file itself is synced, then it is renamed, then its directory is synced. A crash during the
+//! call leaves the old file or the new one; after the call, the new one.
 //!
-//! A file is an outside thing that one member may see and another not. So every step ends in an agreement: the failure of the
-//! first member that had one is the error of all.
+//! One member may see a file that another does not. So every step ends in an agreement: the failure of the first member that had one
+//! becomes the error of all.
 
 use std::{
     fs::{self, File},
@@ -55,12 +55,12 @@ struct Visit<'a> {
 impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// Writes the array to a `.npy` file, in C order. Collective; each member writes what it owns.
     ///
-    /// A file of that name is replaced when all has been written and is on the disk; else it stays as it was, and nothing is left
-    /// behind. (If the disk fails when only the new name is still to be made safe, the new file stands and the call fails.) After a crash of the machine there is the old file or the new one, besides perhaps an unfinished one
-    /// (`.name.….part`).
+    /// An existing file is replaced only when the new one is completely on disk. If the call fails, the old file is unchanged and no
+    /// temporary file remains. (Exception: if only the final sync of the directory fails, the new file is in place and the call
+    /// fails.) After a crash of the machine, either the old or the new file exists, and possibly an unfinished one (`.name.….part`).
     ///
     /// # Errors
-    /// What the system says to any member, alike on all; members that name different files; the end of the job.
+    /// A system error on any member, reported on all; members that name different files; the end of the job.
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         located(move || {
@@ -84,11 +84,11 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Creates an array over a group's members, in blocks, with the shape and elements of a `.npy` file. Collective; each member
-    /// reads what it owns. [`read_npy`](Self::read_npy) fills an array of any other distribution.
+    /// reads what it owns. For another distribution, create the array and call [`read_npy`](Self::read_npy).
     ///
     /// # Errors
-    /// What the system says to any member, alike on all; a file of other elements or another number of axes; a file that ends early
-    /// or is none; memory; members that name different files; the end of the job.
+    /// A system error on any member, reported on all; a file with another element type or number of axes; a file that is truncated or
+    /// is not a `.npy` file; too little memory; members that name different files; the end of the job.
     #[track_caller]
     pub fn load_npy(group: &(impl AsRef<Group> + ?Sized), path: impl AsRef<Path>) -> Result<Self> {
         located(move || {
@@ -110,10 +110,10 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Fills the array with the elements of a `.npy` file of its shape. Collective; each member reads what it owns.
+    /// Fills the array with the elements of a `.npy` file of the same shape. Collective; each member reads what it owns.
     ///
     /// # Errors
-    /// As [`load_npy`](Self::load_npy); a file of another shape. After a failure to read, the contents are unspecified.
+    /// Same as [`load_npy`](Self::load_npy); a file of another shape. If reading fails, the contents are unspecified.
     #[track_caller]
     pub fn read_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         located(move || {

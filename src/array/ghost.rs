@@ -1,29 +1,29 @@
-//! Ghost cells: copies of the elements around each member's block, kept beside the block.
+//! Ghost cells: copies of the elements around each member's block, stored around the block.
 //!
 //! A stencil reads the neighbors of each element. At the edge of a block these are other members' elements. An array with
-//! [`ghosts`](super::Builder::ghosts) keeps a *halo* of these elements around each block, in one piece of memory with it. So the
+//! [`ghosts`](super::Builder::ghosts) keeps a *halo* of these elements around each block, in one local array with it. So the
 //! stencil runs over plain memory from edge to edge. [`distribution::halo`](crate::distribution) has the arithmetic.
 //!
 //! # The update
 //!
 //! An update is two agreements with copies in between. Each member fills its own halo, corners included, by one-sided gets from
-//! the *owners* of the elements: from blocks, never from halos. So there are no phases by axis, and nothing depends on what a neighbor
-//! has done already. Every width works, even if blocks are narrower than the halo or empty, or if a member wraps onto itself. The first
+//! the *owners* of the elements: from blocks, never from halos. So there are no phases by axis, and nothing depends on the progress of
+//! a neighbor. Every width works, even if blocks are narrower than the halo or empty, or if a member wraps onto itself. The first
 //! agreement completes earlier writes; after the second, elements may be written again.
 //!
 //! If the group's memory is mapped, the copies are planned when the array is created ([`PlannedCopy`]): an update allocates nothing and
 //! computes no owner. Over a network each box of the halo is a non-blocking get, all in flight at once.
 //!
-//! # Who may touch what
+//! # Who may access what
 //!
-//! No patch names a ghost cell: patches, lists, algebra and files see only the elements. Only its own member writes a halo: in an
-//! update, at the start of a ghost epoch ([`ghosts`](GlobalArray::ghosts)), or in the program's epoch of
-//! [`ghosts_mut`](GlobalArray::ghosts_mut). Updates never fill cells beyond an open boundary: they are the place for boundary values.
+//! No patch names a ghost cell: patches, lists, algebra and files see only the elements. Only the member that holds a halo writes it:
+//! in an update, at the start of a ghost epoch ([`ghosts`](GlobalArray::ghosts)), or in the program's epoch of
+//! [`ghosts_mut`](GlobalArray::ghosts_mut). Updates never fill cells beyond an open boundary; use them for boundary values.
 //!
 //! # Source
 //! Global Arrays' ghost cells: J. Nieplocha et al., *Advances, applications and performance of the Global Arrays shared memory
 //! programming toolkit*, Int. J. High Perform. Comput. Appl. 20 (2006), §3.6. There an update shifts faces axis by axis between
-//! neighbours, so a halo may not be wider than a block.
+//! neighbors, so a halo may not be wider than a block.
 
 use std::fmt;
 
@@ -100,8 +100,8 @@ impl<T, D> fmt::Debug for GhostUpdate<'_, T, D> {
 }
 
 impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
-    /// Waits until this rank's ghost cells are filled. Not collective: other members may still read this rank's elements, until
-    /// the next sync or epoch.
+    /// Waits until this rank's ghost cells are filled. Not collective: other members may still read this rank's elements until the
+    /// next sync or epoch.
     ///
     /// # Errors
     /// A transfer that failed; the end of the job.
@@ -132,10 +132,10 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
 
 /// # Ghost cells
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Fills all ghost cells with the elements that they stand for. Collective: starts and ends with a sync. Elements may be written
+    /// Fills all ghost cells with the elements that they copy. Collective: starts and ends with a sync. Elements may be written
     /// as soon as it returns.
     ///
-    /// You do not need this call before an epoch of [`ghosts`](Self::ghosts), which updates when it starts.
+    /// You do not need this call before an epoch of [`ghosts`](Self::ghosts), which updates the ghost cells when it starts.
     ///
     /// # Errors
     /// Members in different collectives; a transfer that failed; the end of the job.
@@ -156,17 +156,17 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// ```
     ///
     /// # Source
-    /// GA: `GA_Update_ghosts`, for which all boundaries are periodic.
+    /// GA: `GA_Update_ghosts`, where all boundaries are periodic.
     #[track_caller]
     pub fn update_ghosts(&mut self) -> Result<()> {
         located(move || self.update("update_ghosts", 0, None))
     }
 
-    /// Fills the ghost cells that lie beyond one side of each block, corners included if the array has them. Collective, as
+    /// Fills the ghost cells on one side of each block, including corners if the array has them. Collective, like
     /// [`update_ghosts`](Self::update_ghosts).
     ///
     /// # Errors
-    /// An axis that does not exist; those of [`update_ghosts`](Self::update_ghosts).
+    /// An axis that does not exist; the errors of [`update_ghosts`](Self::update_ghosts).
     ///
     /// # Source
     /// GA: `NGA_Update_ghost_dir`.
@@ -182,14 +182,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Starts to fill all ghost cells. Collective: starts with a sync, as [`update_ghosts`](Self::update_ghosts).
+    /// Starts filling all ghost cells. Collective: starts with a sync, like [`update_ghosts`](Self::update_ghosts).
     /// [`GhostUpdate::wait`] completes it on this rank.
     ///
-    /// Until the next sync or epoch other members may still read the elements next to the edges of this rank's block; they may or may not
-    /// see what you write there in the meantime. If memory is mapped, everything is done when the call returns.
+    /// Until the next sync or epoch, other members may still read the elements near the edges of this rank's block; they may or may
+    /// not see what you write there in the meantime. If memory is mapped, this rank's update is complete when the call returns.
     ///
     /// # Errors
-    /// As [`update_ghosts`](Self::update_ghosts).
+    /// Same as [`update_ghosts`](Self::update_ghosts).
     ///
     /// # Examples
     /// ```

@@ -1,12 +1,12 @@
 //! Gather, scatter, scatter-accumulate and scatter-op: single elements by lists of subscripts.
 //!
-//! If memory is mapped, elements are located and their cache lines prefetched some way ahead of the access. So many cache misses are in
-//! flight at once; a plain loop would have only as many as fit the processor's reorder buffer (measured, 64 MiB: 12 ns for an element
-//! against 5). Accumulates work in batches and hold the locks of all owners in a batch. They take the locks in ascending order of
-//! ranks, so that two lists never wait for each other in a circle.
+//! If memory is mapped, elements are located and their cache lines prefetched some distance ahead of the access. This keeps many cache
+//! misses in flight; a plain loop has only as many as fit the processor's reorder buffer (measured, 64 MiB: 12 ns per element instead
+//! of 5). Accumulates work in batches and hold the locks of all owners in a batch. They take the locks in ascending order of
+//! ranks, so that two lists never deadlock.
 //!
 //! Over a network each element is one transfer, with a window of them in flight. Elements of mapped members are loaded and stored
-//! meanwhile. Accumulates work in the same way where the owners add. Elsewhere an accumulate takes its terms owner by owner, and takes
+//! meanwhile. Accumulates work the same way if the owners add. Otherwise an accumulate processes its terms owner by owner, and takes
 //! each lock once.
 
 use std::mem;
@@ -35,10 +35,10 @@ const BATCH: usize = 256;
 
 /// # Lists of elements
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Reads the elements named by `subscripts` into `to`, which is as long. One-sided; complete on return.
+    /// Reads the elements at `subscripts` into `to`, which has the same length. One-sided; complete on return.
     ///
     /// # Errors
-    /// A subscript outside the array, or lists of different lengths: nothing is guaranteed of `to` then. The end of the job.
+    /// A subscript outside the array, or lists of different lengths: the contents of `to` are then unspecified. The end of the job.
     ///
     /// # Source
     /// GA: `NGA_Gather`.
@@ -57,11 +57,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Writes `from` to the elements named by `subscripts`. One-sided; of equal subscripts some value wins; visible at the owners
-    /// after a fence or a sync.
+    /// Writes `from` to the elements at `subscripts`. One-sided; visible at the owners after a fence or a sync. If a subscript occurs
+    /// more than once, one of its values remains.
     ///
     /// # Errors
-    /// A subscript outside the array: some of the elements before it are written. Lists of different lengths. The end of the job.
+    /// A subscript outside the array; some of the elements before it may have been written. Lists of different lengths. The end of the
+    /// job.
     ///
     /// # Source
     /// GA: `NGA_Scatter`.
@@ -161,13 +162,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 /// # Atomic operations on lists of elements
 impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
-    /// Applies an operation with `operands` to the elements named by `subscripts`, as [`fetch_op`](Self::fetch_op) does to one,
-    /// without the values before. One-sided; each element atomically; equal subscripts each count; visible after a fence or a sync.
+    /// Applies an operation with `operands` to the elements at `subscripts`, like [`fetch_op`](Self::fetch_op) but without returning
+    /// the old values. One-sided; atomic for each element; visible after a fence or a sync. A repeated subscript is applied each time.
     ///
-    /// Several times as fast as a loop over `fetch_op` if the elements are not in cache, because many accesses are in flight at once.
+    /// This is several times as fast as a loop over `fetch_op` if the elements are not in cache, because many accesses are in flight
+    /// at once.
     ///
     /// # Errors
-    /// A subscript outside the array: some of the elements before it are changed. Lists of different lengths; the end of the job.
+    /// A subscript outside the array; some of the elements before it may have been changed. Lists of different lengths; the end of the
+    /// job.
     ///
     /// # Examples
     /// ```
@@ -184,7 +187,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     /// ```
     ///
     /// # Source
-    /// OpenSHMEM: `shmem_atomic_xor` and its kin, of lists.
+    /// OpenSHMEM: `shmem_atomic_xor` and similar calls, here for lists.
     #[track_caller]
     pub fn scatter_op<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], op: FetchOp, operands: &[T]) -> Result<()> {
         located(move || {
@@ -220,11 +223,11 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
 
 /// # Accumulates on lists of elements
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
-    /// Adds `alpha` times `from` to the elements named by `subscripts`. One-sided; each element atomically with respect to other
-    /// accumulates; equal subscripts add up.
+    /// Adds `alpha` times `from` to the elements at `subscripts`. One-sided; atomic for each element with respect to other
+    /// accumulates; repeated subscripts add up.
     ///
     /// # Errors
-    /// A subscript outside the array, found before anything is added; lists of different lengths; the end of the job.
+    /// A subscript outside the array, detected before anything is added; lists of different lengths; the end of the job.
     ///
     /// # Source
     /// GA: `NGA_Scatter_acc`.

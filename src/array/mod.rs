@@ -3,19 +3,19 @@
 //! | file | what it does |
 //! |---|---|
 //! | `builder` | creation: distribution, order, name, first contents |
-//! | `registry` | blocks that members dropped, freed by agreement |
+//! | `registry` | blocks of dropped arrays, freed by agreement |
 //! | `transfer` | get and put of patches |
 //! | `accumulate` | `a[patch] += alpha * buffer`, atomic for each element |
 //! | `element` | load, store and atomics of one element |
 //! | `lists` | gather, scatter, scatter-accumulate |
 //! | `nonblocking`, `scope` | transfers in flight, which own their buffers or borrow them for a scope |
-//! | `remote` | the same over networks without mapped memory |
-//! | `counted` | what counts as an operation, for statistics |
+//! | `remote` | transfers with members whose memory is not mapped |
+//! | `counted` | what statistics count as an operation |
 //! | `file`, `npy` | arrays in `.npy` files |
-//! | `epoch`, `owned` | local access without races |
+//! | `epoch`, `owned` | race-free local access |
 //! | `periodic` | patches whose indices wrap around |
-//! | `ghost` | ghost cells: their updates, whole, by side, non-blocking |
-//! | `algebra` | operations on whole arrays and patches, collective |
+//! | `ghost` | updates of ghost cells: of all, of one side, non-blocking |
+//! | `algebra` | collective operations on whole arrays and patches |
 //! | `matmul` | the product of two matrices |
 //!
 //! The fast path: if a patch lies inside one block of an owner whose memory is mapped, an operation is a bounds check, owner
@@ -85,11 +85,11 @@ use crate::{
     sync::{Group, Op},
 };
 
-/// A dense array spread over the members of a group; any member reads, writes and adds to any patch of it at any time.
+/// A dense array spread over the members of a group. Any member can read, write and add to any patch of it at any time.
 ///
-/// There is one handle for each rank and it is not `Clone`: that is what makes epochs free of races by type. It is `Send + Sync`;
-/// several threads of a rank may use it at once. Dropping it frees nothing at once and says nothing to anybody; the memory returns
-/// at a later creation in the same group, or now by the collective [`destroy`](Self::destroy).
+/// Each rank has one handle, which is not `Clone`; this makes epochs free of data races by type. The handle is `Send + Sync`, so
+/// several threads of a rank may use it at once. Dropping it is local and does not free the memory at once: a later creation in the
+/// same group frees it. The collective [`destroy`](Self::destroy) frees it immediately.
 ///
 /// # Methods by purpose
 ///
@@ -99,15 +99,15 @@ use crate::{
 /// | patches | [`get_into`](Self::get_into), [`get`](Self::get), [`put`](Self::put), [`accumulate`](Self::accumulate), [`put_signal`](Self::put_signal), [`periodic`](Self::periodic) |
 /// | elements | [`load`](Self::load), [`store`](Self::store), [`fetch_add`](Self::fetch_add), [`fetch_op`](Self::fetch_op), [`swap`](Self::swap), [`compare_exchange`](Self::compare_exchange) |
 /// | lists | [`gather`](Self::gather), [`scatter`](Self::scatter), [`scatter_accumulate`](Self::scatter_accumulate), [`scatter_op`](Self::scatter_op) |
-/// | non-blocking | [`get_nb`](Self::get_nb), [`put_nb`](Self::put_nb), [`accumulate_nb`](Self::accumulate_nb), [`Job::scope`](crate::Job::scope); complete after [`fence`](Self::fence) |
+/// | non-blocking | [`get_nb`](Self::get_nb), [`put_nb`](Self::put_nb), [`accumulate_nb`](Self::accumulate_nb), [`Job::scope`](crate::Job::scope), [`fence`](Self::fence) |
 /// | epochs | [`owner_epoch`](Self::owner_epoch), [`read_epoch`](Self::read_epoch), [`owned`](Self::owned), [`owned_mut`](Self::owned_mut), [`Job::epoch`](crate::Job::epoch), [`access`](Self::access) |
 /// | ghosts | [`ghosts`](Self::ghosts), [`ghosts_mut`](Self::ghosts_mut), [`update_ghosts`](Self::update_ghosts), [`update_ghosts_at`](Self::update_ghosts_at), [`update_ghosts_nb`](Self::update_ghosts_nb) |
-/// | algebra, of patches by [`at`](Self::at), [`at_mut`](Self::at_mut), [`t`](Self::t) | [`fill`](Self::fill), [`zero`](Self::zero), [`map`](Self::map), [`map_indexed`](Self::map_indexed), [`scale`](Self::scale), [`add_constant`](Self::add_constant), [`assign`](Self::assign), [`assign_sum`](Self::assign_sum), [`assign_product`](Self::assign_product), [`assign_zip`](Self::assign_zip), [`scaled_add`](Self::scaled_add), [`matmul`](Self::matmul), [`symmetrize`](Self::symmetrize), [`antisymmetrize`](Self::antisymmetrize), [`diagonal`](Self::diagonal), [`set_diagonal`](Self::set_diagonal), [`add_diagonal`](Self::add_diagonal), [`shift_diagonal`](Self::shift_diagonal), [`scale_rows`](Self::scale_rows), [`scale_cols`](Self::scale_cols) |
+/// | algebra; on patches with [`at`](Self::at), [`at_mut`](Self::at_mut), [`t`](Self::t) | [`fill`](Self::fill), [`zero`](Self::zero), [`map`](Self::map), [`map_indexed`](Self::map_indexed), [`scale`](Self::scale), [`add_constant`](Self::add_constant), [`assign`](Self::assign), [`assign_sum`](Self::assign_sum), [`assign_product`](Self::assign_product), [`assign_zip`](Self::assign_zip), [`scaled_add`](Self::scaled_add), [`matmul`](Self::matmul), [`symmetrize`](Self::symmetrize), [`antisymmetrize`](Self::antisymmetrize), [`diagonal`](Self::diagonal), [`set_diagonal`](Self::set_diagonal), [`add_diagonal`](Self::add_diagonal), [`shift_diagonal`](Self::shift_diagonal), [`scale_rows`](Self::scale_rows), [`scale_cols`](Self::scale_cols) |
 /// | reductions | [`sum`](Self::sum), [`dot`](Self::dot), [`reduce`](Self::reduce), [`map_reduce`](Self::map_reduce), [`argmin`](Self::argmin), [`argmax`](Self::argmax), [`max_abs`](Self::max_abs), [`norm_frobenius`](Self::norm_frobenius), `norm_1` and `norm_infinity` of vectors and matrices |
 /// | files and text | [`save_npy`](Self::save_npy), [`load_npy`](Self::load_npy), [`read_npy`](Self::read_npy), [`write_to`](Self::write_to) |
 /// | queries | [`name`](Self::name), [`shape`](Self::shape), [`ndim`](Self::ndim), [`len`](Self::len), [`is_empty`](Self::is_empty), [`group`](Self::group), [`distribution`](Self::distribution), [`blocks`](Self::blocks), [`owner`](Self::owner), [`summary`](Self::summary) |
 pub struct GlobalArray<T, D> {
-    /// Bounds of every patch; all zero once the array is poisoned, so that the fast path pays nothing for the check.
+    /// Bounds of every patch; all zero once the array is poisoned, so that the fast path needs no extra check.
     extents: D,
     distribution: Distribution<D>,
     /// Where each member's part begins in its segment, in bytes.
@@ -136,12 +136,12 @@ pub type GlobalArray4<T> = GlobalArray<T, Ix4>;
 pub type GlobalArray5<T> = GlobalArray<T, Ix5>;
 /// A global array of six axes.
 pub type GlobalArray6<T> = GlobalArray<T, Ix6>;
-/// A global array whose number of axes is known when the program runs.
+/// A global array whose number of axes is known only at run time.
 pub type GlobalArrayD<T> = GlobalArray<T, IxDyn>;
 
 /// # Queries, completion, end
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// The name, for messages.
+    /// The array's name, used in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -168,31 +168,30 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.shape().iter().product()
     }
 
-    /// Whether there is no element.
+    /// Whether the array has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shape().contains(&0)
     }
 
-    /// The group whose members share the array.
+    /// The group that the array belongs to.
     #[must_use]
     pub fn group(&self) -> &Group {
         &self.group
     }
 
-    /// Who owns what.
+    /// Which member owns which elements.
     #[must_use]
     pub fn distribution(&self) -> &Distribution<D> {
         &self.distribution
     }
 
-    /// The blocks that a member owns, in row-major order of their places in its part. Works for every distribution; no
-    /// communication.
+    /// The blocks that a member owns, in row-major order of their positions in its part. Works for every distribution. Local.
     pub fn blocks(&self, member: usize) -> impl Iterator<Item = Block<D>> + '_ {
         self.distribution.blocks(member)
     }
 
-    /// The member that owns an element.
+    /// The member that owns an element. Local.
     ///
     /// # Errors
     /// An index outside the array.
@@ -217,7 +216,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Frees the array on all members at once. Collective.
+    /// Frees the array on all members immediately. Collective.
     ///
     /// # Errors
     /// Members in different collectives; the end of the job.

@@ -1,10 +1,10 @@
 //! Transfers that continue while the rank computes. Each owns its buffer.
 //!
-//! The request table owns the buffer of a transfer in flight; after that the handle owns it. So you may drop or forget a handle at any
-//! time: the buffer lives until nothing touches it any more, nothing of it stays in the table, and the next fence reports a failure that
-//! nobody asked for. To lend a buffer instead, use a [scope](crate::Job::scope).
+//! The request table owns the buffer of a transfer in flight; after completion the handle owns it. So you may drop or forget a handle
+//! at any time: the buffer lives until the transfer completes, the table keeps nothing afterwards, and the next fence reports a
+//! failure that no `wait` has reported. To lend a buffer instead, use a [scope](crate::Job::scope).
 //!
-//! If the group's memory is mapped, the operation is complete when it is issued: the handle carries the result, and the table has no
+//! If the group's memory is mapped, the operation is complete when it is issued: the handle holds the result, and the table has no
 //! entry.
 
 use std::{fmt, sync::Arc};
@@ -88,8 +88,7 @@ impl<T, Out> fmt::Debug for Get<T, Out> {
 pub struct Pending(Option<Key>);
 
 impl Pending {
-    /// Waits until the transfer no longer needs its buffer, and frees the buffer. The data are visible at the owners after a fence or a
-    /// sync.
+    /// Waits for local completion and frees the buffer. The data are visible at the owners after a fence or a sync.
     ///
     /// # Errors
     /// The transfer failed; the end of the job.
@@ -119,7 +118,7 @@ impl fmt::Debug for Pending {
 
 /// # Non-blocking patches
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Starts to read a patch into a new array. One-sided; complete when [`wait`](Get::wait) returns.
+    /// Starts reading a patch into a new array. One-sided; complete when [`wait`](Get::wait) returns.
     ///
     /// # Errors
     /// A patch outside the array; the end of the job.
@@ -159,11 +158,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Starts to write an array, of any strides, into a patch. One-sided; visible at the owners after a [`fence`](Self::fence) or a
-    /// sync.
+    /// Starts writing an array, which may have any strides, into a patch. One-sided; visible at the owners after a
+    /// [`fence`](Self::fence) or a sync.
     ///
     /// # Errors
-    /// A patch outside the array; an array of another shape; the end of the job.
+    /// A patch outside the array; an array of the wrong shape; the end of the job.
     ///
     /// # Source
     /// GA: `NGA_NbPut`.
@@ -195,15 +194,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 /// # Non-blocking accumulates
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
-    /// Starts to add `alpha` times an array to a patch. Each element changes atomically with respect to other accumulates.
-    /// One-sided; visible at the owners after a [`fence`](Self::fence) or a sync.
+    /// Starts adding `alpha` times an array to a patch. One-sided; atomic for each element with respect to other accumulates; visible
+    /// at the owners after a [`fence`](Self::fence) or a sync.
     ///
-    /// It continues while the rank computes if the owners add (the network has
-    /// [`Native::accumulate`](crate::comm::Native::accumulate), and [`Numeric`](crate::comm::Numeric) has the element type). Otherwise it
-    /// is complete when this call returns, because the sums are made under a lock that is not held across calls.
+    /// If the owners add (the network has [`Native::accumulate`](crate::comm::Native::accumulate), and
+    /// [`Numeric`](crate::comm::Numeric) has the element type), the operation continues while the rank computes. Otherwise it is
+    /// complete when this call returns, because it adds under a lock that is not held across calls.
     ///
     /// # Errors
-    /// As [`put_nb`](Self::put_nb); a transfer that failed.
+    /// Same as [`put_nb`](Self::put_nb); a transfer that failed.
     ///
     /// # Source
     /// GA: `NGA_NbAcc`.

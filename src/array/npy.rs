@@ -1,12 +1,12 @@
-//! The header of a `.npy` file: what the elements are, their order, the shape.
+//! The header of a `.npy` file: element type, order and shape.
 //!
 //! ```text
 //!  \x93NUMPY  major minor  length of the text   {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }   \n
 //!     6 B       1 B   1 B   2 B (4 B from 2.0)   padded with blanks so that the elements begin at a multiple of 64
 //! ```
 //!
-//! The text is a Python literal. Only these three keys and the values that numpy writes for them are understood; anything else is
-//! refused with what was found. Nothing that a file contains can panic.
+//! The text is a Python literal. Only these three keys and the values that NumPy writes for them are accepted; anything else is
+//! an error that shows what was found. No file contents can cause a panic.
 //!
 //! # Source
 //! NumPy, NEP 1 and `numpy.lib.format`.
@@ -25,9 +25,9 @@ const LONGEST: usize = 1 << 20;
 
 /// An element that a `.npy` file can hold.
 ///
-/// A user's plain struct may join with a void type of its size, `"|V24"` for instance.
+/// You can implement it for your own plain struct with a void type of its size, for example `"|V24"`.
 pub trait NpyElement: Element {
-    /// numpy's name of the type, little-endian.
+    /// NumPy's name of the type, little-endian.
     const DESCR: &'static str;
 }
 

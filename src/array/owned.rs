@@ -1,8 +1,8 @@
 //! What a rank sees of an array inside an epoch, or by unchecked access: its own part, as plain memory.
 //!
-//! Without ghost cells a part is its elements and nothing else, a slice. With ghost cells the elements lie in the middle of a
-//! larger local array: [`OwnedPart`] and [`OwnedPartMut`] show them as a view and have no slice, which would be ghost cells as
-//! well; [`GhostPart`] and [`GhostPartMut`] show both.
+//! Without ghost cells a part contains only its elements and is a slice. With ghost cells the elements lie in the middle of a
+//! larger local array: [`OwnedPart`] and [`OwnedPartMut`] show them as a view and have no slice, which would contain ghost cells;
+//! [`GhostPart`] and [`GhostPartMut`] show both.
 
 use ndarray::{
     ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError, Slice,
@@ -15,12 +15,12 @@ use crate::{
     memory::kernels,
 };
 
-/// This rank's part, readable; made by a read epoch, or by an owner epoch as [`OwnedPartMut`].
+/// This rank's part, readable. A read epoch returns it; an owner epoch returns an [`OwnedPartMut`].
 ///
-/// The part is one dense local array of [`local_shape`](Self::local_shape) in the array's order, as ScaLAPACK and ELPA keep a
+/// The part is one dense local array of shape [`local_shape`](Self::local_shape) in the array's order, as ScaLAPACK and ELPA store a
 /// block-cyclic matrix: with [`Order::ColumnMajor`] the slice, [`leading_dimension`](Self::leading_dimension) and the blocking are
-/// what their descriptors ask for. Of a tiled array only each block is one: [`blocks`](Self::blocks) and [`block`](Self::block)
-/// work for every distribution. The part of an array with ghost cells is not dense: it has views and no slice.
+/// what their descriptors require. In a tiled array only each block is dense: [`blocks`](Self::blocks) and [`block`](Self::block)
+/// work for every distribution. The part of an array with ghost cells is not dense: it has views but no slice.
 #[derive(Debug)]
 pub struct OwnedPart<'a, T, D> {
     elements: &'a [T],
@@ -28,7 +28,7 @@ pub struct OwnedPart<'a, T, D> {
     member: usize,
 }
 
-/// This rank's part, readable and writable; made by an owner epoch, or by [`GlobalArray::access`](crate::GlobalArray::access).
+/// This rank's part, readable and writable. An owner epoch or [`GlobalArray::access`](crate::GlobalArray::access) returns it.
 #[derive(Debug)]
 pub struct OwnedPartMut<'a, T, D> {
     elements: &'a mut [T],
@@ -36,7 +36,7 @@ pub struct OwnedPartMut<'a, T, D> {
     member: usize,
 }
 
-/// This rank's part and its ghost cells, readable; made by an epoch of [`GlobalArray::ghosts`](crate::GlobalArray::ghosts).
+/// This rank's part and its ghost cells, readable, in an epoch of [`GlobalArray::ghosts`](crate::GlobalArray::ghosts).
 #[derive(Debug)]
 pub struct GhostPart<'a, T, D> {
     elements: &'a [T],
@@ -44,7 +44,7 @@ pub struct GhostPart<'a, T, D> {
     member: usize,
 }
 
-/// This rank's part and its ghost cells, readable and writable; made by an epoch of
+/// This rank's part and its ghost cells, readable and writable, in an epoch of
 /// [`GlobalArray::ghosts_mut`](crate::GlobalArray::ghosts_mut).
 #[derive(Debug)]
 pub struct GhostPartMut<'a, T, D> {
@@ -56,13 +56,14 @@ pub struct GhostPartMut<'a, T, D> {
 macro_rules! any_part {
     ($part:ident) => {
         impl<'a, T: Element, D: Dimension> $part<'a, T, D> {
-            /// Who owns what.
+            /// Which member owns which elements.
             #[must_use]
             pub fn distribution(&self) -> &'a Distribution<D> {
                 self.distribution
             }
 
-            /// The blocks of this part in row-major order of their places in it: where each lies in the array and in the part.
+            /// The blocks of this part, in row-major order of their positions in it, with the position of each in the array and in the
+            /// part.
             #[must_use]
             pub fn blocks(&self) -> Blocks<'a, D> {
                 self.distribution.blocks(self.member)
@@ -87,7 +88,7 @@ macro_rules! any_part {
                 ))
             }
 
-            /// Elements between neighbours on the slower axis of a matrix: the LLD of ScaLAPACK's descriptor, at least 1.
+            /// Elements between neighbors on the slower axis of a matrix: the LLD of ScaLAPACK's descriptor, at least 1.
             ///
             /// # Panics
             /// For a tiled array.
@@ -164,14 +165,14 @@ macro_rules! elements_only {
 
         impl<T: Element, D: Dimension> $part<'_, T, D> {
             /// The elements as one slice in memory order, tile after tile if the array is tiled; `None` for an array with ghost
-            /// cells, which lie between them.
+            /// cells, because these lie between the elements.
             #[inline]
             #[must_use]
             pub fn as_slice(&self) -> Option<&[T]> {
                 if self.distribution.ghosts().is_none() { Some(&*self.elements) } else { None }
             }
 
-            /// The elements in memory order, of every distribution; with ghost cells these are passed over.
+            /// The elements in memory order, for every distribution; skips ghost cells.
             pub fn iter(&self) -> Iter<'_, T, D> {
                 let elements = self.elements();
                 // ndarray walks the last axis fastest.
@@ -181,13 +182,13 @@ macro_rules! elements_only {
                 }
             }
 
-            /// Number of elements, ghost cells not counted.
+            /// Number of elements, without ghost cells.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.distribution.local_len(self.member)
             }
 
-            /// Whether this rank owns nothing.
+            /// Whether this rank owns no elements.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
@@ -201,8 +202,8 @@ elements_only!(OwnedPartMut);
 macro_rules! with_ghosts {
     ($part:ident) => {
         impl<T: Element, D: Dimension> $part<'_, T, D> {
-            /// The elements and the ghost cells around them: a view with the layout of memory, which begins
-            /// [`widths`](Self::widths) before the block on each axis. Empty where this rank owns nothing.
+            /// The elements and the ghost cells around them, as a view in memory layout. It begins [`widths`](Self::widths) cells
+            /// before the block on each axis. Empty if this rank owns no elements.
             ///
             /// # Panics
             /// For a tiled array.
@@ -277,7 +278,7 @@ impl<'a, T: Element, D: Dimension> GhostPart<'a, T, D> {
 }
 
 impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
-    /// As [`as_slice`](Self::as_slice), writable.
+    /// Like [`as_slice`](Self::as_slice), writable.
     #[inline]
     #[must_use]
     #[doc(alias = "as_slice_mut")]
@@ -285,7 +286,7 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
         if self.distribution.ghosts().is_none() { Some(&mut *self.elements) } else { None }
     }
 
-    /// As [`iter`](Self::iter), writable.
+    /// Like [`iter`](Self::iter), writable.
     pub fn iter_mut(&mut self) -> IterMut<'_, T, D> {
         let order = self.distribution.order();
         let elements = self.elements_mut();
@@ -295,15 +296,16 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
         }
     }
 
-    /// Sets all elements; ghost cells stay as they are.
+    /// Sets all elements; ghost cells do not change.
     pub fn fill(&mut self, value: T) {
         self.elements_mut().fill(value);
     }
 
-    /// Asks for the cache line of element `at` of [`as_slice`](Self::as_slice), which will be changed soon; a hint, so `at` may be anything.
+    /// Prefetches the cache line of element `at` of [`as_slice`](Self::as_slice) for writing. This is a hint, so `at` may be any
+    /// number.
     ///
-    /// For loops that change elements in a random order: asked for some tens of elements ahead, that many lines are on their way at
-    /// once.
+    /// Use it in loops that change elements in random order: prefetching some tens of elements ahead keeps that many cache misses in
+    /// flight.
     #[inline(always)]
     pub fn prefetch(&self, at: usize) {
         kernels::prefetch_to_write(self.elements.as_ptr().wrapping_add(at));
@@ -331,7 +333,7 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
 }
 
 impl<T: Element, D: Dimension> GhostPartMut<'_, T, D> {
-    /// As [`view`](Self::view), writable.
+    /// Like [`view`](Self::view), writable.
     ///
     /// # Panics
     /// For a tiled array.
@@ -341,7 +343,7 @@ impl<T: Element, D: Dimension> GhostPartMut<'_, T, D> {
         self.memory_mut()
     }
 
-    /// As [`interior`](Self::interior), writable.
+    /// Like [`interior`](Self::interior), writable.
     ///
     /// # Panics
     /// For a tiled array.

@@ -1,6 +1,6 @@
 //! Patches of a periodic array: indices that are negative or beyond the extent wrap around.
 //!
-//! On each axis a patch is cut where its indices pass from the last to the first. Each box between cuts is an ordinary patch. A range
+//! On each axis a patch is cut where its indices wrap from the last to the first. Each box between cuts is an ordinary patch. A range
 //! may wrap around any number of times.
 
 use std::{fmt, ops::Range};
@@ -14,7 +14,7 @@ use crate::{
     index::{Patch, PatchError},
 };
 
-/// A periodic patch: one range of any indices for each axis. An array of one axis also takes a single range.
+/// A periodic patch: for each axis, a range of any indices. An array of one axis also takes a single range.
 pub trait IndexRanges {
     /// The ranges, one for each axis.
     fn ranges(&self) -> &[Range<i64>];
@@ -74,10 +74,10 @@ struct Boxes<'a, D> {
     extents: &'a D,
 }
 
-/// # Patches that go round
+/// # Patches that wrap around
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// The array as a periodic one: patches are ranges of any indices. Index −1 is the last element, and the extent is the first
-    /// one again.
+    /// A periodic view of the array, in which patches are ranges of any indices. Index −1 is the last element, and the index equal to
+    /// the extent is the first.
     ///
     /// # Examples
     /// ```
@@ -98,10 +98,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Element, D: Dimension> Periodic<'_, T, D> {
-    /// Reads a patch, one range for each axis, into the caller's view of its shape. One-sided; complete on return.
+    /// Reads a patch, one range for each axis, into the caller's view of the same shape. One-sided; complete on return.
     ///
     /// # Errors
-    /// A number of ranges other than that of axes; a view of another shape; elements of an empty array; the end of the job.
+    /// The wrong number of ranges; a view of the wrong shape; elements of an empty array; the end of the job.
     ///
     /// # Source
     /// GA: `NGA_Periodic_get`.
@@ -117,7 +117,7 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     /// Reads a patch into a new array. One-sided; complete on return.
     ///
     /// # Errors
-    /// As [`get_into`](Self::get_into); more elements than an address space has room for.
+    /// Same as [`get_into`](Self::get_into); more elements than fit into an address space.
     #[track_caller]
     pub fn get(&self, ranges: impl IndexRanges) -> Result<Array<T, D>> {
         located(move || {
@@ -138,10 +138,10 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
         })
     }
 
-    /// Reads one element, by an index for each axis. One-sided; not torn up to 8 bytes.
+    /// Reads one element, by an index for each axis. One-sided; elements up to 8 bytes do not tear.
     ///
     /// # Errors
-    /// Another number of indices than axes; an element of an array that has none; the end of the job.
+    /// The wrong number of indices; an array without elements; the end of the job.
     #[track_caller]
     pub fn load(&self, index: impl AsRef<[i64]>) -> Result<T> {
         located(move || {
@@ -165,11 +165,11 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
         Ok(inside)
     }
 
-    /// Writes the caller's view into a patch. One-sided; visible as after [`GlobalArray::put`]. If the patch contains an element
+    /// Writes the caller's view into a patch. One-sided, with the completion of [`GlobalArray::put`]. If the patch contains an element
     /// more than once, one of the values remains.
     ///
     /// # Errors
-    /// As [`get_into`](Self::get_into).
+    /// Same as [`get_into`](Self::get_into).
     ///
     /// # Source
     /// GA: `NGA_Periodic_put`.
@@ -211,10 +211,11 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
 }
 
 impl<T: Element, D: Dimension + Copy> Periodic<'_, T, D> {
-    /// Reads the elements named by `subscripts`, an index for each axis, into `to`, which is as long. One-sided; complete on return.
+    /// Reads the elements at `subscripts`, an index for each axis, into `to`, which has the same length. One-sided; complete on
+    /// return.
     ///
     /// # Errors
-    /// As [`load`](Self::load); lists of different lengths.
+    /// Same as [`load`](Self::load); lists of different lengths.
     ///
     /// # Examples
     /// ```
@@ -242,11 +243,11 @@ impl<T: Element, D: Dimension + Copy> Periodic<'_, T, D> {
 }
 
 impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
-    /// Adds `alpha` times the caller's view to a patch. One-sided; each element atomically with respect to other accumulates. If
+    /// Adds `alpha` times the caller's view to a patch. One-sided; atomic for each element with respect to other accumulates. If
     /// the patch contains an element more than once, the values add up.
     ///
     /// # Errors
-    /// As [`get_into`](Self::get_into).
+    /// Same as [`get_into`](Self::get_into).
     ///
     /// # Source
     /// GA: `NGA_Periodic_acc`.

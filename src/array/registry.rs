@@ -1,8 +1,8 @@
-//! The blocks that a group owns, and those of them that its members have dropped.
+//! The blocks that a group owns, and those that its members have dropped.
 //!
-//! Dropping an array says nothing to anybody. Each creation in the group carries one word with it: for a window of 64 of the live
-//! blocks, a bit that this member has not dropped it yet. What all have dropped is freed. The window turns over all live blocks
-//! from one creation to the next, on every member alike, because the list changes by agreement only.
+//! Dropping an array communicates nothing. Each creation in the group carries one word: for a window of 64 of the live blocks, a bit
+//! for each block that this member has not dropped yet. Blocks that all members have dropped are freed. From one creation to the next
+//! the window moves over all live blocks, in the same way on every member, because the list changes only by agreement.
 
 /// Blocks of a window.
 const WINDOW: usize = 64;

@@ -1,6 +1,6 @@
-//! Transfers with members whose memory is not mapped: a pipeline of contiguous chunks, no packing (ARMCI-Gemini §III-B2).
+//! Transfers with members whose memory is not mapped: a pipeline of contiguous chunks, without packing (ARMCI-Gemini §III-B2).
 //!
-//! The engine keeps at most a window of them in flight.
+//! The engine keeps at most a window of chunks in flight.
 
 use ndarray::Dimension;
 

@@ -1,8 +1,8 @@
 //! Transfers that continue while the rank computes, with borrowed buffers.
 //!
 //! The type system ensures that the buffers outlive the scope, as with `std::thread::scope`. The scope ends when all its transfers have
-//! completed: after the closure, even if that fails or unwinds. If completion is impossible although a device may still touch a buffer,
-//! the process ends, because nothing else would keep the promise of the borrow.
+//! completed: after the closure, even if the closure fails or unwinds. If completion is impossible while a device may still access a
+//! buffer, the process ends, because nothing else would keep the borrow sound.
 
 use std::{cell::RefCell, fmt, marker::PhantomData, sync::Arc};
 
@@ -29,11 +29,11 @@ pub struct Scope<'env> {
 }
 
 impl Job {
-    /// Runs `body` with a scope for transfers that borrow their buffers; on return they are all complete, as a blocking call would
-    /// have left them. Unordered among each other.
+    /// Runs `body` with a scope for transfers that borrow their buffers. On return all of them are complete, as after blocking calls.
+    /// Transfers in a scope are unordered.
     ///
     /// # Errors
-    /// That of `body`, else the first transfer that failed.
+    /// The error of `body`, or else the first transfer that failed.
     ///
     /// # Examples
     /// ```
@@ -54,7 +54,7 @@ impl Job {
     /// # }
     /// ```
     ///
-    /// A buffer that ends before the scope does not compile:
+    /// A buffer that does not outlive the scope does not compile:
     /// ```compile_fail,E0597
     /// # use global_arrays::prelude::*;
     /// # fn f(job: &Job, a: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
@@ -65,7 +65,7 @@ impl Job {
     /// # }
     /// ```
     ///
-    /// nor does using a buffer while a transfer may touch it:
+    /// nor does the use of a buffer while a transfer may access it:
     /// ```compile_fail,E0502
     /// # use global_arrays::prelude::*;
     /// # fn f(job: &Job, a: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
@@ -89,10 +89,10 @@ impl Job {
 
 // The roads over a network are not functions of their own: patch and view would be copied on the way, half as long as a mapped put.
 impl<'env> Scope<'env> {
-    /// [`GlobalArray::get_into`], complete at the end of the scope: until then the view is lent.
+    /// [`GlobalArray::get_into`], complete at the end of the scope. Until then the view stays borrowed.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[inline]
     #[track_caller]
     pub fn get_into<T: Element, D: Dimension, P: IntoPatch<D>>(
@@ -117,10 +117,10 @@ impl<'env> Scope<'env> {
         })
     }
 
-    /// [`GlobalArray::put`], complete at the end of the scope: until then the view is lent.
+    /// [`GlobalArray::put`], complete at the end of the scope. Until then the view stays borrowed.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[inline]
     #[track_caller]
     pub fn put<T: Element, D: Dimension, P: IntoPatch<D>>(
@@ -145,10 +145,10 @@ impl<'env> Scope<'env> {
         })
     }
 
-    /// [`GlobalArray::accumulate`] that goes on, or is complete when it is issued, by the rule of [`GlobalArray::accumulate_nb`].
+    /// [`GlobalArray::accumulate`], complete at the end of the scope, or on return by the rule of [`GlobalArray::accumulate_nb`].
     ///
     /// # Errors
-    /// As there. The end of the scope reports failures of what is still in flight.
+    /// Same as there. The end of the scope reports failures of transfers that are still in flight.
     #[track_caller]
     pub fn accumulate<T: Accumulate, D: Dimension, P: IntoPatch<D>>(
         &self,
@@ -173,11 +173,11 @@ impl<'env> Scope<'env> {
         })
     }
 
-    /// [`put`](Self::put), and a signal that is raised when the scope ends, after all its transfers: there the data are visible
-    /// before it. A scope that fails raises nothing.
+    /// [`put`](Self::put), and a signal that is raised when the scope ends, after all its transfers. At the signal's member the data
+    /// are visible before the signal. A scope that fails raises no signal.
     ///
     /// # Errors
-    /// As [`GlobalArray::put_signal`].
+    /// Same as [`GlobalArray::put_signal`].
     #[track_caller]
     pub fn put_signal<T: Element, D: Dimension, P: IntoPatch<D>>(
         &self,
@@ -197,7 +197,7 @@ impl<'env> Scope<'env> {
     /// [`GlobalArray::load`], complete on return.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[track_caller]
     pub fn load<T: Element, D: Dimension>(&self, array: &GlobalArray<T, D>, index: impl IntoDimension<Dim = D>) -> Result<T> {
         located(move || array.load(index))
@@ -206,7 +206,7 @@ impl<'env> Scope<'env> {
     /// [`GlobalArray::gather`], complete on return.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[track_caller]
     pub fn gather<T: Element, D: Dimension, I: IntoDimension<Dim = D> + Copy>(
         &self,

@@ -1,7 +1,7 @@
 //! Get and put of patches.
 //!
-//! `get_into` and `put` are always inlined up to their shortest path, the single element. A patch that is passed to a function is
-//! stored word by word and loaded in pairs of words. Such a load waits until the stores have left the store buffer, and thus for all
+//! `get_into` and `put` are always inlined up to their shortest path, the single element. If a patch is passed to a function, it is
+//! stored word by word and loaded in pairs of words. Such a load waits until the stores have left the store buffer, and so for all
 //! earlier memory accesses. Measured: 100 ns instead of 10.
 
 use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
@@ -19,13 +19,13 @@ use crate::{
 
 /// # Patches
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Reads a patch into the caller's view, of any strides. One-sided; complete on return.
+    /// Reads a patch into the caller's view, which may have any strides. One-sided; complete on return.
     ///
-    /// The patch is named as in ndarray: `s![a..b, c..d]` with negative indices and steps, tuples or arrays of ranges, `..` for the
-    /// whole. The view has the shape of the patch, without the axes that a single index removes.
+    /// The patch is written as in ndarray: `s![a..b, c..d]` with negative indices and steps, tuples or arrays of ranges, or `..` for
+    /// the whole array. The view has the shape of the patch, without the axes that a single index removes.
     ///
     /// # Errors
-    /// A patch outside the array; a view of another shape; the end of the job. Nothing is moved then.
+    /// A patch outside the array; a view of the wrong shape; the end of the job. In these cases no data move.
     ///
     /// # Source
     /// GA: `NGA_Get`; the pipeline of contiguous chunks over a network: ARMCI-Gemini §III-B2.
@@ -59,7 +59,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Reads a patch into a new array. One-sided; complete on return. [`get_into`](Self::get_into) avoids the allocation.
     ///
     /// # Errors
-    /// As [`get_into`](Self::get_into).
+    /// Same as [`get_into`](Self::get_into).
     #[track_caller]
     pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
         const OPERATION: &str = "get";
@@ -77,11 +77,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Ok(array)
     }
 
-    /// Writes the caller's view, of any strides, into a patch. One-sided; on return the view may be reused, and the data are
+    /// Writes the caller's view, which may have any strides, into a patch. One-sided. On return the view may be reused; the data are
     /// visible at the owners after a [`fence`](Self::fence) or a sync.
     ///
     /// # Errors
-    /// As [`get_into`](Self::get_into).
+    /// Same as [`get_into`](Self::get_into).
     ///
     /// # Source
     /// GA: `NGA_Put`; ARMCI-Gemini §III-B2.
@@ -111,13 +111,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.put_block(OPERATION, &patch, &source).here()
     }
 
-    /// Writes a view into a patch and then raises a signal of a member, `signal.at(member, index)`: there the data are visible
-    /// before the signal. One-sided; on return the view may be reused.
+    /// Writes a view into a patch and then raises a signal of a member, `signal.at(member, index)`. At that member the data are
+    /// visible before the signal. One-sided; on return the view may be reused.
     ///
-    /// The member must own all of the patch for that promise; what others own of it is fenced before the signal all the same.
+    /// The guarantee requires that the member owns the whole patch. Elements that other members own are still fenced before the
+    /// signal.
     ///
     /// # Errors
-    /// As [`put`](Self::put); a member or signal that does not exist: nothing is moved then.
+    /// Same as [`put`](Self::put); a member or signal that does not exist. In these cases no data move.
     #[track_caller]
     pub fn put_signal<'v, P: IntoPatch<D>>(
         &self,

@@ -53,7 +53,7 @@ impl<D: Dimension> Distribution<D> {
     /// [`block_cyclic`](Self::block_cyclic).
     ///
     /// # Errors
-    /// As [`block_cyclic`](Self::block_cyclic).
+    /// Same as [`block_cyclic`](Self::block_cyclic).
     ///
     /// # Source
     /// Global Arrays: `GA_Set_tiled_proc_grid`.

@@ -192,7 +192,7 @@ impl Group {
     /// [`all_reduce`](Self::all_reduce) of one value.
     ///
     /// # Errors
-    /// As there.
+    /// The same errors as that method.
     #[track_caller]
     pub fn all_reduce_one<T: Element>(&self, value: T, op: impl Fn(T, T) -> T) -> Result<T> {
         located(move || {

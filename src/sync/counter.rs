@@ -35,7 +35,7 @@ impl Counter {
     /// A counter that member 0 owns. Collective.
     ///
     /// # Errors
-    /// Memory; members in different collectives; the end of the job.
+    /// Too little memory; members in different collectives; the end of the job.
     #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
         Self::with_owner(group, 0)
@@ -44,7 +44,7 @@ impl Counter {
     /// A counter that member `owner` of the group owns, so that several counters do not burden one rank. Collective.
     ///
     /// # Errors
-    /// As [`new`](Self::new); an owner that is no member.
+    /// Same as [`new`](Self::new); an owner that is no member.
     #[doc(alias = "held_by")]
     #[track_caller]
     pub fn with_owner(group: impl AsRef<Group>, owner: usize) -> Result<Self> {

@@ -112,7 +112,7 @@ impl Group {
     /// A new group of the members that pass the same `color`, in this group's order. Collective over this group.
     ///
     /// # Errors
-    /// As [`subgroup`](Self::subgroup).
+    /// Same as [`subgroup`](Self::subgroup).
     ///
     /// # Source
     /// GA: `GA_Pgroup_split_irreg`; `GA_Pgroup_split` into n groups of neighbours is `color = rank * n / size`.
@@ -127,7 +127,7 @@ impl Group {
     /// You can split groups again to any depth, and use them, their parents and the world group in turn.
     ///
     /// # Errors
-    /// As [`subgroup`](Self::subgroup).
+    /// Same as [`subgroup`](Self::subgroup).
     ///
     /// # Examples
     /// ```

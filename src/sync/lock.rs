@@ -98,7 +98,7 @@ impl Locks {
     /// One free lock, lock 0. Collective.
     ///
     /// # Errors
-    /// Memory; members in different collectives; the end of the job.
+    /// Too little memory; members in different collectives; the end of the job.
     #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
         Self::with_count(group, 1)
@@ -107,7 +107,7 @@ impl Locks {
     /// `count` free locks, numbered from 0. Collective.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     #[doc(alias = "GA_Create_mutexes")]
     #[track_caller]
     pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {

@@ -108,7 +108,7 @@ impl Signal {
     /// One signal at each member, at 0. Collective.
     ///
     /// # Errors
-    /// Memory; members in different collectives; the end of the job.
+    /// Too little memory; members in different collectives; the end of the job.
     #[track_caller]
     pub fn new(group: impl AsRef<Group>) -> Result<Self> {
         Self::with_count(group, 1)
@@ -117,7 +117,7 @@ impl Signal {
     /// `count` signals at each member, numbered from 0. Collective.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     #[track_caller]
     pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {
         located(move || Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count }))

@@ -1,7 +1,7 @@
 //! Copies from array to array and from patch to patch.
 //!
-//! The owner of the destination fetches. Where the source's owner is mapped, elements go straight from part to part, a block of
-//! both distributions at a time; else box by box through a private buffer.
+//! The owner of the destination fetches. If the source's owner is mapped, elements are copied directly from part to part, one block
+//! common to both distributions at a time; otherwise box by box through a private buffer.
 
 use ndarray::Dimension;
 
@@ -19,11 +19,11 @@ const TRANSFER: usize = 1 << 20;
 
 /// # Algebra, copies and transposes
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Copies an array, a patch ([`at`](Self::at)) or a transposed array ([`t`](Self::t)) of the shape of `self` and any
-    /// distribution. Collective; an array that is distributed alike needs no communication.
+    /// Copies an array, a patch ([`at`](Self::at)) or a transposed array ([`t`](Self::t)) with the shape of `self` and any
+    /// distribution. Collective; an array with the same distribution needs no communication.
     ///
     /// # Errors
-    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; the errors of [`fill`](Self::fill).
     ///
     /// # Examples
     /// ```

@@ -1,7 +1,7 @@
-//! The diagonal of a matrix, and its rows and columns scaled.
+//! The diagonal of a matrix, and scaling of rows and columns.
 //!
-//! Lists are passed whole on every member, one value for each place; each member uses what belongs to what it owns. The diagonal of
-//! a matrix that is not square ends with the shorter axis.
+//! Every member passes the whole list, one value for each position; each member uses the values for the elements that it owns. The
+//! diagonal of a matrix that is not square ends with the shorter axis.
 
 use ndarray::{Array1, Ix2};
 
@@ -17,7 +17,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
     /// The elements `(i, i)`, on every member. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Get_diag`.
@@ -37,7 +37,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
     /// Sets the elements `(i, i)`. Collective.
     ///
     /// # Errors
-    /// A list that is not as long as the diagonal; as [`fill`](Self::fill).
+    /// A list that is not as long as the diagonal; the errors of [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Set_diagonal`.
@@ -77,7 +77,7 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     /// Adds to the elements `(i, i)`. Collective.
     ///
     /// # Errors
-    /// A list that is not as long as the diagonal; as [`fill`](Self::fill).
+    /// A list that is not as long as the diagonal; the errors of [`fill`](Self::fill).
     ///
     /// # Examples
     /// ```
@@ -106,7 +106,7 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     /// Adds one number to all elements `(i, i)`. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Shift_diagonal`.
@@ -118,7 +118,7 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     /// Multiplies row `i` by `factors[i]`. Collective.
     ///
     /// # Errors
-    /// A list that is not as long as there are rows; as [`fill`](Self::fill).
+    /// A list whose length is not the number of rows; the errors of [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Scale_rows`.
@@ -130,7 +130,7 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     /// Multiplies column `j` by `factors[j]`. Collective.
     ///
     /// # Errors
-    /// A list that is not as long as there are columns; as [`fill`](Self::fill).
+    /// A list whose length is not the number of columns; the errors of [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Scale_cols`.

@@ -1,4 +1,4 @@
-//! Each element by itself: fill, scale, map, αx + βy, products.
+//! Elementwise operations: fill, scale, map, αx + βy, products.
 
 use ndarray::{Dimension, IntoDimension};
 
@@ -15,7 +15,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Sets all elements. Collective; complete everywhere on return.
     ///
     /// # Errors
-    /// Members in different collectives; a transfer that failed before; the end of the job. All operations of the algebra fail so.
+    /// Members in different collectives; an earlier transfer that failed; the end of the job. All algebra operations have these
+    /// errors.
     ///
     /// # Examples
     /// ```
@@ -46,13 +47,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.leave(OPERATION, Ok(()))
     }
 
-    /// Replaces each element `x` by `f(x)`. Collective; each member calls `f` for what it owns, in no promised order.
+    /// Replaces each element `x` by `f(x)`. Collective; each member calls `f` for the elements that it owns, in unspecified order.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
-    /// GA: `GA_Abs_value`, `GA_Recip`, `GA_Add_constant` and their like are closures here.
+    /// GA: `GA_Abs_value`, `GA_Recip`, `GA_Add_constant` and similar calls are closures here.
     #[doc(alias = "mapv_inplace")]
     #[track_caller]
     pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
@@ -80,11 +81,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.leave(operation, Ok(()))
     }
 
-    /// Replaces each element `x` by `f(index, x)`, with the index as ndarray's `indexed_iter` gives it: a tuple up to six axes.
-    /// Collective; each member calls `f` for what it owns, in no promised order.
+    /// Replaces each element `x` by `f(index, x)`, with the index as in ndarray's `indexed_iter`: a tuple for up to six axes.
+    /// Collective; each member calls `f` for the elements that it owns, in unspecified order.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Examples
     /// ```
@@ -113,11 +114,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// Sets each element to `f(x, y)` of the elements of `a` and `b` at its place. Collective. `a` and `b` are arrays, patches or
-    /// transposed arrays of the shape of `self`, of any distribution; whole and distributed alike they need no communication.
+    /// Sets each element to `f(x, y)`, where `x` and `y` are the elements of `a` and `b` at the same position. Collective. `a` and `b`
+    /// are arrays, patches or transposed arrays with the shape of `self` and any distribution; whole arrays with the same distribution
+    /// need no communication.
     ///
     /// # Errors
-    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; the errors of [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Elem_multiply`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum` are closures here.
@@ -177,7 +179,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Sets all elements to zero. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Zero`.
@@ -189,7 +191,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Multiplies all elements by `alpha`. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Scale`.
@@ -209,7 +211,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Adds `constant` to all elements. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Add_constant`.
@@ -218,11 +220,11 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         located(move || self.map_on("add_constant", &self.whole(), |x| x.plus(constant)))
     }
 
-    /// `self = alpha x + beta y`. Collective. `x` and `y` are arrays, patches or transposed arrays of the shape of `self`; whole and
-    /// distributed alike they need no communication.
+    /// `self = alpha x + beta y`. Collective. `x` and `y` are arrays, patches or transposed arrays with the shape of `self`; whole
+    /// arrays with the same distribution need no communication.
     ///
     /// # Errors
-    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; the errors of [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Add`.
@@ -260,11 +262,11 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         self.leave(OPERATION, Ok(()))
     }
 
-    /// `self += alpha x`. Collective. `x` is an array, a patch or a transposed array of the shape of `self`; whole and distributed
-    /// alike it needs no communication.
+    /// `self += alpha x`. Collective. `x` is an array, a patch or a transposed array with the shape of `self`; a whole array with the
+    /// same distribution needs no communication.
     ///
     /// # Errors
-    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; the errors of [`fill`](Self::fill).
     ///
     /// # Source
     /// BLAS `axpy`; GA: `GA_Add` with the result as an operand.
@@ -293,10 +295,10 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         self.leave(OPERATION, Ok(()))
     }
 
-    /// Sets each element to the product of the elements of `a` and `b` at its place. Collective.
+    /// Sets each element to the product of the elements of `a` and `b` at the same position. Collective.
     ///
     /// # Errors
-    /// As [`assign_zip`](Self::assign_zip).
+    /// Same as [`assign_zip`](Self::assign_zip).
     ///
     /// # Source
     /// GA: `GA_Elem_multiply`.

@@ -2,32 +2,33 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `elementwise` | fill, scale, map, αx + βy, products element by element |
-//! | `patch` | patches as operands, `a.at(..)`, and as what is changed, `a.at_mut(..)` |
-//! | `copy` | copies between arrays and patches of any distributions |
-//! | `transpose` | the same with the axes reversed |
+//! | `elementwise` | fill, scale, map, αx + βy, elementwise products |
+//! | `patch` | patches as operands, `a.at(..)`, and as results, `a.at_mut(..)` |
+//! | `copy` | copies between arrays and patches of any distribution |
+//! | `transpose` | copies with the axes reversed |
 //! | `reduce` | dot products, norms, sums, any reduction |
 //! | `select` | the smallest and the largest element, and where it is |
-//! | `diagonal` | a matrix's diagonal; rows and columns scaled |
+//! | `diagonal` | a matrix's diagonal; scaling of rows and columns |
 //! | `symmetrize` | the symmetric and the antisymmetric part of a square matrix |
 //! | `show` | arrays as text, and summaries |
 //! | `walk` | what this rank owns of a patch: in pieces, in runs, in boxes |
 //!
-//! # What every operation promises
+//! # What every operation guarantees
 //!
 //! Every operation is collective over the group of the array on which it is called. It starts with a sync: everything that any member
 //! issued before is complete, on all arrays. It ends with a sync: what it wrote is visible to all, and no member still reads its operands.
-//! Both syncs carry a fingerprint of the call. So members in different operations, or in the same one with different arrays or patches,
-//! all fail. Values (the number to fill with, a closure) are not compared: each member applies its own to what it owns.
+//! Both syncs carry a fingerprint of the call. So if members call different operations, or the same one with different arrays or
+//! patches, the call fails on all members. Values (the number to fill with, a closure) are not compared: each member applies its own
+//! value to the elements that it owns.
 //!
-//! Arrays that are used together must be spread over the same ranks in the same order. If they are distributed alike, each rank works only
-//! on its own parts. Otherwise the owner of the result gets what it lacks.
+//! Arrays that are used together must be spread over the same ranks in the same order. If they have the same distribution, each rank
+//! works only on its own parts. Otherwise the owner of the result gets what it lacks.
 //!
 //! # What it may assume
 //!
 //! No epoch is open, because the handles are borrowed. But other ranks may write: a program that issues one-sided operations while a
-//! collective runs gets unspecified values and nothing worse, because everything goes through [`Part`](crate::memory::part::Part)
-//! or through private buffers of [`BUFFER`] bytes.
+//! collective runs gets unspecified values, but no undefined behavior, because everything goes through
+//! [`Part`](crate::memory::part::Part) or through private buffers of [`BUFFER`] bytes.
 
 // The order of the methods in the documentation.
 mod patch;

@@ -1,4 +1,4 @@
-//! Patches as operands: `a.at(s![..])` where an operation on whole arrays takes `&a`, `a.at_mut(s![..])` where it changes `a`.
+//! Patches as operands: `a.at(s![..])` where a whole-array operation takes `&a`, `a.at_mut(s![..])` where it changes `a`.
 //!
 //! Both hold an array and a patch, or the reason why the patch lies outside the array. Naming a patch never fails; the operation that takes
 //! it resolves it into an [`Operand`] and reports the error as its own.
@@ -20,8 +20,8 @@ use crate::{
     sync::fingerprint,
 };
 
-/// A patch of an array, transposed or not, that an operation on whole arrays reads. Made by [`GlobalArray::at`] and
-/// [`GlobalArray::t`], or from a reference to an array; nothing is moved.
+/// A patch of an array, transposed or not, that a whole-array operation reads. [`GlobalArray::at`] and [`GlobalArray::t`] make one,
+/// and so does a conversion from a reference to an array; no data move.
 #[doc(alias = "Factor")]
 pub struct PatchRef<'a, T, D> {
     array: &'a GlobalArray<T, D>,
@@ -29,10 +29,10 @@ pub struct PatchRef<'a, T, D> {
     transposed: bool,
 }
 
-/// A patch of an array that an operation on whole arrays changes. Made by [`GlobalArray::at_mut`].
+/// A patch of an array that a whole-array operation changes. [`GlobalArray::at_mut`] makes one.
 ///
-/// It has methods of [`GlobalArray`], and they are collective as there. The rest of the array does not change, but no rank may use it
-/// meanwhile. An axis that a single index removes counts as one of length 1.
+/// It has methods of [`GlobalArray`], which are collective too. The rest of the array does not change, but no rank may use it
+/// meanwhile. An axis that a single index removes counts as an axis of length 1.
 pub struct PatchMut<'a, T, D> {
     array: &'a mut GlobalArray<T, D>,
     patch: Result<Patch<D>, PatchError>,
@@ -48,9 +48,9 @@ pub(in crate::array) struct Operand<'a, T, D> {
 
 /// # Operands of the algebra
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// A patch to be read by an operation on whole arrays, in place of `&a`: `b.assign(a.at(s![..2, ..]))`. Nothing is moved.
+    /// A patch as an operand of a whole-array operation, in place of `&a`: `b.assign(a.at(s![..2, ..]))`. No data move.
     ///
-    /// A patch outside the array is an error of the operation that takes it.
+    /// If the patch lies outside the array, the operation that takes it returns the error.
     ///
     /// # Examples
     /// ```
@@ -72,9 +72,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         PatchRef { array: self, patch: patch.into_patch(&self.extents).map(|selection| selection.patch), transposed: false }
     }
 
-    /// A patch to be changed by an operation on whole arrays: `a.at_mut(s![1, ..]).fill(0.0)`. Nothing is moved.
+    /// A patch to be changed by a whole-array operation: `a.at_mut(s![1, ..]).fill(0.0)`. No data move.
     ///
-    /// A patch outside the array is an error of the operation.
+    /// If the patch lies outside the array, the operation returns the error.
     #[doc(alias = "fill_patch")]
     #[doc(alias = "scale_patch")]
     #[doc(alias = "copy_patch")]
@@ -85,8 +85,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         PatchMut { array: self, patch }
     }
 
-    /// The array with its axes reversed, of a matrix the transpose, as an operand: `b.assign(a.t())`, `c.matmul(1.0, a.t(), &b, 0.0)`.
-    /// Nothing is moved.
+    /// The array with its axes reversed (for a matrix, the transpose) as an operand: `b.assign(a.t())`,
+    /// `c.matmul(1.0, a.t(), &b, 0.0)`. No data move.
     ///
     /// # Source
     /// GA: `GA_Transpose`, the `'T'` of `GA_Dgemm` and `NGA_Copy_patch`.
@@ -104,7 +104,7 @@ impl<'a, T: Element, D: Dimension> From<&'a GlobalArray<T, D>> for PatchRef<'a, 
 }
 
 impl<'a, T: Element, D: Dimension> PatchRef<'a, T, D> {
-    /// Reverses the axes; nothing is moved.
+    /// Reverses the axes; no data move.
     #[must_use = "a patch does nothing by itself"]
     pub fn t(mut self) -> Self {
         self.transposed = !self.transposed;
@@ -121,13 +121,13 @@ impl<'a, T: Element, D: Dimension> PatchRef<'a, T, D> {
 }
 
 impl<T: Accumulate, D: Dimension> PatchRef<'_, T, D> {
-    /// Σ xᵢyᵢ over the patch and another operand of its shape, without conjugation; see [`GlobalArray::dot`]. Collective.
+    /// Σ xᵢyᵢ over the patch and another operand of the same shape, without conjugation; see [`GlobalArray::dot`]. Collective.
     ///
     /// # Errors
-    /// A patch outside its array; as there.
+    /// A patch outside its array; the errors of that method.
     ///
     /// # Source
-    /// GA: `NGA_Ddot_patch` and its like.
+    /// GA: `NGA_Ddot_patch` and similar calls.
     #[doc(alias = "dot_patch")]
     #[track_caller]
     pub fn dot<'b>(self, other: impl Into<PatchRef<'b, T, D>>) -> Result<T>
@@ -148,7 +148,7 @@ impl<T: Element + fmt::Display, D: Dimension> PatchRef<'_, T, D> {
     /// Writes the patch as text; see [`GlobalArray::write_to`]. Collective. Axes that a single index drops are shown with length 1.
     ///
     /// # Errors
-    /// A patch outside the array; as there.
+    /// A patch outside the array; the errors of that method.
     ///
     /// # Source
     /// GA: `NGA_Print_patch`.
@@ -167,7 +167,7 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     /// Sets the elements; see [`GlobalArray::fill`]. Collective.
     ///
     /// # Errors
-    /// A patch outside the array; as there.
+    /// A patch outside the array; the errors of that method.
     ///
     /// # Source
     /// GA: `NGA_Fill_patch`, `NGA_Zero_patch`.
@@ -182,10 +182,10 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     /// Replaces each element `x` by `f(x)`; see [`GlobalArray::map`]. Collective.
     ///
     /// # Errors
-    /// A patch outside the array; as there.
+    /// A patch outside the array; the errors of that method.
     ///
     /// # Source
-    /// GA: `GA_Abs_value_patch`, `GA_Recip_patch`, `GA_Add_constant_patch` and their like are closures here.
+    /// GA: `GA_Abs_value_patch`, `GA_Recip_patch`, `GA_Add_constant_patch` and similar calls are closures here.
     #[track_caller]
     pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
         located(move || {
@@ -194,10 +194,10 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
         })
     }
 
-    /// Copies an operand of the patch's shape, steps included; see [`GlobalArray::assign`]. Collective.
+    /// Copies an operand with the shape of the patch; see [`GlobalArray::assign`]. Collective.
     ///
     /// # Errors
-    /// A patch outside its array; as there.
+    /// A patch outside its array; the errors of that method.
     ///
     /// # Source
     /// GA: `NGA_Copy_patch`, without its reshaping.
@@ -215,10 +215,10 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     /// Sets each element to `f(x, y)`; see [`GlobalArray::assign_zip`]. Collective.
     ///
     /// # Errors
-    /// A patch outside its array; as there.
+    /// A patch outside its array; the errors of that method.
     ///
     /// # Source
-    /// GA: `GA_Elem_multiply_patch`, `GA_Elem_divide_patch` and their like.
+    /// GA: `GA_Elem_multiply_patch`, `GA_Elem_divide_patch` and similar calls.
     #[track_caller]
     pub fn assign_zip<'b, A: Element, B: Element>(
         &mut self,
@@ -248,7 +248,7 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     /// Multiplies the elements by `alpha`; see [`GlobalArray::scale`]. Collective.
     ///
     /// # Errors
-    /// A patch outside the array; as there.
+    /// A patch outside the array; the errors of that method.
     ///
     /// # Source
     /// GA: `NGA_Scale_patch`.
@@ -263,7 +263,7 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     /// `patch = alpha x + beta y`; see [`GlobalArray::assign_sum`]. Collective.
     ///
     /// # Errors
-    /// A patch outside its array; as there.
+    /// A patch outside its array; the errors of that method.
     ///
     /// # Source
     /// GA: `NGA_Add_patch`.
@@ -287,7 +287,7 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     /// `patch += alpha x`; see [`GlobalArray::scaled_add`]. Collective.
     ///
     /// # Errors
-    /// A patch outside its array; as there.
+    /// A patch outside its array; the errors of that method.
     #[track_caller]
     pub fn scaled_add<'b>(&mut self, alpha: T, x: impl Into<PatchRef<'b, T, D>>) -> Result<()>
     where

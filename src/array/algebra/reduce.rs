@@ -1,7 +1,8 @@
-//! From many elements to one value: dot products, norms, sums, any reduction.
+//! Reductions: dot products, norms, sums, and any associative operation.
 //!
-//! Each member reduces what it owns in a fixed order, and the members' values are combined in the order of the group: the same call
-//! on the same distribution gives the same bits on every run and on every member. Another distribution may round otherwise.
+//! Each member reduces its own elements in a fixed order, and the members' values are combined in the order of the group. So the same
+//! call on the same distribution gives bitwise equal results on every run and on every member. Another distribution may round
+//! differently.
 
 use ndarray::{Dimension, Ix1, Ix2};
 
@@ -19,13 +20,13 @@ const LANES: usize = 8;
 
 /// # Reductions
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Combines all elements. Collective; every member gets the same bits.
+    /// Combines all elements. Collective; the result is bitwise equal on all members.
     ///
-    /// `op` is associative and commutative up to rounding, and `neutral` changes nothing: it is combined with each member's elements
-    /// several times.
+    /// `op` must be associative and commutative up to rounding, and `neutral` must be its neutral element: it is combined with each
+    /// member's elements several times.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Examples
     /// ```
@@ -47,10 +48,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         located(move || self.map_reduce(neutral, |x| x, op))
     }
 
-    /// Combines `f(x)` over all elements, as [`reduce`](Self::reduce) does. Collective.
+    /// Combines `f(x)` over all elements, like [`reduce`](Self::reduce). Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     #[track_caller]
     pub fn map_reduce<U: Element>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> Result<U> {
         located(move || self.reduce_by("reduce", &[], || Ok(self.fold_own(neutral, f, &op)), &op))
@@ -105,14 +106,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 /// # Reductions of numbers
 impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
-    /// Σ xᵢyᵢ over all elements of `self` and an array, a patch or a transposed array of its shape, without conjugation. Collective;
-    /// whole and distributed alike they need no communication but for the sum. Of a patch of `self`: `self.at(patch).dot(..)`.
+    /// Σ xᵢyᵢ over all elements of `self` and an array, a patch or a transposed array of the same shape, without conjugation.
+    /// Collective; with a whole array of the same distribution, only the sum needs communication. For a patch of `self`:
+    /// `self.at(patch).dot(..)`.
     ///
     /// # Errors
-    /// Different shapes or groups; a patch outside its array; as [`fill`](Self::fill).
+    /// Different shapes or groups; a patch outside its array; the errors of [`fill`](Self::fill).
     ///
     /// # Source
-    /// GA: `GA_Ddot` and its like.
+    /// GA: `GA_Ddot` and similar calls.
     #[track_caller]
     pub fn dot<'a>(&self, other: impl Into<PatchRef<'a, T, D>>) -> Result<T>
     where
@@ -144,16 +146,16 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// The sum of all elements; wraps for integers. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     #[track_caller]
     pub fn sum(&self) -> Result<T> {
         located(move || self.map_reduce(T::ZERO, |x| x, ops::sum))
     }
 
-    /// The largest magnitude, 0 without elements; NaN if any element is. Collective.
+    /// The largest magnitude; 0 for an array without elements, NaN if any element is NaN. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     #[track_caller]
     pub fn max_abs(&self) -> Result<f64> {
         located(move || self.map_reduce(0.0, T::magnitude, larger))
@@ -161,10 +163,10 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
 
     /// (Σ |xᵢ|²)^½ over all elements: the Euclidean norm of a vector, the Frobenius norm of a matrix. Collective.
     ///
-    /// The squares are not scaled: beyond 10^±154 they overflow or vanish.
+    /// The squares are not scaled: for magnitudes beyond 10^±154 they overflow or underflow.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: the root of `GA_Ddot` with itself.
@@ -178,7 +180,7 @@ impl<T: Accumulate> GlobalArray<T, Ix1> {
     /// Σ |xᵢ|. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Norm1`.
@@ -190,7 +192,7 @@ impl<T: Accumulate> GlobalArray<T, Ix1> {
     /// max |xᵢ|. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Norm_infinity`.
@@ -201,10 +203,10 @@ impl<T: Accumulate> GlobalArray<T, Ix1> {
 }
 
 impl<T: Accumulate> GlobalArray<T, Ix2> {
-    /// The largest column sum of magnitudes, NaN if any element is. Collective.
+    /// The largest column sum of magnitudes; NaN if any element is NaN. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Norm1`; ScaLAPACK `PDLANGE`.
@@ -213,10 +215,10 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
         located(move || self.largest_sum("norm_1", 1))
     }
 
-    /// The largest row sum of magnitudes, NaN if any element is. Collective.
+    /// The largest row sum of magnitudes; NaN if any element is NaN. Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `GA_Norm_infinity`; ScaLAPACK `PDLANGE`.

@@ -1,7 +1,7 @@
 //! The smallest and the largest element, and where it is.
 //!
-//! Of equal elements it is the first in row-major order of the whole array, whatever the owners, so that the answer does not depend on
-//! the distribution. NaN goes before every number, as in numpy: a minimum that is not a number says so and where the first is.
+//! Of equal elements, the first in row-major order of the whole array is selected, so the result does not depend on the distribution.
+//! NaN precedes every number, as in NumPy: if an array contains NaN, the result is NaN and the position of the first.
 
 use ndarray::{Dimension, IntoDimension};
 
@@ -20,12 +20,13 @@ type Candidate<T> = Option<(T, u64)>;
 
 /// # Reductions: the smallest and the largest
 impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
-    /// The smallest element and its index, a tuple up to six axes; `None` without elements. Collective; the same on every member.
+    /// The smallest element and its index, a tuple for up to six axes; `None` for an array without elements. Collective; the same on
+    /// every member.
     ///
-    /// Of equal elements the first in row-major order. If an element is NaN, the first of those.
+    /// Of equal elements, it returns the first in row-major order. If any element is NaN, it returns the first NaN.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Examples
     /// ```
@@ -50,10 +51,10 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
         located(move || self.select("argmin", |x, y| x < y))
     }
 
-    /// The largest element and its index; otherwise as [`argmin`](Self::argmin). Collective.
+    /// The largest element and its index; otherwise like [`argmin`](Self::argmin). Collective.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     ///
     /// # Source
     /// GA: `NGA_Select_elem` with `"max"`.

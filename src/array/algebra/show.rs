@@ -1,7 +1,7 @@
 //! Arrays as text.
 //!
-//! An array is written as ndarray's `Display` writes it: the same brackets, and from [`MANY`] elements on the same ellipses. Only
-//! member 0 writes, and it fetches one row at a time, of a long row only what is shown.
+//! Arrays are formatted like ndarray's `Display`: the same brackets, and from [`MANY`] elements on the same ellipses. Only member 0
+//! writes. It fetches one row at a time, and only the part of a long row that is shown.
 
 use std::{
     fmt::{self, Display},
@@ -29,11 +29,11 @@ const LISTED: usize = 16;
 
 /// # Text
 impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
-    /// Writes all elements as text, as `{}` of the same ndarray would, without a line break at the end. Collective; member 0 writes,
-    /// the others' writers are not used.
+    /// Writes the array as text, formatted like `{}` of an ndarray, without a final line break. Collective; only member 0 writes, and
+    /// the other members' writers are not used.
     ///
     /// # Errors
-    /// What the writer says, on member 0; as [`fill`](Self::fill).
+    /// An error of the writer, on member 0; the errors of [`fill`](Self::fill).
     ///
     /// # Examples
     /// ```
@@ -159,10 +159,9 @@ impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
     }
 }
 
-/// # Queries: what there is to say
+/// # Queries: summary
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// What there is to say about the array: name, type, extents, who owns what. Not collective, no communication; it is text by
-    /// its `Display`.
+    /// A summary of the array: name, type, extents, and which member owns which elements. Local. Print it with `{}`.
     ///
     /// # Source
     /// GA: `GA_Summarize`, `GA_Print_distribution`.
@@ -177,7 +176,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
-/// What there is to say about an array; see [`GlobalArray::summary`].
+/// A summary of an array; see [`GlobalArray::summary`].
 #[derive(Clone, Debug)]
 pub struct Summary<D> {
     name: String,
@@ -211,7 +210,7 @@ impl<D: Dimension> Summary<D> {
         self.distribution.local_len(member) * self.element_bytes
     }
 
-    /// Who owns what.
+    /// Which member owns which elements.
     #[must_use]
     pub fn distribution(&self) -> &Distribution<D> {
         &self.distribution

@@ -1,13 +1,13 @@
 //! The symmetric and the antisymmetric part of a square matrix, in place.
 //!
-//! Elements (i, j) and (j, i) make a pair, which one member reads and writes, so that nothing but the pair is needed and no second
-//! matrix. Which member: the matrix is ruled into squares, and of two squares that mirror each other the lower or the upper is
-//! worked on by its owner, in turn as on a chess board, so that a member with many rows at the bottom has no more to do than
-//! one at the top. In a square on the diagonal it is the owner of the lower of the two elements. Rulings are global: any
-//! distribution will do.
+//! Elements (i, j) and (j, i) form a pair. One member reads and writes both, so no second matrix is needed. To balance the work, the
+//! matrix is divided into squares. Of two squares that mirror each other, the owner of the lower or of the upper one does the work,
+//! alternating like a chess board, so that a member with many rows at the bottom has no more work than one at the top. In a square on
+//! the diagonal, the owner of the lower element of each pair does the work. The squares do not depend on the distribution, so any
+//! distribution works.
 //!
-//! A member fetches the mirror image of what is its own into a private buffer, where both are small enough to be read across, and
-//! puts it back.
+//! A member fetches the mirror image of its own elements into a private buffer, where both are small enough to be read across rows,
+//! and puts it back.
 
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ impl<T: Halve> GlobalArray<T, Ix2> {
     /// `A = A/2 + Aᵀ/2`, without conjugation. Collective; any distribution; in place.
     ///
     /// # Errors
-    /// A matrix that is not square; as [`fill`](Self::fill).
+    /// A matrix that is not square; the errors of [`fill`](Self::fill).
     ///
     /// # Examples
     /// ```
@@ -86,7 +86,7 @@ impl<T: Halve> GlobalArray<T, Ix2> {
     /// `A = A/2 - Aᵀ/2`, without conjugation. Collective; any distribution; in place.
     ///
     /// # Errors
-    /// As [`symmetrize`](Self::symmetrize).
+    /// Same as [`symmetrize`](Self::symmetrize).
     ///
     /// # Source
     /// `ga_antisymmetrize` of NWChem.

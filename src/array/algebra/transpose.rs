@@ -1,7 +1,7 @@
 //! Transposition, whole and by patches.
 //!
-//! As in [`copy`](super::copy) the owner of the destination fetches: for each block of its own, the block of the source that has
-//! the axes reversed, straight from part to part by the transposing kernel where the source's owner is mapped; else in square tiles
+//! As in [`copy`](super::copy), the owner of the destination fetches: for each of its blocks, the block of the source with the axes
+//! reversed. If the source's owner is mapped, the transposing kernel copies directly from part to part; otherwise square tiles go
 //! through a private buffer.
 
 use ndarray::Dimension;

@@ -4,32 +4,32 @@
 //! |---|---|
 //! | `span` | which rows and columns of C's patch this rank owns |
 //! | `panels` | pieces of op(A) and op(B) fetched into private memory |
-//! | `kernel` | the product of three views of one rank: the trait, and a loop for integers |
-//! | `dense` | the same for floats and complex numbers, by blocks in caches and tiles in registers |
+//! | `kernel` | the local matrix product: the trait, and a loop for integers |
+//! | `dense` | the kernel for floats and complex numbers, with cache blocking and register tiles |
 //! | `scratch` | memory that stays with a thread |
 //!
 //! # The algorithm
 //!
-//! SRUMMA: the owner computes. Each rank multiplies into its own part of C and gets what it needs of A and B by one-sided gets. No rank
-//! sends, and no rank waits for another between the start and the end of C's epoch. Since every layout is a product of
-//! axes, what a rank owns of a patch of C is some rows times some columns, and these lie side by side in its part whatever the
-//! layout: one matrix for the kernel, not one for each block of a block-cyclic array. Of a tiled array each tile is a matrix; the
-//! panels are those of all tiles together.
+//! SRUMMA: the owner computes. Each rank multiplies into its own part of C and fetches what it needs of A and B by one-sided gets. No
+//! rank sends, and no rank waits for another between the start and the end of C's epoch. Since every layout is a product of
+//! axes, a rank owns some rows times some columns of a patch of C, and these are adjacent in its part whatever the
+//! layout: one matrix for the kernel, not one for each block of a block-cyclic array. In a tiled array each tile is a matrix; the
+//! panels serve all tiles together.
 //!
 //! 1. All members agree on the call; C's owner epoch starts.
 //! 2. For each tile of own rows, for each block of k: fetch the panel of op(A), rows × k.
 //! 3. For each tile of own columns: fetch the panel of op(B), k × columns; multiply into the part of C, with β the first time.
-//! 4. The epoch ends; an error of one member is an error of all.
+//! 4. The epoch ends; an error on one member is an error on all.
 //!
 //! Each rank starts at a different block of k, so that not all ranks read from one owner at a time. Tiles and blocks are as large as
-//! [`PANEL_BYTES`] allows: the fewer there are, the less is read twice and packed again by the kernel.
+//! [`PANEL_BYTES`] allows: with fewer of them, less data is fetched and packed more than once.
 //!
-//! Panels are copied even where A or B is this rank's own or mapped: A and B are shared borrows, so another rank may write them at
+//! Panels are copied even if A or B is this rank's own or mapped: A and B are shared borrows, so another rank may write them at
 //! any time, and the kernel must not read memory that changes. The copy is 1/n of the work.
 //!
 //! # Source
 //! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems,
-//! IPDPS 2004. Not taken over: the overlap of a get with the multiplication before it, which mapped memory does not need.
+//! IPDPS 2004. We omit its overlap of a get with the previous multiplication, which mapped memory does not need.
 
 mod dense;
 mod kernel;
@@ -63,9 +63,9 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     /// `self = alpha * a * b + beta * self`. Collective over the group of `self`.
     ///
     /// `a` and `b` are arrays, transposed arrays ([`t`](Self::t)) or patches ([`at`](Self::at)), of any distribution over the same
-    /// group. With `beta` zero the old contents are not read, with `alpha` zero the factors are not.
-    /// Starts and ends with a sync: it uses everything that was put into `a`, `b` and `self` before, and on return all three may be used at
-    /// once. Integers wrap.
+    /// group. If `beta` is zero, the old contents are not read; if `alpha` is zero, the factors are not read.
+    /// Starts and ends with a sync: it sees everything that was put into `a`, `b` and `self` before, and on return all three may be
+    /// used immediately. Integers wrap.
     ///
     /// # Errors
     /// Shapes that do not match; arrays of another group; members with different arguments; a transfer that failed; the end
@@ -179,7 +179,7 @@ impl<T: Matmul> PatchMut<'_, T, Ix2> {
     /// `patch = alpha * a * b + beta * patch`; see [`GlobalArray::matmul`]. Collective.
     ///
     /// # Errors
-    /// A patch outside its array; as there.
+    /// A patch outside its array; the errors of that method.
     ///
     /// # Source
     /// GA: `NGA_Matmul_patch`.

@@ -193,7 +193,7 @@ inner_loop!(f32_avx512, "avx512f", f32, 16 x 8,
 const PORTABLE: usize = 4;
 
 /// # Safety
-/// As [`Kernel::tile`].
+/// Same as [`Kernel::tile`].
 unsafe fn portable<R: Real>(a: &[R], b: &[R], c: *mut R, stride: isize, add: bool) {
     let mut sums = [[R::ZERO; PORTABLE]; PORTABLE];
     for (a, b) in a.as_chunks::<PORTABLE>().0.iter().zip(b.as_chunks::<PORTABLE>().0) {

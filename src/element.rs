@@ -1,11 +1,11 @@
-//! What an array may hold.
+//! Element types.
 //!
-//! An [`Element`] is plain data: no padding, every bit pattern valid, no references. That is what lets another process write it
-//! at any moment without a Rust invariant being broken, and what lets a freshly created array have meaningless but initialised
-//! contents. The trait is implemented for everything that is [`bytemuck::Pod`], so a user's struct joins by deriving `Pod`.
+//! An [`Element`] is plain data: no padding, every bit pattern valid, no references. So another process can write it at any time
+//! without breaking a Rust invariant, and a new array can have meaningless but initialized contents. The trait is implemented for
+//! every [`bytemuck::Pod`] type, so you can use your own struct if it derives `Pod`.
 //!
 //! [`Accumulate`] adds the arithmetic of accumulate, scale, dot and the other algebra. Integers wrap, as they do in a network
-//! adapter. [`AtomicInteger`] marks the types on which single elements can be changed by one atomic operation.
+//! adapter. [`AtomicInteger`] marks the types whose elements support atomic operations.
 
 use std::any::TypeId;
 
@@ -18,7 +18,7 @@ pub trait Element: bytemuck::Pod + Send + Sync {}
 
 impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 
-/// The arithmetic that the vectorised kernels know by name; everything else goes through the generic loop.
+/// The arithmetic that the vectorized kernels support; all other types use the generic loop.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
@@ -31,9 +31,9 @@ pub enum Scalar {
 ///
 /// Integer arithmetic wraps.
 pub trait Accumulate: Element + PartialEq + std::fmt::Debug {
-    /// The neutral element of addition.
+    /// The additive identity.
     const ZERO: Self;
-    /// The neutral element of multiplication.
+    /// The multiplicative identity.
     const ONE: Self;
     #[doc(hidden)]
     const SCALAR: Scalar = Scalar::Other;
@@ -90,9 +90,9 @@ macro_rules! accumulate_float {
 }
 accumulate_float!(f32, F32; f64, F64);
 
-/// An integer element on which read-and-increment, fetch-op, swap and compare-and-swap work.
+/// An integer element that supports read-and-increment, fetch-op, swap and compare-and-swap.
 ///
-/// Sealed: the widths are those that processors and network adapters know.
+/// Sealed: the widths are those that processors and network adapters support.
 pub trait AtomicInteger: Accumulate + Eq + Ord + sealed::Sealed {
     #[doc(hidden)]
     fn to_bits(self) -> u64;

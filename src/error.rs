@@ -1,20 +1,19 @@
 //! The one public error.
 //!
-//! Everything that a peer, a network, a file or a user can cause is a variant here and carries the numbers: which array, what
-//! was asked, what the limits were. Misuse that a program cannot handle (an index whose number of axes is wrong at compile time
-//! would be one) panics with the caller's place instead.
+//! Every failure that a peer, a network, a file or a user can cause is a variant here, with its numbers: which array, what
+//! was requested, what the limits were. Misuse that a program cannot handle panics instead, with the caller's location.
 
 use std::{borrow::Cow, fmt, io, panic::Location, path::PathBuf};
 
 use crate::{distribution::DistributionError, index::PatchError};
 
-/// The result of everything in this crate that can fail.
+/// The result of the crate's fallible operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, where, and with which numbers.
 ///
-/// The message ends with the line of the program that made the call, `at src/main.rs:42`; [`operation`](Self::operation) gives both.
-/// Its `Debug` form is its message, because that is what a program shows whose `main` returns it.
+/// The message ends with the line of the program that made the call, `at src/main.rs:42`. [`operation`](Self::operation) returns the
+/// operation and that line. `Debug` prints the same message, because Rust prints `Debug` when `main` returns an error.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,7 +22,7 @@ pub enum Error {
     Patch {
         /// Name of the array.
         array: String,
-        /// The operation that was asked for.
+        /// The operation that was called.
         operation: Operation,
         /// Extents of the array.
         extents: Vec<usize>,
@@ -35,7 +34,7 @@ pub enum Error {
     Index {
         /// Name of the array.
         array: String,
-        /// The operation that was asked for.
+        /// The operation that was called.
         operation: Operation,
         /// The subscript that was given.
         index: Vec<usize>,
@@ -47,47 +46,47 @@ pub enum Error {
     Shape {
         /// Name of the array.
         array: String,
-        /// The operation that was asked for.
+        /// The operation that was called.
         operation: Operation,
         /// Shape of the patch.
         patch: Vec<usize>,
         /// Shape of the buffer that was passed.
         buffer: Vec<usize>,
     },
-    /// Two arrays that must go together do not.
+    /// Two arrays that must match do not.
     #[error("{operation}: {what}{}", operation.place())]
     Mismatch {
-        /// The operation that was asked for.
+        /// The operation that was called.
         operation: Operation,
         /// Which arrays, and how they differ.
         what: String,
     },
-    /// A distribution cannot be made from what was given.
+    /// The requested distribution is impossible.
     #[error("array \"{array}\" cannot be distributed: {source}{}", operation.place())]
     Distribution {
         /// Name of the array.
         array: String,
         /// The rule that was broken.
         source: DistributionError,
-        /// What was asked, and where.
+        /// The operation that failed, and where it was called.
         operation: Operation,
     },
-    /// The machine has not enough memory for a creation; nothing was allocated.
+    /// The machine has too little memory for a creation; nothing was allocated.
     #[error(
         "{what} asks for {asked} bytes on machine {machine} but only {available} are available ({limit}); use more nodes, smaller arrays, or raise the limit{}", operation.place()
     )]
     OutOfMemory {
-        /// What asked, an array by name for instance.
+        /// What requested the memory, for instance an array by name.
         what: String,
-        /// Bytes asked for by all ranks of the node together.
+        /// Bytes requested by all ranks of the machine together.
         asked: u64,
         /// Bytes that were left.
         available: u64,
         /// The limit that binds: `MemAvailable`, a cgroup, `GA_MEMORY`.
         limit: String,
-        /// The machine that is short, by the first of its nodes if it was split into several.
+        /// The machine that lacks memory; if it was split into nodes, the first of them.
         machine: usize,
-        /// What was asked, and where.
+        /// The operation that failed, and where it was called.
         operation: Operation,
     },
     /// The address space reserved for a rank is used up.
@@ -95,18 +94,18 @@ pub enum Error {
         "{what} asks for {asked} bytes but the heap of a rank has {available} of {heap} bytes of address space left; set GA_HEAP{}", operation.place()
     )]
     HeapFull {
-        /// What asked.
+        /// What requested the memory.
         what: String,
-        /// Bytes asked for.
+        /// Bytes requested.
         asked: u64,
-        /// Largest hole.
+        /// Largest free block in bytes.
         available: u64,
-        /// Size of the heap.
+        /// Size of the heap in bytes.
         heap: u64,
-        /// What was asked, and where.
+        /// The operation that failed, and where it was called.
         operation: Operation,
     },
-    /// The ranks of a group called different collectives, or the same with different arguments.
+    /// The ranks of a group called different collectives, or the same one with different arguments.
     #[error(
         "rank {rank} called {operation} but the ranks of its group do not agree: {seen}; all ranks must make the same collective calls in the same order with the same arguments{}", operation.place()
     )]
@@ -115,39 +114,39 @@ pub enum Error {
         rank: usize,
         /// What this rank called.
         operation: Operation,
-        /// What each rank was seen in.
+        /// The call in which each rank was seen.
         seen: String,
     },
-    /// A group that failed before is used again.
+    /// A group was used after it had failed.
     #[error("{operation}: the group cannot be used any more: {cause}{}", operation.place())]
     GroupFailed {
-        /// What was asked.
+        /// The operation that was called.
         operation: Operation,
         /// The first failure.
         cause: String,
     },
-    /// A second thread of the same rank is inside a collective of the same group.
+    /// Another thread of the same rank is inside a collective of the same group, or creates or destroys an object.
     #[error(
         "{operation}: another thread of rank {rank} is inside a collective of the same group; collectives of one group run one at a time in a rank{}", operation.place()
     )]
     Busy {
-        /// What was asked.
+        /// The operation that was called.
         operation: Operation,
         /// This rank.
         rank: usize,
     },
-    /// An array is used after an epoch of it failed or was unwound.
+    /// An array was used after one of its epochs had failed or panicked.
     #[error("{operation} of array \"{array}\": an earlier epoch of it failed or panicked, so its contents cannot be trusted{}", operation.place())]
     Poisoned {
         /// Name of the array.
         array: String,
-        /// What was asked.
+        /// The operation that was called.
         operation: Operation,
     },
     /// The job has ended, or another rank ended it.
     #[error("{operation}: the job is over: {cause}{}", operation.place())]
     JobEnded {
-        /// What was asked.
+        /// The operation that was called.
         operation: Operation,
         /// Why it ended.
         cause: String,
@@ -157,11 +156,11 @@ pub enum Error {
     Timeout {
         /// This rank.
         rank: usize,
-        /// What it waited in.
+        /// The operation in which it waited.
         operation: Operation,
-        /// How long.
+        /// How long it waited.
         seconds: f64,
-        /// Who did not come, and where each was last seen.
+        /// The missing ranks, and where each was last seen.
         missing: String,
     },
     /// Ranks wait for each other: in collectives of different groups, for locks, or for signals.
@@ -169,9 +168,9 @@ pub enum Error {
     Deadlock {
         /// This rank.
         rank: usize,
-        /// What it waited in.
+        /// The operation in which it waited.
         operation: Operation,
-        /// Who waits for whom and in what, or who has ended.
+        /// Which rank waits for which and in what call, or which rank has ended.
         cause: String,
     },
     /// A rank ended the whole job: it panicked, returned an error, or was killed.
@@ -191,13 +190,13 @@ pub enum Error {
         operation: Operation,
         /// The peer.
         peer: usize,
-        /// What the conduit said.
+        /// The error of the conduit.
         cause: String,
     },
-    /// A job cannot be started as asked.
+    /// The job cannot be started as requested.
     #[error("cannot start a job: {0}")]
     Launch(String),
-    /// A value that the program passed is not allowed.
+    /// The program passed an invalid value.
     #[error("{operation}: {what}{}", operation.place())]
     Argument {
         /// The operation.
@@ -208,37 +207,37 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{operation} {}: {source}{}", path.display(), operation.place())]
     File {
-        /// `save` or `load`.
+        /// The operation that used the file.
         operation: Operation,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has the wrong format or contents.
     #[error("{}: {what}{}", path.display(), operation.place())]
     Format {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
-        /// What was asked, and where.
+        /// The operation that failed, and where it was called.
         operation: Operation,
     },
     /// The operating system refused something.
     #[error("{operation}: {source}{}", operation.place())]
     System {
-        /// What was tried.
+        /// The operation that was tried.
         operation: Operation,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What a program's own code wants to end its rank with.
+    /// An error of the program's own code; see [`Error::other`].
     #[error("{0}")]
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What a program asked for when an error occurred, and where in its source. As text it is the name of the operation.
+/// The operation that failed, and where the program's source called it. `Display` prints the name of the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     name: Cow<'static, str>,
@@ -246,14 +245,14 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// The name: a method of the crate, or what it waited in.
+    /// The name: a method of the crate, or the wait that failed.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The call in the program's source that returned the error; `None` where no call did. A failed transfer may have been issued by an
-    /// earlier call.
+    /// The call in the program's source that returned the error; `None` if no call did. For a failed transfer, an earlier call may
+    /// have issued it.
     #[must_use]
     pub fn location(&self) -> Option<&'static Location<'static>> {
         self.location
@@ -362,7 +361,7 @@ impl Error {
         Error::Other(error.into())
     }
 
-    /// The operation that failed, and the call in the program's source that returned the error; `None` where no single call failed.
+    /// The operation that failed, and the call in the program's source that returned the error; `None` if no single call failed.
     #[must_use]
     pub fn operation(&self) -> Option<&Operation> {
         operation_of!(self)

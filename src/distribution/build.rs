@@ -7,14 +7,14 @@ use super::{Distribution, DistributionError, Layout, Order, Slabs, grid};
 use crate::index::KeptAxes;
 
 impl<D: Dimension> Distribution<D> {
-    /// One block for each member, on the process grid with the least surface between blocks among those that give as many
-    /// members as possible a block.
+    /// One block per member. Of the process grids that give a block to as many members as possible, it uses the one with the least
+    /// surface between blocks.
     ///
-    /// `min_block` is a lower limit for the edges of blocks: an axis whose limit is its extent stays whole. Blocks at the end of an
-    /// axis may be smaller. Beyond six axes, the six that can be cut most often are cut.
+    /// `min_block` is a lower limit for the edges of blocks: an axis whose limit is its extent is not cut. Blocks at the end of an
+    /// axis may be smaller. With more than six axes, only the six that can be cut most often are cut.
     ///
     /// # Errors
-    /// No members, too many elements, a limit for another number of axes.
+    /// No members, too many elements, a limit for the wrong number of axes.
     ///
     /// # Source
     /// Global Arrays: `NGA_Create` with its argument `chunk`.
@@ -30,18 +30,18 @@ impl<D: Dimension> Distribution<D> {
     /// One block for each member of a given process grid.
     ///
     /// # Errors
-    /// Too many elements, a grid for another number of axes, or with a zero.
+    /// Too many elements, a grid for the wrong number of axes or with a zero.
     pub fn block_with_grid(extents: &D, grid: &[usize], order: Order) -> Result<Self, DistributionError> {
         check_size(extents, 1)?;
         let members = check_grid(extents, grid, usize::MAX)?;
         Ok(Self::blocks_on(extents, members, grid, order))
     }
 
-    /// Equal blocks, dealt out in turn on each axis of a process grid. The default grid is as nearly square as the number of members
-    /// allows, with at most as many rows as columns.
+    /// Equal blocks, dealt out cyclically on each axis of a process grid. The default grid is as nearly square as the number of
+    /// members allows, with at most as many rows as columns.
     ///
     /// # Errors
-    /// No members, too many elements, a block or grid for another number of axes or with a zero, a grid of more than `members`.
+    /// No members, too many elements, a block or grid for the wrong number of axes or with a zero, a grid of more than `members`.
     ///
     /// # Source
     /// ScaLAPACK: `DESCINIT` with `RSRC = CSRC = 0` on a row-major process grid. Global Arrays: `GA_Set_block_cyclic_proc_grid`.
@@ -58,11 +58,11 @@ impl<D: Dimension> Distribution<D> {
         Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Cyclic(sizes), slabs })
     }
 
-    /// Blocks cut at given places: for each axis the first index of each block, the first 0, ascending. Equal neighbours make an
+    /// Blocks with given cuts: for each axis, the first index of each block, ascending from 0. Two equal cuts make an
     /// empty block. The blocks belong to the members in row-major order.
     ///
     /// # Errors
-    /// No members, too many elements, cuts for another number of axes, not ascending or beyond the extent, more blocks than members.
+    /// No members, too many elements, cuts for the wrong number of axes, not ascending or beyond the extent, more blocks than members.
     ///
     /// # Source
     /// Global Arrays: `NGA_Create_irreg`.

@@ -1,8 +1,8 @@
-//! What can be wrong with a distribution.
+//! Errors of distributions.
 
 use thiserror::Error;
 
-/// Why an array cannot be distributed as asked.
+/// Why an array cannot be distributed as requested.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DistributionError {
@@ -12,7 +12,7 @@ pub enum DistributionError {
     /// More axes than a patch can name.
     #[error("{axes} axes were asked for; at most {most} are possible")]
     TooManyAxes {
-        /// Axes asked for.
+        /// Axes requested.
         axes: usize,
         /// The limit.
         most: usize,
@@ -20,7 +20,7 @@ pub enum DistributionError {
     /// More elements than can be counted.
     #[error("extents {extents:?} have more than {} elements", isize::MAX)]
     TooLarge {
-        /// Extents asked for.
+        /// Extents requested.
         extents: Vec<usize>,
     },
     /// A list with one entry for each axis has another length.
@@ -53,7 +53,7 @@ pub enum DistributionError {
         /// Members of the group.
         members: usize,
     },
-    /// An array shall be restricted to a member that does not exist.
+    /// A restriction to a member that does not exist.
     #[error("owner {owner} is not a member of a group of {members}")]
     NoSuchOwner {
         /// The number that was given.
@@ -61,19 +61,19 @@ pub enum DistributionError {
         /// Members of the group.
         members: usize,
     },
-    /// An array shall be restricted to a list that names a member twice.
+    /// A restriction whose list names a member twice.
     #[error("the list of owners names member {owner} twice")]
     OwnerTwice {
         /// The member.
         owner: usize,
     },
-    /// Ghost cells around blocks that are dealt round.
+    /// Ghost cells in a block-cyclic or tiled array.
     #[error("ghost cells need one block for each member: block-cyclic and tiled arrays have several")]
     GhostsOfManyBlocks,
     /// Boundaries or corners of ghost cells for an array that has none.
     #[error("boundaries and corners are those of ghost cells: give their widths too")]
     NoGhosts,
-    /// Ghost cells for an array that is restricted already.
+    /// Ghost cells for an array that is already restricted.
     #[error("ghost cells come before the restriction to some members: restrict the distribution that has them")]
     GhostsOfRestricted,
     /// The list of cuts of an axis does not begin with 0.

@@ -4,11 +4,11 @@
 //! this is one dense local array. It is longer than the block by `2w` on each axis, and each element of the block is shifted by `w`. So
 //! a padded layout is the layout that it pads, with `w` added to each local index and `2w` to each extent ([`PaddedMap`]). Owners,
 //! offsets, blocks and pieces follow as for any other layout. No index of the array names a ghost cell, and a member without elements
-//! has none.
+//! has no ghost cells.
 //!
-//! The contents of a ghost cell after an update are arithmetic, too ([`Distribution::ghost_boxes`]). Cell `l` of an axis stands for the
-//! index `start - w + l`. Beyond the array's edge this index is taken modulo the extent on a periodic axis; on an open axis it stands
-//! for nothing. A halo is cut into boxes in which the index is one progression. Each box is read from the *owners* of its elements,
+//! Arithmetic also determines the contents of a ghost cell after an update ([`Distribution::ghost_boxes`]). Cell `l` of an axis copies
+//! index `start - w + l`. Beyond the array's edge this index is taken modulo the extent on a periodic axis; on an open axis the cell
+//! copies nothing. A halo is cut into boxes in which the index is one progression. Each box is read from the *owners* of its elements,
 //! never from another halo. So the width of a halo is not limited: it may be wider than the blocks around it, and wider than the array.
 
 use ndarray::Dimension;
@@ -20,10 +20,10 @@ use crate::index::Patch;
 /// What lies beyond the edge of an array on one axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Boundary {
-    /// The other end: index −1 is the last.
+    /// The array's other end: index −1 is the last index.
     #[default]
     Periodic,
-    /// Nothing that the array knows: ghost cells there keep what the program writes into them.
+    /// Nothing: ghost cells there keep what the program writes into them.
     Open,
 }
 
@@ -32,7 +32,7 @@ pub enum Boundary {
 pub enum Side {
     /// Before the first index.
     Low,
-    /// After the last.
+    /// After the last index.
     High,
 }
 
@@ -43,7 +43,7 @@ pub struct Ghosts<D> {
     pub widths: D,
     /// For each axis.
     pub boundaries: Vec<Boundary>,
-    /// Whether cells are filled that lie beyond the block on more than one axis.
+    /// Whether updates fill cells that lie beyond the block on more than one axis.
     pub corners: bool,
 }
 
@@ -153,10 +153,11 @@ struct Stretch {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// The same distribution with parts that are padded by ghost cells. Widths of zero change nothing.
+    /// The same distribution with parts padded by ghost cells. Widths of zero change nothing.
     ///
     /// # Errors
-    /// A block-cyclic, tiled or restricted distribution (restrict the padded one), widths or boundaries for another number of axes, too many elements with the padding.
+    /// A block-cyclic, tiled or restricted distribution (add the ghost cells before the restriction); widths or boundaries for the
+    /// wrong number of axes; too many elements with the padding.
     ///
     /// # Source
     /// Global Arrays: `NGA_Create_ghosts`, `NGA_Create_ghosts_irreg`.
@@ -196,7 +197,7 @@ impl<D: Dimension> Distribution<D> {
         Ok(Self { layout: Layout::Padded(Padded { base, ghosts }), slabs: None, ..self })
     }
 
-    /// The ghost cells, if there are any.
+    /// The ghost cells, if the array has any.
     #[inline]
     #[must_use]
     pub fn ghosts(&self) -> Option<&Ghosts<D>> {

@@ -1,7 +1,7 @@
 //! A member's own part: its shape in memory and the blocks of the array that it holds.
 //!
-//! A member has as many indices on each axis as its coordinate has, numbered in their order: its *local indices*. Where parts are
-//! dense arrays they are also the places in memory; a tiled part lies tile after tile, and only a block of it is a dense array.
+//! On each axis, a member owns the indices of its coordinate. Numbered in order, these are its *local indices*. If parts are dense
+//! arrays, they are also the positions in memory; a tiled part lies tile after tile, and only its blocks are dense arrays.
 
 use ndarray::Dimension;
 
@@ -12,17 +12,17 @@ use crate::index::Patch;
 /// One block of a member's part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block<D> {
-    /// The elements of the array, by steps of one.
+    /// The elements of the array; all steps are 1.
     pub patch: Patch<D>,
-    /// From the start of the member's memory to the first element of the block, in elements; ghost cells before it count.
+    /// Elements from the start of the member's part to the first element of the block, including ghost cells.
     pub offset: usize,
-    /// The first element's local index: how many of its member's indices come before it on each axis; ghost cells do not count.
+    /// Local index of the first element: how many of the member's indices precede it on each axis, without ghost cells.
     pub local_start: D,
     /// Elements of the member's part from one index of the block to the next, on each axis.
     pub strides: D,
 }
 
-/// The blocks of one member, in row-major order of their place in its part.
+/// The blocks of one member, in row-major order of their positions in its part.
 #[derive(Clone, Debug)]
 pub struct Blocks<'a, D> {
     distribution: &'a Distribution<D>,
@@ -34,10 +34,9 @@ pub struct Blocks<'a, D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// The number of a member's indices on each axis, the shape of its elements; all zeros for a member without a place in the
-    /// grid.
+    /// The number of a member's indices on each axis: the shape of its elements. All zeros for a member outside the grid.
     ///
-    /// The part of a tiled array has as many elements as such a dense array, but lies tile after tile.
+    /// The part of a tiled array has the same number of elements as a dense array of this shape, but lies tile after tile.
     #[must_use]
     pub fn local_shape(&self, member: usize) -> D {
         let mut shape = self.part_shape(member);
@@ -48,7 +47,7 @@ impl<D: Dimension> Distribution<D> {
         shape
     }
 
-    /// The shape of a member's part in memory: as [`local_shape`](Self::local_shape), with the ghost cells on both sides.
+    /// The shape of a member's part in memory: [`local_shape`](Self::local_shape), plus the ghost cells on both sides.
     #[must_use]
     pub fn part_shape(&self, member: usize) -> D {
         let Some(coordinates) = self.coordinates(member) else {
@@ -92,7 +91,7 @@ impl<D: Dimension> Distribution<D> {
         self.part_shape(member).size()
     }
 
-    /// Number of elements of the largest part in memory: what every member must set aside where all set aside the same.
+    /// Number of elements of the largest part in memory: what each member must reserve if all reserve the same.
     #[must_use]
     pub fn max_part_len(&self) -> usize {
         // Coordinate 0 has the first block of each round, so that no coordinate has more where blocks are equal.
@@ -104,8 +103,8 @@ impl<D: Dimension> Distribution<D> {
         })
     }
 
-    /// The blocks of the array that a member holds. Blocks that continue each other (one process on an axis) come as one, unless
-    /// they are tiles, which are stored each by itself.
+    /// The blocks of the array that a member owns. Adjacent blocks (one process on an axis) are merged, except tiles, which are stored
+    /// separately.
     #[must_use]
     pub fn blocks(&self, member: usize) -> Blocks<'_, D> {
         let shape = self.local_shape(member);

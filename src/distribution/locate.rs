@@ -1,11 +1,11 @@
-//! The short path: the owner of one index, or of a patch that one owner holds.
+//! The short path: the owner of one index, or of a patch with one owner.
 
 use ndarray::Dimension;
 
 use super::axis_map::{AxisMap, Layout, Place, with_dense_map, with_map};
 use super::{Distribution, Order};
 
-/// An element's owner and place.
+/// An element's owner and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// Index of the owner within the array's group.
@@ -14,7 +14,7 @@ pub struct Location {
     pub offset: usize,
 }
 
-/// A patch that one owner holds in one block.
+/// A patch that lies in one block of one owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Single<D> {
     /// Of the first element.
@@ -24,7 +24,7 @@ pub struct Single<D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// Owner and place of one element. `index` must lie inside the extents; debug builds check it.
+    /// Owner and position of one element. `index` must lie inside the extents; debug builds check it.
     #[inline(always)]
     #[must_use]
     pub fn locate(&self, index: &D) -> Location {
@@ -41,7 +41,7 @@ impl<D: Dimension> Distribution<D> {
         }
     }
 
-    /// Owner, place and strides of a patch of neighbouring indices, if one owner holds all of it in one block. `None` for an empty
+    /// Owner, position and strides of a patch of adjacent indices, if it lies in one block of one owner. `None` for an empty
     /// patch too. The patch must lie inside the extents.
     #[inline(always)]
     #[must_use]

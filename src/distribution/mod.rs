@@ -1,4 +1,4 @@
-//! Who owns which element, and where in the owner's part it lies.
+//! Which member owns each element, and where the element lies in the owner's part.
 //!
 //! Pure integer arithmetic. A *member* is an index within the group of the array, `0..members`. This module does not know which rank
 //! that is, or where its memory is.
@@ -6,10 +6,11 @@
 //! # The model
 //!
 //! Each axis is cut into blocks, and the blocks of an axis are dealt to the *coordinates* of a process grid. A member has one
-//! coordinate on each axis; its number is row-major in them. It owns the elements whose index on every axis belongs to its
-//! coordinate there. Members beyond the grid own nothing. A member keeps its elements in one *local part*. This is a dense array in
-//! row- or column-major [`Order`]: on each axis the blocks follow each other without gaps, and without padding except for ghost cells.
-//! Or it is tiled: each block is a dense array of its own. The [tutorial](crate::guide::tutorial::ownership) has pictures.
+//! coordinate on each axis; members are numbered in row-major order of their coordinates. A member owns the elements whose index on
+//! every axis belongs to its coordinate there. Members beyond the grid own nothing. A member stores its elements in one *local part*.
+//! This is a dense array in row- or column-major [`Order`]: on each axis the blocks follow each other without gaps, and without
+//! padding except for ghost cells. Or it is tiled: each block is a separate dense array. The
+//! [tutorial](crate::guide::tutorial::ownership) has pictures.
 //!
 //! Five layouts differ only in the arithmetic of one axis (the private trait `AxisMap`) and in whether blocks are tiles:
 //!
@@ -17,39 +18,40 @@
 //! |---|---|---|
 //! | block | `i / b` | `i % b` |
 //! | block-cyclic | `(i / b) % p` | `(i / b / p) * b + i % b` |
-//! | irregular | the last cut that is not beyond `i` | `i - cut` |
+//! | irregular | that of the last cut ≤ `i` | `i - cut` |
 //! | tiled | as block-cyclic | as block-cyclic |
-//! | tiled-irregular | `k % p`, where cut `k` is the last that is not beyond `i` | indices of tiles `k - p`, `k - 2p`, … and `i - cut` |
+//! | tiled-irregular | `k % p`, where cut `k` is the last cut ≤ `i` | the lengths of tiles `k - p`, `k - 2p`, … plus `i - cut` |
 //!
-//! Block-cyclic is ScaLAPACK's map on a row-major process grid with the first block at process 0 (`INDXG2P`, `INDXG2L`), and the
-//! local part is what ScaLAPACK and ELPA take. Everything else (owner and offset, the local shape, the blocks of a member, the
+//! Block-cyclic is ScaLAPACK's map on a row-major process grid with the first block at process 0 (`INDXG2P`, `INDXG2L`), and you can
+//! pass the local part to ScaLAPACK and ELPA. Everything else (owner and offset, the local shape, the blocks of a member, the
 //! pieces of a patch) is written once above the trait.
 //!
-//! `tiles.rs` computes the place of an element in a tiled part. An array [restricted](Distribution::restricted) to some members is any
-//! of these over the places in a list of owners; `restricted.rs` maps the place to a member at the very end.
+//! `tiles.rs` computes the position of an element in a tiled part. An array [restricted](Distribution::restricted) to some members
+//! uses any of these layouts over the positions in a list of owners; `restricted.rs` maps the position to a member as the last step.
 //!
 //! Blocks, regular or irregular, may be padded by ghost cells (`halo.rs`). A part then has a margin around its elements. Functions about
-//! its *memory* ([`Distribution::part_shape`], strides, offsets) count the margin; functions about its *elements*
+//! its *memory* ([`Distribution::part_shape`], strides, offsets) include the margin; functions about its *elements*
 //! ([`Distribution::local_shape`]) do not.
 //!
-//! # Where further layouts go
+//! # How to add a layout
 //!
 //! A new layout that is a product of axes needs one more implementation of `AxisMap` and one more line in the private enum `Layout`.
-//! Only `locate.rs`, `local.rs` and `pieces.rs` compute local offsets from local indices, and members from places.
+//! Only `locate.rs`, `local.rs` and `pieces.rs` compute local offsets from local indices, and members from positions.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Every operation on a single element calls [`Distribution::locate`] or [`Distribution::single`], so they are fast. Divisions are
-//! multiplications by a precomputed reciprocal (`reciprocal.rs`, exact). The layout is one predictable branch for all axes. Numbers for
-//! each axis are values of the array's own dimension type: no allocation, and constant loop bounds up to six axes. If only the slowest
-//! axis is cut, one division serves all axes (`slabs.rs`). Tiles and restricted arrays are located out of line, which costs them some
-//! nanoseconds and keeps loops over the others short. There is no table with an entry for each member: 4096 members cost as much as 4.
+//! Every operation on a single element calls [`Distribution::locate`] or [`Distribution::single`], so these must be fast. Divisions
+//! are multiplications by a precomputed reciprocal (`reciprocal.rs`, exact). The layout is one predictable branch for all axes.
+//! Numbers for each axis are values of the array's own dimension type: no allocation, and constant loop bounds up to six axes. If only
+//! the slowest axis is cut, one division serves all axes (`slabs.rs`). Tiled and restricted arrays are located out of line, which
+//! costs them some nanoseconds and keeps loops over the others short. No table has an entry per member: 4096 members cost as much as
+//! 4.
 //!
-//! # What it promises
+//! # Guarantees
 //!
 //! Construction checks everything: the number of elements fits `isize`, blocks and grids are not zero, cuts ascend. After that no method
-//! fails on an index inside the extents. Indices outside are the caller's mistake; only debug builds check them, because
-//! [`IntoPatch`](crate::index::IntoPatch) has checked them before.
+//! fails on an index inside the extents. Indices outside are a bug in the caller; only debug builds check them, because
+//! [`IntoPatch`](crate::index::IntoPatch) has already checked them.
 
 mod axis_map;
 mod build;
@@ -115,7 +117,7 @@ impl<D: Dimension> Distribution<D> {
         &self.extents
     }
 
-    /// Number of members, those that own nothing included.
+    /// Number of members, including those that own nothing.
     #[inline]
     #[must_use]
     pub fn members(&self) -> usize {
@@ -129,7 +131,7 @@ impl<D: Dimension> Distribution<D> {
         self.grid.slice()
     }
 
-    /// Edges of one block or tile; `None` where they differ. ScaLAPACK's `MB` and `NB`.
+    /// Edges of one block or tile; `None` if blocks differ. ScaLAPACK's `MB` and `NB`.
     #[must_use]
     pub fn block_shape(&self) -> Option<&[usize]> {
         match self.layout.arithmetic() {
@@ -160,14 +162,14 @@ impl<D: Dimension> Distribution<D> {
         matches!(self.layout.arithmetic(), Layout::Tiled(_) | Layout::TiledIrregular(_))
     }
 
-    /// How local parts lie in memory.
+    /// The memory order of local parts.
     #[inline]
     #[must_use]
     pub fn order(&self) -> Order {
         self.order
     }
 
-    /// A number that two ranks share if they distribute alike, and with near certainty only then.
+    /// A number that is equal for equal distributions, and almost certainly different otherwise.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let mut state = 0;

@@ -6,7 +6,7 @@ use super::Distribution;
 use super::axis_map::{AxisMap, Layout, with_map};
 use crate::index::Patch;
 
-/// A part of a patch that one member holds with fixed strides.
+/// A part of a patch that lies in one member's part with fixed strides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece<D> {
     /// Index of the owner within the array's group.
@@ -21,7 +21,7 @@ pub struct Piece<D> {
     pub count: D,
 }
 
-/// The pieces of a patch, in row-major order of their place in it. Together they cover each element once.
+/// The pieces of a patch, in row-major order of their positions in it. Together they cover each element once.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a, D> {
     distribution: &'a Distribution<D>,
@@ -38,8 +38,8 @@ pub struct Pieces<'a, D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// Cuts a patch, which must lie inside the extents, into one piece for each owner's block that it meets. Where a
-    /// progression stays with one owner across blocks in equal local steps, its blocks make one piece.
+    /// Cuts a patch, which must lie inside the extents, into one piece for each owner's block that it intersects. Blocks of one owner
+    /// are merged into one piece if the patch crosses them in equal local steps.
     #[must_use]
     pub fn pieces<'a>(&'a self, patch: &'a Patch<D>) -> Pieces<'a, D> {
         let axes = self.extents.ndim();

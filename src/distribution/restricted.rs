@@ -1,8 +1,8 @@
 //! Arrays of which only some members of the group own parts.
 //!
-//! Such an array is distributed over the *owners* as any other over a whole group: their places in the list of owners are what the
-//! arithmetic knows as members. Each answer renames a place to a member at the very end, and each question about a member begins with
-//! its place. A list of neighbours is kept as its first member, so that it costs no table.
+//! Such an array is distributed over its *owners* like any other over a whole group: the arithmetic uses positions in the list of
+//! owners as member numbers. Each result maps a position to a member as the last step, and each query about a member starts with its
+//! position. A list of consecutive members is stored as its first member, so it needs no table.
 //!
 //! # Source
 //! Global Arrays: `GA_Set_restricted`, `GA_Set_restricted_range`.
@@ -58,11 +58,11 @@ impl Owners {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// The same distribution over a larger group, of which only the members listed own parts: the first takes what member 0 had,
-    /// and so on.
+    /// The same distribution over a larger group, in which only the listed members own parts: the first one takes the part of member
+    /// 0, and so on.
     ///
     /// # Errors
-    /// Fewer owners than the distribution has members; an owner that is no member, or listed twice.
+    /// Fewer owners than the distribution has members; an owner that is not a member, or is listed twice.
     ///
     /// # Source
     /// Global Arrays: `GA_Set_restricted`.
@@ -93,7 +93,7 @@ impl<D: Dimension> Distribution<D> {
         Ok(Self { members, layout: Layout::Restricted(Box::new(Restricted { layout, owners })), slabs: None, ..self })
     }
 
-    /// The members that may own something, in the order of their places in the process grid; `None` if that is all of them.
+    /// The members that may own elements, in the order of their positions in the process grid; `None` if these are all members.
     pub fn owners(&self) -> Option<impl Iterator<Item = usize> + '_> {
         match &self.layout {
             Layout::Restricted(restricted) => Some(restricted.owners.iter()),

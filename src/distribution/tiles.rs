@@ -68,12 +68,12 @@ impl<D: Dimension> Distribution<D> {
         Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Tiled(sizes), slabs: None })
     }
 
-    /// Tiles cut at given places, dealt out in turn on each axis of a process grid, each contiguous in memory. For each axis the first index
-    /// of each tile, the first 0, ascending; equal neighbours make an empty tile. The grid is by default that of
+    /// Tiles with given cuts, dealt out cyclically on each axis of a process grid, each contiguous in memory. `cuts` has, for each
+    /// axis, the first index of each tile, ascending from 0; two equal cuts make an empty tile. The default grid is that of
     /// [`block_cyclic`](Self::block_cyclic).
     ///
     /// # Errors
-    /// No members, too many elements, cuts or grid for another number of axes, cuts that do not ascend or lie beyond the extent, a
+    /// No members, too many elements, cuts or grid for the wrong number of axes, cuts that do not ascend or lie beyond the extent, a
     /// grid with a zero or of more than `members`.
     ///
     /// # Source

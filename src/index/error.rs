@@ -1,4 +1,4 @@
-//! What can be wrong with a patch.
+//! Errors of patches.
 
 use thiserror::Error;
 
@@ -6,16 +6,16 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PatchError {
-    /// Indices outside the array. `start` and `end` are as the user wrote them, so that negative ones count from the back.
+    /// Indices outside the array. `start` and `end` are as the user wrote them, so negative ones count from the end.
     #[error("axis {axis}: {start}..{end} is outside an extent of {extent}")]
     OutOfBounds {
         /// The axis of the array.
         axis: usize,
-        /// First index asked for.
+        /// First index requested.
         start: isize,
-        /// One past the last index asked for.
+        /// One past the last index requested.
         end: isize,
-        /// What the array has on this axis.
+        /// The extent of the array on this axis.
         extent: usize,
     },
     /// A step of zero.

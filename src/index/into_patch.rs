@@ -1,4 +1,4 @@
-//! From what a program writes to a patch that lies inside an array.
+//! Converts what a program writes into a patch that lies inside an array.
 
 use std::ops::RangeFull;
 
@@ -12,17 +12,17 @@ use super::{Patch, PatchError};
 /// Implemented for ndarray's `s![..]` by value and by reference, tuples and arrays of ranges, one range for `Ix1`, `..` for the
 /// whole array, and [`Patch`] itself.
 pub trait IntoPatch<D: Dimension> {
-    /// The axes of the user's buffer: those of the array without the ones that a single index drops.
+    /// The axes of the user's buffer: those of the array, without the ones that a single index removes.
     type Output: Dimension;
 
-    /// Resolves against the extents of an array. The patch in the answer lies inside them.
+    /// Resolves against the extents of an array. The returned patch lies inside them.
     ///
     /// # Errors
     /// Indices outside the extents, a wrong number of axes, a zero step, `NewAxis`.
     fn into_patch(self, extents: &D) -> Result<Selection<D>, PatchError>;
 }
 
-/// A patch inside an array, and the axes that the user's buffer has of it.
+/// A patch inside an array, and those of its axes that the user's buffer has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection<D> {
     /// The elements, on all axes of the array.
@@ -31,7 +31,7 @@ pub struct Selection<D> {
     pub kept: KeptAxes,
 }
 
-/// Which axes of an array survive in the user's buffer: a single index in a slice drops its axis.
+/// Which axes of an array remain in the user's buffer: a single index in a slice removes its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptAxes {
     /// Bit `k` for axis `k`.
@@ -40,10 +40,10 @@ pub struct KeptAxes {
 }
 
 impl KeptAxes {
-    /// Most axes of an array: each has a bit here. So creation refuses an array of more, which no patch could name.
+    /// The maximum number of axes: each has a bit here. Creation rejects an array with more, because no patch could name it.
     pub const MOST: usize = u64::BITS as usize;
 
-    /// No axis is dropped.
+    /// All axes; none is removed.
     ///
     /// # Errors
     /// [`PatchError::TooManyAxes`] beyond 64 axes.
@@ -55,7 +55,7 @@ impl KeptAxes {
         Ok(Self { mask: if axes == Self::MOST { u64::MAX } else { (1 << axes) - 1 }, axes: axes as u32 })
     }
 
-    /// Axis `axis`, which must exist, is not in the buffer.
+    /// Removes axis `axis`, which must exist, from the buffer.
     #[inline]
     pub(super) fn drop_axis(&mut self, axis: usize) {
         self.mask &= !(1 << axis);
@@ -75,7 +75,7 @@ impl KeptAxes {
         self.mask.count_ones() as usize
     }
 
-    /// Whether a single element is named, which has no axes.
+    /// Whether the buffer has no axes: the patch is a single element.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -99,7 +99,7 @@ impl KeptAxes {
         shape
     }
 
-    /// The strides of a buffer (one for each of its axes) spread over the axes of the array, with 0 for dropped axes.
+    /// The strides of a buffer (one for each of its axes) spread over the axes of the array, with 0 for removed axes.
     #[inline]
     #[must_use]
     pub fn spread<D: Dimension>(&self, strides: &[isize]) -> D {

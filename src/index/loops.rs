@@ -3,9 +3,9 @@
 /// A strided transfer as nested loops over contiguous runs of bytes.
 ///
 /// The two memories are called *remote* (the owner's) and *local* (the user's buffer). Offsets are in bytes from the element
-/// that the first position of the patch has in each. The plan has as few and as long runs as the two layouts allow: axes of one
-/// element are dropped, axes that continue each other in both memories become one, and the innermost level becomes the run where
-/// both memories hold it without gaps.
+/// at the first position of the patch in each. The plan has as few and as long runs as the two layouts allow: axes of one
+/// element are dropped, axes that are contiguous in both memories are merged, and the innermost level becomes the run if
+/// it has no gaps in either memory.
 #[derive(Clone, Debug)]
 pub struct Loops {
     run: usize,

@@ -4,8 +4,8 @@ use ndarray::Dimension;
 
 /// On axis `k` the indices `start[k] + i * step[k]` for `0 <= i < count[k]`.
 ///
-/// The elements are in patch order: position `p` of the patch is the index `start + p * step`. A patch says nothing about an
-/// array; [`IntoPatch`](super::IntoPatch) is what compares it with extents.
+/// The elements are in patch order: position `p` of the patch is the index `start + p * step`. A patch does not refer to an
+/// array; [`IntoPatch`](super::IntoPatch) compares it with extents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch<D> {
     start: D,
@@ -22,7 +22,7 @@ impl<D: Dimension> Patch<D> {
         Self::block(D::zeros(extents.ndim()), extents.clone())
     }
 
-    /// `count[k]` neighbouring indices from `start[k]`.
+    /// `count[k]` consecutive indices from `start[k]`.
     ///
     /// # Panics
     /// If the two have different numbers of axes (possible for `IxDyn` only).
@@ -59,14 +59,14 @@ impl<D: Dimension> Patch<D> {
         &self.start
     }
 
-    /// How many indices on each axis: the shape of the patch.
+    /// The number of indices on each axis: the shape of the patch.
     #[inline(always)]
     #[must_use]
     pub fn count(&self) -> &D {
         &self.count
     }
 
-    /// From one index to the next on an axis; 1 where there is no next.
+    /// The step from one index to the next on an axis; 1 if there is no next index.
     ///
     /// # Panics
     /// If there is no such axis.
@@ -76,7 +76,7 @@ impl<D: Dimension> Patch<D> {
         self.step.slice()[axis] as isize
     }
 
-    /// Number of elements. A patch that fits no array may have more than `usize::MAX`, which is then the answer.
+    /// Number of elements. Returns `usize::MAX` for a patch with more elements, which fits no array.
     #[inline(always)]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -86,7 +86,7 @@ impl<D: Dimension> Patch<D> {
         self.count.slice().iter().fold(1, |len, &count| usize::saturating_mul(len, count))
     }
 
-    /// Whether there is no element.
+    /// Whether the patch has no elements.
     #[inline(always)]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -105,14 +105,14 @@ impl<D: Dimension> Patch<D> {
         self.ndim() == extents.ndim() && (self.is_empty() || (0..self.ndim()).all(axis))
     }
 
-    /// Whether there is exactly one element.
+    /// Whether the patch has exactly one element.
     #[inline(always)]
     #[must_use]
     pub fn is_one(&self) -> bool {
         self.count.slice().iter().all(|&count| count == 1)
     }
 
-    /// Whether all indices are neighbours, ascending.
+    /// Whether the indices on every axis are consecutive and ascending.
     #[inline(always)]
     #[must_use]
     pub fn is_unit_step(&self) -> bool {

@@ -1,12 +1,12 @@
 //! Whether this process, or this thread of it, may start a job.
 //!
-//! A rank may not. Over `shared_memory` it would fork copies of its handles, over `mpi` no other rank may come to the same call, and
-//! what only some conduits can do, programs must not rely on. Jobs whose ranks are threads share nothing and copy nothing, so several
-//! of them may run at once in threads of a program that are ranks of none.
+//! A rank may not. Over `shared_memory` it would fork copies of its handles; over `mpi` other ranks might not make the same call; and
+//! programs must not rely on what only some conduits can do. Jobs whose ranks are threads share nothing and copy nothing, so several
+//! of them may run at once, in threads that are not ranks of a job.
 //!
-//! What a process is in is a fact about the process: no value that a program passes to `run` could know it, as a thread that a rank
-//! starts has none of the rank's. So it stands in a static word, and, for ranks that are threads, in one of the thread. Nothing else of a
-//! job is found that way. Both carry the number of the process that wrote them: a forked child inherits them, not the job.
+//! Whether a process runs a job is a fact about the process. No argument of `run` can carry it, because a thread that a rank starts
+//! holds none of the rank's values. So a static word holds it and, for ranks that are threads, a thread-local word. Nothing else of a
+//! job is global. Both words contain the number of the process that wrote them: a forked child inherits the words, but not the job.
 
 use std::{
     cell::Cell,

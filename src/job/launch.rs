@@ -1,6 +1,6 @@
 //! How a job is started: ranks, network, heap.
 //!
-//! The library reads `GA_*` variables only; a program's command line is its own. A program that wants flags fills a [`Launch`].
+//! The library reads only `GA_*` variables, never the command line. A program that wants flags sets them in a [`Launch`].
 
 #[cfg(feature = "mpi")]
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,22 +31,22 @@ const MOST_RANKS: usize = 4096;
 /// system lets another process go first; the longest is some thirty years.
 const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 
-/// How to start a job. Values that are not set come from the environment, otherwise from the machine.
+/// How to start a job. Values that the program does not set come from the environment, or else from the machine.
 ///
 /// | method | variable | default |
 /// |---|---|---|
-/// | [`ranks`](Self::ranks) | `GA_RANKS` | one for each core that this process may use; under `mpirun` and `srun` the launcher's |
-/// | [`network`](Self::network) | `GA_NETWORK` | `mpi` under `mpirun` and `srun` if the binary has it, else `shared_memory` |
+/// | [`ranks`](Self::ranks) | `GA_RANKS` | one per core that this process may use; under `mpirun` and `srun`, set by the launcher |
+/// | [`network`](Self::network) | `GA_NETWORK` | `mpi` under `mpirun` and `srun` if the binary has the feature, else `shared_memory` |
 /// | [`ranks_per_node`](Self::ranks_per_node) | `GA_RANKS_PER_NODE` | a node is a machine |
-/// | [`heap`](Self::heap) | `GA_HEAP` | the node's memory, for each rank: address space, not pages |
-/// | | `GA_MEMORY` | no limit of its own: bytes that all ranks of a machine may commit |
+/// | [`heap`](Self::heap) | `GA_HEAP` | the memory of the node, for each rank; this is address space, not pages |
+/// | [`memory`](Self::memory) | `GA_MEMORY` | no limit beyond those of the kernel and cgroups; bytes that all ranks of a machine may commit together |
 /// | [`pin`](Self::pin) | `GA_PIN` | ranks are pinned when each has a core |
-/// | [`large_pages`](Self::large_pages) | `GA_LARGE_PAGES` | pages of 2 MiB where the system lets an ordinary user have them |
-/// | [`stats`](Self::stats) | `GA_STATS` | 0: operations are not counted; 1: they are, and a table is printed at the end |
-/// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; seconds |
+/// | [`large_pages`](Self::large_pages) | `GA_LARGE_PAGES` | 2 MiB pages where the system allows an ordinary user to have them |
+/// | [`stats`](Self::stats) | `GA_STATS` | 0; 1 counts operations and prints a table at the end |
+/// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; value in seconds |
 ///
-/// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024). Switches are 0 or 1. A value that is not allowed, in a variable or
-/// from a method, is an [`Error::Launch`] of [`run`](Self::run); an empty variable counts as none.
+/// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024). Switches are 0 or 1. An invalid value, in a variable or
+/// from a method, is an [`Error::Launch`] of [`run`](Self::run); an empty variable counts as unset.
 ///
 /// Networks: `shared_memory` (ranks are processes), `threads` (ranks are threads of this process), and, to test programs against
 /// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`. With the feature `mpi`, `mpi`: ranks are
@@ -66,7 +66,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Everything from the environment or the machine.
+    /// All values come from the environment or the machine.
     pub fn new() -> Self {
         Self::default()
     }
@@ -84,10 +84,10 @@ impl Launch {
     }
 
     /// Splits the ranks into nodes of this many consecutive ranks, at least 1. Ranks share memory only inside a node and use the network
-    /// between nodes. So you can try a program, or a network, as on many machines. The last node may be smaller.
+    /// between nodes. So you can test the path between machines on one machine. The last node may be smaller.
     ///
-    /// On one machine the path between nodes is that of `:unmapped`. The nodes still share what the machine has: memory is checked, and
-    /// [`Job::threads`] counted, for the whole machine.
+    /// On one machine the path between nodes is that of `:unmapped`. The nodes still share the machine's resources: memory limits and
+    /// [`Job::threads`] apply to the whole machine.
     pub fn ranks_per_node(mut self, ranks: usize) -> Self {
         self.ranks_per_node = Some(ranks);
         self
@@ -111,16 +111,17 @@ impl Launch {
         self
     }
 
-    /// Whether to try to get pages of 2 MiB. Each rank takes at least one. A job does without if these first pages would be more than a 64th
-    /// of the free memory.
+    /// Whether to use 2 MiB pages if possible. Each rank takes at least one. If these first pages would exceed a 64th of the free
+    /// memory, the job uses ordinary pages.
     pub fn large_pages(mut self, large: bool) -> Self {
         self.large_pages = Some(large);
         self
     }
 
-    /// Whether to count who moves how much to whom, for [`Job::stats`], and to print a table to stderr when the job ends well.
+    /// Whether to count how much data each rank moves to which others, for [`Job::stats`], and to print a table to stderr when the job
+    /// ends successfully.
     ///
-    /// Counting costs about 50 ns for an element and 200 ns for a small patch. When it is off, it costs nothing.
+    /// Counting costs about 50 ns per element operation and 200 ns per small patch. When it is off, it costs nothing.
     pub fn stats(mut self, stats: bool) -> Self {
         self.stats = Some(stats);
         self
@@ -135,7 +136,8 @@ impl Launch {
     /// Starts the ranks, runs `body` on each, and returns when all have ended. See [`run`](crate::run).
     ///
     /// # Errors
-    /// When the job cannot be started, by a rank of a running job for instance, or with the first rank that failed and why.
+    /// The job cannot be started, for instance because the caller is a rank of a running job; or a rank failed. The error then has the
+    /// first such rank and the cause.
     pub fn run<E>(&self, body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
     where
         E: From<Error> + std::fmt::Display + Send,
@@ -171,17 +173,17 @@ impl Launch {
         Ok(run(&start, &rank_main)?)
     }
 
-    /// Runs `body` as a rank of a job of all processes of a communicator, and returns when all have ended. Collective over the
-    /// communicator, which stays the caller's: the job's messages travel in a copy of it, so the program may use it, and MPI
-    /// otherwise, at any time. One part of the processes may run a job and another part another one, or none.
+    /// Runs a job on all processes of a communicator, with `body` on each, and returns when all ranks have ended. Collective over the
+    /// communicator. The job's messages use a duplicate of the communicator, so the program may use the original, and the rest of MPI,
+    /// at any time. Disjoint sets of processes may run different jobs, or none.
     ///
-    /// The job is over MPI whatever [`network`](Self::network) says; [`ranks`](Self::ranks), if it was set, must be the
-    /// communicator's size. The body is called once, by the calling thread; so it may hold what no other thread may, as Open MPI's
+    /// The job uses MPI whatever [`network`](Self::network) says. If [`ranks`](Self::ranks) was set, it must be the
+    /// communicator's size. The calling thread calls `body` once, so `body` may capture values that are not `Send`, such as Open MPI's
     /// communicators.
     ///
     /// # Errors
-    /// When the job cannot be started, or with the rank that failed and why: then the others have left the job, or do so at their
-    /// next call, and MPI goes on.
+    /// The job cannot be started, or a rank failed; the error then has the rank and the cause. The other ranks have then left the job,
+    /// or leave it at their next call. MPI stays usable.
     ///
     /// # Examples
     /// ```no_run

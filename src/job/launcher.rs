@@ -1,17 +1,17 @@
-//! Who started this process, if it was one of many: `mpirun`, `srun` or a kin of them.
+//! Which launcher started this process, if any: `mpirun`, `srun` or a similar one.
 //!
-//! Such a launcher starts a program once for each rank and sets its number in the environment. The network between
-//! ranks that were started like this is MPI's; a binary that has no MPI would be as many jobs of one rank, or, where each takes all
-//! cores, as many whole jobs. So it is asked here, before anything starts, and a program that chose its network is not asked.
+//! Such a launcher starts a program once for each rank and sets its rank number in the environment. These ranks must use MPI. A binary
+//! without MPI would instead run one job per process: as many jobs of one rank or, where each takes all cores, as many whole
+//! jobs. So this module checks before anything starts, unless the program chose its network.
 //!
-//! | launcher | rank, number of ranks | beside |
+//! | launcher | rank, number of ranks | other variables |
 //! |---|---|---|
 //! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` | PMIx's |
 //! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` | |
 //! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` | `SLURM_STEP_ID`, an ordinary one |
-//! | another one that speaks PMIx | `PMIX_RANK`; how many is not said | `PMIX_NAMESPACE` |
+//! | another launcher with PMIx | `PMIX_RANK`; the number is not set | `PMIX_NAMESPACE` |
 //!
-//! They are asked in this order: Hydra and Open MPI start their agents by `srun` inside an allocation, and the variables of the
+//! They are checked in this order: Hydra and Open MPI start their agents by `srun` inside an allocation, and the variables of the
 //! agent reach the ranks. A batch script has Slurm's rank 0 and number of tasks without being a task: only a step's number of tasks
 //! counts, and neither the batch step nor the one of an interactive shell (`salloc`) is an ordinary step.
 

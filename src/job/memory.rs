@@ -1,11 +1,10 @@
-//! Memory of a job: what is asked, what is committed, what is left.
+//! Memory of a job: how much is requested, committed and left.
 //!
-//! Creation is collective and so is the check. If as much as the neediest rank asks for fits for every rank, that is all; else each rank
-//! says how much its part needs, one rank of each machine says what it has left, and every rank comes to the same verdict from
-//! the same numbers. Nothing is committed unless all of it fits.
+//! Creation is collective, and so is the check. If the largest request of any rank would fit for every rank, the check is done.
+//! Otherwise each rank says how much its part needs, one rank of each machine says what is left there, and every rank reaches the same
+//! verdict from the same numbers. Memory is committed only if all of it fits.
 //!
-//! A machine is a node, unless it was split into several for a trial: these are checked together, because the memory that they take
-//! is the same.
+//! A machine is a node, unless it was split into several; these are checked together, because they share the machine's memory.
 
 use std::ops::Range;
 
@@ -20,16 +19,16 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// Taken by arrays and other objects in this rank's segment.
+    /// Used by arrays and other objects in this rank's segment.
     pub asked: u64,
     /// Backed by pages in this rank's segment; freed arrays keep theirs until [`Job::trim`].
     pub committed: u64,
-    /// What the machine's ranks can still commit together.
+    /// Bytes that the machine's ranks can still commit together.
     pub available: u64,
 }
 
 impl Job {
-    /// What this rank has asked for and committed, and what its machine has left.
+    /// The memory that this rank has requested and committed, and what its machine has left. Local.
     #[must_use]
     pub fn memory(&self) -> Memory {
         let available = self.inner.left().bytes;
@@ -37,10 +36,10 @@ impl Job {
         Memory { asked: heap.used() as u64, committed: heap.committed() as u64, available }
     }
 
-    /// Gives pages that no array uses back to the system. Local; other ranks are not concerned.
+    /// Returns unused pages of this rank to the system. Local.
     ///
     /// # Errors
-    /// What the system says; another thread of the rank that is creating something.
+    /// A system error; another thread of the rank that is creating something.
     #[track_caller]
     pub fn trim(&self) -> Result<()> {
         located(move || {

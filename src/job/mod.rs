@@ -1,8 +1,8 @@
 //! A job: the ranks that run one body, from their start to their end.
 //!
-//! A [`Job`] is a value. It knows its conduit, its heap and the group of all ranks. Nothing of it is global. A program may run several jobs
-//! one after the other. Objects that outlive their job return errors. The process knows only that it runs a job (`entry`); a rank starts
-//! none.
+//! A [`Job`] is a value. It holds its conduit, its heap and the group of all ranks; none of this is global. A program may run several
+//! jobs one after the other. Objects that outlive their job return errors. The process knows only that it runs a job (`entry`); a rank
+//! cannot start one.
 
 mod entry;
 #[cfg(test)]
@@ -37,17 +37,17 @@ use crate::{
 
 /// Runs `body` on every rank of a new job and returns when all have ended.
 ///
-/// The environment sets the number of ranks and the network; see [`Launch`]. Over shared memory (the default) each rank is a process that
-/// is forked at the call. It has a copy of what `body` captures. `run` returns only in the calling process, which must not have other
-/// threads at that moment. Over `threads` captured values are shared. Over `mpi` the ranks are the processes that the launcher started:
-/// each calls `run`, and it returns in each.
+/// The environment sets the number of ranks and the network; see [`Launch`]. Over shared memory (the default) `run` forks a process
+/// for each rank, with a copy of what `body` captures. `run` returns only in the calling process, which must not have other threads at
+/// the time of the call. Over `threads` captured values are shared. Over `mpi` the ranks are the processes that the launcher started:
+/// each calls `run`, which returns in each.
 ///
-/// A rank that returns an error, panics or is killed ends the whole job: the others get [`Error::JobEnded`] from what they wait
-/// in and have half a second to unwind. Then `run` returns [`Error::RankFailed`] with the rank and the cause.
+/// A rank that returns an error, panics or is killed ends the whole job: the others get [`Error::JobEnded`] from whatever they call or
+/// wait in and have half a second to unwind. Then `run` returns [`Error::RankFailed`] with the rank and the cause.
 ///
 /// # Errors
-/// When the job cannot be started, and with the first rank that failed. A rank cannot start a job. A child that a rank forks may
-/// start one of its own; for it the job that it was forked in is over.
+/// The job cannot be started, or a rank failed; the error names the first such rank. A rank cannot start a job. A child that a rank
+/// forks may start its own job; in the child, the parent's job is over.
 ///
 /// # Examples
 /// ```
@@ -121,7 +121,7 @@ impl Drop for Creating<'_> {
 
 /// One rank of a running job: the argument of the body, and the group of all ranks.
 ///
-/// A job dereferences to its world [`Group`], so that the collectives of a group are called on it directly.
+/// A job dereferences to its world [`Group`], so you can call the collectives of a group on it directly.
 #[derive(Debug)]
 pub struct Job {
     inner: Arc<JobInner>,
@@ -191,19 +191,19 @@ impl Job {
         self.world.settle(Op::End, 0)
     }
 
-    /// The node that this rank runs on.
+    /// The number of the node on which this rank runs.
     #[must_use]
     pub fn node(&self) -> usize {
         self.inner.conduit().node(self.rank())
     }
 
-    /// The ranks that run on a node, ascending.
+    /// The ranks that run on a node, in ascending order.
     #[must_use]
     pub fn node_ranks(&self, node: usize) -> Vec<usize> {
         (0..self.size()).filter(|&rank| self.inner.conduit().node(rank) == node).collect()
     }
 
-    /// The number of cores for each rank on this machine, at least one. Use it as the size of thread pools, such as rayon's.
+    /// The number of cores per rank on this machine, at least one. Use it as the size of thread pools, such as rayon's.
     #[must_use]
     pub fn threads(&self) -> NonZero<usize> {
         let conduit = self.inner.conduit();
@@ -212,7 +212,7 @@ impl Job {
         NonZero::new(self.inner.cores / ranks).unwrap_or(NonZero::<usize>::MIN)
     }
 
-    /// What the network of this job does in hardware.
+    /// What the network of this job supports.
     #[must_use]
     pub fn capabilities(&self) -> &Capabilities {
         self.inner.conduit().capabilities()
@@ -226,7 +226,7 @@ impl Job {
 
     /// Makes everything that this rank put or accumulated at `rank` visible there.
     ///
-    /// One-sided. It sends nothing where completion means visibility (ARMCI-Gemini, Theorem 1).
+    /// One-sided. It sends nothing if completion implies visibility (ARMCI-Gemini, Theorem 1).
     ///
     /// # Errors
     /// An operation that failed since the last fence, or the end of the job.

@@ -1,11 +1,11 @@
-//! Collectives on slices. Broadcast and reduce use binomial trees, all-reduce uses recursive doubling. In gather, all-gather and
-//! all-to-all members offer chunks and others get them.
+//! Collectives on slices. Broadcast and reduce use binomial trees; all-reduce uses recursive doubling. In gather, all-gather and
+//! all-to-all, each member writes a chunk into its own box, and others get it.
 //!
-//! A slice is cut into chunks that fit a box. Each chunk is a collective of its own and starts with an agreement. So a box is free when it
-//! is written: all members have left the chunk before.
+//! A slice is cut into chunks that fit a box. Each chunk is a separate collective and starts with an agreement. So a box is free when
+//! it is written: all members have left the previous chunk.
 //!
-//! A broadcast goes from node to node and then inside each node. Reductions combine in the order of the members, wherever they run, so
-//! that the result always has the same bits.
+//! A broadcast goes from node to node and then inside each node. Reductions combine in the order of the members, wherever these run,
+//! so the result is always bitwise the same.
 
 use super::{
     Group, Op, fingerprint,
@@ -96,9 +96,8 @@ impl Group {
         })
     }
 
-    /// Combines the members' `data` element by element; the result is in `data` of member `root`. The `data` of the others is
-    /// unspecified.
-    /// Collective.
+    /// Combines the members' `data` element by element into the `data` of member `root`. On the other members, `data` is then
+    /// unspecified. Collective.
     ///
     /// # Errors
     /// Members that disagree on root, type or length; a root that is not a member; the end of the job.
@@ -134,7 +133,7 @@ impl Group {
         })
     }
 
-    /// Combines the members' `data` element by element, in place, on all members. All get the same bits. Collective.
+    /// Combines the members' `data` element by element, in place, on all members. The results are bitwise equal. Collective.
     ///
     /// # Errors
     /// Members that disagree on type or length; the end of the job.
@@ -189,7 +188,7 @@ impl Group {
         })
     }
 
-    /// [`all_reduce`](Self::all_reduce) of one value.
+    /// [`all_reduce`](Self::all_reduce) of one value. Collective.
     ///
     /// # Errors
     /// The same errors as that method.

@@ -1,4 +1,4 @@
-//! A shared counter: fetch-and-add, the usual way to hand out tasks.
+//! A shared counter with fetch-and-add, the usual way to hand out tasks.
 
 use super::{Group, SharedWords};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 
 /// A 64-bit counter that all members of a group share, starting at 0.
 ///
-/// One atomic operation at the member that holds it, never a message to a process (ARMCI-Gemini §III-B3).
+/// Each call is one atomic operation at the member that owns the counter (ARMCI-Gemini §III-B3).
 ///
 /// # Examples
 /// ```
@@ -41,10 +41,11 @@ impl Counter {
         Self::with_owner(group, 0)
     }
 
-    /// A counter that member `owner` of the group owns, so that several counters do not burden one rank. Collective.
+    /// A counter that member `owner` of the group owns. Spread several counters over the members to avoid contention at one.
+    /// Collective.
     ///
     /// # Errors
-    /// Same as [`new`](Self::new); an owner that is no member.
+    /// Same as [`new`](Self::new); an owner that is not a member.
     #[doc(alias = "held_by")]
     #[track_caller]
     pub fn with_owner(group: impl AsRef<Group>, owner: usize) -> Result<Self> {
@@ -57,7 +58,7 @@ impl Counter {
         })
     }
 
-    /// Adds `increment` and returns the value before. One-sided and atomic.
+    /// Adds `increment` and returns the old value. One-sided and atomic.
     ///
     /// # Errors
     /// The end of the job.
@@ -72,7 +73,7 @@ impl Counter {
         self.words.fetch_add(self.owner, 0, increment)
     }
 
-    /// The next number, if it is below `limit`. Every number is given to one caller only.
+    /// Takes the next number; `None` if it is not below `limit`. Each number goes to exactly one caller. One-sided and atomic.
     ///
     /// # Errors
     /// The end of the job.
@@ -83,7 +84,7 @@ impl Counter {
         Ok((next < limit).then_some(next))
     }
 
-    /// The present value.
+    /// The current value. One-sided.
     ///
     /// # Errors
     /// The end of the job.
@@ -92,7 +93,7 @@ impl Counter {
         located(move || self.words.atomic(self.owner, 0, AtomicOp::Load, 0, 0))
     }
 
-    /// Sets the counter for the next round. Collective: no member counts before all have arrived.
+    /// Sets the counter for the next round. Collective: all members must arrive before any can count again.
     ///
     /// # Errors
     /// Members in different collectives; the end of the job.

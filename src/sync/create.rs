@@ -1,7 +1,7 @@
 //! Groups from lists of ranks: collective over their members only.
 //!
 //! Members do not know each other's segments yet, so they use messages. Each sends its mark (how far down its upper heap has grown) to the
-//! first of the list. The first takes the lowest mark and sends the place of the group's scratch memory to all.
+//! first member of the list. That member takes the lowest mark and sends the offset of the group's scratch memory to all.
 
 use std::sync::Arc;
 
@@ -49,11 +49,11 @@ impl Waiter for Creating<'_> {
 }
 
 impl Group {
-    /// A new group of the members `list` of this group, in that order. Collective over exactly those members. A rank may call it for several
-    /// lists, one after the other.
+    /// A new group of the members `list` of this group, in that order. Collective over exactly those members. A rank may call it for
+    /// several lists, one after the other.
     ///
     /// # Errors
-    /// A list that is empty, names a member twice or one that does not exist, or does not name the caller; memory; the end of
+    /// A list that is empty, names a member twice, names one that does not exist, or omits the caller; too little memory; the end of
     /// the job.
     #[doc(alias = "group")]
     #[doc(alias = "GA_Pgroup_create")]
@@ -115,16 +115,16 @@ impl Group {
     /// Same as [`subgroup`](Self::subgroup).
     ///
     /// # Source
-    /// GA: `GA_Pgroup_split_irreg`; `GA_Pgroup_split` into n groups of neighbours is `color = rank * n / size`.
+    /// GA: `GA_Pgroup_split_irreg`; `GA_Pgroup_split` into n groups of consecutive ranks is `color = rank * n / size`.
     #[track_caller]
     pub fn split(&self, color: u64) -> Result<Group> {
         located(move || self.split_ordered(color, 0))
     }
 
-    /// A new group of the members that pass the same `color`, in the order of their `key`; members with equal keys are in this group's
+    /// A new group of the members that pass the same `color`, in the order of their `key`; members with equal keys keep this group's
     /// order. Collective over this group.
     ///
-    /// You can split groups again to any depth, and use them, their parents and the world group in turn.
+    /// You can split groups to any depth, and alternate between them, their parents and the world group.
     ///
     /// # Errors
     /// Same as [`subgroup`](Self::subgroup).

@@ -1,4 +1,4 @@
-//! Groups: ordered sets of ranks that act together.
+//! Groups: ordered sets of ranks that share arrays and make collective calls.
 
 use std::{
     collections::HashMap,
@@ -18,10 +18,10 @@ use crate::{
     memory::segments::Segments,
 };
 
-/// An ordered set of ranks: all of a job, or those of a list.
+/// An ordered set of ranks: all ranks of a job, or those of a list.
 ///
 /// Members are numbered from 0 in the group's order. Arrays, counters and collectives belong to a group, and only its members take
-/// part in them. There is no default group: you always pass the group that you mean.
+/// part in them. There is no default group: you always pass the group explicitly.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub(crate) inner: Arc<GroupInner>,
@@ -66,7 +66,7 @@ pub(crate) struct GroupInner {
     quiet: bool,
 }
 
-/// The ranks of a group in its order.
+/// The ranks of a group, in the group's order.
 #[derive(Clone, Debug)]
 pub struct Ranks<'a> {
     group: &'a GroupInner,
@@ -207,7 +207,7 @@ impl Group {
     ///
     /// # Errors
     /// An operation that failed since the last fence; members in different collectives; the end of the job. If members
-    /// disagree, all get the error.
+    /// disagree, all of them get the error.
     #[track_caller]
     pub fn sync(&self) -> Result<()> {
         located(move || self.settle(Op::Sync, 0))

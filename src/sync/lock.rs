@@ -1,4 +1,4 @@
-//! Locks, spread over the members.
+//! Locks, distributed over the members.
 
 use std::{cell::Cell, panic::Location};
 
@@ -12,7 +12,7 @@ const FREE: u64 = 0;
 /// Locked. The holder's rank is added, so that a waiter can name the holder.
 const HELD: u64 = 1;
 
-/// `n` locks of a group. Lock `k` is stored at member `k mod size`. A lock excludes only holders of the same lock.
+/// A set of locks of a group. Lock `k` is stored at member `k mod size`. A lock excludes only holders of the same lock.
 ///
 /// # Examples
 /// ```
@@ -95,7 +95,7 @@ impl Waiter for Locking<'_> {
 }
 
 impl Locks {
-    /// One free lock, lock 0. Collective.
+    /// Creates one free lock, number 0. Collective.
     ///
     /// # Errors
     /// Too little memory; members in different collectives; the end of the job.
@@ -104,7 +104,7 @@ impl Locks {
         Self::with_count(group, 1)
     }
 
-    /// `count` free locks, numbered from 0. Collective.
+    /// Creates `count` free locks, numbered from 0. Collective.
     ///
     /// # Errors
     /// Same as [`new`](Self::new).
@@ -129,7 +129,7 @@ impl Locks {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether the set has no locks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -140,11 +140,11 @@ impl Locks {
         (lock % size, lock / size)
     }
 
-    /// Waits until the lock is free, and takes it. One-sided; not fair. The holder must not take it again; another thread of
-    /// the same rank waits for it as another rank does.
+    /// Waits until the lock is free, and takes it. One-sided; not fair and not recursive. Another thread of the same rank waits like
+    /// another rank.
     ///
     /// # Errors
-    /// A lock that does not exist; a holder that has ended; ranks that wait for each other; the end of the job.
+    /// A lock that does not exist; a holder that has ended; a deadlock; the end of the job.
     #[track_caller]
     pub fn lock(&self, lock: usize) -> Result<LockGuard<'_>> {
         located(move || {
@@ -161,7 +161,7 @@ impl Locks {
         })
     }
 
-    /// Takes the lock if it is free.
+    /// Takes the lock if it is free; otherwise returns `None`. One-sided.
     ///
     /// # Errors
     /// A lock that does not exist; the end of the job.
@@ -194,7 +194,7 @@ impl Locks {
 }
 
 impl LockGuard<'_> {
-    /// Releases the lock after a fence of everything that this rank wrote.
+    /// Fences everything that this rank wrote, then releases the lock. One-sided.
     ///
     /// # Errors
     /// A transfer that failed; the end of the job.

@@ -5,13 +5,13 @@
 //! | `group` | an ordered set of ranks, and their mapped memory |
 //! | `nodes` | which members are on which node, and the leader of each |
 //! | `scratch` | a group's own memory in each member's segment, and how members post to it |
-//! | `agreement` | the barrier that carries a few words: the heart of every collective |
+//! | `agreement` | the barrier that carries a few words; every collective starts with it |
 //! | `collectives` | broadcast, reduce, all-reduce, gather, all-gather, all-to-all |
 //! | `create` | groups from lists of ranks |
-//! | `pool` | memory of groups that members dropped |
+//! | `pool` | memory of dropped groups |
 //! | `whereabouts` | what a rank publishes when it enters a collective; messages about late ranks |
-//! | `words` | words that every member can change atomically; the next three use them |
-//! | `counter`, `lock`, `signal` | as named |
+//! | `words` | words that every member can change atomically, for counters, locks and signals |
+//! | `counter`, `lock`, `signal` | counters, locks and signals |
 //!
 //! Every collective starts with an *agreement*: a barrier that also compares each member's fingerprint of the call (operation, array,
 //! shape, type and root). If they differ, the call fails on all members, and the group becomes unusable. When all members have entered

@@ -4,7 +4,7 @@
 //! members on its own node, and those leaders that it would exchange with if it were a leader. So its memory grows with the size of its
 //! node and with the logarithm of the number of nodes.
 //!
-//! If nothing is mapped, each member is a node of its own. If all members are on one node, they exchange without a leader.
+//! If nothing is mapped, each member is a separate node. If all members are on one node, they exchange without a leader.
 
 use super::scratch::rounds;
 use crate::comm::Conduit;

@@ -1,7 +1,7 @@
-//! Operations for the reductions: pass one by name, or any closure of two elements.
+//! Operations for reductions: pass one by name, or any closure of two elements.
 //!
-//! The order in which contributions are combined is fixed by the number of members, so a reduction gives the same bits on every
-//! run and on every member.
+//! The number of members determines the order in which contributions are combined, so results are bitwise equal on every run and on
+//! every member.
 
 use crate::element::Accumulate;
 
@@ -15,22 +15,22 @@ pub fn product<T: Accumulate>(a: T, b: T) -> T {
     a.times(b)
 }
 
-/// The smaller; where they do not compare (NaN), the first.
+/// Minimum; if the values do not compare (NaN), the first.
 pub fn min<T: PartialOrd>(a: T, b: T) -> T {
     if b < a { b } else { a }
 }
 
-/// The larger; where they do not compare (NaN), the first.
+/// Maximum; if the values do not compare (NaN), the first.
 pub fn max<T: PartialOrd>(a: T, b: T) -> T {
     if b > a { b } else { a }
 }
 
-/// The one of larger magnitude.
+/// The value of larger magnitude.
 pub fn abs_max<T: Accumulate>(a: T, b: T) -> T {
     if b.magnitude() > a.magnitude() { b } else { a }
 }
 
-/// The one of smaller magnitude.
+/// The value of smaller magnitude.
 pub fn abs_min<T: Accumulate>(a: T, b: T) -> T {
     if b.magnitude() < a.magnitude() { b } else { a }
 }

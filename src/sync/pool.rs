@@ -1,10 +1,10 @@
-//! Memory of groups that members dropped.
+//! Memory of dropped groups.
 //!
-//! Dropping a group says nothing to anybody, and another member may still write into this rank's part of its memory. So nothing is
-//! freed then. The next group of the same list of ranks carries a word with its creation: for each of the first 64 groups of the
-//! list, a bit that this member still has it. What no member has is used again, and the blocks of its arrays are freed. A member
-//! fences before it sends the word: what it put into them has landed.
-//! Members make groups of one list in the same order, so the entries are the same on all of them.
+//! Dropping a group communicates nothing, and another member may still write into this rank's part of its memory. So nothing is
+//! freed at that time. The creation of the next group with the same list of ranks carries a word: for each of the first 64 groups of
+//! the list, a bit that says whether this member still has it. Memory of a group that no member has is reused, and the blocks of its
+//! arrays are freed. A member fences before it sends the word, so its puts into them are complete.
+//! Members create groups of one list in the same order, so the entries are the same on all of them.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -6,10 +6,10 @@ use crate::{
     error::{Error, Result, located},
 };
 
-/// A count at each member, which other ranks raise and the member waits for.
+/// Counts at each member. Other ranks raise a count, and the member waits for it.
 ///
 /// With [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) the data are visible before the signal. Any number of ranks may
-/// raise the same signal. A member that must know the sender uses one signal for each sender.
+/// raise the same signal. To identify the sender, use one signal per sender.
 ///
 /// # Examples
 /// ```
@@ -32,7 +32,7 @@ pub struct Signal {
     count: usize,
 }
 
-/// One signal of one member; made by [`Signal::at`].
+/// One signal of one member; returned by [`Signal::at`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing is raised before `notify`"]
 pub struct SignalTarget<'a> {
@@ -42,7 +42,7 @@ pub struct SignalTarget<'a> {
 }
 
 impl SignalTarget<'_> {
-    /// Adds one to the signal, after everything that this rank put to the member. One-sided.
+    /// Adds one to the signal. Everything that this rank put to the member before is visible there before the signal. One-sided.
     ///
     /// # Errors
     /// A member or signal that does not exist; a transfer that failed; the end of the job.
@@ -105,7 +105,7 @@ impl Waiter for Waiting<'_> {
 }
 
 impl Signal {
-    /// One signal at each member, at 0. Collective.
+    /// Creates one signal at each member, with count 0. Collective.
     ///
     /// # Errors
     /// Too little memory; members in different collectives; the end of the job.
@@ -114,7 +114,7 @@ impl Signal {
         Self::with_count(group, 1)
     }
 
-    /// `count` signals at each member, numbered from 0. Collective.
+    /// Creates `count` signals at each member, numbered from 0. Collective.
     ///
     /// # Errors
     /// Same as [`new`](Self::new).
@@ -123,16 +123,17 @@ impl Signal {
         located(move || Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count }))
     }
 
-    /// Signal `index` of a member, to be raised: what [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) takes.
+    /// Signal `index` of a member, as the target of [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) or
+    /// [`notify`](SignalTarget::notify).
     pub fn at(&self, member: usize, index: usize) -> SignalTarget<'_> {
         SignalTarget { signal: self, member, index }
     }
 
-    /// Waits until signal `index` of this rank has been raised `count` times in total. Then everything that the senders put before is visible.
+    /// Waits until signal `index` of this rank has been raised at least `count` times in total. Then everything that the senders put
+    /// here before is visible. Local.
     ///
     /// # Errors
-    /// A signal that does not exist; all other ranks have ended, so that none of them can raise it; ranks that wait for each other;
-    /// the end of the job.
+    /// A signal that does not exist; all other ranks have ended, so none of them can raise it; a deadlock; the end of the job.
     #[track_caller]
     pub fn wait_at_least(&self, index: usize, count: u32) -> Result<()> {
         located(move || {
@@ -145,7 +146,7 @@ impl Signal {
         })
     }
 
-    /// How often signal `index` of this rank has been raised.
+    /// The number of times that signal `index` of this rank has been raised. Local.
     ///
     /// # Errors
     /// A signal that does not exist; the end of the job.

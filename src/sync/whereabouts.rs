@@ -1,6 +1,6 @@
-//! Where ranks are: what each publishes on entering a collective, and what others read from it.
+//! Where ranks are: what each rank publishes when it enters a collective, and what others read from it.
 //!
-//! Two words, stored without a thought for order: they only help to say who is missing, and to choose whom to wait for first.
+//! It publishes two words, in no particular order: they only help to report missing ranks, and to choose which rank to wait for first.
 //!
 //! ```text
 //!  | group: 40 bits | its members: 16 bits | operation: 8 bits |      | number of the agreement before |

@@ -1,8 +1,8 @@
-//! Words of 64 bits that every member can change atomically: the ground of counters, locks and signals.
+//! 64-bit words that every member can change atomically: the basis of counters, locks and signals.
 //!
-//! Each member holds `count` words, on cache lines of their own. The path to a word — the processor or the network — is fixed with
-//! the group, for all members alike, so the two never meet on one word unless the network says that they may (ARMCI-Gemini
-//! §III-B3: atomics of the network adapter are not coherent with those of the processor).
+//! Each member holds `count` words, on separate cache lines. The group fixes the path to a word, the processor or the network, for all
+//! members. So the two paths never access one word unless the network allows it (ARMCI-Gemini §III-B3: atomics of the network adapter
+//! are not coherent with those of the processor).
 
 use std::sync::Arc;
 

@@ -1,25 +1,25 @@
-//! Who talks to whom: what each rank moved to and from every other, counted by the program's own operations.
+//! Communication statistics: how much each rank moved to and from every other rank, counted by the program's own operations.
 //!
 //! # What counts
 //!
-//! A call of an array counts once for each owner that it touches, with the bytes of the elements touched there; see
-//! `array::counted`. `load` counts as a get, `store` as a put, lists as the operation that they repeat. Integer atomics,
-//! counters and locks count as atomic operations, each look at a lock that is taken as one more; a signal counts for whom it is
-//! raised. What is made of several patches counts by each: operations on whole arrays, `matmul` too, by those that they fetch and
-//! put back, updates of ghost cells by the boxes of a halo, patches that wrap around by the boxes between the array's
-//! ends. Operations on a rank's own part are listed separately: they reach no peer. Epochs and `access` are plain memory and do not count
-//! at all; nor does what collectives, creations and agreements send among themselves: that is the library's choice of an
-//! algorithm, not the program's.
+//! A call on an array counts once for each owner that it accesses, with the bytes of the elements there; see
+//! `array::counted`. `load` counts as a get, `store` as a put, and lists as the operation that they repeat. Integer atomics,
+//! counters and locks count as atomic operations, and each check of a lock that is taken counts once more; a signal counts for the
+//! rank where it is raised. Operations made of several patches count once for each patch: whole-array operations, including `matmul`,
+//! count the patches that they fetch and put back, updates of ghost cells the boxes of a halo, and patches that wrap around the boxes
+//! between the array's ends. Operations on a rank's own part are listed separately, because they reach no peer. Epochs and `access`
+//! are plain memory and do not count. Nor do messages of collectives, creations and agreements: these depend on the library's
+//! algorithms, not on the program.
 //!
-//! Peers are ranks of the job whatever the group of the array. Their nodes are those that a program must be connected to where
-//! one agent serves a node (ARMCI-ODCM, Tables I and III); ranks that reach a node are that agent's connections (Tables II and
-//! IV); distinct peers are those of ranks that connect to each other directly (MVICH, Table 2).
+//! Peers are ranks of the job, whatever the group of the array. Where one agent serves a node, a program must connect to the nodes of
+//! its peers (ARMCI-ODCM, Tables I and III), and the ranks that reach a node are that agent's connections (Tables II and IV). Where
+//! ranks connect to each other directly, the distinct peers are a rank's connections (MVICH, Table 2).
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Nothing when it is off: no shortest path is longer by an instruction. When it is on, each counted call takes a lock and looks up its
-//! peer: measured, about 50 ns more for an element and 200 ns for a small patch. There is an entry for each peer that was
-//! reached and none for others.
+//! Counting costs nothing when it is off: the shortest paths have no additional instruction. When it is on, each counted call takes a
+//! lock and looks up its peer: measured, about 50 ns more for an element and 200 ns for a small patch. Only peers that were reached
+//! have an entry.
 
 mod table;
 
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 /// Operations of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tally {
-    /// How many.
+    /// The number of operations.
     pub operations: u64,
     /// Bytes of the elements or words that they moved or changed.
     pub bytes: u64,
@@ -55,13 +55,13 @@ impl Tally {
         Tally { operations: self.operations + other.operations, bytes: self.bytes + other.bytes }
     }
 
-    /// What came after `earlier`.
+    /// The difference to an `earlier` tally.
     fn since(self, earlier: Tally) -> Tally {
         Tally { operations: self.operations.saturating_sub(earlier.operations), bytes: self.bytes.saturating_sub(earlier.bytes) }
     }
 }
 
-/// What one rank did to the memory of others, or of one other, or to its own.
+/// Operations of one rank on the memory of all others, of one other rank, or on its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Traffic {
     /// Patches, lists and elements written.
@@ -119,7 +119,7 @@ impl Counts {
     }
 }
 
-/// What this rank has done to whom until now: the answer of [`Job::stats`].
+/// What this rank has moved to which others so far; returned by [`Job::stats`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
     local: Traffic,
@@ -129,18 +129,18 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The other ranks that this one reached, ascending, and what it did to the memory of each.
+    /// The other ranks that this one reached, in ascending order, with its operations on the memory of each.
     pub fn peers(&self) -> impl Iterator<Item = (usize, &Traffic)> {
         self.peers.iter().map(|(&rank, (_, traffic))| (rank, traffic))
     }
 
-    /// How many other ranks this one reached.
+    /// The number of other ranks that this one reached.
     #[must_use]
     pub fn distinct_peers(&self) -> usize {
         self.peers.len()
     }
 
-    /// On how many nodes they run, this rank's own among them if it reached another rank there.
+    /// The number of nodes of these peers. This rank's own node counts if it reached another rank there.
     #[must_use]
     pub fn distinct_nodes(&self) -> usize {
         self.nodes().len()
@@ -150,26 +150,26 @@ impl Stats {
         self.peers.values().map(|&(node, _)| node).collect()
     }
 
-    /// What this rank did to the memory of all others together.
+    /// This rank's operations on the memory of all other ranks together.
     #[must_use]
     pub fn remote(&self) -> Traffic {
         self.peers.values().fold(Traffic::default(), |sum, (_, traffic)| sum.zip(traffic, Tally::plus))
     }
 
-    /// What it did to its own part by the same calls; epochs do not count.
+    /// The same calls' operations on this rank's own part; epochs do not count.
     #[must_use]
     pub fn local(&self) -> Traffic {
         self.local
     }
 
-    /// The most transfers that this rank had in flight on the network at once since the job began, those of collectives included.
-    /// Zero where all memory is mapped: what the processor copies is done when the call returns.
+    /// The largest number of transfers that this rank had in flight on the network at once since the job began, including those of
+    /// collectives. Zero if all memory is mapped: what the processor copies is complete when the call returns.
     #[must_use]
     pub fn most_in_flight(&self) -> usize {
         self.most_in_flight
     }
 
-    /// What was done between `earlier` and this: the figures of one phase. The most in flight stays that of the whole job.
+    /// The statistics of the phase from `earlier` to this. [`most_in_flight`](Self::most_in_flight) stays that of the whole job.
     #[must_use]
     pub fn since(&self, earlier: &Stats) -> Stats {
         let mut stats = self.clone();
@@ -185,16 +185,16 @@ impl Stats {
 }
 
 impl Job {
-    /// What this rank has done to the memory of others and to its own part since the job began; `None` unless the job counts, which
-    /// `GA_STATS=1` and [`Launch::stats`](crate::Launch::stats) ask for. Local: no communication.
+    /// This rank's operations on the memory of others and on its own part since the job began; `None` unless the job counts
+    /// (`GA_STATS=1` or [`Launch::stats`](crate::Launch::stats)). Local.
     ///
-    /// A call counts once for each owner that it touches, with the bytes of the elements touched there, whatever the network and
-    /// however many transfers it took. [`load`](crate::GlobalArray::load) counts as a get and [`store`](crate::GlobalArray::store) as a
-    /// put; lists as the operation that they repeat; integer atomics, counters and locks (each look at one) as atomic operations.
-    /// Operations on whole arrays count by the patches that they fetch and put back, ghost cells and periodic patches by their boxes.
-    /// Epochs but for the ghost cells that they fill, and what collectives send among themselves, do not count.
+    /// A call counts once for each owner that it accesses, with the bytes of the elements there, whatever the network and
+    /// the number of transfers. [`load`](crate::GlobalArray::load) counts as a get and [`store`](crate::GlobalArray::store) as a
+    /// put; lists count as the operation that they repeat; integer atomics, counters and locks (each check of one) as atomic
+    /// operations. Whole-array operations count the patches that they fetch and put back; ghost cells and periodic patches count by
+    /// boxes. Epochs do not count, except for the ghost cells that they fill. Messages of collectives do not count.
     ///
-    /// A job that counts prints such a table when it ends well, to stderr (here the example `jacobi` on four ranks):
+    /// A job that counts prints a table like this one to stderr when it ends successfully (here the example `jacobi` on four ranks):
     ///
     /// ```text
     /// communication of 4 ranks on 1 node, as operations and bytes to other ranks
@@ -213,7 +213,7 @@ impl Job {
     ///      3  56.7 KiB  1.27 MiB  1.27 MiB         -
     /// ```
     ///
-    /// Of many ranks it shows the least, the mean and the most of each figure, and the ranks that moved the most bytes.
+    /// For many ranks it shows the minimum, mean and maximum of each figure, and the ranks that moved the most bytes.
     ///
     /// # Examples
     /// ```

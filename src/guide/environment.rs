@@ -35,7 +35,7 @@
 //!   If another program takes the memory in between, the kernel's OOM killer may kill a rank, which ends the job.
 //! * You can run more ranks than cores, but each wait then costs a context switch.
 //! * Over `mpi` a rank that computes answers others only if the MPI library provides `MPI_THREAD_MULTIPLE`. Otherwise rank 0 prints a
-//!   message, and the rank answers at its next call.
+//!   message, and a rank answers only in its own calls.
 //! * A deadlock between ranks on different nodes is not detected. After ten seconds the ranks print what they wait for; `GA_TIMEOUT`
 //!   ends the wait.
 //! * Not implemented yet: arrays mirrored on nodes, sparse arrays, disk-resident arrays, eigensolvers, networks other than MPI's.

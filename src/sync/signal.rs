@@ -130,7 +130,7 @@ impl Signal {
     }
 
     /// Waits until signal `index` of this rank has been raised at least `count` times in total. Then everything that the senders put
-    /// here before is visible. Local.
+    /// here before is visible. Not collective.
     ///
     /// # Errors
     /// A signal that does not exist; all other ranks have ended, so none of them can raise it; a deadlock; the end of the job.

@@ -3,8 +3,8 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use num_complex::Complex;
 
-use super::dense::{self, Number};
-use crate::element::Accumulate;
+use super::dense::{self, Factor, Number};
+use crate::{element::Accumulate, error::Result};
 
 /// An element that matrices can be multiplied of.
 ///
@@ -18,7 +18,16 @@ pub trait Matmul: Accumulate {
     fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
         blocked(c, alpha, a, b, beta);
     }
+
+    /// The product of factors of which blocks are copied while they are packed, for types whose kernel packs.
+    #[doc(hidden)]
+    const BY_BLOCKS: Option<ByBlocks<Self>> = None;
 }
+
+/// As [`Matmul::multiply`].
+#[doc(hidden)]
+#[allow(unreachable_pub, reason = "the type of a hidden constant of a public trait")]
+pub type ByBlocks<T> = fn(ArrayViewMut2<'_, T>, T, &dyn Factor<T>, &dyn Factor<T>, T) -> Result<()>;
 
 macro_rules! by_loop {
     ($($t:ty),*) => {$(impl Matmul for $t {})*};
@@ -31,6 +40,8 @@ macro_rules! by_tiles {
             fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
                 vectorised(c, alpha, a, b, beta);
             }
+
+            const BY_BLOCKS: Option<ByBlocks<Self>> = Some(dense::product);
         }
     )*};
 }
@@ -38,7 +49,7 @@ by_tiles!(f32, f64, Complex<f32>, Complex<f64>);
 
 fn vectorised<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
     check(&c, &a, &b);
-    dense::product(c, alpha, a, b, beta);
+    dense::product(c, alpha, &a, &b, beta).expect("nothing is copied");
 }
 
 /// Rows of a block of `b` that stay in the cache while all rows of `c` pass.

@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `span` | which rows and columns of C's patch this rank owns |
-//! | `panels` | pieces of op(A) and op(B) fetched into private memory |
+//! | `panels` | pieces of op(A) and op(B) copied into private memory |
 //! | `kernel` | the local matrix product: the trait, and a loop for integers |
 //! | `dense` | the kernel for floats and complex numbers, with cache blocking and register tiles |
 //! | `scratch` | memory that stays with a thread |
@@ -24,8 +24,9 @@
 //! Each rank starts at a different block of k, so that not all ranks read from one owner at a time. Tiles and blocks are as large as
 //! [`PANEL_BYTES`] allows: with fewer of them, less data is fetched and packed more than once.
 //!
-//! Panels are copied even if A or B is this rank's own or mapped: A and B are shared borrows, so another rank may write them at
-//! any time, and the kernel must not read memory that changes. The copy is 1/n of the work.
+//! Factors are copied even if their memory is this rank's own or mapped: A and B are shared borrows, so another rank may write them at
+//! any time, and the kernel must not read memory that changes. Where all memory is mapped there are no panels: the kernel asks for
+//! blocks that fit the second cache and packs each at once, so a factor passes through memory once.
 //!
 //! # Source
 //! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems,
@@ -41,7 +42,10 @@ use std::{ops::Range, sync::Arc};
 
 use ndarray::{Ix2, s};
 
-use self::{panels::Panel, span::Span};
+use self::{
+    panels::{Mapped, Panel, Side},
+    span::Span,
+};
 use super::{GlobalArray, OwnedPartMut, PatchMut, PatchRef, algebra::Operand};
 use crate::{
     error::{Error, Result, located},
@@ -215,6 +219,17 @@ impl<T: Matmul> Product<'_, T> {
         if self.depth == 0 || self.alpha == T::ZERO {
             span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| kernel::scale(c, self.beta));
             return Ok(());
+        }
+        let is_mapped = self.a.array.group.inner.mapped && !own.distribution().is_tiled();
+        if let Some(by_blocks) = T::BY_BLOCKS.filter(|_| is_mapped) {
+            let depth = self.depth;
+            let a = Mapped { factor: &self.a, span: rows, side: Side::Rows, depth };
+            let b = Mapped { factor: &self.b, span: columns, side: Side::Columns, depth };
+            let mut outcome = Ok(());
+            span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| {
+                outcome = by_blocks(c, self.alpha, &a, &b, self.beta);
+            });
+            return outcome;
         }
         let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<T>(m, n, self.depth);
         let blocks = self.depth.div_ceil(depth);

@@ -4,7 +4,11 @@ use std::{cell::Cell, ops::Range};
 
 use ndarray::{ArrayView2, ArrayViewMut2, Dim, Ix2, ShapeBuilder, s};
 
-use super::scratch::{self, Line};
+use super::{
+    dense::Factor,
+    scratch::{self, Line},
+    span::Span,
+};
 use crate::{
     array::algebra::{Operand, sub_patch},
     distribution::Order,
@@ -76,6 +80,49 @@ impl<'m, T: Element> Panel<'m, T> {
 
     pub(super) fn view(&self) -> ArrayView2<'_, T> {
         self.0.view()
+    }
+}
+
+/// A factor of which blocks are copied while they are packed: the memory of its owners is mapped.
+///
+/// A copy of a panel would pass all of it through the caches once more.
+#[derive(Debug)]
+pub(super) struct Mapped<'a, T> {
+    pub(super) factor: &'a Operand<'a, T, Ix2>,
+    /// Its rows, or its columns, that are multiplied; the others are all of the sum.
+    pub(super) span: &'a Span,
+    pub(super) side: Side,
+    pub(super) depth: usize,
+}
+
+/// Which axis of a factor is that of C.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Side {
+    Rows,
+    Columns,
+}
+
+/// Bytes of a block that stay in the second cache, beside what they are packed into.
+const COPIED_BYTES: usize = 64 << 10;
+
+impl<T: Element> Factor<T> for Mapped<'_, T> {
+    fn shape(&self) -> [usize; 2] {
+        match self.side {
+            Side::Rows => [self.span.len(), self.depth],
+            Side::Columns => [self.depth, self.span.len()],
+        }
+    }
+
+    fn piece(&self) -> Option<usize> {
+        Some(COPIED_BYTES / size_of::<T>().max(1))
+    }
+
+    fn block<'m>(&'m self, [rows, columns]: [Range<usize>; 2], memory: &'m mut [T]) -> Result<ArrayView2<'m, T>> {
+        let panel = match self.side {
+            Side::Rows => Panel::rows(self.factor, self.span.cut(&rows), rows.len(), &columns, memory),
+            Side::Columns => Panel::columns(self.factor, self.span.cut(&columns), columns.len(), &rows, memory),
+        };
+        panel.map(|panel| panel.0)
     }
 }
 

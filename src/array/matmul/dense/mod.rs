@@ -2,6 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `factor` | what is multiplied: a view, or memory of an array, of which blocks are copied |
 //! | `tile` | the inner loop: a few rows times a few columns, in registers |
 //! | `pack` | blocks of the factors in the order in which the inner loop reads them |
 //! | `caches` | the cache sizes of this machine |
@@ -31,6 +32,7 @@
 
 mod blocking;
 mod caches;
+mod factor;
 mod pack;
 mod tile;
 
@@ -43,6 +45,10 @@ use super::{
     kernel::scale,
     scratch::{self, Line},
 };
+use crate::error::Result;
+#[allow(unreachable_pub, reason = "in the type of a hidden constant of a public trait")]
+pub use factor::Factor;
+use factor::Transposed;
 pub(super) use pack::Number;
 
 thread_local! {
@@ -50,52 +56,55 @@ thread_local! {
     static PACKED_B: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// `c = alpha * a * b + beta * c` for views whose shapes go together. With `beta` zero `c` is not read.
-pub(super) fn product<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
-    product_by((tile::best(), caches::of_this_core()), c, alpha, a, b, beta);
+/// `c = alpha * a * b + beta * c` for factors whose shapes go together with it. With `beta` zero `c` is not read.
+pub(super) fn product<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: &dyn Factor<T>, b: &dyn Factor<T>, beta: T) -> Result<()> {
+    product_by((tile::best(), caches::of_this_core()), c, alpha, a, b, beta)
 }
 
 fn product_by<T: Number>(
     (kernel, caches): (&Kernel<T::Real>, Caches),
     mut c: ArrayViewMut2<'_, T>,
     alpha: T,
-    a: ArrayView2<'_, T>,
-    b: ArrayView2<'_, T>,
+    a: &dyn Factor<T>,
+    b: &dyn Factor<T>,
     beta: T,
-) {
+) -> Result<()> {
     if c.strides()[0] != 1 && c.strides()[1] == 1 {
-        return product_by((kernel, caches), c.reversed_axes(), alpha, b.reversed_axes(), a.reversed_axes(), beta);
+        return product_by((kernel, caches), c.reversed_axes(), alpha, &Transposed(b), &Transposed(a), beta);
     }
     if beta != T::ZERO && beta != T::ONE {
         scale(c.view_mut(), beta);
     }
-    let (m, n, k) = (c.nrows(), c.ncols(), a.ncols());
+    let (m, n, k) = (c.nrows(), c.ncols(), a.shape()[1]);
     // As in BLAS, factors that are multiplied by zero are not read.
     let is_empty = k == 0 || alpha == T::ZERO;
     if is_empty && beta == T::ZERO {
         c.fill(T::ZERO);
     }
     if m == 0 || n == 0 || is_empty {
-        return;
+        return Ok(());
     }
     let block = Blocking::of::<T>(kernel, caches, [m, n, k]);
     let elements_a = block.m.next_multiple_of(kernel.lanes) * T::PARTS * block.k * T::PARTS;
     let elements_b = block.n.next_multiple_of(kernel.columns) * block.k * T::PARTS;
     scratch::with(&PACKED_A, elements_a, |packed_a: &mut [T::Real]| {
         scratch::with(&PACKED_B, elements_b, |packed_b: &mut [T::Real]| {
-            for (mut c, a) in c.axis_chunks_iter_mut(Axis(0), block.m).zip(a.axis_chunks_iter(Axis(0), block.m)) {
-                let depths = a.axis_chunks_iter(Axis(1), block.k).zip(b.axis_chunks_iter(Axis(0), block.k));
-                for (step, (a, b)) in depths.enumerate() {
-                    let add = step > 0 || beta != T::ZERO;
-                    let packed_a = pack::left(a, alpha, kernel, packed_a);
-                    for (c, b) in c.axis_chunks_iter_mut(Axis(1), block.n).zip(b.axis_chunks_iter(Axis(1), block.n)) {
-                        let packed_b = pack::right(b, kernel, packed_b);
-                        tiles(kernel, packed_a, packed_b, c, a.ncols() * T::PARTS, add);
+            for (i, mut c) in c.axis_chunks_iter_mut(Axis(0), block.m).enumerate() {
+                let rows = i * block.m..i * block.m + c.nrows();
+                for start in (0..k).step_by(block.k) {
+                    let depth = start..k.min(start + block.k);
+                    let add = start > 0 || beta != T::ZERO;
+                    let packed_a = pack::left(a, [rows.clone(), depth.clone()], alpha, kernel, packed_a)?;
+                    for (j, c) in c.axis_chunks_iter_mut(Axis(1), block.n).enumerate() {
+                        let columns = j * block.n..j * block.n + c.ncols();
+                        let packed_b = pack::right(b, [depth.clone(), columns], kernel, packed_b)?;
+                        tiles(kernel, packed_a, packed_b, c, depth.len() * T::PARTS, add);
                     }
                 }
             }
-        });
-    });
+            Ok(())
+        })
+    })
 }
 
 /// The tiles of a block of C from packed blocks of A and B. `depth` is that of the real product.
@@ -160,7 +169,7 @@ mod tests {
                     for (step, beta) in [(1, T::ZERO), (1, T::ONE), (2, alpha)] {
                         let mut c = start.clone();
                         let place = s![..m * step;step, ..];
-                        product_by((kernel, caches), c.slice_mut(place), alpha, a.view(), b.view(), beta);
+                        product_by((kernel, caches), c.slice_mut(place), alpha, &a.view(), &b.view(), beta).unwrap();
                         let mut expected = start.clone();
                         for ((i, j), c) in expected.slice_mut(place).indexed_iter_mut() {
                             let sum = (0..k).fold(T::ZERO, |sum, p| sum.plus(a[[i, p]].times(b[[p, j]])));
@@ -177,9 +186,9 @@ mod tests {
     fn factors_times_zero_are_not_read() {
         let nan = Array2::from_elem((3, 3), f64::NAN);
         let mut c = Array2::from_elem((3, 3), 2.0);
-        product(c.view_mut(), 0.0, nan.view(), nan.view(), 3.0);
+        product(c.view_mut(), 0.0, &nan.view(), &nan.view(), 3.0).unwrap();
         assert_eq!(c, Array2::from_elem((3, 3), 6.0));
-        product(c.view_mut(), 0.0, nan.view(), nan.view(), 0.0);
+        product(c.view_mut(), 0.0, &nan.view(), &nan.view(), 0.0).unwrap();
         assert_eq!(c, Array2::zeros((3, 3)));
     }
 

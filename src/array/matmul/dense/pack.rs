@@ -2,11 +2,24 @@
 //! has; in a panel one column of A, or row of B, after the other. What a last panel lacks is zero.
 #![allow(unsafe_code)]
 
+use std::{cell::Cell, ops::Range};
+
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use num_complex::Complex;
 
-use super::tile::{Kernel, Real};
-use crate::element::Accumulate;
+use super::{
+    factor::Factor,
+    tile::{Kernel, Real},
+};
+use crate::{
+    array::matmul::scratch::{self, Line},
+    element::Accumulate,
+    error::Result,
+};
+
+thread_local! {
+    static COPIED: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
 
 /// An element made of one or two floats.
 pub(in crate::array::matmul) trait Number: Accumulate {
@@ -109,34 +122,78 @@ impl<T: Number> Side<T> for Right {
 
 /// Packs a block of A, times `alpha`, for tiles of a kernel.
 pub(super) fn left<'p, T: Number>(
-    a: ArrayView2<'_, T>,
+    a: &dyn Factor<T>,
+    [rows, depth]: [Range<usize>; 2],
     alpha: T,
     kernel: &Kernel<T::Real>,
     packed: &'p mut [T::Real],
-) -> &'p [T::Real] {
-    let (rows, lanes, floats) = (kernel.rows / T::PARTS, kernel.lanes / T::PARTS, T::PARTS * T::PARTS);
-    if alpha == T::ONE {
-        panels(a, rows, lanes, floats, packed, &Left)
-    } else {
-        panels(a, rows, lanes, floats, packed, &Scaled(alpha))
-    }
+) -> Result<&'p [T::Real]> {
+    let (width, unit, floats) = (kernel.rows / T::PARTS, kernel.lanes / T::PARTS, T::PARTS * T::PARTS);
+    let packed = &mut packed[..rows.len().next_multiple_of(unit) * floats * depth.len()];
+    pieces(a, rows, depth.len(), width, |rows, memory| {
+        let packed = &mut packed[rows.start * floats * depth.len()..];
+        let a = a.block([rows.block, depth.clone()], memory)?;
+        if alpha == T::ONE {
+            panels(a, width, unit, floats, packed, &Left);
+        } else {
+            panels(a, width, unit, floats, packed, &Scaled(alpha));
+        }
+        Ok(())
+    })?;
+    Ok(packed)
 }
 
 /// Packs a block of B for tiles of a kernel.
-pub(super) fn right<'p, T: Number>(b: ArrayView2<'_, T>, kernel: &Kernel<T::Real>, packed: &'p mut [T::Real]) -> &'p [T::Real] {
-    panels(b.reversed_axes(), kernel.columns, kernel.columns, T::PARTS, packed, &Right)
+pub(super) fn right<'p, T: Number>(
+    b: &dyn Factor<T>,
+    [depth, columns]: [Range<usize>; 2],
+    kernel: &Kernel<T::Real>,
+    packed: &'p mut [T::Real],
+) -> Result<&'p [T::Real]> {
+    let width = kernel.columns;
+    let packed = &mut packed[..columns.len().next_multiple_of(width) * T::PARTS * depth.len()];
+    pieces(b, columns, depth.len(), width, |columns, memory| {
+        let packed = &mut packed[columns.start * T::PARTS * depth.len()..];
+        let b = b.block([depth.clone(), columns.block], memory)?;
+        panels(b.reversed_axes(), width, width, T::PARTS, packed, &Right);
+        Ok(())
+    })?;
+    Ok(packed)
+}
+
+/// Some rows of A or columns of B.
+struct Piece {
+    block: Range<usize>,
+    /// How many of the block are before them.
+    start: usize,
+}
+
+/// Calls `pack` for pieces of a block of a factor, in whole panels, and with memory for the copy of one.
+fn pieces<T: Number>(
+    factor: &dyn Factor<T>,
+    block: Range<usize>,
+    depth: usize,
+    width: usize,
+    mut pack: impl FnMut(Piece, &mut [T]) -> Result<()>,
+) -> Result<()> {
+    let Some(most) = factor.piece() else { return pack(Piece { block, start: 0 }, &mut []) };
+    let len = (most / depth / width * width).clamp(width, block.len().next_multiple_of(width));
+    scratch::with(&COPIED, len * depth, |memory: &mut [T]| {
+        let mut starts = block.clone().step_by(len);
+        starts.try_for_each(|start| pack(Piece { block: start..block.end.min(start + len), start: start - block.start }, memory))
+    })
 }
 
 /// Packs a matrix in panels of `width` of its rows, the last as wide as it needs be in multiples of `unit`. Each element takes so
 /// many `floats`.
-fn panels<'p, T: Number>(
+fn panels<T: Number>(
     matrix: ArrayView2<'_, T>,
     width: usize,
     unit: usize,
     floats: usize,
-    packed: &'p mut [T::Real],
+    packed: &mut [T::Real],
     side: &impl Side<T>,
-) -> &'p [T::Real] {
+) {
     let columns = matrix.ncols();
     let packed = &mut packed[..matrix.nrows().next_multiple_of(unit) * floats * columns];
     for (source, panel) in matrix.axis_chunks_iter(Axis(0), width).zip(packed.chunks_mut(width * floats * columns)) {
@@ -167,7 +224,6 @@ fn panels<'p, T: Number>(
             turn([source.row(first)], first, length, panel, side);
         }
     }
-    packed
 }
 
 /// Writes some rows of a matrix, from `first` on, into its panel: several at a time, so that what is written lies side by side.

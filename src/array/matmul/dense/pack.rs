@@ -129,14 +129,15 @@ pub(super) fn left<'p, T: Number>(
     packed: &'p mut [T::Real],
 ) -> Result<&'p [T::Real]> {
     let (width, unit, floats) = (kernel.rows / T::PARTS, kernel.lanes / T::PARTS, T::PARTS * T::PARTS);
+    let sizes = Sizes { width, unit, floats };
     let packed = &mut packed[..rows.len().next_multiple_of(unit) * floats * depth.len()];
     pieces(a, rows, depth.len(), width, |rows, memory| {
         let packed = &mut packed[rows.start * floats * depth.len()..];
         let a = a.block([rows.block, depth.clone()], memory)?;
         if alpha == T::ONE {
-            panels(a, width, unit, floats, packed, &Left);
+            panels(a, sizes, packed, &Left);
         } else {
-            panels(a, width, unit, floats, packed, &Scaled(alpha));
+            panels(a, sizes, packed, &Scaled(alpha));
         }
         Ok(())
     })?;
@@ -155,7 +156,7 @@ pub(super) fn right<'p, T: Number>(
     pieces(b, columns, depth.len(), width, |columns, memory| {
         let packed = &mut packed[columns.start * T::PARTS * depth.len()..];
         let b = b.block([depth.clone(), columns.block], memory)?;
-        panels(b.reversed_axes(), width, width, T::PARTS, packed, &Right);
+        panels(b.reversed_axes(), Sizes { width, unit: width, floats: T::PARTS }, packed, &Right);
         Ok(())
     })?;
     Ok(packed)
@@ -184,13 +185,33 @@ fn pieces<T: Number>(
     })
 }
 
-/// Packs a matrix in panels of `width` of its rows, the last as wide as it needs be in multiples of `unit`. Each element takes so
-/// many `floats`.
-fn panels<T: Number>(
-    matrix: ArrayView2<'_, T>,
+/// How a matrix is packed: in panels of `width` of its rows, the last a multiple of `unit`; an element takes so many `floats`.
+#[derive(Clone, Copy)]
+struct Sizes {
     width: usize,
     unit: usize,
     floats: usize,
+}
+
+/// Packs a matrix.
+fn panels<T: Number>(matrix: ArrayView2<'_, T>, sizes: Sizes, packed: &mut [T::Real], side: &impl Side<T>) {
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx2") {
+        #[target_feature(enable = "avx2")]
+        fn with_avx2<T: Number>(matrix: ArrayView2<'_, T>, sizes: Sizes, packed: &mut [T::Real], side: &impl Side<T>) {
+            panels_by_any(matrix, sizes, packed, side);
+        }
+        // SAFETY: the processor has these instructions.
+        return unsafe { with_avx2(matrix, sizes, packed, side) };
+    }
+    panels_by_any(matrix, sizes, packed, side);
+}
+
+/// As [`panels`], with the vectors of the caller.
+#[inline(always)]
+fn panels_by_any<T: Number>(
+    matrix: ArrayView2<'_, T>,
+    Sizes { width, unit, floats }: Sizes,
     packed: &mut [T::Real],
     side: &impl Side<T>,
 ) {

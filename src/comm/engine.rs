@@ -126,11 +126,12 @@ impl Engine {
         if !joined.is_empty() {
             self.wait_until(label, || {
                 let table = self.lock();
-                joined.iter().all(|&flush| table.is_complete(flush)).then_some(())
+                joined.iter().all(|&(flush, _)| table.is_complete(flush)).then_some(())
             })?;
         }
+        let joined = joined.iter().find_map(|(_, outcome)| outcome.failure()).map_or(Ok(()), Err);
         if begun.is_empty() {
-            return Ok(());
+            return joined;
         }
         let flushed = self.wait(id);
         let mut table = self.lock();
@@ -140,7 +141,7 @@ impl Engine {
             table.detach(id);
         }
         drop(table);
-        flushed
+        flushed.and(joined)
     }
 
     /// Waits for all transfers of a request and forgets it.
@@ -274,7 +275,7 @@ mod tests {
 
     use super::*;
     use crate::comm::{
-        Event,
+        Cause, Event,
         testing::{Call, Fake},
     };
 
@@ -318,6 +319,41 @@ mod tests {
         // Nothing is left to be flushed: the network is not asked again.
         engine.flush(None, &label()).unwrap();
         assert!(flushing.try_recv().is_err());
+    }
+
+    /// Whoever waited for a flush that failed hears of it, whichever thread began it.
+    #[test]
+    fn a_flush_that_failed_has_failed_for_both_threads() {
+        let allowed = Arc::new(AtomicBool::new(false));
+        let (begun, flushing) = channel();
+        let (may_fail, waiting) = (allowed.clone(), Mutex::new(None));
+        let network = Fake::new(move |call| match call {
+            Call::Put(token) => Some(Event::LocalDone(token)),
+            Call::Flush(token) => {
+                *waiting.lock().unwrap() = Some(token);
+                begun.send(()).unwrap();
+                None
+            }
+            Call::Poll if may_fail.load(Ordering::SeqCst) => {
+                waiting.lock().unwrap().take().map(|token| Event::Failed(token, Cause("the cable".into())))
+            }
+            _ => None,
+        });
+        let engine = &Engine::new(Arc::new(network), None);
+        engine.put_slice(1, 0, &[1; 8], &label()).unwrap();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| engine.flush(None, &label()));
+            flushing.recv().unwrap();
+            let second = scope.spawn(|| engine.flush(Some(1), &label()));
+            while engine.lock().flushes_joined() == 0 {
+                std::thread::yield_now();
+            }
+            allowed.store(true, Ordering::SeqCst);
+            for flushed in [first, second] {
+                let error = flushed.join().unwrap().expect_err("a flush that failed");
+                assert!(error.to_string().contains("the cable"), "{error}");
+            }
+        });
     }
 
     #[test]

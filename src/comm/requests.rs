@@ -84,6 +84,18 @@ pub(super) struct Request {
     admitted: usize,
     /// Comes after what the rank put before: where the network does not keep that order, the target is flushed first.
     pub(super) ordered: bool,
+    /// How a flush failed, for the calls that wait for a flush that another began.
+    flush: Option<FlushOutcome>,
+}
+
+/// A flush that another thread began: complete when its request is, and then this says why it failed, if it did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FlushOutcome(Arc<OnceLock<Failure>>);
+
+impl FlushOutcome {
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.0.get().map(Failure::error)
+    }
 }
 
 /// Whose memory the transfers of a request touch.
@@ -105,8 +117,8 @@ impl fmt::Debug for Buffer {
 
 impl Request {
     pub(super) fn new(label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Self {
-        let (failed, value) = (None, None);
-        Request { label, peer: 0, outstanding, failed, value, detached: false, owner, admitted: 0, ordered }
+        let (failed, value, flush) = (None, None, None);
+        Request { label, peer: 0, outstanding, failed, value, detached: false, owner, admitted: 0, ordered, flush }
     }
 
     fn failed(&self) -> Option<Failure> {
@@ -178,21 +190,28 @@ impl Table {
     }
 
     /// Begins to flush a rank, or all: the ranks to be flushed by `id`, and the flushes of other threads that cover the rest.
-    pub(super) fn begin_flush(&mut self, rank: Option<usize>, id: RequestId, label: &Label) -> (Vec<usize>, Vec<RequestId>) {
+    pub(super) fn begin_flush(
+        &mut self,
+        rank: Option<usize>,
+        id: RequestId,
+        label: &Label,
+    ) -> (Vec<usize>, Vec<(RequestId, FlushOutcome)>) {
         let (mut begun, mut joined) = (Vec::new(), Vec::new());
-        let requests = &self.requests;
+        let requests = &mut self.requests;
         let mut begin = |rank: usize, dirty: &mut Dirty| match dirty.flush {
             None => {
                 dirty.flush = Some(id);
                 begun.push(rank);
                 true
             }
-            Some(flush) if requests.get(&flush.0).is_some_and(|request| request.outstanding > 0) => {
-                joined.push(flush);
-                true
-            }
-            // Its thread gave up waiting, or has not come to tell yet.
-            Some(_) => false,
+            Some(flush) => match requests.get_mut(&flush.0).filter(|request| request.outstanding > 0) {
+                Some(request) => {
+                    joined.push((flush, request.flush.get_or_insert_default().clone()));
+                    true
+                }
+                // Its thread gave up waiting, or has not come to tell yet.
+                None => false,
+            },
         };
         match rank {
             None => self.dirty.retain(|&rank, dirty| begin(rank, dirty)),
@@ -206,6 +225,12 @@ impl Table {
             self.requests.insert(id.0, Request::new(label.clone(), Owner::Caller, begun.len(), false));
         }
         (begun, joined)
+    }
+
+    /// Flushes in flight that more than one call waits for.
+    #[cfg(test)]
+    pub(super) fn flushes_joined(&self) -> usize {
+        self.requests.values().filter(|request| request.flush.is_some()).count()
     }
 
     /// What a flush covers is visible, unless it did not end.
@@ -237,6 +262,10 @@ impl Table {
         request.outstanding -= 1;
         if request.outstanding > 0 {
             return;
+        }
+        if let (Some(outcome), Some(failure)) = (&request.flush, request.failed()) {
+            // Only here: a request completes once.
+            let _ = outcome.0.set(failure);
         }
         if request.detached || matches!(request.owner, Owner::Request { .. }) {
             self.forget(token.0);

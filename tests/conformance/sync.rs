@@ -133,6 +133,8 @@ pub(crate) fn fences(job: &Job) -> Result<(), Error> {
             job.fence(to)?
         }
         flags.store([to], round)?;
+        // Nothing promises that a store arrives that nobody fences.
+        flags.fence()?;
         let deadline = Instant::now() + Duration::from_secs(20);
         while flags.load([job.rank()])? < round {
             assert!(Instant::now() < deadline, "the store never came");

@@ -101,6 +101,10 @@
 //! wrapper; the default is `mpicc`. Without the feature no system library is needed. The repository's `docs/cluster.md` shows how to
 //! build and run on a cluster. [`Launch::run_on`](Launch) runs a job on a communicator of the program.
 //!
+//! With the feature `blas`, [`matmul`](GlobalArray::matmul) of floats and complex numbers uses a BLAS that is installed on the machine:
+//! OpenBLAS, Intel MKL, BLIS or another with the C interface. The library is loaded at run time, so the build does not need it.
+//! [`GA_BLAS`](guide::environment) selects it. Without the feature, or if there is no library, the crate multiplies by itself.
+//!
 //! Over `shared_memory`, [`run`] *forks* the ranks: the closure sees copies of what it captured, changes do not come back, and the
 //! process must not have other threads at that moment. The guide lists the [limits](guide::environment#limits).
 //!

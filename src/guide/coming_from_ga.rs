@@ -139,7 +139,7 @@
 //! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.assign_zip(&a, &b, f64::max)` | any closure; `map_indexed` also passes the index |
 //! | `GA_Transpose` | `b.assign(a.t())` | |
 //! | `GA_Symmetrize` | `a.symmetrize()` | in place; NWChem's `ga_antisymmetrize` is `a.antisymmetrize()` |
-//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; needs no external BLAS |
+//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; needs no external BLAS; the feature `blas` uses one |
 //! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | |
 //! | `GA_Scale_rows`, `GA_Scale_cols` | `a.scale_rows(..)`, `a.scale_cols(..)` | |
 //! | `GA_Print`, `NGA_Print_patch` | `a.write_to(&mut out)`, `a.at(patch).write_to(&mut out)` | collective; the group's first member writes |

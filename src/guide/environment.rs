@@ -16,9 +16,14 @@
 //! | `GA_LARGE_PAGES` | `0` or `1`: `0` uses no 2 MiB pages | 2 MiB pages where the system allows an ordinary user to have them |
 //! | `GA_STATS` | `0` or `1`: `1` counts how much data each rank moves to which others, and prints a table when the job ends | `0` |
 //! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |
+//! | `GA_BLAS` | with the feature `blas`: the path or the name of a BLAS for [`matmul`](crate::GlobalArray::matmul), or `none` | Intel MKL, AOCL-BLIS, FlexiBLAS or OpenBLAS, the first that is found; else none |
 //!
 //! Sizes take the suffixes `K`, `M`, `G` and `T`, which are powers of 1024: `GA_HEAP=8G`. An invalid value is an error at the
-//! start of the job. An empty variable counts as unset.
+//! start of the job; for `GA_BLAS`, at the first product. An empty variable counts as unset.
+//!
+//! `GA_BLAS` must name a library with the C interface (CBLAS) and 32-bit integers. With `none`, or if no library is found, the crate's
+//! own kernel multiplies. A BLAS uses one thread in each rank, unless one of `OPENBLAS_NUM_THREADS`, `MKL_NUM_THREADS`,
+//! `BLIS_NUM_THREADS` and `OMP_NUM_THREADS` is set. The reference BLAS is not searched for, because the own kernel is faster.
 //!
 //! Over `mpi` all ranks must have the same values.
 //!

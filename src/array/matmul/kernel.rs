@@ -3,18 +3,24 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use num_complex::Complex;
 
+#[cfg(feature = "blas")]
+use super::OPERATION;
+#[cfg(feature = "blas")]
+use super::blas;
 use super::dense::{self, Factor, Number};
+#[cfg(feature = "blas")]
+use crate::error::Error;
 use crate::{element::Accumulate, error::Result};
 
 /// An element that matrices can be multiplied of.
 ///
-/// Implemented for `f32`, `f64` and their complex numbers by vectorised kernels and for all integers by a blocked loop. A type of
-/// your own with [`Accumulate`] joins by an empty `impl`.
+/// Implemented for `f32`, `f64` and their complex numbers by vectorised kernels, or with the feature `blas` by a BLAS, and for all
+/// integers by a blocked loop. A type of your own with [`Accumulate`] joins by an empty `impl`.
 pub trait Matmul: Accumulate {
     /// `c = alpha * a * b + beta * c` on memory of one rank, of any strides. With `beta` zero `c` is not read.
     ///
     /// # Panics
-    /// If the shapes do not go together.
+    /// If the shapes do not go together. With the feature `blas`, if `GA_BLAS` names a library that cannot be used.
     fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
         blocked(c, alpha, a, b, beta);
     }
@@ -38,6 +44,8 @@ macro_rules! by_tiles {
     ($($t:ty),*) => {$(
         impl Matmul for $t {
             fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
+                #[cfg(feature = "blas")]
+                let Some(c) = blas::multiply(c, alpha, &a, &b, beta) else { return };
                 vectorised(c, alpha, a, b, beta);
             }
 
@@ -46,6 +54,24 @@ macro_rules! by_tiles {
     )*};
 }
 by_tiles!(f32, f64, Complex<f32>, Complex<f64>);
+
+/// Whether a BLAS of the system multiplies elements of this type.
+///
+/// # Errors
+/// The BLAS that the user chose cannot be used.
+pub(super) fn is_by_blas<T: Matmul>() -> Result<bool> {
+    Ok(T::BY_BLOCKS.is_some() && has_blas()?)
+}
+
+#[cfg(feature = "blas")]
+fn has_blas() -> Result<bool> {
+    blas::library().map(|blas| blas.is_some()).map_err(|what| Error::argument(OPERATION, what))
+}
+
+#[cfg(not(feature = "blas"))]
+fn has_blas() -> Result<bool> {
+    Ok(false)
+}
 
 fn vectorised<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
     check(&c, &a, &b);
@@ -92,7 +118,7 @@ pub(super) fn scale<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, beta: T) {
 }
 
 #[track_caller]
-fn check<T>(c: &ArrayViewMut2<'_, T>, a: &ArrayView2<'_, T>, b: &ArrayView2<'_, T>) {
+pub(super) fn check<T>(c: &ArrayViewMut2<'_, T>, a: &ArrayView2<'_, T>, b: &ArrayView2<'_, T>) {
     assert!(
         a.ncols() == b.nrows() && c.dim() == (a.nrows(), b.ncols()),
         "{:?} is not the shape of a product of {:?} and {:?}",

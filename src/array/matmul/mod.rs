@@ -6,6 +6,7 @@
 //! | `panels` | pieces of op(A) and op(B) copied into private memory |
 //! | `kernel` | the local matrix product: the trait, and a loop for integers |
 //! | `dense` | the kernel for floats and complex numbers, with cache blocking and register tiles |
+//! | `blas` | the kernel for the same by a BLAS of the system, with the feature `blas` |
 //! | `scratch` | memory that stays with a thread |
 //!
 //! # The algorithm
@@ -26,12 +27,15 @@
 //!
 //! Factors are copied even if their memory is this rank's own or mapped: A and B are shared borrows, so another rank may write them at
 //! any time, and the kernel must not read memory that changes. Where all memory is mapped there are no panels: the kernel asks for
-//! blocks that fit the second cache and packs each at once, so a factor passes through memory once.
+//! blocks that fit the second cache and packs each at once, so a factor passes through memory once. A BLAS packs by itself, so it
+//! gets panels always.
 //!
 //! # Source
 //! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems,
 //! IPDPS 2004. We omit its overlap of a get with the previous multiplication, which mapped memory does not need.
 
+#[cfg(feature = "blas")]
+mod blas;
 mod dense;
 mod kernel;
 mod panels;
@@ -73,7 +77,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     ///
     /// # Errors
     /// Shapes that do not match; arrays of another group; members with different arguments; a transfer that failed; the end
-    /// of the job.
+    /// of the job; with the feature `blas`, a `GA_BLAS` that cannot be used.
     ///
     /// # Examples
     /// ```
@@ -125,10 +129,11 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
         let (member, members) = (group.rank(), group.size());
         let spans = span::owned(&self.distribution, patch, member);
         let outcome = self.owner_epoch(|mut part| {
+            let by_blas = kernel::is_by_blas::<T>()?;
             for (rows, columns) in
                 spans.iter().flat_map(|[rows, columns]| rows.iter().flat_map(|r| columns.iter().map(move |c| (r, c))))
             {
-                product.multiply(&mut part, rows, columns, member as f64 / members as f64)?;
+                product.multiply(&mut part, rows, columns, member as f64 / members as f64, by_blas)?;
             }
             Ok(())
         })?;
@@ -138,7 +143,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
         if failed > 0 {
             return Err(Error::Mismatch {
                 operation: OPERATION.into(),
-                what: format!("{failed} other member(s) could not fetch factors"),
+                what: format!("{failed} other member(s) could not multiply"),
             });
         }
         Ok(())
@@ -214,14 +219,14 @@ struct Product<'a, T> {
 
 impl<T: Matmul> Product<'_, T> {
     /// Steps 2 and 3 for some rows and columns of this rank's part of C. `turn`, from 0 to 1, is where along k it begins.
-    fn multiply(&self, own: &mut OwnedPartMut<'_, T, Ix2>, rows: &Span, columns: &Span, turn: f64) -> Result<()> {
+    fn multiply(&self, own: &mut OwnedPartMut<'_, T, Ix2>, rows: &Span, columns: &Span, turn: f64, by_blas: bool) -> Result<()> {
         let (m, n) = (rows.len(), columns.len());
         if self.depth == 0 || self.alpha == T::ZERO {
             span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| kernel::scale(c, self.beta));
             return Ok(());
         }
         let is_mapped = self.a.array.group.inner.mapped && !own.distribution().is_tiled();
-        if let Some(by_blocks) = T::BY_BLOCKS.filter(|_| is_mapped) {
+        if let Some(by_blocks) = T::BY_BLOCKS.filter(|_| is_mapped && !by_blas) {
             let depth = self.depth;
             let a = Mapped { factor: &self.a, span: rows, side: Side::Rows, depth };
             let b = Mapped { factor: &self.b, span: columns, side: Side::Columns, depth };
@@ -231,7 +236,7 @@ impl<T: Matmul> Product<'_, T> {
             });
             return outcome;
         }
-        let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<T>(m, n, self.depth);
+        let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<T>([m, n, self.depth], by_blas);
         let blocks = self.depth.div_ceil(depth);
         let first = (turn * blocks as f64) as usize;
         panels::with((tile_m + tile_n) * depth, |memory: &mut [T]| {
@@ -264,9 +269,10 @@ struct Tiles {
 }
 
 impl Tiles {
-    fn new<T>(m: usize, n: usize, k: usize) -> Self {
+    fn new<T>([m, n, k]: [usize; 3], by_blas: bool) -> Self {
         let elements = PANEL_BYTES / size_of::<T>().max(1);
-        let depth = even(k, (elements / (m + n)).max(LEAST_DEPTH));
+        // A BLAS reads panels once more to pack them: those that are not deep are in the last cache then.
+        let depth = even(k, if by_blas { LEAST_DEPTH } else { (elements / (m + n)).max(LEAST_DEPTH) });
         // Both panels fit; the shorter one may keep its edge whole if it leaves half to the other.
         let edges = elements / depth;
         let n_first = n.min(edges / 2);
@@ -298,9 +304,11 @@ mod tests {
             }
         }
         for (m, n, k) in [(1, 1, 1), (1, 1, 1 << 40), (1 << 30, 3, 9), (3, 1 << 30, 600), (1 << 20, 1 << 20, 1 << 20)] {
-            let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<f64>(m, n, k);
-            assert!((1..=m).contains(&tile_m) && (1..=n).contains(&tile_n) && (1..=k).contains(&depth));
-            assert!((tile_m + tile_n) * depth * 8 <= PANEL_BYTES, "{m} x {n} x {k}: {tile_m} x {tile_n} x {depth}");
+            for by_blas in [false, true] {
+                let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<f64>([m, n, k], by_blas);
+                assert!((1..=m).contains(&tile_m) && (1..=n).contains(&tile_n) && (1..=k).contains(&depth));
+                assert!((tile_m + tile_n) * depth * 8 <= PANEL_BYTES, "{m} x {n} x {k}: {tile_m} x {tile_n} x {depth}");
+            }
         }
     }
 }

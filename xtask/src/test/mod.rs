@@ -4,6 +4,7 @@
 //! the standard tier; `--long` sets `GA_TEST_LONG=1` for the suites, adds the examples at full size, the checkers and the
 //! comparison.
 
+mod blas;
 mod cases;
 mod checkers;
 mod counts;
@@ -63,6 +64,9 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     if wanted(Part::Examples) {
         reports.extend(examples::run(tier)?);
+    }
+    if wanted(Part::Blas) {
+        reports.extend(blas::run(tier, !options.no_install));
     }
     reports.extend(mpi::run(tier, !options.no_install, wanted));
     if wanted(Part::Checkers) {

@@ -11,6 +11,8 @@ pub enum Part {
     Documentation,
     /// Examples, on the conduits of one machine
     Examples,
+    /// Products of matrices by a BLAS of the system
+    Blas,
     /// All under both MPI libraries
     Mpi,
     /// All under MPICH
@@ -44,9 +46,9 @@ mod tests {
 
     #[test]
     fn without_a_choice_all_of_the_tier_run() {
-        assert_eq!(chosen(&[], true).len(), 7);
+        assert_eq!(chosen(&[], true).len(), 8);
         let standard = chosen(&[], false);
-        assert_eq!(standard, [Part::Suites, Part::Documentation, Part::Examples, Part::Mpich, Part::Openmpi]);
+        assert_eq!(standard, [Part::Suites, Part::Documentation, Part::Examples, Part::Blas, Part::Mpich, Part::Openmpi]);
     }
 
     #[test]

@@ -124,10 +124,15 @@ impl Engine {
         let (begun, joined) = self.lock().begin_flush(rank, id, label);
         begun.iter().for_each(|&rank| self.conduit.flush(rank, Token(id.0)));
         if !joined.is_empty() {
-            self.wait_until(label, || {
+            let waited = self.wait_until(label, || {
                 let table = self.lock();
                 joined.iter().all(|&(flush, _)| table.is_complete(flush)).then_some(())
-            })?;
+            });
+            if let Err(error) = waited {
+                // Nobody waits for the flushes that this call began.
+                self.lock().detach(id);
+                return Err(error);
+            }
         }
         let joined = joined.iter().find_map(|(_, outcome)| outcome.failure()).map_or(Ok(()), Err);
         if begun.is_empty() {
@@ -321,7 +326,7 @@ mod tests {
         assert!(flushing.try_recv().is_err());
     }
 
-    /// Whoever waited for a flush that failed hears of it, whichever thread began it.
+    /// A failed flush is an error in every call that waited for it, whichever thread began it.
     #[test]
     fn a_flush_that_failed_has_failed_for_both_threads() {
         let allowed = Arc::new(AtomicBool::new(false));
@@ -354,6 +359,23 @@ mod tests {
                 assert!(error.to_string().contains("the cable"), "{error}");
             }
         });
+    }
+
+    #[test]
+    fn a_call_that_gave_up_on_a_joined_flush_leaves_none_of_its_own() {
+        let unanswered = AtomicBool::new(false);
+        let network = Fake::new(move |call| match call {
+            Call::Put(token) => Some(Event::LocalDone(token)),
+            Call::Flush(token) if unanswered.swap(true, Ordering::SeqCst) => Some(Event::RemoteDone(token)),
+            _ => None,
+        });
+        let engine = Engine::new(Arc::new(network), Some(0.01));
+        engine.put_slice(1, 0, &[1; 8], &label()).unwrap();
+        engine.flush(Some(1), &label()).expect_err("a flush without an answer");
+        engine.put_slice(2, 0, &[2; 8], &label()).unwrap();
+        // Joins the flush of rank 1, and begins one of rank 2, which is answered.
+        engine.flush(None, &label()).expect_err("a flush without an answer");
+        assert_eq!(engine.requests_held(), 1, "only the flush of rank 1 is not answered");
     }
 
     #[test]

@@ -115,7 +115,7 @@ mod tests {
         let (kept, _) = issue(&engine);
         assert!(told(&engine));
         assert!(!told(&engine));
-        // A late handle hears of it too, but not the fence after it.
+        // A later wait on the handle reports the failure too. The fence after it does not.
         assert!(engine.collect::<()>(kept).is_err());
         assert!(!told(&engine));
 

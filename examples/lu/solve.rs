@@ -56,3 +56,26 @@ pub(crate) fn subtract_product(z: &mut [f64], block: ArrayView2<'_, f64>, y: &[f
         },
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array2, ShapeBuilder, s};
+
+    use super::*;
+
+    #[test]
+    fn a_product_is_subtracted_for_any_number_of_columns() {
+        for rows in [0, 1, 7, 40] {
+            for width in 0..10 {
+                // A part of longer columns, as a panel of the factors is. Small integers: sums are exact in any order.
+                let panel = Array2::from_shape_fn((rows + 3, width).f(), |(i, j)| ((i * 7 + j * 5) % 11) as f64 - 5.0);
+                let block = panel.slice(s![3.., ..]);
+                let y = Array1::from_shape_fn(width, |j| (j * 3 % 7) as f64 - 3.0);
+                let mut z = Array1::from_shape_fn(rows, |i| i as f64);
+                let expected = &z - &block.dot(&y);
+                subtract_product(z.as_slice_mut().expect("contiguous"), block, y.as_slice().expect("contiguous"));
+                assert_eq!(z, expected, "{rows} x {width}");
+            }
+        }
+    }
+}

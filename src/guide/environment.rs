@@ -22,8 +22,8 @@
 //! start of the job; for `GA_BLAS`, at the first product. An empty variable counts as unset.
 //!
 //! `GA_BLAS` must name a library with the C interface (CBLAS) and 32-bit integers. With `none`, or if no library is found, the crate's
-//! own kernel multiplies. A BLAS uses one thread in each rank, unless one of `OPENBLAS_NUM_THREADS`, `MKL_NUM_THREADS`,
-//! `BLIS_NUM_THREADS` and `OMP_NUM_THREADS` is set. The reference BLAS is not searched for, because the own kernel is faster.
+//! own kernel multiplies. In a program without the feature, a library in `GA_BLAS` is an error. A BLAS uses one thread in each rank,
+//! unless one of `OPENBLAS_NUM_THREADS`, `MKL_NUM_THREADS`, `BLIS_NUM_THREADS` and `OMP_NUM_THREADS` is set. The reference BLAS is not searched for, because the own kernel is faster.
 //!
 //! Over `mpi` all ranks must have the same values.
 //!

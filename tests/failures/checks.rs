@@ -9,7 +9,7 @@ use std::{
 use crate::runner::{self, Case, case};
 
 /// A job that fails must have ended by then.
-const SOON: Duration = Duration::from_secs(5);
+pub(crate) const SOON: Duration = Duration::from_secs(5);
 /// What a launcher takes on top, to start its ranks and to find that they have ended.
 const LAUNCHER: Duration = Duration::from_secs(5);
 
@@ -149,42 +149,6 @@ fn is_launched(network: &str) -> bool {
 /// A launcher has a status of its own.
 fn failed(network: &str, status: Option<i32>) -> bool {
     if is_launched(network) { status != Some(0) } else { status == Some(1) }
-}
-
-/// A BLAS that cannot be used is an error on all ranks, and the group goes on.
-fn blas() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for &network in BOTH {
-        for (ranks, library, words) in [
-            ("1", "/nonexistent/libblas.so", &["GA_BLAS=\"/nonexistent/libblas.so\" cannot be used: ", "No such file"][..]),
-            ("2", "/nonexistent/libblas.so", &["GA_BLAS=\"/nonexistent/libblas.so\" cannot be used: ", "No such file"]),
-            ("2", "libc.so.6", &["GA_BLAS=\"libc.so.6\" cannot be used: it has no cblas_sgemm"]),
-        ] {
-            let place = library.trim_start_matches('/').replace(['/', '.'], "_");
-            cases.push(case(format!("{network}::blas_is_{place}_on_{ranks}"), move || {
-                let (status, text) =
-                    run("multiplies", &[("GA_NETWORK", network), ("GA_RANKS", ranks), ("GA_BLAS", library)], SOON);
-                assert_eq!(status, Some(1), "{text}");
-                says(&text, words);
-                says(&text, &["matmul: GA_BLAS", "cblas_dgemm", "\"none\"", "at tests/failures/programs.rs:"]);
-                assert!(!text.contains("panicked"), "{text}");
-            }));
-        }
-        for (name, library) in [("none", "none"), ("not_chosen", "")] {
-            cases.push(case(format!("{network}::blas_is_{name}"), move || {
-                let (status, text) = run("multiplies", &[("GA_NETWORK", network), ("GA_RANKS", "2"), ("GA_BLAS", library)], SOON);
-                assert_eq!(status, Some(0), "{text}");
-            }));
-        }
-        if PROCESSES.contains(&network) {
-            cases.push(case(format!("{network}::blas_is_missing_on_one_rank"), move || {
-                let (status, text) = run("has_no_blas_on_one_rank", &[("GA_NETWORK", network), ("GA_RANKS", "3")], SOON);
-                assert_eq!(status, Some(1), "{text}");
-                says(&text, &["matmul: 1 other member(s) could not multiply"]);
-            }));
-        }
-    }
-    cases
 }
 
 pub(crate) fn all() -> Vec<Case> {
@@ -338,9 +302,6 @@ pub(crate) fn all() -> Vec<Case> {
         assert_eq!(status, Some(1), "{text}");
         says(&text, &["no network \"pigeons\"", "GA_NETWORK"]);
     }));
-    if cfg!(feature = "blas") {
-        cases.extend(blas());
-    }
     if cfg!(feature = "mpi") {
         for (variable, value, words) in [
             ("GA_NETWORK", "pigeons", "no network \"pigeons\""),
@@ -412,7 +373,7 @@ fn heard(launched: bool, word: &str, run: impl Fn() -> String) -> String {
     text
 }
 
-fn says(text: &str, words: &[&str]) {
+pub(crate) fn says(text: &str, words: &[&str]) {
     words.iter().for_each(|word| assert!(text.contains(word), "{word:?} is not in\n{text}"));
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Each case starts a program of `programs` or `waits` (the same binary under another name), which prints the error of its job and exits.
 
+mod blas;
 mod checks;
 mod forks;
 mod nested;
@@ -15,6 +16,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut cases = checks::all();
     cases.extend(programs::all());
+    cases.extend(blas::programs());
+    cases.extend(blas::cases());
     cases.extend(nested::programs());
     cases.extend(nested::cases());
     cases.extend(forks::programs());

@@ -187,29 +187,6 @@ const BODIES: &[(&str, Body)] = &[
         assert!(job.rank() == CULPRIT || matches!(timeout, Err(Error::Timeout { .. })), "{timeout:?}");
         timeout
     }),
-    // The group is sound afterwards.
-    #[cfg(feature = "blas")]
-    ("multiplies", |job| {
-        let a = GlobalArray::<f64, Ix2>::builder(job, [8, 8]).fill(1.0).create()?;
-        let mut c = a.duplicate("c")?;
-        let product = c.matmul(1.0, &a, &a, 0.0);
-        job.sync()?;
-        if product.is_ok() {
-            assert_eq!(c.get(..)?, Array2::from_elem((8, 8), 8.0));
-        }
-        product
-    }),
-    #[cfg(feature = "blas")]
-    ("has_no_blas_on_one_rank", |job| {
-        if job.rank() == CULPRIT {
-            // SAFETY: this rank has no other thread.
-            unsafe { std::env::set_var("GA_BLAS", "/nonexistent/libblas.so") };
-        }
-        let a = GlobalArray::<f64, Ix2>::builder(job, [8, 8]).fill(1.0).create()?;
-        let product = a.duplicate("c")?.matmul(1.0, &a, &a, 0.0).expect_err("one rank cannot multiply");
-        job.sync()?;
-        if job.rank() == CULPRIT { job.sync() } else { Err(product) }
-    }),
     // Not a failure.
     ("computes_long", |job| {
         if job.rank() == CULPRIT {

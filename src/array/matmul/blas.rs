@@ -38,13 +38,10 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use num_complex::Complex;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::{dense::Number, kernel};
-
-/// The variable that chooses the library.
-const VARIABLE: &str = "GA_BLAS";
-
-/// The value of [`VARIABLE`] for no library.
-const NONE: &str = "none";
+use super::{
+    dense::Number,
+    kernel::{self, NONE, VARIABLE},
+};
 
 /// Libraries with 32-bit integers, from the most specific to a machine to the most common. `libcblas` and `libblas` are not among them:
 /// they may be the reference BLAS, which is many times slower than the crate's own kernel.
@@ -265,7 +262,7 @@ impl Place {
     }
 }
 
-/// What CBLAS is told of the three matrices.
+/// The arguments of a CBLAS call that describe the three matrices.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call {
     order: c_int,

@@ -3,14 +3,20 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use num_complex::Complex;
 
-#[cfg(feature = "blas")]
 use super::OPERATION;
 #[cfg(feature = "blas")]
 use super::blas;
 use super::dense::{self, Factor, Number};
-#[cfg(feature = "blas")]
-use crate::error::Error;
-use crate::{element::Accumulate, error::Result};
+use crate::{
+    element::Accumulate,
+    error::{Error, Result},
+};
+
+/// The variable that chooses a BLAS.
+pub(super) const VARIABLE: &str = "GA_BLAS";
+
+/// The value of [`VARIABLE`] for no BLAS.
+pub(super) const NONE: &str = "none";
 
 /// An element that matrices can be multiplied of.
 ///
@@ -25,7 +31,7 @@ pub trait Matmul: Accumulate {
         blocked(c, alpha, a, b, beta);
     }
 
-    /// The product of factors of which blocks are copied while they are packed, for types whose kernel packs.
+    /// The product of factors that copy their blocks when these are packed, for types whose kernel packs.
     #[doc(hidden)]
     const BY_BLOCKS: Option<ByBlocks<Self>> = None;
 }
@@ -68,9 +74,19 @@ fn has_blas() -> Result<bool> {
     blas::library().map(|blas| blas.is_some()).map_err(|what| Error::argument(OPERATION, what))
 }
 
+/// A choice that this program cannot follow is not dropped without a word.
 #[cfg(not(feature = "blas"))]
 fn has_blas() -> Result<bool> {
-    Ok(false)
+    match std::env::var_os(VARIABLE).filter(|name| !name.is_empty() && name != NONE) {
+        None => Ok(false),
+        Some(name) => Err(Error::argument(
+            OPERATION,
+            format!(
+                "{VARIABLE}={name:?} chooses a BLAS, but this program was built without the feature \"blas\"; build it with \
+                 --features blas, or set {VARIABLE} to \"{NONE}\" for the crate's own kernel, or unset it"
+            ),
+        )),
+    }
 }
 
 fn vectorised<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {

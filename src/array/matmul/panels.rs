@@ -83,9 +83,9 @@ impl<'m, T: Element> Panel<'m, T> {
     }
 }
 
-/// A factor of which blocks are copied while they are packed: the memory of its owners is mapped.
+/// A factor whose owners' memory is mapped. It copies a block when the block is packed.
 ///
-/// A copy of a panel would pass all of it through the caches once more.
+/// A copy of a whole panel would pass through the caches once more.
 #[derive(Debug)]
 pub(super) struct Mapped<'a, T> {
     pub(super) factor: &'a Operand<'a, T, Ix2>,

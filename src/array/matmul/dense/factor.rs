@@ -6,7 +6,7 @@ use ndarray::{ArrayView2, s};
 
 use crate::{element::Element, error::Result};
 
-/// A matrix of which blocks are read, each element once for each time that it is packed.
+/// A matrix that is read block by block. An element is read once each time it is packed.
 pub trait Factor<T> {
     /// Rows and columns.
     fn shape(&self) -> [usize; 2];

@@ -133,7 +133,7 @@ pub(crate) fn fences(job: &Job) -> Result<(), Error> {
             job.fence(to)?
         }
         flags.store([to], round)?;
-        // Nothing promises that a store arrives that nobody fences.
+        // Without a fence, a store may never arrive.
         flags.fence()?;
         let deadline = Instant::now() + Duration::from_secs(20);
         while flags.load([job.rank()])? < round {

@@ -1,6 +1,6 @@
 //! `GA_BLAS`: a choice that cannot be followed is an error on all ranks, and the group goes on.
 
-use global_arrays::prelude::*;
+use global_arrays::{algebra::Matmul, prelude::*};
 use ndarray::Array2;
 
 use crate::{
@@ -21,6 +21,13 @@ const BODIES: &[(&str, Body)] = &[
             assert_eq!(c.get(..)?, Array2::from_elem((8, 8), 8.0));
         }
         product
+    }),
+    // What programs call that distribute their factors by themselves.
+    ("multiplies_views", |job| {
+        let a = Array2::<f64>::eye(3);
+        let mut c = Array2::zeros((3, 3));
+        f64::multiply(c.view_mut(), 1.0, a.view(), a.view(), 0.0);
+        job.sync()
     }),
     ("has_no_blas_on_one_rank", |job| {
         if job.rank() == CULPRIT {
@@ -63,6 +70,11 @@ pub(crate) fn cases() -> Vec<Case> {
                 assert!(!text.contains("panicked"), "{text}");
             }));
         }
+        cases.push(case(format!("{network}::blas_is_refused_for_views"), move || {
+            let (status, text) = checks::run("multiplies_views", &variables(network, "2", MISSING), SOON);
+            assert_eq!(status, Some(1), "{text}");
+            checks::says(&text, &["panicked", "GA_BLAS=\"/nonexistent/libblas.so\" c"]);
+        }));
         for (name, library) in [("none", "none"), ("not_chosen", "")] {
             cases.push(case(format!("{network}::blas_is_{name}"), move || {
                 let (status, text) = checks::run("multiplies", &variables(network, "2", library), SOON);

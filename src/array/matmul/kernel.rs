@@ -26,7 +26,8 @@ pub trait Matmul: Accumulate {
     /// `c = alpha * a * b + beta * c` on memory of one rank, of any strides. With `beta` zero `c` is not read.
     ///
     /// # Panics
-    /// If the shapes do not go together. With the feature `blas`, if `GA_BLAS` names a library that cannot be used.
+    /// If the shapes do not go together. For floats and complex numbers, if `GA_BLAS` names a library that cannot be used, or any in a
+    /// program without the feature `blas`.
     fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
         blocked(c, alpha, a, b, beta);
     }
@@ -52,6 +53,10 @@ macro_rules! by_tiles {
             fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
                 #[cfg(feature = "blas")]
                 let Some(c) = blas::multiply(c, alpha, &a, &b, beta) else { return };
+                #[cfg(not(feature = "blas"))]
+                if let Some(refusal) = refusal() {
+                    panic!("{refusal}");
+                }
                 vectorised(c, alpha, a, b, beta);
             }
 
@@ -74,19 +79,23 @@ fn has_blas() -> Result<bool> {
     blas::library().map(|blas| blas.is_some()).map_err(|what| Error::argument(OPERATION, what))
 }
 
-/// A choice that this program cannot follow is not dropped without a word.
 #[cfg(not(feature = "blas"))]
 fn has_blas() -> Result<bool> {
-    match std::env::var_os(VARIABLE).filter(|name| !name.is_empty() && name != NONE) {
-        None => Ok(false),
-        Some(name) => Err(Error::argument(
-            OPERATION,
-            format!(
-                "{VARIABLE}={name:?} chooses a BLAS, but this program was built without the feature \"blas\"; build it with \
-                 --features blas, or set {VARIABLE} to \"{NONE}\" for the crate's own kernel, or unset it"
-            ),
-        )),
-    }
+    refusal().map_or(Ok(false), |refusal| Err(Error::argument(OPERATION, refusal)))
+}
+
+/// Why this program cannot use the BLAS that the user chose, if the user chose one. Decided at the first product, as with the feature.
+#[cfg(not(feature = "blas"))]
+fn refusal() -> Option<&'static str> {
+    static REFUSAL: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    let refuse = || {
+        let name = std::env::var_os(VARIABLE).filter(|name| !name.is_empty() && name != NONE)?;
+        Some(format!(
+            "{VARIABLE}={name:?} chooses a BLAS, but this program was built without the feature \"blas\"; build it with --features blas, \
+             or set {VARIABLE} to \"{NONE}\" for the crate's own kernel, or unset it"
+        ))
+    };
+    REFUSAL.get_or_init(refuse).as_deref()
 }
 
 fn vectorised<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {

@@ -10,6 +10,7 @@
 //! this is forbidden (containers, hardened kernels) the answer is `None`, and small pages do.
 
 use std::{
+    env,
     ffi::{CStr, c_int, c_void},
     fs,
     io::{IoSlice, IoSliceMut},
@@ -42,8 +43,8 @@ const STACK: usize = 64 << 10;
 
 /// A file without a name whose pages are large where the kernel finds any; `None` if it may not be had.
 pub(crate) fn file() -> Option<OwnedFd> {
-    if cfg!(any(miri, global_arrays_portable)) {
-        // Sanitizers cannot follow a child that shares their memory.
+    // Sanitizers cannot follow a child that shares their memory.
+    if cfg!(any(miri, global_arrays_portable)) || is_under_valgrind() {
         return None;
     }
     let size = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok()?;
@@ -76,6 +77,12 @@ pub(crate) fn file() -> Option<OwnedFd> {
     // It has ended. Whoever reaps all children may have reaped it already.
     while matches!(waitpid(Some(child), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
     file
+}
+
+/// Valgrind gives the child a copy of the parent's stack in place of its own, on which it never ends.
+fn is_under_valgrind() -> bool {
+    // What valgrind loads into each program.
+    env::var_os("LD_PRELOAD").is_some_and(|names| names.as_encoded_bytes().windows(9).any(|name| name == b"vgpreload"))
 }
 
 /// What the child needs, all made before it is.

@@ -79,8 +79,8 @@ pub(crate) fn file() -> Option<OwnedFd> {
     file
 }
 
-/// Valgrind gives the child a copy of the parent's stack in place of its own, on which it never ends.
-fn is_under_valgrind() -> bool {
+/// Whether this process runs under valgrind, which makes a copy of a process that is to share its parent's memory.
+pub(super) fn is_under_valgrind() -> bool {
     // What valgrind loads into each program.
     env::var_os("LD_PRELOAD").is_some_and(|names| names.as_encoded_bytes().windows(9).any(|name| name == b"vgpreload"))
 }

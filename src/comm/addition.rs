@@ -150,7 +150,7 @@ pub unsafe fn add_block(
 /// Most levels of a block.
 const LEVELS: usize = super::BLOCK_LEVELS;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::Ordering;
 

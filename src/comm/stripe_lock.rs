@@ -79,7 +79,7 @@ fn insist<'a, E>(
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::AtomicU64;
 

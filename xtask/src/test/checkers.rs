@@ -45,7 +45,8 @@ fn memory(tier: Tier) -> Result<Vec<Report>> {
     for (name, flags) in builds {
         for suite in cargo::build_with_flags(flags, LIBRARY)? {
             let mut command = Command::new("valgrind");
-            command.args(["--quiet", "--error-exitcode=99"]).arg(&suite.path);
+            // A search for leaks would read the address space that is reserved for segments, which fills the machine's memory.
+            command.args(["--quiet", "--leak-check=no", "--error-exitcode=99"]).arg(&suite.path);
             reports.push(finish(name, command, tier)?);
         }
     }

@@ -108,7 +108,8 @@
 //! Over `shared_memory`, [`run`] *forks* the ranks: the closure sees copies of what it captured, changes do not come back, and the
 //! process must not have other threads at that moment. The guide lists the [limits](guide::environment#limits).
 //!
-//! **To add a network**, start with the module [`comm`], which says what a conduit is and how to write one.
+//! **To add a network**, start with `ARCHITECTURE.md` in the repository and the module `src/comm`. What networks implement is not part of
+//! the public API before 1.0.
 //!
 //! # Sources
 //!
@@ -127,7 +128,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod array;
-pub mod comm;
+mod comm;
 pub mod distribution;
 mod element;
 mod error;
@@ -152,6 +153,11 @@ pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, op
 /// The operations are methods of [`GlobalArray`], [`PatchMut`](algebra::PatchMut) and [`PatchRef`](algebra::PatchRef).
 pub mod algebra {
     pub use crate::array::{Halve, Matmul, PatchMut, PatchRef, Summary};
+}
+
+/// What a network supports: [`Job::capabilities`].
+pub mod network {
+    pub use crate::comm::{Capabilities, Native, Ordering, Progress};
 }
 
 /// Types of epochs: claims on a rank's own part, and the part as plain memory.

@@ -122,7 +122,7 @@ fn rank_main(job: &Job, arguments: &Arguments, shape: Shape) -> Result<(), Error
     deviations.push(calculators.deviation()?);
     job.all_reduce(&mut deviations, larger)?;
     let max_error = reference::compare(job, shape, arguments.iterations, &mut calculators)?;
-    let report = Report { shape, ranks: job.size(), network: job.network(), seconds, deviations, max_error, reached };
+    let report = Report { shape, ranks: job.size(), network: job.network().to_owned(), seconds, deviations, max_error, reached };
     arguments.start.report(job, &report, &report.json())?;
     if let Some(file) = arguments.plot.as_deref().filter(|_| job.rank() == 0) {
         report.draw(file).map_err(Error::other)?;

@@ -16,7 +16,7 @@ pub(crate) const THRESHOLD: f64 = 1e-12;
 pub(crate) struct Report {
     pub(crate) shape: Shape,
     pub(crate) ranks: usize,
-    pub(crate) network: &'static str,
+    pub(crate) network: String,
     /// Of an iteration.
     pub(crate) seconds: f64,
     /// The largest element of S − 1 before each iteration and at the end.

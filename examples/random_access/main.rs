@@ -118,7 +118,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
         _ => None,
     };
     let errors = table.errors(job, &mut words)?;
-    let report = Report { table, way, network: job.network(), seconds, errors, reached };
+    let report = Report { table, way, network: job.network().to_owned(), seconds, errors, reached };
     arguments.start.report(job, &report, &report.json())?;
     if errors == 0 { Ok(()) } else { Err(Error::other(format!("{errors} words of {} are wrong", table.words()))) }
 }
@@ -145,7 +145,7 @@ fn in_batches(table: Table, rank: usize, mut apply: impl FnMut(&[u64]) -> Result
 struct Report {
     table: Table,
     way: Way,
-    network: &'static str,
+    network: String,
     seconds: f64,
     errors: u64,
     /// Distinct peers and nodes that a rank reached at most, if that was counted.

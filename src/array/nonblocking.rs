@@ -197,8 +197,8 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// Starts adding `alpha` times an array to a patch. One-sided; atomic for each element with respect to other accumulates; visible
     /// at the owners after a [`fence`](Self::fence) or a sync.
     ///
-    /// If the owners add (the network has [`Native::accumulate`](crate::comm::Native::accumulate), and
-    /// [`Numeric`](crate::comm::Numeric) has the element type), the operation continues while the rank computes. Otherwise it is
+    /// If the owners add (the network has [`Native::accumulate`](crate::network::Native::accumulate), and
+    /// the element is a number of 4 or 8 bytes, or complex), the operation continues while the rank computes. Otherwise it is
     /// complete when this call returns, because it adds under a lock that is not held across calls.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ const SLAB: usize = 4 * STRIPE;
 
 /// Why an accumulate was not done, or not to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub(crate) enum Refused {
     /// It names bytes outside the segment, or parts of elements: no rank of this job asks for that.
     Malformed,
     /// The job is over.
@@ -28,7 +28,7 @@ pub enum Refused {
 
 /// A mapped segment of a rank of this node.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Its first byte.
     pub base: NonNull<u8>,
     /// Its length in bytes.
@@ -48,7 +48,7 @@ pub struct Segment {
 /// # Safety
 /// The segment is mapped and stays so during the call; the runs that lie in it are committed, and the word at `lock` is nothing but
 /// an accumulate lock. `packed` is readable for all runs and not part of a run; any alignment.
-pub unsafe fn add(
+pub(crate) unsafe fn add(
     segment: Segment,
     lock: usize,
     scale: &Scale,
@@ -98,7 +98,7 @@ pub unsafe fn add(
 /// # Safety
 /// As [`add`], and no two runs overlap.
 #[allow(clippy::too_many_arguments, reason = "those of `add`, and where the runs are")]
-pub unsafe fn add_block(
+pub(crate) unsafe fn add_block(
     segment: Segment,
     lock: usize,
     scale: &Scale,

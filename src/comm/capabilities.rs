@@ -12,8 +12,6 @@ pub struct Capabilities {
     pub window: usize,
     /// Which pairs of operations to one target stay in order.
     pub order: Ordering,
-    /// Whose consent a new range of memory needs.
-    pub heap: HeapKind,
     /// Memory is committed and released in pieces of this many bytes, a power of two.
     pub granule: usize,
     /// Who makes progress.
@@ -30,7 +28,6 @@ impl Default for Capabilities {
             longest_transfer: usize::MAX,
             window: 64,
             order: Ordering::default(),
-            heap: HeapKind::Local,
             granule: 1 << 16,
             progress: Progress::Caller,
             native: Native::default(),
@@ -50,18 +47,6 @@ pub struct Ordering {
     pub put_get: bool,
 }
 
-/// Whose consent a new range of memory needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HeapKind {
-    /// Set at start and never grown.
-    Fixed,
-    /// All ranks of the job grow it together.
-    WorldCollective,
-    /// A rank grows its own.
-    Local,
-}
-
 /// Who makes progress on operations that other ranks began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -78,16 +63,16 @@ pub enum Progress {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Native {
-    /// [`Conduit::atomic`](super::Conduit::atomic) exists.
+    /// Atomic operations on words of 4 and 8 bytes.
     pub atomics: bool,
-    /// It and the processors' atomic operations may meet on one word. Adapters often promise that only among their own
+    /// They and the processors' atomic operations may meet on one word. Adapters often promise that only among their own
     /// operations (ARMCI-Gemini §III-B3); then words that both could reach are left to the adapter.
     pub coherent: bool,
-    /// [`Conduit::put_block`](super::Conduit::put_block) and [`Conduit::get_block`](super::Conduit::get_block) exist.
+    /// Puts and gets of strided blocks.
     pub blocks: bool,
-    /// [`Conduit::accumulate_block`](super::Conduit::accumulate_block) exists.
+    /// Accumulates of strided blocks, which a processor of the owner's node adds.
     pub accumulate: bool,
-    /// [`Conduit::put_signal`](super::Conduit::put_signal) exists.
+    /// Puts that change a word behind the data.
     pub signals: bool,
 }
 

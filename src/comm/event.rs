@@ -4,11 +4,11 @@ use super::MAX_MESSAGE;
 
 /// Names an operation to the layer above; the conduit hands it back unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Token(pub u64);
+pub(crate) struct Token(pub u64);
 
 /// One thing that happened.
 #[derive(Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// The local memory of a put is free again, or that of a get is filled.
     LocalDone(Token),
     /// Everything put to the target before the flush is visible.
@@ -26,18 +26,11 @@ pub enum Event {
         /// How many.
         len: usize,
     },
-    /// A peer is gone; nothing more will come from it.
-    PeerLost {
-        /// Which.
-        rank: usize,
-        /// Why.
-        cause: Cause,
-    },
 }
 
 /// Why something failed, in the conduit's words.
 #[derive(Clone, Debug)]
-pub struct Cause(pub String);
+pub(crate) struct Cause(pub String);
 
 /// Where `poll` appends.
-pub type Events = Vec<Event>;
+pub(crate) type Events = Vec<Event>;

@@ -5,18 +5,18 @@
 //! take strided blocks, and accumulates for their owners.
 
 use std::{
-    io,
-    ops::Range,
-    ptr::NonNull,
-    sync::{Arc, Mutex, atomic::AtomicU32},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use super::{
-    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Loops, MessageClass, Native, PublishedWait, Scale, SignalWord,
-    Token, WaitWord, apply_atomic,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Loops, MessageClass, Native, Network, Remote, Scale,
+    SignalWord, Token, apply_atomic,
+    joined::Joined,
+    layers::{self, HARSH},
+    loopback::Loopback,
+    node::{Fabric, Member},
     post::{Act, Block, Desk, Post},
-    unmapped::{Sight, Unmapped},
 };
 
 /// There is one adapter.
@@ -24,8 +24,10 @@ static ADAPTER: Mutex<()> = Mutex::new(());
 
 #[derive(Debug)]
 pub(crate) struct Islands {
-    memory: Arc<dyn Conduit>,
-    network: Unmapped,
+    fabric: Arc<Fabric>,
+    /// Does at once what it is asked.
+    ordered: Loopback,
+    harsh: Arc<dyn Network>,
     capabilities: Capabilities,
     values: Mutex<Vec<Event>>,
     desk: Option<Desk>,
@@ -44,148 +46,98 @@ pub(crate) struct Adapter {
 }
 
 impl Islands {
-    pub(crate) fn new(memory: Arc<dyn Conduit>, adapter: Adapter) -> Self {
-        let network = Unmapped::new(memory.clone(), Sight { ranks_per_node: Some(adapter.island), none: false });
-        let mut capabilities = network.capabilities().clone();
-        capabilities.native = Native { atomics: true, signals: adapter.signals, ..Native::default() };
-        capabilities.order.put_put = adapter.ordered;
-        capabilities.crowded = adapter.crowded;
-        Islands { memory, network, capabilities, values: Mutex::default(), desk: None }
+    /// The conduit of a rank whose machine is cut into islands.
+    pub(crate) fn conduit(member: Member, adapter: Adapter) -> Arc<dyn Conduit> {
+        let member = member.split(adapter.island, adapter.crowded);
+        let islands = Islands::new(&member, adapter);
+        Arc::new(Joined::new(member, Arc::new(islands)))
     }
 
-    /// With a post between all ranks.
-    pub(crate) fn with_post(memory: Arc<dyn Conduit>, post: Arc<Post>) -> Self {
+    /// The same with a post between all ranks.
+    pub(crate) fn with_post(member: Member, post: Arc<Post>) -> Arc<dyn Conduit> {
         let adapter = Adapter { signals: false, ordered: false, island: 2, crowded: true };
-        let mut islands = Islands::new(memory.clone(), adapter);
+        let member = member.split(adapter.island, adapter.crowded);
+        let mut islands = Islands::new(&member, adapter);
         islands.capabilities.native.blocks = true;
         islands.capabilities.native.accumulate = true;
-        islands.desk = Some(Desk::new(post, memory));
-        islands
+        islands.desk = Some(Desk::new(post, islands.fabric.clone(), member.topology().clone()));
+        Arc::new(Joined::new(member, Arc::new(islands)))
     }
 
-    fn take(&self, act: Act, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
+    fn new(member: &Member, adapter: Adapter) -> Self {
+        let (fabric, topology) = (member.fabric().clone(), member.topology());
+        let [ordered, gentle] = [(); 2].map(|()| Loopback::new(fabric.clone(), topology.clone()));
+        let harsh = layers::stack(&HARSH, topology.rank(), Arc::new(gentle));
+        let mut capabilities = harsh.capabilities().clone();
+        capabilities.native = Native { atomics: true, signals: adapter.signals, ..Native::default() };
+        capabilities.order.put_put = adapter.ordered;
+        Islands { fabric, ordered, harsh, capabilities, values: Mutex::default(), desk: None }
+    }
+
+    fn take(&self, act: Act, place: Remote, loops: &Loops, local: *mut u8, token: Token) {
         let desk = self.desk.as_ref().expect("what is announced");
-        desk.take(Block { act, rank, offset, loops: loops.clone(), local, token });
+        desk.take(Block { act, place, loops: loops.clone(), local, token });
     }
 }
 
-impl Conduit for Islands {
-    fn name(&self) -> &'static str {
-        "islands"
-    }
-    fn rank(&self) -> usize {
-        self.memory.rank()
-    }
-    fn size(&self) -> usize {
-        self.memory.size()
-    }
-    fn node(&self, rank: usize) -> usize {
-        self.network.node(rank)
-    }
-    fn machine(&self, rank: usize) -> usize {
-        self.network.machine(rank)
-    }
+impl Network for Islands {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
-    fn segment(&self) -> NonNull<u8> {
-        self.memory.segment()
-    }
-    fn segment_len(&self) -> usize {
-        self.memory.segment_len()
-    }
-    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
-        self.network.mapped(rank)
-    }
-    fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        self.memory.commit(range)
-    }
-    fn release(&self, range: Range<usize>) -> io::Result<()> {
-        self.memory.release(range)
-    }
-    fn committed(&self) -> u64 {
-        self.memory.committed()
-    }
-    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
         // SAFETY: the promises are the same.
         unsafe {
             if self.capabilities.order.put_put {
-                self.memory.put(rank, offset, local, token);
+                self.ordered.put(to, local, token);
             } else {
-                self.network.put(rank, offset, local, token);
+                self.harsh.put(to, local, token);
             }
         }
     }
-    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
         // SAFETY: the promises are the same.
-        unsafe { self.network.get(rank, offset, local, token) }
+        unsafe { self.harsh.get(from, local, token) }
     }
     fn cancel(&self, token: Token) {
-        self.network.cancel(token);
+        self.harsh.cancel(token);
     }
     fn flush(&self, rank: usize, token: Token) {
         match &self.desk {
             Some(desk) => desk.flush(rank, token),
-            None => self.network.flush(rank, token),
+            None => self.harsh.flush(rank, token),
         }
     }
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.network.send(rank, class, bytes)
+        self.harsh.send(rank, class, bytes)
     }
     fn poll(&self, events: &mut Events) {
         events.append(&mut self.values.lock().unwrap());
         if let Some(desk) = &self.desk {
-            desk.poll(events).into_iter().for_each(|(rank, token)| self.network.flush(rank, token));
+            desk.poll(events).into_iter().for_each(|(rank, token)| self.harsh.flush(rank, token));
         }
-        self.network.poll(events);
+        self.ordered.poll(events);
+        self.harsh.poll(events);
     }
-    fn now(&self) -> Duration {
-        self.memory.now()
+    fn attend(&self) -> bool {
+        let is_busy = !self.values.lock().unwrap().is_empty() || self.desk.as_ref().is_some_and(|desk| !desk.is_idle());
+        is_busy || self.ordered.attend() || self.harsh.attend()
     }
-    fn wait(&self, limit: Duration) {
-        if self.values.lock().unwrap().is_empty() && self.desk.as_ref().is_none_or(Desk::is_idle) {
-            self.network.wait(limit);
-        }
+    fn arm(&self) -> bool {
+        self.harsh.arm()
     }
-    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration) {
-        self.network.wait_on(word, seen, limit);
+    fn shows_waits(&self) -> bool {
+        true
     }
-    fn wake(&self, word: &WaitWord) {
-        self.memory.wake(word);
-    }
-    fn over(&self) -> &AtomicU32 {
-        self.memory.over()
-    }
-    fn over_cause(&self) -> String {
-        self.memory.over_cause()
-    }
-    fn end(&self, cause: &str) {
-        self.memory.end(cause);
-    }
-    fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        self.memory.last_seen(rank)
-    }
-    fn publish(&self, place: [u64; 2]) {
-        self.memory.publish(place);
-    }
-    fn publish_wait(&self, awaited: Option<usize>, object: &str) {
-        self.memory.publish_wait(awaited, object);
-    }
-    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
-        self.memory.published_wait(rank)
-    }
-    fn published_object(&self, rank: usize) -> String {
-        self.memory.published_object(rank)
-    }
-    unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
         let _alone = ADAPTER.lock().unwrap();
         // SAFETY: the promises are the same.
-        unsafe { self.memory.put_signal(rank, offset, local, signal, token) }
+        unsafe { self.ordered.put_signal(to, local, signal, token) }
     }
-    unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        let Atomic { op, width, operand, comparand } = atomic;
         let _alone = ADAPTER.lock().unwrap();
         // SAFETY: all of the memory is mapped for the adapter; the caller vouches for the word.
-        let word = unsafe { self.memory.mapped(rank).expect("threads").as_ptr().add(offset) };
+        let word = unsafe { self.fabric.segment(word.rank).as_ptr().add(word.offset) };
         // SAFETY: as above; adding zero reads.
         let old = unsafe { apply_atomic(word, AtomicOp::Load, width, 0, 0) };
         std::thread::sleep(Duration::from_micros(50));
@@ -198,22 +150,13 @@ impl Conduit for Islands {
         }
         self.values.lock().unwrap().push(Event::Value(token, old));
     }
-    unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
-        self.take(Act::Put, rank, offset, loops, local.cast_mut(), token);
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+        self.take(Act::Put, to, loops, local.cast_mut(), token);
     }
-    unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
-        self.take(Act::Get, rank, offset, loops, local, token);
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        self.take(Act::Get, from, loops, local, token);
     }
-    unsafe fn accumulate_block(
-        &self,
-        rank: usize,
-        offset: usize,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) {
-        self.take(Act::Add { scale: *scale, lock }, rank, offset, loops, local.cast_mut(), token);
+    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+        self.take(Act::Add { scale: *scale, lock }, to, loops, local.cast_mut(), token);
     }
 }

@@ -230,7 +230,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::comm::testing::Fake;
+    use crate::comm::{Topology, testing::Fake};
 
     /// Rank 0 of some, its wait, and what the others publish.
     struct Ranks {
@@ -265,6 +265,7 @@ mod tests {
             let wait = |&awaited: &Option<usize>| awaited.map(|awaited| PublishedWait { awaited, number: 1, looks: 1 });
             waits.lock().unwrap().extend(awaited.iter().map(wait));
             (fake.clock, fake.waits) = (Some(clock.clone()), waits.clone());
+            fake.topology = Topology::one_machine(0, 1 + awaited.len()).with_ranks_per_node(1);
             Ranks { fake, clock, waits }
         }
 

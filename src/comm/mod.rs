@@ -1,22 +1,29 @@
-//! For implementers of networks: `trait Conduit`, and the protocols above all conduits. Programs do not need this module.
+//! For implementers of networks: `trait Network`, `trait Conduit`, and the protocols above them.
 //!
-//! # How to write a conduit
+//! # The waist
 //!
-//! A conduit moves contiguous bytes between local memory and an offset of a rank's *segment*, delivers small messages, and can wait. It
-//! needs nothing else: strided patches, accumulates, locks, counters, collectives and request tables exist once, above (`engine`,
-//! `crate::sync`, `crate::array`). To add one, write a folder beside `threads` and `shared_memory` against the
-//! documentation of [`Conduit`], add its `mod` line here and its name in `crate::job::launch`.
+//! A [`Network`] moves contiguous bytes between local memory and an offset of a rank's *segment*, and delivers small messages. A
+//! [`Conduit`] is what the engine drives: it knows where each rank is, can wait, and supervises. There are two. A
+//! [`Member`](node::Member) is one rank of a machine, and the conduit of a job whose ranks are all mapped. [`Joined`](joined::Joined) is
+//! a member with a network for the ranks that are not.
+//!
+//! Strided patches, accumulates, locks, counters, collectives and request tables exist once, above (`engine`, `crate::sync`,
+//! `crate::array`). To add a network, write a folder beside `mpi` against the documentation of [`Network`], add its `mod` line here and
+//! its name in `crate::job::launch`.
 //!
 //! * Every call is made through `&self`, from any thread of the rank.
-//! * [`Conduit::poll`] is the only way in: completions, messages and lost peers are reported there and nowhere else. No callback runs on
-//!   a thread of the driver. Each operation's token is reported exactly once.
+//! * `poll` is the only way in: completions and messages are reported there and nowhere else. No callback runs on a thread of the
+//!   driver. Each operation's token is reported exactly once.
 //! * [`Capabilities`] describes the hardware. It announces optional operations; operations that are not announced are never called.
-//! * Only a conduit reads a clock, parks a thread or spins.
+//! * Only a conduit or a network reads a clock, parks a thread or spins.
 //!
 //! # What is here
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `topology` | where ranks are: machine, node, whether their memory is mapped |
+//! | `network`, `joined` | what a network does; a node and a network as one conduit |
+//! | `loopback`, `layers` | the network inside one machine; networks that make another one harsher |
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
@@ -27,22 +34,27 @@
 //! | `addition` | the owner's side of native accumulates, for conduits |
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `message` | the words that engines of different ranks send each other |
-//! | `node` | what ranks of one node share whatever the network: mapping, control pages, inboxes, waiting |
-//! | `threads`, `shared_memory`, `mpi`, `unmapped` | the conduits |
+//! | `node` | what ranks of one machine share whatever the network: mapping, control pages, inboxes, waiting |
+//! | `threads`, `shared_memory`, `mpi` | how ranks start; the network of `mpi` |
 //! | `testing`, `islands`, `post` | networks for tests |
 #![allow(unsafe_code)]
 
 pub(crate) mod accumulate;
-pub mod addition;
+#[cfg_attr(not(any(feature = "mpi", test)), allow(dead_code, reason = "for networks with handlers at the target"))]
+pub(crate) mod addition;
 mod capabilities;
 pub(crate) mod engine;
 mod event;
 #[cfg(test)]
 pub(crate) mod islands;
+pub(crate) mod joined;
 pub(crate) mod lasting;
+pub(crate) mod layers;
+pub(crate) mod loopback;
 mod message;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
+pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod owned;
 #[cfg(test)]
@@ -57,43 +69,36 @@ pub(crate) mod stripe_lock;
 #[cfg(test)]
 mod testing;
 pub(crate) mod threads;
+mod topology;
 mod transfers;
-pub(crate) mod unmapped;
 mod waiting;
 
 use std::{fmt, io, ops::Range, ptr::NonNull, time::Duration};
 
-pub use capabilities::{Capabilities, HeapKind, Native, Ordering, Progress};
-pub use event::{Cause, Event, Events, Token};
+pub use capabilities::{Capabilities, Native, Ordering, Progress};
+pub(crate) use event::{Cause, Event, Events, Token};
+pub(crate) use network::Network;
+pub(crate) use network::{Atomic, Remote};
+pub(crate) use topology::Topology;
 
 use crate::index::Loops;
 pub(crate) use crate::memory::atomic_op::apply_atomic;
-pub use crate::memory::{
-    atomic_op::AtomicOp,
-    numeric::{Numeric, Scale},
-    word::WaitWord,
-};
+pub(crate) use crate::memory::{atomic_op::AtomicOp, numeric::Scale, word::WaitWord};
 
 /// Raw memory of the calling rank, one side of a transfer.
 ///
 /// Valid from the call until its local completion is polled.
 #[derive(Clone, Copy, Debug)]
-pub struct Local {
+pub(crate) struct Local {
     /// First byte.
     pub ptr: *mut u8,
     /// Length in bytes.
     pub len: usize,
-    /// The registration that covers it, where the conduit has such a thing.
-    pub key: Option<LocalKey>,
 }
-
-/// Names a registration of local memory; made by the conduit, opaque above it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocalKey(pub u64);
 
 /// The word that a put with a signal changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SignalWord {
+pub(crate) struct SignalWord {
     /// Byte offset of a [`WaitWord`] in the target's segment.
     pub offset: usize,
     /// What is done to it.
@@ -104,7 +109,7 @@ pub struct SignalWord {
 
 /// How a signal changes its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignalOp {
+pub(crate) enum SignalOp {
     /// The word becomes the value.
     Set,
     /// The value is added, wrapping. Additions exclude each other and whatever [`Conduit::atomic`] excludes.
@@ -113,7 +118,7 @@ pub enum SignalOp {
 
 /// Requests and replies have queues of their own, so that a full request queue can never keep a reply from leaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageClass {
+pub(crate) enum MessageClass {
     /// May be answered by one reply.
     Request,
     /// Is answered by nothing.
@@ -122,21 +127,21 @@ pub enum MessageClass {
 
 /// The inbox of the target has no room now. Poll, then try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+pub(crate) struct Full;
 
 /// Most levels around the runs of a block that [`Conduit::put_block`] and its like take.
-pub const BLOCK_LEVELS: usize = 8;
+pub(crate) const BLOCK_LEVELS: usize = 8;
 
 /// The value of [`Conduit::over`] in a process that was forked by a rank: the job is its parent's. Nothing that a network shares with
 /// the parent may be touched, and nobody touches this process's memory for the job: transfers under way are the parent's.
-pub const INHERITED: u32 = 3;
+pub(crate) const INHERITED: u32 = 3;
 
 /// Longest message in bytes that [`Conduit::send`] takes.
-pub const MAX_MESSAGE: usize = 112;
+pub(crate) const MAX_MESSAGE: usize = 112;
 
 /// A wait of a rank that has lasted, as others see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublishedWait {
+pub(crate) struct PublishedWait {
     /// The rank that has to act before it can end; the waiting rank itself if any rank, or another of its threads, may do what it
     /// waits for.
     pub awaited: usize,
@@ -149,23 +154,28 @@ pub struct PublishedWait {
 /// A network backend: ranks, segments, contiguous one-sided transfers, small messages, waiting.
 ///
 /// See the module's essay for what an implementer may assume and must keep.
-pub trait Conduit: Send + Sync + fmt::Debug {
-    /// The name by which a user selects it.
-    fn name(&self) -> &'static str;
+pub(crate) trait Conduit: Send + Sync + fmt::Debug {
+    /// Where the ranks of the job are. Constant for the life of the conduit.
+    fn topology(&self) -> &Topology;
 
     /// The calling rank, `0..size`.
-    fn rank(&self) -> usize;
+    fn rank(&self) -> usize {
+        self.topology().rank()
+    }
 
     /// Number of ranks.
-    fn size(&self) -> usize;
+    fn size(&self) -> usize {
+        self.topology().size()
+    }
 
-    /// The node that a rank runs on; nodes are numbered from 0 in the order of their lowest ranks.
-    fn node(&self, rank: usize) -> usize;
+    /// The node that a rank runs on.
+    fn node(&self, rank: usize) -> usize {
+        self.topology().node(rank)
+    }
 
-    /// The machine that a rank runs on, in the same numbering: the ranks that share memory to commit, and cores. It differs from
-    /// the node where a machine was split into several to try a network on it.
+    /// The machine that a rank runs on: the ranks that share memory to commit, and cores.
     fn machine(&self, rank: usize) -> usize {
-        self.node(rank)
+        self.topology().machine(rank)
     }
 
     /// What the hardware does. Constant for the life of the conduit.
@@ -199,18 +209,18 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// Bytes that all ranks of the caller's machine have committed and not released.
     fn committed(&self) -> u64;
 
-    /// Starts writing `local` to `offset` of the segment of `rank`. [`Event::LocalDone`] with the token reports that the
+    /// Starts writing `local` to a place in the segment of a rank. [`Event::LocalDone`] with the token reports that the
     /// memory may be reused; [`Conduit::flush`] reports visibility at the target.
     ///
     /// # Safety
     /// `local` is readable until its completion is polled; the target range is committed there.
-    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token);
+    unsafe fn put(&self, to: Remote, local: Local, token: Token);
 
-    /// Starts reading from `offset` of the segment of `rank` into `local`. [`Event::LocalDone`] reports that the data have arrived.
+    /// Starts reading from a place in the segment of a rank into `local`. [`Event::LocalDone`] reports that the data have arrived.
     ///
     /// # Safety
     /// `local` is writable, and nobody touches it until its completion is polled; the source range is committed there.
-    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token);
+    unsafe fn get(&self, from: Remote, local: Local, token: Token);
 
     /// Gives up the transfers of a request that read or write memory of the caller: each is reported as ended, or failed, as soon as
     /// that memory is no longer touched. For conduits that hold such memory until others act.
@@ -239,9 +249,6 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// Returns when the word differs from `seen`, when `poll` may have something to say, or after `limit`. May return early.
     /// The word lies in the caller's own segment or in mapped memory.
     fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration);
-
-    /// Wakes those in `wait_on` on a word in mapped memory that the caller has just changed by a store.
-    fn wake(&self, word: &WaitWord);
 
     /// Non-zero once the job is over for this rank, because it ended or was ended; [`INHERITED`] in a child that the rank's process
     /// forked. Read on every operation.
@@ -272,51 +279,50 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// The object of the wait that a rank published last, cut if it is long. Empty where it cannot be known.
     fn published_object(&self, rank: usize) -> String;
 
-    /// A put with a signal, if [`Native::signals`] is announced: writes `local`, which may be empty, to `offset` of the segment of
-    /// `rank` as [`put`](Self::put) does, then changes a word there and wakes the rank that waits on it in [`wait_on`](Self::wait_on).
+    /// A put with a signal, if [`Native::signals`] is announced: writes `local`, which may be empty, to a place in the segment of a
+    /// rank as [`put`](Self::put) does, then changes a word there and wakes the rank that waits on it in [`wait_on`](Self::wait_on).
     ///
     /// Who sees the new value sees the bytes and, if [`Ordering::put_put`] is announced, whatever the caller put or accumulated at
-    /// `rank` before. [`Event::LocalDone`] reports that the memory may be reused, and that the rest happens without a further
+    /// that rank before. [`Event::LocalDone`] reports that the memory may be reused, and that the rest happens without a further
     /// call of the caller. A [`flush`](Self::flush) need not cover it: the word announces its arrival.
     ///
     /// # Safety
     /// As [`put`](Self::put), at most [`Capabilities::longest_transfer`] bytes; the word is a committed [`WaitWord`] apart from them.
-    unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
-        let _ = (rank, offset, local, signal, token);
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+        let _ = (to, local, signal, token);
         unreachable!("a conduit that does not announce signals is never asked for them")
     }
 
     /// A native atomic operation, if [`Native::atomics`] is announced. The old value comes as [`Event::Value`].
     ///
     /// # Safety
-    /// The word at `offset` is committed and aligned to `width`, which is 4 or 8.
-    #[allow(clippy::too_many_arguments, reason = "a word of another rank and what to do with it")]
-    unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
-        let _ = (rank, offset, op, width, operand, comparand, token);
+    /// The word is committed and aligned to its width, which is 4 or 8.
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        let _ = (word, atomic, token);
         unreachable!("a conduit that does not announce atomics is never asked for them")
     }
 
-    /// Starts writing the runs of `loops` to the segment of `rank`, if [`Native::blocks`] is announced. The byte offsets of `loops`
-    /// are relative to `offset` on the remote side and to `local` on the other; either may be negative; there are at most
+    /// Starts writing the runs of `loops` to the segment of a rank, if [`Native::blocks`] is announced. The byte offsets of `loops`
+    /// are relative to `to` on the remote side and to `local` on the other; either may be negative; there are at most
     /// [`BLOCK_LEVELS`] levels. Completion and order are
     /// those of one [`put`](Self::put), whatever the block's size: [`Capabilities::longest_transfer`] does not bind it.
     ///
     /// # Safety
     /// Every local run is readable until the completion of `token` is polled; every remote run is committed there, and no two of
     /// them overlap. `loops` lives during the call only.
-    unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
-        let _ = (rank, offset, loops, local, token);
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+        let _ = (to, loops, local, token);
         unreachable!("a conduit that does not announce blocks is never asked for them")
     }
 
-    /// Starts reading the runs of `loops` from the segment of `rank`; as [`put_block`](Self::put_block), with the completion and
+    /// Starts reading the runs of `loops` from the segment of a rank; as [`put_block`](Self::put_block), with the completion and
     /// order of one [`get`](Self::get).
     ///
     /// # Safety
     /// Every local run is writable, and nobody touches it until the completion of `token` is polled, and no two of them overlap;
     /// every remote run is committed there. `loops` lives during the call only.
-    unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
-        let _ = (rank, offset, loops, local, token);
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        let _ = (from, loops, local, token);
         unreachable!("a conduit that does not announce blocks is never asked for them")
     }
 
@@ -332,18 +338,8 @@ pub trait Conduit: Send + Sync + fmt::Debug {
     /// # Safety
     /// As [`put_block`](Self::put_block). Runs are whole numbers of elements of `scale.kind`; `lock` is the offset of a lock word,
     /// committed and aligned, in every segment.
-    #[allow(clippy::too_many_arguments, reason = "a block of another rank's memory and what to do with it")]
-    unsafe fn accumulate_block(
-        &self,
-        rank: usize,
-        offset: usize,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) {
-        let _ = (rank, offset, loops, local, scale, lock, token);
+    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+        let _ = (to, loops, local, scale, lock, token);
         unreachable!("a conduit that does not announce accumulates is never asked for them")
     }
 }

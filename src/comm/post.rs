@@ -9,8 +9,9 @@ use std::sync::{
 };
 
 use super::{
-    Conduit, Event, Events, Loops, Scale, Token,
+    Event, Events, Loops, Remote, Scale, Token, Topology,
     addition::{Segment, add},
+    node::Fabric,
 };
 
 /// What all ranks of a job share.
@@ -54,8 +55,7 @@ struct Parcel {
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) act: Act,
-    pub(super) rank: usize,
-    pub(super) offset: usize,
+    pub(super) place: Remote,
     pub(super) loops: Loops,
     pub(super) local: *mut u8,
     pub(super) token: Token,
@@ -75,15 +75,16 @@ pub(super) enum Act {
 #[derive(Debug)]
 pub(super) struct Desk {
     post: Arc<Post>,
-    memory: Arc<dyn Conduit>,
+    fabric: Arc<Fabric>,
+    topology: Topology,
     waiting: Mutex<Vec<Block>>,
     flushes: Mutex<Vec<(usize, Token)>>,
     scramble: AtomicUsize,
 }
 
 impl Desk {
-    pub(super) fn new(post: Arc<Post>, memory: Arc<dyn Conduit>) -> Self {
-        Desk { post, memory, waiting: Mutex::default(), flushes: Mutex::default(), scramble: AtomicUsize::new(0) }
+    pub(super) fn new(post: Arc<Post>, fabric: Arc<Fabric>, topology: Topology) -> Self {
+        Desk { post, fabric, topology, waiting: Mutex::default(), flushes: Mutex::default(), scramble: AtomicUsize::new(0) }
     }
 
     pub(super) fn take(&self, block: Block) {
@@ -100,7 +101,7 @@ impl Desk {
 
     /// Moves and posts what was asked for and adds what came; returns the flushes that are done but for the puts.
     pub(super) fn poll(&self, events: &mut Events) -> Vec<(usize, Token)> {
-        let me = self.memory.rank();
+        let me = self.topology.rank();
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap());
         self.scrambled(waiting, |block| {
             self.move_block(&block);
@@ -108,9 +109,9 @@ impl Desk {
         });
         let parcels = std::mem::take(&mut *self.post.boxes[me].lock().unwrap());
         self.scrambled(parcels, |Parcel { sender, scale, lock, offsets, run, packed }| {
-            let segment = Segment { base: self.memory.segment(), len: self.memory.segment_len() };
+            let segment = Segment { base: self.fabric.segment(me), len: self.fabric.segment_len() };
             // SAFETY: our own segment; the sender's array is committed there, and `lock` is the accumulate lock.
-            let added = unsafe { add(segment, lock, &scale, offsets.into_iter(), run, packed.as_ptr(), self.memory.over()) };
+            let added = unsafe { add(segment, lock, &scale, offsets.into_iter(), run, packed.as_ptr(), self.fabric.over()) };
             if added.is_ok() {
                 self.post.added.fetch_add(1, Ordering::Relaxed);
                 self.post.between(sender, me).fetch_sub(1, Ordering::Release);
@@ -128,8 +129,8 @@ impl Desk {
     }
 
     fn move_block(&self, block: &Block) {
-        let &Block { act, rank, offset, ref loops, local, .. } = block;
-        let (base, run) = (self.memory.mapped(rank).expect("threads").as_ptr(), loops.run());
+        let &Block { act, place: Remote { rank, offset }, ref loops, local, .. } = block;
+        let (base, run) = (self.fabric.segment(rank).as_ptr(), loops.run());
         let (mut offsets, mut packed) = (Vec::new(), Vec::new());
         loops.for_each_run(|there, here| {
             let (at, here) = (offset.wrapping_add_signed(there), local.wrapping_offset(here));
@@ -147,7 +148,7 @@ impl Desk {
             }
         });
         if let Act::Add { scale, lock } = act {
-            let sender = self.memory.rank();
+            let sender = self.topology.rank();
             self.post.between(sender, rank).fetch_add(1, Ordering::Relaxed);
             self.post.boxes[rank].lock().unwrap().push(Parcel { sender, scale, lock, offsets, run, packed });
         } else {

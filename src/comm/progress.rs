@@ -35,8 +35,6 @@ impl Engine {
                 Event::Value(token, value) => table.complete(token, |request| request.value = Some(value)),
                 Event::Failed(token, cause) => table.transfer_ended(token, Some(cause.0)),
                 Event::Message { from, bytes, len } => self.handle(&mut table, from, Message::decode(&bytes[..len])),
-                // The conduit also says so through `over`, which every wait looks at.
-                Event::PeerLost { rank, cause } => table.lost.push(Error::RankFailed { rank, cause: cause.0 }),
             }
         }
         while let Some((rank, reply)) = table.replies.pop_front() {

@@ -140,8 +140,6 @@ pub(super) struct Table {
     dirty: BTreeMap<usize, Dirty>,
     /// Failures that no call has reported yet, by request: the next fences do, the oldest first.
     untold: BTreeMap<u64, Error>,
-    /// Ranks that were lost; the next fences report them.
-    pub(super) lost: Vec<Error>,
     pub(super) replies: VecDeque<(usize, Message)>,
     pub(super) mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
 }
@@ -302,6 +300,6 @@ impl Table {
 
     /// A failure that was not reported yet, for a fence.
     pub(super) fn untold(&mut self) -> Option<Error> {
-        self.lost.pop().or_else(|| self.untold.pop_first().map(|(_, error)| error))
+        self.untold.pop_first().map(|(_, error)| error)
     }
 }

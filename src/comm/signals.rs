@@ -13,7 +13,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::{
-    AtomicOp, Local, SignalOp, SignalWord, Token,
+    AtomicOp, Local, Remote, SignalOp, SignalWord, Token,
     engine::{Engine, Label, Road},
     transfers::Direction,
 };
@@ -76,10 +76,10 @@ impl Engine {
         let request = self.begin_unordered(label.clone());
         let issued = self.admit(request, rank, direction);
         if issued.is_ok() {
-            let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len(), key: None };
+            let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
             // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before. It is no longer
             // than the network takes, and the callers' types guarantee that `signal` names a word of a committed block.
-            unsafe { self.conduit.put_signal(rank, offset, local, signal, Token(request.0)) };
+            unsafe { self.conduit.put_signal(Remote { rank, offset }, local, signal, Token(request.0)) };
         }
         self.finish_borrowed(request, issued)
     }

@@ -6,7 +6,7 @@
 use ndarray::Dimension;
 
 use super::{
-    BLOCK_LEVELS, Scale, Token,
+    BLOCK_LEVELS, Remote, Scale, Token,
     engine::{Engine, RequestId},
     transfers::Direction,
 };
@@ -99,7 +99,7 @@ impl Engine {
     ) -> Result<()> {
         self.admit(request, rank, Direction::Put)?;
         // SAFETY: the caller's promise.
-        unsafe { self.conduit.put_block(rank, offset, loops, local, Token(request.0)) };
+        unsafe { self.conduit.put_block(Remote { rank, offset }, loops, local, Token(request.0)) };
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl Engine {
     ) -> Result<()> {
         self.admit(request, rank, Direction::Get)?;
         // SAFETY: the caller's promise.
-        unsafe { self.conduit.get_block(rank, offset, loops, local, Token(request.0)) };
+        unsafe { self.conduit.get_block(Remote { rank, offset }, loops, local, Token(request.0)) };
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Engine {
     ) -> Result<()> {
         self.admit(request, rank, Direction::Put)?;
         // SAFETY: the caller's promise.
-        unsafe { self.conduit.accumulate_block(rank, offset, loops, local, scale, lock, Token(request.0)) };
+        unsafe { self.conduit.accumulate_block(Remote { rank, offset }, loops, local, scale, lock, Token(request.0)) };
         Ok(())
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn lock_stripes<'a>(engine: &Engine, lock: &Stripes<'a>, mask: u64, h
 }
 
 /// Waits for stripes in a handler; `None` when the job is over.
+#[cfg_attr(not(any(feature = "mpi", test)), allow(dead_code, reason = "for networks with handlers at the target"))]
 pub(super) fn lock_in_handler<'a>(lock: &Stripes<'a>, mask: u64, over: &AtomicU32) -> Option<Held<'a>> {
     let held = insist(lock, mask, LOOKS, |_| {
         // The holder may be a thread of this core.

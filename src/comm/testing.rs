@@ -12,7 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Token, WaitWord};
+use super::{
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Remote, Token, Topology,
+    WaitWord,
+};
 
 /// What the engine asked for.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +32,7 @@ type Peer = Box<dyn Fn(Call) -> Option<Event> + Send + Sync>;
 
 pub(super) struct Fake {
     pub(super) capabilities: Capabilities,
+    pub(super) topology: Topology,
     /// What each rank has published, if the ranks are more than two or wait at all.
     pub(super) waits: Arc<Mutex<Vec<Option<PublishedWait>>>>,
     /// The time, if the test has it.
@@ -44,6 +48,7 @@ impl Fake {
     pub(super) fn new(peer: impl Fn(Call) -> Option<Event> + Send + Sync + 'static) -> Self {
         Fake {
             capabilities: Capabilities::default(),
+            topology: Topology::one_machine(0, 2).with_ranks_per_node(1),
             waits: Arc::new(Mutex::new(vec![None; 2])),
             clock: None,
             peer: Box::new(peer),
@@ -67,17 +72,8 @@ impl fmt::Debug for Fake {
 }
 
 impl Conduit for Fake {
-    fn name(&self) -> &'static str {
-        "fake"
-    }
-    fn rank(&self) -> usize {
-        0
-    }
-    fn size(&self) -> usize {
-        self.waits.lock().unwrap().len()
-    }
-    fn node(&self, rank: usize) -> usize {
-        rank
+    fn topology(&self) -> &Topology {
+        &self.topology
     }
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -100,10 +96,10 @@ impl Conduit for Fake {
     fn committed(&self) -> u64 {
         0
     }
-    unsafe fn put(&self, _: usize, _: usize, _: Local, token: Token) {
+    unsafe fn put(&self, _: Remote, _: Local, token: Token) {
         self.call(Call::Put(token));
     }
-    unsafe fn get(&self, _: usize, _: usize, _: Local, token: Token) {
+    unsafe fn get(&self, _: Remote, _: Local, token: Token) {
         self.call(Call::Get(token));
     }
     fn flush(&self, _: usize, token: Token) {
@@ -125,7 +121,6 @@ impl Conduit for Fake {
     fn wait_on(&self, _: &WaitWord, _: u32, limit: Duration) {
         self.wait(limit);
     }
-    fn wake(&self, _: &WaitWord) {}
     fn over(&self) -> &AtomicU32 {
         &self.over
     }
@@ -154,7 +149,7 @@ impl Conduit for Fake {
     fn published_object(&self, _: usize) -> String {
         String::new()
     }
-    unsafe fn atomic(&self, _: usize, _: usize, op: AtomicOp, _: usize, operand: u64, _: u64, token: Token) {
+    unsafe fn atomic(&self, _: Remote, Atomic { op, operand, .. }: Atomic, token: Token) {
         self.call(Call::Atomic { op, operand, token });
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{
-    AtomicOp, Local, MessageClass, Token, apply_atomic,
+    Atomic, AtomicOp, Local, MessageClass, Remote, Token, apply_atomic,
     engine::Engine,
     lasting::{Lasting, Waiter},
     message::Message,
@@ -102,12 +102,14 @@ impl Engine {
             let part = (len - at).min(longest);
             self.admit(request, rank, direction)?;
             // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
-            let local = Local { ptr: unsafe { ptr.add(at) }, len: part, key: None };
+            let local = Local { ptr: unsafe { ptr.add(at) }, len: part };
             match direction {
                 // SAFETY: the caller's promise.
-                Direction::Put | Direction::Signal => unsafe { self.conduit.put(rank, offset + at, local, Token(request.0)) },
+                Direction::Put | Direction::Signal => unsafe {
+                    self.conduit.put(Remote { rank, offset: offset + at }, local, Token(request.0))
+                },
                 // SAFETY: the caller's promise.
-                Direction::Get => unsafe { self.conduit.get(rank, offset + at, local, Token(request.0)) },
+                Direction::Get => unsafe { self.conduit.get(Remote { rank, offset: offset + at }, local, Token(request.0)) },
             }
             at += part;
         }
@@ -217,7 +219,10 @@ impl Engine {
         }
         if self.conduit.capabilities().native.atomics {
             // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
-            unsafe { self.conduit.atomic(rank, offset, op, width, operand, comparand, Token(request.0)) };
+            unsafe {
+                let atomic = Atomic { op, width, operand, comparand };
+                self.conduit.atomic(Remote { rank, offset }, atomic, Token(request.0));
+            }
         } else {
             let message = Message::Atomic { token: request.0, op, width, offset, operand, comparand };
             if let Err(error) = self.send(rank, MessageClass::Request, &message, label) {

@@ -21,6 +21,11 @@
 //! Sizes take the suffixes `K`, `M`, `G` and `T`, which are powers of 1024: `GA_HEAP=8G`. An invalid value is an error at the
 //! start of the job; for `GA_BLAS`, at the first product. An empty variable counts as unset.
 //!
+//! To find mistakes that one machine hides, add *layers* to the name of a network, as in `GA_NETWORK=threads+hidden+scrambled`. With
+//! `hidden`, no rank sees memory, so every operation takes the network. Between ranks that do not see each other's memory, `delayed` makes
+//! most puts visible only at a fence, and `scrambled` completes operations late and out of order. `:unmapped` stands for
+//! `+hidden+delayed+scrambled`.
+//!
 //! `GA_BLAS` must name a library with the C interface (CBLAS) and 32-bit integers. With `none`, or if no library is found, the crate's
 //! own kernel multiplies. In a program without the feature, a library in `GA_BLAS` is an error. A BLAS uses one thread in each rank,
 //! unless one of `OPENBLAS_NUM_THREADS`, `MKL_NUM_THREADS`, `BLIS_NUM_THREADS` and `OMP_NUM_THREADS` is set. The reference BLAS is not searched for, because the own kernel is faster.

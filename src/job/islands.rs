@@ -1,10 +1,7 @@
 //! Jobs in which some ranks share memory and others do not: what several paths could reach is reached by one of them only.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -32,7 +29,7 @@ const RANKS: usize = 4;
 fn on_islands(body: impl Fn(&Job) -> Result<(), Error> + Sync) {
     let launch = Launch::new().ranks(RANKS).timeout(30.0);
     let adapter = Adapter { signals: false, ordered: false, island: 2, crowded: true };
-    launch.run_over(|conduit| Arc::new(Islands::new(conduit, adapter)), body).unwrap();
+    launch.run_over(|member| Islands::conduit(member, adapter), body).unwrap();
 }
 
 /// Some ranks over every adapter, on islands of two, and on those of three that meet without a counter.
@@ -41,7 +38,7 @@ fn on_adapters(ranks: usize, body: impl Fn(&Job) -> Result<(), Error> + Sync) {
         for (island, crowded) in [(2, true), (3, false)] {
             let adapter = Adapter { signals, ordered, island, crowded };
             let launch = Launch::new().ranks(ranks).timeout(30.0);
-            launch.run_over(|conduit| Arc::new(Islands::new(conduit, adapter)), &body).unwrap();
+            launch.run_over(|member| Islands::conduit(member, adapter), &body).unwrap();
         }
     }
 }
@@ -165,7 +162,7 @@ fn forgotten_puts_come_before_a_signal() {
 /// The same with a post.
 fn with_post(body: impl Fn(&Job, &Post) -> Result<(), Error> + Sync) {
     let (launch, post) = (Launch::new().ranks(RANKS).timeout(30.0), Post::new(RANKS));
-    launch.run_over(|conduit| Arc::new(Islands::with_post(conduit, post.clone())), |job| body(job, &post)).unwrap();
+    launch.run_over(|member| Islands::with_post(member, post.clone()), |job| body(job, &post)).unwrap();
 }
 
 /// Repeats a step on all ranks for some time; returns how often all of them together did it.

@@ -17,8 +17,10 @@ use super::{
 use crate::comm::mpi;
 use crate::{
     comm::{
-        Conduit, shared_memory, threads,
-        unmapped::{Sight, Unmapped},
+        Conduit, Topology,
+        layers::{self, HARSH, LAYERS, Layer},
+        node::Member,
+        shared_memory, threads,
     },
     error::Error,
     memory::{large_pages::LARGE, limits},
@@ -51,6 +53,10 @@ const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 /// Networks: `shared_memory` (ranks are processes), `threads` (ranks are threads of this process), and, to test programs against
 /// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`. With the feature `mpi`, `mpi`: ranks are
 /// processes that an MPI launcher started. Over `mpi` the values must be equal on all ranks.
+///
+/// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
+/// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for
+/// `+hidden+delayed+scrambled`.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Launch {
@@ -170,7 +176,7 @@ impl Launch {
                 return Ok(self.run_rank(world, start, body, false)?);
             }
         };
-        Ok(run(&start, &rank_main)?)
+        Ok(run(&start, &|member| rank_main(start.conduit(member)))?)
     }
 
     /// Runs a job on all processes of a communicator, with `body` on each, and returns when all ranks have ended. Collective over the
@@ -238,16 +244,16 @@ impl Launch {
     #[cfg(test)]
     pub(super) fn run_over(
         &self,
-        wrap: impl Fn(Arc<dyn Conduit>) -> Arc<dyn Conduit> + Sync,
+        join: impl Fn(Member) -> Arc<dyn Conduit> + Sync,
         body: impl Fn(&Job) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let start = self.resolve()?;
-        let rank_main = |conduit| {
-            let job = Job::start(wrap(conduit), &start)?;
+        let rank_main = |member| {
+            let job = Job::start(join(member), &start)?;
             body(&job)?;
             job.finish()
         };
-        threads::run(&start, &|conduit| rank_main(conduit).map_err(|error: Error| error.to_string()))
+        threads::run(&start, &|member| rank_main(member).map_err(|error: Error| error.to_string()))
     }
 
     fn resolve(&self) -> Result<Start, Error> {
@@ -268,23 +274,22 @@ impl Launch {
             Some(name) => name,
             None => unchosen(started.as_ref())?.to_owned(),
         };
-        let (base, unmapped) = name.strip_suffix(":unmapped").map_or((name.as_str(), false), |base| (base, true));
-        let network = match base {
-            "shared_memory" => Network::SharedMemory,
-            "threads" => Network::Threads,
-            #[cfg(feature = "mpi")]
-            "mpi" if !unmapped => Network::Mpi,
-            _ => {
-                let more = if cfg!(feature = "mpi") { ", mpi" } else { " (or mpi, built with `--features mpi`)" };
-                return Err(Error::Launch(format!(
-                    "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped, \
-                     threads:unmapped{more} by GA_NETWORK"
-                )));
-            }
+        let Some((network, layers)) = parse(&name) else {
+            let more = if cfg!(feature = "mpi") { ", mpi" } else { " (or mpi, built with `--features mpi`)" };
+            return Err(Error::Launch(format!(
+                "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped, \
+                 threads:unmapped{more} by GA_NETWORK, for tests with layers (+hidden, +delayed, +scrambled)"
+            )));
         };
         let per_node =
             Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
+        if !layers.is_empty() && !layers.contains(&Layer::Hidden) && ranks_per_node.is_none() && network.is_of_one_machine() {
+            return Err(Error::Launch(format!(
+                "the layers of \"{name}\" stand between ranks that do not see each other's memory, and here all do; add +hidden, or set \
+                 GA_RANKS_PER_NODE"
+            )));
+        }
         let heap = Setting { method: "heap", variable: "GA_HEAP", allowed: BYTES };
         let heap =
             heap.value(self.heap, |text| size(text)?.try_into().ok(), |&heap| heap > 0 && isize::try_from(heap).is_ok())?;
@@ -303,8 +308,46 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin { cpus } else { Vec::new() };
-        Ok(Start { ranks, network, unmapped, ranks_per_node, heap, memory, large_pages, stats, timeout, cores, pins, started })
+        Ok(Start {
+            ranks,
+            network,
+            name,
+            layers,
+            ranks_per_node,
+            heap,
+            memory,
+            large_pages,
+            stats,
+            timeout,
+            cores,
+            pins,
+            started,
+        })
     }
+}
+
+/// A network by name, and the layers on it: `name[+layer…]`. `name:unmapped` is `name+hidden+delayed+scrambled`.
+fn parse(name: &str) -> Option<(Network, Vec<Layer>)> {
+    let mut words = name.split('+');
+    let base = words.next()?;
+    let mut layers: Vec<Layer> = Vec::new();
+    let base = match base.strip_suffix(":unmapped") {
+        None => base,
+        Some(base) => {
+            layers.push(Layer::Hidden);
+            layers.extend(HARSH);
+            base
+        }
+    };
+    let network = NETWORKS.iter().find(|&&(name, _)| name == base)?.1;
+    for word in words {
+        let layer = LAYERS.iter().find(|&&(name, _)| name == word)?.1;
+        if layers.contains(&layer) {
+            return None;
+        }
+        layers.push(layer);
+    }
+    Some((network, layers))
 }
 
 /// The network of a program that chose none.
@@ -381,7 +424,20 @@ enum Network {
     Mpi,
 }
 
+/// Their names.
+const NETWORKS: &[(&str, Network)] = &[
+    ("shared_memory", Network::SharedMemory),
+    ("threads", Network::Threads),
+    #[cfg(feature = "mpi")]
+    ("mpi", Network::Mpi),
+];
+
 impl Network {
+    /// Whether it starts its ranks on this machine.
+    fn is_of_one_machine(self) -> bool {
+        matches!(self, Network::SharedMemory | Network::Threads)
+    }
+
     /// What a job over it takes of the process that starts it.
     fn extent(self) -> Extent {
         if self == Network::Threads { Extent::Threads } else { Extent::Process }
@@ -393,7 +449,10 @@ impl Network {
 pub(crate) struct Start {
     pub(crate) ranks: usize,
     network: Network,
-    unmapped: bool,
+    /// Its name, with its layers.
+    pub(crate) name: String,
+    /// What stands on the network, from below.
+    pub(crate) layers: Vec<Layer>,
     /// Every so many consecutive ranks are a node. A conduit that has nodes of its own splits them by it.
     pub(crate) ranks_per_node: Option<usize>,
     pub(crate) heap: usize,
@@ -430,12 +489,23 @@ impl Start {
         }
     }
 
-    /// Puts a conduit of one machine behind one that maps nothing, or nothing between nodes, if that was asked for.
-    pub(crate) fn wrap(&self, conduit: Arc<dyn Conduit>) -> Arc<dyn Conduit> {
-        if !self.unmapped && self.ranks_per_node.is_none() {
-            return conduit;
-        }
-        Arc::new(Unmapped::new(conduit, Sight { ranks_per_node: self.ranks_per_node, none: self.unmapped }))
+    /// Where the ranks of a job of one machine are, as one of them sees it.
+    pub(crate) fn topology(&self, rank: usize) -> Topology {
+        self.place(Topology::one_machine(rank, self.ranks))
+    }
+
+    /// What the settings make of where the ranks are.
+    pub(crate) fn place(&self, topology: Topology) -> Topology {
+        let topology = match self.ranks_per_node {
+            None => topology,
+            Some(most) => topology.with_ranks_per_node(most),
+        };
+        layers::topology(&self.layers, topology)
+    }
+
+    /// The conduit of a rank of a job of one machine.
+    fn conduit(&self, member: Member) -> Arc<dyn Conduit> {
+        layers::on_one_machine(&self.layers, member)
     }
 }
 
@@ -450,6 +520,20 @@ mod tests {
         assert_eq!(size("3g"), Some(3 << 30));
         assert_eq!(size("x"), None);
         assert_eq!(size("99999999999T"), None);
+    }
+
+    #[test]
+    fn layers_stack_by_name() {
+        let layers = |name: &str| parse(name).map(|(_, layers)| layers);
+        assert_eq!(layers("threads"), Some(vec![]));
+        assert_eq!(layers("threads+hidden+scrambled"), Some(vec![Layer::Hidden, Layer::Scrambled]));
+        assert_eq!(layers("threads+delayed+hidden"), Some(vec![Layer::Delayed, Layer::Hidden]));
+        assert_eq!(layers("shared_memory:unmapped"), layers("shared_memory+hidden+delayed+scrambled"));
+        for name in
+            ["", "+hidden", "threads+", "threads+lost", "threads+hidden+hidden", "threads:unmapped+delayed", "threads:tcp"]
+        {
+            assert_eq!(layers(name), None, "{name}");
+        }
     }
 
     #[test]
@@ -474,5 +558,7 @@ mod tests {
         assert!(Launch::new().ranks(4096).ranks_per_node(usize::MAX).timeout(0.001).resolve().is_ok());
         assert!(Launch::new().heap(isize::MAX as usize).memory(u64::MAX).timeout(1e9).resolve().is_ok());
         assert!(refusal(Launch::new().network("carrier pigeons")).contains("carrier pigeons"));
+        assert!(refusal(Launch::new().network("threads+scrambled")).contains("add +hidden"));
+        assert!(Launch::new().network("threads+scrambled").ranks_per_node(1).resolve().is_ok());
     }
 }

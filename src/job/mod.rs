@@ -79,6 +79,7 @@ pub(crate) struct JobInner {
     /// What this rank did to whom, if the job counts it.
     pub(crate) counts: Option<Counts>,
     cores: usize,
+    network: String,
     /// A thread of this rank is creating something: offsets and numbers are given in the same order on all ranks only if creations
     /// of a rank come one after the other.
     creating: AtomicBool,
@@ -173,6 +174,7 @@ impl Job {
             memory_limit: start.memory,
             counts: start.stats.then(Counts::default),
             cores: start.cores,
+            network: start.name.clone(),
             creating: AtomicBool::new(false),
         });
         let world = Group::world(inner.clone(), scratch);
@@ -218,10 +220,10 @@ impl Job {
         self.inner.conduit().capabilities()
     }
 
-    /// The network's name.
+    /// The network's name, as [`Launch::network`] or `GA_NETWORK` gave it.
     #[must_use]
-    pub fn network(&self) -> &'static str {
-        self.inner.conduit().name()
+    pub fn network(&self) -> &str {
+        &self.inner.network
     }
 
     /// Makes everything that this rank put or accumulated at `rank` visible there.

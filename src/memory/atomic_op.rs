@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// An atomic operation on an aligned word of four or eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum AtomicOp {
+pub(crate) enum AtomicOp {
     /// Reads.
     Load = 0,
     /// Replaces.

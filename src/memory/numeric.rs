@@ -14,7 +14,7 @@ use crate::element::Accumulate;
 /// The arithmetic of an element that a handler knows. Integers wrap, so their signs make no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Numeric {
+pub(crate) enum Numeric {
     /// `i8`, `u8`.
     Integer8,
     /// `i16`, `u16`.
@@ -35,13 +35,14 @@ pub enum Numeric {
 
 /// What elements are multiplied by before they are added, and which type they have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub(crate) struct Scale {
     /// Their type.
     pub kind: Numeric,
     /// The factor, an element of that type in its first bytes.
     pub alpha: [u8; 16],
 }
 
+#[cfg_attr(not(any(feature = "mpi", test)), allow(dead_code, reason = "for networks with handlers at the target"))]
 impl Numeric {
     const ALL: [Numeric; 8] = [
         Numeric::Integer8,
@@ -85,13 +86,13 @@ impl Numeric {
 
     /// The kind whose number, `kind as u8`, came in a message.
     #[must_use]
-    pub fn from_code(code: u8) -> Option<Numeric> {
+    pub(crate) fn from_code(code: u8) -> Option<Numeric> {
         Self::ALL.get(usize::from(code)).copied()
     }
 
     /// Bytes of an element.
     #[must_use]
-    pub const fn bytes(self) -> usize {
+    pub(crate) const fn bytes(self) -> usize {
         match self {
             Numeric::Integer8 => 1,
             Numeric::Integer16 => 2,
@@ -102,6 +103,7 @@ impl Numeric {
     }
 }
 
+#[cfg_attr(not(any(feature = "mpi", test)), allow(dead_code, reason = "for networks with handlers at the target"))]
 impl Scale {
     /// `None` for types that a handler cannot add.
     #[inline]

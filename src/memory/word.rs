@@ -25,7 +25,7 @@ const LAST_LOOKS: u32 = 50;
 /// its start changes the value.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
-pub struct WaitWord {
+pub(crate) struct WaitWord {
     value: AtomicU32,
     sleepers: AtomicU32,
 }
@@ -33,26 +33,26 @@ pub struct WaitWord {
 impl WaitWord {
     /// The present value; what was stored before it is visible.
     #[inline]
-    pub fn load(&self) -> u32 {
+    pub(crate) fn load(&self) -> u32 {
         // Acquire pairs with the Release in `store` and in `add`.
         self.value.load(Ordering::Acquire)
     }
 
     /// Publishes a value and everything written before.
     #[inline]
-    pub fn store(&self, value: u32) {
+    pub(crate) fn store(&self, value: u32) {
         self.value.store(value, Ordering::Release);
     }
 
     /// Adds, publishing everything written before, and returns the old value.
     #[inline]
-    pub fn add(&self, increment: u32) -> u32 {
+    pub(crate) fn add(&self, increment: u32) -> u32 {
         self.value.fetch_add(increment, Ordering::AcqRel)
     }
 
     /// Wakes everyone asleep on the word. Call it after `store` or `add`.
     #[inline]
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if self.sleepers.load(Ordering::Relaxed) != 0 {
             self.wake_sleepers();
         }
@@ -77,7 +77,7 @@ impl WaitWord {
     /// Sleeps while the value is `seen`, for `limit` at most. May return early.
     #[cfg(not(loom))]
     #[cold]
-    pub fn sleep(&self, seen: u32, limit: Duration) {
+    pub(crate) fn sleep(&self, seen: u32, limit: Duration) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let changed = (0..LAST_LOOKS).any(|_| {
             std::hint::spin_loop();

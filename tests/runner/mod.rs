@@ -78,6 +78,7 @@ pub(crate) fn networks() -> Vec<&'static str> {
     let mut all = vec!["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
     all.extend(["shared_memory:nodes_of_2", "threads:nodes_of_3"]);
     if long() {
+        all.extend(["threads+hidden", "threads+hidden+scrambled", "shared_memory+hidden+delayed+scrambled"]);
         all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
     }
     all

@@ -43,7 +43,7 @@ pub(super) fn starts() {
 /// A job has started, on all processes unless it is a `guest`. It is known as running until it is closed, failed or gone.
 pub(super) fn begins(mpi: &Arc<Mpi>, guest: bool) {
     // The same on all processes: they leave alike.
-    BETWEEN_NODES.fetch_or(!mpi.alone && !guest, Ordering::Relaxed);
+    BETWEEN_NODES.fetch_or(!mpi.is_alone() && !guest, Ordering::Relaxed);
     let mut jobs = jobs();
     jobs.retain(|job| job.strong_count() > 0);
     jobs.push(Arc::downgrade(mpi));
@@ -106,7 +106,7 @@ extern "C" fn at_exit(status: c_int) {
 fn tell(mpi: &Mpi, status: c_int) {
     let cause = format!("called exit({status}) before the job did end");
     // Words for people; who cannot read them sees what the launcher says.
-    let _ = io::stderr().write_all(format!("global-arrays: rank {} {cause}\n", mpi.rank).as_bytes());
-    mpi.fabric.end(Some(mpi.rank), &cause);
-    mpi.tell_end(mpi.rank, &cause);
+    let _ = io::stderr().write_all(format!("global-arrays: rank {} {cause}\n", mpi.rank()).as_bytes());
+    mpi.fabric.end(Some(mpi.rank()), &cause);
+    mpi.tell_end(mpi.rank(), &cause);
 }

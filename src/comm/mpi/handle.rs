@@ -16,8 +16,8 @@ use super::{
     write::is_long,
 };
 use crate::{
-    comm::{AtomicOp, Event, MAX_MESSAGE, Numeric, Scale, addition},
-    memory::word::WaitWord,
+    comm::{AtomicOp, Event, MAX_MESSAGE, Scale, addition},
+    memory::{numeric::Numeric, word::WaitWord},
 };
 
 /// Answers that have not left, before bytes that others ask for wait.

@@ -47,7 +47,6 @@ mod longs;
 mod mail;
 mod memory;
 mod net;
-mod nodes;
 mod origins;
 mod peer;
 mod place;
@@ -55,16 +54,12 @@ mod progress;
 mod pump;
 mod runs;
 mod start;
-mod waits;
 mod write;
 
 use std::{
-    io,
-    ops::Range,
-    ptr::NonNull,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -73,17 +68,13 @@ pub(crate) use self::start::{Rank, starts_open_mpi, world, world_size};
 use self::{
     ffi::Result,
     frame::Kind,
-    memory::Segment,
     net::{LONG, NOBODY, Net},
-    nodes::Nodes,
     peer::{BULK, Block, BlockKind, Op},
     runs::Runs,
-    waits::{LOOKS, longest},
 };
 use super::{
-    AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress,
-    PublishedWait, Scale, SignalWord, Token, WaitWord,
-    node::{Fabric, Member},
+    Atomic, Capabilities, Events, Full, Local, MessageClass, Native, Network, Ordering as Order, Progress, Remote, Scale,
+    SignalWord, Token, Topology, node::Fabric,
 };
 use crate::index::Loops;
 
@@ -102,19 +93,12 @@ const CROWD: usize = 256;
 /// One rank of a job under MPI.
 #[derive(Debug)]
 pub(crate) struct Mpi {
-    rank: usize,
-    size: usize,
-    nodes: Nodes,
-    /// The same of machines: they differ if a machine was split into nodes to try the network.
-    machines: Nodes,
-    /// The ranks of this machine, and this one as one of them, by their numbers in it.
+    topology: Topology,
+    /// The ranks of this machine, by their numbers in it.
     machine_ranks: Vec<usize>,
-    node: Member,
     fabric: Arc<Fabric>,
     capabilities: Capabilities,
     net: Mutex<Net>,
-    /// All ranks are of this node.
-    alone: bool,
     /// When a caller looked last, in nanoseconds since the start: tells the thread that it is not needed.
     looked: AtomicU64,
     /// Waits may time out: what MPI was given of the caller's memory could not be had back.
@@ -133,10 +117,6 @@ impl Mpi {
         self.net.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_here(&self, rank: usize) -> bool {
-        self.nodes.node(rank) == self.nodes.node(self.rank)
-    }
-
     /// The network, if nobody is in it.
     fn try_net(&self) -> Option<MutexGuard<'_, Net>> {
         match self.net.try_lock() {
@@ -146,9 +126,13 @@ impl Mpi {
         }
     }
 
-    /// On the same machine, if of another node or not: control pages are those of a machine.
-    fn is_near(&self, rank: usize) -> bool {
-        self.machines.node(rank) == self.machines.node(self.rank)
+    fn rank(&self) -> usize {
+        self.topology.rank()
+    }
+
+    /// No rank needs the network.
+    fn is_alone(&self) -> bool {
+        self.topology.is_all_mapped()
     }
 
     /// Looks at the network, and hears of the end of the job.
@@ -170,7 +154,7 @@ impl Mpi {
     /// An operation that MPI refused ends the job: which of its ranks are left is not known.
     fn told(&self, result: Result<()>) {
         if let Err(error) = result {
-            self.fabric.end(Some(self.rank), &format!("lost its connection to others: {error}"));
+            self.fabric.end(Some(self.rank()), &format!("lost its connection to others: {error}"));
         }
     }
 
@@ -197,13 +181,13 @@ impl Mpi {
     fn tell_end(&self, culprit: usize, cause: &str) {
         /// Words that cannot leave are lost: the launcher ends the others.
         const LIMIT: Duration = Duration::from_millis(200);
-        let silent = self.alone || self.closed.load(Ordering::Relaxed) || self.fabric.is_inherited();
+        let silent = self.is_alone() || self.closed.load(Ordering::Relaxed) || self.fabric.is_inherited();
         if silent || self.told.swap(true, Ordering::Relaxed) {
             return;
         }
         let mut net = self.net();
         let cause = &cause.as_bytes()[..cause.len().min(1000)];
-        for leader in self.nodes.leaders().into_iter().filter(|&leader| !self.is_here(leader)) {
+        for leader in self.topology.leaders().into_iter().filter(|&leader| !self.topology.is_here(leader)) {
             let said = net.answer(leader, Kind::End, &[culprit as u64], cause.len(), |to| to.copy_from_slice(cause));
             if said.is_err() {
                 return;
@@ -216,75 +200,22 @@ impl Mpi {
     }
 }
 
-impl Conduit for Mpi {
-    fn name(&self) -> &'static str {
-        "mpi"
-    }
-
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn size(&self) -> usize {
-        self.size
-    }
-
-    fn node(&self, rank: usize) -> usize {
-        self.nodes.node(rank)
-    }
-
-    fn machine(&self, rank: usize) -> usize {
-        self.machines.node(rank)
-    }
-
+impl Network for Mpi {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    fn segment(&self) -> NonNull<u8> {
-        self.node.segment()
-    }
-
-    fn segment_len(&self) -> usize {
-        self.node.segment_len()
-    }
-
-    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
-        if self.is_here(rank) { self.node.mapped(self.machines.local(rank)) } else { None }
-    }
-
-    fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        self.node.commit(range)
-    }
-
-    fn release(&self, range: Range<usize>) -> io::Result<()> {
-        self.node.release(range)
-    }
-
-    fn committed(&self) -> u64 {
-        self.node.committed()
-    }
-
-    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
-        if self.is_here(rank) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.node.put(self.machines.local(rank), offset, local, token) };
-        }
-        let Local { ptr, len, .. } = local;
+    unsafe fn put(&self, to: Remote, Local { ptr, len, .. }: Local, token: Token) {
+        let offset = to.offset;
         let op = if len >= LONG {
             Op::Long { put: true, offset, local: ptr, len, token }
         } else {
             Op::Put { offset, local: ptr, len, at: 0, token }
         };
-        self.submit(rank, op);
+        self.submit(to.rank, op);
     }
 
-    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
-        if self.is_here(rank) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.node.get(self.machines.local(rank), offset, local, token) };
-        }
-        let Local { ptr, len, .. } = local;
+    unsafe fn get(&self, Remote { rank, offset }: Remote, Local { ptr, len, .. }: Local, token: Token) {
         if len >= LONG {
             return self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });
         }
@@ -300,16 +231,10 @@ impl Conduit for Mpi {
     }
 
     fn flush(&self, rank: usize, token: Token) {
-        if self.is_here(rank) {
-            return self.node.flush(self.machines.local(rank), token);
-        }
         self.ask(rank, Kind::Flush, 0, |origin| [origin, 0, 0, 0, 0], token, false);
     }
 
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> std::result::Result<(), Full> {
-        if self.is_here(rank) {
-            return self.node.send(self.machines.local(rank), class, bytes);
-        }
         let mut net = self.net();
         if net.waiting(rank) >= CROWD && class == MessageClass::Request {
             return Err(Full);
@@ -321,10 +246,6 @@ impl Conduit for Mpi {
     }
 
     fn poll(&self, events: &mut Events) {
-        if self.alone {
-            // All ranks share memory, so the numbers inside the node are theirs.
-            return self.node.poll(events);
-        }
         // Who is in there may wait for a lock that the caller holds, and handles what there is.
         if let Some(mut net) = self.try_net() {
             // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
@@ -332,93 +253,28 @@ impl Conduit for Mpi {
             self.look(&mut net, hurry, false);
             events.append(&mut net.events);
         }
-        let first = events.len();
-        self.node.poll(events);
-        for event in &mut events[first..] {
-            if let Event::Message { from, .. } = event {
-                *from = self.machine_ranks[*from];
-            }
-        }
     }
 
-    fn now(&self) -> Duration {
-        self.start.elapsed()
+    fn attend(&self) -> bool {
+        let Some(mut net) = self.try_net() else {
+            std::thread::yield_now();
+            return false;
+        };
+        self.look(&mut net, true, false);
+        !net.events.is_empty()
     }
 
-    fn wait(&self, limit: Duration) {
-        if self.alone {
-            return self.node.wait(limit);
-        }
-        self.wait_until(longest(limit, self.capabilities.crowded), || false, |slice| self.node.wait(slice));
+    /// The library wakes nobody.
+    fn arm(&self) -> bool {
+        false
     }
 
-    #[inline]
-    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration) {
-        if self.alone {
-            return self.node.wait_on(word, seen, limit);
-        }
-        for _ in 0..LOOKS {
-            if word.load() != seen {
-                return;
-            }
-        }
-        self.wait_until(limit, || word.load() != seen, |slice| word.sleep(seen, slice));
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        self.tell_end(culprit, cause);
     }
 
-    fn wake(&self, word: &WaitWord) {
-        self.node.wake(word);
-    }
-
-    fn over(&self) -> &AtomicU32 {
-        self.node.over()
-    }
-
-    fn over_cause(&self) -> String {
-        self.node.over_cause()
-    }
-
-    fn end(&self, cause: &str) {
-        self.node.end(cause);
-        self.tell_end(self.rank, cause);
-    }
-
-    /// Of the whole machine: a rank that has come to its end has seen to it before that all that it wrote has arrived.
-    fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        if self.is_near(rank) { self.node.last_seen(self.machines.local(rank)) } else { None }
-    }
-
-    fn publish(&self, place: [u64; 2]) {
-        self.node.publish(place);
-    }
-
-    fn publish_wait(&self, awaited: Option<usize>, object: &str) {
-        self.node.publish_wait(awaited, object);
-    }
-
-    /// Of a node alone: what a rank wrote before it waits may still be under way to another node.
-    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
-        if self.is_here(rank) { self.node.published_wait(self.machines.local(rank)) } else { None }
-    }
-
-    fn published_object(&self, rank: usize) -> String {
-        if self.is_here(rank) { self.node.published_object(self.machines.local(rank)) } else { String::new() }
-    }
-
-    unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
-        if self.is_here(rank) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.node.atomic(self.machines.local(rank), offset, op, width, operand, comparand, token) };
-        }
-        let words = |origin| [offset as u64, operand, comparand, origin, width as u64];
-        self.ask(rank, Kind::Atomic, op as u8, words, token, true);
-    }
-
-    unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
-        if self.is_here(rank) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.node.put_signal(self.machines.local(rank), offset, local, signal, token) };
-        }
-        let Local { ptr, len, .. } = local;
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+        let (Remote { rank, offset }, Local { ptr, len, .. }) = (to, local);
         if len <= LONGEST_WITH_SIGNAL {
             return self.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token });
         }
@@ -438,41 +294,28 @@ impl Conduit for Mpi {
         self.told(submitted);
     }
 
-    unsafe fn put_block(&self, rank: usize, offset: usize, loops: &Loops, local: *const u8, token: Token) {
-        if self.is_here(rank) {
-            // SAFETY: the caller's promise; a put only reads the buffer.
-            return unsafe { self.copy_here(true, rank, offset, loops, local.cast_mut(), token) };
-        }
-        self.submit(rank, Op::Block(self.block(loops, offset, local.cast_mut(), token, BlockKind::Put)));
+    unsafe fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
+        let words = |origin| [word.offset as u64, operand, comparand, origin, width as u64];
+        self.ask(word.rank, Kind::Atomic, op as u8, words, token, true);
     }
 
-    unsafe fn get_block(&self, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
-        if self.is_here(rank) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.copy_here(false, rank, offset, loops, local, token) };
-        }
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+        self.submit(to.rank, Op::Block(self.block(loops, to.offset, local.cast_mut(), token, BlockKind::Put)));
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
         let mut net = self.net();
-        let mut block = self.block(loops, offset, local, token, BlockKind::Put);
+        let mut block = self.block(loops, from.offset, local, token, BlockKind::Put);
         block.what = BlockKind::Get { origin: net.origins.data(token, local, block.here, block.len) };
-        let submitted = net.submit(rank, Op::Block(block));
+        let submitted = net.submit(from.rank, Op::Block(block));
         drop(net);
         self.told(submitted);
     }
 
-    unsafe fn accumulate_block(
-        &self,
-        rank: usize,
-        offset: usize,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) {
-        assert!(!self.is_here(rank), "processors add to the memory of their node");
+    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
         let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
         let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
-        self.submit(rank, Op::Block(self.block(loops, offset, local.cast_mut(), token, what)));
+        self.submit(to.rank, Op::Block(self.block(loops, to.offset, local.cast_mut(), token, what)));
     }
 }
 
@@ -490,35 +333,15 @@ impl Mpi {
         Box::new(Block { what, offset, there, here, local, len, at: 0, token, straight })
     }
 
-    /// Runs to or from a rank of this node.
-    ///
-    /// # Safety
-    /// As [`Conduit::put_block`] or [`Conduit::get_block`].
-    unsafe fn copy_here(&self, put: bool, rank: usize, offset: usize, loops: &Loops, local: *mut u8, token: Token) {
-        let (there, here) = sides(loops);
-        let segment = Segment::new(self.node.segment_of(self.machines.local(rank)), self.segment_len());
-        let base = segment.runs(offset, &there).expect("a block inside the segment");
-        let mut packed = vec![0; loops.runs() * loops.run()];
-        // SAFETY: the runs lie inside a mapped segment and the caller's buffer, which its promise covers.
-        unsafe {
-            let (from, to) = if put { ((local, &here), (base, &there)) } else { ((base, &there), (local, &here)) };
-            memory::pack(from.0, from.1, 0, &mut packed);
-            memory::unpack(to.0, to.1, 0, &packed);
+    /// What the network does; with a thread that makes progress, or not.
+    fn capabilities_with(thread: bool) -> Capabilities {
+        Capabilities {
+            window: WINDOW,
+            longest_transfer: LONGEST,
+            order: Order { put_put: true, put_get: true },
+            progress: if thread { Progress::Thread } else { Progress::Caller },
+            native: Native { atomics: true, coherent: true, blocks: true, accumulate: true, signals: true },
+            ..Capabilities::default()
         }
-        self.net().events.push(Event::LocalDone(token));
-    }
-
-    /// What the network does: what the node does, if there is no other one.
-    fn capabilities_of(node: &Member, alone: bool, crowded: bool, thread: bool) -> Capabilities {
-        let mut capabilities = node.capabilities().clone();
-        capabilities.crowded = crowded;
-        if alone {
-            return capabilities;
-        }
-        (capabilities.window, capabilities.longest_transfer) = (WINDOW, LONGEST);
-        capabilities.order = Order { put_put: true, put_get: true };
-        capabilities.progress = if thread { Progress::Thread } else { Progress::Caller };
-        capabilities.native = Native { atomics: true, coherent: true, blocks: true, accumulate: true, signals: true };
-        capabilities
     }
 }

@@ -23,8 +23,12 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity},
 };
 
-use super::{ffi::Comm, nodes::Nodes, start::failed};
-use crate::{comm::node::Fabric, error::Error, job::launch::Start};
+use super::{ffi::Comm, start::failed};
+use crate::{
+    comm::{Topology, node::Fabric},
+    error::Error,
+    job::launch::Start,
+};
 
 /// Shortest segment that is tried.
 const LEAST: usize = 1 << 20;
@@ -34,15 +38,12 @@ const START: i32 = 1;
 
 /// Where a rank is, and with whom it shares memory.
 pub(super) struct Place {
-    pub(super) nodes: Nodes,
-    pub(super) machines: Nodes,
+    pub(super) topology: Topology,
     pub(super) fabric: Arc<Fabric>,
     /// Cores that the ranks of this node share.
     pub(super) cores: usize,
     /// On some machine ranks outnumber the cores.
     pub(super) crowded: bool,
-    /// All ranks are of this node.
-    pub(super) alone: bool,
     /// The launcher left each rank of this machine all its cores.
     pub(super) unbound: bool,
 }
@@ -65,15 +66,18 @@ struct Everybody {
     settings: Vec<u32>,
 }
 
-/// Bit of the settings: operations are counted. The others are the ranks of a node, 0 for those of a machine.
+/// Bit of the settings: operations are counted.
 const COUNTED: u32 = 1 << 31;
+/// Bits of the settings: the layers on the network. Those below are the ranks of a node, 0 for those of a machine.
+const LAYERS: u32 = 7 << 28;
 
 impl Everybody {
     /// Collective.
     fn find(comm: Comm, start: &Start) -> super::Result<Self> {
         let [machine, group] = here();
-        let per_node = start.ranks_per_node.map_or(0, |most| most.min(COUNTED as usize - 1) as u32);
-        let settings = per_node | if start.stats { COUNTED } else { 0 };
+        let per_node = start.ranks_per_node.map_or(0, |most| most.min((1 << 28) - 1) as u32);
+        let layers = start.layers.iter().fold(0, |bits, &layer| bits | 1 << (28 + layer as u32));
+        let settings = per_node | layers | if start.stats { COUNTED } else { 0 };
         let all = comm.all_gather([machine, group, u64::from(std::process::id()) | u64::from(settings) << 32])?;
         Ok(Everybody {
             machines: all.iter().map(|words| words[0]).collect(),
@@ -87,7 +91,11 @@ impl Everybody {
     fn differ(&self) -> Option<String> {
         let first = self.settings[0];
         let (rank, other) = self.settings.iter().enumerate().find(|&(_, &other)| other != first)?;
-        let name = if (first ^ other) & COUNTED != 0 { "GA_STATS" } else { "GA_RANKS_PER_NODE" };
+        let name = match first ^ other {
+            differ if differ & COUNTED != 0 => "GA_STATS",
+            differ if differ & LAYERS != 0 => "GA_NETWORK",
+            _ => "GA_RANKS_PER_NODE",
+        };
         Some(format!(
             "rank {rank} has another {name} than rank 0; the launcher must hand it on to all (Open MPI's does with -x {name})"
         ))
@@ -133,7 +141,7 @@ fn here() -> [u64; 2] {
 
 impl Place {
     /// Collective.
-    pub(super) fn find(comm: Comm, rank: usize, size: usize, start: &Start) -> Result<Self, Error> {
+    pub(super) fn find(comm: Comm, rank: usize, start: &Start) -> Result<Self, Error> {
         let fail = failed("finding the ranks of this node");
         let mut everybody = Everybody::find(comm, start).map_err(&fail)?;
         if let Some(differ) = everybody.differ() {
@@ -160,15 +168,10 @@ impl Place {
                 }
             }
         };
-        let machines = Nodes::new(&everybody.groups);
-        let nodes = match start.ranks_per_node {
-            None => machines.clone(),
-            Some(most) => machines.split(size, most),
-        };
+        let topology = start.place(Topology::of_machines(rank, &everybody.groups));
         // Ranks that could not share memory share the cores all the same.
         let cores = (cores * fabric.ranks() / together).max(1);
-        let alone = nodes.leaders().len() == 1;
-        Ok(Place { nodes, machines, fabric: Arc::new(fabric), cores, crowded, alone, unbound: own == cores })
+        Ok(Place { topology, fabric: Arc::new(fabric), cores, crowded, unbound: own == cores })
     }
 }
 

@@ -60,7 +60,7 @@ impl Helper {
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let mut helper = Helper { threads: Vec::new(), stop, bell };
-        let (own, together) = (mpi.machines.local(mpi.rank), mpi.fabric.ranks());
+        let (own, together) = (mpi.topology.local(mpi.rank()), mpi.fabric.ranks());
         let [before, next] = [own + together - 1, own + 1].map(|local| local % together);
         let (stop, bell, shared) = (helper.stop.clone(), helper.bell.clone(), mpi.clone());
         helper.add(move || serve(&shared, answers, Some(next).filter(|&next| next != own), &stop, &bell))?;
@@ -176,7 +176,7 @@ fn watch(mpi: &Mpi, local: usize, stop: &AtomicBool) {
 
 /// A process has ended. If its rank had not, the job is over.
 fn mourn(mpi: &Mpi, mut local: usize, step: usize) {
-    let (own, together) = (mpi.machines.local(mpi.rank), mpi.fabric.ranks());
+    let (own, together) = (mpi.topology.local(mpi.rank()), mpi.fabric.ranks());
     // If the one that watched it is gone too, so that nothing was said, the launcher may have ended that one for it.
     loop {
         let next = (local + step) % together;

@@ -32,7 +32,9 @@ use super::{
 };
 use crate::{
     comm::{
-        Conduit,
+        Conduit, Network,
+        joined::Joined,
+        layers::{self, Layer},
         node::{Held, Member, keeping, threads_of_this_process},
     },
     error::Error,
@@ -49,6 +51,7 @@ static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub(crate) struct Rank {
     mpi: Arc<Mpi>,
+    conduit: Arc<dyn Conduit>,
     comm: Comm,
     helper: Option<Helper>,
     /// Tells a neighbour that this process lives.
@@ -138,8 +141,8 @@ impl Rank {
                 "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
             )));
         }
-        let place = Place::find(comm, rank, size, start)?;
-        let made = Self::answer(comm, (rank, size), place, start, guest);
+        let place = Place::find(comm, rank, start)?;
+        let made = Self::answer(comm, place, start, guest);
         let [refused] = comm.greatest([u64::from(made.is_err())]).map_err(&fail)?;
         match made {
             Ok(_) if refused != 0 => Err(Error::Launch("another rank of the job could not start; see what it said".into())),
@@ -148,10 +151,11 @@ impl Rank {
     }
 
     /// Begins to answer others.
-    fn answer(comm: Comm, (rank, size): (usize, usize), place: Place, start: &Start, guest: bool) -> Result<Self, Error> {
+    fn answer(comm: Comm, place: Place, start: &Start, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
-        place.fabric.keep_from_children().map_err(keeping)?;
-        let answers = !place.alone;
+        let Place { topology, fabric, cores, crowded, unbound } = place;
+        fabric.keep_from_children().map_err(keeping)?;
+        let (rank, answers) = (topology.rank(), !topology.is_all_mapped());
         let threads = ffi::threads().map_err(&fail)?;
         let has_thread = threads == Threads::Multiple;
         if answers && !has_thread && rank == 0 {
@@ -160,33 +164,26 @@ impl Rank {
                  program calls the crate"
             );
         }
-        let together = place.fabric.ranks();
-        let local = place.machines.local(rank);
-        let machine_ranks = place.machines.ranks_of(place.machines.node(rank));
+        let together = fabric.ranks();
+        let local = topology.local(rank);
         let has_helper = (answers && has_thread) || together > 1;
         // This thread, MPI's, and those made below. Any other may act for the rank.
         let helpers = if has_helper { Helper::threads(together) } else { 0 };
         let known = 1 + THREADS_OF_MPI.load(Ordering::Relaxed) + helpers;
-        let patient = if place.crowded { 0 } else { together };
-        let node = Member::new("mpi", place.fabric.clone(), local, patient, known).named(rank, size);
-        let capabilities = Mpi::capabilities_of(&node, place.alone, place.crowded, has_thread);
-        let segment = Segment::new(node.segment(), node.segment_len());
-        let net = Net::new(comm, segment, Over::new(place.fabric.over())).map_err(&fail)?;
+        let patient = if crowded { 0 } else { together };
+        let member = Member::new(fabric.clone(), topology.clone(), patient, known);
+        let segment = Segment::new(member.segment(), member.segment_len());
+        let net = Net::new(comm, segment, Over::new(fabric.over())).map_err(&fail)?;
         // A launcher that bound its processes knew what it did.
-        let before = if place.unbound { sched_getaffinity(None).ok() } else { None };
+        let before = if unbound { sched_getaffinity(None).ok() } else { None };
         if before.is_some() {
             start.pin_among(local, together);
         }
         let mpi = Arc::new(Mpi {
-            rank,
-            size,
-            alone: place.alone,
-            nodes: place.nodes,
-            machines: place.machines,
-            machine_ranks,
-            node,
-            fabric: place.fabric,
-            capabilities,
+            machine_ranks: topology.machine_ranks(),
+            topology,
+            fabric,
+            capabilities: Mpi::capabilities_with(has_thread),
             net: Mutex::new(net),
             looked: AtomicU64::new(0),
             may_give_up: start.timeout.is_some(),
@@ -194,6 +191,13 @@ impl Rank {
             told: AtomicBool::new(false),
             start: Instant::now(),
         });
+        let conduit: Arc<dyn Conduit> = if !answers {
+            Arc::new(member)
+        } else if start.layers.iter().any(|&layer| layer != Layer::Hidden) {
+            Arc::new(Joined::new(member, layers::stack(&start.layers, rank, mpi.clone())))
+        } else {
+            Arc::new(Joined::new(member, mpi.clone()))
+        };
         exit::begins(&mpi, guest);
         let held = mpi.fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         let helper = if has_helper {
@@ -202,15 +206,15 @@ impl Rank {
         } else {
             None
         };
-        Ok(Rank { mpi, comm, helper, held: Some(held), cores: place.cores, before, guest })
+        Ok(Rank { mpi, conduit, comm, helper, held: Some(held), cores, before, guest })
     }
 
     pub(crate) fn conduit(&self) -> Arc<dyn Conduit> {
-        self.mpi.clone()
+        self.conduit.clone()
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.mpi.size
+        self.mpi.topology.size()
     }
 
     /// The end of the rank, with the words of its failure if it failed.
@@ -219,7 +223,7 @@ impl Rank {
             return Err(self.disown());
         }
         let mpi = &self.mpi;
-        let local = mpi.machines.local(mpi.rank);
+        let local = mpi.topology.local(mpi.rank());
         match outcome {
             Ok(()) => {
                 mpi.fabric.set_finished(local);
@@ -230,16 +234,16 @@ impl Rank {
             Err(words) => {
                 mpi.fabric.set_last_words(local, &words);
                 if mpi.fabric.failure().is_none() {
-                    mpi.end(&words);
+                    self.conduit.end(&words);
                 }
             }
         }
         let (rank, cause) = match mpi.fabric.failure() {
             Some((Some(rank), cause)) => (rank, cause),
-            Some((None, cause)) => (mpi.rank, cause),
-            None => (mpi.rank, "failed without a word".into()),
+            Some((None, cause)) => (mpi.rank(), cause),
+            None => (mpi.rank(), "failed without a word".into()),
         };
-        if rank == mpi.rank {
+        if rank == mpi.rank() {
             mpi.tell_end(rank, &cause);
         } else {
             std::thread::sleep(GRACE);

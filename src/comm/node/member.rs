@@ -1,7 +1,7 @@
-//! One rank's view of the fabric: the conduit of jobs inside one node.
+//! One rank's view of its machine's ranks: the conduit of jobs whose ranks are all mapped.
 //!
-//! Everything is mapped, so the arrays never call `put` and `get` here; they are complete all the same, because the unmapped
-//! conduit stands on them and the conformance suite tests them.
+//! Everything is mapped, so the arrays never call `put` and `get` here, but groups that have members elsewhere do, and the conformance
+//! suite tests them.
 
 use std::{
     collections::VecDeque,
@@ -16,65 +16,65 @@ use std::{
 };
 
 use super::{Fabric, Patience, threads_of_this_process};
-use crate::{
-    comm::{
-        AtomicOp, Capabilities, Conduit, Event, Events, Full, HeapKind, Local, MessageClass, Native, Ordering as Order, Progress,
-        PublishedWait, SignalOp, SignalWord, Token, WaitWord,
-    },
-    memory::{atomic_op::apply_atomic, kernels},
+use crate::comm::{
+    Atomic, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress, PublishedWait,
+    Remote, SignalWord, Token, Topology, WaitWord,
 };
 
 /// The half of a wait's word that names the awaited rank.
 const LOW: u64 = u32::MAX as u64;
 
-/// One rank of a fabric.
+/// One rank of a machine. Every rank in its calls is one of the machine, by its number in the job.
 #[derive(Debug)]
 pub(crate) struct Member {
-    name: &'static str,
     fabric: Arc<Fabric>,
-    rank: usize,
+    topology: Topology,
+    /// The rank's number on the machine.
+    own: usize,
     capabilities: Capabilities,
     patience: Patience,
     start: Instant,
     /// Threads that the conduit knows of in this process: those of ranks, and who waits for them to end.
     threads: usize,
-    /// What the rank is called in the job, whose ranks may outnumber the node's, and how many they are.
-    number: usize,
-    of: usize,
     /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
     done: Mutex<VecDeque<Event>>,
 }
 
 impl Member {
-    /// Rank `rank`, in a process that has `threads` threads when the program starts none.
-    pub(crate) fn new(name: &'static str, fabric: Arc<Fabric>, rank: usize, cores: usize, threads: usize) -> Self {
-        let mut capabilities = Capabilities { window: usize::MAX, heap: HeapKind::Local, ..Capabilities::default() };
+    /// A rank in a process that has `threads` threads when the program starts none.
+    pub(crate) fn new(fabric: Arc<Fabric>, topology: Topology, cores: usize, threads: usize) -> Self {
+        let mut capabilities = Capabilities { window: usize::MAX, ..Capabilities::default() };
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.granule = fabric.mapping.granule();
         capabilities.progress = Progress::Hardware;
         capabilities.native = Native { atomics: true, coherent: true, signals: true, ..Native::default() };
         capabilities.crowded = fabric.ranks() > cores;
         let patience = Patience::new(fabric.ranks(), cores);
-        let of = fabric.ranks();
+        let own = topology.local(topology.rank());
         let (start, done) = (Instant::now(), Mutex::default());
-        Member { name, fabric, rank, capabilities, patience, start, threads, number: rank, of, done }
+        Member { fabric, topology, own, capabilities, patience, start, threads, done }
     }
 
-    /// The same as rank `number` of a job of `of` ranks that has other nodes too.
-    #[cfg(feature = "mpi")]
-    pub(crate) fn named(self, number: usize, of: usize) -> Self {
-        Member { number, of, ..self }
+    pub(crate) fn fabric(&self) -> &Arc<Fabric> {
+        &self.fabric
     }
 
-    /// First byte of the segment of a rank of the node.
-    #[cfg(feature = "mpi")]
-    pub(crate) fn segment_of(&self, rank: usize) -> NonNull<u8> {
-        self.fabric.segment(rank)
+    /// The same on a machine that is cut into nodes of so many ranks, which are said to be crowded or not.
+    #[cfg(test)]
+    pub(crate) fn split(self, most: usize, crowded: bool) -> Self {
+        let capabilities = Capabilities { crowded, ..self.capabilities };
+        Member { topology: self.topology.with_ranks_per_node(most), capabilities, ..self }
+    }
+
+    /// A rank's number on the machine.
+    fn number(&self, rank: usize) -> usize {
+        debug_assert!(self.topology.is_near(rank), "rank {rank} is on another machine");
+        self.topology.local(rank)
     }
 
     /// Whether `poll` would report something.
     pub(crate) fn has_news(&self) -> bool {
-        let waiting = [MessageClass::Reply, MessageClass::Request].iter().any(|&c| !self.fabric.inbox(self.rank, c).is_empty());
+        let waiting = [MessageClass::Reply, MessageClass::Request].iter().any(|&c| !self.fabric.inbox(self.own, c).is_empty());
         waiting || self.done.lock().map_or(true, |done| !done.is_empty())
     }
 
@@ -84,33 +84,14 @@ impl Member {
 
     /// A range of this rank's segment; its last piece may reach beyond the end.
     fn in_mapping(&self, range: Range<usize>) -> Range<usize> {
-        let start = self.fabric.segment_start(self.rank);
+        let start = self.fabric.segment_start(self.own);
         start + range.start..start + range.end.min(self.segment_len())
-    }
-
-    fn address(&self, rank: usize, offset: usize, len: usize) -> *mut u8 {
-        let limit = self.fabric.segment_len();
-        assert!(offset <= limit && len <= limit - offset, "{len} bytes at {offset} of a segment of {limit} bytes");
-        // SAFETY: the range was just checked against the segment.
-        unsafe { self.fabric.segment(rank).as_ptr().add(offset) }
     }
 }
 
 impl Conduit for Member {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn size(&self) -> usize {
-        self.fabric.ranks()
-    }
-
-    fn node(&self, _rank: usize) -> usize {
-        0
+    fn topology(&self) -> &Topology {
+        &self.topology
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -118,7 +99,7 @@ impl Conduit for Member {
     }
 
     fn segment(&self) -> NonNull<u8> {
-        self.fabric.segment(self.rank)
+        self.fabric.segment(self.own)
     }
 
     fn segment_len(&self) -> usize {
@@ -126,7 +107,7 @@ impl Conduit for Member {
     }
 
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
-        Some(self.fabric.segment(rank))
+        Some(self.fabric.segment(self.number(rank)))
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
@@ -147,28 +128,15 @@ impl Conduit for Member {
         self.fabric.committed().load(Ordering::Relaxed)
     }
 
-    unsafe fn put(&self, rank: usize, offset: usize, local: Local, token: Token) {
-        let to = self.address(rank, offset, local.len);
-        if local.len == size_of::<u32>() && to.cast::<u32>().is_aligned() {
-            let mut value = [0; size_of::<u32>()];
-            // SAFETY: the caller promises `local`, which is as long as `value`.
-            unsafe { kernels::copy(value.as_mut_ptr(), local.ptr, value.len()) };
-            // SAFETY: `address` checked the target, it is aligned, and everybody accesses it by atomics or kernels.
-            let word = unsafe { AtomicU32::from_ptr(to.cast()) };
-            // It may be a `WaitWord`. Release pairs with the Acquire of its `load`: the fence of `flush` orders both too, but a
-            // sanitizer follows atomics and no fences.
-            word.store(u32::from_ne_bytes(value), Ordering::Release);
-        } else {
-            // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
-            unsafe { kernels::copy(to, local.ptr, local.len) };
-        }
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.write(self.number(to.rank), to.offset, local) };
         self.report(Event::LocalDone(token));
     }
 
-    unsafe fn get(&self, rank: usize, offset: usize, local: Local, token: Token) {
-        let from = self.address(rank, offset, local.len);
-        // SAFETY: as in `put`, the other way round.
-        unsafe { kernels::copy(local.ptr, from, local.len) };
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.read(self.number(from.rank), from.offset, local) };
         self.report(Event::LocalDone(token));
     }
 
@@ -178,11 +146,7 @@ impl Conduit for Member {
     }
 
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.fabric.inbox(rank, class).push(self.rank, bytes)?;
-        let bell = &self.fabric.control(rank).bell;
-        bell.add(1);
-        bell.wake();
-        Ok(())
+        self.fabric.post(self.number(rank), self.topology.rank(), class, bytes)
     }
 
     fn poll(&self, events: &mut Events) {
@@ -190,7 +154,7 @@ impl Conduit for Member {
         let Ok(mut done) = self.done.try_lock() else { return };
         events.extend(done.drain(..));
         for class in [MessageClass::Reply, MessageClass::Request] {
-            while let Some((from, bytes, len)) = self.fabric.inbox(self.rank, class).pop() {
+            while let Some((from, bytes, len)) = self.fabric.inbox(self.own, class).pop() {
                 events.push(Event::Message { from, bytes, len });
             }
         }
@@ -201,7 +165,7 @@ impl Conduit for Member {
     }
 
     fn wait(&self, limit: Duration) {
-        let control = self.fabric.control(self.rank);
+        let control = self.fabric.control(self.own);
         let seen = control.bell.load();
         if !self.has_news() {
             self.patience.wait(&control.bell, seen, limit);
@@ -215,11 +179,6 @@ impl Conduit for Member {
         }
     }
 
-    #[inline]
-    fn wake(&self, word: &WaitWord) {
-        word.wake();
-    }
-
     fn over(&self) -> &AtomicU32 {
         self.fabric.over()
     }
@@ -229,22 +188,22 @@ impl Conduit for Member {
     }
 
     fn end(&self, cause: &str) {
-        self.fabric.end(Some(self.number), cause);
+        self.fabric.end(Some(self.topology.rank()), cause);
     }
 
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        Some(self.fabric.control(rank).place.each_ref().map(|word| word.load(Ordering::Relaxed)))
+        Some(self.fabric.control(self.number(rank)).place.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
     #[inline]
     fn publish(&self, place: [u64; 2]) {
-        for (to, word) in self.fabric.control(self.rank).place.iter().zip(place) {
+        for (to, word) in self.fabric.control(self.own).place.iter().zip(place) {
             to.store(word, Ordering::Relaxed);
         }
     }
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
-        let control = self.fabric.control(self.rank);
+        let control = self.fabric.control(self.own);
         let last = control.wait.load(Ordering::Relaxed);
         // Another thread of the rank may do what the awaited one waits for.
         let code = awaited.filter(|_| threads_of_this_process().is_ok_and(|threads| threads <= self.threads));
@@ -260,38 +219,25 @@ impl Conduit for Member {
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
-        let control = self.fabric.control(rank);
+        let control = self.fabric.control(self.number(rank));
         let wait = control.wait.load(Ordering::Acquire);
-        let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.of)?;
+        let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.topology.size())?;
         Some(PublishedWait { awaited, number: (wait >> 32) as u32, looks: control.looks.load(Ordering::Acquire) })
     }
 
     fn published_object(&self, rank: usize) -> String {
-        self.fabric.control(rank).object.get()
+        self.fabric.control(self.number(rank)).object.get()
     }
 
-    unsafe fn put_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord, token: Token) {
-        let to = self.address(rank, offset, local.len);
-        // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
-        unsafe { kernels::copy(to, local.ptr, local.len) };
-        let word = self.address(rank, signal.offset, size_of::<WaitWord>()).cast::<WaitWord>();
-        assert!(word.is_aligned(), "a signal at byte {}", signal.offset);
-        // SAFETY: checked just now; it holds atomics only, for which any bits are valid, and the segment lives as long as self.
-        let word = unsafe { &*word };
-        match signal.op {
-            SignalOp::Set => word.store(signal.value),
-            SignalOp::Add => {
-                word.add(signal.value);
-            }
-        }
-        word.wake();
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.write_signal(self.number(to.rank), to.offset, local, signal) };
         self.report(Event::LocalDone(token));
     }
 
-    unsafe fn atomic(&self, rank: usize, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64, token: Token) {
-        let word = self.address(rank, offset, width);
-        // SAFETY: `address` checked the range, the caller promises alignment, committed memory and a width of 4 or 8.
-        let old = unsafe { apply_atomic(word, op, width, operand, comparand) };
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        let old = unsafe { self.fabric.apply(self.number(word.rank), word.offset, atomic) };
         self.report(Event::Value(token, old));
     }
 }

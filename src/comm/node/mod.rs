@@ -7,6 +7,7 @@
 //! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it and the conduit of jobs inside one node. Segments are
 //! reserved by address and grown by committing, so that a pointer to any rank's memory is `base + rank * stride + offset`.
 
+mod access;
 #[cfg(feature = "mpi")]
 mod alive;
 mod control;

@@ -25,10 +25,7 @@ use rustix::{
 };
 
 use self::output::Forwarder;
-use super::{
-    Conduit,
-    node::{Fabric, ended_by, keeping, threads_of_this_process},
-};
+use super::node::{Fabric, Member, ended_by, keeping, threads_of_this_process};
 use crate::{error::Error, job::launch::Start};
 
 /// How long the other ranks have to unwind after the first one failed.
@@ -48,7 +45,7 @@ struct Child {
 }
 
 /// Forks the ranks, supervises them and returns when all have ended.
-pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
+pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
     let others = other_threads()?;
     if others > 0 {
         return Err(Error::Launch(format!(
@@ -90,7 +87,7 @@ fn fork_rank(
     rank: usize,
     start: &Start,
     fabric: &Arc<Fabric>,
-    body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync),
+    body: &(dyn Fn(Member) -> Result<(), String> + Sync),
 ) -> io::Result<Child> {
     let (pipes, mut output) = output::pipes(rank)?;
     let pid = spawn::fork(|| {

@@ -11,7 +11,6 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use super::{FAILED, own_pid};
 use crate::{
     comm::{
-        Conduit,
         node::{Fabric, Member, keeping},
         threads::panic_text,
     },
@@ -47,7 +46,7 @@ pub(super) fn rank_process(
     rank: usize,
     start: &Start,
     fabric: &Arc<Fabric>,
-    body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync),
+    body: &(dyn Fn(Member) -> Result<(), String> + Sync),
 ) -> i32 {
     // Before the body can fork: a child of this process must not share what the ranks do.
     if let Err(error) = fabric.keep_from_children() {
@@ -56,8 +55,8 @@ pub(super) fn rank_process(
         fabric.end(Some(rank), &words);
         return FAILED;
     }
-    let conduit = Arc::new(Member::new("shared_memory", fabric.clone(), rank, start.cores, 1));
-    let words = match catch_unwind(AssertUnwindSafe(|| body(start.wrap(conduit)))) {
+    let member = Member::new(fabric.clone(), start.topology(rank), start.cores, 1);
+    let words = match catch_unwind(AssertUnwindSafe(|| body(member))) {
         Ok(Ok(())) => {
             fabric.set_finished(rank);
             return 0;

@@ -11,14 +11,11 @@ use std::{
     },
 };
 
-use super::{
-    Conduit,
-    node::{Fabric, Member, keeping},
-};
+use super::node::{Fabric, Member, keeping};
 use crate::{error::Error, job::launch::Start};
 
 /// Runs `body` on every rank and returns when all have ended.
-pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), String> + Sync)) -> Result<(), Error> {
+pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
     let fabric =
         Arc::new(Fabric::new(start.ranks, start.heap, start.large_pages).map_err(|e| Error::system("reserving the heap", e))?);
     fabric.keep_from_children().map_err(keeping)?;
@@ -35,8 +32,8 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Arc<dyn Conduit>) -> Result<(), 
                 start.pin(rank);
                 // The ranks', and the one that waits below for their end.
                 let threads = start.ranks + 1;
-                let conduit = Arc::new(Member::new("threads", fabric.clone(), rank, start.cores, threads));
-                match catch_unwind(AssertUnwindSafe(|| body(start.wrap(conduit)))) {
+                let member = Member::new(fabric.clone(), start.topology(rank), start.cores, threads);
+                match catch_unwind(AssertUnwindSafe(|| body(member))) {
                     Ok(Ok(())) => {}
                     Ok(Err(text)) => fail(rank, format!("returned an error: {text}")),
                     Err(panic) => fail(rank, format!("panicked: {}", panic_text(&*panic))),

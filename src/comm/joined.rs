@@ -1,0 +1,275 @@
+//! A node and a network make the conduit of a job that has ranks on both sides.
+//!
+//! Ranks whose memory is mapped are reached through the node, the others through the network. This is the only place that chooses.
+//!
+//! # Waiting
+//!
+//! A rank that waits looks at what it waits for, at the node's inboxes, and at the network, in turn. It spins for as long as a sleep and a
+//! wake-up would take. Then it sleeps in slices if ranks outnumber cores, or if the network wakes sleepers. Otherwise it spins on, as
+//! MPI does, and answers at once what others ask of it.
+
+use std::{
+    io,
+    ops::Range,
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering, fence},
+    },
+    time::Duration,
+};
+
+use super::{
+    Atomic, Capabilities, Conduit, Events, Full, Local, MessageClass, Network, PublishedWait, Remote, Scale, SignalWord, Token,
+    Topology, WaitWord, node::Member,
+};
+use crate::index::Loops;
+
+/// Looks at a word before the network is asked: as long as ranks of one node that arrive together need.
+const LOOKS: usize = 300;
+
+/// A waiting rank looks all the time for so long before it may sleep: a sleep and a wake-up take some 60 µs.
+const PATIENCE: Duration = Duration::from_micros(50);
+/// A waiting rank that sleeps looks so often.
+const SLICE: Duration = Duration::from_micros(50);
+/// So many sleeps are one wait.
+const SLICES: u32 = 10;
+
+/// How long a wait for whatever comes may last, if it `sleeps` or spins: what another thread of the rank has taken out of the network is
+/// told to nobody here, so the caller has to look for itself soon.
+fn longest(limit: Duration, sleeps: bool) -> Duration {
+    limit.min(if sleeps { SLICES * SLICE } else { SLICE })
+}
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(crate) struct Joined<N: ?Sized> {
+    node: Member,
+    capabilities: Capabilities,
+    network: Arc<N>,
+}
+
+impl<N: Network + ?Sized> Joined<N> {
+    /// The node's topology says which memory is mapped.
+    pub(crate) fn new(node: Member, network: Arc<N>) -> Self {
+        let of_node = node.capabilities();
+        let capabilities = Capabilities { granule: of_node.granule, crowded: of_node.crowded, ..network.capabilities().clone() };
+        Joined { node, capabilities, network }
+    }
+
+    fn is_mapped(&self, rank: usize) -> bool {
+        self.topology().is_mapped(rank)
+    }
+
+    /// Whether this processor changes words of a rank that others may change too. Where processors and adapter do not exclude each other,
+    /// the adapter changes all of them.
+    fn is_for_processor(&self, rank: usize) -> bool {
+        self.is_mapped(rank) && self.capabilities.atomics_are_coherent()
+    }
+
+    /// Looks until `ready`, or something is to be polled, or the limit.
+    fn wait_until(&self, limit: Duration, ready: impl Fn() -> bool, sleep: impl Fn(Duration)) {
+        let start = self.now();
+        loop {
+            if ready() || self.node.has_news() || self.network.attend() {
+                return;
+            }
+            let waited = self.now().saturating_sub(start);
+            if ready() || waited >= limit || self.over().load(Ordering::Relaxed) != 0 {
+                return;
+            }
+            let crowded = self.capabilities.crowded;
+            if waited > PATIENCE && self.network.arm() | crowded {
+                // What came before the network was armed rings no bell.
+                if self.network.attend() {
+                    return;
+                }
+                sleep(SLICE);
+            } else if crowded {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+impl<N: Network + ?Sized> Conduit for Joined<N> {
+    fn topology(&self) -> &Topology {
+        self.node.topology()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn segment(&self) -> NonNull<u8> {
+        self.node.segment()
+    }
+
+    fn segment_len(&self) -> usize {
+        self.node.segment_len()
+    }
+
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
+        if self.is_mapped(rank) { self.node.mapped(rank) } else { None }
+    }
+
+    fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        self.node.commit(range)
+    }
+
+    fn release(&self, range: Range<usize>) -> io::Result<()> {
+        self.node.release(range)
+    }
+
+    fn committed(&self) -> u64 {
+        self.node.committed()
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { if self.is_mapped(to.rank) { self.node.put(to, local, token) } else { self.network.put(to, local, token) } }
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.is_mapped(from.rank) { self.node.get(from, local, token) } else { self.network.get(from, local, token) }
+        }
+    }
+
+    fn cancel(&self, token: Token) {
+        self.network.cancel(token);
+    }
+
+    fn flush(&self, rank: usize, token: Token) {
+        if self.is_for_processor(rank) {
+            self.node.flush(rank, token);
+        } else {
+            // Of a mapped rank, both: the network may have changed words of it.
+            fence(Ordering::SeqCst);
+            self.network.flush(rank, token);
+        }
+    }
+
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
+        if self.is_mapped(rank) { self.node.send(rank, class, bytes) } else { self.network.send(rank, class, bytes) }
+    }
+
+    fn poll(&self, events: &mut Events) {
+        self.network.poll(events);
+        self.node.poll(events);
+    }
+
+    fn now(&self) -> Duration {
+        self.node.now()
+    }
+
+    fn wait(&self, limit: Duration) {
+        let sleeps = self.network.arm() | self.capabilities.crowded;
+        self.wait_until(longest(limit, sleeps), || false, |slice| self.node.wait(slice));
+    }
+
+    #[inline]
+    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration) {
+        for _ in 0..LOOKS {
+            if word.load() != seen {
+                return;
+            }
+        }
+        self.wait_until(limit, || word.load() != seen, |slice| word.sleep(seen, slice));
+    }
+
+    fn over(&self) -> &AtomicU32 {
+        self.node.over()
+    }
+
+    fn over_cause(&self) -> String {
+        self.node.over_cause()
+    }
+
+    fn end(&self, cause: &str) {
+        self.node.end(cause);
+        self.network.announce_end(self.rank(), cause);
+    }
+
+    /// Of the whole machine: a rank that has come to its end has seen to it before that all that it wrote has arrived.
+    fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
+        if self.topology().is_near(rank) { self.node.last_seen(rank) } else { None }
+    }
+
+    fn publish(&self, place: [u64; 2]) {
+        self.node.publish(place);
+    }
+
+    fn publish_wait(&self, awaited: Option<usize>, object: &str) {
+        self.node.publish_wait(awaited, object);
+    }
+
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        if self.shows_waits_of(rank) { self.node.published_wait(rank) } else { None }
+    }
+
+    fn published_object(&self, rank: usize) -> String {
+        if self.shows_waits_of(rank) { self.node.published_object(rank) } else { String::new() }
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.is_for_processor(to.rank) {
+                self.node.put_signal(to, local, signal, token);
+            } else {
+                self.network.put_signal(to, local, signal, token);
+            }
+        }
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.is_for_processor(word.rank) {
+                self.node.atomic(word, atomic, token);
+            } else {
+                self.network.atomic(word, atomic, token);
+            }
+        }
+    }
+
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+        // SAFETY: the caller's promise. Callers copy to memory that they see by themselves.
+        unsafe { self.network.put_block(to, loops, local, token) }
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        // SAFETY: as for `put_block`.
+        unsafe { self.network.get_block(from, loops, local, token) }
+    }
+
+    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+        // SAFETY: as for `put_block`.
+        unsafe { self.network.accumulate_block(to, loops, local, scale, lock, token) }
+    }
+}
+
+impl<N: Network + ?Sized> Joined<N> {
+    /// Whether a published wait says that all that its rank did before has arrived: where memory is mapped, and where the network sees to
+    /// it.
+    fn shows_waits_of(&self, rank: usize) -> bool {
+        self.is_mapped(rank) || self.network.shows_waits() && self.topology().is_near(rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_wait_hides_for_long_what_another_thread_has_taken() {
+        for crowded in [false, true] {
+            assert!(longest(Duration::from_secs(3600), crowded) <= Duration::from_micros(500));
+            assert_eq!(longest(Duration::ZERO, crowded), Duration::ZERO);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Most puts are visible at their target only when it is flushed, or much later: a fence that is missing shows.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::step;
+use crate::{
+    comm::{Atomic, Capabilities, Cause, Event, Events, Full, Local, MessageClass, Native, Network, Ordering, Remote, Token},
+    memory::kernels,
+};
+
+/// One put of so many goes at once; the others wait for a flush.
+const PROMPT: u64 = 4;
+
+/// Or for so many polls of their rank: about a tenth of a second in a wait.
+const LINGER: u64 = 1000;
+
+/// A rank that waits looks more often than it would poll: looks count as one poll in so much time.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// The most puts of a rank that wait for a flush; a further one makes room. It bounds the memory of a program that never fences.
+const MOST: usize = 256;
+
+/// The token of a late put when it goes to its target at last: no request has this number.
+const LATE: Token = Token(0);
+
+/// A put that is complete for its caller and has not gone to its target.
+#[derive(Debug)]
+struct Late {
+    to: Remote,
+    bytes: Vec<u8>,
+    /// The poll at which it became complete for its caller.
+    since: u64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    done: Events,
+    late: Vec<Late>,
+    /// The bytes of late puts that have gone to the network below, until it has read them all.
+    going: Vec<Vec<u8>>,
+    unread: usize,
+    /// A late put failed: the next flush does.
+    lost: Option<Cause>,
+    polls: u64,
+    polled: Instant,
+    state: u64,
+}
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(crate) struct Delayed {
+    below: Arc<dyn Network>,
+    capabilities: Capabilities,
+    queue: Mutex<Queue>,
+}
+
+impl Delayed {
+    pub(crate) fn new(below: Arc<dyn Network>, seed: u64) -> Self {
+        // Other optional operations write, and would overtake a late put to the same place.
+        let Native { atomics, coherent, .. } = below.capabilities().native;
+        let native = Native { atomics, coherent, ..Native::default() };
+        let capabilities = Capabilities { order: Ordering::default(), native, ..below.capabilities().clone() };
+        let (done, late, going) = (Vec::new(), Vec::new(), Vec::new());
+        let queue = Queue { done, late, going, unread: 0, lost: None, polls: 0, polled: Instant::now(), state: seed };
+        Delayed { below, capabilities, queue: Mutex::new(queue) }
+    }
+
+    /// Sends late puts to their targets.
+    fn land(&self, queue: &mut Queue, which: impl Fn(&Late) -> bool) {
+        for Late { to, bytes, .. } in queue.late.extract_if(.., |late| which(late)) {
+            let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
+            queue.going.push(bytes);
+            queue.unread += 1;
+            // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job ends
+            // outlives its layers or stops first; who put them promised that the target is committed, and it stays so until this
+            // rank's next fence.
+            unsafe { self.below.put(to, local, LATE) };
+        }
+    }
+
+    /// Counts one more poll, or look, and sends what is old.
+    fn tick(&self, queue: &mut Queue) {
+        queue.polls += 1;
+        queue.polled = Instant::now();
+        let now = queue.polls;
+        self.land(queue, |late| now - late.since > LINGER);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Network for Delayed {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+        let mut queue = self.lock();
+        if step(&mut queue.state).is_multiple_of(PROMPT) {
+            drop(queue);
+            // SAFETY: the caller's promise.
+            return unsafe { self.below.put(to, local, token) };
+        }
+        let mut bytes = vec![0; local.len];
+        // SAFETY: the caller promises that the memory is readable; the copy is as long as it and apart from it.
+        unsafe { kernels::copy(bytes.as_mut_ptr(), local.ptr, local.len) };
+        if queue.late.len() >= MOST {
+            let oldest = queue.late[0].since;
+            self.land(&mut queue, |late| late.since == oldest);
+        }
+        let since = queue.polls;
+        queue.late.push(Late { to, bytes, since });
+        queue.done.push(Event::LocalDone(token));
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.below.get(from, local, token) }
+    }
+
+    fn flush(&self, rank: usize, token: Token) {
+        let mut queue = self.lock();
+        if let Some(cause) = queue.lost.take() {
+            return queue.done.push(Event::Failed(token, cause));
+        }
+        self.land(&mut queue, |late| late.to.rank == rank);
+        drop(queue);
+        self.below.flush(rank, token);
+    }
+
+    fn cancel(&self, token: Token) {
+        self.below.cancel(token);
+    }
+
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
+        self.below.send(rank, class, bytes)
+    }
+
+    fn poll(&self, events: &mut Events) {
+        let mut queue = self.lock();
+        self.tick(&mut queue);
+        events.append(&mut queue.done);
+        drop(queue);
+        let first = events.len();
+        self.below.poll(events);
+        let is_ours = |event: &Event| matches!(event, Event::LocalDone(LATE) | Event::Failed(LATE, _));
+        if !events[first..].iter().any(is_ours) {
+            return;
+        }
+        let mut queue = self.lock();
+        for event in events.extract_if(first.., |event| is_ours(event)) {
+            queue.unread -= 1;
+            if let Event::Failed(_, cause) = event {
+                queue.lost = Some(cause);
+            }
+        }
+        if queue.unread == 0 {
+            queue.going.clear();
+        }
+    }
+
+    fn attend(&self) -> bool {
+        let mut queue = self.lock();
+        if queue.polled.elapsed() >= LOOK {
+            self.tick(&mut queue);
+        }
+        let has_news = !queue.done.is_empty();
+        drop(queue);
+        has_news || self.below.attend()
+    }
+
+    fn arm(&self) -> bool {
+        self.below.arm()
+    }
+
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        self.below.announce_end(culprit, cause);
+    }
+
+    /// Late puts were not fenced, so nobody may wait for them.
+    fn shows_waits(&self) -> bool {
+        self.below.shows_waits()
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise. Callers flush before an atomic operation.
+        unsafe { self.below.atomic(word, atomic, token) }
+    }
+}

@@ -1,0 +1,68 @@
+//! Networks that stand on another network and make it harsher, so that the suites find what a gentle network hides.
+//!
+//! They stack by name, from the network upward: `threads+hidden+delayed+scrambled`.
+//!
+//! | layer | what it does |
+//! |---|---|
+//! | `hidden` | no rank sees any memory, not even its own, so every operation takes the network |
+//! | `scrambled` | nothing happens before somebody polls, and then in a scrambled order; none of the optional operations exists |
+//! | `delayed` | most puts are visible at their target only when it is flushed, or much later |
+//!
+//! `hidden` changes only what the [`Topology`] says is mapped. The others wrap the network.
+
+mod delayed;
+mod scrambled;
+
+use std::sync::Arc;
+
+use super::{Conduit, Network, Topology, joined::Joined, loopback::Loopback, node::Member};
+pub(crate) use delayed::Delayed;
+pub(crate) use scrambled::Scrambled;
+
+/// One layer of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    Hidden,
+    Scrambled,
+    Delayed,
+}
+
+/// The names of all layers.
+pub(crate) const LAYERS: [(&str, Layer); 3] =
+    [("hidden", Layer::Hidden), ("scrambled", Layer::Scrambled), ("delayed", Layer::Delayed)];
+
+/// As harsh as a network may be: it reads the memory of a put when it is polled, in any order, and keeps most puts back.
+pub(crate) const HARSH: [Layer; 2] = [Layer::Delayed, Layer::Scrambled];
+
+/// What a stack makes of the topology.
+pub(crate) fn topology(layers: &[Layer], topology: Topology) -> Topology {
+    if layers.contains(&Layer::Hidden) { topology.with_hidden_memory() } else { topology }
+}
+
+/// A stack of layers on the network of a rank. Each rank has an order of its own.
+pub(crate) fn stack(layers: &[Layer], rank: usize, network: Arc<dyn Network>) -> Arc<dyn Network> {
+    let seed = rank as u64;
+    layers.iter().fold(network, |network, layer| match layer {
+        Layer::Hidden => network,
+        Layer::Scrambled => Arc::new(Scrambled::new(network, seed)),
+        Layer::Delayed => Arc::new(Delayed::new(network, seed)),
+    })
+}
+
+/// A step of a cheap generator; the upper half of the state is as good as random.
+fn step(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+/// The conduit of a rank of a job of one machine: the machine itself, or if some memory is not mapped, the machine and a stack; the
+/// harshest one if none is chosen.
+pub(crate) fn on_one_machine(layers: &[Layer], member: Member) -> Arc<dyn Conduit> {
+    if member.topology().is_all_mapped() {
+        return Arc::new(member);
+    }
+    let layers = if layers.is_empty() { &HARSH } else { layers };
+    let loopback = Loopback::new(member.fabric().clone(), member.topology().clone());
+    let network = stack(layers, member.topology().rank(), Arc::new(loopback));
+    Arc::new(Joined::new(member, network))
+}

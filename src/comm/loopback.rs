@@ -1,0 +1,117 @@
+//! A network inside one machine: it reaches every rank through the shared mapping, at once.
+//!
+//! It stands below every job of one machine whose memory is hidden, or cut into nodes, so that the protocols of real networks run
+//! anywhere. The [`layers`](super::layers) make it as harsh as a network may be.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{Ordering, fence},
+};
+
+use super::{
+    Atomic, Capabilities, Event, Events, Full, Local, MessageClass, Native, Network, Ordering as Order, Progress, Remote,
+    SignalWord, Token, Topology, node::Fabric,
+};
+use crate::index::Loops;
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(crate) struct Loopback {
+    fabric: Arc<Fabric>,
+    topology: Topology,
+    capabilities: Capabilities,
+    done: Mutex<Events>,
+}
+
+impl Loopback {
+    pub(crate) fn new(fabric: Arc<Fabric>, topology: Topology) -> Self {
+        let mut capabilities = Capabilities { progress: Progress::Hardware, ..Capabilities::default() };
+        capabilities.window = 16;
+        capabilities.longest_transfer = 1 << 20;
+        capabilities.order = Order { put_put: true, put_get: true };
+        capabilities.native = Native { atomics: true, coherent: true, blocks: true, signals: true, ..Native::default() };
+        Loopback { fabric, topology, capabilities, done: Mutex::default() }
+    }
+
+    /// A rank's number on the machine.
+    fn number(&self, rank: usize) -> usize {
+        debug_assert!(self.topology.is_near(rank), "rank {rank} is on another machine");
+        self.topology.local(rank)
+    }
+
+    fn done(&self) -> MutexGuard<'_, Events> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Network for Loopback {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.write(self.number(to.rank), to.offset, local) };
+        self.done().push(Event::LocalDone(token));
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.read(self.number(from.rank), from.offset, local) };
+        self.done().push(Event::LocalDone(token));
+    }
+
+    fn flush(&self, _rank: usize, token: Token) {
+        fence(Ordering::SeqCst);
+        self.done().push(Event::RemoteDone(token));
+    }
+
+    /// Nothing is ever in flight.
+    fn cancel(&self, _token: Token) {}
+
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
+        self.fabric.post(self.number(rank), self.topology.rank(), class, bytes)
+    }
+
+    fn poll(&self, events: &mut Events) {
+        events.append(&mut self.done());
+    }
+
+    fn attend(&self) -> bool {
+        !self.done().is_empty()
+    }
+
+    /// Whoever sends a message rings the bell, and signals wake. A put into a word that somebody waits on wakes nobody, nor does it over
+    /// any network: the slices of a sleep see to that.
+    fn arm(&self) -> bool {
+        true
+    }
+
+    fn shows_waits(&self) -> bool {
+        true
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.write_signal(self.number(to.rank), to.offset, local, signal) };
+        self.done().push(Event::LocalDone(token));
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        let old = unsafe { self.fabric.apply(self.number(word.rank), word.offset, atomic) };
+        self.done().push(Event::Value(token, old));
+    }
+
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+        // SAFETY: the caller's promise; a put only reads the buffer.
+        unsafe { self.fabric.copy_block(true, self.number(to.rank), to.offset, loops, local.cast_mut()) };
+        self.done().push(Event::LocalDone(token));
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.copy_block(false, self.number(from.rank), from.offset, loops, local) };
+        self.done().push(Event::LocalDone(token));
+    }
+}

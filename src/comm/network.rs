@@ -1,0 +1,128 @@
+//! What a network between nodes does, and nothing else.
+//!
+//! A network never asks where a rank is: [`Joined`](super::joined::Joined) gives it the operations on ranks whose memory is not mapped,
+//! and does the others itself. It may be given any rank, the caller's own too.
+
+use std::fmt;
+
+use super::{AtomicOp, Capabilities, Events, Full, Local, MessageClass, Scale, SignalWord, Token};
+use crate::index::Loops;
+
+/// A place in the segment of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Remote {
+    /// Whose segment.
+    pub rank: usize,
+    /// Bytes from its start.
+    pub offset: usize,
+}
+
+/// An atomic operation on a word of 4 or 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Atomic {
+    /// What is done.
+    pub op: AtomicOp,
+    /// Bytes of the word.
+    pub width: usize,
+    /// With what value.
+    pub operand: u64,
+    /// What the word is compared with, by [`AtomicOp::CompareSwap`].
+    pub comparand: u64,
+}
+
+/// A network. The first nine methods are required. Of the others, those that move data belong to [`Capabilities::native`].
+///
+/// Completion, order and the duties of callers are those of the [`Conduit`](super::Conduit)'s methods of the same names.
+pub(crate) trait Network: Send + Sync + fmt::Debug {
+    /// What the hardware does. Constant for the life of the network.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Starts a put.
+    ///
+    /// # Safety
+    /// As [`Conduit::put`](super::Conduit::put).
+    unsafe fn put(&self, to: Remote, local: Local, token: Token);
+
+    /// Starts a get.
+    ///
+    /// # Safety
+    /// As [`Conduit::get`](super::Conduit::get).
+    unsafe fn get(&self, from: Remote, local: Local, token: Token);
+
+    /// Asks for [`Event::RemoteDone`](super::Event::RemoteDone) once what was put to a rank before is visible.
+    fn flush(&self, rank: usize, token: Token);
+
+    /// Gives up the transfers of a request.
+    fn cancel(&self, token: Token);
+
+    /// Sends a message of at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
+    ///
+    /// # Errors
+    /// [`Full`]: nothing was sent.
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full>;
+
+    /// Makes progress and appends what happened. Never blocks.
+    fn poll(&self, events: &mut Events);
+
+    /// Makes progress for a rank that waits. Whether [`poll`](Self::poll) has something to report.
+    fn attend(&self) -> bool;
+
+    /// Prepares for a sleep: whether the rank's bell, or the word that it waits on, wakes it when something comes. If not, it has to look
+    /// again at once.
+    fn arm(&self) -> bool;
+
+    /// This rank ended the job, or found out that another has: tells the ranks of other machines, as far as it can.
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        let _ = (culprit, cause);
+    }
+
+    /// Whether whoever sees a published wait of a rank of this machine, on another node, finds all that the rank had put or sent before.
+    fn shows_waits(&self) -> bool {
+        false
+    }
+
+    /// A put with a signal, if [`Native::signals`](super::Native::signals) is announced.
+    ///
+    /// # Safety
+    /// As [`Conduit::put_signal`](super::Conduit::put_signal).
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+        let _ = (to, local, signal, token);
+        unreachable!("a network that does not announce signals is never asked for them")
+    }
+
+    /// An atomic operation, if [`Native::atomics`](super::Native::atomics) is announced.
+    ///
+    /// # Safety
+    /// As [`Conduit::atomic`](super::Conduit::atomic).
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        let _ = (word, atomic, token);
+        unreachable!("a network that does not announce atomics is never asked for them")
+    }
+
+    /// Starts writing a block, if [`Native::blocks`](super::Native::blocks) is announced.
+    ///
+    /// # Safety
+    /// As [`Conduit::put_block`](super::Conduit::put_block).
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+        let _ = (to, loops, local, token);
+        unreachable!("a network that does not announce blocks is never asked for them")
+    }
+
+    /// Starts reading a block, if [`Native::blocks`](super::Native::blocks) is announced.
+    ///
+    /// # Safety
+    /// As [`Conduit::get_block`](super::Conduit::get_block).
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        let _ = (from, loops, local, token);
+        unreachable!("a network that does not announce blocks is never asked for them")
+    }
+
+    /// Starts adding a block, if [`Native::accumulate`](super::Native::accumulate) is announced.
+    ///
+    /// # Safety
+    /// As [`Conduit::accumulate_block`](super::Conduit::accumulate_block).
+    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+        let _ = (to, loops, local, scale, lock, token);
+        unreachable!("a network that does not announce accumulates is never asked for them")
+    }
+}

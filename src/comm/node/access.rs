@@ -1,0 +1,112 @@
+//! What a rank does with the memory of another that it has mapped, as a network would: checked against the segment, done when it returns.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Fabric;
+use crate::{
+    comm::{Atomic, Full, Local, MessageClass, SignalOp, SignalWord, WaitWord},
+    index::Loops,
+    memory::{atomic_op::apply_atomic, kernels},
+};
+
+impl Fabric {
+    /// First byte of a range of the segment of the rank with this number on the machine.
+    ///
+    /// # Panics
+    /// If the range does not lie inside.
+    fn address(&self, rank: usize, offset: usize, len: usize) -> *mut u8 {
+        let limit = self.segment_len();
+        assert!(offset <= limit && len <= limit - offset, "{len} bytes at {offset} of a segment of {limit} bytes");
+        // SAFETY: the range was just checked against the segment.
+        unsafe { self.segment(rank).as_ptr().add(offset) }
+    }
+
+    /// Writes to a rank's segment.
+    ///
+    /// # Safety
+    /// As [`Conduit::put`](crate::comm::Conduit::put), for the time of the call.
+    pub(crate) unsafe fn write(&self, rank: usize, offset: usize, local: Local) {
+        let to = self.address(rank, offset, local.len);
+        if local.len == size_of::<u32>() && to.cast::<u32>().is_aligned() {
+            let mut value = [0; size_of::<u32>()];
+            // SAFETY: the caller promises `local`, which is as long as `value`.
+            unsafe { kernels::copy(value.as_mut_ptr(), local.ptr, value.len()) };
+            // SAFETY: `address` checked the target, it is aligned, and everybody accesses it by atomics or kernels.
+            let word = unsafe { AtomicU32::from_ptr(to.cast()) };
+            // It may be a `WaitWord`. Release pairs with the Acquire of its `load`: the fence of a flush orders both too, but a
+            // sanitizer follows atomics and no fences.
+            word.store(u32::from_ne_bytes(value), Ordering::Release);
+        } else {
+            // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
+            unsafe { kernels::copy(to, local.ptr, local.len) };
+        }
+    }
+
+    /// Reads from a rank's segment.
+    ///
+    /// # Safety
+    /// As [`Conduit::get`](crate::comm::Conduit::get), for the time of the call.
+    pub(crate) unsafe fn read(&self, rank: usize, offset: usize, local: Local) {
+        let from = self.address(rank, offset, local.len);
+        // SAFETY: as in `write`, the other way round.
+        unsafe { kernels::copy(local.ptr, from, local.len) };
+    }
+
+    /// Writes the runs of a block to a rank's segment if `put`, else reads them.
+    ///
+    /// # Safety
+    /// As [`Conduit::put_block`](crate::comm::Conduit::put_block) or [`Conduit::get_block`](crate::comm::Conduit::get_block), for the
+    /// time of the call.
+    pub(crate) unsafe fn copy_block(&self, put: bool, rank: usize, offset: usize, loops: &Loops, local: *mut u8) {
+        loops.for_each_run(|there, here| {
+            let there = self.address(rank, offset.wrapping_add_signed(there), loops.run());
+            let here = local.wrapping_offset(here);
+            // SAFETY: `address` checked the run of the segment; the caller promises the other one.
+            unsafe { if put { kernels::copy(there, here, loops.run()) } else { kernels::copy(here, there, loops.run()) } }
+        });
+    }
+
+    /// Writes to a rank's segment, then changes a word there and wakes who waits on it.
+    ///
+    /// # Safety
+    /// As [`Conduit::put_signal`](crate::comm::Conduit::put_signal), for the time of the call.
+    pub(crate) unsafe fn write_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord) {
+        let to = self.address(rank, offset, local.len);
+        // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
+        unsafe { kernels::copy(to, local.ptr, local.len) };
+        let word = self.address(rank, signal.offset, size_of::<WaitWord>()).cast::<WaitWord>();
+        assert!(word.is_aligned(), "a signal at byte {}", signal.offset);
+        // SAFETY: checked just now; it holds atomics only, for which any bits are valid, and the segment lives as long as self.
+        let word = unsafe { &*word };
+        match signal.op {
+            SignalOp::Set => word.store(signal.value),
+            SignalOp::Add => {
+                word.add(signal.value);
+            }
+        }
+        word.wake();
+    }
+
+    /// Applies an atomic operation to a word of a rank's segment, and returns the old value.
+    ///
+    /// # Safety
+    /// As [`Conduit::atomic`](crate::comm::Conduit::atomic).
+    pub(crate) unsafe fn apply(&self, rank: usize, offset: usize, atomic: Atomic) -> u64 {
+        let Atomic { op, width, operand, comparand } = atomic;
+        let word = self.address(rank, offset, width);
+        // SAFETY: `address` checked the range, the caller promises alignment, committed memory and a width of 4 or 8.
+        unsafe { apply_atomic(word, op, width, operand, comparand) }
+    }
+
+    /// Puts a message of rank `from` of the job into the inbox of the rank with number `to` on the machine, and wakes it.
+    ///
+    /// # Errors
+    /// [`Full`]: the inbox has no room.
+    pub(crate) fn post(&self, to: usize, from: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
+        self.inbox(to, class).push(from, bytes)?;
+        let bell = &self.control(to).bell;
+        bell.add(1);
+        bell.wake();
+        Ok(())
+    }
+}

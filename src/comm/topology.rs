@@ -1,0 +1,245 @@
+//! Where the ranks of a job are.
+//!
+//! A *machine* shares memory and processors. A *node* is a machine, or a part of one that `GA_RANKS_PER_NODE` cuts out; only ranks
+//! of one node see each other's memory. So a network between machines can be tried on one machine.
+//!
+//! Where all machines hold equally many consecutive ranks, as launchers place them by default, the place of a rank is one division and
+//! takes no memory. Any other placement is a table.
+
+use std::{collections::HashMap, hash::Hash, sync::Arc};
+
+/// Where the ranks of a job are, as one of them sees it. Machines and nodes are numbered from 0 in the order of their lowest ranks.
+#[derive(Clone, Debug)]
+pub(crate) struct Topology {
+    rank: usize,
+    size: usize,
+    machines: Placement,
+    nodes: Placement,
+    /// No rank sees any memory, not even its own.
+    hidden: bool,
+}
+
+impl Topology {
+    /// Of a job whose ranks are all on one machine, seen by one of them.
+    pub(crate) fn one_machine(rank: usize, size: usize) -> Self {
+        let all = Placement::Blocks { ranks: size, each: size };
+        Topology { rank, size, machines: all.clone(), nodes: all, hidden: false }
+    }
+
+    /// From what names each rank's machine.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn of_machines<N: Copy + Eq + Hash>(rank: usize, names: &[N]) -> Self {
+        let machines = Placement::new(names);
+        Topology { rank, size: names.len(), nodes: machines.clone(), machines, hidden: false }
+    }
+
+    /// The same with at most `most` consecutive ranks of a machine in each node.
+    pub(crate) fn with_ranks_per_node(self, most: usize) -> Self {
+        Topology { nodes: self.machines.split(self.size, most), ..self }
+    }
+
+    /// The same with all memory hidden: every operation takes the network.
+    pub(crate) fn with_hidden_memory(self) -> Self {
+        Topology { hidden: true, ..self }
+    }
+
+    /// The rank that sees it so.
+    #[inline]
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Number of ranks.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The node of a rank.
+    #[inline]
+    pub(crate) fn node(&self, rank: usize) -> usize {
+        self.nodes.part(rank)
+    }
+
+    /// The machine of a rank.
+    #[inline]
+    pub(crate) fn machine(&self, rank: usize) -> usize {
+        self.machines.part(rank)
+    }
+
+    /// Whether a rank is on this one's machine.
+    pub(crate) fn is_near(&self, rank: usize) -> bool {
+        self.machine(rank) == self.machine(self.rank)
+    }
+
+    /// Whether a rank is on this one's node.
+    pub(crate) fn is_here(&self, rank: usize) -> bool {
+        self.node(rank) == self.node(self.rank)
+    }
+
+    /// Whether this rank sees the memory of another.
+    pub(crate) fn is_mapped(&self, rank: usize) -> bool {
+        !self.hidden && self.is_here(rank)
+    }
+
+    /// Whether every rank sees the memory of all.
+    pub(crate) fn is_all_mapped(&self) -> bool {
+        !self.hidden && self.nodes.is_one_part(self.size)
+    }
+
+    /// The number of a rank among those of its machine.
+    #[inline]
+    pub(crate) fn local(&self, rank: usize) -> usize {
+        self.machines.number(rank)
+    }
+
+    /// The ranks of this one's machine, ascending.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn machine_ranks(&self) -> Vec<usize> {
+        self.machines.ranks_of(self.machine(self.rank))
+    }
+
+    /// One rank of each node, the lowest.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn leaders(&self) -> Vec<usize> {
+        self.nodes.leaders()
+    }
+}
+
+/// Ranks in numbered parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Placement {
+    /// Rank `r` in part `r / each`.
+    Blocks { ranks: usize, each: usize },
+    /// Part and number inside it, of each rank.
+    Table(Arc<[(u32, u32)]>),
+}
+
+impl Placement {
+    /// From what names each rank's part.
+    fn new<N: Copy + Eq + Hash>(names: &[N]) -> Self {
+        let mut known: HashMap<N, u32> = HashMap::new();
+        let mut sizes: Vec<u32> = Vec::new();
+        let mut table = Vec::with_capacity(names.len());
+        for &name in names {
+            let part = *known.entry(name).or_insert(sizes.len() as u32);
+            if part as usize == sizes.len() {
+                sizes.push(0);
+            }
+            table.push((part, sizes[part as usize]));
+            sizes[part as usize] += 1;
+        }
+        let each = sizes.first().map_or(1, |&size| size as usize);
+        let blocks = table.iter().enumerate().all(|(rank, &(part, _))| part as usize == rank / each);
+        if blocks { Placement::Blocks { ranks: names.len(), each } } else { Placement::Table(table.into()) }
+    }
+
+    /// The same with at most `most` consecutive ranks of a part in each.
+    fn split(&self, ranks: usize, most: usize) -> Self {
+        if let &Placement::Blocks { ranks, each } = self
+            && (each >= ranks || most >= each || each.is_multiple_of(most))
+        {
+            return Placement::Blocks { ranks, each: each.min(most) };
+        }
+        let names: Vec<_> = (0..ranks).map(|rank| (self.part(rank), self.number(rank) / most)).collect();
+        Placement::new(&names)
+    }
+
+    /// Part of a rank.
+    #[inline]
+    fn part(&self, rank: usize) -> usize {
+        match self {
+            // Mostly all are in one part.
+            Placement::Blocks { each, .. } if rank < *each => 0,
+            Placement::Blocks { each, .. } => rank / each,
+            Placement::Table(table) => table[rank].0 as usize,
+        }
+    }
+
+    /// Number of a rank inside its part.
+    #[inline]
+    fn number(&self, rank: usize) -> usize {
+        match self {
+            Placement::Blocks { each, .. } if rank < *each => rank,
+            Placement::Blocks { each, .. } => rank % each,
+            Placement::Table(table) => table[rank].1 as usize,
+        }
+    }
+
+    /// Whether all ranks are in one.
+    fn is_one_part(&self, size: usize) -> bool {
+        match self {
+            Placement::Blocks { each, .. } => *each >= size,
+            Placement::Table(table) => table.iter().all(|&(part, _)| part == 0),
+        }
+    }
+
+    /// One rank of each part, the lowest.
+    #[cfg(any(feature = "mpi", test))]
+    fn leaders(&self) -> Vec<usize> {
+        match self {
+            Placement::Blocks { ranks, each } => (0..*ranks).step_by(*each).collect(),
+            Placement::Table(table) => (0..table.len()).filter(|&rank| table[rank].1 == 0).collect(),
+        }
+    }
+
+    /// The ranks of a part, ascending.
+    #[cfg(any(feature = "mpi", test))]
+    fn ranks_of(&self, part: usize) -> Vec<usize> {
+        match self {
+            Placement::Blocks { ranks, each } => (part * each..((part + 1) * each).min(*ranks)).collect(),
+            Placement::Table(table) => (0..table.len()).filter(|&rank| table[rank].0 as usize == part).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lowest: &[u32], parts: &[(usize, usize)]) -> Placement {
+        let made = Placement::new(lowest);
+        let found: Vec<_> = (0..lowest.len()).map(|rank| (made.part(rank), made.number(rank))).collect();
+        assert_eq!(found, parts);
+        for part in 0..made.leaders().len() {
+            assert_eq!(made.ranks_of(part), (0..parts.len()).filter(|&rank| parts[rank].0 == part).collect::<Vec<_>>());
+            assert_eq!(made.leaders()[part], made.ranks_of(part)[0]);
+        }
+        assert_eq!(made.is_one_part(lowest.len()), made.leaders().len() == 1);
+        made
+    }
+
+    #[test]
+    fn equal_consecutive_parts_need_no_table() {
+        let made = check(&[0, 0, 2, 2, 4], &[(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]);
+        assert_eq!(made, Placement::Blocks { ranks: 5, each: 2 });
+        assert!(matches!(check(&[0], &[(0, 0)]), Placement::Blocks { .. }));
+        assert!(matches!(check(&[7, 7, 7], &[(0, 0), (0, 1), (0, 2)]), Placement::Blocks { .. }));
+    }
+
+    #[test]
+    fn parts_are_split() {
+        assert_eq!(Placement::new(&[0, 0, 0, 0, 0]).split(5, 2), Placement::Blocks { ranks: 5, each: 2 });
+        assert_eq!(Placement::new(&[0, 1, 0, 1, 0, 1]).split(6, 2), Placement::new(&[0, 1, 0, 1, 4, 5]));
+        assert_eq!(Placement::new(&[0, 0, 0]).split(3, usize::MAX), Placement::Blocks { ranks: 3, each: 3 });
+        assert_eq!(Placement::new(&[0, 0, 0, 0, 1, 1, 1, 1]).split(8, 2), Placement::Blocks { ranks: 8, each: 2 });
+        assert_eq!(Placement::new(&[0, 0, 0, 1, 1, 1]).split(6, 2), Placement::new(&[0, 0, 2, 3, 3, 5]));
+    }
+
+    #[test]
+    fn any_placement_is_found_again() {
+        assert!(matches!(check(&[0, 1, 0, 1], &[(0, 0), (1, 0), (0, 1), (1, 1)]), Placement::Table(_)));
+        assert!(matches!(check(&[0, 1, 1], &[(0, 0), (1, 0), (1, 1)]), Placement::Table(_)));
+    }
+
+    #[test]
+    fn a_rank_sees_its_node_unless_memory_is_hidden() {
+        let whole = Topology::one_machine(2, 5);
+        assert!(whole.is_all_mapped() && whole.is_mapped(0));
+        let split = whole.clone().with_ranks_per_node(2);
+        assert_eq!([0, 1, 2, 3, 4].map(|rank| split.is_mapped(rank)), [false, false, true, true, false]);
+        assert!(!split.is_all_mapped() && split.is_near(0) && split.local(4) == 4);
+        let hidden = whole.with_hidden_memory();
+        assert!(!hidden.is_mapped(2) && hidden.is_here(4) && !hidden.is_all_mapped());
+    }
+}

@@ -20,6 +20,7 @@ use std::{
     io,
     ptr::NonNull,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    time::{Duration, Instant},
 };
 
 #[cfg(feature = "mpi")]
@@ -60,6 +61,9 @@ const RUNNING: u32 = 0;
 const ENDING: u32 = 1;
 /// The job is over.
 const OVER: u32 = 2;
+
+/// How long a rank takes at most to write why it ends the job, if it is not killed meanwhile.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 // A child of a rank never finds its job running, or about to say why it ends.
 const _: () = assert!(INHERITED > OVER);
@@ -206,9 +210,16 @@ impl Fabric {
         first
     }
 
-    /// Who ended the job and why, once it is over.
+    /// Who ended the job and why, once it is over. Waits for a rank that is about to say so: another, which only saw that the job ends,
+    /// could be taken for the one that ended it.
     pub(crate) fn failure(&self) -> Option<(Option<usize>, String)> {
         let header = self.header();
+        if header.over.load(Ordering::Relaxed) == ENDING {
+            let start = Instant::now();
+            while header.over.load(Ordering::Relaxed) == ENDING && start.elapsed() < LAST_WORDS {
+                std::thread::yield_now();
+            }
+        }
         let rank = || (header.culprit.load(Ordering::Relaxed) as usize).checked_sub(1);
         (header.over.load(Ordering::Acquire) >= OVER).then(|| (rank(), header.cause.get()))
     }
@@ -264,5 +275,29 @@ impl Fabric {
 
     fn rank_bytes() -> usize {
         (size_of::<RankControl>() + 2 * size_of::<Inbox>()).next_multiple_of(PAGE)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_about_to_end_the_job_is_waited_for() {
+        let fabric = Fabric::new(2, 1 << 20, false).unwrap();
+        assert_eq!(fabric.failure(), None);
+        let header = fabric.header();
+        header.over.store(ENDING, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let seen = scope.spawn(|| fabric.failure());
+            std::thread::sleep(Duration::from_millis(20));
+            header.culprit.store(2, Ordering::Relaxed);
+            header.cause.set("has had enough");
+            header.over.store(OVER, Ordering::Release);
+            assert_eq!(seen.join().unwrap(), Some((Some(1), "has had enough".into())));
+        });
+        // A rank that was killed before it wrote the cause.
+        header.over.store(ENDING, Ordering::Relaxed);
+        assert_eq!((fabric.failure(), fabric.cause()), (None, "it is being ended".into()));
     }
 }

@@ -142,10 +142,14 @@ impl Library {
         let programs = cargo::build_for_mpi(self.compiler, self.folder, &arguments)?;
         let mut reports = Vec::new();
         for suite in programs.iter().filter(|program| program.kind == "test") {
-            let mut command = Command::new(&suite.path);
-            environment(&mut command, tier);
-            command.arg("mpi:").current_dir(&suite.folder).env("GA_TEST_LAUNCHER", self.launcher);
-            reports.push(suites::finish_some(&format!("{}: tests/{}", self.name, suite.name), &mut command, tier)?);
+            // Plain, and with layers on the network, which the long tier has.
+            let layered = tier.long && ["conformance", "random_programs"].contains(&suite.name.as_str());
+            for filter in if layered { &["mpi:", "mpi+"][..] } else { &["mpi:"] } {
+                let mut command = Command::new(&suite.path);
+                environment(&mut command, tier);
+                command.arg(filter).current_dir(&suite.folder).env("GA_TEST_LAUNCHER", self.launcher);
+                reports.push(suites::finish_some(&format!("{}: tests/{} {filter}", self.name, suite.name), &mut command, tier)?);
+            }
         }
         let examples: Vec<&Program> = programs.iter().filter(|program| program.is_example()).collect();
         if let Some(hello) = examples.iter().find(|program| program.name == "hello") {

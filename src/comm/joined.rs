@@ -30,9 +30,9 @@ const LOOKS: usize = 300;
 
 /// A waiting rank looks all the time for so long before it may sleep: a sleep and a wake-up take some 60 µs.
 const PATIENCE: Duration = Duration::from_micros(50);
-/// A waiting rank that sleeps looks so often.
+/// A sleeping rank wakes up after this long to look.
 const SLICE: Duration = Duration::from_micros(50);
-/// So many sleeps are one wait.
+/// A wait for whatever comes lasts at most this many sleeps.
 const SLICES: u32 = 10;
 
 /// How long a wait for whatever comes may last, if it `sleeps` or spins: what another thread of the rank has taken out of the network is

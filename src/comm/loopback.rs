@@ -33,12 +33,6 @@ impl Loopback {
         Loopback { fabric, topology, capabilities, done: Mutex::default() }
     }
 
-    /// A rank's number on the machine.
-    fn number(&self, rank: usize) -> usize {
-        debug_assert!(self.topology.is_near(rank), "rank {rank} is on another machine");
-        self.topology.local(rank)
-    }
-
     fn done(&self) -> MutexGuard<'_, Events> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,13 +45,13 @@ impl Network for Loopback {
 
     unsafe fn put(&self, to: Remote, local: Local, token: Token) {
         // SAFETY: the caller's promise.
-        unsafe { self.fabric.write(self.number(to.rank), to.offset, local) };
+        unsafe { self.fabric.write(self.topology.local(to.rank), to.offset, local) };
         self.done().push(Event::LocalDone(token));
     }
 
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
         // SAFETY: the caller's promise.
-        unsafe { self.fabric.read(self.number(from.rank), from.offset, local) };
+        unsafe { self.fabric.read(self.topology.local(from.rank), from.offset, local) };
         self.done().push(Event::LocalDone(token));
     }
 
@@ -70,7 +64,7 @@ impl Network for Loopback {
     fn cancel(&self, _token: Token) {}
 
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.fabric.post(self.number(rank), self.topology.rank(), class, bytes)
+        self.fabric.post(self.topology.local(rank), self.topology.rank(), class, bytes)
     }
 
     fn poll(&self, events: &mut Events) {
@@ -93,25 +87,25 @@ impl Network for Loopback {
 
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
         // SAFETY: the caller's promise.
-        unsafe { self.fabric.write_signal(self.number(to.rank), to.offset, local, signal) };
+        unsafe { self.fabric.write_signal(self.topology.local(to.rank), to.offset, local, signal) };
         self.done().push(Event::LocalDone(token));
     }
 
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
         // SAFETY: the caller's promise.
-        let old = unsafe { self.fabric.apply(self.number(word.rank), word.offset, atomic) };
+        let old = unsafe { self.fabric.apply(self.topology.local(word.rank), word.offset, atomic) };
         self.done().push(Event::Value(token, old));
     }
 
     unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
         // SAFETY: the caller's promise; a put only reads the buffer.
-        unsafe { self.fabric.copy_block(true, self.number(to.rank), to.offset, loops, local.cast_mut()) };
+        unsafe { self.fabric.copy_block(true, self.topology.local(to.rank), to.offset, loops, local.cast_mut()) };
         self.done().push(Event::LocalDone(token));
     }
 
     unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
         // SAFETY: the caller's promise.
-        unsafe { self.fabric.copy_block(false, self.number(from.rank), from.offset, loops, local) };
+        unsafe { self.fabric.copy_block(false, self.topology.local(from.rank), from.offset, loops, local) };
         self.done().push(Event::LocalDone(token));
     }
 }

@@ -87,9 +87,10 @@ impl Topology {
         !self.hidden && self.nodes.is_one_part(self.size)
     }
 
-    /// The number of a rank among those of its machine.
+    /// The number of a rank of this one's machine among those of the machine.
     #[inline]
     pub(crate) fn local(&self, rank: usize) -> usize {
+        debug_assert!(self.is_near(rank), "rank {rank} is on another machine than {}", self.rank);
         self.machines.number(rank)
     }
 

@@ -66,7 +66,7 @@ impl Fabric {
         });
     }
 
-    /// Writes to a rank's segment, then changes a word there and wakes who waits on it.
+    /// Writes to a rank's segment, then changes a word there and wakes the rank that waits on it.
     ///
     /// # Safety
     /// As [`Conduit::put_signal`](crate::comm::Conduit::put_signal), for the time of the call.

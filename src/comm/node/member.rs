@@ -66,12 +66,6 @@ impl Member {
         Member { topology: self.topology.with_ranks_per_node(most), capabilities, ..self }
     }
 
-    /// A rank's number on the machine.
-    fn number(&self, rank: usize) -> usize {
-        debug_assert!(self.topology.is_near(rank), "rank {rank} is on another machine");
-        self.topology.local(rank)
-    }
-
     /// Whether `poll` would report something.
     pub(crate) fn has_news(&self) -> bool {
         let waiting = [MessageClass::Reply, MessageClass::Request].iter().any(|&c| !self.fabric.inbox(self.own, c).is_empty());
@@ -107,7 +101,7 @@ impl Conduit for Member {
     }
 
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
-        Some(self.fabric.segment(self.number(rank)))
+        Some(self.fabric.segment(self.topology.local(rank)))
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
@@ -130,13 +124,13 @@ impl Conduit for Member {
 
     unsafe fn put(&self, to: Remote, local: Local, token: Token) {
         // SAFETY: the caller's promise.
-        unsafe { self.fabric.write(self.number(to.rank), to.offset, local) };
+        unsafe { self.fabric.write(self.topology.local(to.rank), to.offset, local) };
         self.report(Event::LocalDone(token));
     }
 
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
         // SAFETY: the caller's promise.
-        unsafe { self.fabric.read(self.number(from.rank), from.offset, local) };
+        unsafe { self.fabric.read(self.topology.local(from.rank), from.offset, local) };
         self.report(Event::LocalDone(token));
     }
 
@@ -146,7 +140,7 @@ impl Conduit for Member {
     }
 
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.fabric.post(self.number(rank), self.topology.rank(), class, bytes)
+        self.fabric.post(self.topology.local(rank), self.topology.rank(), class, bytes)
     }
 
     fn poll(&self, events: &mut Events) {
@@ -192,7 +186,7 @@ impl Conduit for Member {
     }
 
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        Some(self.fabric.control(self.number(rank)).place.each_ref().map(|word| word.load(Ordering::Relaxed)))
+        Some(self.fabric.control(self.topology.local(rank)).place.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
     #[inline]
@@ -219,25 +213,25 @@ impl Conduit for Member {
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
-        let control = self.fabric.control(self.number(rank));
+        let control = self.fabric.control(self.topology.local(rank));
         let wait = control.wait.load(Ordering::Acquire);
         let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.topology.size())?;
         Some(PublishedWait { awaited, number: (wait >> 32) as u32, looks: control.looks.load(Ordering::Acquire) })
     }
 
     fn published_object(&self, rank: usize) -> String {
-        self.fabric.control(self.number(rank)).object.get()
+        self.fabric.control(self.topology.local(rank)).object.get()
     }
 
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
         // SAFETY: the caller's promise.
-        unsafe { self.fabric.write_signal(self.number(to.rank), to.offset, local, signal) };
+        unsafe { self.fabric.write_signal(self.topology.local(to.rank), to.offset, local, signal) };
         self.report(Event::LocalDone(token));
     }
 
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
         // SAFETY: the caller's promise.
-        let old = unsafe { self.fabric.apply(self.number(word.rank), word.offset, atomic) };
+        let old = unsafe { self.fabric.apply(self.topology.local(word.rank), word.offset, atomic) };
         self.report(Event::Value(token, old));
     }
 }

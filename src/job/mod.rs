@@ -10,6 +10,7 @@ mod islands;
 pub(crate) mod launch;
 mod launcher;
 mod memory;
+mod setting;
 mod stats;
 
 use std::{

@@ -68,13 +68,20 @@ impl Case {
     }
 }
 
+/// The variable that names the networks to test.
+const NETWORKS: &str = "GA_TEST_NETWORKS";
+
 /// Whether the long tier was asked for.
 pub(crate) fn long() -> bool {
     env::var("GA_TEST_LONG").is_ok_and(|value| value == "1")
 }
 
-/// All networks that the binary has, and those of one machine split into nodes of so many ranks.
+/// All networks that the binary has, and those of one machine split into nodes of so many ranks; or those that `GA_TEST_NETWORKS` names,
+/// with commas between them.
 pub(crate) fn networks() -> Vec<&'static str> {
+    if let Ok(names) = env::var(NETWORKS) {
+        return names.leak().split(',').collect();
+    }
     let mut all = vec!["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
     all.extend(["shared_memory:nodes_of_2", "threads:nodes_of_3"]);
     if long() {
@@ -106,11 +113,11 @@ pub(crate) fn start(name: &str, variables: &[(&str, &str)], output: &File) -> Ch
 
 /// The same with another command, `name` going to `case`.
 fn spawn(command: &mut Command, case: &str, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
-    env::vars().filter(|(key, _)| key.starts_with("GA_") && !["GA_TEST_LONG", "GA_TEST_LAUNCHER"].contains(&&**key)).for_each(
-        |(key, _)| {
+    env::vars()
+        .filter(|(key, _)| key.starts_with("GA_") && !["GA_TEST_LONG", "GA_TEST_LAUNCHER", NETWORKS].contains(&&**key))
+        .for_each(|(key, _)| {
             command.env_remove(key);
-        },
-    );
+        });
     let both = || output.try_clone().expect("a second handle of the file");
     command.env(case, name).envs(variables.iter().copied()).stdout(both()).stderr(both()).spawn().expect("starting a case")
 }

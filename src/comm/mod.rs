@@ -42,6 +42,8 @@
 pub(crate) mod accumulate;
 #[cfg_attr(not(any(feature = "mpi", test)), allow(dead_code, reason = "for networks with handlers at the target"))]
 pub(crate) mod addition;
+#[cfg(feature = "mpi")]
+mod am;
 mod capabilities;
 pub(crate) mod engine;
 mod event;

@@ -5,14 +5,12 @@
 
 use std::collections::VecDeque;
 
-use super::{
-    ffi::{Arrived, Comm, Request, Result},
-    frame::Frame,
-};
+use super::ffi::{Arrived, Comm, Request, Result};
+use crate::comm::am::frame::Frame;
 
 /// Bytes of a frame. Just below what UCX, and so most libraries, sends in one piece over TCP; measured with MPICH 4.0 over UCX
 /// 1.13: 8,000 bytes 0.8 GB/s, 8,300 bytes 0.1.
-pub(super) const FRAME: usize = 8_000;
+pub(in crate::comm) const FRAME: usize = 8_000;
 
 /// Frames that can arrive before anybody looks.
 const RING: usize = 32;
@@ -25,8 +23,8 @@ const FRAMES: i32 = 0;
 
 /// See the module's essay.
 #[derive(Debug)]
-pub(super) struct Mail {
-    pub(super) comm: Comm,
+pub(in crate::comm) struct Mail {
+    pub(in crate::comm) comm: Comm,
     leaving: VecDeque<(Frame, Request)>,
     coming: VecDeque<(Frame, Request)>,
     spare: Vec<Frame>,
@@ -34,7 +32,7 @@ pub(super) struct Mail {
 }
 
 impl Mail {
-    pub(super) fn new(comm: Comm) -> Result<Self> {
+    pub(in crate::comm) fn new(comm: Comm) -> Result<Self> {
         let mut mail =
             Mail { comm, leaving: VecDeque::new(), coming: VecDeque::with_capacity(RING), spare: Vec::new(), closed: false };
         mail.receive()?;
@@ -42,12 +40,12 @@ impl Mail {
     }
 
     /// An empty frame.
-    pub(super) fn frame(&mut self) -> Frame {
+    pub(in crate::comm) fn frame(&mut self) -> Frame {
         self.spare.pop().unwrap_or_else(|| Frame::new(FRAME))
     }
 
     /// Sends a frame.
-    pub(super) fn send(&mut self, mut frame: Frame, to: usize, acknowledged: u32, credit: bool) -> Result<()> {
+    pub(in crate::comm) fn send(&mut self, mut frame: Frame, to: usize, acknowledged: u32, credit: bool) -> Result<()> {
         let (bytes, len) = frame.seal(acknowledged, credit);
         // SAFETY: the frame's memory is on the heap and stays as it is while the frame is in `leaving`.
         let request = unsafe { self.comm.begin_send(bytes, len, to, FRAMES) }?;
@@ -56,12 +54,12 @@ impl Mail {
     }
 
     /// Frames that have not left.
-    pub(super) fn leaving(&self) -> usize {
+    pub(in crate::comm) fn leaving(&self) -> usize {
         self.leaving.len()
     }
 
     /// Takes frames back that have left. A target that takes none keeps those of others for a few looks only.
-    pub(super) fn reap(&mut self) -> Result<()> {
+    pub(in crate::comm) fn reap(&mut self) -> Result<()> {
         const LOOKS: usize = 4;
         let mut looks = LOOKS.min(self.leaving.len());
         while let Some((frame, mut request)) = self.leaving.pop_front() {
@@ -81,7 +79,7 @@ impl Mail {
     }
 
     /// Posts what receives are missing.
-    pub(super) fn receive(&mut self) -> Result<()> {
+    pub(in crate::comm) fn receive(&mut self) -> Result<()> {
         while self.coming.len() < RING {
             let mut frame = self.frame();
             let (bytes, len) = frame.buffer();
@@ -93,12 +91,12 @@ impl Mail {
     }
 
     /// Posts them if half are missing: what comes while there is none is copied once more by the library.
-    pub(super) fn receive_if_few(&mut self) -> Result<()> {
+    pub(in crate::comm) fn receive_if_few(&mut self) -> Result<()> {
         if self.coming.len() < RING / 2 { self.receive() } else { Ok(()) }
     }
 
     /// The next frame that has come.
-    pub(super) fn came(&mut self) -> Result<Option<(Frame, Arrived)>> {
+    pub(in crate::comm) fn came(&mut self) -> Result<Option<(Frame, Arrived)>> {
         if self.coming.is_empty() {
             self.receive()?;
         }
@@ -108,19 +106,19 @@ impl Mail {
     }
 
     /// Gives a frame back.
-    pub(super) fn keep(&mut self, mut frame: Frame) {
+    pub(in crate::comm) fn keep(&mut self, mut frame: Frame) {
         if self.spare.len() < KEPT {
             frame.clear();
             self.spare.push(frame);
         }
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::comm) fn is_closed(&self) -> bool {
         self.closed
     }
 
     /// Takes the receives back. Nothing is asked of MPI any more, so what it may still use is given back to nobody.
-    pub(super) fn close(&mut self) {
+    pub(in crate::comm) fn close(&mut self) {
         /// A receive that has begun ends when its sender goes on, or not.
         const LOOKS: usize = 100;
         self.closed = true;

@@ -37,24 +37,12 @@
 //! cluster.
 
 mod exit;
-mod ffi;
-mod frame;
-mod handle;
-mod inbox;
+pub(super) mod ffi;
 mod leave;
-mod long_frames;
-mod longs;
-mod mail;
-mod memory;
-mod net;
-mod origins;
-mod peer;
+pub(super) mod mail;
 mod place;
 mod progress;
-mod pump;
-mod runs;
 mod start;
-mod write;
 
 use std::{
     sync::{
@@ -64,9 +52,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use self::ffi::Result;
 pub(crate) use self::start::{Rank, starts_open_mpi, world, world_size};
-use self::{
-    ffi::Result,
+use super::am::{
     frame::Kind,
     net::{LONG, NOBODY, Net},
     peer::{BULK, Block, BlockKind, Op},
@@ -82,7 +70,7 @@ use crate::index::Loops;
 const WINDOW: usize = 1024;
 
 /// Longest message beside the frames: what every library counts in an `int`.
-const LONGEST: usize = 1 << 30;
+pub(super) const LONGEST: usize = 1 << 30;
 
 /// Bytes that share a record with their signal.
 const LONGEST_WITH_SIGNAL: usize = 4096;

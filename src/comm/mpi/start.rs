@@ -25,14 +25,16 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::{
     Mpi, exit,
     ffi::{self, Comm, MpiError, Threads},
-    memory::{Over, Segment},
-    net::Net,
     place::Place,
     progress::Helper,
 };
 use crate::{
     comm::{
         Conduit, Network,
+        am::{
+            memory::{Over, Segment},
+            net::Net,
+        },
         joined::Joined,
         layers::{self, Layer},
         node::{Held, Member, keeping, threads_of_this_process},

@@ -15,7 +15,7 @@ use super::{
 
 /// Bytes of a long frame. Each costs some 30 µs beside its bytes: 1 MiB in chunks takes 400 µs in frames of 128 KiB, 280 of 256 KiB,
 /// 210 of 512 KiB (MPICH over TCP).
-pub(super) const LONG_FRAME: usize = 512 << 10;
+pub(in crate::comm) const LONG_FRAME: usize = 512 << 10;
 
 /// Long frames of one kind at a time.
 const MOST: usize = 6;
@@ -25,7 +25,7 @@ const KEPT: usize = 3 * MOST;
 
 /// What a long frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(in crate::comm) enum Use {
     /// Sent, with requests.
     Requests,
     /// Sent, with answers.
@@ -36,7 +36,7 @@ pub(super) enum Use {
 
 /// See the module's essay.
 #[derive(Debug, Default)]
-pub(super) struct LongFrames {
+pub(in crate::comm) struct LongFrames {
     leaving: VecDeque<(Frame, Request, Use)>,
     /// Answers on their way here. Who asks bounds them.
     coming: VecDeque<(usize, Frame, Request)>,
@@ -47,7 +47,7 @@ pub(super) struct LongFrames {
 
 impl LongFrames {
     /// An empty frame, if there is one for that use.
-    pub(super) fn take(&mut self, what: Use) -> Option<Frame> {
+    pub(in crate::comm) fn take(&mut self, what: Use) -> Option<Frame> {
         (self.used[what as usize] < MOST).then(|| {
             self.used[what as usize] += 1;
             self.frame()
@@ -66,19 +66,19 @@ impl LongFrames {
     }
 
     /// Gives a frame back that was taken.
-    pub(super) fn give(&mut self, frame: Frame, what: Use) {
+    pub(in crate::comm) fn give(&mut self, frame: Frame, what: Use) {
         self.used[what as usize] -= 1;
         self.keep(frame);
     }
 
     /// The number of the next message beside the frames.
-    pub(super) fn next_number(&mut self) -> u64 {
+    pub(in crate::comm) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
     }
 
     /// Sends a frame that was taken. The words of its announcement.
-    pub(super) fn send(&mut self, comm: Comm, mut frame: Frame, to: usize, what: Use) -> Result<[u64; 2]> {
+    pub(in crate::comm) fn send(&mut self, comm: Comm, mut frame: Frame, to: usize, what: Use) -> Result<[u64; 2]> {
         let number = self.next_number();
         let kind = if what == Use::Answers { Beside::Answer } else { Beside::Request };
         let (bytes, len) = frame.seal(0, false);
@@ -89,7 +89,7 @@ impl LongFrames {
     }
 
     /// Sends the first bytes of a frame that was taken, without records, as an answer to who waits for them.
-    pub(super) fn send_bytes(&mut self, comm: Comm, frame: Frame, len: usize, to: usize, number: u64) -> Result<()> {
+    pub(in crate::comm) fn send_bytes(&mut self, comm: Comm, frame: Frame, len: usize, to: usize, number: u64) -> Result<()> {
         let bytes = frame.bytes()[..len].as_ptr();
         // SAFETY: as in `send`.
         let request = unsafe { comm.begin_send(bytes, len, to, tag(number, Beside::Get)) }?;
@@ -98,14 +98,14 @@ impl LongFrames {
     }
 
     /// Begins to receive what was announced, into a frame that was taken or is for answers.
-    pub(super) fn receive(comm: Comm, frame: &mut Frame, from: usize, number: u64, kind: Beside) -> Result<Request> {
+    pub(in crate::comm) fn receive(comm: Comm, frame: &mut Frame, from: usize, number: u64, kind: Beside) -> Result<Request> {
         let (bytes, len) = frame.buffer();
         // SAFETY: the frame's memory is on the heap; the caller keeps the frame beside the request and lets nobody touch it.
         unsafe { comm.begin_receive(bytes, len, Some(from), tag(number, kind)) }
     }
 
     /// An announced answer.
-    pub(super) fn expect(&mut self, comm: Comm, from: usize, number: u64) -> Result<()> {
+    pub(in crate::comm) fn expect(&mut self, comm: Comm, from: usize, number: u64) -> Result<()> {
         let mut frame = self.frame();
         let request = LongFrames::receive(comm, &mut frame, from, number, Beside::Answer)?;
         self.coming.push_back((from, frame, request));
@@ -113,7 +113,7 @@ impl LongFrames {
     }
 
     /// An answer that has come: from whom, the frame, its length. To be given back by [`LongFrames::read`].
-    pub(super) fn came(&mut self) -> Result<Option<(usize, Frame, usize)>> {
+    pub(in crate::comm) fn came(&mut self) -> Result<Option<(usize, Frame, usize)>> {
         const LOOKS: usize = 4;
         for _ in 0..self.coming.len().min(LOOKS) {
             let Some((from, frame, mut request)) = self.coming.pop_front() else { break };
@@ -130,12 +130,12 @@ impl LongFrames {
     }
 
     /// Gives the frame of an answer back.
-    pub(super) fn read(&mut self, frame: Frame) {
+    pub(in crate::comm) fn read(&mut self, frame: Frame) {
         self.keep(frame);
     }
 
     /// Takes frames back that have left; how many.
-    pub(super) fn reap(&mut self) -> Result<u64> {
+    pub(in crate::comm) fn reap(&mut self) -> Result<u64> {
         let mut left = 0;
         /// Looks at most, each of which is a call: one slow target does not keep the frames of the others.
         const LOOKS: usize = 4;
@@ -156,11 +156,11 @@ impl LongFrames {
         Ok(left)
     }
 
-    pub(super) fn is_sending(&self) -> bool {
+    pub(in crate::comm) fn is_sending(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::comm) fn is_quiet(&self) -> bool {
         self.leaving.is_empty() && self.coming.is_empty()
     }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::comm::{SignalOp, Token};
 
 /// How much of an operation found room in a frame.
-pub(super) enum Written {
+pub(in crate::comm) enum Written {
     All,
     Some,
     NoRoom,
@@ -25,9 +25,9 @@ pub(super) enum Written {
 }
 
 /// What was asked for and has not come: bytes of the peer, long answers of all.
-pub(super) struct Asking<'a> {
-    pub(super) bytes: &'a mut usize,
-    pub(super) long: &'a mut usize,
+pub(in crate::comm) struct Asking<'a> {
+    pub(in crate::comm) bytes: &'a mut usize,
+    pub(in crate::comm) long: &'a mut usize,
 }
 
 impl Asking<'_> {
@@ -42,12 +42,12 @@ impl Asking<'_> {
 }
 
 /// Whether so many bytes are answered in a long frame.
-pub(super) fn is_long(bytes: usize) -> bool {
+pub(in crate::comm) fn is_long(bytes: usize) -> bool {
     bytes > Frame::room_when_empty(FRAME, 2, 0)
 }
 
 /// Writes what fits of an operation into a frame.
-pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> Written {
+pub(in crate::comm) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> Written {
     match op {
         Op::Small { kind, aux, words, .. } => {
             if !frame.has_room(words.len(), 0, 0) {
@@ -152,20 +152,20 @@ fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Asking<'_>) -> 
 }
 
 /// A piece of a block whose bytes lie packed in the caller's memory.
-pub(super) struct Piece {
-    pub(super) local: *mut u8,
-    pub(super) len: usize,
-    pub(super) of: Of,
+pub(in crate::comm) struct Piece {
+    pub(in crate::comm) local: *mut u8,
+    pub(in crate::comm) len: usize,
+    pub(in crate::comm) of: Of,
 }
 
 /// What the piece belongs to.
-pub(super) enum Of {
+pub(in crate::comm) enum Of {
     Put(Arc<Token>),
     Get { token: Token, origin: u64 },
 }
 
 /// Announces the next piece of such a block by a record. None if that has no room.
-pub(super) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Option<Piece> {
+pub(in crate::comm) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Option<Piece> {
     let (levels, run) = (block.there.levels(), block.there.run() as u64);
     if !frame.has_room(8, levels.len(), 0) {
         return None;

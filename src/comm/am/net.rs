@@ -38,7 +38,7 @@ use crate::comm::{Event, Token};
 
 /// From here on contiguous bytes travel in a message of their own. Measured, as [`BULK`](super::peer::BULK): 64 KiB take some 60 µs
 /// either way.
-pub(super) const LONG: usize = 64 << 10;
+pub(in crate::comm) const LONG: usize = 64 << 10;
 
 /// Frames that one poll handles at most, so that its caller comes to look at what it waits for.
 const BATCH: usize = 64;
@@ -50,36 +50,36 @@ const ANSWERS: usize = 8;
 const PATIENT_POLLS: u32 = 16;
 
 /// The token of what nobody waits for.
-pub(super) const NOBODY: Token = Token(u64::MAX);
+pub(in crate::comm) const NOBODY: Token = Token(u64::MAX);
 
 /// See the module's essay.
 #[derive(Debug)]
-pub(super) struct Net {
-    pub(super) segment: Segment,
-    pub(super) over: Over,
-    pub(super) mail: Mail,
-    pub(super) peers: Peers,
+pub(in crate::comm) struct Net {
+    pub(in crate::comm) segment: Segment,
+    pub(in crate::comm) over: Over,
+    pub(in crate::comm) mail: Mail,
+    pub(in crate::comm) peers: Peers,
     /// Peers that may have something to send.
-    pub(super) busy: VecDeque<usize>,
-    pub(super) origins: Origins,
-    pub(super) longs: Longs,
-    pub(super) long_frames: LongFrames,
+    pub(in crate::comm) busy: VecDeque<usize>,
+    pub(in crate::comm) origins: Origins,
+    pub(in crate::comm) longs: Longs,
+    pub(in crate::comm) long_frames: LongFrames,
     /// Long answers asked for that have not come.
-    pub(super) long_asked: usize,
+    pub(in crate::comm) long_asked: usize,
     /// Ranks whose requests wait.
-    pub(super) delayed: VecDeque<usize>,
-    pub(super) events: Vec<Event>,
+    pub(in crate::comm) delayed: VecDeque<usize>,
+    pub(in crate::comm) events: Vec<Event>,
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
-    pub(super) urgent: bool,
+    pub(in crate::comm) urgent: bool,
     skipped: u32,
     /// Why the job must end, as a peer tells: who ended it, and why.
-    pub(super) ended: Option<(usize, String)>,
+    pub(in crate::comm) ended: Option<(usize, String)>,
     /// Grows with whatever is found: tells whether a look was worth it.
-    pub(super) found: u64,
+    pub(in crate::comm) found: u64,
 }
 
 impl Net {
-    pub(super) fn new(comm: Comm, segment: Segment, over: Over) -> Result<Self> {
+    pub(in crate::comm) fn new(comm: Comm, segment: Segment, over: Over) -> Result<Self> {
         Ok(Net {
             segment,
             over,
@@ -100,7 +100,7 @@ impl Net {
     }
 
     /// A peer that is listed as one that may have something to send.
-    pub(super) fn peer(&mut self, rank: usize) -> &mut Peer {
+    pub(in crate::comm) fn peer(&mut self, rank: usize) -> &mut Peer {
         let peer = self.peers.entry(rank).or_default();
         if !peer.listed {
             peer.listed = true;
@@ -110,13 +110,13 @@ impl Net {
     }
 
     /// How many operations wait for room, for one peer.
-    pub(super) fn waiting(&self, to: usize) -> usize {
+    pub(in crate::comm) fn waiting(&self, to: usize) -> usize {
         self.peers.get(&to).map_or(0, |peer| peer.queue.len())
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
     /// If `waited`, ends when there is something for the caller. Tells whether it did anything.
-    pub(super) fn poll(&mut self, hurry: bool, waited: bool) -> Result<bool> {
+    pub(in crate::comm) fn poll(&mut self, hurry: bool, waited: bool) -> Result<bool> {
         if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
             self.skipped += 1;
             return Ok(false);
@@ -155,28 +155,28 @@ impl Net {
         Ok(true)
     }
 
-    pub(super) fn comm(&self) -> Comm {
+    pub(in crate::comm) fn comm(&self) -> Comm {
         self.mail.comm
     }
 
     /// Frames that have not left.
-    pub(super) fn crowd(&self) -> usize {
+    pub(in crate::comm) fn crowd(&self) -> usize {
         self.mail.leaving()
     }
 
     /// Gives a frame of the ordinary length back.
-    pub(super) fn keep(&mut self, frame: Frame) {
+    pub(in crate::comm) fn keep(&mut self, frame: Frame) {
         self.mail.keep(frame);
     }
 
     /// The peer has handled so many more of our frames.
-    pub(super) fn acknowledged(&mut self, from: usize, frames: u32) {
+    pub(in crate::comm) fn acknowledged(&mut self, from: usize, frames: u32) {
         let peer = self.peer(from);
         peer.unacknowledged = peer.unacknowledged.saturating_sub(frames);
     }
 
     /// Bytes have come for an origin.
-    pub(super) fn data_came(&mut self, from: usize, id: usize, at: usize, bytes: &[u8]) {
+    pub(in crate::comm) fn data_came(&mut self, from: usize, id: usize, at: usize, bytes: &[u8]) {
         self.came(from, bytes.len());
         let event = self.origins.data_came(id, at, bytes);
         self.events.extend(event);
@@ -200,7 +200,7 @@ impl Net {
     }
 
     /// Whether nothing is under way that another rank would miss.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::comm) fn is_quiet(&self) -> bool {
         self.mail.leaving() == 0
             && self.longs.is_empty()
             && self.long_frames.is_quiet()
@@ -208,19 +208,19 @@ impl Net {
     }
 
     /// Whether something has not left.
-    pub(super) fn is_sending(&self) -> bool {
+    pub(in crate::comm) fn is_sending(&self) -> bool {
         self.mail.leaving() > 0 || self.long_frames.is_sending()
     }
 
     /// Peers that have not acknowledged everything.
-    pub(super) fn unquiet(&self) -> Vec<usize> {
+    pub(in crate::comm) fn unquiet(&self) -> Vec<usize> {
         let owes = |peer: &Peer| peer.unacknowledged > 0 || !peer.queue.is_empty() || peer.requests.is_some();
         self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(&rank, _)| rank).collect()
     }
 
     /// Gives up the transfers of a request that use memory of the caller. Each ends as failed where that memory can be let go; one that
     /// MPI is at work on ends when that does.
-    pub(super) fn cancel(&mut self, token: Token) {
+    pub(in crate::comm) fn cancel(&mut self, token: Token) {
         for peer in self.peers.values_mut() {
             let mut gone = 0;
             let mut without_bytes = false;
@@ -243,7 +243,7 @@ impl Net {
     }
 
     /// Takes the receives back. Nothing is asked of MPI any more, so what it may still use is given back to nobody.
-    pub(super) fn close(&mut self) {
+    pub(in crate::comm) fn close(&mut self) {
         self.mail.close();
         std::mem::forget(std::mem::take(&mut self.longs));
         if !self.long_frames.is_quiet() {

@@ -21,7 +21,7 @@ const BESIDE: usize = 4;
 
 /// What one other rank asks for.
 #[derive(Debug, Default)]
-pub(super) struct Inbox {
+pub(in crate::comm) struct Inbox {
     frames: VecDeque<Waiting>,
     beside: VecDeque<Message>,
 }
@@ -49,7 +49,7 @@ enum Target {
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Handled {
+pub(in crate::comm) enum Handled {
     Done,
     /// It is to be tried again.
     Later,
@@ -64,14 +64,14 @@ impl From<Option<()>> for Handled {
 }
 
 impl Inbox {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::comm) fn is_empty(&self) -> bool {
         self.frames.is_empty() && self.beside.is_empty()
     }
 }
 
 impl Net {
     /// A frame has come. The frame stays with the inbox, or is kept for another use.
-    pub(super) fn arrived(&mut self, from: usize, frame: Frame, len: usize) -> Result<()> {
+    pub(in crate::comm) fn arrived(&mut self, from: usize, frame: Frame, len: usize) -> Result<()> {
         let Some((acknowledged, is_request, records)) = frame.read(len) else {
             self.wrong(from, "a frame that ends too early");
             return Ok(());
@@ -96,7 +96,7 @@ impl Net {
     }
 
     /// Handles what can be handled of a rank's requests.
-    pub(super) fn resume(&mut self, from: usize) -> Result<()> {
+    pub(in crate::comm) fn resume(&mut self, from: usize) -> Result<()> {
         loop {
             if self.take_in(from)? && !self.delayed.is_empty() {
                 // Who has waited longer for a frame comes first.
@@ -134,7 +134,7 @@ impl Net {
     }
 
     /// Looks at the inboxes in which something waits.
-    pub(super) fn resume_all(&mut self) -> Result<()> {
+    pub(in crate::comm) fn resume_all(&mut self) -> Result<()> {
         for _ in 0..self.delayed.len() {
             let Some(rank) = self.delayed.pop_front() else { break };
             self.peer(rank).delayed = false;
@@ -249,7 +249,7 @@ impl Net {
         }
     }
 
-    pub(super) fn wrong(&mut self, from: usize, what: &str) {
+    pub(in crate::comm) fn wrong(&mut self, from: usize, what: &str) {
         self.ended.get_or_insert_with(|| (from, format!("sent {what}")));
     }
 }

@@ -15,11 +15,11 @@ use super::{
 use crate::comm::Event;
 
 /// Long answers on their way here, from all peers together, and still more are asked for.
-pub(super) const LONG_ANSWERS: usize = 12;
+pub(in crate::comm) const LONG_ANSWERS: usize = 12;
 
 impl Net {
     /// An operation for a peer; it leaves at the next poll.
-    pub(super) fn submit(&mut self, to: usize, op: Op) -> Result<()> {
+    pub(in crate::comm) fn submit(&mut self, to: usize, op: Op) -> Result<()> {
         self.peer(to).queue.push_back(op);
         self.pump(to)
     }
@@ -160,12 +160,12 @@ impl Net {
     }
 
     /// Sends what is there as answers for a peer.
-    pub(super) fn send_answers(&mut self, to: usize) -> Result<()> {
+    pub(in crate::comm) fn send_answers(&mut self, to: usize) -> Result<()> {
         self.peers.get_mut(&to).map_or(Ok(()), |peer| send_answers(peer, &mut self.mail, to))
     }
 
     /// Sends what is there for whom there is something.
-    pub(super) fn send(&mut self) -> Result<()> {
+    pub(in crate::comm) fn send(&mut self) -> Result<()> {
         for _ in 0..self.busy.len() {
             let Some(rank) = self.busy.pop_front() else { break };
             self.pump(rank)?;
@@ -187,7 +187,7 @@ impl Net {
     }
 
     /// Appends an answer for a peer.
-    pub(super) fn answer(
+    pub(in crate::comm) fn answer(
         &mut self,
         to: usize,
         kind: Kind,
@@ -206,7 +206,7 @@ impl Net {
     }
 
     /// Sends an answer of so many bytes in a long frame. None if there is no such frame now.
-    pub(super) fn answer_beside(
+    pub(in crate::comm) fn answer_beside(
         &mut self,
         to: usize,
         kind: Kind,

@@ -20,12 +20,12 @@ const HEAD: usize = 2;
 const CREDIT: u64 = 1;
 
 /// Most levels around a run that a record can carry.
-pub(super) const MOST_LEVELS: usize = crate::comm::BLOCK_LEVELS;
+pub(in crate::comm) const MOST_LEVELS: usize = crate::comm::BLOCK_LEVELS;
 
 /// What a record asks for or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(in crate::comm) enum Kind {
     /// offset; payload: write it there.
     Put = 1,
     /// offset, run, first run; levels; payload: write whole runs from the first one on.
@@ -97,42 +97,49 @@ impl Kind {
 
 /// Memory of a frame, to be filled with records or with what arrived.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(in crate::comm) struct Frame {
     words: Box<[u64]>,
     used: usize,
 }
 
 impl Frame {
     /// An empty frame of at most so many bytes.
-    pub(super) fn new(bytes: usize) -> Self {
+    pub(in crate::comm) fn new(bytes: usize) -> Self {
         Frame { words: vec![0; bytes / WORD].into_boxed_slice(), used: HEAD }
     }
 
     /// Bytes of payload that fit behind a record without levels, with so many words, in an empty frame.
-    pub(super) fn room_when_empty(bytes: usize, words: usize, levels: usize) -> usize {
+    pub(in crate::comm) fn room_when_empty(bytes: usize, words: usize, levels: usize) -> usize {
         (bytes / WORD - HEAD - 1 - words - 2 * levels) * WORD
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(in crate::comm) fn clear(&mut self) {
         self.used = HEAD;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::comm) fn is_empty(&self) -> bool {
         self.used == HEAD
     }
 
     /// Whether a record fits.
-    pub(super) fn has_room(&self, words: usize, levels: usize, payload: usize) -> bool {
+    pub(in crate::comm) fn has_room(&self, words: usize, levels: usize, payload: usize) -> bool {
         1 + words + 2 * levels + payload.div_ceil(WORD) <= self.words.len() - self.used
     }
 
     /// Bytes of payload that still fit behind a record's words and levels.
-    pub(super) fn room(&self, words: usize, levels: usize) -> usize {
+    pub(in crate::comm) fn room(&self, words: usize, levels: usize) -> usize {
         (self.words.len() - self.used).saturating_sub(1 + words + 2 * levels) * WORD
     }
 
     /// Appends a record and gives the place of its payload. The caller looked that it fits.
-    pub(super) fn push(&mut self, kind: Kind, aux: u8, words: &[u64], levels: &[(usize, isize)], payload: usize) -> &mut [u8] {
+    pub(in crate::comm) fn push(
+        &mut self,
+        kind: Kind,
+        aux: u8,
+        words: &[u64],
+        levels: &[(usize, isize)],
+        payload: usize,
+    ) -> &mut [u8] {
         let start = self.used;
         let body = start + 1 + words.len() + 2 * levels.len();
         let end = body + payload.div_ceil(WORD);
@@ -147,29 +154,29 @@ impl Frame {
     }
 
     /// Writes the frame's own words. Answers first byte and length of what is to be sent.
-    pub(super) fn seal(&mut self, acknowledged: u32, credit: bool) -> (*const u8, usize) {
+    pub(in crate::comm) fn seal(&mut self, acknowledged: u32, credit: bool) -> (*const u8, usize) {
         self.words[0] = self.used as u64 | u64::from(acknowledged) << 32;
         self.words[1] = if credit { CREDIT } else { 0 };
         (self.words.as_ptr().cast(), self.used * WORD)
     }
 
     /// Where a message may be received.
-    pub(super) fn buffer(&mut self) -> (*mut u8, usize) {
+    pub(in crate::comm) fn buffer(&mut self) -> (*mut u8, usize) {
         (self.words.as_mut_ptr().cast(), self.words.len() * WORD)
     }
 
     /// The memory as bytes, for a message without records.
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(in crate::comm) fn bytes_mut(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(&mut self.words)
     }
 
     /// The same, to be read.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(in crate::comm) fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.words)
     }
 
     /// What arrived in `len` bytes: how many frames it acknowledges, whether it takes credit, its records.
-    pub(super) fn read(&self, len: usize) -> Option<(u32, bool, Records<'_>)> {
+    pub(in crate::comm) fn read(&self, len: usize) -> Option<(u32, bool, Records<'_>)> {
         let used = (self.words[0] & u64::from(u32::MAX)) as usize;
         let whole = used >= HEAD && used * WORD == len && used <= self.words.len();
         whole.then(|| ((self.words[0] >> 32) as u32, self.words[1] & CREDIT != 0, Records { words: &self.words[HEAD..used] }))
@@ -178,7 +185,7 @@ impl Frame {
 
 impl Frame {
     /// The last records of a frame that arrived, as many words.
-    pub(super) fn rest(&self, left: usize) -> Records<'_> {
+    pub(in crate::comm) fn rest(&self, left: usize) -> Records<'_> {
         let used = (self.words[0] & u64::from(u32::MAX)) as usize;
         let end = used.min(self.words.len());
         Records { words: &self.words[end.saturating_sub(left)..end] }
@@ -187,30 +194,30 @@ impl Frame {
 
 /// The records of a frame.
 #[derive(Debug)]
-pub(super) struct Records<'f> {
+pub(in crate::comm) struct Records<'f> {
     words: &'f [u64],
 }
 
 impl Records<'_> {
     /// Words of those not yet read.
-    pub(super) fn left(&self) -> usize {
+    pub(in crate::comm) fn left(&self) -> usize {
         self.words.len()
     }
 }
 
 /// A record that arrived.
 #[derive(Debug)]
-pub(super) struct Record<'f> {
-    pub(super) kind: Kind,
-    pub(super) aux: u8,
-    pub(super) words: &'f [u64],
+pub(in crate::comm) struct Record<'f> {
+    pub(in crate::comm) kind: Kind,
+    pub(in crate::comm) aux: u8,
+    pub(in crate::comm) words: &'f [u64],
     levels: &'f [u64],
-    pub(super) payload: &'f [u8],
+    pub(in crate::comm) payload: &'f [u8],
 }
 
 /// A record whose payload has not come.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(in crate::comm) struct Held {
     kind: Kind,
     aux: u8,
     words: Box<[u64]>,
@@ -219,25 +226,25 @@ pub(super) struct Held {
 
 impl Held {
     /// The record with its payload.
-    pub(super) fn with<'r>(&'r self, payload: &'r [u8]) -> Record<'r> {
+    pub(in crate::comm) fn with<'r>(&'r self, payload: &'r [u8]) -> Record<'r> {
         Record { kind: self.kind, aux: self.aux, words: &self.words, levels: &self.levels, payload }
     }
 }
 
 impl Record<'_> {
     /// Keeps it as a record of another kind, without its payload.
-    pub(super) fn hold(&self, kind: Kind) -> Held {
+    pub(in crate::comm) fn hold(&self, kind: Kind) -> Held {
         Held { kind, aux: self.aux, words: self.words.into(), levels: self.levels.into() }
     }
 
     /// The first `N` words, if there are so many.
-    pub(super) fn words<const N: usize>(&self) -> Option<[usize; N]> {
+    pub(in crate::comm) fn words<const N: usize>(&self) -> Option<[usize; N]> {
         let words = self.words.first_chunk::<N>()?;
         Some(words.map(|word| word as usize))
     }
 
     /// Count and stride of each level.
-    pub(super) fn levels(&self) -> impl Iterator<Item = (usize, isize)> {
+    pub(in crate::comm) fn levels(&self) -> impl Iterator<Item = (usize, isize)> {
         self.levels.chunks_exact(2).map(|level| (level[0] as usize, level[1] as isize))
     }
 }

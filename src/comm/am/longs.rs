@@ -18,7 +18,7 @@ const LOOKS: usize = 8;
 
 /// What a message beside the frames is: each kind has tags of its own, so that they never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beside {
+pub(in crate::comm) enum Beside {
     /// From who asks: a long put, or a long frame of requests.
     Request = 0,
     /// To who asks: a long get.
@@ -28,7 +28,7 @@ pub(super) enum Beside {
 }
 
 /// Below the least upper bound of tags that a library may have, 32,767.
-pub(super) fn tag(number: u64, what: Beside) -> i32 {
+pub(in crate::comm) fn tag(number: u64, what: Beside) -> i32 {
     2 + (number % 8_000) as i32 * 4 + what as i32
 }
 
@@ -57,13 +57,13 @@ enum Then {
 
 /// A long get.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Get {
-    pub(super) token: Token,
+pub(in crate::comm) struct Get {
+    pub(in crate::comm) token: Token,
     /// It is a piece of what this origin waits for.
-    pub(super) piece_of: Option<u64>,
-    pub(super) from: usize,
-    pub(super) number: u64,
-    pub(super) len: usize,
+    pub(in crate::comm) piece_of: Option<u64>,
+    pub(in crate::comm) from: usize,
+    pub(in crate::comm) number: u64,
+    pub(in crate::comm) len: usize,
 }
 
 /// Pieces of blocks that leave at a time.
@@ -74,48 +74,48 @@ const PROMPT: Duration = Duration::from_micros(500);
 
 /// Those under way.
 #[derive(Debug, Default)]
-pub(super) struct Longs {
+pub(in crate::comm) struct Longs {
     all: VecDeque<Long>,
     leaving_pieces: usize,
     /// Pieces that came, or were given up: their origins do not know yet.
-    pub(super) ended: Vec<Get>,
+    pub(in crate::comm) ended: Vec<Get>,
     /// Peers that did not take a piece promptly.
-    pub(super) late: Vec<usize>,
+    pub(in crate::comm) late: Vec<usize>,
 }
 
 impl Longs {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::comm) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// Whether another piece of a block may leave.
-    pub(super) fn has_room(&self) -> bool {
+    pub(in crate::comm) fn has_room(&self) -> bool {
         self.leaving_pieces < PIECES
     }
 
     /// A piece that leaves the caller's memory.
-    pub(super) fn put_piece(&mut self, request: Request, of: Arc<Token>, to: usize) {
+    pub(in crate::comm) fn put_piece(&mut self, request: Request, of: Arc<Token>, to: usize) {
         self.leaving_pieces += 1;
         self.all.push_back(Long { request, then: Then::PieceSent(of, to, Instant::now()) });
     }
 
     /// A put whose bytes leave the caller's memory.
-    pub(super) fn put(&mut self, request: Request, token: Token) {
+    pub(in crate::comm) fn put(&mut self, request: Request, token: Token) {
         self.all.push_back(Long { request, then: Then::Sent(token) });
     }
 
     /// A get that fills the caller's memory.
-    pub(super) fn get(&mut self, request: Request, get: Get) {
+    pub(in crate::comm) fn get(&mut self, request: Request, get: Get) {
         self.all.push_back(Long { request, then: Then::Filled(get) });
     }
 
     /// What a peer asked for leaves the segment.
-    pub(super) fn serve(&mut self, request: Request) {
+    pub(in crate::comm) fn serve(&mut self, request: Request) {
         self.all.push_back(Long { request, then: Then::Nothing });
     }
 
     /// Looks at some, in turn; how many are complete.
-    pub(super) fn look(&mut self, comm: Comm, events: &mut Vec<Event>) -> Result<u64> {
+    pub(in crate::comm) fn look(&mut self, comm: Comm, events: &mut Vec<Event>) -> Result<u64> {
         let mut found = 0;
         for _ in 0..self.all.len().min(LOOKS) {
             let Some(mut long) = self.all.pop_front() else { break };
@@ -151,7 +151,7 @@ impl Longs {
     }
 
     /// Asks for the memory of a request's gets back; each ends as failed when MPI is done with it.
-    pub(super) fn cancel(&mut self, token: Token) {
+    pub(in crate::comm) fn cancel(&mut self, token: Token) {
         for long in &mut self.all {
             if let Then::Filled(get) = long.then
                 && get.token == token

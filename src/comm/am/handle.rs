@@ -25,7 +25,7 @@ const CROWD: usize = 1024;
 
 impl Net {
     /// Does what a record asks for.
-    pub(super) fn handle(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
+    pub(in crate::comm) fn handle(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         match record.kind {
             Kind::Put => {
                 let Some([offset]) = record.words() else { return Ok(Handled::Wrong) };
@@ -122,7 +122,7 @@ impl Net {
     }
 
     /// An answer in a long frame.
-    pub(super) fn long_answer(&mut self, from: usize, frame: &Frame, len: usize) -> Result<()> {
+    pub(in crate::comm) fn long_answer(&mut self, from: usize, frame: &Frame, len: usize) -> Result<()> {
         let Some((.., records)) = frame.read(len) else {
             self.wrong(from, "a long answer that ends too early");
             return Ok(());

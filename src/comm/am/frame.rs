@@ -1,6 +1,6 @@
 //! What ranks of different nodes write to each other: *records*, gathered into *frames*.
 //!
-//! A frame is one MPI message: two words of its own, then records one behind the other. All is counted in words of eight bytes.
+//! A frame is one message: two words of its own, then records one behind the other. All is counted in words of eight bytes.
 //!
 //! ```text
 //!  frame   | words used, frames acknowledged | flags | record | record | ...
@@ -153,11 +153,15 @@ impl Frame {
         &mut bytemuck::cast_slice_mut(&mut self.words[body..end])[..payload]
     }
 
-    /// Writes the frame's own words. Answers first byte and length of what is to be sent.
-    pub(in crate::comm) fn seal(&mut self, acknowledged: u32, credit: bool) -> (*const u8, usize) {
+    /// Writes the frame's own words. It may be sealed again.
+    pub(in crate::comm) fn seal(&mut self, acknowledged: u32, credit: bool) {
         self.words[0] = self.used as u64 | u64::from(acknowledged) << 32;
         self.words[1] = if credit { CREDIT } else { 0 };
-        (self.words.as_ptr().cast(), self.used * WORD)
+    }
+
+    /// What is to be sent of a sealed frame.
+    pub(in crate::comm) fn sealed(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.words[..self.used])
     }
 
     /// Where a message may be received.
@@ -189,6 +193,34 @@ impl Frame {
         let used = (self.words[0] & u64::from(u32::MAX)) as usize;
         let end = used.min(self.words.len());
         Records { words: &self.words[end.saturating_sub(left)..end] }
+    }
+}
+
+/// Frames of one length that are kept for the next use.
+#[derive(Debug)]
+pub(in crate::comm) struct Frames {
+    bytes: usize,
+    most: usize,
+    spare: Vec<Frame>,
+}
+
+impl Frames {
+    /// Frames of so many bytes; at most `most` are kept.
+    pub(in crate::comm) fn new(bytes: usize, most: usize) -> Self {
+        Frames { bytes, most, spare: Vec::new() }
+    }
+
+    /// An empty frame.
+    pub(in crate::comm) fn take(&mut self) -> Frame {
+        self.spare.pop().unwrap_or_else(|| Frame::new(self.bytes))
+    }
+
+    /// Gives one back.
+    pub(in crate::comm) fn give(&mut self, mut frame: Frame) {
+        if self.spare.len() < self.most {
+            frame.clear();
+            self.spare.push(frame);
+        }
     }
 }
 
@@ -274,7 +306,8 @@ mod tests {
         frame.push(Kind::Put, 0, &[40], &[], 3).copy_from_slice(b"abc");
         frame.push(Kind::PutBlock, 7, &[8, 16, 0], &[(3, -24), (2, 5)], 8).fill(9);
         frame.push(Kind::Flush, 0, &[6], &[], 0);
-        let (_, len) = frame.seal(5, true);
+        frame.seal(5, true);
+        let len = frame.sealed().len();
         let (acknowledged, credit, records) = frame.read(len).unwrap();
         assert_eq!((acknowledged, credit), (5, true));
         let records: Vec<_> = records.collect();
@@ -289,7 +322,8 @@ mod tests {
     fn what_does_not_fit_ends_the_reading() {
         let mut frame = Frame::new(800);
         frame.push(Kind::Put, 0, &[40], &[], 100);
-        let (_, len) = frame.seal(0, false);
+        frame.seal(0, false);
+        let len = frame.sealed().len();
         assert!(frame.read(len - 8).is_none());
         frame.words[HEAD] |= 1 << 40;
         assert_eq!(frame.read(len).unwrap().2.count(), 0);

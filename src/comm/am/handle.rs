@@ -4,16 +4,14 @@
 //! other's records always come to an end.
 
 use super::{
-    LONGEST,
-    ffi::Result,
+    bulk::Then,
+    endpoint::Endpoint,
     frame::{Frame, Kind, Record},
     inbox::Handled,
     long_frames::{LONG_FRAME, Use},
-    longs::{Beside, tag},
     memory::{pack, unpack},
-    net::Net,
     runs::Runs,
-    write::is_long,
+    wire::{BulkKind, Result, Tag, Wire},
 };
 use crate::{
     comm::{AtomicOp, Event, MAX_MESSAGE, Scale, addition},
@@ -23,9 +21,9 @@ use crate::{
 /// Answers that have not left, before bytes that others ask for wait.
 const CROWD: usize = 1024;
 
-impl Net {
+impl<W: Wire> Endpoint<W> {
     /// Does what a record asks for.
-    pub(in crate::comm) fn handle(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
+    pub(super) fn handle(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         match record.kind {
             Kind::Put => {
                 let Some([offset]) = record.words() else { return Ok(Handled::Wrong) };
@@ -111,7 +109,10 @@ impl Net {
         let words = head.map(|word| word as u64);
         // SAFETY: as in `write`.
         let fill = |bytes: &mut [u8]| unsafe { pack(base, runs, at, bytes) };
-        if is_long(len) {
+        if self.limits.is_long(len) {
+            if self.limits.bulk.is_none() {
+                return Ok(Handled::Wrong);
+            }
             let answered = self.answer_beside(from, Kind::Data, &words, len, fill)?;
             return Ok(if answered.is_some() { Handled::Done } else { Handled::Later });
         }
@@ -122,7 +123,7 @@ impl Net {
     }
 
     /// An answer in a long frame.
-    pub(in crate::comm) fn long_answer(&mut self, from: usize, frame: &Frame, len: usize) -> Result<()> {
+    pub(super) fn long_answer(&mut self, from: usize, frame: &Frame, len: usize) -> Result<()> {
         let Some((.., records)) = frame.read(len) else {
             self.wrong(from, "a long answer that ends too early");
             return Ok(());
@@ -191,18 +192,18 @@ impl Net {
         let Some(mut frame) = self.long_frames.take(Use::Answers) else { return Ok(Handled::Later) };
         // SAFETY: as in `write`.
         unsafe { pack(base, &runs, at, &mut frame.bytes_mut()[..len]) };
-        let comm = self.comm();
-        self.long_frames.send_bytes(comm, frame, len, from, number as u64)?;
+        self.send_from_frame(frame, len, from, Use::Answers, Tag { kind: BulkKind::Get, number: number as u64 })?;
         Ok(Handled::Done)
     }
 
     fn get_long(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
-        let Some(memory) = self.segment.range(offset, len).filter(|_| len <= LONGEST) else { return Ok(Handled::Wrong) };
-        // SAFETY: inside the segment, which stays mapped while the conduit lives; a racing access of a transfer gives each byte old
+        let longest = self.limits.longest();
+        let Some(memory) = self.segment.range(offset, len).filter(|_| len <= longest) else { return Ok(Handled::Wrong) };
+        let id = self.bulk.add(Then::Served);
+        // SAFETY: inside the segment, which stays mapped while the endpoint lives; a racing access of a transfer gives each byte old
         // or new.
-        let request = unsafe { self.comm().begin_send(memory, len, from, tag(number as u64, Beside::Get)) }?;
-        self.longs.serve(request);
+        unsafe { self.wire.send_bulk(from, memory, len, Tag { kind: BulkKind::Get, number: number as u64 }, id) }?;
         Ok(Handled::Done)
     }
 }

@@ -8,12 +8,11 @@
 use std::{collections::VecDeque, ops::Range};
 
 use super::{
-    LONGEST,
-    ffi::{Request, Result},
+    bulk::Then,
+    endpoint::Endpoint,
     frame::{Frame, Held, Kind, Record},
-    long_frames::{LONG_FRAME, LongFrames, Use},
-    longs::{Beside, tag},
-    net::Net,
+    long_frames::{LONG_FRAME, Use},
+    wire::{BulkId, BulkKind, Result, Tag, Wire},
 };
 
 /// Messages beside the frames that are received from one rank at a time.
@@ -21,7 +20,7 @@ const BESIDE: usize = 4;
 
 /// What one other rank asks for.
 #[derive(Debug, Default)]
-pub(in crate::comm) struct Inbox {
+pub(super) struct Inbox {
     frames: VecDeque<Waiting>,
     beside: VecDeque<Message>,
 }
@@ -36,7 +35,9 @@ struct Waiting {
 /// A message beside the frames: records or the payload of one into a long frame, or bytes straight into the segment.
 #[derive(Debug)]
 struct Message {
-    request: Request,
+    id: BulkId,
+    /// Its length, once it has come.
+    len: Option<usize>,
     to: Target,
 }
 
@@ -49,7 +50,7 @@ enum Target {
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum Handled {
+pub(super) enum Handled {
     Done,
     /// It is to be tried again.
     Later,
@@ -64,14 +65,21 @@ impl From<Option<()>> for Handled {
 }
 
 impl Inbox {
-    pub(in crate::comm) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.frames.is_empty() && self.beside.is_empty()
+    }
+
+    /// A message beside the frames has come.
+    pub(super) fn has_come(&mut self, id: BulkId, len: usize) {
+        if let Some(message) = self.beside.iter_mut().find(|message| message.id == id) {
+            message.len = Some(len);
+        }
     }
 }
 
-impl Net {
+impl<W: Wire> Endpoint<W> {
     /// A frame has come. The frame stays with the inbox, or is kept for another use.
-    pub(in crate::comm) fn arrived(&mut self, from: usize, frame: Frame, len: usize) -> Result<()> {
+    pub(super) fn arrived(&mut self, from: usize, frame: Frame, len: usize) -> Result<()> {
         let Some((acknowledged, is_request, records)) = frame.read(len) else {
             self.wrong(from, "a frame that ends too early");
             return Ok(());
@@ -91,12 +99,12 @@ impl Net {
                 self.wrong(from, &format!("an answer that cannot be: {:?}", record.kind));
             }
         }
-        self.keep(frame);
+        self.wire.keep(frame);
         Ok(())
     }
 
     /// Handles what can be handled of a rank's requests.
-    pub(in crate::comm) fn resume(&mut self, from: usize) -> Result<()> {
+    pub(super) fn resume(&mut self, from: usize) -> Result<()> {
         loop {
             if self.take_in(from)? && !self.delayed.is_empty() {
                 // Who has waited longer for a frame comes first.
@@ -122,7 +130,7 @@ impl Net {
                 self.peer(from).inbox.frames.push_front(waiting);
                 break;
             }
-            self.keep(waiting.frame);
+            self.wire.keep(waiting.frame);
             self.peer(from).owed += 1;
         }
         let peer = self.peer(from);
@@ -134,7 +142,7 @@ impl Net {
     }
 
     /// Looks at the inboxes in which something waits.
-    pub(in crate::comm) fn resume_all(&mut self) -> Result<()> {
+    pub(super) fn resume_all(&mut self) -> Result<()> {
         for _ in 0..self.delayed.len() {
             let Some(rank) = self.delayed.pop_front() else { break };
             self.peer(rank).delayed = false;
@@ -158,17 +166,10 @@ impl Net {
         if self.peer(from).inbox.beside.len() >= most {
             return Ok(Handled::Later);
         }
-        let beside = if let Some((kind, [len, number])) = payload_beside(record) {
-            if len > LONG_FRAME {
-                return Ok(Handled::Wrong);
-            }
-            let comm = self.comm();
-            let Some(mut frame) = self.long_frames.take(Use::Inbox) else { return Ok(Handled::Later) };
-            let request = LongFrames::receive(comm, &mut frame, from, number as u64, Beside::Request)?;
-            Message { request, to: Target::Payload(frame, record.hold(kind)) }
-        } else if record.kind == Kind::PutLong {
+        let (memory, len, number, to) = if record.kind == Kind::PutLong {
             let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
-            let Some(memory) = self.segment.range(offset, len).filter(|_| len <= LONGEST) else { return Ok(Handled::Wrong) };
+            let longest = self.limits.longest();
+            let Some(memory) = self.segment.range(offset, len).filter(|_| len <= longest) else { return Ok(Handled::Wrong) };
             // What came before it and is not in the segment yet would be written over it.
             let range = offset..offset + len;
             let apart = |message: &Message| match &message.to {
@@ -178,21 +179,29 @@ impl Net {
             if !self.peer(from).inbox.beside.iter().all(apart) {
                 return Ok(Handled::Later);
             }
-            // SAFETY: inside the segment, which stays mapped while the conduit lives; a racing access of a transfer gives each byte
-            // old or new.
-            let request = unsafe { self.comm().begin_receive(memory, len, Some(from), tag(number as u64, Beside::Request)) }?;
-            Message { request, to: Target::Segment(range) }
+            (memory, len, number, Target::Segment(range))
         } else {
-            let Some([len, number]) = record.words() else { return Ok(Handled::Wrong) };
-            if len > LONG_FRAME {
+            let payload = payload_beside(record);
+            let Some([len, number]) = payload.map(|(_, words)| words).or_else(|| record.words()) else {
+                return Ok(Handled::Wrong);
+            };
+            if len > LONG_FRAME || self.limits.bulk.is_none() {
                 return Ok(Handled::Wrong);
             }
-            let comm = self.comm();
             let Some(mut frame) = self.long_frames.take(Use::Inbox) else { return Ok(Handled::Later) };
-            let request = LongFrames::receive(comm, &mut frame, from, number as u64, Beside::Request)?;
-            Message { request, to: Target::Frame(frame) }
+            let (memory, len) = frame.buffer();
+            let to = match payload {
+                Some((kind, _)) => Target::Payload(frame, record.hold(kind)),
+                None => Target::Frame(frame),
+            };
+            (memory, len, number, to)
         };
-        self.peer(from).inbox.beside.push_back(beside);
+        let id = self.bulk.add(Then::Announced { from });
+        self.peer(from).inbox.beside.push_back(Message { id, len: None, to });
+        let tag = Tag { kind: BulkKind::Request, number: number as u64 };
+        // SAFETY: the memory is a frame's on the heap, which the inbox keeps and lets nobody touch, or inside the segment, which stays
+        // mapped while the endpoint lives; there a racing access of a transfer gives each byte old or new.
+        unsafe { self.wire.receive_bulk(from, memory, len, tag, id) }?;
         Ok(Handled::Done)
     }
 
@@ -200,13 +209,12 @@ impl Net {
     /// Tells whether frames were given back.
     fn take_in(&mut self, from: usize) -> Result<bool> {
         let mut gave = false;
-        while let Some(front) = self.peer(from).inbox.beside.front_mut() {
-            let Some(arrived) = front.request.test_arrived()? else { break };
-            self.found += 1;
+        while let Some(front) = self.peer(from).inbox.beside.front() {
+            let Some(len) = front.len else { break };
             let frame = match self.peer(from).inbox.beside.pop_front().map(|message| message.to) {
                 Some(Target::Frame(frame)) => frame,
                 Some(Target::Payload(frame, held)) => {
-                    let handled = match frame.bytes().get(..arrived.len) {
+                    let handled = match frame.bytes().get(..len) {
                         Some(payload) => self.handle(from, &held.with(payload))?,
                         None => Handled::Wrong,
                     };
@@ -219,7 +227,7 @@ impl Net {
                 }
                 Some(Target::Segment(_)) | None => continue,
             };
-            let records = frame.read(arrived.len).map(|(.., records)| records);
+            let records = frame.read(len).map(|(.., records)| records);
             if records.is_none() {
                 self.wrong(from, "a long request that ends too early");
             }
@@ -238,18 +246,20 @@ impl Net {
         Ok(gave)
     }
 
+    /// Begins to receive a long frame of answers.
     fn expect_answer(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
-        match record.words() {
-            Some([len, number]) if len <= LONG_FRAME => {
-                let comm = self.comm();
-                self.long_frames.expect(comm, from, number as u64)?;
-                Ok(Handled::Done)
-            }
-            _ => Ok(Handled::Wrong),
-        }
+        let Some([len, number]) = record.words().filter(|&[len, _]| len <= LONG_FRAME && self.limits.bulk.is_some()) else {
+            return Ok(Handled::Wrong);
+        };
+        let mut frame = self.long_frames.take_for_answer();
+        let memory = frame.buffer().0;
+        let id = self.bulk.add(Then::Answered { from, frame });
+        // SAFETY: the frame's memory is on the heap; the table keeps the frame and lets nobody touch it.
+        unsafe { self.wire.receive_bulk(from, memory, len, Tag { kind: BulkKind::Reply, number: number as u64 }, id) }?;
+        Ok(Handled::Done)
     }
 
-    pub(in crate::comm) fn wrong(&mut self, from: usize, what: &str) {
+    pub(super) fn wrong(&mut self, from: usize, what: &str) {
         self.ended.get_or_insert_with(|| (from, format!("sent {what}")));
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 
 /// The caller's own segment.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) struct Segment {
+pub(super) struct Segment {
     base: NonNull<u8>,
     len: usize,
 }
@@ -24,30 +24,30 @@ pub(in crate::comm) struct Segment {
 unsafe impl Send for Segment {}
 
 impl Segment {
-    pub(in crate::comm) fn new(base: NonNull<u8>, len: usize) -> Self {
+    pub(super) fn new(base: NonNull<u8>, len: usize) -> Self {
         Segment { base, len }
     }
 
-    pub(in crate::comm) fn base(&self) -> NonNull<u8> {
+    pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    pub(in crate::comm) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// First byte of a range, if it lies inside.
-    pub(in crate::comm) fn range(&self, offset: usize, len: usize) -> Option<*mut u8> {
+    pub(super) fn range(&self, offset: usize, len: usize) -> Option<*mut u8> {
         (offset <= self.len && len <= self.len - offset).then(|| self.base.as_ptr().wrapping_add(offset))
     }
 
     /// First byte of the first run, if all lie inside.
-    pub(in crate::comm) fn runs(&self, offset: usize, runs: &Runs) -> Option<*mut u8> {
+    pub(super) fn runs(&self, offset: usize, runs: &Runs) -> Option<*mut u8> {
         runs.lie_inside(offset, self.len).then(|| self.base.as_ptr().wrapping_add(offset))
     }
 
     /// Applies an atomic operation to a word, if it is one.
-    pub(in crate::comm) fn apply(&self, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64) -> Option<u64> {
+    pub(super) fn apply(&self, offset: usize, op: AtomicOp, width: usize, operand: u64, comparand: u64) -> Option<u64> {
         let word = self.range(offset, width).filter(|_| (width == 4 || width == 8) && offset.is_multiple_of(width))?;
         // SAFETY: aligned and inside the segment; the peer named a word of a committed block, and a hole would only be filled with
         // a page.
@@ -57,17 +57,17 @@ impl Segment {
 
 /// The job's flag that it is over, in memory that lives as long as the conduit.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) struct Over(NonNull<AtomicU32>);
+pub(super) struct Over(NonNull<AtomicU32>);
 
 // SAFETY: an atomic; whoever holds the value lives no longer than the conduit that made it.
 unsafe impl Send for Over {}
 
 impl Over {
-    pub(in crate::comm) fn new(flag: &AtomicU32) -> Self {
+    pub(super) fn new(flag: &AtomicU32) -> Self {
         Over(NonNull::from(flag))
     }
 
-    pub(in crate::comm) fn get(&self) -> &AtomicU32 {
+    pub(super) fn get(&self) -> &AtomicU32 {
         // SAFETY: see the type.
         unsafe { self.0.as_ref() }
     }
@@ -77,7 +77,7 @@ impl Over {
 ///
 /// # Safety
 /// All runs lie in writable memory that everybody accesses by atomics or kernels, or that nobody else touches.
-pub(in crate::comm) unsafe fn unpack(base: *mut u8, runs: &Runs, at: usize, bytes: &[u8]) {
+pub(super) unsafe fn unpack(base: *mut u8, runs: &Runs, at: usize, bytes: &[u8]) {
     let run = runs.run();
     if bytes.is_empty() {
         return;
@@ -106,7 +106,7 @@ pub(in crate::comm) unsafe fn unpack(base: *mut u8, runs: &Runs, at: usize, byte
 ///
 /// # Safety
 /// All runs lie in readable memory.
-pub(in crate::comm) unsafe fn pack(base: *const u8, runs: &Runs, at: usize, bytes: &mut [u8]) {
+pub(super) unsafe fn pack(base: *const u8, runs: &Runs, at: usize, bytes: &mut [u8]) {
     let run = runs.run();
     if bytes.is_empty() {
         return;

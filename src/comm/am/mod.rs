@@ -1,16 +1,411 @@
-//! Active messages: what ranks of different nodes write to each other, and what its arrival does.
+//! Active messages: records that their target's processor carries out, and the network that they make of any [`Wire`].
+//!
+//! # Roads
+//!
+//! Requests are records (`frame`), gathered into frames, which the wire delivers eagerly. The target copies, adds under its accumulate
+//! lock, and applies atomic operations by its processor (`handle`). So atomic operations of the network and of processors exclude each
+//! other, and a strided patch is one request however many chunks it has. Long transfers are a rendezvous: a record announces a bulk
+//! message, which goes from memory to memory (`bulk`).
+//!
+//! # Progress
+//!
+//! Whoever waits in this crate handles what arrives. For a rank that computes, its agent does (`agent`): it sleeps most of the time
+//! and looks more often while something arrives. Without an agent targets answer only when they call this crate, which
+//! [`Capabilities::progress`] says.
+//!
+//! # Consistency
+//!
+//! Records of one rank to another are handled in their order, so puts and gets to one target keep theirs. A bulk message has a record that
+//! keeps its place: its target handles nothing behind it before the bytes have come (`inbox`).
+//!
+//! # Memory
+//!
+//! What the wire receives into, a bounded number of long frames, and a few words for each rank that something was exchanged with, besides
+//! the frames that it sent and that cannot be handled yet, at most `peer::CREDIT`. Nothing grows with the number of ranks.
+//!
+//! # What is here
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `wire` | what a network has to write |
+//! | `frame`, `runs` | the layout of records; runs of strided blocks |
+//! | `endpoint` | a rank's side: peers, polls |
+//! | `peer`, `write`, `pump`, `outbox` | what leaves: queued operations, records, frames |
+//! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
+//! | `origins` | what this rank waits for |
+//! | `bulk`, `long_frames` | bulk messages under way, and memory for them |
+//! | `agent` | the thread that answers for a rank that computes |
 
+mod agent;
+mod bulk;
+mod endpoint;
 pub(super) mod frame;
 mod handle;
 mod inbox;
 mod long_frames;
-mod longs;
-pub(super) mod memory;
-pub(super) mod net;
+mod memory;
 mod origins;
-pub(super) mod peer;
+mod outbox;
+mod peer;
 mod pump;
-pub(super) mod runs;
+mod runs;
+pub(super) mod wire;
 mod write;
 
-use super::mpi::{LONGEST, ffi, mail};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+pub(super) use self::agent::Agent;
+use self::{
+    endpoint::Endpoint,
+    frame::{Frame, Kind},
+    memory::{Over, Segment},
+    origins::NOBODY,
+    peer::{Block, BlockKind, Op},
+    runs::Runs,
+    wire::{Result, Wire},
+};
+use super::{
+    Atomic, Capabilities, Conduit, Events, Full, Local, MessageClass, Native, Network, Ordering as Order, Progress, Remote,
+    Scale, SignalWord, Token, Topology,
+    node::{Fabric, Member},
+};
+use crate::index::Loops;
+
+/// Operations in flight before the layer above waits.
+const WINDOW: usize = 1024;
+
+/// Bytes that share a record with their signal, at most.
+const LONGEST_WITH_SIGNAL: usize = 4096;
+
+/// Operations for one peer that wait for room before messages of the layer above are refused.
+const CROWD: usize = 256;
+
+/// A network of active messages over a wire: one rank of it.
+#[derive(Debug)]
+pub(crate) struct Am<W> {
+    topology: Topology,
+    fabric: Arc<Fabric>,
+    capabilities: Capabilities,
+    endpoint: Mutex<Endpoint<W>>,
+    longest_with_signal: usize,
+    /// From this length on contiguous puts and gets are bulk messages.
+    contiguous: usize,
+    /// From this length on packed bytes are sent from the caller's memory.
+    longest_packed: usize,
+    /// When a caller looked last, in nanoseconds since the start: tells the agent that it is not needed.
+    looked: AtomicU64,
+    /// Waits may time out: what the wire was given of the caller's memory could not be had back.
+    may_give_up: bool,
+    /// Nothing is left to be handled for others.
+    closed: AtomicBool,
+    /// The other nodes know of the end of the job, as far as this rank can tell them.
+    announced: AtomicBool,
+    start: Instant,
+}
+
+impl<W: Wire> Am<W> {
+    /// The network of a rank. With an agent that makes progress, or not; waits of a job with a timeout may be given up.
+    pub(super) fn new(wire: W, member: &Member, has_agent: bool, may_give_up: bool) -> Self {
+        let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
+        let limits = wire.limits();
+        assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
+        let segment = Segment::new(member.segment(), member.segment_len());
+        let endpoint = Endpoint::new(wire, segment, Over::new(fabric.over()));
+        Am {
+            topology,
+            fabric,
+            capabilities: Capabilities {
+                window: WINDOW,
+                longest_transfer: limits.longest(),
+                order: Order { put_put: true, put_get: true },
+                progress: if has_agent { Progress::Thread } else { Progress::Caller },
+                native: Native { atomics: true, coherent: true, blocks: true, accumulate: true, signals: true },
+                ..Capabilities::default()
+            },
+            endpoint: Mutex::new(endpoint),
+            longest_with_signal: Frame::room_when_empty(limits.frame, 3, 0).min(LONGEST_WITH_SIGNAL),
+            contiguous: limits.contiguous(),
+            longest_packed: limits.packed(),
+            looked: AtomicU64::new(0),
+            may_give_up,
+            closed: AtomicBool::new(false),
+            announced: AtomicBool::new(false),
+            start: Instant::now(),
+        }
+    }
+
+    fn endpoint(&self) -> MutexGuard<'_, Endpoint<W>> {
+        // A library knows nothing of forks: a message of a child would be its parent's.
+        assert!(!self.fabric.is_inherited(), "a process that a rank forked uses the network of its parent");
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The endpoint, if nobody is in it.
+    fn try_endpoint(&self) -> Option<MutexGuard<'_, Endpoint<W>>> {
+        match self.endpoint.try_lock() {
+            Ok(endpoint) => Some(endpoint),
+            Err(TryLockError::Poisoned(endpoint)) => Some(endpoint.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    pub(super) fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    pub(super) fn fabric(&self) -> &Arc<Fabric> {
+        &self.fabric
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.topology.rank()
+    }
+
+    /// No rank needs the network.
+    pub(super) fn is_alone(&self) -> bool {
+        self.topology.is_all_mapped()
+    }
+
+    /// Whether the rank has come to its end.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Looks at the network, and hears of the end of the job.
+    fn look(&self, endpoint: &mut Endpoint<W>, hurry: bool, by_agent: bool) {
+        if self.is_closed() || self.fabric.is_inherited() {
+            return;
+        }
+        let polled = endpoint.poll(hurry, !by_agent);
+        if matches!(polled, Ok(true)) && !by_agent {
+            self.looked.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        }
+        self.report(polled.map(drop));
+        if let Some((culprit, cause)) = endpoint.ended.take() {
+            self.announced.store(true, Ordering::Relaxed);
+            self.fabric.end(Some(culprit), &cause);
+        }
+    }
+
+    /// An operation that the wire refused ends the job: which of its ranks are left is not known.
+    fn report(&self, result: Result<()>) {
+        if let Err(error) = result {
+            self.fabric.end(Some(self.rank()), &format!("lost its connection to others: {error}"));
+        }
+    }
+
+    /// How long ago a caller looked.
+    fn since_looked(&self) -> Duration {
+        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
+    }
+
+    fn submit(&self, rank: usize, op: Op) {
+        let submitted = self.endpoint().submit(rank, op);
+        self.report(submitted);
+    }
+
+    /// A value that a request waits for, of an atomic operation or, not `wanted`, of a flush.
+    fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
+        let mut endpoint = self.endpoint();
+        let origin = endpoint.origins.value(token, wanted);
+        let submitted = endpoint.submit(rank, Op::Small { kind, aux, words: words(origin) });
+        drop(endpoint);
+        self.report(submitted);
+    }
+
+    /// Tells the other nodes that the job is over, one rank of each, and sees the words on their way.
+    pub(super) fn tell_end(&self, culprit: usize, cause: &str) {
+        /// Words that cannot leave are lost: the launcher ends the others.
+        const LIMIT: Duration = Duration::from_millis(200);
+        /// What fits into any frame.
+        const LONGEST_CAUSE: usize = wire::LEAST_FRAME - 64;
+        let silent = self.is_alone() || self.is_closed() || self.fabric.is_inherited();
+        if silent || self.announced.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut endpoint = self.endpoint();
+        let cause = &cause.as_bytes()[..cause.len().min(LONGEST_CAUSE)];
+        for leader in self.topology.leaders().into_iter().filter(|&leader| !self.topology.is_here(leader)) {
+            let said = endpoint.answer(leader, Kind::End, &[culprit as u64], cause.len(), |to| to.copy_from_slice(cause));
+            if said.is_err() {
+                return;
+            }
+        }
+        let start = Instant::now();
+        while endpoint.poll(true, false).is_ok() && endpoint.crowd() > 0 && start.elapsed() < LIMIT {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Answers others until something is `ready`, which is asked of the wire while nobody else is in it. False if the job failed meanwhile.
+    pub(super) fn serve_until(&self, mut ready: impl FnMut() -> Result<bool>) -> bool {
+        self.drive(|_| ready())
+    }
+
+    fn drive(&self, mut ready: impl FnMut(&Endpoint<W>) -> Result<bool>) -> bool {
+        // Ranks of this node that have come to their end say so too: that is no failure.
+        while !matches!(self.fabric.failure(), Some((Some(_), _))) {
+            let mut endpoint = self.endpoint();
+            self.look(&mut endpoint, true, false);
+            endpoint.events.clear();
+            match ready(&endpoint) {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(error) => self.report(Err(error)),
+            }
+            drop(endpoint);
+            std::thread::yield_now();
+        }
+        false
+    }
+
+    /// Sees everything that this rank sent handled. False if the job failed meanwhile.
+    pub(super) fn drain(&self) -> bool {
+        let unquiet = self.endpoint().unquiet();
+        unquiet.into_iter().for_each(|rank| self.flush(rank, NOBODY));
+        self.drive(|endpoint| Ok(endpoint.is_quiet()))
+    }
+
+    /// Nothing is left to be handled for others.
+    pub(super) fn set_closed(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives the wire up. Its memory stays where the network may still use it.
+    pub(super) fn close(&self) {
+        self.set_closed();
+        self.endpoint().close();
+    }
+
+    /// The operation on a block.
+    fn block(&self, loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Box<Block> {
+        let (there, here) = Runs::both(loops).expect("a block of no more levels than the trait promises");
+        let len = loops.runs() * loops.run();
+        let straight = (len > self.longest_packed && here.is_packed() && !self.may_give_up).then(|| Arc::new(token));
+        Box::new(Block { what, offset, there, here, local, len, at: 0, token, straight })
+    }
+}
+
+impl<W: Wire> Network for Am<W> {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    unsafe fn put(&self, to: Remote, Local { ptr, len, .. }: Local, token: Token) {
+        let offset = to.offset;
+        let op = if len >= self.contiguous {
+            Op::Long { put: true, offset, local: ptr, len, token }
+        } else {
+            Op::Put { offset, local: ptr, len, at: 0, token }
+        };
+        self.submit(to.rank, op);
+    }
+
+    unsafe fn get(&self, Remote { rank, offset }: Remote, Local { ptr, len, .. }: Local, token: Token) {
+        if len >= self.contiguous {
+            return self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });
+        }
+        let mut endpoint = self.endpoint();
+        let origin = endpoint.origins.data(token, ptr, Runs::one(len), len);
+        let submitted = endpoint.submit(rank, Op::Get { offset, len, at: 0, origin });
+        drop(endpoint);
+        self.report(submitted);
+    }
+
+    fn cancel(&self, token: Token) {
+        self.endpoint().cancel(token);
+    }
+
+    fn flush(&self, rank: usize, token: Token) {
+        self.ask(rank, Kind::Flush, 0, |origin| [origin, 0, 0, 0, 0], token, false);
+    }
+
+    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> std::result::Result<(), Full> {
+        let mut endpoint = self.endpoint();
+        if endpoint.waiting(rank) >= CROWD && class == MessageClass::Request {
+            return Err(Full);
+        }
+        let submitted = endpoint.submit(rank, Op::Message { words: [0; 2], bytes: bytes.to_vec() });
+        drop(endpoint);
+        self.report(submitted);
+        Ok(())
+    }
+
+    fn poll(&self, events: &mut Events) {
+        // Who is in there may wait for a lock that the caller holds, and handles what there is.
+        if let Some(mut endpoint) = self.try_endpoint() {
+            // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
+            let hurry = endpoint.events.is_empty() || self.capabilities.progress != Progress::Thread;
+            self.look(&mut endpoint, hurry, false);
+            events.append(&mut endpoint.events);
+        }
+    }
+
+    fn attend(&self) -> bool {
+        let Some(mut endpoint) = self.try_endpoint() else {
+            std::thread::yield_now();
+            return false;
+        };
+        self.look(&mut endpoint, true, false);
+        !endpoint.events.is_empty()
+    }
+
+    fn arm(&self) -> bool {
+        self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
+    }
+
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        self.tell_end(culprit, cause);
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+        let (Remote { rank, offset }, Local { ptr, len, .. }) = (to, local);
+        if len <= self.longest_with_signal {
+            return self.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token });
+        }
+        // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
+        let nobody = NOBODY;
+        let null = std::ptr::null_mut();
+        let mut endpoint = self.endpoint();
+        let bytes = if len >= self.contiguous {
+            Op::Long { put: true, offset, local: ptr, len, token }
+        } else {
+            Op::Put { offset, local: ptr, len, at: 0, token }
+        };
+        let submitted = endpoint.submit(rank, bytes).and_then(|()| {
+            endpoint.submit(rank, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: nobody })
+        });
+        drop(endpoint);
+        self.report(submitted);
+    }
+
+    unsafe fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
+        let words = |origin| [word.offset as u64, operand, comparand, origin, width as u64];
+        self.ask(word.rank, Kind::Atomic, op as u8, words, token, true);
+    }
+
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+        self.submit(to.rank, Op::Block(self.block(loops, to.offset, local.cast_mut(), token, BlockKind::Put)));
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        let mut endpoint = self.endpoint();
+        let mut block = self.block(loops, from.offset, local, token, BlockKind::Put);
+        block.what = BlockKind::Get { origin: endpoint.origins.data(token, local, block.here, block.len) };
+        let submitted = endpoint.submit(from.rank, Op::Block(block));
+        drop(endpoint);
+        self.report(submitted);
+    }
+
+    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+        let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
+        let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
+        self.submit(to.rank, Op::Block(self.block(loops, to.offset, local.cast_mut(), token, what)));
+    }
+}

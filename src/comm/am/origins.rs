@@ -3,6 +3,9 @@
 use super::{memory::unpack, runs::Runs};
 use crate::comm::{Cause, Event, Token};
 
+/// The token of what nobody waits for.
+pub(super) const NOBODY: Token = Token(u64::MAX);
+
 /// What an origin waits for.
 #[derive(Debug)]
 enum Origin {
@@ -16,7 +19,7 @@ enum Origin {
 
 /// All of a rank's origins, by their numbers.
 #[derive(Debug, Default)]
-pub(in crate::comm) struct Origins {
+pub(super) struct Origins {
     slots: Vec<Option<Origin>>,
     free: Vec<usize>,
 }
@@ -36,22 +39,22 @@ impl Origins {
     }
 
     /// Names what waits for a value.
-    pub(in crate::comm) fn value(&mut self, token: Token, wanted: bool) -> u64 {
+    pub(super) fn value(&mut self, token: Token, wanted: bool) -> u64 {
         self.add(Origin::Value { token, wanted })
     }
 
     /// Names what waits for `len` bytes, to be laid into runs of the caller's memory.
-    pub(in crate::comm) fn data(&mut self, token: Token, base: *mut u8, runs: Runs, len: usize) -> u64 {
+    pub(super) fn data(&mut self, token: Token, base: *mut u8, runs: Runs, len: usize) -> u64 {
         self.add(Origin::Data { token, base, runs: Box::new(runs), rest: len, pieces: 0 })
     }
 
     /// Whether the memory for an origin's bytes may still be written.
-    pub(in crate::comm) fn wants(&self, id: u64) -> bool {
+    pub(super) fn wants(&self, id: u64) -> bool {
         matches!(self.slots.get(id as usize), Some(Some(Origin::Data { .. })))
     }
 
     /// Bytes that nobody wants will not be asked for.
-    pub(in crate::comm) fn never_come(&mut self, id: u64, len: usize) {
+    pub(super) fn never_come(&mut self, id: u64, len: usize) {
         if let Some(Some(Origin::Nobody { rest, .. })) = self.slots.get_mut(id as usize) {
             *rest = rest.saturating_sub(len);
             if *rest == 0 {
@@ -61,14 +64,14 @@ impl Origins {
     }
 
     /// A message begins to bring some of them straight there.
-    pub(in crate::comm) fn begin_piece(&mut self, id: u64) {
+    pub(super) fn begin_piece(&mut self, id: u64) {
         if let Some(Some(Origin::Data { pieces, .. })) = self.slots.get_mut(id as usize) {
             *pieces += 1;
         }
     }
 
     /// Such a message has ended: its bytes are in their place, or will be thrown away.
-    pub(in crate::comm) fn piece_ended(&mut self, id: u64, len: usize) -> Option<Event> {
+    pub(super) fn piece_ended(&mut self, id: u64, len: usize) -> Option<Event> {
         let id = id as usize;
         let (rest, event) = match self.slots.get_mut(id)?.as_mut()? {
             Origin::Value { .. } => return None,
@@ -93,7 +96,7 @@ impl Origins {
     }
 
     /// A value has come.
-    pub(in crate::comm) fn value_came(&mut self, id: usize, value: u64) -> Option<Event> {
+    pub(super) fn value_came(&mut self, id: usize, value: u64) -> Option<Event> {
         let Some(Some(Origin::Value { token, wanted })) = self.slots.get(id) else { return None };
         let event = if *wanted { Event::Value(*token, value) } else { Event::RemoteDone(*token) };
         self.release(id);
@@ -101,7 +104,7 @@ impl Origins {
     }
 
     /// Bytes have come, those from packed byte `at` on. The event if they are the last.
-    pub(in crate::comm) fn data_came(&mut self, id: usize, at: usize, bytes: &[u8]) -> Option<Event> {
+    pub(super) fn data_came(&mut self, id: usize, at: usize, bytes: &[u8]) -> Option<Event> {
         let done = match self.slots.get_mut(id)?.as_mut()? {
             Origin::Value { .. } => return None,
             Origin::Nobody { rest, .. } => {
@@ -125,7 +128,7 @@ impl Origins {
     }
 
     /// Lets go of the memory that a request's bytes were to be laid into; what comes is thrown away. One event for each.
-    pub(in crate::comm) fn cancel(&mut self, token: Token, events: &mut Vec<Event>) {
+    pub(super) fn cancel(&mut self, token: Token, events: &mut Vec<Event>) {
         for origin in self.slots.iter_mut().flatten() {
             if let &mut Origin::Data { token: waits, rest, pieces, .. } = origin
                 && waits == token
@@ -140,7 +143,7 @@ impl Origins {
 }
 
 /// A transfer that was given up.
-pub(in crate::comm) fn given_up(token: Token) -> Event {
+pub(super) fn given_up(token: Token) -> Event {
     Event::Failed(token, Cause("it was given up".into()))
 }
 

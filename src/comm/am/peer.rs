@@ -17,25 +17,21 @@ use super::{
 use crate::comm::{SignalWord, Token};
 
 /// Frames of requests to one peer that may be on their way or unacknowledged.
-pub(in crate::comm) const CREDIT: u32 = 32;
+pub(super) const CREDIT: u32 = 32;
 
 /// Frames that are acknowledged together when no answer carries the acknowledgement.
-pub(in crate::comm) const ACKNOWLEDGE: u32 = CREDIT / 4;
+pub(super) const ACKNOWLEDGE: u32 = CREDIT / 4;
 
 /// Bytes that may be asked for and not be here, and still more be asked for.
-pub(in crate::comm) const ASKED: usize = 1 << 20;
+pub(super) const ASKED: usize = 1 << 20;
 
 /// Blocks for a peer that computes are packed: their callers go on at once, where a message from their memory takes until the peer
 /// looks. After so many it is tried again.
-pub(in crate::comm) const PACKED: u32 = 32;
-
-/// Bytes of a strided or accumulated block, or of an answer, from which on they travel in long frames. Measured with MPICH over TCP:
-/// frames take some 10 µs and 1 µs for each KiB, long frames 50 µs up to 128 KiB.
-pub(in crate::comm) const BULK: usize = 48 << 10;
+pub(super) const PACKED: u32 = 32;
 
 /// An operation that is not yet wholly written into frames.
 #[derive(Debug)]
-pub(in crate::comm) enum Op {
+pub(super) enum Op {
     /// A record without payload.
     Small { kind: Kind, aux: u8, words: [u64; 5] },
     /// A message of the layer above.
@@ -54,22 +50,22 @@ pub(in crate::comm) enum Op {
 
 /// Strided runs, written or asked for from packed byte `at` on.
 #[derive(Debug)]
-pub(in crate::comm) struct Block {
-    pub(in crate::comm) what: BlockKind,
-    pub(in crate::comm) offset: usize,
-    pub(in crate::comm) there: Runs,
-    pub(in crate::comm) here: Runs,
-    pub(in crate::comm) local: *mut u8,
-    pub(in crate::comm) len: usize,
-    pub(in crate::comm) at: usize,
-    pub(in crate::comm) token: Token,
+pub(super) struct Block {
+    pub(super) what: BlockKind,
+    pub(super) offset: usize,
+    pub(super) there: Runs,
+    pub(super) here: Runs,
+    pub(super) local: *mut u8,
+    pub(super) len: usize,
+    pub(super) at: usize,
+    pub(super) token: Token,
     /// Its bytes lie here as a message may carry them, without a copy. Who holds the last of these when a message has left tells the
     /// caller.
-    pub(in crate::comm) straight: Option<Arc<Token>>,
+    pub(super) straight: Option<Arc<Token>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) enum BlockKind {
+pub(super) enum BlockKind {
     Put,
     Get { origin: u64 },
     Accumulate { lock: usize, numbers: u8, alpha: [u64; 2] },
@@ -81,7 +77,7 @@ unsafe impl Send for Op {}
 
 impl Op {
     /// The request whose memory it uses.
-    pub(in crate::comm) fn token(&self) -> Option<Token> {
+    pub(super) fn token(&self) -> Option<Token> {
         match self {
             Op::Block(block) if !self.is_get() => Some(block.token),
             Op::Put { token, .. } | Op::PutSignal { token, .. } | Op::Long { token, .. } => Some(*token),
@@ -90,7 +86,7 @@ impl Op {
     }
 
     /// Whether no piece of it is on its way from the caller's memory.
-    pub(in crate::comm) fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         match self {
             Op::Block(block) => block.straight.as_ref().is_none_or(|pieces| Arc::strong_count(pieces) == 1),
             _ => true,
@@ -98,7 +94,7 @@ impl Op {
     }
 
     /// Whether nobody waits for its arrival, so that it may wait for company.
-    pub(in crate::comm) fn is_patient(&self) -> bool {
+    pub(super) fn is_patient(&self) -> bool {
         match self {
             Op::Put { .. } => true,
             Op::Block(block) => !matches!(block.what, BlockKind::Get { .. }),
@@ -107,7 +103,7 @@ impl Op {
     }
 
     /// The origin of what it asks for, and how many bytes it has not asked for yet.
-    pub(in crate::comm) fn unasked(&self) -> Option<(u64, usize)> {
+    pub(super) fn unasked(&self) -> Option<(u64, usize)> {
         match self {
             Op::Get { len, at, origin, .. } => Some((*origin, len - at)),
             Op::Block(block) => match block.what {
@@ -119,7 +115,7 @@ impl Op {
     }
 
     /// Whether it asks for bytes.
-    pub(in crate::comm) fn is_get(&self) -> bool {
+    pub(super) fn is_get(&self) -> bool {
         match self {
             Op::Get { .. } => true,
             Op::Block(block) => matches!(block.what, BlockKind::Get { .. }),
@@ -127,10 +123,10 @@ impl Op {
         }
     }
 
-    /// How its next bytes travel.
-    pub(in crate::comm) fn road(&self) -> Road {
+    /// How its next bytes travel, if more than `packed` bytes travel in bulk messages.
+    pub(super) fn road(&self, packed: usize) -> Road {
         match self {
-            Op::Block(block) if block.len - block.at > BULK => match block.straight {
+            Op::Block(block) if block.len - block.at > packed => match block.straight {
                 Some(_) => Road::Straight,
                 None if self.is_get() => Road::Frame,
                 None => Road::LongFrame,
@@ -142,7 +138,7 @@ impl Op {
 
 /// How bytes of an operation travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum Road {
+pub(super) enum Road {
     /// In ordinary frames, or it says itself.
     Frame,
     /// Packed into a long frame.
@@ -152,11 +148,11 @@ pub(in crate::comm) enum Road {
 }
 
 /// Those that something was exchanged with, by rank.
-pub(in crate::comm) type Peers = HashMap<usize, Peer, BuildHasherDefault<RankHasher>>;
+pub(super) type Peers = HashMap<usize, Peer, BuildHasherDefault<RankHasher>>;
 
 /// Ranks are small numbers that nobody chooses to make trouble.
 #[derive(Debug, Default)]
-pub(in crate::comm) struct RankHasher(u64);
+pub(super) struct RankHasher(u64);
 
 impl Hasher for RankHasher {
     fn write(&mut self, bytes: &[u8]) {
@@ -176,35 +172,35 @@ impl Hasher for RankHasher {
 
 /// One other rank.
 #[derive(Debug, Default)]
-pub(in crate::comm) struct Peer {
-    pub(in crate::comm) queue: VecDeque<Op>,
+pub(super) struct Peer {
+    pub(super) queue: VecDeque<Op>,
     /// The frames being filled.
-    pub(in crate::comm) requests: Option<Frame>,
-    pub(in crate::comm) answers: Option<Frame>,
+    pub(super) requests: Option<Frame>,
+    pub(super) answers: Option<Frame>,
     /// Frames of requests sent and not acknowledged.
-    pub(in crate::comm) unacknowledged: u32,
+    pub(super) unacknowledged: u32,
     /// Frames of its requests that were handled and not acknowledged.
-    pub(in crate::comm) owed: u32,
+    pub(super) owed: u32,
     /// Requests with a signal in the frame being filled: complete when it has left.
-    pub(in crate::comm) signals: Vec<Token>,
+    pub(super) signals: Vec<Token>,
     /// Bytes asked for that have not come.
-    pub(in crate::comm) asked: usize,
+    pub(super) asked: usize,
     /// So many of the next blocks are packed into long frames, because it did not take one promptly from the caller's memory.
-    pub(in crate::comm) busy: u32,
+    pub(super) busy: u32,
     /// It is in the list of those that may have something to send.
-    pub(in crate::comm) listed: bool,
+    pub(super) listed: bool,
     /// What it asks for, and that it is in the list of those whose requests wait.
-    pub(in crate::comm) inbox: Inbox,
-    pub(in crate::comm) delayed: bool,
+    pub(super) inbox: Inbox,
+    pub(super) delayed: bool,
 }
 
 impl Peer {
-    pub(in crate::comm) fn has_credit(&self) -> bool {
+    pub(super) fn has_credit(&self) -> bool {
         self.unacknowledged < CREDIT
     }
 
     /// Nothing is left to be sent, and nothing sent is unacknowledged.
-    pub(in crate::comm) fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         self.queue.is_empty()
             && self.requests.as_ref().is_none_or(Frame::is_empty)
             && self.answers.as_ref().is_none_or(Frame::is_empty)

@@ -1,25 +1,25 @@
-//! What leaves: queued operations become records and messages beside the frames, and frames are sent.
+//! What leaves: queued operations become records and bulk messages, and frames are sent.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use super::{
-    ffi::Result,
+    bulk::{Get, Then},
+    endpoint::Endpoint,
     frame::Kind,
     long_frames::Use,
-    longs::{Beside, Get, tag},
-    mail::Mail,
-    net::Net,
+    outbox::Outbox,
     peer::{ACKNOWLEDGE, ASKED, Block, BlockKind, Op, Peer, Road},
-    write::{Asking, Of, Piece, Written, announce, is_long, write},
+    wire::{BulkKind, Class, Result, Tag, Wire},
+    write::{Asking, Of, Piece, Written, announce, write},
 };
-use crate::comm::Event;
+use crate::comm::{Event, Token};
 
 /// Long answers on their way here, from all peers together, and still more are asked for.
-pub(in crate::comm) const LONG_ANSWERS: usize = 12;
+pub(super) const LONG_ANSWERS: usize = 12;
 
-impl Net {
+impl<W: Wire> Endpoint<W> {
     /// An operation for a peer; it leaves at the next poll.
-    pub(in crate::comm) fn submit(&mut self, to: usize, op: Op) -> Result<()> {
+    pub(super) fn submit(&mut self, to: usize, op: Op) -> Result<()> {
         self.peer(to).queue.push_back(op);
         self.pump(to)
     }
@@ -40,12 +40,12 @@ impl Net {
                 break;
             }
             self.urgent |= !op.is_patient();
-            let written = match (op.road(), &mut op) {
+            let written = match (op.road(self.limits.packed()), &mut op) {
                 (Road::Straight, Op::Block(block)) => self.write_straight(to, block)?,
                 (Road::LongFrame, op) => self.write_beside(to, op)?,
                 (_, op) => {
-                    let frame = peer.requests.get_or_insert_with(|| self.mail.frame());
-                    write(op, frame, Asking { bytes: &mut peer.asked, long: &mut self.long_asked })
+                    let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+                    write(op, frame, Asking { bytes: &mut peer.asked, long: &mut self.long_asked, limits: self.limits })
                 }
             };
             let Some(peer) = self.peers.get_mut(&to) else { break };
@@ -58,27 +58,7 @@ impl Net {
                         let token = block.straight.map_or(Some(block.token), Arc::into_inner);
                         self.events.extend(token.map(Event::LocalDone));
                     }
-                    Op::Long { put, offset, local, len, token } => {
-                        let number = self.long_frames.next_number();
-                        let kind = if put { Kind::PutLong } else { Kind::GetLong };
-                        let frame = peer.requests.get_or_insert_with(|| self.mail.frame());
-                        frame.push(kind, 0, &[offset as u64, len as u64, number], &[], 0);
-                        if put && peer.has_credit() {
-                            // Bytes that come before their announcement are copied once more.
-                            send_requests(peer, &mut self.mail, &mut self.events, to)?;
-                        }
-                        // SAFETY: the caller's memory may be used until the completion is polled.
-                        let request = unsafe {
-                            match put {
-                                true => self.mail.comm.begin_send(local, len, to, tag(number, Beside::Request))?,
-                                false => self.mail.comm.begin_receive(local, len, Some(to), tag(number, Beside::Get))?,
-                            }
-                        };
-                        match put {
-                            true => self.longs.put(request, token),
-                            false => self.longs.get(request, Get { token, piece_of: None, from: to, number, len }),
-                        }
-                    }
+                    Op::Long { put, offset, local, len, token } => self.start_long(to, put, offset, local, len, token)?,
                     _ => {}
                 },
                 Written::Beside => {
@@ -86,7 +66,7 @@ impl Net {
                     peer.queue.push_front(op);
                     self.urgent = true;
                     if peer.has_credit() {
-                        send_requests(peer, &mut self.mail, &mut self.events, to)?;
+                        send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                     }
                     break;
                 }
@@ -95,7 +75,7 @@ impl Net {
                     if !peer.has_credit() {
                         break;
                     }
-                    send_requests(peer, &mut self.mail, &mut self.events, to)?;
+                    send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                 }
                 Written::Later => {
                     peer.queue.push_front(op);
@@ -106,18 +86,42 @@ impl Net {
         Ok(())
     }
 
+    /// Starts a long contiguous put or get, whose announcement has room in the frame.
+    fn start_long(&mut self, to: usize, put: bool, offset: usize, local: *mut u8, len: usize, token: Token) -> Result<()> {
+        let number = self.next_number();
+        let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
+        let kind = if put { Kind::PutLong } else { Kind::GetLong };
+        let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+        frame.push(kind, 0, &[offset as u64, len as u64, number], &[], 0);
+        if put {
+            if peer.has_credit() {
+                // Bytes that come before their announcement are copied once more.
+                send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
+            }
+            let id = self.bulk.add(Then::Sent(token));
+            // SAFETY: the caller's memory may be read until the completion is polled.
+            unsafe { self.wire.send_bulk(to, local, len, Tag { kind: BulkKind::Request, number }, id) }
+        } else {
+            let id = self.bulk.add(Then::Filled(Get { token, piece_of: None, from: to, len }));
+            // SAFETY: the caller's memory may be written until the completion is polled.
+            unsafe { self.wire.receive_bulk(to, local, len, Tag { kind: BulkKind::Get, number }, id) }
+        }
+    }
+
     /// Writes bytes of an operation into a long frame, and its announcement into the frame.
     fn write_beside(&mut self, to: usize, op: &mut Op) -> Result<Written> {
         let Some(peer) = self.peers.get_mut(&to) else { return Ok(Written::Later) };
-        let frame = peer.requests.get_or_insert_with(|| self.mail.frame());
+        let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         if !frame.has_room(2, 0, 0) {
             return Ok(Written::NoRoom);
         }
         let Some(mut long) = self.long_frames.take(Use::Requests) else { return Ok(Written::Later) };
         // Nothing that asks goes there.
-        let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0 });
-        let announcement = self.long_frames.send(self.mail.comm, long, to, Use::Requests)?;
-        frame.push(Kind::LongFrame, 0, &announcement, &[], 0);
+        let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0, limits: self.limits });
+        let announcement = self.send_long_frame(long, to, Use::Requests)?;
+        if let Some(frame) = self.peers.get_mut(&to).and_then(|peer| peer.requests.as_mut()) {
+            frame.push(Kind::LongFrame, 0, &announcement, &[], 0);
+        }
         Ok(if matches!(written, Written::All) { Written::All } else { Written::Beside })
     }
 
@@ -130,53 +134,55 @@ impl Net {
                 block.straight = None;
                 return Ok(Written::Some);
             }
-            if !self.longs.has_room() {
+            if !self.bulk.has_room_for_a_piece() {
                 return Ok(Written::Later);
             }
         }
-        let frame = peer.requests.get_or_insert_with(|| self.mail.frame());
-        let (comm, number) = (self.mail.comm, self.long_frames.next_number());
+        self.numbers += 1;
+        let number = self.numbers;
+        let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         let Some(Piece { local, len, of }) = announce(block, frame, number) else { return Ok(Written::NoRoom) };
         match of {
             Of::Put(whole) => {
                 self.urgent = true;
                 if peer.has_credit() {
-                    send_requests(peer, &mut self.mail, &mut self.events, to)?;
+                    send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                 }
+                let id = self.bulk.add(Then::PieceSent { whole, to, begun: Instant::now() });
                 // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has left.
-                let request = unsafe { comm.begin_send(local, len, to, tag(number, Beside::Request)) }?;
-                self.longs.put_piece(request, whole, to);
+                unsafe { self.wire.send_bulk(to, local, len, Tag { kind: BulkKind::Request, number }, id) }?;
             }
             Of::Get { token, origin } => {
-                // SAFETY: as above; pieces do not overlap.
-                let request = unsafe { comm.begin_receive(local, len, Some(to), tag(number, Beside::Get)) }?;
                 self.origins.begin_piece(origin);
                 peer.asked += len;
-                self.long_asked += usize::from(is_long(len));
-                self.longs.get(request, Get { token, piece_of: Some(origin), from: to, number, len });
+                self.long_asked += usize::from(self.limits.is_long(len));
+                let id = self.bulk.add(Then::Filled(Get { token, piece_of: Some(origin), from: to, len }));
+                // SAFETY: as above; pieces do not overlap.
+                unsafe { self.wire.receive_bulk(to, local, len, Tag { kind: BulkKind::Get, number }, id) }?;
             }
         }
         Ok(if block.at == block.len { Written::All } else { Written::Some })
     }
 
     /// Sends what is there as answers for a peer.
-    pub(in crate::comm) fn send_answers(&mut self, to: usize) -> Result<()> {
-        self.peers.get_mut(&to).map_or(Ok(()), |peer| send_answers(peer, &mut self.mail, to))
+    pub(super) fn send_answers(&mut self, to: usize) -> Result<()> {
+        self.peers.get_mut(&to).map_or(Ok(()), |peer| send_answers(peer, &mut self.wire, &mut self.outbox, to))
     }
 
     /// Sends what is there for whom there is something.
-    pub(in crate::comm) fn send(&mut self) -> Result<()> {
+    pub(super) fn send(&mut self) -> Result<()> {
+        self.outbox.resume(&mut self.wire)?;
         for _ in 0..self.busy.len() {
             let Some(rank) = self.busy.pop_front() else { break };
             self.pump(rank)?;
             let Some(peer) = self.peers.get_mut(&rank) else { continue };
             if peer.requests.as_ref().is_some_and(|frame| !frame.is_empty()) && peer.has_credit() {
-                send_requests(peer, &mut self.mail, &mut self.events, rank)?;
+                send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, rank)?;
             }
             if peer.owed >= ACKNOWLEDGE {
-                peer.answers.get_or_insert_with(|| self.mail.frame());
+                peer.answers.get_or_insert_with(|| self.wire.frame());
             }
-            send_answers(peer, &mut self.mail, rank)?;
+            send_answers(peer, &mut self.wire, &mut self.outbox, rank)?;
             let waits = !peer.queue.is_empty() || peer.requests.as_ref().is_some_and(|frame| !frame.is_empty());
             peer.listed = waits;
             if waits {
@@ -187,7 +193,7 @@ impl Net {
     }
 
     /// Appends an answer for a peer.
-    pub(in crate::comm) fn answer(
+    pub(super) fn answer(
         &mut self,
         to: usize,
         kind: Kind,
@@ -198,15 +204,15 @@ impl Net {
         self.peer(to);
         let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
         if peer.answers.as_ref().is_some_and(|frame| !frame.has_room(words.len(), 0, payload)) {
-            send_answers(peer, &mut self.mail, to)?;
+            send_answers(peer, &mut self.wire, &mut self.outbox, to)?;
         }
-        let frame = peer.answers.get_or_insert_with(|| self.mail.frame());
+        let frame = peer.answers.get_or_insert_with(|| self.wire.frame());
         fill(frame.push(kind, 0, words, &[], payload));
         Ok(())
     }
 
     /// Sends an answer of so many bytes in a long frame. None if there is no such frame now.
-    pub(in crate::comm) fn answer_beside(
+    pub(super) fn answer_beside(
         &mut self,
         to: usize,
         kind: Kind,
@@ -216,25 +222,23 @@ impl Net {
     ) -> Result<Option<()>> {
         let Some(mut frame) = self.long_frames.take(Use::Answers) else { return Ok(None) };
         fill(frame.push(kind, 0, words, &[], payload));
-        let announcement = self.long_frames.send(self.mail.comm, frame, to, Use::Answers)?;
+        let announcement = self.send_long_frame(frame, to, Use::Answers)?;
         self.answer(to, Kind::LongFrame, &announcement, 0, |_| ())?;
         // Who asked begins to receive while the next answer is written.
         self.send_answers(to).map(Some)
     }
 }
 
-fn send_requests(peer: &mut Peer, mail: &mut Mail, events: &mut Vec<Event>, to: usize) -> Result<()> {
+fn send_requests<W: Wire>(peer: &mut Peer, wire: &mut W, outbox: &mut Outbox, events: &mut Vec<Event>, to: usize) -> Result<()> {
     events.extend(peer.signals.drain(..).map(Event::LocalDone));
-    if let Some(frame) = peer.requests.take_if(|frame| !frame.is_empty()) {
-        peer.unacknowledged += 1;
-        mail.send(frame, to, std::mem::take(&mut peer.owed), true)?;
-    }
-    Ok(())
+    let Some(mut frame) = peer.requests.take_if(|frame| !frame.is_empty()) else { return Ok(()) };
+    peer.unacknowledged += 1;
+    frame.seal(std::mem::take(&mut peer.owed), true);
+    outbox.send(wire, to, Class::Request, frame)
 }
 
-fn send_answers(peer: &mut Peer, mail: &mut Mail, to: usize) -> Result<()> {
-    if let Some(frame) = peer.answers.take_if(|frame| !frame.is_empty() || peer.owed >= ACKNOWLEDGE) {
-        mail.send(frame, to, std::mem::take(&mut peer.owed), false)?;
-    }
-    Ok(())
+fn send_answers<W: Wire>(peer: &mut Peer, wire: &mut W, outbox: &mut Outbox, to: usize) -> Result<()> {
+    let Some(mut frame) = peer.answers.take_if(|frame| !frame.is_empty() || peer.owed >= ACKNOWLEDGE) else { return Ok(()) };
+    frame.seal(std::mem::take(&mut peer.owed), false);
+    outbox.send(wire, to, Class::Reply, frame)
 }

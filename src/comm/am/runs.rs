@@ -8,7 +8,7 @@ use crate::index::Loops;
 
 /// Runs of equal length at regular distances in one memory.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) struct Runs {
+pub(super) struct Runs {
     run: usize,
     levels: [(usize, isize); MOST_LEVELS],
     depth: usize,
@@ -16,9 +16,9 @@ pub(in crate::comm) struct Runs {
 
 /// A box of runs: where its first run is in the block's memory and in the packed one, and its levels, outermost first.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) struct RunBox<'a> {
-    pub(in crate::comm) at: isize,
-    pub(in crate::comm) packed: usize,
+pub(super) struct RunBox<'a> {
+    pub(super) at: isize,
+    pub(super) packed: usize,
     /// Count and stride of the outermost level, then those inside it.
     outer: Option<(usize, isize)>,
     inner: &'a [(usize, isize)],
@@ -26,7 +26,7 @@ pub(in crate::comm) struct RunBox<'a> {
 
 impl RunBox<'_> {
     /// Count, stride in the block's memory, stride in the packed one, outermost first.
-    pub(in crate::comm) fn levels(&self, run: usize) -> ([(usize, isize, isize); MOST_LEVELS], usize) {
+    pub(super) fn levels(&self, run: usize) -> ([(usize, isize, isize); MOST_LEVELS], usize) {
         let mut levels = [(0, 0, 0); MOST_LEVELS];
         let depth = self.inner.len() + usize::from(self.outer.is_some());
         let mut packed = run as isize;
@@ -40,7 +40,7 @@ impl RunBox<'_> {
 
 impl Runs {
     /// The two sides of a transfer, the owner's and the caller's. None if there are too many levels for a record.
-    pub(in crate::comm) fn both(loops: &Loops) -> Option<(Runs, Runs)> {
+    pub(super) fn both(loops: &Loops) -> Option<(Runs, Runs)> {
         let depth = loops.levels().len();
         if depth > MOST_LEVELS {
             return None;
@@ -54,12 +54,12 @@ impl Runs {
     }
 
     /// One run.
-    pub(in crate::comm) fn one(run: usize) -> Self {
+    pub(super) fn one(run: usize) -> Self {
         Runs { run, levels: [(0, 0); MOST_LEVELS], depth: 0 }
     }
 
     /// What a record says. None if it cannot be: too many levels, or empty ones.
-    pub(in crate::comm) fn of_record(run: usize, levels: impl Iterator<Item = (usize, isize)>) -> Option<Self> {
+    pub(super) fn of_record(run: usize, levels: impl Iterator<Item = (usize, isize)>) -> Option<Self> {
         let mut runs = Runs::one(run);
         for level in levels {
             *runs.levels.get_mut(runs.depth)? = level;
@@ -69,7 +69,7 @@ impl Runs {
     }
 
     /// Whether they follow one another without a gap, in their order.
-    pub(in crate::comm) fn is_packed(&self) -> bool {
+    pub(super) fn is_packed(&self) -> bool {
         let mut next = self.run as isize;
         self.levels().iter().rev().all(|&(count, stride)| {
             let follows = stride == next;
@@ -78,21 +78,21 @@ impl Runs {
         })
     }
 
-    pub(in crate::comm) fn run(&self) -> usize {
+    pub(super) fn run(&self) -> usize {
         self.run
     }
 
-    pub(in crate::comm) fn levels(&self) -> &[(usize, isize)] {
+    pub(super) fn levels(&self) -> &[(usize, isize)] {
         &self.levels[..self.depth]
     }
 
     /// How many runs there are; none if that is no number.
-    pub(in crate::comm) fn count(&self) -> Option<usize> {
+    pub(super) fn count(&self) -> Option<usize> {
         self.levels().iter().try_fold(1_usize, |all, level| all.checked_mul(level.0))
     }
 
     /// Where run `index` begins.
-    pub(in crate::comm) fn start(&self, mut index: usize) -> isize {
+    pub(super) fn start(&self, mut index: usize) -> isize {
         let mut at = 0;
         for &(count, stride) in self.levels().iter().rev() {
             at += (index % count) as isize * stride;
@@ -102,13 +102,13 @@ impl Runs {
     }
 
     /// Bytes of all runs.
-    pub(in crate::comm) fn bytes(&self) -> Option<usize> {
+    pub(super) fn bytes(&self) -> Option<usize> {
         self.count()?.checked_mul(self.run)
     }
 
     /// How many of the packed bytes from `at` on go into `room` bytes: whole runs where they fit, else a part of one run that is a
     /// multiple of `unit`. None if not even that has room.
-    pub(in crate::comm) fn piece(&self, at: usize, rest: usize, room: usize, unit: usize) -> Option<usize> {
+    pub(super) fn piece(&self, at: usize, rest: usize, room: usize, unit: usize) -> Option<usize> {
         let within = at % self.run;
         let len = if within == 0 && self.run <= room && self.depth > 0 {
             room / self.run * self.run
@@ -119,13 +119,13 @@ impl Runs {
     }
 
     /// Whether packed bytes are whole runs, or a part of one.
-    pub(in crate::comm) fn is_part(&self, at: usize, len: usize) -> bool {
+    pub(super) fn is_part(&self, at: usize, len: usize) -> bool {
         let run = self.run;
         len == 0 || run > 0 && (at.is_multiple_of(run) && len.is_multiple_of(run) || at % run + len <= run)
     }
 
     /// Whether all runs lie in `0..len` if the first begins at `at`. Nothing that arrived is touched before.
-    pub(in crate::comm) fn lie_inside(&self, at: usize, len: usize) -> bool {
+    pub(super) fn lie_inside(&self, at: usize, len: usize) -> bool {
         let (mut low, mut high) = (at as i128, at as i128 + self.run as i128);
         for &(count, stride) in self.levels() {
             let reach = (count as i128 - 1) * stride as i128;
@@ -135,7 +135,7 @@ impl Runs {
     }
 
     /// The boxes of `count` runs from run `first` on.
-    pub(in crate::comm) fn boxes(&self, first: usize, count: usize, mut each: impl FnMut(&RunBox<'_>)) {
+    pub(super) fn boxes(&self, first: usize, count: usize, mut each: impl FnMut(&RunBox<'_>)) {
         if count > 0 {
             self.cut(0, first, count, 0, 0, &mut each);
         }

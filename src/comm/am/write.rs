@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::{
     frame::{Frame, Kind},
     long_frames::LONG_FRAME,
-    mail::FRAME,
     memory::pack,
-    peer::{ASKED, BULK, Block, BlockKind, Op},
+    peer::{ASKED, Block, BlockKind, Op},
     pump::LONG_ANSWERS,
     runs::Runs,
+    wire::Limits,
 };
 use crate::comm::{SignalOp, Token};
 
 /// How much of an operation found room in a frame.
-pub(in crate::comm) enum Written {
+pub(super) enum Written {
     All,
     Some,
     NoRoom,
@@ -25,9 +25,10 @@ pub(in crate::comm) enum Written {
 }
 
 /// What was asked for and has not come: bytes of the peer, long answers of all.
-pub(in crate::comm) struct Asking<'a> {
-    pub(in crate::comm) bytes: &'a mut usize,
-    pub(in crate::comm) long: &'a mut usize,
+pub(super) struct Asking<'a> {
+    pub(super) bytes: &'a mut usize,
+    pub(super) long: &'a mut usize,
+    pub(super) limits: Limits,
 }
 
 impl Asking<'_> {
@@ -37,17 +38,12 @@ impl Asking<'_> {
 
     fn add(&mut self, bytes: usize) {
         *self.bytes += bytes;
-        *self.long += usize::from(is_long(bytes));
+        *self.long += usize::from(self.limits.is_long(bytes));
     }
 }
 
-/// Whether so many bytes are answered in a long frame.
-pub(in crate::comm) fn is_long(bytes: usize) -> bool {
-    bytes > Frame::room_when_empty(FRAME, 2, 0)
-}
-
 /// Writes what fits of an operation into a frame.
-pub(in crate::comm) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> Written {
+pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> Written {
     match op {
         Op::Small { kind, aux, words, .. } => {
             if !frame.has_room(words.len(), 0, 0) {
@@ -98,7 +94,7 @@ pub(in crate::comm) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<
                 if !frame.has_room(4, 0, 0) {
                     return Written::NoRoom;
                 }
-                let part = (*len - *at).min(most_asked(*len - *at));
+                let part = (*len - *at).min(asking.limits.most_asked(*len - *at));
                 frame.push(Kind::Get, 0, &[(*offset + *at) as u64, part as u64, *at as u64, *origin], &[], 0);
                 asking.add(part);
                 *at += part;
@@ -125,7 +121,7 @@ fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Asking<'_>) -> 
                 if !frame.has_room(5, levels.len(), 0) {
                     return Written::NoRoom;
                 }
-                let Some(part) = there.piece(at, rest, most_asked(rest), 1) else { return Written::NoRoom };
+                let Some(part) = there.piece(at, rest, asking.limits.most_asked(rest), 1) else { return Written::NoRoom };
                 let words = [block.offset as u64, run, at as u64, part as u64, origin];
                 frame.push(Kind::GetBlock, 0, &words, levels, 0);
                 asking.add(part);
@@ -152,20 +148,20 @@ fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Asking<'_>) -> 
 }
 
 /// A piece of a block whose bytes lie packed in the caller's memory.
-pub(in crate::comm) struct Piece {
-    pub(in crate::comm) local: *mut u8,
-    pub(in crate::comm) len: usize,
-    pub(in crate::comm) of: Of,
+pub(super) struct Piece {
+    pub(super) local: *mut u8,
+    pub(super) len: usize,
+    pub(super) of: Of,
 }
 
 /// What the piece belongs to.
-pub(in crate::comm) enum Of {
+pub(super) enum Of {
     Put(Arc<Token>),
     Get { token: Token, origin: u64 },
 }
 
 /// Announces the next piece of such a block by a record. None if that has no room.
-pub(in crate::comm) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Option<Piece> {
+pub(super) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Option<Piece> {
     let (levels, run) = (block.there.levels(), block.there.run() as u64);
     if !frame.has_room(8, levels.len(), 0) {
         return None;
@@ -204,11 +200,6 @@ fn even_part(run: usize, at: usize) -> usize {
 
 /// Bytes of the longest number that is added: a piece of a run holds whole ones.
 const NUMBER: usize = 16;
-
-/// Bytes that one answer brings, of so many.
-fn most_asked(rest: usize) -> usize {
-    Frame::room_when_empty(if rest > BULK { LONG_FRAME } else { FRAME }, 2, 0)
-}
 
 #[cfg(test)]
 mod tests {

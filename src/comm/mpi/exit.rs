@@ -78,7 +78,7 @@ extern "C" fn at_exit(status: c_int) {
     if PROCESS.load(Ordering::Relaxed) != process::id() {
         return;
     }
-    let runs = |mpi: &Arc<Mpi>| !mpi.closed.load(Ordering::Relaxed) && mpi.fabric.failure().is_none();
+    let runs = |mpi: &Arc<Mpi>| !mpi.is_closed() && mpi.fabric().failure().is_none();
     let running: Vec<_> = jobs().iter().filter_map(Weak::upgrade).filter(runs).collect();
     if !running.is_empty() {
         running.iter().for_each(|mpi| tell(mpi, status));
@@ -107,6 +107,6 @@ fn tell(mpi: &Mpi, status: c_int) {
     let cause = format!("called exit({status}) before the job did end");
     // Words for people; who cannot read them sees what the launcher says.
     let _ = io::stderr().write_all(format!("global-arrays: rank {} {cause}\n", mpi.rank()).as_bytes());
-    mpi.fabric.end(Some(mpi.rank()), &cause);
+    mpi.fabric().end(Some(mpi.rank()), &cause);
     mpi.tell_end(mpi.rank(), &cause);
 }

@@ -14,12 +14,12 @@ use mpi::ffi::{self, MPI_Comm, MPI_Request, MPI_Status};
 /// What the library says of a call that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: {text}")]
-pub(in crate::comm) struct MpiError {
+pub(super) struct MpiError {
     call: &'static str,
     text: String,
 }
 
-pub(in crate::comm) type Result<T> = std::result::Result<T, MpiError>;
+pub(super) type Result<T> = std::result::Result<T, MpiError>;
 
 fn check(call: &'static str, code: c_int) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(MpiError { call, text: error_text(code) }) }
@@ -39,7 +39,7 @@ fn error_text(code: c_int) -> String {
 
 /// How many threads may call the library at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum Threads {
+pub(super) enum Threads {
     /// Any number.
     Multiple,
     /// One after the other, or only the first.
@@ -54,7 +54,7 @@ impl Threads {
 }
 
 /// Whether MPI was initialised and not yet finalised.
-pub(in crate::comm) fn is_running() -> bool {
+pub(super) fn is_running() -> bool {
     let (mut initialised, mut finalised) = (0, 0);
     // SAFETY: both may be called at any time.
     unsafe {
@@ -65,7 +65,7 @@ pub(in crate::comm) fn is_running() -> bool {
 }
 
 /// Whether MPI was finalised: it cannot be initialised again.
-pub(in crate::comm) fn is_finalised() -> bool {
+pub(super) fn is_finalised() -> bool {
     let mut finalised = 0;
     // SAFETY: may be called at any time.
     unsafe { ffi::MPI_Finalized(&raw mut finalised) };
@@ -73,7 +73,7 @@ pub(in crate::comm) fn is_finalised() -> bool {
 }
 
 /// Initialises MPI, asking for calls from any thread.
-pub(in crate::comm) fn initialise() -> Result<()> {
+pub(super) fn initialise() -> Result<()> {
     let mut provided = 0;
     // SAFETY: MPI was not initialised; null arguments are allowed since MPI-2.
     let code = unsafe {
@@ -83,13 +83,13 @@ pub(in crate::comm) fn initialise() -> Result<()> {
 }
 
 /// Ends MPI for this process.
-pub(in crate::comm) fn finalise() {
+pub(super) fn finalise() {
     // SAFETY: MPI runs, and nothing of the conduit is left.
     let _ = unsafe { ffi::MPI_Finalize() };
 }
 
 /// Lets the library go on with what is under way.
-pub(in crate::comm) fn progress() {
+pub(super) fn progress() {
     let mut found = 0;
     // SAFETY: MPI runs; constants of the library, and nothing is received.
     let _ = unsafe {
@@ -99,7 +99,7 @@ pub(in crate::comm) fn progress() {
 }
 
 /// Calls a function with the status of the process when it exits.
-pub(in crate::comm) fn at_exit(call: extern "C" fn(c_int)) {
+pub(super) fn at_exit(call: extern "C" fn(c_int)) {
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {
@@ -130,7 +130,7 @@ pub(in crate::comm) fn at_exit(call: extern "C" fn(c_int)) {
 }
 
 /// What level of threads there is.
-pub(in crate::comm) fn threads() -> Result<Threads> {
+pub(super) fn threads() -> Result<Threads> {
     let mut level = 0;
     // SAFETY: MPI runs.
     check("MPI_Query_thread", unsafe { ffi::MPI_Query_thread(&raw mut level) })?;
@@ -138,7 +138,7 @@ pub(in crate::comm) fn threads() -> Result<Threads> {
 }
 
 /// The library's own words on what it is.
-pub(in crate::comm) fn library_version() -> String {
+pub(super) fn library_version() -> String {
     let mut text = vec![0; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize + 1];
     let mut len = 0;
     // SAFETY: may be called at any time; the buffer is as long as the standard's longest text, and one more.
@@ -151,7 +151,7 @@ pub(in crate::comm) fn library_version() -> String {
 
 /// A communicator of the conduit's own.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) struct Comm(MPI_Comm);
+pub(super) struct Comm(MPI_Comm);
 
 // SAFETY: a handle; the library allows its use from any thread, or the conduit's lock makes the calls come one by one.
 unsafe impl Send for Comm {}
@@ -160,18 +160,18 @@ unsafe impl Sync for Comm {}
 
 impl Comm {
     /// The communicator of all processes; borrowed, never freed or sent on.
-    pub(in crate::comm) fn world() -> MPI_Comm {
+    pub(super) fn world() -> MPI_Comm {
         // SAFETY: a constant of the library.
         unsafe { ffi::RSMPI_COMM_WORLD }
     }
 
     /// Number of all processes.
-    pub(in crate::comm) fn size_of_world() -> Result<usize> {
+    pub(super) fn size_of_world() -> Result<usize> {
         Comm(Self::world()).size()
     }
 
     /// A copy of a caller's communicator, whose messages never meet the caller's. Collective.
-    pub(in crate::comm) fn copy_of(comm: MPI_Comm) -> Result<Self> {
+    pub(super) fn copy_of(comm: MPI_Comm) -> Result<Self> {
         let mut copy = MaybeUninit::uninit();
         let mut request = MaybeUninit::uninit();
         // SAFETY: MPI runs and the caller owns `comm`; the copy's place lives until the request is complete.
@@ -186,19 +186,19 @@ impl Comm {
     }
 
     /// Gives the communicator back. Collective.
-    pub(in crate::comm) fn free(mut self) {
+    pub(super) fn free(mut self) {
         // SAFETY: our own, and nobody uses it any more.
         let _ = unsafe { ffi::MPI_Comm_free(&raw mut self.0) };
     }
 
-    pub(in crate::comm) fn rank(self) -> Result<usize> {
+    pub(super) fn rank(self) -> Result<usize> {
         let mut rank = 0;
         // SAFETY: a communicator of our own.
         check("MPI_Comm_rank", unsafe { ffi::MPI_Comm_rank(self.0, &raw mut rank) })?;
         Ok(rank as usize)
     }
 
-    pub(in crate::comm) fn size(self) -> Result<usize> {
+    pub(super) fn size(self) -> Result<usize> {
         let mut size = 0;
         // SAFETY: a communicator of our own.
         check("MPI_Comm_size", unsafe { ffi::MPI_Comm_size(self.0, &raw mut size) })?;
@@ -206,7 +206,7 @@ impl Comm {
     }
 
     /// The greatest of each word over all ranks. Collective.
-    pub(in crate::comm) fn greatest<const N: usize>(self, mut words: [u64; N]) -> Result<[u64; N]> {
+    pub(super) fn greatest<const N: usize>(self, mut words: [u64; N]) -> Result<[u64; N]> {
         let mut all = [0; N];
         let mut request = MaybeUninit::uninit();
         let (from, to): (*mut c_void, *mut c_void) = (words.as_mut_ptr().cast(), all.as_mut_ptr().cast());
@@ -222,7 +222,7 @@ impl Comm {
     }
 
     /// Words of each rank, in their order. Collective.
-    pub(in crate::comm) fn all_gather<const N: usize>(self, words: [u64; N]) -> Result<Vec<[u64; N]>> {
+    pub(super) fn all_gather<const N: usize>(self, words: [u64; N]) -> Result<Vec<[u64; N]>> {
         let mut all = vec![[0; N]; self.size()?];
         let mut request = MaybeUninit::uninit();
         // SAFETY: `N` words from here, and room for as many from each rank, until the request is complete.
@@ -238,7 +238,7 @@ impl Comm {
     }
 
     /// Begins to wait for all ranks.
-    pub(in crate::comm) fn begin_barrier(self) -> Result<Request> {
+    pub(super) fn begin_barrier(self) -> Result<Request> {
         let mut request = MaybeUninit::uninit();
         // SAFETY: a communicator of our own.
         check("MPI_Ibarrier", unsafe { ffi::MPI_Ibarrier(self.0, request.as_mut_ptr()) })?;
@@ -250,7 +250,7 @@ impl Comm {
     ///
     /// # Safety
     /// They stay as they are until the request is complete.
-    pub(in crate::comm) unsafe fn begin_send(self, bytes: *const u8, len: usize, to: usize, tag: i32) -> Result<Request> {
+    pub(super) unsafe fn begin_send(self, bytes: *const u8, len: usize, to: usize, tag: i32) -> Result<Request> {
         let len = c_int::try_from(len).expect("messages are cut at a gigabyte");
         let mut request = MaybeUninit::uninit();
         // SAFETY: the caller's promise.
@@ -266,13 +266,7 @@ impl Comm {
     ///
     /// # Safety
     /// The buffer is nobody else's until the request is complete.
-    pub(in crate::comm) unsafe fn begin_receive(
-        self,
-        bytes: *mut u8,
-        len: usize,
-        from: Option<usize>,
-        tag: i32,
-    ) -> Result<Request> {
+    pub(super) unsafe fn begin_receive(self, bytes: *mut u8, len: usize, from: Option<usize>, tag: i32) -> Result<Request> {
         let len = c_int::try_from(len).expect("messages are cut at a gigabyte");
         let mut request = MaybeUninit::uninit();
         // SAFETY: a constant of the library.
@@ -287,22 +281,22 @@ impl Comm {
 
 /// Something that was begun. It must be tested until it is complete, or cancelled.
 #[derive(Debug)]
-pub(in crate::comm) struct Request(MPI_Request);
+pub(super) struct Request(MPI_Request);
 
 // SAFETY: as for `Comm`.
 unsafe impl Send for Request {}
 
 /// From whom a message came and how long it is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) struct Arrived {
-    pub(in crate::comm) from: usize,
-    pub(in crate::comm) len: usize,
+pub(super) struct Arrived {
+    pub(super) from: usize,
+    pub(super) len: usize,
 }
 
 impl Request {
     /// Whether it is complete; makes progress. Not to be called again when it was.
     #[inline]
-    pub(in crate::comm) fn test(&mut self) -> Result<bool> {
+    pub(super) fn test(&mut self) -> Result<bool> {
         let mut done = 0;
         // SAFETY: a request under way; its status is of no interest.
         check("MPI_Test", unsafe { ffi::MPI_Test(&raw mut self.0, &raw mut done, ffi::RSMPI_STATUS_IGNORE) })?;
@@ -311,7 +305,7 @@ impl Request {
 
     /// The same for a receive.
     #[inline]
-    pub(in crate::comm) fn test_arrived(&mut self) -> Result<Option<Arrived>> {
+    pub(super) fn test_arrived(&mut self) -> Result<Option<Arrived>> {
         let (mut done, mut status) = (0, MaybeUninit::<MPI_Status>::uninit());
         // SAFETY: a request under way.
         check("MPI_Test", unsafe { ffi::MPI_Test(&raw mut self.0, &raw mut done, status.as_mut_ptr()) })?;
@@ -328,7 +322,7 @@ impl Request {
     }
 
     /// Waits, and lets others have the processor meanwhile: ranks may outnumber the cores, and libraries wait without a pause.
-    pub(in crate::comm) fn finish(mut self) -> Result<()> {
+    pub(super) fn finish(mut self) -> Result<()> {
         while !self.test()? {
             std::thread::yield_now();
         }
@@ -336,7 +330,7 @@ impl Request {
     }
 
     /// Whether a receive that was to be taken back is complete, and then whether it was taken back.
-    pub(in crate::comm) fn test_cancelled(&mut self) -> Result<Option<bool>> {
+    pub(super) fn test_cancelled(&mut self) -> Result<Option<bool>> {
         let (mut done, mut cancelled, mut status) = (0, 0, MaybeUninit::<MPI_Status>::uninit());
         // SAFETY: a request under way.
         check("MPI_Test", unsafe { ffi::MPI_Test(&raw mut self.0, &raw mut done, status.as_mut_ptr()) })?;
@@ -349,7 +343,7 @@ impl Request {
     }
 
     /// Asks to take a receive back. It completes, soon if nothing has begun to come.
-    pub(in crate::comm) fn cancel(&mut self) {
+    pub(super) fn cancel(&mut self) {
         // SAFETY: a request under way, or the null request.
         unsafe {
             if self.0 != ffi::RSMPI_REQUEST_NULL {

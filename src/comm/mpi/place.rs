@@ -23,7 +23,10 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity},
 };
 
-use super::{ffi::Comm, start::failed};
+use super::{
+    ffi::{Comm, Result as MpiResult},
+    start::failed,
+};
 use crate::{
     comm::{Topology, node::Fabric},
     error::Error,
@@ -73,7 +76,7 @@ const LAYERS: u32 = 7 << 28;
 
 impl Everybody {
     /// Collective.
-    fn find(comm: Comm, start: &Start) -> super::Result<Self> {
+    fn find(comm: Comm, start: &Start) -> MpiResult<Self> {
         let [machine, group] = here();
         let per_node = start.ranks_per_node.map_or(0, |most| most.min((1 << 28) - 1) as u32);
         let layers = start.layers.iter().fold(0, |bits, &layer| bits | 1 << (28 + layer as u32));
@@ -190,7 +193,7 @@ enum Shared {
 }
 
 /// Maps the memory of each group, segments equally long everywhere. Collective.
-fn share(comm: Comm, group: &[usize], rank: usize, crowded: bool, heap: usize, large: bool) -> super::Result<Shared> {
+fn share(comm: Comm, group: &[usize], rank: usize, crowded: bool, heap: usize, large: bool) -> MpiResult<Shared> {
     let made = if group[0] == rank { Fabric::new(group.len(), heap, large).ok() } else { None };
     let told = made.as_ref().and_then(|fabric| {
         let file = fstat(fabric.file()).ok()?;
@@ -224,7 +227,7 @@ fn share(comm: Comm, group: &[usize], rank: usize, crowded: bool, heap: usize, l
 }
 
 /// Words of a group's first rank, to the others.
-fn tell(comm: Comm, group: &[usize], rank: usize, mut words: [u64; 6]) -> super::Result<[u64; 6]> {
+fn tell(comm: Comm, group: &[usize], rank: usize, mut words: [u64; 6]) -> MpiResult<[u64; 6]> {
     let (bytes, len) = ((&raw mut words).cast::<u8>(), size_of_val(&words));
     if group[0] != rank {
         // SAFETY: the words live, and are looked at by nobody, until the request is complete.

@@ -13,10 +13,10 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use mpi::ffi::MPI_Comm;
@@ -26,15 +26,12 @@ use super::{
     Mpi, exit,
     ffi::{self, Comm, MpiError, Threads},
     place::Place,
-    progress::Helper,
+    wire::MpiWire,
 };
 use crate::{
     comm::{
-        Conduit, Network,
-        am::{
-            memory::{Over, Segment},
-            net::Net,
-        },
+        Conduit,
+        am::{Agent, Am},
         joined::Joined,
         layers::{self, Layer},
         node::{Held, Member, keeping, threads_of_this_process},
@@ -55,7 +52,7 @@ pub(crate) struct Rank {
     mpi: Arc<Mpi>,
     conduit: Arc<dyn Conduit>,
     comm: Comm,
-    helper: Option<Helper>,
+    agent: Option<Agent>,
     /// Tells a neighbour that this process lives.
     held: Option<Held>,
     /// Cores that the ranks of this node share.
@@ -168,31 +165,20 @@ impl Rank {
         }
         let together = fabric.ranks();
         let local = topology.local(rank);
-        let has_helper = (answers && has_thread) || together > 1;
+        let has_agent = (answers && has_thread) || together > 1;
         // This thread, MPI's, and those made below. Any other may act for the rank.
-        let helpers = if has_helper { Helper::threads(together) } else { 0 };
-        let known = 1 + THREADS_OF_MPI.load(Ordering::Relaxed) + helpers;
+        let agents = if has_agent { Agent::threads(together) } else { 0 };
+        let known = 1 + THREADS_OF_MPI.load(Ordering::Relaxed) + agents;
         let patient = if crowded { 0 } else { together };
         let member = Member::new(fabric.clone(), topology.clone(), patient, known);
-        let segment = Segment::new(member.segment(), member.segment_len());
-        let net = Net::new(comm, segment, Over::new(fabric.over())).map_err(&fail)?;
+        let wire =
+            MpiWire::new(comm).map_err(|broken| Error::Launch(format!("starting a job on an MPI communicator: {broken}")))?;
+        let mpi = Arc::new(Am::new(wire, &member, has_thread, start.timeout.is_some()));
         // A launcher that bound its processes knew what it did.
         let before = if unbound { sched_getaffinity(None).ok() } else { None };
         if before.is_some() {
             start.pin_among(local, together);
         }
-        let mpi = Arc::new(Mpi {
-            machine_ranks: topology.machine_ranks(),
-            topology,
-            fabric,
-            capabilities: Mpi::capabilities_with(has_thread),
-            net: Mutex::new(net),
-            looked: AtomicU64::new(0),
-            may_give_up: start.timeout.is_some(),
-            closed: AtomicBool::new(false),
-            told: AtomicBool::new(false),
-            start: Instant::now(),
-        });
         let conduit: Arc<dyn Conduit> = if !answers {
             Arc::new(member)
         } else if start.layers.iter().any(|&layer| layer != Layer::Hidden) {
@@ -201,14 +187,14 @@ impl Rank {
             Arc::new(Joined::new(member, mpi.clone()))
         };
         exit::begins(&mpi, guest);
-        let held = mpi.fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
-        let helper = if has_helper {
-            let helper = Helper::start(mpi.clone(), answers && has_thread);
-            Some(helper.map_err(|e| Error::system("starting the thread that makes progress", e))?)
+        let held = mpi.fabric().hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
+        let agent = if has_agent {
+            let agent = Agent::start(mpi.clone(), answers && has_thread);
+            Some(agent.map_err(|e| Error::system("starting the thread that makes progress", e))?)
         } else {
             None
         };
-        Ok(Rank { mpi, conduit, comm, helper, held: Some(held), cores, before, guest })
+        Ok(Rank { mpi, conduit, comm, agent, held: Some(held), cores, before, guest })
     }
 
     pub(crate) fn conduit(&self) -> Arc<dyn Conduit> {
@@ -216,31 +202,31 @@ impl Rank {
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.mpi.topology.size()
+        self.mpi.topology().size()
     }
 
     /// The end of the rank, with the words of its failure if it failed.
     pub(crate) fn end(self, outcome: Result<(), String>) -> Result<(), Error> {
-        if self.mpi.fabric.is_inherited() {
+        if self.mpi.fabric().is_inherited() {
             return Err(self.disown());
         }
         let mpi = &self.mpi;
-        let local = mpi.topology.local(mpi.rank());
+        let local = mpi.topology().local(mpi.rank());
         match outcome {
             Ok(()) => {
-                mpi.fabric.set_finished(local);
+                mpi.fabric().set_finished(local);
                 if self.close() {
                     return Ok(());
                 }
             }
             Err(words) => {
-                mpi.fabric.set_last_words(local, &words);
-                if mpi.fabric.failure().is_none() {
+                mpi.fabric().set_last_words(local, &words);
+                if mpi.fabric().failure().is_none() {
                     self.conduit.end(&words);
                 }
             }
         }
-        let (rank, cause) = match mpi.fabric.failure() {
+        let (rank, cause) = match mpi.fabric().failure() {
             Some((Some(rank), cause)) => (rank, cause),
             Some((None, cause)) => (mpi.rank(), cause),
             None => (mpi.rank(), "failed without a word".into()),
@@ -260,16 +246,15 @@ impl Rank {
     fn give_up(mut self) {
         self.unpin();
         if self.guest {
-            drop(self.helper.take());
-            self.mpi.closed.store(true, Ordering::Relaxed);
-            self.mpi.net().close();
+            drop(self.agent.take());
+            self.mpi.close();
         }
         std::mem::forget(self);
     }
 
     /// A child that was forked by the rank's process came out of the body. MPI, its communicator and the threads are the parent's.
     fn disown(self) -> Error {
-        let cause = self.mpi.fabric.cause();
+        let cause = self.mpi.fabric().cause();
         std::mem::forget(self);
         Error::JobEnded { operation: "run".into(), cause }
     }
@@ -282,39 +267,20 @@ impl Rank {
 
     /// Sees everything acknowledged, waits for all, gives the network back. False if the job failed meanwhile.
     fn close(&self) -> bool {
-        let mpi = &*self.mpi;
-        let step = |what: &mut dyn FnMut(&mut Net) -> super::Result<bool>| {
-            // Ranks of this node that have come to their end say so too: that is no failure.
-            while !matches!(mpi.fabric.failure(), Some((Some(_), _))) {
-                let mut net = mpi.net();
-                mpi.look(&mut net, true, false);
-                net.events.clear();
-                match what(&mut net) {
-                    Ok(true) => return true,
-                    Ok(false) => {}
-                    Err(error) => mpi.told(Err(error)),
-                }
-                drop(net);
-                std::thread::yield_now();
-            }
-            false
-        };
-        let unquiet = mpi.net().unquiet();
-        unquiet.into_iter().for_each(|rank| mpi.flush(rank, crate::comm::Token(u64::MAX)));
-        if !step(&mut |net| Ok(net.is_quiet())) {
+        if !self.mpi.drain() {
             return false;
         }
         let mut barrier = match self.comm.begin_barrier() {
             Ok(barrier) => barrier,
             Err(error) => {
-                mpi.told(Err(error));
+                self.conduit.end(&format!("lost its connection to others: {error}"));
                 return false;
             }
         };
-        if !step(&mut |_| barrier.test()) {
+        if !self.mpi.serve_until(|| Ok(barrier.test()?)) {
             return false;
         }
-        mpi.closed.store(true, Ordering::Relaxed);
+        self.mpi.set_closed();
         true
     }
 }
@@ -325,11 +291,10 @@ impl Drop for Rank {
         self.unpin();
         // A neighbour's thread ends by that, as this rank's by the next one's.
         drop(self.held.take());
-        drop(self.helper.take());
+        drop(self.agent.take());
         // Arrays that outlive the job hear of its end.
-        self.mpi.fabric.end(None, "it has ended");
-        self.mpi.closed.store(true, Ordering::Relaxed);
-        self.mpi.net().close();
+        self.mpi.fabric().end(None, "it has ended");
+        self.mpi.close();
         self.comm.free();
         exit::ends_well();
     }

@@ -28,7 +28,7 @@ use rustix::{
     thread::set_current_timer_slack,
 };
 
-use super::Mpi;
+use super::{Am, wire::Wire};
 use crate::comm::{
     Progress,
     node::{Fate, Side},
@@ -48,31 +48,31 @@ const IDLE: Duration = Duration::from_millis(100);
 
 /// The running thread.
 #[derive(Debug)]
-pub(super) struct Helper {
+pub(in crate::comm) struct Agent {
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
     bell: Arc<OwnedFd>,
 }
 
-impl Helper {
+impl Agent {
     /// Starts the thread that answers others if `answers`, and watches the next rank on this machine if there is one.
-    pub(super) fn start(mpi: Arc<Mpi>, answers: bool) -> io::Result<Self> {
+    pub(in crate::comm) fn start<W: Wire + 'static>(am: Arc<Am<W>>, answers: bool) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let mut helper = Helper { threads: Vec::new(), stop, bell };
-        let (own, together) = (mpi.topology.local(mpi.rank()), mpi.fabric.ranks());
+        let mut agent = Agent { threads: Vec::new(), stop, bell };
+        let (own, together) = (am.topology.local(am.rank()), am.fabric.ranks());
         let [before, next] = [own + together - 1, own + 1].map(|local| local % together);
-        let (stop, bell, shared) = (helper.stop.clone(), helper.bell.clone(), mpi.clone());
-        helper.add(move || serve(&shared, answers, Some(next).filter(|&next| next != own), &stop, &bell))?;
+        let (stop, bell, shared) = (agent.stop.clone(), agent.bell.clone(), am.clone());
+        agent.add(move || serve(&shared, answers, Some(next).filter(|&next| next != own), &stop, &bell))?;
         if before != next {
-            let stop = helper.stop.clone();
-            helper.add(move || watch(&mpi, before, &stop))?;
+            let stop = agent.stop.clone();
+            agent.add(move || watch(&am, before, &stop))?;
         }
-        Ok(helper)
+        Ok(agent)
     }
 
     /// How many threads that is.
-    pub(super) fn threads(together: usize) -> usize {
+    pub(in crate::comm) fn threads(together: usize) -> usize {
         if together > 2 { 2 } else { 1 }
     }
 
@@ -83,7 +83,7 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for Agent {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         // Without the bell it would stop a little later.
@@ -92,25 +92,25 @@ impl Drop for Helper {
     }
 }
 
-fn serve(mpi: &Mpi, answers: bool, mut neighbour: Option<usize>, stop: &AtomicBool, bell: &OwnedFd) {
+fn serve<W: Wire>(am: &Am<W>, answers: bool, mut neighbour: Option<usize>, stop: &AtomicBool, bell: &OwnedFd) {
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1000));
     ask_for_short_turns();
     let mut pause = SHORTEST;
     while !stop.load(Ordering::Acquire) {
         if answers {
-            pause = match mpi.since_looked() < RECENTLY {
+            pause = match am.since_looked() < RECENTLY {
                 true => (pause * 2).min(ASLEEP),
-                false if answer(mpi) => SHORTEST,
+                false if answer(am) => SHORTEST,
                 false => (pause * 3 / 2).min(LONGEST),
             };
         }
         let limit = if answers { pause } else { IDLE };
-        match neighbour.map(|local| mpi.fabric.await_end(local, Side::Before, limit)) {
+        match neighbour.map(|local| am.fabric.await_end(local, Side::Before, limit)) {
             None | Some(Fate::Unknown) => sleep(limit, bell),
             Some(Fate::Lives) => {}
             Some(Fate::Left) => neighbour = None,
             Some(Fate::Died) => {
-                neighbour.take().into_iter().for_each(|local| mourn(mpi, local, 1));
+                neighbour.take().into_iter().for_each(|local| mourn(am, local, 1));
             }
         }
     }
@@ -137,14 +137,14 @@ fn ask_for_short_turns() {
 }
 
 /// Handles what is there, and what comes soon after; whether anything was.
-fn answer(mpi: &Mpi) -> bool {
+fn answer<W: Wire>(am: &Am<W>) -> bool {
     let mut last: Option<Instant> = None;
     loop {
-        let Some(mut net) = mpi.try_net() else { return last.is_some() };
-        let before = net.found;
-        mpi.look(&mut net, true, true);
-        let found = net.found != before;
-        drop(net);
+        let Some(mut endpoint) = am.try_endpoint() else { return last.is_some() };
+        let before = endpoint.found;
+        am.look(&mut endpoint, true, true);
+        let found = endpoint.found != before;
+        drop(endpoint);
         if found {
             last = Some(Instant::now());
         } else if last.is_none_or(|last| last.elapsed() > KEEN) {
@@ -162,41 +162,41 @@ fn sleep(limit: Duration, bell: &OwnedFd) {
 }
 
 /// Waits for the end of the rank before this one on its machine.
-fn watch(mpi: &Mpi, local: usize, stop: &AtomicBool) {
+fn watch<W: Wire>(am: &Am<W>, local: usize, stop: &AtomicBool) {
     ask_for_short_turns();
     while !stop.load(Ordering::Acquire) {
-        match mpi.fabric.await_end(local, Side::After, IDLE) {
+        match am.fabric.await_end(local, Side::After, IDLE) {
             Fate::Unknown => std::thread::sleep(LONGEST),
             Fate::Lives => {}
             Fate::Left => return,
-            Fate::Died => return mourn(mpi, local, mpi.fabric.ranks() - 1),
+            Fate::Died => return mourn(am, local, am.fabric.ranks() - 1),
         }
     }
 }
 
 /// A process has ended. If its rank had not, the job is over.
-fn mourn(mpi: &Mpi, mut local: usize, step: usize) {
-    let (own, together) = (mpi.topology.local(mpi.rank()), mpi.fabric.ranks());
+fn mourn<W: Wire>(am: &Am<W>, mut local: usize, step: usize) {
+    let (own, together) = (am.topology.local(am.rank()), am.fabric.ranks());
     // If the one that watched it is gone too, so that nothing was said, the launcher may have ended that one for it.
     loop {
         let next = (local + step) % together;
         let side = if step == 1 { Side::Before } else { Side::After };
-        if next == own || mpi.fabric.await_end(next, side, Duration::ZERO) != Fate::Died {
+        if next == own || am.fabric.await_end(next, side, Duration::ZERO) != Fate::Died {
             break;
         }
         local = next;
     }
-    if mpi.fabric.finished(local) || mpi.fabric.failure().is_some() {
+    if am.fabric.finished(local) || am.fabric.failure().is_some() {
         return;
     }
-    let (rank, cause) = (mpi.machine_ranks[local], mpi.fabric.how_it_died(local));
+    let (rank, cause) = (am.topology.machine_ranks()[local], am.fabric.how_it_died(local));
     // Who is the first to say so says it, and at once: the launcher may kill this process at any moment.
-    if !mpi.fabric.end(Some(rank), &cause) {
+    if !am.fabric.end(Some(rank), &cause) {
         return;
     }
     let _ = io::stderr().write_all(format!("global-arrays: rank {rank} {cause}\n").as_bytes());
-    // Elsewhere only a thread of the program may call MPI.
-    if mpi.capabilities.progress == Progress::Thread {
-        mpi.tell_end(rank, &cause);
+    // Elsewhere only a thread of the program may use the wire.
+    if am.capabilities.progress == Progress::Thread {
+        am.tell_end(rank, &cause);
     }
 }

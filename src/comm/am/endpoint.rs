@@ -1,0 +1,293 @@
+//! A rank's side of the active messages: what it sends, what arrives, what it waits for.
+//!
+//! One thread of the rank at a time is in here, a caller's or the agent's; so the wire is never entered twice.
+//!
+//! ```text
+//!   put, get ...  ->  queue of the peer  ->  frame being filled  --poll-->  wire
+//!   wire  ->  records in their order: copy, add, apply, answer  ->  frame of answers  ->  wire
+//! ```
+//!
+//! What is written one after the other without a poll between shares a frame: elements of a list, chunks of a patch. A poll sends
+//! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
+//! polls, if there is a thread that sends them should nobody poll again.
+//!
+//! Who handles a record never waits: what cannot be handled yet stays with what comes behind it (`inbox`), answers go into a frame of
+//! their own, and if the wire has no room for it, it is kept until there is (`outbox`).
+//!
+//! # Bulk messages
+//!
+//! A short frame costs little time and much for each byte. So long contiguous puts and gets are bulk messages, from and into the memory
+//! that they are for. Strided and accumulated bytes travel in pieces once they are many: from or into the caller's memory if it holds
+//! them packed, else written into *long frames* (`long_frames`), as answers are. A record in the ordinary frame announces each, and so
+//! keeps their place in the order. [`BulkLimits`](super::wire::BulkLimits) says from which lengths on.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::{
+    bulk::{BulkTable, Get, Then, was_late},
+    frame::Frame,
+    long_frames::{LongFrames, Use},
+    memory::{Over, Segment},
+    origins::{NOBODY, Origins, given_up},
+    outbox::Outbox,
+    peer::{Op, PACKED, Peer, Peers},
+    wire::{Arrival, BulkId, BulkKind, Ended, Limits, Result, Tag, Wire},
+};
+use crate::comm::{Event, Token};
+
+/// Frames that one poll handles at most, so that its caller comes to look at what it waits for.
+const BATCH: usize = 64;
+
+/// Polls during which puts that nobody waits for are kept for company.
+const PATIENT_POLLS: u32 = 16;
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct Endpoint<W> {
+    pub(super) segment: Segment,
+    pub(super) over: Over,
+    pub(super) wire: W,
+    pub(super) limits: Limits,
+    pub(super) outbox: Outbox,
+    pub(super) peers: Peers,
+    /// Peers that may have something to send.
+    pub(super) busy: VecDeque<usize>,
+    pub(super) origins: Origins,
+    pub(super) bulk: BulkTable,
+    /// The number of the last bulk message.
+    pub(super) numbers: u64,
+    ended_bulk: Vec<Ended>,
+    pub(super) long_frames: LongFrames,
+    /// Long answers asked for that have not come.
+    pub(super) long_asked: usize,
+    /// Ranks whose requests wait.
+    pub(super) delayed: VecDeque<usize>,
+    pub(super) events: Vec<Event>,
+    /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
+    pub(super) urgent: bool,
+    skipped: u32,
+    /// Why the job must end, as a peer reports: who ended it, and why.
+    pub(super) ended: Option<(usize, String)>,
+    /// Grows with whatever is found: tells whether a look was worth it.
+    pub(super) found: u64,
+}
+
+impl<W: Wire> Endpoint<W> {
+    pub(super) fn new(wire: W, segment: Segment, over: Over) -> Self {
+        Endpoint {
+            segment,
+            over,
+            limits: wire.limits(),
+            wire,
+            outbox: Outbox::default(),
+            peers: Peers::default(),
+            busy: VecDeque::new(),
+            origins: Origins::default(),
+            bulk: BulkTable::default(),
+            numbers: 0,
+            ended_bulk: Vec::new(),
+            long_frames: LongFrames::default(),
+            long_asked: 0,
+            delayed: VecDeque::new(),
+            events: Vec::new(),
+            urgent: false,
+            skipped: 0,
+            ended: None,
+            found: 0,
+        }
+    }
+
+    /// A peer that is listed as one that may have something to send.
+    pub(super) fn peer(&mut self, rank: usize) -> &mut Peer {
+        let peer = self.peers.entry(rank).or_default();
+        if !peer.listed {
+            peer.listed = true;
+            self.busy.push_back(rank);
+        }
+        peer
+    }
+
+    /// How many operations wait for room, for one peer.
+    pub(super) fn waiting(&self, to: usize) -> usize {
+        self.peers.get(&to).map_or(0, |peer| peer.queue.len())
+    }
+
+    /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
+    /// If `waited`, ends when there is something for the caller. Tells whether it did anything.
+    pub(super) fn poll(&mut self, hurry: bool, waited: bool) -> Result<bool> {
+        if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
+            self.skipped += 1;
+            return Ok(false);
+        }
+        (self.urgent, self.skipped) = (false, 0);
+        self.send()?;
+        let (before, known) = (self.found, self.events.len());
+        for _ in 0..BATCH {
+            let Some(Arrival { from, frame, len }) = self.wire.receive()? else { break };
+            self.found += 1;
+            self.arrived(from, frame, len)?;
+            self.send_answers(from)?;
+            if waited && self.events.len() > known {
+                break;
+            }
+        }
+        self.look_at_bulk()?;
+        self.resume_all()?;
+        if self.found != before {
+            self.send()?;
+        }
+        Ok(true)
+    }
+
+    /// Frames that have not left.
+    pub(super) fn crowd(&self) -> usize {
+        self.wire.leaving() + self.outbox.len()
+    }
+
+    /// The number of the next bulk message of this rank.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// Bulk messages that have ended.
+    fn look_at_bulk(&mut self) -> Result<()> {
+        let mut ended = std::mem::take(&mut self.ended_bulk);
+        let looked = self.wire.ended(&mut ended);
+        for Ended { id, len } in ended.drain(..) {
+            self.found += 1;
+            if let Some(then) = self.bulk.remove(id) {
+                self.bulk_ended(id, then, len)?;
+            }
+        }
+        self.ended_bulk = ended;
+        looked
+    }
+
+    fn bulk_ended(&mut self, id: BulkId, then: Then, len: usize) -> Result<()> {
+        match then {
+            Then::Sent(token) => self.events.push(Event::LocalDone(token)),
+            Then::PieceSent { whole, to, begun } => {
+                if was_late(begun) {
+                    self.peer(to).busy = PACKED;
+                }
+                self.events.extend(Arc::into_inner(whole).map(Event::LocalDone));
+            }
+            Then::Filled(Get { token, piece_of: None, .. }) => self.events.push(Event::LocalDone(token)),
+            Then::GivenUp(Get { token, piece_of: None, .. }) => self.events.push(given_up(token)),
+            Then::Filled(Get { piece_of: Some(origin), from, len, .. })
+            | Then::GivenUp(Get { piece_of: Some(origin), from, len, .. }) => {
+                self.came(from, len);
+                let event = self.origins.piece_ended(origin, len);
+                self.events.extend(event);
+            }
+            Then::Served => {}
+            Then::FrameSent(frame, what) => self.long_frames.give(frame, what),
+            Then::Answered { from, frame } => {
+                self.long_answer(from, &frame, len)?;
+                self.long_frames.give_answer(frame);
+            }
+            Then::Announced { from } => self.peer(from).inbox.has_come(id, len),
+        }
+        Ok(())
+    }
+
+    /// Sends a long frame that was taken. The words of its announcement.
+    pub(super) fn send_long_frame(&mut self, mut frame: Frame, to: usize, what: Use) -> Result<[u64; 2]> {
+        let number = self.next_number();
+        let kind = if what == Use::Answers { BulkKind::Reply } else { BulkKind::Request };
+        frame.seal(0, false);
+        let len = frame.sealed().len();
+        self.send_from_frame(frame, len, to, what, Tag { kind, number })?;
+        Ok([len as u64, number])
+    }
+
+    /// Sends the first bytes of a long frame that was taken.
+    pub(super) fn send_from_frame(&mut self, frame: Frame, len: usize, to: usize, what: Use, tag: Tag) -> Result<()> {
+        let bytes = frame.bytes()[..len].as_ptr();
+        let id = self.bulk.add(Then::FrameSent(frame, what));
+        // SAFETY: the frame's memory is on the heap and stays as it is while the table holds it.
+        unsafe { self.wire.send_bulk(to, bytes, len, tag, id) }
+    }
+
+    /// The peer has handled so many more of our frames.
+    pub(super) fn acknowledged(&mut self, from: usize, frames: u32) {
+        let peer = self.peer(from);
+        peer.unacknowledged = peer.unacknowledged.saturating_sub(frames);
+    }
+
+    /// Bytes have come for an origin.
+    pub(super) fn data_came(&mut self, from: usize, id: usize, at: usize, bytes: &[u8]) {
+        self.came(from, bytes.len());
+        let event = self.origins.data_came(id, at, bytes);
+        self.events.extend(event);
+    }
+
+    /// What was asked of a peer has come.
+    fn came(&mut self, from: usize, len: usize) {
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.asked = peer.asked.saturating_sub(len);
+        }
+        self.long_asked = self.long_asked.saturating_sub(usize::from(self.limits.is_long(len)));
+    }
+
+    /// Whether nothing is under way that another rank would miss.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.crowd() == 0 && self.bulk.is_empty() && self.peers.values().all(Peer::is_quiet)
+    }
+
+    /// Peers that have not acknowledged everything.
+    pub(super) fn unquiet(&self) -> Vec<usize> {
+        let owes = |peer: &Peer| peer.unacknowledged > 0 || !peer.queue.is_empty() || peer.requests.is_some();
+        self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(&rank, _)| rank).collect()
+    }
+
+    /// Gives up the transfers of a request that use memory of the caller. Each ends as failed where that memory can be let go; one that
+    /// MPI is at work on ends when that does.
+    pub(super) fn cancel(&mut self, token: Token) {
+        for peer in self.peers.values_mut() {
+            let mut gone = 0;
+            let mut without_bytes = false;
+            peer.queue.retain(|op| {
+                // The signal that belongs to the bytes just removed must not come without them.
+                let lost = without_bytes && matches!(op, Op::PutSignal { token, .. } if *token == NOBODY);
+                let given_up = op.token() == Some(token);
+                without_bytes = given_up && matches!(op, Op::Put { .. } | Op::Long { put: true, .. });
+                // Else the last of the pieces that leave tells.
+                gone += usize::from(given_up && op.is_whole());
+                !given_up && !lost
+            });
+            let signals = peer.signals.len();
+            peer.signals.retain(|signal| *signal != token);
+            gone += signals - peer.signals.len();
+            self.events.extend((0..gone).map(|_| given_up(token)));
+        }
+        self.origins.cancel(token, &mut self.events);
+        for id in self.bulk.give_up(token) {
+            self.wire.cancel(id);
+        }
+    }
+
+    /// Nothing is sent or received any more. What the wire may still use is given back to nobody.
+    pub(super) fn close(&mut self) {
+        self.wire.close();
+        self.abandon();
+    }
+}
+
+impl<W> Endpoint<W> {
+    /// Forgets memory that bulk messages may still read or write.
+    fn abandon(&mut self) {
+        if self.bulk.is_empty() {
+            return;
+        }
+        std::mem::forget(std::mem::take(&mut self.bulk));
+        self.peers.values_mut().for_each(|peer| std::mem::forget(std::mem::take(&mut peer.inbox)));
+    }
+}
+
+impl<W> Drop for Endpoint<W> {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}

@@ -21,7 +21,7 @@ use std::{
 
 use super::{
     Atomic, Capabilities, Conduit, Events, Full, Local, MessageClass, Network, PublishedWait, Remote, Scale, SignalWord, Token,
-    Topology, WaitWord, node::Member,
+    Topology, WaitWord, am::Agent, node::Member,
 };
 use crate::index::Loops;
 
@@ -47,6 +47,8 @@ pub(crate) struct Joined<N: ?Sized> {
     node: Member,
     capabilities: Capabilities,
     network: Arc<N>,
+    /// What answers others while the rank computes. It ends with the conduit.
+    _agent: Option<Agent>,
 }
 
 impl<N: Network + ?Sized> Joined<N> {
@@ -54,7 +56,12 @@ impl<N: Network + ?Sized> Joined<N> {
     pub(crate) fn new(node: Member, network: Arc<N>) -> Self {
         let of_node = node.capabilities();
         let capabilities = Capabilities { granule: of_node.granule, crowded: of_node.crowded, ..network.capabilities().clone() };
-        Joined { node, capabilities, network }
+        Joined { node, capabilities, network, _agent: None }
+    }
+
+    /// The same with a thread that lives as long.
+    pub(crate) fn with_agent(self, agent: Agent) -> Self {
+        Joined { _agent: Some(agent), ..self }
     }
 
     fn is_mapped(&self, rank: usize) -> bool {
@@ -151,6 +158,13 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
             fence(Ordering::SeqCst);
             self.network.flush(rank, token);
         }
+    }
+
+    fn leave(&self) {
+        self.network.drain();
+        let fabric = self.node.fabric();
+        fabric.set_finished(self.topology().local(self.rank()));
+        self.network.serve_until(&|| (0..fabric.ranks()).all(|rank| fabric.finished(rank)));
     }
 
     fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {

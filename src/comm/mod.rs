@@ -23,7 +23,10 @@
 //! |---|---|
 //! | `topology` | where ranks are: machine, node, whether their memory is mapped |
 //! | `network`, `joined` | what a network does; a node and a network as one conduit |
-//! | `loopback`, `layers` | the network inside one machine; networks that make another one harsher |
+//! | `am` | active messages: a network made of any wire |
+//! | `loopback`, `packets` | a network and a wire inside one machine |
+//! | `layers` | networks that make another one harsher |
+//! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
@@ -40,9 +43,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod accumulate;
-#[cfg_attr(not(any(feature = "mpi", test)), allow(dead_code, reason = "for networks with handlers at the target"))]
 pub(crate) mod addition;
-#[cfg(feature = "mpi")]
 mod am;
 mod capabilities;
 pub(crate) mod engine;
@@ -58,7 +59,9 @@ mod message;
 pub(crate) mod mpi;
 pub(crate) mod network;
 pub(crate) mod node;
+pub(crate) mod one_machine;
 pub(crate) mod owned;
+mod packets;
 #[cfg(test)]
 pub(crate) mod post;
 mod progress;
@@ -232,6 +235,9 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
 
     /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` or added there before is visible.
     fn flush(&self, rank: usize, token: Token);
+
+    /// The body of this rank returned well: returns when all that the rank sent was handled, and no other rank needs it. Collective.
+    fn leave(&self) {}
 
     /// Sends a message of at most [`MAX_MESSAGE`] bytes; messages of one class from one rank to another arrive in order.
     ///

@@ -81,6 +81,14 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Returns when all that this rank sent was handled, or the job is over. At the end of a rank, for networks that need its help.
+    fn drain(&self) {}
+
+    /// Answers others until `ready`, or the job is over. At the end of a rank, for networks that need its help.
+    fn serve_until(&self, ready: &dyn Fn() -> bool) {
+        let _ = ready;
+    }
+
     /// A put with a signal, if [`Native::signals`](super::Native::signals) is announced.
     ///
     /// # Safety

@@ -95,13 +95,11 @@ impl Topology {
     }
 
     /// The ranks of this one's machine, ascending.
-    #[cfg(feature = "mpi")]
     pub(crate) fn machine_ranks(&self) -> Vec<usize> {
         self.machines.ranks_of(self.machine(self.rank))
     }
 
     /// One rank of each node, the lowest.
-    #[cfg(feature = "mpi")]
     pub(crate) fn leaders(&self) -> Vec<usize> {
         self.nodes.leaders()
     }
@@ -176,7 +174,6 @@ impl Placement {
     }
 
     /// One rank of each part, the lowest.
-    #[cfg(any(feature = "mpi", test))]
     fn leaders(&self) -> Vec<usize> {
         match self {
             Placement::Blocks { ranks, each } => (0..*ranks).step_by(*each).collect(),
@@ -185,7 +182,6 @@ impl Placement {
     }
 
     /// The ranks of a part, ascending.
-    #[cfg(any(feature = "mpi", test))]
     fn ranks_of(&self, part: usize) -> Vec<usize> {
         match self {
             Placement::Blocks { ranks, each } => (part * each..((part + 1) * each).min(*ranks)).collect(),

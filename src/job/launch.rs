@@ -20,7 +20,7 @@ use crate::{
     comm::{
         Conduit, Topology,
         layers::{self, HARSH, LAYERS, Layer},
-        node::Member,
+        one_machine::{self, DEVICES, Device},
         shared_memory, threads,
     },
     error::Error,
@@ -153,11 +153,11 @@ impl Launch {
         let entry = Entry::new(start.network.extent())?;
         let rank_main = |conduit: Arc<dyn Conduit>| -> Result<(), String> {
             let _rank = entry.rank();
-            let job = Job::start(conduit, &start).map_err(|e| e.to_string())?;
-            match body(&job) {
-                Ok(()) => job.finish().map_err(|e| e.to_string()),
-                Err(error) => Err(error.to_string()),
-            }
+            let job = Job::start(conduit.clone(), &start).map_err(|e| e.to_string())?;
+            body(&job).map_err(|e| e.to_string())?;
+            job.finish().map_err(|e| e.to_string())?;
+            conduit.leave();
+            Ok(())
         };
         let run = match start.network {
             Network::SharedMemory => shared_memory::run,
@@ -177,7 +177,10 @@ impl Launch {
                 return Ok(self.run_rank(world, start, body, false)?);
             }
         };
-        Ok(run(&start, &|member| rank_main(start.conduit(member)))?)
+        Ok(run(&start, &|member| {
+            let conduit = one_machine::conduit(start.device, &start.layers, member, start.timeout.is_some());
+            rank_main(conduit.map_err(|error| Error::system("starting the thread that makes progress", error).to_string())?)
+        })?)
     }
 
     /// Runs a job on all processes of a communicator, with `body` on each, and returns when all ranks have ended. Collective over the
@@ -245,7 +248,7 @@ impl Launch {
     #[cfg(test)]
     pub(super) fn run_over(
         &self,
-        join: impl Fn(Member) -> Arc<dyn Conduit> + Sync,
+        join: impl Fn(crate::comm::node::Member) -> Arc<dyn Conduit> + Sync,
         body: impl Fn(&Job) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let start = self.resolve()?;
@@ -275,7 +278,7 @@ impl Launch {
             Some(name) => name,
             None => unchosen(started.as_ref())?.to_owned(),
         };
-        let Some((network, layers)) = parse(&name) else {
+        let Some((network, device, layers)) = parse(&name) else {
             let more = if cfg!(feature = "mpi") { ", mpi" } else { " (or mpi, built with `--features mpi`)" };
             return Err(Error::Launch(format!(
                 "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped, \
@@ -313,6 +316,7 @@ impl Launch {
             ranks,
             network,
             name,
+            device,
             layers,
             ranks_per_node,
             heap,
@@ -327,20 +331,23 @@ impl Launch {
     }
 }
 
-/// A network by name, and the layers on it: `name[+layer…]`. `name:unmapped` is `name+hidden+delayed+scrambled`.
-fn parse(name: &str) -> Option<(Network, Vec<Layer>)> {
+/// A network by name, its device, and the layers on it: `name[:device][+layer…]`. `name:unmapped` is `name+hidden+delayed+scrambled`.
+fn parse(name: &str) -> Option<(Network, Device, Vec<Layer>)> {
     let mut words = name.split('+');
     let base = words.next()?;
     let mut layers: Vec<Layer> = Vec::new();
-    let base = match base.strip_suffix(":unmapped") {
-        None => base,
-        Some(base) => {
+    let (base, device) = base.split_once(':').map_or((base, None), |(base, device)| (base, Some(device)));
+    let network = NETWORKS.iter().find(|&&(name, _)| name == base)?.1;
+    let device = match device {
+        None => Device::default(),
+        Some("unmapped") => {
             layers.push(Layer::Hidden);
             layers.extend(HARSH);
-            base
+            Device::default()
         }
+        Some(device) if network.is_of_one_machine() => DEVICES.iter().find(|&&(name, _)| name == device)?.1,
+        Some(_) => return None,
     };
-    let network = NETWORKS.iter().find(|&&(name, _)| name == base)?.1;
     for word in words {
         let layer = LAYERS.iter().find(|&&(name, _)| name == word)?.1;
         if layers.contains(&layer) {
@@ -348,7 +355,7 @@ fn parse(name: &str) -> Option<(Network, Vec<Layer>)> {
         }
         layers.push(layer);
     }
-    Some((network, layers))
+    Some((network, device, layers))
 }
 
 /// The network of a program that chose none.
@@ -396,6 +403,8 @@ pub(crate) struct Start {
     network: Network,
     /// Its name, with its layers.
     pub(crate) name: String,
+    /// What the network of a job of one machine drives.
+    device: Device,
     /// What stands on the network, from below.
     pub(crate) layers: Vec<Layer>,
     /// Every so many consecutive ranks are a node. A conduit that has nodes of its own splits them by it.
@@ -448,9 +457,9 @@ impl Start {
         layers::topology(&self.layers, topology)
     }
 
-    /// The conduit of a rank of a job of one machine.
-    fn conduit(&self, member: Member) -> Arc<dyn Conduit> {
-        layers::on_one_machine(&self.layers, member)
+    /// Threads that the crate makes in the process of each rank of a job of one machine.
+    pub(crate) fn threads_of_a_rank(&self) -> usize {
+        if self.topology(0).is_all_mapped() { 0 } else { self.device.threads() }
     }
 }
 
@@ -460,11 +469,12 @@ mod tests {
 
     #[test]
     fn layers_stack_by_name() {
-        let layers = |name: &str| parse(name).map(|(_, layers)| layers);
+        let layers = |name: &str| parse(name).map(|(.., layers)| layers);
         assert_eq!(layers("threads"), Some(vec![]));
         assert_eq!(layers("threads+hidden+scrambled"), Some(vec![Layer::Hidden, Layer::Scrambled]));
         assert_eq!(layers("threads+delayed+hidden"), Some(vec![Layer::Delayed, Layer::Hidden]));
         assert_eq!(layers("shared_memory:unmapped"), layers("shared_memory+hidden+delayed+scrambled"));
+        assert_eq!(parse("threads:packets+hidden"), Some((Network::Threads, Device::Packets, vec![Layer::Hidden])));
         for name in
             ["", "+hidden", "threads+", "threads+lost", "threads+hidden+hidden", "threads:unmapped+delayed", "threads:tcp"]
         {

@@ -86,6 +86,7 @@ pub(crate) fn networks() -> Vec<&'static str> {
     all.extend(["shared_memory:nodes_of_2", "threads:nodes_of_3"]);
     if long() {
         all.extend(["threads+hidden", "threads+hidden+scrambled", "shared_memory+hidden+delayed+scrambled"]);
+        all.extend(["threads:packets+hidden", "shared_memory:packets+hidden+scrambled"]);
         all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
     }
     all

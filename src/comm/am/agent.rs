@@ -31,7 +31,7 @@ use rustix::{
 use super::{Am, wire::Wire};
 use crate::comm::{
     Progress,
-    node::{Fate, Side},
+    node::{Fabric, Fate, Side},
 };
 
 /// First sleep after something came.
@@ -48,30 +48,33 @@ const IDLE: Duration = Duration::from_millis(100);
 
 /// The running thread.
 #[derive(Debug)]
-pub(in crate::comm) struct Agent {
+pub(crate) struct Agent {
     threads: Vec<JoinHandle<()>>,
+    fabric: Arc<Fabric>,
     stop: Arc<AtomicBool>,
     bell: Arc<OwnedFd>,
 }
 
 impl Agent {
-    /// Starts the thread that answers others if `answers`, and watches the next rank on this machine if there is one.
-    pub(in crate::comm) fn start<W: Wire + 'static>(am: Arc<Am<W>>, answers: bool) -> io::Result<Self> {
+    /// Starts the thread that answers others if `answers`. If it also `watches`, it sees the end of the next rank on this machine, and
+    /// another one that of the rank before.
+    pub(in crate::comm) fn start<W: Wire + 'static>(am: Arc<Am<W>>, answers: bool, watches: bool) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let mut agent = Agent { threads: Vec::new(), stop, bell };
+        let mut agent = Agent { threads: Vec::new(), fabric: am.fabric.clone(), stop, bell };
         let (own, together) = (am.topology.local(am.rank()), am.fabric.ranks());
         let [before, next] = [own + together - 1, own + 1].map(|local| local % together);
         let (stop, bell, shared) = (agent.stop.clone(), agent.bell.clone(), am.clone());
-        agent.add(move || serve(&shared, answers, Some(next).filter(|&next| next != own), &stop, &bell))?;
-        if before != next {
+        agent.add(move || serve(&shared, answers, Some(next).filter(|&next| watches && next != own), &stop, &bell))?;
+        if watches && before != next {
             let stop = agent.stop.clone();
             agent.add(move || watch(&am, before, &stop))?;
         }
         Ok(agent)
     }
 
-    /// How many threads that is.
+    /// How many threads those are that answer and watch.
+    #[cfg(feature = "mpi")]
     pub(in crate::comm) fn threads(together: usize) -> usize {
         if together > 2 { 2 } else { 1 }
     }
@@ -85,6 +88,10 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
+        if self.fabric.is_inherited() {
+            // The threads are the parent's.
+            return std::mem::forget(std::mem::take(&mut self.threads));
+        }
         self.stop.store(true, Ordering::Release);
         // Without the bell it would stop a little later.
         let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());

@@ -104,7 +104,7 @@ pub(crate) struct Am<W> {
     may_give_up: bool,
     /// Nothing is left to be handled for others.
     closed: AtomicBool,
-    /// The other nodes know of the end of the job, as far as this rank can tell them.
+    /// The other machines know of the end of the job, as far as this rank can tell them.
     announced: AtomicBool,
     start: Instant,
 }
@@ -155,10 +155,12 @@ impl<W: Wire> Am<W> {
         }
     }
 
+    #[cfg(feature = "mpi")]
     pub(super) fn topology(&self) -> &Topology {
         &self.topology
     }
 
+    #[cfg(feature = "mpi")]
     pub(super) fn fabric(&self) -> &Arc<Fabric> {
         &self.fabric
     }
@@ -219,7 +221,8 @@ impl<W: Wire> Am<W> {
         self.report(submitted);
     }
 
-    /// Tells the other nodes that the job is over, one rank of each, and sees the words on their way.
+    /// Tells the other machines that the job is over, one rank of each node, and sees the words on their way. Ranks of this machine see
+    /// it in its memory.
     pub(super) fn tell_end(&self, culprit: usize, cause: &str) {
         /// Words that cannot leave are lost: the launcher ends the others.
         const LIMIT: Duration = Duration::from_millis(200);
@@ -231,7 +234,7 @@ impl<W: Wire> Am<W> {
         }
         let mut endpoint = self.endpoint();
         let cause = &cause.as_bytes()[..cause.len().min(LONGEST_CAUSE)];
-        for leader in self.topology.leaders().into_iter().filter(|&leader| !self.topology.is_here(leader)) {
+        for leader in self.topology.leaders().into_iter().filter(|&leader| !self.topology.is_near(leader)) {
             let said = endpoint.answer(leader, Kind::End, &[culprit as u64], cause.len(), |to| to.copy_from_slice(cause));
             if said.is_err() {
                 return;
@@ -244,7 +247,8 @@ impl<W: Wire> Am<W> {
     }
 
     /// Answers others until something is `ready`, which is asked of the wire while nobody else is in it. False if the job failed meanwhile.
-    pub(super) fn serve_until(&self, mut ready: impl FnMut() -> Result<bool>) -> bool {
+    #[cfg(feature = "mpi")]
+    pub(super) fn serve_while_waiting(&self, mut ready: impl FnMut() -> Result<bool>) -> bool {
         self.drive(|_| ready())
     }
 
@@ -266,7 +270,7 @@ impl<W: Wire> Am<W> {
     }
 
     /// Sees everything that this rank sent handled. False if the job failed meanwhile.
-    pub(super) fn drain(&self) -> bool {
+    pub(super) fn settle(&self) -> bool {
         let unquiet = self.endpoint().unquiet();
         unquiet.into_iter().for_each(|rank| self.flush(rank, NOBODY));
         self.drive(|endpoint| Ok(endpoint.is_quiet()))
@@ -362,6 +366,16 @@ impl<W: Wire> Network for Am<W> {
 
     fn announce_end(&self, culprit: usize, cause: &str) {
         self.tell_end(culprit, cause);
+    }
+
+    fn drain(&self) {
+        self.settle();
+    }
+
+    fn serve_until(&self, ready: &dyn Fn() -> bool) {
+        if self.drive(|_| Ok(ready())) {
+            self.close();
+        }
     }
 
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {

@@ -130,7 +130,7 @@ impl Limits {
 }
 
 /// Frames of requests and of answers have queues of their own: a full queue of requests never keeps an answer from leaving.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     Request,
     Reply,

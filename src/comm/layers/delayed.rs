@@ -183,6 +183,14 @@ impl Network for Delayed {
     }
 
     /// Late puts were not fenced, so nobody may wait for them.
+    fn drain(&self) {
+        self.below.drain();
+    }
+
+    fn serve_until(&self, ready: &dyn Fn() -> bool) {
+        self.below.serve_until(ready);
+    }
+
     fn shows_waits(&self) -> bool {
         self.below.shows_waits()
     }

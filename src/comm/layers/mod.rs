@@ -15,7 +15,7 @@ mod scrambled;
 
 use std::sync::Arc;
 
-use super::{Conduit, Network, Topology, joined::Joined, loopback::Loopback, node::Member};
+use super::{Network, Topology};
 pub(crate) use delayed::Delayed;
 pub(crate) use scrambled::Scrambled;
 
@@ -53,16 +53,4 @@ pub(crate) fn stack(layers: &[Layer], rank: usize, network: Arc<dyn Network>) ->
 fn step(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
-}
-
-/// The conduit of a rank of a job of one machine: the machine itself, or if some memory is not mapped, the machine and a stack; the
-/// harshest one if none is chosen.
-pub(crate) fn on_one_machine(layers: &[Layer], member: Member) -> Arc<dyn Conduit> {
-    if member.topology().is_all_mapped() {
-        return Arc::new(member);
-    }
-    let layers = if layers.is_empty() { &HARSH } else { layers };
-    let loopback = Loopback::new(member.fabric().clone(), member.topology().clone());
-    let network = stack(layers, member.topology().rank(), Arc::new(loopback));
-    Arc::new(Joined::new(member, network))
 }

@@ -123,6 +123,14 @@ impl Network for Scrambled {
         self.below.announce_end(culprit, cause);
     }
 
+    fn drain(&self) {
+        self.below.drain();
+    }
+
+    fn serve_until(&self, ready: &dyn Fn() -> bool) {
+        self.below.serve_until(ready);
+    }
+
     fn shows_waits(&self) -> bool {
         self.below.shows_waits()
     }

@@ -189,7 +189,7 @@ impl Rank {
         exit::begins(&mpi, guest);
         let held = mpi.fabric().hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         let agent = if has_agent {
-            let agent = Agent::start(mpi.clone(), answers && has_thread);
+            let agent = Agent::start(mpi.clone(), answers && has_thread, true);
             Some(agent.map_err(|e| Error::system("starting the thread that makes progress", e))?)
         } else {
             None
@@ -267,7 +267,7 @@ impl Rank {
 
     /// Sees everything acknowledged, waits for all, gives the network back. False if the job failed meanwhile.
     fn close(&self) -> bool {
-        if !self.mpi.drain() {
+        if !self.mpi.settle() {
             return false;
         }
         let mut barrier = match self.comm.begin_barrier() {
@@ -277,7 +277,7 @@ impl Rank {
                 return false;
             }
         };
-        if !self.mpi.serve_until(|| Ok(barrier.test()?)) {
+        if !self.mpi.serve_while_waiting(|| Ok(barrier.test()?)) {
             return false;
         }
         self.mpi.set_closed();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Fabric;
 use crate::{
-    comm::{Atomic, Full, Local, MessageClass, SignalOp, SignalWord, WaitWord},
+    comm::{Atomic, Full, Local, MAX_MESSAGE, MessageClass, SignalOp, SignalWord, WaitWord},
     index::Loops,
     memory::{atomic_op::apply_atomic, kernels},
 };
@@ -104,9 +104,28 @@ impl Fabric {
     /// [`Full`]: the inbox has no room.
     pub(crate) fn post(&self, to: usize, from: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
         self.inbox(to, class).push(from, bytes)?;
-        let bell = &self.control(to).bell;
+        self.ring_bell(to);
+        Ok(())
+    }
+
+    /// The same with a packet of a frame.
+    ///
+    /// # Errors
+    /// [`Full`]: the ring has no room.
+    pub(crate) fn post_packet(&self, to: usize, from: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
+        self.packets(to, class).push(from, bytes)?;
+        self.ring_bell(to);
+        Ok(())
+    }
+
+    /// The next packet for a rank: from whom, its bytes and how many of them count. One reader at a time.
+    pub(crate) fn take_packet(&self, rank: usize, class: MessageClass) -> Option<(usize, [u8; MAX_MESSAGE], usize)> {
+        self.packets(rank, class).pop()
+    }
+
+    fn ring_bell(&self, rank: usize) {
+        let bell = &self.control(rank).bell;
         bell.add(1);
         bell.wake();
-        Ok(())
     }
 }

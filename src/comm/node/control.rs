@@ -42,10 +42,8 @@ pub(super) struct RankControl {
     /// Set when its body returned well: an exit without that is no orderly end.
     pub(super) finished: AtomicU32,
     /// Its process, once that holds the locks below.
-    #[cfg(feature = "mpi")]
     pub(super) process: AtomicU32,
     /// Held while its process lives, for a neighbour on each side.
-    #[cfg(feature = "mpi")]
     pub(super) alive: [super::alive::Alive; 2],
     /// Why it ended.
     pub(super) last_words: Text,

@@ -8,14 +8,17 @@
 
 use crate::{
     comm::{Full, MAX_MESSAGE},
-    memory::atomics::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+    memory::atomics::{AtomicU32, AtomicU64, Ordering},
 };
 
 /// Slots of a ring: what one rank can have waiting from all others before they must poll. Few in the models.
 const SLOTS: u64 = if cfg!(loom) { 2 } else { 32 };
 
-/// Bytes of a slot; the models send two.
-const SLOT_BYTES: usize = if cfg!(loom) { 2 } else { MAX_MESSAGE };
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+
+/// Words of a slot; the models send two.
+const SLOT_WORDS: usize = if cfg!(loom) { 2 } else { MAX_MESSAGE / WORD };
 
 #[repr(C, align(128))]
 pub(super) struct Inbox {
@@ -30,7 +33,7 @@ struct Slot {
     turn: AtomicU64,
     from: AtomicU32,
     len: AtomicU32,
-    bytes: [AtomicU8; SLOT_BYTES],
+    words: [AtomicU64; SLOT_WORDS],
 }
 
 impl Inbox {
@@ -58,8 +61,10 @@ impl Inbox {
         };
         slot.from.store(from as u32, Ordering::Relaxed);
         slot.len.store(message.len() as u32, Ordering::Relaxed);
-        for (to, &byte) in slot.bytes.iter().zip(message) {
-            to.store(byte, Ordering::Relaxed);
+        for (to, bytes) in slot.words.iter().zip(message.chunks(WORD)) {
+            let mut word = [0; WORD];
+            word[..bytes.len()].copy_from_slice(bytes);
+            to.store(u64::from_ne_bytes(word), Ordering::Relaxed);
         }
         // Release pairs with the reader's Acquire.
         slot.turn.store(2 * (ticket / SLOTS) + 1, Ordering::Release);
@@ -75,8 +80,8 @@ impl Inbox {
         }
         let mut bytes = [0; MAX_MESSAGE];
         let len = (slot.len.load(Ordering::Relaxed) as usize).min(MAX_MESSAGE);
-        for (to, byte) in bytes.iter_mut().zip(&slot.bytes[..len]) {
-            *to = byte.load(Ordering::Relaxed);
+        for (to, word) in bytes.chunks_exact_mut(WORD).zip(&slot.words[..len.div_ceil(WORD).min(SLOT_WORDS)]) {
+            to.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
         let from = slot.from.load(Ordering::Relaxed) as usize;
         slot.turn.store(2 * (head / SLOTS) + 2, Ordering::Release);
@@ -102,7 +107,7 @@ mod tests {
             turn: AtomicU64::new(0),
             from: AtomicU32::new(0),
             len: AtomicU32::new(0),
-            bytes: std::array::from_fn(|_| AtomicU8::new(0)),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Box::new(Inbox { tail: AtomicU64::new(0), head: AtomicU64::new(0), slots: std::array::from_fn(|_| slot()) })
     }
@@ -160,21 +165,28 @@ mod loom_models {
             turn: AtomicU64::new(0),
             from: AtomicU32::new(0),
             len: AtomicU32::new(0),
-            bytes: std::array::from_fn(|_| AtomicU8::new(0)),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Inbox { tail: AtomicU64::new(0), head: AtomicU64::new(0), slots: std::array::from_fn(|_| slot()) }
+    }
+
+    /// Two words.
+    fn message(writer: usize, number: u8) -> [u8; 2 * WORD] {
+        let mut bytes = [number; 2 * WORD];
+        bytes[..WORD].fill(0x10 * (writer as u8 + 1));
+        bytes
     }
 
     /// Checks a message that was taken: whole, and the next of its writer.
     fn check(taken: &mut [u8], (from, bytes, len): (usize, [u8; MAX_MESSAGE], usize)) {
         taken[from] += 1;
-        assert_eq!(bytes[..len], [0x10 * (from as u8 + 1), taken[from]]);
+        assert_eq!(bytes[..len], message(from, taken[from]));
     }
 
     fn write(inbox: &Inbox, writer: usize, tries: u8) -> u8 {
         let mut sent = 0;
         for _ in 0..tries {
-            match inbox.push(writer, &[0x10 * (writer as u8 + 1), sent + 1]) {
+            match inbox.push(writer, &message(writer, sent + 1)) {
                 Ok(()) => sent += 1,
                 Err(Full) => thread::yield_now(),
             }

@@ -8,7 +8,6 @@
 //! reserved by address and grown by committing, so that a pointer to any rank's memory is `base + rank * stride + offset`.
 
 mod access;
-#[cfg(feature = "mpi")]
 mod alive;
 mod control;
 mod ending;
@@ -24,7 +23,8 @@ use std::{
 };
 
 #[cfg(feature = "mpi")]
-pub(crate) use alive::{Fate, Held, Side};
+pub(crate) use alive::Held;
+pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
 pub(crate) use member::Member;
 pub(crate) use wait::Patience;
@@ -69,6 +69,9 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 const _: () = assert!(INHERITED > OVER);
 
 const PAGE: usize = 4096;
+
+/// Rings of each rank: messages and packets, of both classes.
+const RINGS: usize = 4;
 
 /// The shared mapping of a node.
 #[derive(Debug)]
@@ -140,7 +143,6 @@ impl Fabric {
     }
 
     /// This process was forked by one that takes part in the job: what stands here is its own, and nobody else sees it.
-    #[cfg(feature = "mpi")]
     pub(crate) fn is_inherited(&self) -> bool {
         self.over().load(Ordering::Relaxed) == INHERITED
     }
@@ -261,11 +263,20 @@ impl Fabric {
         unsafe { self.mapping.base().add(offset).cast::<RankControl>().as_ref() }
     }
 
+    /// The messages of a rank.
     fn inbox(&self, rank: usize, class: super::MessageClass) -> &Inbox {
-        assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
-        let offset =
-            Self::header_bytes() + rank * Self::rank_bytes() + size_of::<RankControl>() + class as usize * size_of::<Inbox>();
-        // SAFETY: both inboxes of every rank lie inside the mapping behind its control page; zeros are an empty inbox.
+        self.ring(rank, class as usize)
+    }
+
+    /// The packets of a rank, where its job has them.
+    fn packets(&self, rank: usize, class: super::MessageClass) -> &Inbox {
+        self.ring(rank, 2 + class as usize)
+    }
+
+    fn ring(&self, rank: usize, which: usize) -> &Inbox {
+        assert!(rank < self.ranks && which < RINGS, "ring {which} of rank {rank} of {}", self.ranks);
+        let offset = Self::header_bytes() + rank * Self::rank_bytes() + size_of::<RankControl>() + which * size_of::<Inbox>();
+        // SAFETY: the rings of every rank lie inside the mapping behind its control page; zeros are an empty ring.
         unsafe { self.mapping.base().add(offset).cast::<Inbox>().as_ref() }
     }
 
@@ -274,7 +285,7 @@ impl Fabric {
     }
 
     fn rank_bytes() -> usize {
-        (size_of::<RankControl>() + 2 * size_of::<Inbox>()).next_multiple_of(PAGE)
+        (size_of::<RankControl>() + RINGS * size_of::<Inbox>()).next_multiple_of(PAGE)
     }
 }
 

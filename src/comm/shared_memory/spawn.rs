@@ -55,7 +55,7 @@ pub(super) fn rank_process(
         fabric.end(Some(rank), &words);
         return FAILED;
     }
-    let member = Member::new(fabric.clone(), start.topology(rank), start.cores, 1);
+    let member = Member::new(fabric.clone(), start.topology(rank), start.cores, 1 + start.threads_of_a_rank());
     let words = match catch_unwind(AssertUnwindSafe(|| body(member))) {
         Ok(Ok(())) => {
             fabric.set_finished(rank);

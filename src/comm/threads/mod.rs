@@ -30,8 +30,8 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + 
             let (fabric, fail) = (&fabric, &fail);
             let main = move || {
                 start.pin(rank);
-                // The ranks', and the one that waits below for their end.
-                let threads = start.ranks + 1;
+                // The ranks' and what helps them, and the one that waits below for their end.
+                let threads = start.ranks * (1 + start.threads_of_a_rank()) + 1;
                 let member = Member::new(fabric.clone(), start.topology(rank), start.cores, threads);
                 match catch_unwind(AssertUnwindSafe(|| body(member))) {
                     Ok(Ok(())) => {}

@@ -1,0 +1,61 @@
+//! The conduits of jobs of one machine: what joins ranks that do not see each other's memory.
+//!
+//! | device | network |
+//! |---|---|
+//! | `mapping`, if none is named | [`Loopback`]: operations reach the shared mapping at once |
+//! | `packets` | active messages over [`Packets`] |
+
+use std::{io, sync::Arc};
+
+use super::{
+    Conduit, Network,
+    am::{Agent, Am},
+    joined::Joined,
+    layers::{self, HARSH, Layer},
+    loopback::Loopback,
+    node::Member,
+    packets::Packets,
+};
+
+/// What the network of a job of one machine drives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Device {
+    #[default]
+    Mapping,
+    Packets,
+}
+
+/// The names of all devices.
+pub(crate) const DEVICES: [(&str, Device); 2] = [("mapping", Device::Mapping), ("packets", Device::Packets)];
+
+impl Device {
+    /// Threads of each rank beside the program's.
+    pub(crate) fn threads(self) -> usize {
+        usize::from(self == Device::Packets)
+    }
+}
+
+/// The conduit of a rank: the machine itself, or if some memory is not mapped, the machine and a stack of layers on the device's network;
+/// over the mapping, the harshest stack if none is chosen.
+///
+/// # Errors
+/// The agent of the active messages could not be started.
+pub(crate) fn conduit(device: Device, layers: &[Layer], member: Member, may_give_up: bool) -> io::Result<Arc<dyn Conduit>> {
+    if member.topology().is_all_mapped() {
+        return Ok(Arc::new(member));
+    }
+    let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
+    let rank = topology.rank();
+    let stack = |layers: &[Layer], network: Arc<dyn Network>| layers::stack(layers, rank, network);
+    Ok(match device {
+        Device::Mapping => {
+            let layers = if layers.is_empty() { &HARSH } else { layers };
+            Arc::new(Joined::new(member, stack(layers, Arc::new(Loopback::new(fabric, topology)))))
+        }
+        Device::Packets => {
+            let am = Arc::new(Am::new(Packets::new(fabric, topology), &member, true, may_give_up));
+            let agent = Agent::start(am.clone(), true, false)?;
+            Arc::new(Joined::new(member, stack(layers, am)).with_agent(agent))
+        }
+    })
+}

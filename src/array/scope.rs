@@ -4,7 +4,12 @@
 //! completed: after the closure, even if the closure fails or unwinds. If completion is impossible while a device may still access a
 //! buffer, the process ends, because nothing else would keep the borrow sound.
 
-use std::{cell::RefCell, fmt, marker::PhantomData, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    marker::PhantomData,
+    sync::Arc,
+};
 
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension};
 
@@ -24,6 +29,8 @@ pub struct Scope<'env> {
     requests: RefCell<Vec<(Arc<Engine>, RequestId)>>,
     /// What is raised when all transfers are complete.
     signals: RefCell<Vec<SignalTarget<'env>>>,
+    /// Something was put with a signal to others than the signal's member.
+    others: Cell<bool>,
     /// Invariant: were a scope of a long life also one of a short life, a buffer of the closure itself could be lent to it.
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -79,7 +86,8 @@ impl Job {
     /// ```
     #[track_caller]
     pub fn scope<'env, R>(&self, body: impl FnOnce(&Scope<'env>) -> Result<R>) -> Result<R> {
-        let scope = Scope { requests: RefCell::default(), signals: RefCell::default(), env: PhantomData };
+        let scope =
+            Scope { requests: RefCell::default(), signals: RefCell::default(), others: Cell::default(), env: PhantomData };
         let value = body(&scope);
         let completed = scope.complete();
         let value = value?;
@@ -130,18 +138,11 @@ impl<'env> Scope<'env> {
         from: impl Into<ArrayView<'env, T, P::Output>>,
     ) -> Result<()> {
         located(move || {
-            const OPERATION: &str = "put";
             if array.group.inner.mapped {
                 return array.put(patch, from);
             }
-            array.check_job(OPERATION)?;
-            let Selection { patch, kept } =
-                patch.into_patch(&array.extents).map_err(|error| array.patch_error(OPERATION, error))?;
-            let from = from.into();
-            let Some(source) = Source::of(&from, &patch, &kept) else {
-                return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
-            };
-            array.issue_puts(self.begin(array, OPERATION), &patch, &source)
+            let (patch, source) = array.resolve_put(patch, from)?;
+            array.issue_puts(self.begin(array, "put"), &patch, &source)
         })
     }
 
@@ -188,7 +189,13 @@ impl<'env> Scope<'env> {
     ) -> Result<()> {
         located(move || {
             signal.check("put_signal")?;
-            self.put(array, patch, from)?;
+            if array.group.inner.mapped {
+                array.put(patch, from)?;
+            } else {
+                let (patch, source) = array.resolve_put(patch, from)?;
+                array.issue_puts(self.begin(array, "put_signal"), &patch, &source)?;
+                self.others.set(self.others.get() || !array.is_owned_by(signal, &patch));
+            }
             self.signals.borrow_mut().push(signal);
             Ok(())
         })
@@ -217,10 +224,10 @@ impl<'env> Scope<'env> {
         located(move || array.gather(subscripts, to))
     }
 
-    /// Raises the signals, after a fence of what was put to others than their members.
+    /// Raises the signals, after a fence if something was put to others than their members.
     fn raise(&self) -> Result<()> {
         let signals = self.signals.take();
-        if let Some(first) = signals.first() {
+        if let Some(first) = signals.first().filter(|_| self.others.get()) {
             first.fence()?;
         }
         signals.into_iter().try_for_each(SignalTarget::notify)

@@ -17,6 +17,9 @@ use crate::{
     sync::SignalTarget,
 };
 
+/// What errors call a put, with a signal or without.
+const PUT: &str = "put";
+
 /// # Patches
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Reads a patch into the caller's view, which may have any strides. One-sided; complete on return.
@@ -88,11 +91,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[inline(always)]
     #[track_caller]
     pub fn put<'v, P: IntoPatch<D>>(&self, patch: P, from: impl Into<ArrayView<'v, T, P::Output>>) -> Result<()> {
-        const OPERATION: &str = "put";
-        self.check_job(OPERATION)?;
+        self.check_job(PUT)?;
         let Selection { patch, kept } = match patch.into_patch(&self.extents) {
             Ok(selection) => selection,
-            Err(error) => return Err(self.patch_error(OPERATION, error)),
+            Err(error) => return Err(self.patch_error(PUT, error)),
         };
         let from = from.into();
         if patch.is_one()
@@ -106,19 +108,23 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             }
         }
         let Some(source) = Source::of(&from, &patch, &kept) else {
-            return Err(self.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
+            return Err(self.shape_error(PUT, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
         };
-        self.put_block(OPERATION, &patch, &source).here()
+        self.put_block(PUT, &patch, &source).here()
     }
 
     /// Writes a view into a patch and then raises a signal of a member, `signal.at(member, index)`. At that member the data are
     /// visible before the signal. One-sided; on return the view may be reused.
     ///
     /// The guarantee requires that the member owns the whole patch. Elements that other members own are still fenced before the
-    /// signal.
+    /// signal. Data and signal are one message if the network has [signals](crate::network::Native::signals) and the patch is one run of
+    /// the member's memory.
     ///
     /// # Errors
     /// Same as [`put`](Self::put); a member or signal that does not exist. In these cases no data move.
+    ///
+    /// # Source
+    /// OpenSHMEM: `shmem_put_signal`; ARMCI: `ARMCI_Put_flag`.
     #[track_caller]
     pub fn put_signal<'v, P: IntoPatch<D>>(
         &self,
@@ -128,12 +134,38 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ) -> Result<()> {
         located(move || {
             signal.check("put_signal")?;
-            self.put(patch, from)?;
-            if !self.group.inner.mapped {
+            if self.group.inner.mapped {
+                self.put(patch, from)?;
+                return signal.notify();
+            }
+            let (patch, source) = self.resolve_put(patch, from)?;
+            if let Some(put) = self.put_and_raise(&patch, &source, signal) {
+                return put;
+            }
+            self.put_block(PUT, &patch, &source)?;
+            // The signal itself waits for what its own rank gets.
+            if !self.is_owned_by(signal, &patch) {
                 self.fence()?;
             }
             signal.notify()
         })
+    }
+
+    /// The checks of [`put`](Self::put), for the roads over a network: the patch, and the view over its axes. Inlined for the sake of the
+    /// other road, as the module's essay says.
+    #[inline(always)]
+    pub(super) fn resolve_put<'v, P: IntoPatch<D>>(
+        &self,
+        patch: P,
+        from: impl Into<ArrayView<'v, T, P::Output>>,
+    ) -> Result<(Patch<D>, Source<'v, T, D>)> {
+        self.check_job(PUT)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(PUT, error))?;
+        let from = from.into();
+        match Source::of(&from, &patch, &kept) {
+            Some(source) => Ok((patch, source)),
+            None => Err(self.shape_error(PUT, kept.shape::<P::Output, D>(&patch).slice(), from.shape())),
+        }
     }
 
     /// A patch that lies in one block of a mapped owner needs no cutting.

@@ -246,7 +246,7 @@ mod tests {
                     *atomics += 1;
                     Event::Value(token, 0)
                 }
-                Call::Poll => return None,
+                Call::Poll | Call::PutSignal { .. } => return None,
             })
         });
         fake.capabilities.native.atomics = true;

@@ -39,7 +39,7 @@
 //! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one machine share whatever the network: mapping, control pages, inboxes, waiting |
 //! | `threads`, `shared_memory`, `mpi` | how ranks start; the network of `mpi` |
-//! | `testing`, `islands`, `post` | networks for tests |
+//! | `testing`, `islands`, `post`, `watched` | networks for tests |
 #![allow(unsafe_code)]
 
 pub(crate) mod accumulate;
@@ -77,6 +77,8 @@ pub(crate) mod threads;
 mod topology;
 mod transfers;
 mod waiting;
+#[cfg(test)]
+pub(crate) mod watched;
 
 use std::{fmt, io, ops::Range, ptr::NonNull, time::Duration};
 
@@ -292,7 +294,7 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
     ///
     /// Who sees the new value sees the bytes and, if [`Ordering::put_put`] is announced, whatever the caller put or accumulated at
     /// that rank before. [`Event::LocalDone`] reports that the memory may be reused, and that the rest happens without a further
-    /// call of the caller. A [`flush`](Self::flush) need not cover it: the word announces its arrival.
+    /// call of the caller. A [`flush`](Self::flush) covers it, and its place in the order of puts and gets is that of a put.
     ///
     /// # Safety
     /// As [`put`](Self::put), at most [`Capabilities::longest_transfer`] bytes; the word is a committed [`WaitWord`] apart from them.

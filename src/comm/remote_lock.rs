@@ -122,7 +122,7 @@ mod tests {
                     }
                     Some(Event::Value(token, old))
                 }
-                Call::Poll => None,
+                Call::Poll | Call::PutSignal { .. } => None,
             }
         });
         fake.capabilities.native.atomics = true;

@@ -6,6 +6,9 @@
 //! | order among puts | the bytes, and the word right behind them |
 //! | neither | the bytes, a flush, the word, another flush: the waiting rank must not need a further call of this rank |
 //!
+//! A signal that a program raises is an addition. Without signals, it is an atomic operation behind a fence. What the program puts with
+//! it is the same operation if it is one run of bytes at the signal's rank (`strided`), else a put before it.
+//!
 //! A word of a collective is awaited by its receiver before anything else happens, so no fence of this rank waits for it: its target is
 //! not marked as one with puts to be flushed. Nobody need wait for a signal that a program raises. It is a put like any other: the next
 //! fence, sync or creation completes it, so that it is counted after a sync and never lands in memory that was used again.
@@ -49,18 +52,31 @@ impl Engine {
 
     /// Adds one to a word of a rank's segment, on which the rank may wait, after everything that this rank put there.
     pub(crate) fn raise(&self, rank: usize, word: usize, label: &Label) -> Result<(), Error> {
-        let capabilities = self.conduit.capabilities();
-        if capabilities.native.signals && capabilities.order.put_put {
+        if self.conduit.capabilities().native.signals {
+            return self.put_and_raise(rank, word, &[], word, label);
+        }
+        self.fence(Some(rank), label)?;
+        let width = size_of::<u32>();
+        self.atomic(rank, Road::Network, word, AtomicOp::Add, width, 1, 0, label).map(|_| ())
+    }
+
+    /// Puts bytes and raises the word at byte `word` of the same rank's segment, as [`raise`](Self::raise) does: one operation of a
+    /// network that announces signals, on at most `longest_transfer` bytes. Returns when `bytes` may be used again.
+    pub(super) fn put_and_raise(
+        &self,
+        rank: usize,
+        offset: usize,
+        bytes: &[u8],
+        word: usize,
+        label: &Label,
+    ) -> Result<(), Error> {
+        if self.conduit.capabilities().order.put_put {
             // Behind what was put before by itself; what of that is known to have failed is told as by a fence.
             self.lock().untold().map_or(Ok(()), Err)?;
         } else {
             self.fence(Some(rank), label)?;
         }
-        if !capabilities.native.signals {
-            let width = size_of::<u32>();
-            return self.atomic(rank, Road::Network, word, AtomicOp::Add, width, 1, 0, label).map(|_| ());
-        }
-        self.put_signal(Direction::Put, rank, word, &[], SignalWord { offset: word, op: SignalOp::Add, value: 1 }, label)
+        self.put_signal(Direction::Put, rank, offset, bytes, SignalWord { offset: word, op: SignalOp::Add, value: 1 }, label)
     }
 
     fn put_signal(
@@ -92,5 +108,66 @@ impl Engine {
             unsafe { self.transfer(direction, request, rank, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
         });
         self.finish_borrowed(request, issued)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::comm::{
+        Event,
+        testing::{Call, Fake},
+    };
+
+    /// What the engine asks of a network with signals, which keeps the order of puts or not.
+    fn asked(ordered: bool, act: impl FnOnce(&Engine, &Label)) -> Vec<String> {
+        let list: Arc<Mutex<Vec<String>>> = Arc::default();
+        let asked = list.clone();
+        let mut fake = Fake::new(move |call| {
+            let (what, event) = match call {
+                Call::Put(token) => ("put".to_owned(), Event::LocalDone(token)),
+                Call::PutSignal { len, signal: SignalWord { offset, op, value }, token } => {
+                    (format!("put {len}, {op:?} {value} at {offset}"), Event::LocalDone(token))
+                }
+                Call::Flush(token) => ("flush".to_owned(), Event::RemoteDone(token)),
+                _ => return None,
+            };
+            asked.lock().unwrap().push(what);
+            Some(event)
+        });
+        fake.capabilities.native.signals = true;
+        fake.capabilities.order.put_put = ordered;
+        act(&Engine::new(Arc::new(fake), None), &Label { array: "a".into(), operation: "put_signal" });
+        list.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn data_and_signal_are_one_operation() {
+        for ordered in [false, true] {
+            let calls = asked(ordered, |engine, label| engine.put_and_raise(1, 64, &[7; 8], 128, label).unwrap());
+            assert_eq!(calls, ["put 8, Add 1 at 128"], "ordered: {ordered}");
+        }
+    }
+
+    #[test]
+    fn what_was_put_before_is_flushed_where_the_network_keeps_no_order() {
+        let act = |engine: &Engine, label: &Label| {
+            engine.put_slice(1, 0, &[1; 8], label).unwrap();
+            engine.put_and_raise(1, 64, &[7; 8], 128, label).unwrap();
+        };
+        assert_eq!(asked(true, act), ["put", "put 8, Add 1 at 128"]);
+        assert_eq!(asked(false, act), ["put", "flush", "put 8, Add 1 at 128"]);
+    }
+
+    /// It is a put: its data are visible after a fence.
+    #[test]
+    fn a_fence_flushes_what_came_with_a_signal() {
+        let act = |engine: &Engine, label: &Label| {
+            engine.put_and_raise(1, 64, &[7; 8], 128, label).unwrap();
+            engine.fence(None, label).unwrap();
+        };
+        assert_eq!(asked(true, act), ["put 8, Add 1 at 128", "flush"]);
     }
 }

@@ -13,14 +13,15 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Remote, Token, Topology,
-    WaitWord,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Remote, SignalWord, Token,
+    Topology, WaitWord,
 };
 
 /// What the engine asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Call {
     Put(Token),
+    PutSignal { len: usize, signal: SignalWord, token: Token },
     Get(Token),
     Flush(Token),
     Atomic { op: AtomicOp, operand: u64, token: Token },
@@ -98,6 +99,9 @@ impl Conduit for Fake {
     }
     unsafe fn put(&self, _: Remote, _: Local, token: Token) {
         self.call(Call::Put(token));
+    }
+    unsafe fn put_signal(&self, _: Remote, Local { len, .. }: Local, signal: SignalWord, token: Token) {
+        self.call(Call::PutSignal { len, signal, token });
     }
     unsafe fn get(&self, _: Remote, _: Local, token: Token) {
         self.call(Call::Get(token));

@@ -246,7 +246,7 @@ impl Launch {
 
     /// Runs ranks that are threads over whatever a test makes of their conduits.
     #[cfg(test)]
-    pub(super) fn run_over(
+    pub(crate) fn run_over(
         &self,
         join: impl Fn(crate::comm::node::Member) -> Arc<dyn Conduit> + Sync,
         body: impl Fn(&Job) -> Result<(), Error> + Sync,

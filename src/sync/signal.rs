@@ -2,7 +2,7 @@
 
 use super::{Group, SharedWords};
 use crate::{
-    comm::engine::{Label, Waiter},
+    comm::engine::{Engine, Label, Waiter},
     error::{Error, Result, located},
 };
 
@@ -59,6 +59,18 @@ impl SignalTarget<'_> {
     pub(crate) fn fence(self) -> Result<()> {
         let label = Label { array: "(all arrays)".into(), operation: "put_signal" };
         self.signal.words.group().inner.engine().fence(None, &label)
+    }
+
+    /// The byte of its word in the segment of a rank of the job of `engine`, if it is a signal of that rank.
+    pub(crate) fn word_of(self, engine: &Engine, rank: usize) -> Option<usize> {
+        let words = &self.signal.words;
+        let inner = &words.group().inner;
+        (std::ptr::eq(inner.engine(), engine) && inner.rank_of(self.member) == rank).then(|| words.byte(self.index))
+    }
+
+    /// Counts it as raised, by an operation that carries data too.
+    pub(crate) fn count(self) {
+        self.signal.words.count_signal(self.member);
     }
 
     /// Whether there are such a member and such a signal.

@@ -51,12 +51,17 @@ impl SharedWords {
         &self.group
     }
 
+    /// Where word `index` begins in every member's segment.
+    pub(crate) fn byte(&self, index: usize) -> usize {
+        assert!(index < self.count, "word {index} of {}", self.count);
+        self.offset + index * ALIGN
+    }
+
     /// Applies an atomic operation to word `index` of a member and returns the old value.
     #[inline]
     pub(crate) fn atomic(&self, member: usize, index: usize, op: AtomicOp, operand: u64, comparand: u64) -> Result<u64> {
         let inner = &*self.group.inner;
-        assert!(index < self.count, "word {index} of {}", self.count);
-        let offset = self.offset + index * ALIGN;
+        let offset = self.byte(index);
         inner.engine().atomic(inner.rank_of(member), inner.road(member, 8), offset, op, 8, operand, comparand, &self.label)
     }
 
@@ -70,16 +75,14 @@ impl SharedWords {
         what: &dyn Fn() -> String,
     ) -> Result<u64> {
         let inner = &*self.group.inner;
-        assert!(index < self.count, "word {index} of {}", self.count);
-        let offset = self.offset + index * ALIGN;
+        let offset = self.byte(index);
         inner.engine().atomic_on_lock(inner.rank_of(member), inner.road(member, 8), offset, op, operands, &self.label, what)
     }
 
     /// Adds one to the low half of word `index` of a member, on which the member may wait, after everything that this rank put there.
     pub(crate) fn raise(&self, member: usize, index: usize) -> Result<()> {
         let inner = &*self.group.inner;
-        assert!(index < self.count, "word {index} of {}", self.count);
-        let offset = self.offset + index * ALIGN;
+        let offset = self.byte(index);
         let by_processor = |word: &WaitWord| {
             word.add(1);
             word.wake();
@@ -92,12 +95,17 @@ impl SharedWords {
             by_processor(word);
             return Ok(());
         }
-        inner.count(Kind::Signal, member, size_of::<u32>());
+        self.count_signal(member);
         if let Some(word) = inner.words.word(member, offset) {
             by_processor(word);
             return Ok(());
         }
         inner.engine().raise(inner.rank_of(member), offset, &self.label)
+    }
+
+    /// Counts that a word of a member was raised.
+    pub(crate) fn count_signal(&self, member: usize) {
+        self.group.inner.count(Kind::Signal, member, size_of::<u32>());
     }
 
     /// Adds to word `index` of a member and returns the old value: the shortest path.

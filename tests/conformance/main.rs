@@ -75,6 +75,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("locks_hand_over_what_was_put", sync::locks_hand_over),
     ("locks_are_distinct", sync::locks_are_distinct),
     ("signals", sync::signals),
+    ("signals_of_patches", sync::signals_of_patches),
     ("signals_of_many", sync::signals_of_many),
     ("fences", sync::fences),
     ("arrays_in_a_loop_take_no_more_memory", memory::in_a_loop),

@@ -104,6 +104,73 @@ pub(crate) fn signals(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// Whatever a patch and the caller's view look like, its data are there before their signal, and elements of others too.
+pub(crate) fn signals_of_patches(job: &Job) -> Result<(), Error> {
+    const ROUNDS: u32 = 10;
+    /// Rows that one rank writes, and columns that one rank owns.
+    const ROWS: usize = 8;
+    const COLUMNS: usize = 6;
+    const PUTS: u32 = 7;
+    let (me, size) = (job.rank(), job.size());
+    let (next, before) = ((me + 1) % size, (me + size - 1) % size);
+    let a = GlobalArray::<u32, Ix2>::builder(job, [ROWS * size, COLUMNS * size]).grid([1, size]).zeros().create()?;
+    let reverse: Vec<usize> = (0..size).rev().collect();
+    let reverse = job.subgroup(&reverse)?;
+    // A rank has another number in the second group.
+    let (data, turned, taken) = (Signal::new(job)?, Signal::new(&reverse)?, Signal::new(job)?);
+    let (own, theirs) = (COLUMNS * me, COLUMNS * next);
+    assert_eq!(a.owner([0, own])?, me, "whole columns");
+    for round in 1..=ROUNDS {
+        let value = |(i, j): (usize, usize)| round * 10_000 + (i * COLUMNS * size + j) as u32;
+        let rows = ROWS * me;
+        let block = |i: usize, j: usize, counts: (usize, usize)| Array2::from_shape_fn(counts, |(k, l)| value((i + k, j + l)));
+        let to = || if round % 2 == 0 { data.at(next, 0) } else { turned.at(size - 1 - next, 0) };
+        // Whole rows of the member: one run there. In the caller's memory too, or columns of it.
+        a.put_signal(s![rows..rows + 2, theirs..theirs + COLUMNS], &block(rows, theirs, (2, COLUMNS)), to())?;
+        let columns = block(rows + 2, theirs, (2, COLUMNS)).reversed_axes().as_standard_layout().into_owned();
+        a.put_signal(s![rows + 2..rows + 4, theirs..theirs + COLUMNS], columns.t(), to())?;
+        // A column, and every other column from the last row to the first.
+        a.put_signal(s![rows + 4..rows + 6, theirs], &block(rows + 4, theirs, (2, 1)).column(0), to())?;
+        let some = block(rows + 4, theirs, (2, COLUMNS));
+        a.put_signal(s![rows + 4..rows + 6;-1, theirs + 1..theirs + COLUMNS;2], some.slice(s![..;-1, 1..;2]), to())?;
+        // A row of all members.
+        a.put_signal(s![rows + 6, ..], &block(rows + 6, 0, (1, COLUMNS * size)).row(0), to())?;
+        // One element, behind a put that nobody fenced; and none.
+        let last = block(rows + 7, theirs, (1, COLUMNS));
+        a.put(s![rows + 7, theirs..theirs + COLUMNS - 1], &last.row(0).slice(s![..COLUMNS - 1]))?;
+        a.put_signal(s![rows + 7, theirs + COLUMNS - 1], &last.slice(s![0, COLUMNS - 1]), to())?;
+        a.put_signal(s![rows..rows, theirs..theirs + COLUMNS], &Array2::zeros((0, COLUMNS)), to())?;
+
+        let (rows, mine) = (ROWS * before, own..own + COLUMNS);
+        let seen = |i: std::ops::Range<usize>, j: std::ops::Range<usize>, step: usize| -> Result<(), Error> {
+            let there = a.get(s![i.clone(), j.clone();step as isize])?;
+            let expected = Array2::from_shape_fn(there.dim(), |(k, l)| value((i.start + k, j.start + step * l)));
+            assert_eq!(there, expected, "round {round}, rows from {}", i.start - rows);
+            Ok(())
+        };
+        let patches: [(_, _, usize); PUTS as usize] = [
+            (0..2, mine.clone(), 1),
+            (2..4, mine.clone(), 1),
+            (4..6, own..own + 1, 1),
+            (4..6, own + 1..own + COLUMNS, 2),
+            (6..7, 0..COLUMNS * size, 1),
+            (7..8, mine.clone(), 1),
+            (0..0, mine, 1),
+        ];
+        let (signal, told) = if round % 2 == 0 { (&data, round / 2 - 1) } else { (&turned, round / 2) };
+        for (count, (i, j, step)) in (1..).zip(patches) {
+            signal.wait_at_least(0, told * PUTS + count)?;
+            seen(rows + i.start..rows + i.end, j, step)?;
+        }
+        // The one before may write again.
+        taken.at(before, 0).notify()?;
+        taken.wait_at_least(0, round)?;
+    }
+    job.sync()?;
+    assert_eq!((data.count(0)?, turned.count(0)?), (ROUNDS / 2 * PUTS, ROUNDS / 2 * PUTS));
+    job.sync()
+}
+
 /// Any number of ranks may raise one signal.
 pub(crate) fn signals_of_many(job: &Job) -> Result<(), Error> {
     const TIMES: u32 = 40;

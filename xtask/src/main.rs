@@ -26,7 +26,7 @@ enum Command {
     /// Measure the crate beside what a user would take instead, on this machine, in one run
     Compare(compare::Options),
     /// Check the rules between the layers that the compiler does not
-    Lint,
+    Lint(lint::Options),
     /// Put each fault of `tests/faults.txt` into the sources and look whether a test finds it
     Faults(faults::Options),
 }
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let done = child::guard().and_then(|()| match arguments.command {
         Command::Test(options) => test::run(&options),
         Command::Compare(options) => compare::run(&options),
-        Command::Lint => lint::run(),
+        Command::Lint(options) => lint::run(&options),
         Command::Faults(options) => faults::run(&options),
     });
     match done {

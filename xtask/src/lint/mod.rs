@@ -3,14 +3,19 @@
 //! * `unsafe` stands only where `ARCHITECTURE.md` says so;
 //! * nothing above `src/comm` names a conduit, but `src/job`, which picks one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
+//! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
 //! * no source file has more than 800 lines;
 //! * every test file is a target of the package of the suites, which lists them.
 
+mod code;
+mod lines;
 mod source;
 
 use crate::cargo;
 use anyhow::{Context, Result};
+use clap::Args;
 use source::Source;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -26,13 +31,31 @@ const UNSAFE_ALLOWED: &[&str] = &[
 ];
 const PURE: &[&str] = &["src/index/", "src/distribution/"];
 const FORBIDDEN_IN_PURE: &[&str] = &["memory", "comm", "sync", "array", "job"];
+/// State machines, which are told the time and run in one thread at a time.
+const PROTOCOLS: &str = "src/comm/protocol/";
+const FORBIDDEN_IN_PROTOCOLS: &[&str] =
+    &["unsafe", "Instant", "SystemTime", "Mutex", "RwLock", "Condvar", "Once", "OnceLock", "LazyLock"];
+/// Folders of `src/comm` that all networks share.
+const SHARED: &[&str] = &["am", "layers", "node", "protocol"];
+/// Folders of `src/comm` that start ranks and have no network.
+const STARTS: &[&str] = &["shared_memory", "threads"];
 const MOST_LINES: usize = 800;
 const FOLDERS: &[&str] = &["src", "tests", "benches", "examples", "xtask"];
 
+#[derive(Args)]
+pub struct Options {
+    /// Check nothing; print the lines of code of each folder of src, beside its budget
+    #[arg(long)]
+    lines: bool,
+}
+
 /// `Ok(true)` when every rule holds; otherwise each breach is printed.
-pub fn run() -> Result<bool> {
+pub fn run(options: &Options) -> Result<bool> {
+    if options.lines {
+        return lines::report().map(|()| true);
+    }
     let root = cargo::root();
-    let conduits = folders_of(&root.join("src/comm"));
+    let conduits = conduits(folders_of(&root.join("src/comm")));
     let mut breaches = undocumented(&root);
     breaches.extend(unlisted(&root.join("tests"))?);
     let mut files = 0;
@@ -49,10 +72,19 @@ pub fn run() -> Result<bool> {
     Ok(breaches.is_empty())
 }
 
-/// The conduits are the folders below `src/comm`.
 fn folders_of(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter(|e| e.path().is_dir()).filter_map(|e| e.file_name().into_string().ok()).collect()
+}
+
+/// The conduits that jobs name, of the folders of `src/comm`.
+fn conduits(folders: Vec<String>) -> Vec<String> {
+    folders.into_iter().filter(|name| !SHARED.contains(&name.as_str())).collect()
+}
+
+/// The conduits that have a network.
+fn networks(root: &Path) -> Vec<String> {
+    conduits(folders_of(&root.join("src/comm"))).into_iter().filter(|name| !STARTS.contains(&name.as_str())).collect()
 }
 
 /// Test files that cargo would not build, because the manifest beside them does not name them.
@@ -95,6 +127,11 @@ fn breaches_of(source: &Source, conduits: &[String]) -> Vec<String> {
             }
         }
     }
+    if path.starts_with(PROTOCOLS) {
+        for (line, word) in impure(source) {
+            breach(line, format!("a protocol must not use {word}"));
+        }
+    }
     if PURE.iter().any(|home| path.starts_with(home)) {
         for root in ["crate", "global_arrays"] {
             for (line, name) in source.members_of(root) {
@@ -105,6 +142,21 @@ fn breaches_of(source: &Source, conduits: &[String]) -> Vec<String> {
         }
     }
     breaches
+}
+
+/// Lines and names of what is no business of a protocol.
+fn impure(source: &Source) -> BTreeSet<(usize, String)> {
+    let forbidden = |word: &str| FORBIDDEN_IN_PROTOCOLS.contains(&word) || is_atomic(word);
+    let words = source.words.iter().filter(|(_, word)| forbidden(word)).cloned();
+    let sync = ["std", "core"].into_iter().flat_map(|root| source.members_of(root)).filter(|(_, name)| name == "sync");
+    let clocks = source.members_of("time").filter(|(_, name)| name != "Duration");
+    words.chain(sync).chain(clocks).collect()
+}
+
+/// Whether a word is an atomic type of the standard library, as `AtomicBool`, `AtomicU32` and `AtomicUsize` are.
+fn is_atomic(word: &str) -> bool {
+    let is_integer = |of: &str| of.strip_prefix(['U', 'I']).is_some_and(|bits| bits == "size" || bits.parse::<u32>().is_ok());
+    word.strip_prefix("Atomic").is_some_and(|of| of == "Bool" || of == "Ptr" || is_integer(of))
 }
 
 /// A home is a folder (`src/memory/`), the beginning of a path, or a file name in any folder (`ffi.rs`).
@@ -146,8 +198,8 @@ mod tests {
     use super::*;
 
     fn check(path: &str, text: &str) -> Vec<String> {
-        let conduits = ["threads".to_owned(), "shared_memory".to_owned()];
-        breaches_of(&Source::parse(path, text).expect("Rust"), &conduits)
+        let folders = ["am", "layers", "node", "protocol", "threads", "shared_memory"].map(str::to_owned);
+        breaches_of(&Source::parse(path, text).expect("Rust"), &conduits(folders.to_vec()))
     }
 
     #[test]
@@ -180,5 +232,42 @@ mod tests {
         assert!(check("src/job/launch.rs", "use crate::comm::threads::Threads;").is_empty());
         assert_eq!(check("src/index/mod.rs", "use crate::{error::Error, memory};").len(), 1);
         assert!(check("src/index/mod.rs", "use crate::error::Error;").is_empty());
+    }
+
+    #[test]
+    fn what_all_networks_share_is_no_conduit() {
+        for folder in SHARED {
+            assert!(check("src/array/mod.rs", &format!("use crate::comm::{folder}::Thing;")).is_empty(), "{folder}");
+        }
+        let networks = networks(&cargo::root());
+        assert!(networks.contains(&"mpi".to_owned()) && !networks.contains(&"node".to_owned()), "{networks:?}");
+    }
+
+    #[test]
+    fn protocols_have_no_clock_no_lock_and_no_unsafe_code() {
+        const HOME: &str = "src/comm/protocol/credit.rs";
+        for (text, word) in [
+            ("fn f() { unsafe { g() } }", "unsafe"),
+            ("trait T { unsafe fn f(&self); }", "unsafe"),
+            ("use std::time::{Duration, Instant};", "Instant"),
+            ("fn f(now: SystemTime) {}", "SystemTime"),
+            ("use std::{fmt, time::UNIX_EPOCH};", "UNIX_EPOCH"),
+            ("struct S(Mutex<u8>);", "Mutex"),
+            ("fn f(a: &RwLock<u8>, b: u8) {}", "RwLock"),
+            ("static A: OnceLock<u8> = new();", "OnceLock"),
+            ("fn f(a: &AtomicBool) {}", "AtomicBool"),
+            ("fn f(a: &AtomicUsize) {}", "AtomicUsize"),
+            ("use std::sync::Arc;", "sync"),
+            ("use core::{fmt, sync::atomic};", "sync"),
+            ("#[cfg(test)] mod tests { fn f(a: Condvar) {} }", "Condvar"),
+        ] {
+            assert_eq!(check(HOME, text), [format!("{HOME}:1: a protocol must not use {word}")], "{text}");
+            assert!(!check("src/sync/mod.rs", text).iter().any(|breach| breach.contains("protocol")), "{text}");
+        }
+        let pure = "use std::{collections::VecDeque, time::Duration};\n\
+                    use crate::comm::AtomicOp;\n\
+                    /// Not a Mutex, nor an Instant.\n\
+                    fn on_event(now: Duration, op: AtomicOp) { panic!(\"unsafe\") }";
+        assert_eq!(check(HOME, pure), [""; 0]);
     }
 }

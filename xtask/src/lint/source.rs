@@ -1,5 +1,6 @@
 //! A Rust file as a stream of tokens, so that words in comments and strings do not count.
 
+use super::code::{self, Code};
 use super::rust_files;
 use anyhow::{Result, anyhow};
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
@@ -17,6 +18,9 @@ pub struct Source {
     pub unsafe_lines: Vec<usize>,
     /// `(parent, line, member)` for each `parent::member` and `parent::{member, ..}`.
     paths: Vec<(String, usize, String)>,
+    /// Lines and names of all words of the language and of the program.
+    pub words: Vec<(usize, String)>,
+    pub code: Code,
 }
 
 /// Every Rust file below one folder.
@@ -29,7 +33,9 @@ impl Source {
     pub fn parse(path: &str, text: &str) -> Result<Self> {
         let tokens = TokenStream::from_str(text).map_err(|error| anyhow!("{path}: {error}"))?;
         let lines = text.lines().count();
-        let mut source = Self { path: path.to_owned(), lines, unsafe_lines: Vec::new(), paths: Vec::new() };
+        let code = code::of(tokens.clone());
+        let (unsafe_lines, paths, words) = (Vec::new(), Vec::new(), Vec::new());
+        let mut source = Self { path: path.to_owned(), lines, unsafe_lines, paths, words, code };
         source.walk(tokens);
         Ok(source)
     }
@@ -42,6 +48,9 @@ impl Source {
     fn walk(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         for (k, token) in tokens.iter().enumerate() {
+            if let TokenTree::Ident(ident) = token {
+                self.words.push((line_of(ident), ident.to_string()));
+            }
             match token {
                 TokenTree::Group(group) => self.walk(group.stream()),
                 TokenTree::Ident(ident) if ident == "unsafe" && !is_signature(&tokens[k + 1..]) => {

@@ -23,8 +23,8 @@ use crate::{
     element::Accumulate,
     error::{Here, Result},
     index::{IntoPatch, Patch, Selection},
-    job::Kind,
     memory::{buffer::Source, stripes},
+    sync::Kind,
 };
 
 /// A piece longer than this is added slab by slab, so that others get their turn at the lock.

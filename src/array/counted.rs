@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use ndarray::{Dimension, IntoDimension};
 
 use super::GlobalArray;
-use crate::{element::Element, index::Patch, job::Kind};
+use crate::{element::Element, index::Patch, sync::Kind};
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Counts an operation on a patch that lies inside the array.

@@ -8,7 +8,7 @@ use crate::{
     distribution::Location,
     element::{AtomicInteger, Element, has_atomics},
     error::{Here, Result},
-    job::Kind,
+    sync::Kind,
 };
 
 /// What [`GlobalArray::fetch_op`] does to an element.

@@ -34,9 +34,8 @@ use crate::{
     distribution::{Distribution, GhostBox, Side},
     element::Element,
     error::{Error, Result, located},
-    job::Kind,
     memory::{buffer::Source, planned::PlannedCopy},
-    sync::{Group, Op},
+    sync::{Group, Kind, Op},
 };
 
 /// How this rank's halo is filled.

@@ -22,8 +22,8 @@ use crate::{
     distribution::Location,
     element::{Accumulate, AtomicInteger, Element},
     error::{Error, Result, located},
-    job::Kind,
     memory::{part::Slot, stripes},
+    sync::Kind,
 };
 
 /// Elements between the one that is located and the one that is read or written: enough to cover the latency of memory, few

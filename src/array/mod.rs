@@ -3,7 +3,6 @@
 //! | file | what it does |
 //! |---|---|
 //! | `builder` | creation: distribution, order, name, first contents |
-//! | `registry` | blocks of dropped arrays, freed by agreement |
 //! | `transfer` | get and put of patches |
 //! | `accumulate` | `a[patch] += alpha * buffer`, atomic for each element |
 //! | `element` | load, store and atomics of one element |
@@ -53,7 +52,6 @@ mod file;
 mod npy;
 
 mod counted;
-pub(crate) mod registry;
 mod remote;
 
 use std::{fmt, panic::Location, sync::Arc};
@@ -352,8 +350,7 @@ impl<T, D> Drop for GlobalArray<T, D> {
         if self.destroyed {
             return;
         }
-        let mut arrays = self.group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        arrays.drop_block(self.offset);
+        self.group.inner.blocks().drop_block(self.offset, Vec::new());
     }
 }
 

@@ -14,9 +14,8 @@ use crate::{
     element::Element,
     error::Result,
     index::Patch,
-    job::Kind,
     memory::buffer::{Source, Target},
-    sync::SignalTarget,
+    sync::{Kind, SignalTarget},
 };
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {

@@ -12,9 +12,8 @@ use crate::{
     element::Element,
     error::{Here, Result, located},
     index::{IntoPatch, Patch, Selection},
-    job::Kind,
     memory::buffer::{self, Source, Target},
-    sync::SignalTarget,
+    sync::{Kind, SignalTarget},
 };
 
 /// What errors call a put, with a signal or without.

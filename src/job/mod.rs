@@ -13,27 +13,16 @@ mod memory;
 mod setting;
 mod stats;
 
-use std::{
-    num::NonZero,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{num::NonZero, sync::Arc};
 
 pub use launch::Launch;
 pub use memory::Memory;
-pub(crate) use stats::{Counts, Kind};
-pub use stats::{Stats, Tally, Traffic};
+pub use stats::Stats;
 
 use crate::{
-    comm::{
-        Capabilities, Conduit,
-        engine::{Engine, Label},
-    },
+    comm::{Capabilities, Conduit, engine::Label},
     error::{Error, Result, located},
-    memory::heap::Heap,
-    sync::{Group, Op, Pool},
+    sync::{Group, JobState, Op},
 };
 
 /// Runs `body` on every rank of a new job and returns when all have ended.
@@ -66,68 +55,15 @@ where
     Launch::new().run(body)
 }
 
-/// What all parts of a job share.
-#[derive(Debug)]
-pub(crate) struct JobInner {
-    pub(crate) engine: Arc<Engine>,
-    heap: Mutex<Heap>,
-    /// The groups that this rank made from lists of ranks.
-    pub(crate) groups: Mutex<Pool>,
-    /// Offset of the word that guards accumulates into a rank's memory by the processors of its node, for themselves and for what
-    /// arrives; the same on every rank.
-    pub(crate) accumulate_lock: usize,
-    memory_limit: Option<u64>,
-    /// What this rank did to whom, if the job counts it.
-    pub(crate) counts: Option<Counts>,
-    cores: usize,
-    network: String,
-    /// A thread of this rank is creating something: offsets and numbers are given in the same order on all ranks only if creations
-    /// of a rank come one after the other.
-    creating: AtomicBool,
-}
-
-impl JobInner {
-    pub(crate) fn conduit(&self) -> &dyn Conduit {
-        self.engine.conduit()
-    }
-
-    /// Offset of the word that guards accumulates by the network. They are those of other groups, or of types that owners cannot
-    /// add, so of other arrays; a word of their own keeps the two paths apart.
-    pub(crate) fn remote_lock(&self) -> usize {
-        self.accumulate_lock + WORD
-    }
-
-    /// The right to change what the heap holds; one thread of a rank at a time.
-    pub(crate) fn creating(&self, operation: &'static str) -> Result<Creating<'_>> {
-        // Acquire pairs with the Release of the thread that left.
-        if self.creating.swap(true, Ordering::Acquire) {
-            return Err(Error::Busy { operation: operation.into(), rank: self.engine.rank() });
-        }
-        Ok(Creating(&self.creating))
-    }
-
-    pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {
-        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Creating<'a>(&'a AtomicBool);
-
-impl Drop for Creating<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
 /// One rank of a running job: the argument of the body, and the group of all ranks.
 ///
 /// A job dereferences to its world [`Group`], so you can call the collectives of a group on it directly.
 #[derive(Debug)]
 pub struct Job {
-    inner: Arc<JobInner>,
+    inner: Arc<JobState>,
     world: Group,
+    cores: usize,
+    network: String,
 }
 
 impl std::ops::Deref for Job {
@@ -146,40 +82,10 @@ impl AsRef<Group> for Job {
 
 impl Job {
     pub(crate) fn start(conduit: Arc<dyn Conduit>, start: &launch::Start) -> Result<Self> {
-        let mut heap = Heap::new(conduit.segment_len(), conduit.capabilities().granule);
-        let full = |asked: usize| {
-            let heap = conduit.segment_len() as u64;
-            move |available: usize| Error::HeapFull {
-                operation: "start".into(),
-                what: "the job".into(),
-                asked: asked as u64,
-                available: available as u64,
-                heap,
-            }
-        };
-        // The first blocks of every segment: the same calls on every rank, so the same offsets.
-        let accumulate_lock = heap.find_low(LOCKS, heap.mark()).map_err(full(LOCKS))?;
-        heap.take_low(accumulate_lock, LOCKS);
-        let bytes = Group::scratch_bytes(conduit.size());
-        let scratch = heap.find_low(bytes, heap.mark()).map_err(full(bytes))?;
-        heap.take_low(scratch, bytes);
-        for range in heap.uncommitted(0..heap.low_end()) {
-            conduit.commit(range.clone()).map_err(|e| Error::system("committing memory for the job", e))?;
-            heap.set_committed(range);
-        }
-        let inner = Arc::new(JobInner {
-            engine: Arc::new(Engine::new(conduit, start.timeout)),
-            heap: Mutex::new(heap),
-            groups: Mutex::default(),
-            accumulate_lock,
-            memory_limit: start.memory,
-            counts: start.stats.then(Counts::default),
-            cores: start.cores,
-            network: start.name.clone(),
-            creating: AtomicBool::new(false),
-        });
+        let (state, scratch) = JobState::new(conduit, start.timeout, start.memory, start.stats)?;
+        let inner = Arc::new(state);
         let world = Group::world(inner.clone(), scratch);
-        Ok(Job { inner, world })
+        Ok(Job { inner, world, cores: start.cores, network: start.name.clone() })
     }
 
     /// The orderly end of a rank: everything complete, all ranks here, the statistics printed.
@@ -212,7 +118,7 @@ impl Job {
         let conduit = self.inner.conduit();
         let machine = conduit.machine(self.rank());
         let ranks = (0..self.size()).filter(|&rank| conduit.machine(rank) == machine).count().max(1);
-        NonZero::new(self.inner.cores / ranks).unwrap_or(NonZero::<usize>::MIN)
+        NonZero::new(self.cores / ranks).unwrap_or(NonZero::<usize>::MIN)
     }
 
     /// What the network of this job supports.
@@ -224,7 +130,7 @@ impl Job {
     /// The network's name, as [`Launch::network`] or `GA_NETWORK` gave it.
     #[must_use]
     pub fn network(&self) -> &str {
-        &self.inner.network
+        &self.network
     }
 
     /// Makes everything that this rank put or accumulated at `rank` visible there.
@@ -245,11 +151,6 @@ impl Job {
         })
     }
 }
-
-/// Bytes of an accumulate lock, with a cache line for itself.
-const WORD: usize = 64;
-/// Bytes of the two of a rank.
-const LOCKS: usize = 2 * WORD;
 
 #[cfg(test)]
 mod tests {

@@ -48,11 +48,6 @@ impl Waiter for InTransfer<'_> {
 }
 
 impl Group {
-    /// Bytes of scratch memory in each member's segment.
-    pub(crate) fn scratch_bytes(members: usize) -> usize {
-        super::Scratch::bytes(members)
-    }
-
     /// Copies `data` of member `root` to all members. Collective; on return this member's `data` is complete.
     ///
     /// # Errors

@@ -92,7 +92,7 @@ impl Group {
                 let base = inner.job.conduit().segment();
                 inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
             }
-            // From here on the scratch goes back to the pool when the group is dropped, a failure included.
+            // From here on the scratch is given back when the group is dropped, a failure included.
             let group = Group::new(inner.job.clone(), Some(ranks.clone()), key, offset);
             // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
             let failure = if fenced.is_err() { NOT_FENCED } else { u64::from(committed.is_err()) };
@@ -173,12 +173,14 @@ impl Group {
         // A member without room says so by a mark of zero, and all fail alike.
         let mark = if free { heap.mark() as u64 } else { 0 };
         drop(heap);
-        let pool = || inner.job.groups.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let still_used = if may_reuse { pool().still_used(ranks) } else { u64::MAX };
+        let still_used = if may_reuse { inner.job.with_groups_of(ranks, |groups| groups.still_used()) } else { u64::MAX };
         let [lowest, used] = self.meet_by_mail(ranks, key, [!mark, still_used])?;
-        if let Some((offset, blocks)) = pool().reuse(ranks, used) {
+        let freed = inner.job.with_groups_of(ranks, |groups| groups.agree(used));
+        if let Some((&offset, others)) = freed.split_first() {
+            // The first is that of a group of the same size.
             let mut heap = inner.job.heap();
-            blocks.into_iter().for_each(|block| heap.free(block));
+            others.iter().for_each(|&block| heap.free(block));
+            inner.job.with_groups_of(ranks, |groups| groups.add(offset));
             return Ok(offset);
         }
         let mark = !lowest as usize;
@@ -199,7 +201,7 @@ impl Group {
             return Err(Error::system("memory for a group on another node", std::io::ErrorKind::OutOfMemory));
         }
         inner.job.heap().take_high(offset, bytes);
-        pool().add(ranks, offset);
+        inner.job.with_groups_of(ranks, |groups| groups.add(offset));
         Ok(offset)
     }
 
@@ -235,9 +237,8 @@ impl Drop for super::GroupInner {
     fn drop(&mut self) {
         // The world's scratch lives as long as the job.
         if let Some(ranks) = self.list() {
-            let blocks = self.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take_all();
-            let mut pool = self.job.groups.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            pool.give_up(ranks, self.scratch.offset(), blocks);
+            let blocks = self.blocks().take_all();
+            self.job.with_groups_of(ranks, |groups| groups.drop_block(self.scratch.offset(), blocks));
         }
     }
 }

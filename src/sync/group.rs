@@ -4,17 +4,15 @@ use std::{
     collections::HashMap,
     ptr::NonNull,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
 
-use super::{Op, Scratch, nodes::Nodes, whereabouts};
+use super::{JobState, Kind, Op, Scratch, nodes::Nodes, reclaim::LiveBlocks, whereabouts};
 use crate::{
-    array::registry::Registry,
     comm::engine::{Engine, Label, Road},
     error::{Error, Result, located},
-    job::{JobInner, Kind},
     memory::segments::Segments,
 };
 
@@ -29,7 +27,7 @@ pub struct Group {
 
 #[derive(Debug)]
 pub(crate) struct GroupInner {
-    pub(crate) job: Arc<JobInner>,
+    pub(crate) job: Arc<JobState>,
     /// Ranks of the members; `None` for the world.
     list: Option<Arc<[usize]>>,
     size: usize,
@@ -52,7 +50,8 @@ pub(crate) struct GroupInner {
     objects: AtomicU64,
     busy: AtomicBool,
     failed: OnceLock<String>,
-    pub(crate) arrays: Mutex<Registry>,
+    /// Of its arrays and words.
+    blocks: Mutex<LiveBlocks>,
     /// Ranks of some node outnumber its cores: those of one node meet by a counter.
     pub(super) by_counter: bool,
     /// All members' memory is mapped.
@@ -127,6 +126,11 @@ impl GroupInner {
         self.objects.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// The blocks of its arrays and words.
+    pub(crate) fn blocks(&self) -> MutexGuard<'_, LiveBlocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The list that the group was made from; none for the world.
     pub(super) fn list(&self) -> Option<&Arc<[usize]>> {
         self.list.as_ref()
@@ -138,11 +142,11 @@ impl GroupInner {
 }
 
 impl Group {
-    pub(crate) fn world(job: Arc<JobInner>, scratch: usize) -> Self {
+    pub(crate) fn world(job: Arc<JobState>, scratch: usize) -> Self {
         Self::new(job, None, 0, scratch)
     }
 
-    pub(super) fn new(job: Arc<JobInner>, list: Option<Arc<[usize]>>, key: u64, scratch: usize) -> Self {
+    pub(super) fn new(job: Arc<JobState>, list: Option<Arc<[usize]>>, key: u64, scratch: usize) -> Self {
         let conduit = job.conduit();
         let size = list.as_ref().map_or(conduit.size(), |list| list.len());
         let rank = conduit.rank();
@@ -172,7 +176,7 @@ impl Group {
             objects: AtomicU64::new(1),
             busy: AtomicBool::new(false),
             failed: OnceLock::new(),
-            arrays: Mutex::default(),
+            blocks: Mutex::default(),
             by_counter,
             mapped,
             owners_add: !mapped && conduit.capabilities().native.accumulate,

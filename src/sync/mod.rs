@@ -8,7 +8,10 @@
 //! | `agreement` | the barrier that carries a few words; every collective starts with it |
 //! | `collectives` | broadcast, reduce, all-reduce, gather, all-gather, all-to-all |
 //! | `create` | groups from lists of ranks |
-//! | `pool` | memory of dropped groups |
+//! | `state` | what all groups of a rank share: engine, heap, counts |
+//! | `memory` | blocks of memory for the objects of a group |
+//! | `reclaim` | memory of dropped arrays and groups, freed by agreement |
+//! | `counts` | what a rank did to the memory of others |
 //! | `whereabouts` | what a rank publishes when it enters a collective; messages about late ranks |
 //! | `words` | words that every member can change atomically, for counters, locks and signals |
 //! | `counter`, `lock`, `signal` | counters, locks and signals |
@@ -20,24 +23,29 @@
 mod agreement;
 mod collectives;
 mod counter;
+mod counts;
 mod create;
 mod group;
 mod lock;
+mod memory;
 mod nodes;
 pub mod ops;
-mod pool;
+mod reclaim;
 mod scratch;
 mod signal;
+mod state;
 mod whereabouts;
 mod words;
 
 pub use counter::Counter;
+pub(crate) use counts::Kind;
+pub use counts::{Tally, Traffic};
 pub(crate) use group::GroupInner;
 pub use group::{Group, Ranks};
 pub use lock::{LockGuard, Locks};
-pub(crate) use pool::Pool;
 pub(crate) use scratch::Scratch;
 pub use signal::{Signal, SignalTarget};
+pub(crate) use state::JobState;
 pub(crate) use words::SharedWords;
 
 /// The collectives, for fingerprints and for messages about who is where.

@@ -6,11 +6,10 @@
 
 use std::sync::Arc;
 
-use super::{Group, Op, fingerprint};
+use super::{Group, Kind, Op, fingerprint};
 use crate::{
     comm::{AtomicOp, engine::Label},
     error::{Error, Result, located},
-    job::Kind,
     memory::{heap::ALIGN, part::Part, segments::Placement, word::WaitWord},
 };
 
@@ -139,7 +138,6 @@ impl SharedWords {
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        let mut arrays = self.group.inner.arrays.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        arrays.drop_block(self.offset);
+        self.group.inner.blocks().drop_block(self.offset, Vec::new());
     }
 }

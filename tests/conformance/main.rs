@@ -85,6 +85,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("dropped_arrays_are_reclaimed", memory::dropped),
     ("memory_is_used_again_after_its_puts", memory::used_again),
     ("memory_of_dropped_groups_is_used_again_after_its_puts", memory::of_groups_used_again),
+    ("memory_of_many_dropped_groups_is_free_again", memory::of_many_groups),
     ("trimming_keeps_what_arrays_hold", memory::trimmed),
     ("a_limit_of_memory_is_an_error", memory::limit),
 ];

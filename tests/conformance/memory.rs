@@ -192,6 +192,23 @@ pub(crate) fn of_groups_used_again(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
+/// Memory of dropped groups is free again, also of more groups than one creation can ask about.
+pub(crate) fn of_many_groups(job: &Job) -> Result<(), Error> {
+    const GROUPS: usize = 70;
+    let all: Vec<usize> = (0..job.size()).collect();
+    let before = job.memory().asked;
+    let mut groups = vec![job.subgroup(&all)?];
+    let of_one = job.memory().asked - before;
+    for _ in 1..GROUPS {
+        groups.push(job.subgroup(&all)?);
+    }
+    assert_eq!(job.memory().asked, before + GROUPS as u64 * of_one);
+    drop(groups);
+    let last = [job.subgroup(&all)?, job.subgroup(&all)?];
+    assert_eq!(job.memory().asked, before + 2 * of_one);
+    last.iter().try_for_each(|group| group.sync())
+}
+
 /// Arrays that share pages with freed ones keep their elements, and what was given back can be had again.
 pub(crate) fn trimmed(job: &Job) -> Result<(), Error> {
     // Far less than a page, and more than one of the largest.

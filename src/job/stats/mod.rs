@@ -23,101 +23,13 @@
 
 mod table;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use super::Job;
-use crate::error::Result;
-
-/// How an operation is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Put,
-    Get,
-    Accumulate,
-    Atomic,
-    Signal,
-}
-
-/// Operations of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tally {
-    /// The number of operations.
-    pub operations: u64,
-    /// Bytes of the elements or words that they moved or changed.
-    pub bytes: u64,
-}
-
-impl Tally {
-    fn plus(self, other: Tally) -> Tally {
-        Tally { operations: self.operations + other.operations, bytes: self.bytes + other.bytes }
-    }
-
-    /// The difference to an `earlier` tally.
-    fn since(self, earlier: Tally) -> Tally {
-        Tally { operations: self.operations.saturating_sub(earlier.operations), bytes: self.bytes.saturating_sub(earlier.bytes) }
-    }
-}
-
-/// Operations of one rank on the memory of all others, of one other rank, or on its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Traffic {
-    /// Patches, lists and elements written.
-    pub put: Tally,
-    /// Patches, lists and elements read.
-    pub get: Tally,
-    /// Patches and lists added to.
-    pub accumulate: Tally,
-    /// Integer atomics, counters, locks.
-    pub atomic: Tally,
-    /// Signals raised.
-    pub signal: Tally,
-}
-
-impl Traffic {
-    /// All kinds together.
-    #[must_use]
-    pub fn total(&self) -> Tally {
-        self.kinds().into_iter().fold(Tally::default(), Tally::plus)
-    }
-
-    fn kinds(&self) -> [Tally; 5] {
-        [self.put, self.get, self.accumulate, self.atomic, self.signal]
-    }
-
-    fn of([put, get, accumulate, atomic, signal]: [Tally; 5]) -> Self {
-        Traffic { put, get, accumulate, atomic, signal }
-    }
-
-    fn zip(&self, other: &Traffic, combine: impl Fn(Tally, Tally) -> Tally) -> Self {
-        let (a, b) = (self.kinds(), other.kinds());
-        Self::of(std::array::from_fn(|k| combine(a[k], b[k])))
-    }
-
-    fn kind(&mut self, kind: Kind) -> &mut Tally {
-        match kind {
-            Kind::Put => &mut self.put,
-            Kind::Get => &mut self.get,
-            Kind::Accumulate => &mut self.accumulate,
-            Kind::Atomic => &mut self.atomic,
-            Kind::Signal => &mut self.signal,
-        }
-    }
-}
-
-/// Where a rank counts; any of its threads does.
-#[derive(Debug, Default)]
-pub(crate) struct Counts(Mutex<BTreeMap<usize, Traffic>>);
-
-impl Counts {
-    pub(crate) fn add(&self, kind: Kind, rank: usize, bytes: u64) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = counts.entry(rank).or_default().kind(kind);
-        *tally = tally.plus(Tally { operations: 1, bytes });
-    }
-}
+use crate::{
+    error::Result,
+    sync::{Tally, Traffic},
+};
 
 /// What this rank has moved to which others so far; returned by [`Job::stats`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,8 +154,7 @@ impl Job {
     /// `GA_Print_stats`.
     #[must_use]
     pub fn stats(&self) -> Option<Stats> {
-        let counts = self.inner.counts.as_ref()?;
-        let mut counts = counts.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut counts = self.inner.counts.as_ref()?.by_rank();
         let local = counts.remove(&self.rank()).unwrap_or_default();
         let conduit = self.inner.conduit();
         let peers = counts.into_iter().map(|(rank, traffic)| (rank, (conduit.node(rank), traffic))).collect();

@@ -5,8 +5,12 @@
 
 use std::{fmt::Write as _, io::Write as _};
 
-use super::{Stats, Tally, Traffic};
-use crate::{error::Result, job::Job};
+use super::Stats;
+use crate::{
+    error::Result,
+    job::Job,
+    sync::{Tally, Traffic},
+};
 
 /// Ranks with a row each.
 const MOST_ROWS: usize = 24;

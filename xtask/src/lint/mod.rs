@@ -3,6 +3,7 @@
 //! * `unsafe` stands only where `ARCHITECTURE.md` says so;
 //! * nothing above `src/comm` names a conduit, but `src/job`, which picks one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
+//! * `sync` names nothing of `array` or `job`;
 //! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
 //! * no source file has more than 800 lines;
 //! * every test file is a target of the package of the suites, which lists them.
@@ -31,6 +32,8 @@ const UNSAFE_ALLOWED: &[&str] = &[
 ];
 const PURE: &[&str] = &["src/index/", "src/distribution/"];
 const FORBIDDEN_IN_PURE: &[&str] = &["memory", "comm", "sync", "array", "job"];
+const SYNC: &str = "src/sync/";
+const FORBIDDEN_IN_SYNC: &[&str] = &["array", "job"];
 /// State machines, which are told the time and run in one thread at a time.
 const PROTOCOLS: &str = "src/comm/protocol/";
 const FORBIDDEN_IN_PROTOCOLS: &[&str] =
@@ -132,14 +135,18 @@ fn breaches_of(source: &Source, conduits: &[String]) -> Vec<String> {
             breach(line, format!("a protocol must not use {word}"));
         }
     }
-    if PURE.iter().any(|home| path.starts_with(home)) {
-        for root in ["crate", "global_arrays"] {
-            for (line, name) in source.members_of(root) {
-                if FORBIDDEN_IN_PURE.contains(&name.as_str()) {
-                    breach(line, format!("pure arithmetic must not use {name}"));
-                }
+    let mut forbid = |names: &[&str], why: &str| {
+        for (line, name) in ["crate", "global_arrays"].into_iter().flat_map(|root| source.members_of(root)) {
+            if names.contains(&name.as_str()) {
+                breach(line, format!("{why} must not use {name}"));
             }
         }
+    };
+    if PURE.iter().any(|home| path.starts_with(home)) {
+        forbid(FORBIDDEN_IN_PURE, "pure arithmetic");
+    }
+    if path.starts_with(SYNC) {
+        forbid(FORBIDDEN_IN_SYNC, "sync");
     }
     breaches
 }
@@ -232,6 +239,13 @@ mod tests {
         assert!(check("src/job/launch.rs", "use crate::comm::threads::Threads;").is_empty());
         assert_eq!(check("src/index/mod.rs", "use crate::{error::Error, memory};").len(), 1);
         assert!(check("src/index/mod.rs", "use crate::error::Error;").is_empty());
+        assert_eq!(check("src/sync/group.rs", "use crate::{comm::Conduit, job::{JobInner, Kind}};").len(), 1);
+        assert_eq!(check("src/sync/group.rs", "fn f(a: &crate::array::Array) {}").len(), 1);
+        assert!(
+            check("src/sync/group.rs", "use crate::{comm::Conduit, memory::heap::Heap}; fn f(job: &Job) { job.array() }")
+                .is_empty()
+        );
+        assert!(check("src/job/mod.rs", "use crate::{array::GlobalArray, sync::Group};").is_empty());
     }
 
     #[test]

@@ -1,15 +1,20 @@
-//! The blocks that a group owns, and those that its members have dropped.
+//! Blocks that all members have dropped, of arrays and of groups.
 //!
-//! Dropping an array communicates nothing. Each creation in the group carries one word: for a window of 64 of the live blocks, a bit
-//! for each block that this member has not dropped yet. Blocks that all members have dropped are freed. From one creation to the next
-//! the window moves over all live blocks, in the same way on every member, because the list changes only by agreement.
+//! Dropping an array or a group communicates nothing, and another member may still write into this rank's part of its memory. So nothing
+//! is freed at that time. Each creation carries one word: for a window of 64 of the live blocks, a bit for each block that this member
+//! has not dropped yet. A member fences before it sends the word, so its puts into what it dropped are complete. Blocks that all members
+//! have dropped are freed. From one creation to the next the window moves over all live blocks, in the same way on every member, because
+//! the list changes only by agreement.
+//!
+//! Creations of a group free blocks of the group's arrays. A dropped group makes no more agreements. So its own memory, and with it what
+//! its arrays had, is freed by creations of groups with the same list of ranks, which members make in the same order.
 
 /// Blocks of a window.
 const WINDOW: usize = 64;
 
-/// Live blocks of a group in the order of their creation.
+/// The live blocks of a group, or of the groups of one list of ranks, in the order of their creation.
 #[derive(Debug, Default)]
-pub(crate) struct Registry {
+pub(crate) struct LiveBlocks {
     live: Vec<Block>,
     /// Where the window begins.
     start: usize,
@@ -19,12 +24,14 @@ pub(crate) struct Registry {
 struct Block {
     offset: usize,
     dropped: bool,
+    /// Blocks that are freed with it.
+    inner: Vec<usize>,
 }
 
-impl Registry {
+impl LiveBlocks {
     /// A block that was created on all members.
     pub(crate) fn add(&mut self, offset: usize) {
-        self.live.push(Block { offset, dropped: false });
+        self.live.push(Block { offset, dropped: false, inner: Vec::new() });
     }
 
     /// A block that all members give up now.
@@ -32,10 +39,11 @@ impl Registry {
         self.live.retain(|block| block.offset != offset);
     }
 
-    /// This member has no use for a block any more.
-    pub(crate) fn drop_block(&mut self, offset: usize) {
+    /// This member has no use for a block any more, nor for the `inner` ones of its owner.
+    pub(crate) fn drop_block(&mut self, offset: usize, inner: Vec<usize>) {
         if let Some(block) = self.live.iter_mut().find(|block| block.offset == offset) {
             block.dropped = true;
+            block.inner = inner;
         }
     }
 
@@ -55,16 +63,22 @@ impl Registry {
         self.window().enumerate().filter(|&(_, at)| !self.live[at].dropped).fold(0, |mask, (k, _)| mask | 1 << k)
     }
 
-    /// Takes out what no member uses, given the union of all members' words; turns the window.
+    /// Takes out what no member uses, given the union of all members' words; turns the window. Each block is followed by its inner ones.
     pub(crate) fn agree(&mut self, used: u64) -> Vec<usize> {
-        let free: Vec<usize> =
-            self.window().enumerate().filter(|&(k, _)| used >> k & 1 == 0).map(|(_, at)| self.live[at].offset).collect();
+        let free: Vec<usize> = self.window().enumerate().filter(|&(k, _)| used >> k & 1 == 0).map(|(_, at)| at).collect();
+        let mut freed = Vec::new();
+        for at in free {
+            let block = &mut self.live[at];
+            freed.push(block.offset);
+            freed.append(&mut block.inner);
+        }
         self.start = if self.live.is_empty() { 0 } else { (self.start + WINDOW) % self.live.len() };
-        self.live.retain(|block| !free.contains(&block.offset));
+        // No inner block lies where a live one does.
+        self.live.retain(|block| !freed.contains(&block.offset));
         if self.start >= self.live.len() {
             self.start = 0;
         }
-        free
+        freed
     }
 }
 
@@ -74,23 +88,48 @@ mod tests {
 
     #[test]
     fn a_block_is_freed_when_all_members_dropped_it_and_not_before() {
-        let mut members = [Registry::default(), Registry::default()];
+        let mut members = [LiveBlocks::default(), LiveBlocks::default()];
         members.iter_mut().for_each(|m| (0..3).for_each(|k| m.add(128 * k)));
-        members[0].drop_block(128);
-        let union = |members: &[Registry; 2]| members[0].still_used() | members[1].still_used();
+        members[0].drop_block(128, Vec::new());
+        let union = |members: &[LiveBlocks; 2]| members[0].still_used() | members[1].still_used();
         let used = union(&members);
         assert!(members.iter_mut().all(|m| m.agree(used).is_empty()));
-        members[1].drop_block(128);
+        members[1].drop_block(128, Vec::new());
         let used = union(&members);
         assert!(members.iter_mut().all(|m| m.agree(used) == [128]));
     }
 
     #[test]
+    fn a_group_is_used_again_when_all_members_dropped_it_and_not_before() {
+        let mut members = [LiveBlocks::default(), LiveBlocks::default()];
+        members.iter_mut().for_each(|m| m.add(640));
+        members[0].drop_block(640, vec![128]);
+        let union = |members: &[LiveBlocks; 2]| members[0].still_used() | members[1].still_used();
+        let used = union(&members);
+        assert!(members.iter_mut().all(|m| m.agree(used).is_empty()));
+        members[1].drop_block(640, vec![128]);
+        let used = union(&members);
+        assert!(members.iter_mut().all(|m| m.agree(used) == [640, 128]));
+        members.iter_mut().for_each(|m| m.add(640));
+        assert!(members.iter().all(|m| m.still_used() == 1));
+    }
+
+    #[test]
+    fn each_dropped_group_is_followed_by_its_blocks() {
+        let mut groups = LiveBlocks::default();
+        [640, 1280, 1920].into_iter().for_each(|offset| groups.add(offset));
+        groups.drop_block(1920, vec![128]);
+        groups.drop_block(640, vec![256, 384]);
+        assert_eq!(groups.agree(groups.still_used()), [640, 256, 384, 1920, 128]);
+        assert_eq!(groups.take_all(), [1280]);
+    }
+
+    #[test]
     fn the_window_reaches_every_block_in_the_end() {
-        let mut registry = Registry::default();
-        (0..200).for_each(|k| registry.add(k));
-        registry.drop_block(150);
-        let freed: Vec<usize> = (0..4).flat_map(|_| registry.agree(registry.still_used())).collect();
+        let mut blocks = LiveBlocks::default();
+        (0..200).for_each(|k| blocks.add(k));
+        blocks.drop_block(150, Vec::new());
+        let freed: Vec<usize> = (0..4).flat_map(|_| blocks.agree(blocks.still_used())).collect();
         assert_eq!(freed, [150]);
     }
 
@@ -102,7 +141,7 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (random >> 33) as usize % bound
         };
-        let mut members: [Registry; MEMBERS] = std::array::from_fn(|_| Registry::default());
+        let mut members: [LiveBlocks; MEMBERS] = std::array::from_fn(|_| LiveBlocks::default());
         // Who still has each live block, as bits.
         let mut holders: Vec<(usize, u32)> = Vec::new();
         for offset in 0..3000 {
@@ -110,7 +149,7 @@ mod tests {
             let drops = if offset / 500 % 2 == 0 { 2 } else { 5 };
             for _ in 0..drops.min(holders.len()) {
                 let (block, member) = (below(holders.len()), below(MEMBERS));
-                members[member].drop_block(holders[block].0);
+                members[member].drop_block(holders[block].0, Vec::new());
                 holders[block].1 &= !(1 << member);
             }
             let used = members.iter().fold(0, |used, member| used | member.still_used());
@@ -138,11 +177,11 @@ mod tests {
 
     #[test]
     fn a_block_that_was_destroyed_is_not_freed_again() {
-        let mut registry = Registry::default();
-        (0..3).for_each(|k| registry.add(k));
-        registry.remove(1);
-        (0..3).for_each(|k| registry.drop_block(k));
-        assert_eq!(registry.agree(registry.still_used()), [0, 2]);
-        assert_eq!(registry.take_all(), []);
+        let mut blocks = LiveBlocks::default();
+        (0..3).for_each(|k| blocks.add(k));
+        blocks.remove(1);
+        (0..3).for_each(|k| blocks.drop_block(k, Vec::new()));
+        assert_eq!(blocks.agree(blocks.still_used()), [0, 2]);
+        assert_eq!(blocks.take_all(), []);
     }
 }

@@ -1,0 +1,121 @@
+//! The part of a job that its groups share.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::{Scratch, counts::Counts, reclaim::LiveBlocks};
+use crate::{
+    comm::{Conduit, engine::Engine},
+    error::{Error, Result},
+    memory::heap::Heap,
+};
+
+/// Bytes of an accumulate lock, with a cache line for itself.
+const WORD: usize = 64;
+/// Bytes of the two of a rank.
+const LOCKS: usize = 2 * WORD;
+
+/// What all groups of a rank share: its engine, its heap, what it counts.
+#[derive(Debug)]
+pub(crate) struct JobState {
+    pub(crate) engine: Arc<Engine>,
+    heap: Mutex<Heap>,
+    /// The scratch memory of groups that this rank made, by their ranks.
+    groups: Mutex<HashMap<Arc<[usize]>, LiveBlocks>>,
+    /// Offset of the word that guards accumulates into a rank's memory by the processors of its node, for themselves and for what
+    /// arrives; the same on every rank.
+    pub(crate) accumulate_lock: usize,
+    pub(super) memory_limit: Option<u64>,
+    /// What this rank did to whom, if the job counts it.
+    pub(crate) counts: Option<Counts>,
+    /// A thread of this rank is creating something: offsets and numbers are given in the same order on all ranks only if creations
+    /// of a rank come one after the other.
+    creating: AtomicBool,
+}
+
+impl JobState {
+    /// Takes the first blocks of every segment: the words that guard accumulates, and the world's scratch memory, whose offset is the
+    /// second answer.
+    pub(crate) fn new(
+        conduit: Arc<dyn Conduit>,
+        timeout: Option<f64>,
+        memory_limit: Option<u64>,
+        counted: bool,
+    ) -> Result<(Self, usize)> {
+        let mut heap = Heap::new(conduit.segment_len(), conduit.capabilities().granule);
+        let full = |asked: usize| {
+            let heap = conduit.segment_len() as u64;
+            move |available: usize| Error::HeapFull {
+                operation: "start".into(),
+                what: "the job".into(),
+                asked: asked as u64,
+                available: available as u64,
+                heap,
+            }
+        };
+        // The same calls on every rank, so the same offsets.
+        let accumulate_lock = heap.find_low(LOCKS, heap.mark()).map_err(full(LOCKS))?;
+        heap.take_low(accumulate_lock, LOCKS);
+        let bytes = Scratch::bytes(conduit.size());
+        let scratch = heap.find_low(bytes, heap.mark()).map_err(full(bytes))?;
+        heap.take_low(scratch, bytes);
+        for range in heap.uncommitted(0..heap.low_end()) {
+            conduit.commit(range.clone()).map_err(|e| Error::system("committing memory for the job", e))?;
+            heap.set_committed(range);
+        }
+        let state = JobState {
+            engine: Arc::new(Engine::new(conduit, timeout)),
+            heap: Mutex::new(heap),
+            groups: Mutex::default(),
+            accumulate_lock,
+            memory_limit,
+            counts: counted.then(Counts::default),
+            creating: AtomicBool::new(false),
+        };
+        Ok((state, scratch))
+    }
+
+    pub(crate) fn conduit(&self) -> &dyn Conduit {
+        self.engine.conduit()
+    }
+
+    /// Offset of the word that guards accumulates by the network. They are those of other groups, or of types that owners cannot
+    /// add, so of other arrays; a word of their own keeps the two paths apart.
+    pub(crate) fn remote_lock(&self) -> usize {
+        self.accumulate_lock + WORD
+    }
+
+    /// The right to change what the heap holds; one thread of a rank at a time.
+    pub(crate) fn creating(&self, operation: &'static str) -> Result<Creating<'_>> {
+        // Acquire pairs with the Release of the thread that left.
+        if self.creating.swap(true, Ordering::Acquire) {
+            return Err(Error::Busy { operation: operation.into(), rank: self.engine.rank() });
+        }
+        Ok(Creating(&self.creating))
+    }
+
+    pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on the scratch memory of groups of a list of ranks.
+    pub(super) fn with_groups_of<R>(&self, ranks: &Arc<[usize]>, work: impl FnOnce(&mut LiveBlocks) -> R) -> R {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        work(groups.entry(ranks.clone()).or_default())
+    }
+}
+
+/// Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Creating<'a>(&'a AtomicBool);
+
+impl Drop for Creating<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

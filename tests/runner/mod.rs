@@ -76,6 +76,12 @@ pub(crate) fn long() -> bool {
     env::var("GA_TEST_LONG").is_ok_and(|value| value == "1")
 }
 
+/// Whether `GA_TEST_NETWORKS` names the networks.
+#[allow(dead_code, reason = "not of every suite")]
+pub(crate) fn are_named() -> bool {
+    env::var_os(NETWORKS).is_some()
+}
+
 /// All networks that the binary has, and those of one machine split into nodes of so many ranks; or those that `GA_TEST_NETWORKS` names,
 /// with commas between them.
 pub(crate) fn networks() -> Vec<&'static str> {

@@ -110,7 +110,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
         let at = self.offset + offset * size_of::<T>();
         let (rank, bytes, label) = (self.group.inner.rank_of(member), bytemuck::bytes_of(&value), self.label("store"));
-        if has_atomics::<T>() && self.engine().conduit().capabilities().native.atomics {
+        if has_atomics::<T>() && !self.engine().conduit().capabilities().native.coherent {
             // An adapter may write what it read before a put came: only its own operations exclude each other.
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);

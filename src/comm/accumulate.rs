@@ -230,7 +230,7 @@ mod tests {
     fn a_list_locks_each_rank_once_and_moves_each_element_once() {
         let calls = Arc::new(Mutex::new((0, 0, 0)));
         let counted = calls.clone();
-        let mut fake = Fake::new(move |call| {
+        let fake = Fake::new(move |call| {
             let (atomics, gets, puts) = &mut *counted.lock().unwrap();
             Some(match call {
                 Call::Put(token) => {
@@ -249,7 +249,6 @@ mod tests {
                 Call::Poll | Call::PutSignal { .. } => return None,
             })
         });
-        fake.capabilities.native.atomics = true;
         let engine = Engine::new(Arc::new(fake), None);
         let label = Label { array: "a".into(), operation: "scatter_accumulate" };
         let terms = |ranks: usize| (0..600).map(|k| Term { rank: k * 7 % ranks, at: 8 * (k * 31 % 100), value: 1.0 }).collect();

@@ -63,10 +63,8 @@ pub enum Progress {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Native {
-    /// Atomic operations on words of 4 and 8 bytes.
-    pub atomics: bool,
-    /// They and the processors' atomic operations may meet on one word. Adapters often promise that only among their own
-    /// operations (ARMCI-Gemini §III-B3); then words that both could reach are left to the adapter.
+    /// The atomic operations of the network and those of processors may meet on one word. Adapters often promise that only among their
+    /// own operations (ARMCI-Gemini §III-B3); then words that both could reach are left to the adapter.
     pub coherent: bool,
     /// Puts and gets of strided blocks.
     pub blocks: bool,
@@ -74,11 +72,4 @@ pub struct Native {
     pub accumulate: bool,
     /// Puts that change a word behind the data.
     pub signals: bool,
-}
-
-impl Capabilities {
-    /// Whether a word may be changed by the processor and by the network. What is emulated is done by the owner's processor.
-    pub(crate) fn atomics_are_coherent(&self) -> bool {
-        !self.native.atomics || self.native.coherent
-    }
 }

@@ -1,6 +1,6 @@
 //! What `poll` reports.
 
-use super::MAX_MESSAGE;
+use super::Mail;
 
 /// Names an operation to the layer above; the conduit hands it back unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,19 +13,12 @@ pub(crate) enum Event {
     LocalDone(Token),
     /// Everything put to the target before the flush is visible.
     RemoteDone(Token),
-    /// The old value of a native atomic operation.
+    /// The old value of an atomic operation.
     Value(Token, u64),
     /// The operation failed; its local memory is no longer touched.
     Failed(Token, Cause),
-    /// A message arrived.
-    Message {
-        /// Who sent it.
-        from: usize,
-        /// Its bytes; the first `len` count.
-        bytes: [u8; MAX_MESSAGE],
-        /// How many.
-        len: usize,
-    },
+    /// Mail of a rank arrived.
+    Mail(usize, Mail),
 }
 
 /// Why something failed, in the conduit's words.

@@ -10,8 +10,8 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Loops, MessageClass, Native, Network, Remote, Scale,
-    SignalWord, Token, apply_atomic,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Loops, Mail, Native, Network, Remote, Scale, SignalWord,
+    Token, apply_atomic,
     joined::Joined,
     layers::{self, HARSH},
     loopback::Loopback,
@@ -69,7 +69,7 @@ impl Islands {
         let [ordered, gentle] = [(); 2].map(|()| Loopback::new(fabric.clone(), topology.clone()));
         let harsh = layers::stack(&HARSH, topology.rank(), Arc::new(gentle));
         let mut capabilities = harsh.capabilities().clone();
-        capabilities.native = Native { atomics: true, signals: adapter.signals, ..Native::default() };
+        capabilities.native = Native { signals: adapter.signals, ..Native::default() };
         capabilities.order.put_put = adapter.ordered;
         Islands { fabric, ordered, harsh, capabilities, values: Mutex::default(), desk: None }
     }
@@ -107,8 +107,8 @@ impl Network for Islands {
             None => self.harsh.flush(rank, token),
         }
     }
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.harsh.send(rank, class, bytes)
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        self.harsh.mail(rank, mail)
     }
     fn poll(&self, events: &mut Events) {
         events.append(&mut self.values.lock().unwrap());

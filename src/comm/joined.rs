@@ -20,8 +20,8 @@ use std::{
 };
 
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Local, MessageClass, Network, PublishedWait, Remote, Scale, SignalWord, Token,
-    Topology, WaitWord, am::Agent, node::Member,
+    Atomic, Capabilities, Conduit, Events, Full, Local, Mail, Network, PublishedWait, Remote, Scale, SignalWord, Token, Topology,
+    WaitWord, am::Agent, node::Member,
 };
 use crate::index::Loops;
 
@@ -71,7 +71,7 @@ impl<N: Network + ?Sized> Joined<N> {
     /// Whether this processor changes words of a rank that others may change too. Where processors and adapter do not exclude each other,
     /// the adapter changes all of them.
     fn is_for_processor(&self, rank: usize) -> bool {
-        self.is_mapped(rank) && self.capabilities.atomics_are_coherent()
+        self.is_mapped(rank) && self.capabilities.native.coherent
     }
 
     /// Looks until `ready`, or something is to be polled, or the limit.
@@ -167,8 +167,8 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         self.network.serve_until(&|| (0..fabric.ranks()).all(|rank| fabric.finished(rank)));
     }
 
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        if self.is_mapped(rank) { self.node.send(rank, class, bytes) } else { self.network.send(rank, class, bytes) }
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        if self.is_mapped(rank) { self.node.mail(rank, mail) } else { self.network.mail(rank, mail) }
     }
 
     fn poll(&self, events: &mut Events) {

@@ -9,8 +9,8 @@ use std::sync::{
 };
 
 use super::{
-    Atomic, Capabilities, Event, Events, Full, Local, MessageClass, Native, Network, Ordering as Order, Progress, Remote,
-    SignalWord, Token, Topology, node::Fabric,
+    Atomic, Capabilities, Event, Events, Full, Local, Mail, Native, Network, Ordering as Order, Progress, Remote, SignalWord,
+    Token, Topology, node::Fabric,
 };
 use crate::index::Loops;
 
@@ -29,7 +29,7 @@ impl Loopback {
         capabilities.window = 16;
         capabilities.longest_transfer = 1 << 20;
         capabilities.order = Order { put_put: true, put_get: true };
-        capabilities.native = Native { atomics: true, coherent: true, blocks: true, signals: true, ..Native::default() };
+        capabilities.native = Native { coherent: true, blocks: true, signals: true, ..Native::default() };
         Loopback { fabric, topology, capabilities, done: Mutex::default() }
     }
 
@@ -63,8 +63,8 @@ impl Network for Loopback {
     /// Nothing is ever in flight.
     fn cancel(&self, _token: Token) {}
 
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.fabric.post(self.topology.local(rank), self.topology.rank(), class, bytes)
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        self.fabric.mail(self.topology.local(rank), self.topology.rank(), mail)
     }
 
     fn poll(&self, events: &mut Events) {

@@ -2,7 +2,7 @@
 //!
 //! # The waist
 //!
-//! A [`Network`] moves contiguous bytes between local memory and an offset of a rank's *segment*, and delivers small messages. A
+//! A [`Network`] moves contiguous bytes between local memory and an offset of a rank's *segment*, carries out atomic operations, and delivers mail. A
 //! [`Conduit`] is what the engine drives: it knows where each rank is, can wait, and supervises. There are two. A
 //! [`Member`](node::Member) is one rank of a machine, and the conduit of a job whose ranks are all mapped. [`Joined`](joined::Joined) is
 //! a member with a network for the ranks that are not.
@@ -36,7 +36,6 @@
 //! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
 //! | `addition` | the owner's side of native accumulates, for conduits |
 //! | `owned` | transfers whose memory belongs to the request |
-//! | `message` | the words that engines of different ranks send each other |
 //! | `node` | what ranks of one machine share whatever the network: mapping, control pages, inboxes, waiting |
 //! | `threads`, `shared_memory`, `mpi` | how ranks start; the network of `mpi` |
 //! | `testing`, `islands`, `post`, `watched` | networks for tests |
@@ -54,7 +53,6 @@ pub(crate) mod joined;
 pub(crate) mod lasting;
 pub(crate) mod layers;
 pub(crate) mod loopback;
-mod message;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
 pub(crate) mod network;
@@ -123,13 +121,13 @@ pub(crate) enum SignalOp {
     Add,
 }
 
-/// Requests and replies have queues of their own, so that a full request queue can never keep a reply from leaving.
+/// Words for a collective that has no memory of its own yet: the creation of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MessageClass {
-    /// May be answered by one reply.
-    Request,
-    /// Is answered by nothing.
-    Reply,
+pub(crate) struct Mail {
+    /// Names the collective.
+    pub key: u64,
+    /// What is said.
+    pub words: [u64; 3],
 }
 
 /// The inbox of the target has no room now. Poll, then try again.
@@ -142,9 +140,6 @@ pub(crate) const BLOCK_LEVELS: usize = 8;
 /// The value of [`Conduit::over`] in a process that was forked by a rank: the job is its parent's. Nothing that a network shares with
 /// the parent may be touched, and nobody touches this process's memory for the job: transfers under way are the parent's.
 pub(crate) const INHERITED: u32 = 3;
-
-/// Longest message in bytes that [`Conduit::send`] takes.
-pub(crate) const MAX_MESSAGE: usize = 112;
 
 /// A wait of a rank that has lasted, as others see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,11 +236,17 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
     /// The body of this rank returned well: returns when all that the rank sent was handled, and no other rank needs it. Collective.
     fn leave(&self) {}
 
-    /// Sends a message of at most [`MAX_MESSAGE`] bytes; messages of one class from one rank to another arrive in order.
+    /// Starts an atomic operation. The old value comes as [`Event::Value`].
+    ///
+    /// # Safety
+    /// The word is committed and aligned to its width, which is 4 or 8.
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token);
+
+    /// Sends mail; that of one rank to another arrives in order.
     ///
     /// # Errors
     /// [`Full`]: nothing was sent.
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full>;
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full>;
 
     /// Makes progress and appends what happened. Never blocks.
     fn poll(&self, events: &mut Events);
@@ -301,15 +302,6 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
         let _ = (to, local, signal, token);
         unreachable!("a conduit that does not announce signals is never asked for them")
-    }
-
-    /// A native atomic operation, if [`Native::atomics`] is announced. The old value comes as [`Event::Value`].
-    ///
-    /// # Safety
-    /// The word is committed and aligned to its width, which is 4 or 8.
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        let _ = (word, atomic, token);
-        unreachable!("a conduit that does not announce atomics is never asked for them")
     }
 
     /// Starts writing the runs of `loops` to the segment of a rank, if [`Native::blocks`] is announced. The byte offsets of `loops`

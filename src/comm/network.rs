@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{AtomicOp, Capabilities, Events, Full, Local, MessageClass, Scale, SignalWord, Token};
+use super::{AtomicOp, Capabilities, Events, Full, Local, Mail, Scale, SignalWord, Token};
 use crate::index::Loops;
 
 /// A place in the segment of a rank.
@@ -30,7 +30,7 @@ pub(crate) struct Atomic {
     pub comparand: u64,
 }
 
-/// A network. The first nine methods are required. Of the others, those that move data belong to [`Capabilities::native`].
+/// A network. The first ten methods are required. Of the others, those that move data belong to [`Capabilities::native`].
 ///
 /// Completion, order and the duties of callers are those of the [`Conduit`](super::Conduit)'s methods of the same names.
 pub(crate) trait Network: Send + Sync + fmt::Debug {
@@ -55,11 +55,17 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     /// Gives up the transfers of a request.
     fn cancel(&self, token: Token);
 
-    /// Sends a message of at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
+    /// Starts an atomic operation.
+    ///
+    /// # Safety
+    /// As [`Conduit::atomic`](super::Conduit::atomic).
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token);
+
+    /// Sends mail.
     ///
     /// # Errors
     /// [`Full`]: nothing was sent.
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full>;
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full>;
 
     /// Makes progress and appends what happened. Never blocks.
     fn poll(&self, events: &mut Events);
@@ -96,15 +102,6 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
         let _ = (to, local, signal, token);
         unreachable!("a network that does not announce signals is never asked for them")
-    }
-
-    /// An atomic operation, if [`Native::atomics`](super::Native::atomics) is announced.
-    ///
-    /// # Safety
-    /// As [`Conduit::atomic`](super::Conduit::atomic).
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        let _ = (word, atomic, token);
-        unreachable!("a network that does not announce atomics is never asked for them")
     }
 
     /// Starts writing a block, if [`Native::blocks`](super::Native::blocks) is announced.

@@ -12,12 +12,12 @@ use std::{
 };
 
 use super::{
-    MAX_MESSAGE, MessageClass, Topology,
+    Topology,
     am::{
         frame::{Frame, Frames},
         wire::{Arrival, Broken, BulkId, Class, Ended, Limits, Result, Tag, Wire},
     },
-    node::Fabric,
+    node::{Fabric, PACKET, Use},
 };
 
 /// A frame takes some packets of many, and a ring has room for one and a half.
@@ -57,10 +57,10 @@ struct Coming {
 }
 
 /// The ring of a class.
-fn ring(class: Class) -> MessageClass {
+fn ring(class: Class) -> Use {
     match class {
-        Class::Request => MessageClass::Request,
-        Class::Reply => MessageClass::Reply,
+        Class::Request => Use::Requests,
+        Class::Reply => Use::Replies,
     }
 }
 
@@ -76,11 +76,11 @@ impl Packets {
         let (target, own) = (self.topology.local(to), self.topology.rank());
         while sent < bytes.len() {
             let head = if sent == 0 { LENGTH } else { 0 };
-            let part = (bytes.len() - sent).min(MAX_MESSAGE - head);
-            let mut packet = [0; MAX_MESSAGE];
+            let part = (bytes.len() - sent).min(PACKET - head);
+            let mut packet = [0; PACKET];
             packet[..head].copy_from_slice(&(bytes.len() as u32).to_ne_bytes()[..head]);
             packet[head..head + part].copy_from_slice(&bytes[sent..sent + part]);
-            if self.fabric.post_packet(target, own, ring(class), &packet[..head + part]).is_err() {
+            if self.fabric.post(target, own, ring(class), &packet[..head + part]).is_err() {
                 break;
             }
             sent += part;
@@ -146,7 +146,7 @@ impl Wire for Packets {
     fn receive(&mut self) -> Result<Option<Arrival>> {
         let own = self.topology.local(self.topology.rank());
         for class in [Class::Reply, Class::Request] {
-            while let Some((from, packet, len)) = self.fabric.take_packet(own, ring(class)) {
+            while let Some((from, packet, len)) = self.fabric.take(own, ring(class)) {
                 let arrival = self.take_in(class, from, &packet[..len])?;
                 if arrival.is_some() {
                     return Ok(arrival);

@@ -1,21 +1,12 @@
-//! Progress: what `poll` reports reaches the request table here, and messages between engines are sent and handled.
+//! Progress: what `poll` reports reaches the request table here, and mail is sent and received.
 //!
-//! One thread of a rank at a time polls and handles what came: messages of one sender are handled in the order of their arrival
-//! although any thread may take them. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken
-//! before the table's lock and never inside it.
-//!
-//! Handlers of messages touch memory and send one reply, nothing else. A reply that finds no room waits in a queue of its own and
-//! is sent before anything new.
+//! One thread of a rank at a time polls and handles what came: mail of one sender keeps the order of its arrival although any thread
+//! may take it. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken before the table's lock and
+//! never inside it.
 
 use std::sync::PoisonError;
 
-use super::{
-    Event, Events, MessageClass, Token, apply_atomic,
-    engine::Engine,
-    lasting::Waiter,
-    message::Message,
-    requests::{Label, Table},
-};
+use super::{Event, Events, Mail, engine::Engine, lasting::Waiter, requests::Label};
 use crate::error::Error;
 
 impl Engine {
@@ -34,45 +25,15 @@ impl Engine {
                 Event::RemoteDone(token) => table.complete(token, |_| {}),
                 Event::Value(token, value) => table.complete(token, |request| request.value = Some(value)),
                 Event::Failed(token, cause) => table.transfer_ended(token, Some(cause.0)),
-                Event::Message { from, bytes, len } => self.handle(&mut table, from, Message::decode(&bytes[..len])),
+                Event::Mail(from, Mail { key, words }) => table.mail.entry(key).or_default().push_back((from, words)),
             }
         }
-        while let Some((rank, reply)) = table.replies.pop_front() {
-            let (bytes, len) = reply.encode();
-            if self.conduit.send(rank, MessageClass::Reply, &bytes[..len]).is_err() {
-                table.replies.push_front((rank, reply));
-                break;
-            }
-        }
-    }
-
-    fn handle(&self, table: &mut Table, from: usize, message: Option<Message>) {
-        match message {
-            Some(Message::Atomic { token, op, width, offset, operand, comparand }) => {
-                let inside = offset.checked_add(width).is_some_and(|end| end <= self.conduit.segment_len());
-                if inside && offset % width == 0 {
-                    // SAFETY: aligned and inside our own segment; the peer named a word of a committed block, and a hole of the
-                    // segment would only be filled with a page.
-                    let value =
-                        unsafe { apply_atomic(self.conduit.segment().as_ptr().add(offset), op, width, operand, comparand) };
-                    table.replies.push_back((from, Message::Value { token, value }));
-                }
-            }
-            Some(Message::Value { token, value }) => table.complete(Token(token), |request| request.value = Some(value)),
-            Some(Message::Mail { key, words }) => table.mail.entry(key).or_default().push_back((from, words)),
-            None => {}
-        }
-    }
-
-    pub(super) fn send(&self, rank: usize, class: MessageClass, message: &Message, label: &Label) -> Result<(), Error> {
-        self.check(label.operation)?;
-        let (bytes, len) = message.encode();
-        self.wait_until(label, || self.conduit.send(rank, class, &bytes[..len]).is_ok().then_some(()))
     }
 
     /// Sends three words to the same key of another rank.
     pub(crate) fn mail(&self, rank: usize, key: u64, words: [u64; 3], label: &Label) -> Result<(), Error> {
-        self.send(rank, MessageClass::Request, &Message::Mail { key, words }, label)
+        self.check(label.operation)?;
+        self.wait_until(label, || self.conduit.mail(rank, Mail { key, words }).is_ok().then_some(()))
     }
 
     /// The next three words that were sent to a key, and by whom.
@@ -104,8 +65,7 @@ mod tests {
     use crate::comm::testing::{Call, Fake};
 
     fn mail(number: u64) -> Event {
-        let (bytes, len) = Message::Mail { key: 5, words: [number, 0, 0] }.encode();
-        Event::Message { from: 1, bytes, len }
+        Event::Mail(1, Mail { key: 5, words: [number, 0, 0] })
     }
 
     #[test]

@@ -107,7 +107,7 @@ mod tests {
     fn engine(timeout: Option<f64>, fault: impl Fn(Call) -> Option<Option<Event>> + Send + Sync + 'static) -> (Engine, Word) {
         let word = Word::default();
         let there = word.clone();
-        let mut fake = Fake::new(move |call| {
+        let fake = Fake::new(move |call| {
             if let Some(answer) = fault(call) {
                 return answer;
             }
@@ -125,7 +125,6 @@ mod tests {
                 Call::Poll | Call::PutSignal { .. } => None,
             }
         });
-        fake.capabilities.native.atomics = true;
         (Engine::new(Arc::new(fake), timeout), word)
     }
 

@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Token, message::Message, transfers::Direction};
+use super::{Token, transfers::Direction};
 use crate::error::Error;
 
 /// Who asked for a request; for errors.
@@ -140,7 +140,6 @@ pub(super) struct Table {
     dirty: BTreeMap<usize, Dirty>,
     /// Failures that no call has reported yet, by request: the next fences do, the oldest first.
     untold: BTreeMap<u64, Error>,
-    pub(super) replies: VecDeque<(usize, Message)>,
     pub(super) mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, PublishedWait, Remote, SignalWord, Token,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Mail, PublishedWait, Remote, SignalWord, Token,
     Topology, WaitWord,
 };
 
@@ -109,7 +109,7 @@ impl Conduit for Fake {
     fn flush(&self, _: usize, token: Token) {
         self.call(Call::Flush(token));
     }
-    fn send(&self, _: usize, _: MessageClass, _: &[u8]) -> Result<(), Full> {
+    fn mail(&self, _: usize, _: Mail) -> Result<(), Full> {
         Ok(())
     }
     fn poll(&self, events: &mut Events) {

@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use super::{
-    Atomic, AtomicOp, Local, MessageClass, Remote, Token, apply_atomic,
+    Atomic, AtomicOp, Local, Remote, Token, apply_atomic,
     engine::Engine,
     lasting::{Lasting, Waiter},
-    message::Message,
     requests::{Label, RequestId},
     waiting::TURN,
 };
@@ -217,20 +216,9 @@ impl Engine {
             entry.outstanding = 1;
             entry.peer = rank;
         }
-        if self.conduit.capabilities().native.atomics {
-            // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
-            unsafe {
-                let atomic = Atomic { op, width, operand, comparand };
-                self.conduit.atomic(Remote { rank, offset }, atomic, Token(request.0));
-            }
-        } else {
-            let message = Message::Atomic { token: request.0, op, width, offset, operand, comparand };
-            if let Err(error) = self.send(rank, MessageClass::Request, &message, label) {
-                // No answer will come; nobody may wait for one.
-                self.lock().requests.remove(&request.0);
-                return Err(error);
-            }
-        }
+        let atomic = Atomic { op, width, operand, comparand };
+        // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
+        unsafe { self.conduit.atomic(Remote { rank, offset }, atomic, Token(request.0)) };
         Ok(request)
     }
 

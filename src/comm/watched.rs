@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Local, Loops, MessageClass, Network, Remote, SignalWord, Token, joined::Joined,
+    Atomic, Capabilities, Conduit, Events, Full, Local, Loops, Mail, Network, Remote, SignalWord, Token, joined::Joined,
     loopback::Loopback, node::Member,
 };
 
@@ -76,8 +76,8 @@ impl Network for Watched {
     fn cancel(&self, token: Token) {
         self.below.cancel(token);
     }
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.below.send(rank, class, bytes)
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        self.below.mail(rank, mail)
     }
     fn poll(&self, events: &mut Events) {
         self.below.poll(events);

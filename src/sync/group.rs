@@ -156,7 +156,7 @@ impl Group {
         let mapped = bases.iter().all(Option::is_some);
         let by_counter = conduit.capabilities().crowded;
         let nodes = Nodes::new(conduit, size, me, mapped, |member| list.as_ref().map_or(member, |list| list[member]));
-        let by_processor = mapped || conduit.capabilities().atomics_are_coherent();
+        let by_processor = mapped || conduit.capabilities().native.coherent;
         let words = if by_processor { bases.clone() } else { vec![None; size] };
         let counted = job.counts.is_some();
         let words = Segments::new(words, conduit.segment_len(), conduit.over(), counted);

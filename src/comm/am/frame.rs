@@ -50,8 +50,8 @@ pub(in crate::comm) enum Kind {
     LongFrame = 11,
     /// origin: answer by `Value` when everything before was done.
     Flush = 12,
-    /// payload for the layer above.
-    Message = 13,
+    /// key, three words: for the target's engine.
+    Mail = 13,
     /// rank; payload says why the job ended.
     End = 14,
     /// offset, offset of a word of four bytes, value; aux: 1 to add it, 0 to set it; payload: write it, then change the word, and wake
@@ -68,7 +68,7 @@ pub(in crate::comm) enum Kind {
 impl Kind {
     fn of(code: u8) -> Option<Self> {
         use Kind::{
-            Accumulate, AccumulateLong, Atomic, Data, End, Flush, Get, GetBlock, GetBlockLong, GetLong, LongFrame, Message, Put,
+            Accumulate, AccumulateLong, Atomic, Data, End, Flush, Get, GetBlock, GetBlockLong, GetLong, LongFrame, Mail, Put,
             PutBlock, PutBlockLong, PutLong, PutSignal, Value,
         };
         const ALL: [Kind; 18] = [
@@ -84,7 +84,7 @@ impl Kind {
             GetLong,
             LongFrame,
             Flush,
-            Message,
+            Mail,
             End,
             PutSignal,
             PutBlockLong,

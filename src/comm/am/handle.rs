@@ -14,7 +14,7 @@ use super::{
     wire::{BulkKind, Result, Tag, Wire},
 };
 use crate::{
-    comm::{AtomicOp, Event, MAX_MESSAGE, Scale, addition},
+    comm::{AtomicOp, Event, Mail, Scale, addition},
     memory::{numeric::Numeric, word::WaitWord},
 };
 
@@ -75,11 +75,9 @@ impl<W: Wire> Endpoint<W> {
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                 self.answer(from, Kind::Value, &[*origin, 0], 0, |_| ()).map(|()| Handled::Done)
             }
-            Kind::Message => {
-                let len = record.payload.len().min(MAX_MESSAGE);
-                let mut bytes = [0; MAX_MESSAGE];
-                bytes[..len].copy_from_slice(&record.payload[..len]);
-                self.events.push(Event::Message { from, bytes, len });
+            Kind::Mail => {
+                let Some(&[key, a, b, c]) = record.words.first_chunk::<4>() else { return Ok(Handled::Wrong) };
+                self.events.push(Event::Mail(from, Mail { key, words: [a, b, c] }));
                 Ok(Handled::Done)
             }
             Kind::End => {

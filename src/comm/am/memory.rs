@@ -2,10 +2,7 @@
 //!
 //! Others may write it meanwhile, so every access is one of the kernels' or an atomic one.
 
-use std::{
-    ptr::NonNull,
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::{ptr::NonNull, sync::atomic::AtomicU32};
 
 use super::runs::Runs;
 use crate::{
@@ -87,11 +84,9 @@ pub(super) unsafe fn unpack(base: *mut u8, runs: &Runs, at: usize, bytes: &[u8])
         // SAFETY: a part of one run; the caller's promise.
         return unsafe { kernels::copy(to, bytes.as_ptr(), bytes.len()) };
     }
-    if bytes.len() == size_of::<u32>() && base.cast::<u32>().is_aligned() && runs.levels().is_empty() {
-        let value = u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
-        // SAFETY: aligned, in memory of the caller's promise. It may be a word that is waited on: Release pairs with the Acquire of
-        // its load.
-        return unsafe { AtomicU32::from_ptr(base.cast()) }.store(value, Ordering::Release);
+    if runs.levels().is_empty() {
+        // SAFETY: the whole run; the caller's promise. It may be a word that is waited on, which is written in one piece.
+        return unsafe { kernels::write(base, bytes.as_ptr(), bytes.len()) };
     }
     runs.boxes(at / run, bytes.len() / run, |part| {
         let (levels, depth) = part.levels(run);
@@ -115,6 +110,10 @@ pub(super) unsafe fn pack(base: *const u8, runs: &Runs, at: usize, bytes: &mut [
         let from = base.wrapping_offset(runs.start(at / run)).wrapping_add(at % run);
         // SAFETY: a part of one run; the caller's promise.
         return unsafe { kernels::copy(bytes.as_mut_ptr(), from, bytes.len()) };
+    }
+    if runs.levels().is_empty() {
+        // SAFETY: the whole run; the caller's promise.
+        return unsafe { kernels::read(bytes.as_mut_ptr(), base, bytes.len()) };
     }
     runs.boxes(at / run, bytes.len() / run, |part| {
         let (levels, depth) = part.levels(run);

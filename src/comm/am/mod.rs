@@ -71,8 +71,8 @@ use self::{
     wire::{Result, Wire},
 };
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Local, MessageClass, Native, Network, Ordering as Order, Progress, Remote,
-    Scale, SignalWord, Token, Topology,
+    Atomic, Capabilities, Conduit, Events, Full, Local, Mail, Native, Network, Ordering as Order, Progress, Remote, Scale,
+    SignalWord, Token, Topology,
     node::{Fabric, Member},
 };
 use crate::index::Loops;
@@ -83,7 +83,7 @@ const WINDOW: usize = 1024;
 /// Bytes that share a record with their signal, at most.
 const LONGEST_WITH_SIGNAL: usize = 4096;
 
-/// Operations for one peer that wait for room before messages of the layer above are refused.
+/// Operations for one peer that wait for room before mail is refused.
 const CROWD: usize = 256;
 
 /// A network of active messages over a wire: one rank of it.
@@ -125,7 +125,7 @@ impl<W: Wire> Am<W> {
                 longest_transfer: limits.longest(),
                 order: Order { put_put: true, put_get: true },
                 progress: if has_agent { Progress::Thread } else { Progress::Caller },
-                native: Native { atomics: true, coherent: true, blocks: true, accumulate: true, signals: true },
+                native: Native { coherent: true, blocks: true, accumulate: true, signals: true },
                 ..Capabilities::default()
             },
             endpoint: Mutex::new(endpoint),
@@ -330,12 +330,12 @@ impl<W: Wire> Network for Am<W> {
         self.ask(rank, Kind::Flush, 0, |origin| [origin, 0, 0, 0, 0], token, false);
     }
 
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> std::result::Result<(), Full> {
+    fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> std::result::Result<(), Full> {
         let mut endpoint = self.endpoint();
-        if endpoint.waiting(rank) >= CROWD && class == MessageClass::Request {
+        if endpoint.waiting(rank) >= CROWD {
             return Err(Full);
         }
-        let submitted = endpoint.submit(rank, Op::Message { words: [0; 2], bytes: bytes.to_vec() });
+        let submitted = endpoint.submit(rank, Op::Small { kind: Kind::Mail, aux: 0, words: [key, a, b, c, 0] });
         drop(endpoint);
         self.report(submitted);
         Ok(())

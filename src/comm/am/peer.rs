@@ -34,8 +34,6 @@ pub(super) const PACKED: u32 = 32;
 pub(super) enum Op {
     /// A record without payload.
     Small { kind: Kind, aux: u8, words: [u64; 5] },
-    /// A message of the layer above.
-    Message { words: [u64; 2], bytes: Vec<u8> },
     /// Contiguous bytes, written from `at` on.
     Put { offset: usize, local: *mut u8, len: usize, at: usize, token: Token },
     /// Contiguous bytes and then a word.

@@ -52,13 +52,6 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
             frame.push(*kind, *aux, words, &[], 0);
             Written::All
         }
-        Op::Message { words, bytes } => {
-            if !frame.has_room(words.len(), 0, bytes.len()) {
-                return Written::NoRoom;
-            }
-            frame.push(Kind::Message, 0, words, &[], bytes.len()).copy_from_slice(bytes);
-            Written::All
-        }
         Op::Long { .. } if !frame.has_room(3, 0, 0) => Written::NoRoom,
         Op::Long { .. } => Written::All,
         Op::Put { offset, local, len, at, .. } => {

@@ -7,7 +7,7 @@ use std::{
 
 use super::step;
 use crate::{
-    comm::{Atomic, Capabilities, Cause, Event, Events, Full, Local, MessageClass, Native, Network, Ordering, Remote, Token},
+    comm::{Atomic, Capabilities, Cause, Event, Events, Full, Local, Mail, Native, Network, Ordering, Remote, Token},
     memory::kernels,
 };
 
@@ -60,8 +60,7 @@ pub(crate) struct Delayed {
 impl Delayed {
     pub(crate) fn new(below: Arc<dyn Network>, seed: u64) -> Self {
         // Other optional operations write, and would overtake a late put to the same place.
-        let Native { atomics, coherent, .. } = below.capabilities().native;
-        let native = Native { atomics, coherent, ..Native::default() };
+        let native = Native { coherent: below.capabilities().native.coherent, ..Native::default() };
         let capabilities = Capabilities { order: Ordering::default(), native, ..below.capabilities().clone() };
         let (done, late, going) = (Vec::new(), Vec::new(), Vec::new());
         let queue = Queue { done, late, going, unread: 0, lost: None, polls: 0, polled: Instant::now(), state: seed };
@@ -137,8 +136,8 @@ impl Network for Delayed {
         self.below.cancel(token);
     }
 
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.below.send(rank, class, bytes)
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        self.below.mail(rank, mail)
     }
 
     fn poll(&self, events: &mut Events) {

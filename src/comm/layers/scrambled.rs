@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::step;
 use crate::comm::{
-    Capabilities, Cause, Event, Events, Full, Local, MessageClass, Native, Network, Ordering, Progress, Remote, Token,
+    Atomic, Capabilities, Cause, Event, Events, Full, Local, Mail, Native, Network, Ordering, Progress, Remote, Token,
 };
 
 /// A transfer that waits for a poll.
@@ -12,12 +12,13 @@ use crate::comm::{
 enum Waiting {
     Put { to: Remote, local: Local, token: Token },
     Get { from: Remote, local: Local, token: Token },
+    Atomic { word: Remote, atomic: Atomic, token: Token },
 }
 
 impl Waiting {
     fn token(&self) -> Token {
         match *self {
-            Waiting::Put { token, .. } | Waiting::Get { token, .. } => token,
+            Waiting::Put { token, .. } | Waiting::Get { token, .. } | Waiting::Atomic { token, .. } => token,
         }
     }
 }
@@ -47,7 +48,8 @@ unsafe impl Sync for Scrambled {}
 
 impl Scrambled {
     pub(crate) fn new(below: Arc<dyn Network>, seed: u64) -> Self {
-        let (order, native) = (Ordering::default(), Native::default());
+        let order = Ordering::default();
+        let native = Native { coherent: below.capabilities().native.coherent, ..Native::default() };
         let capabilities = Capabilities { order, native, progress: Progress::Caller, ..below.capabilities().clone() };
         let queue = Mutex::new(Queue { state: seed, ..Queue::default() });
         Scrambled { below, capabilities, queue }
@@ -84,8 +86,12 @@ impl Network for Scrambled {
         self.below.cancel(token);
     }
 
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.below.send(rank, class, bytes)
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        self.lock().transfers.push(Waiting::Atomic { word, atomic, token });
+    }
+
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        self.below.mail(rank, mail)
     }
 
     fn poll(&self, events: &mut Events) {
@@ -100,6 +106,8 @@ impl Network for Scrambled {
                     Waiting::Put { to, local, token } => unsafe { self.below.put(to, local, token) },
                     // SAFETY: as above.
                     Waiting::Get { from, local, token } => unsafe { self.below.get(from, local, token) },
+                    // SAFETY: as above.
+                    Waiting::Atomic { word, atomic, token } => unsafe { self.below.atomic(word, atomic, token) },
                 }
             }
             std::mem::take(&mut queue.flushes).into_iter().for_each(|(rank, token)| self.below.flush(rank, token));

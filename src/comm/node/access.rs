@@ -1,10 +1,8 @@
 //! What a rank does with the memory of another that it has mapped, as a network would: checked against the segment, done when it returns.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use super::Fabric;
+use super::{Fabric, PACKET, Use};
 use crate::{
-    comm::{Atomic, Full, Local, MAX_MESSAGE, MessageClass, SignalOp, SignalWord, WaitWord},
+    comm::{Atomic, Full, Local, Mail, SignalOp, SignalWord, WaitWord},
     index::Loops,
     memory::{atomic_op::apply_atomic, kernels},
 };
@@ -27,19 +25,9 @@ impl Fabric {
     /// As [`Conduit::put`](crate::comm::Conduit::put), for the time of the call.
     pub(crate) unsafe fn write(&self, rank: usize, offset: usize, local: Local) {
         let to = self.address(rank, offset, local.len);
-        if local.len == size_of::<u32>() && to.cast::<u32>().is_aligned() {
-            let mut value = [0; size_of::<u32>()];
-            // SAFETY: the caller promises `local`, which is as long as `value`.
-            unsafe { kernels::copy(value.as_mut_ptr(), local.ptr, value.len()) };
-            // SAFETY: `address` checked the target, it is aligned, and everybody accesses it by atomics or kernels.
-            let word = unsafe { AtomicU32::from_ptr(to.cast()) };
-            // It may be a `WaitWord`. Release pairs with the Acquire of its `load`: the fence of a flush orders both too, but a
-            // sanitizer follows atomics and no fences.
-            word.store(u32::from_ne_bytes(value), Ordering::Release);
-        } else {
-            // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
-            unsafe { kernels::copy(to, local.ptr, local.len) };
-        }
+        // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart. It may be a
+        // `WaitWord`, which is written in one piece.
+        unsafe { kernels::write(to, local.ptr, local.len) };
     }
 
     /// Reads from a rank's segment.
@@ -49,7 +37,7 @@ impl Fabric {
     pub(crate) unsafe fn read(&self, rank: usize, offset: usize, local: Local) {
         let from = self.address(rank, offset, local.len);
         // SAFETY: as in `write`, the other way round.
-        unsafe { kernels::copy(local.ptr, from, local.len) };
+        unsafe { kernels::read(local.ptr, from, local.len) };
     }
 
     /// Writes the runs of a block to a rank's segment if `put`, else reads them.
@@ -98,34 +86,35 @@ impl Fabric {
         unsafe { apply_atomic(word, op, width, operand, comparand) }
     }
 
-    /// Puts a message of rank `from` of the job into the inbox of the rank with number `to` on the machine, and wakes it.
-    ///
-    /// # Errors
-    /// [`Full`]: the inbox has no room.
-    pub(crate) fn post(&self, to: usize, from: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.inbox(to, class).push(from, bytes)?;
-        self.ring_bell(to);
-        Ok(())
-    }
-
-    /// The same with a packet of a frame.
+    /// Puts mail of rank `from` of the job into the ring of the rank with number `to` on the machine, and wakes it.
     ///
     /// # Errors
     /// [`Full`]: the ring has no room.
-    pub(crate) fn post_packet(&self, to: usize, from: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.packets(to, class).push(from, bytes)?;
-        self.ring_bell(to);
+    pub(crate) fn mail(&self, to: usize, from: usize, Mail { key, words: [a, b, c] }: Mail) -> Result<(), Full> {
+        self.post(to, from, Use::Mail, bytemuck::cast_slice(&[key, a, b, c]))
+    }
+
+    /// The next mail for a rank, and from whom. One reader at a time.
+    pub(super) fn take_mail(&self, rank: usize) -> Option<(usize, Mail)> {
+        let (from, bytes, _) = self.take(rank, Use::Mail)?;
+        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * at + k]));
+        Some((from, Mail { key: word(0), words: [word(1), word(2), word(3)] }))
+    }
+
+    /// Puts a packet into a ring of the rank with number `to` on the machine, and wakes it.
+    ///
+    /// # Errors
+    /// [`Full`]: the ring has no room.
+    pub(crate) fn post(&self, to: usize, from: usize, what: Use, packet: &[u8]) -> Result<(), Full> {
+        self.ring(to, what).push(from, packet)?;
+        let bell = &self.control(to).bell;
+        bell.add(1);
+        bell.wake();
         Ok(())
     }
 
-    /// The next packet for a rank: from whom, its bytes and how many of them count. One reader at a time.
-    pub(crate) fn take_packet(&self, rank: usize, class: MessageClass) -> Option<(usize, [u8; MAX_MESSAGE], usize)> {
-        self.packets(rank, class).pop()
-    }
-
-    fn ring_bell(&self, rank: usize) {
-        let bell = &self.control(rank).bell;
-        bell.add(1);
-        bell.wake();
+    /// The next packet of a rank's ring: from whom, its bytes, and how many of them count. One reader at a time.
+    pub(crate) fn take(&self, rank: usize, what: Use) -> Option<(usize, [u8; PACKET], usize)> {
+        self.ring(rank, what).pop()
     }
 }

@@ -6,8 +6,9 @@
 //!
 //! A writer that dies between its ticket and its slot blocks the ring for good: its death ends the job anyhow.
 
+use super::PACKET;
 use crate::{
-    comm::{Full, MAX_MESSAGE},
+    comm::Full,
     memory::atomics::{AtomicU32, AtomicU64, Ordering},
 };
 
@@ -18,7 +19,7 @@ const SLOTS: u64 = if cfg!(loom) { 2 } else { 32 };
 const WORD: usize = size_of::<u64>();
 
 /// Words of a slot; the models send two.
-const SLOT_WORDS: usize = if cfg!(loom) { 2 } else { MAX_MESSAGE / WORD };
+const SLOT_WORDS: usize = if cfg!(loom) { 2 } else { PACKET / WORD };
 
 #[repr(C, align(128))]
 pub(super) struct Inbox {
@@ -39,7 +40,7 @@ struct Slot {
 impl Inbox {
     /// Appends a message.
     pub(super) fn push(&self, from: usize, message: &[u8]) -> Result<(), Full> {
-        assert!(message.len() <= MAX_MESSAGE, "a message of {} bytes; at most {MAX_MESSAGE} fit", message.len());
+        assert!(message.len() <= PACKET, "a message of {} bytes; at most {PACKET} fit", message.len());
         let mut ticket = self.tail.load(Ordering::Relaxed);
         let slot = loop {
             let slot = &self.slots[(ticket % SLOTS) as usize];
@@ -72,14 +73,14 @@ impl Inbox {
     }
 
     /// Takes the oldest message. One reader at a time: the caller holds the rank's polling lock.
-    pub(super) fn pop(&self) -> Option<(usize, [u8; MAX_MESSAGE], usize)> {
+    pub(super) fn pop(&self) -> Option<(usize, [u8; PACKET], usize)> {
         let head = self.head.load(Ordering::Relaxed);
         let slot = &self.slots[(head % SLOTS) as usize];
         if slot.turn.load(Ordering::Acquire) != 2 * (head / SLOTS) + 1 {
             return None;
         }
-        let mut bytes = [0; MAX_MESSAGE];
-        let len = (slot.len.load(Ordering::Relaxed) as usize).min(MAX_MESSAGE);
+        let mut bytes = [0; PACKET];
+        let len = (slot.len.load(Ordering::Relaxed) as usize).min(PACKET);
         for (to, word) in bytes.chunks_exact_mut(WORD).zip(&slot.words[..len.div_ceil(WORD).min(SLOT_WORDS)]) {
             to.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
@@ -178,7 +179,7 @@ mod loom_models {
     }
 
     /// Checks a message that was taken: whole, and the next of its writer.
-    fn check(taken: &mut [u8], (from, bytes, len): (usize, [u8; MAX_MESSAGE], usize)) {
+    fn check(taken: &mut [u8], (from, bytes, len): (usize, [u8; PACKET], usize)) {
         taken[from] += 1;
         assert_eq!(bytes[..len], message(from, taken[from]));
     }

@@ -15,10 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Fabric, Patience, threads_of_this_process};
+use super::{Fabric, Patience, Use, threads_of_this_process};
 use crate::comm::{
-    Atomic, Capabilities, Conduit, Event, Events, Full, Local, MessageClass, Native, Ordering as Order, Progress, PublishedWait,
-    Remote, SignalWord, Token, Topology, WaitWord,
+    Atomic, Capabilities, Conduit, Event, Events, Full, Local, Mail, Native, Ordering as Order, Progress, PublishedWait, Remote,
+    SignalWord, Token, Topology, WaitWord,
 };
 
 /// The half of a wait's word that names the awaited rank.
@@ -47,7 +47,7 @@ impl Member {
         capabilities.order = Order { put_put: true, put_get: true };
         capabilities.granule = fabric.mapping.granule();
         capabilities.progress = Progress::Hardware;
-        capabilities.native = Native { atomics: true, coherent: true, signals: true, ..Native::default() };
+        capabilities.native = Native { coherent: true, signals: true, ..Native::default() };
         capabilities.crowded = fabric.ranks() > cores;
         let patience = Patience::new(fabric.ranks(), cores);
         let own = topology.local(topology.rank());
@@ -68,8 +68,7 @@ impl Member {
 
     /// Whether `poll` would report something.
     pub(crate) fn has_news(&self) -> bool {
-        let waiting = [MessageClass::Reply, MessageClass::Request].iter().any(|&c| !self.fabric.inbox(self.own, c).is_empty());
-        waiting || self.done.lock().map_or(true, |done| !done.is_empty())
+        !self.fabric.ring(self.own, Use::Mail).is_empty() || self.done.lock().map_or(true, |done| !done.is_empty())
     }
 
     fn report(&self, event: Event) {
@@ -139,18 +138,16 @@ impl Conduit for Member {
         self.report(Event::RemoteDone(token));
     }
 
-    fn send(&self, rank: usize, class: MessageClass, bytes: &[u8]) -> Result<(), Full> {
-        self.fabric.post(self.topology.local(rank), self.topology.rank(), class, bytes)
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        self.fabric.mail(self.topology.local(rank), self.topology.rank(), mail)
     }
 
     fn poll(&self, events: &mut Events) {
         // Two threads of a rank that poll at once: the second has nothing to do.
         let Ok(mut done) = self.done.try_lock() else { return };
         events.extend(done.drain(..));
-        for class in [MessageClass::Reply, MessageClass::Request] {
-            while let Some((from, bytes, len)) = self.fabric.inbox(self.own, class).pop() {
-                events.push(Event::Message { from, bytes, len });
-            }
+        while let Some((from, mail)) = self.fabric.take_mail(self.own) {
+            events.push(Event::Mail(from, mail));
         }
     }
 

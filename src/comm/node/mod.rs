@@ -70,8 +70,20 @@ const _: () = assert!(INHERITED > OVER);
 
 const PAGE: usize = 4096;
 
-/// Rings of each rank: messages and packets, of both classes.
-const RINGS: usize = 4;
+/// What a ring of a rank is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Mail,
+    /// Frames of active messages.
+    Requests,
+    Replies,
+}
+
+/// Rings of each rank.
+const RINGS: usize = 3;
+
+/// Bytes of a packet.
+pub(crate) const PACKET: usize = 112;
 
 /// The shared mapping of a node.
 #[derive(Debug)]
@@ -263,19 +275,11 @@ impl Fabric {
         unsafe { self.mapping.base().add(offset).cast::<RankControl>().as_ref() }
     }
 
-    /// The messages of a rank.
-    fn inbox(&self, rank: usize, class: super::MessageClass) -> &Inbox {
-        self.ring(rank, class as usize)
-    }
-
-    /// The packets of a rank, where its job has them.
-    fn packets(&self, rank: usize, class: super::MessageClass) -> &Inbox {
-        self.ring(rank, 2 + class as usize)
-    }
-
-    fn ring(&self, rank: usize, which: usize) -> &Inbox {
-        assert!(rank < self.ranks && which < RINGS, "ring {which} of rank {rank} of {}", self.ranks);
-        let offset = Self::header_bytes() + rank * Self::rank_bytes() + size_of::<RankControl>() + which * size_of::<Inbox>();
+    /// A ring of packets for a rank.
+    fn ring(&self, rank: usize, what: Use) -> &Inbox {
+        assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
+        let offset =
+            Self::header_bytes() + rank * Self::rank_bytes() + size_of::<RankControl>() + what as usize * size_of::<Inbox>();
         // SAFETY: the rings of every rank lie inside the mapping behind its control page; zeros are an empty ring.
         unsafe { self.mapping.base().add(offset).cast::<Inbox>().as_ref() }
     }

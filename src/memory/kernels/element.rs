@@ -1,7 +1,10 @@
 //! One element: a relaxed atomic where the processor has one of that width, else bytes.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use super::copy;
 use crate::element::Element;
@@ -60,11 +63,57 @@ pub(crate) unsafe fn store<T: Element>(dst: *mut T, value: T) {
     }
 }
 
+/// Writes bytes; 2, 4 or 8 of them to an address aligned to that in one piece, which a load with Acquire may wait for.
+///
+/// # Safety
+/// As [`copy`], of private bytes into memory that others access.
+#[inline]
+pub(crate) unsafe fn write(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: the caller's promise; each atomic is made at an address aligned to its size.
+    unsafe {
+        match len {
+            8 if dst.cast::<u64>().is_aligned() => {
+                AtomicU64::from_ptr(dst.cast()).store(src.cast::<u64>().read_unaligned(), Release)
+            }
+            4 if dst.cast::<u32>().is_aligned() => {
+                AtomicU32::from_ptr(dst.cast()).store(src.cast::<u32>().read_unaligned(), Release)
+            }
+            2 if dst.cast::<u16>().is_aligned() => {
+                AtomicU16::from_ptr(dst.cast()).store(src.cast::<u16>().read_unaligned(), Release)
+            }
+            _ => copy(dst, src, len),
+        }
+    }
+}
+
+/// Reads bytes; 2, 4 or 8 of them at an address aligned to that in one piece.
+///
+/// # Safety
+/// As [`copy`], of memory that others access into private bytes.
+#[inline]
+pub(crate) unsafe fn read(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: as in `write`.
+    unsafe {
+        match len {
+            8 if src.cast::<u64>().is_aligned() => {
+                dst.cast::<u64>().write_unaligned(AtomicU64::from_ptr(src.cast_mut().cast()).load(Acquire));
+            }
+            4 if src.cast::<u32>().is_aligned() => {
+                dst.cast::<u32>().write_unaligned(AtomicU32::from_ptr(src.cast_mut().cast()).load(Acquire));
+            }
+            2 if src.cast::<u16>().is_aligned() => {
+                dst.cast::<u16>().write_unaligned(AtomicU16::from_ptr(src.cast_mut().cast()).load(Acquire));
+            }
+            _ => copy(dst, src, len),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use num_complex::Complex;
 
-    use super::{load, store};
+    use super::{load, read, store, write};
     use crate::memory::kernels::testing::{Sample, Triple};
 
     fn goes_in_and_out<T: Sample>() {
@@ -89,6 +138,23 @@ mod tests {
         goes_in_and_out::<f64>();
         goes_in_and_out::<Complex<f64>>();
         goes_in_and_out::<Triple>();
+    }
+
+    #[test]
+    fn bytes_of_every_length_at_every_address() {
+        let source: [u8; 24] = std::array::from_fn(|k| k as u8 + 1);
+        for (from, to, len) in (0..8).flat_map(|from| (0..8).flat_map(move |to| (0..=16).map(move |len| (from, to, len)))) {
+            let (mut there, mut here) = ([0_u64; 3], [0_u8; 24]);
+            // SAFETY: within the arrays, which nobody else has.
+            unsafe {
+                let there = there.as_mut_ptr().cast::<u8>().add(to);
+                write(there, source.as_ptr().add(from), len);
+                read(here.as_mut_ptr().add(from), there, len);
+            }
+            let mut expected = [0; 24];
+            expected[from..from + len].copy_from_slice(&source[from..from + len]);
+            assert_eq!(here, expected, "{len} bytes from {from} to {to}");
+        }
     }
 
     #[test]

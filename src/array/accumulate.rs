@@ -16,7 +16,7 @@ use crate::{
     comm::{
         Scale,
         accumulate::{accumulate_at_owner, accumulate_remote},
-        engine::RequestId,
+        engine::Call,
         stripe_lock::lock_stripes,
     },
     distribution::Single,
@@ -129,16 +129,16 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
             self.count_patch(Kind::Accumulate, patch);
             return self.accumulate_piece(location.member, location.offset, &strides, alpha, from);
         }
-        let request = self.engine().begin(self.label(operation));
-        let issued = self.issue_accumulates(request, patch, alpha, scale, from);
-        self.engine().finish_borrowed(request, issued)
+        let call = self.engine().begin(self.label(operation));
+        let issued = self.issue_accumulates(&call, patch, alpha, scale, from);
+        self.engine().finish_call(call, issued)
     }
 
-    /// Adds to a request what unmapped owners add, then adds at the others, so that the network works meanwhile. The caller
-    /// completes the request before the buffer's life ends.
+    /// Adds to a call what unmapped owners add, then adds at the others, so that the network works meanwhile. The caller
+    /// completes the call before the buffer's life ends.
     pub(super) fn issue_accumulates(
         &self,
-        request: RequestId,
+        call: &Call,
         patch: &Patch<D>,
         alpha: T,
         scale: &Scale,
@@ -157,7 +157,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
                 }
                 let (rank, at) = (inner.rank_of(piece.member), self.offset + piece.offset * size_of::<T>());
                 let lock = inner.job.accumulate_lock;
-                accumulate_at_owner(self.engine(), request, rank, lock, at, &piece.strides, scale, &window)?;
+                accumulate_at_owner(self.engine(), call, rank, lock, at, &piece.strides, scale, &window)?;
             }
         }
         Ok(())

@@ -325,8 +325,8 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
                 far.push((inner.rank_of(place.member), self.byte(place), value));
             }
         }
-        let request = self.engine().begin(self.label(OPERATION));
-        let issued = accumulate_list_at_owners(self.engine(), request, inner.job.accumulate_lock, scale, far.into_iter());
+        let call = self.engine().begin(self.label(OPERATION));
+        let issued = accumulate_list_at_owners(self.engine(), &call, inner.job.accumulate_lock, scale, far.into_iter());
         // A stable sort: terms of one element add up in their order.
         near.sort_by_key(|&(member, ..)| member);
         let added = issued.and_then(|()| {
@@ -337,6 +337,6 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
                 Ok(())
             })
         });
-        self.engine().finish_borrowed(request, added)
+        self.engine().finish_call(call, added)
     }
 }

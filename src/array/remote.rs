@@ -7,7 +7,7 @@ use ndarray::Dimension;
 use super::GlobalArray;
 use crate::{
     comm::{
-        engine::RequestId,
+        engine::Call,
         strided::{get_strided, put_strided, put_strided_and_raise},
     },
     distribution::Piece,
@@ -19,27 +19,27 @@ use crate::{
 };
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Adds to a request all gets of a patch from members that are not mapped, then copies from the others, so that the network
-    /// works meanwhile. The caller completes the request before the buffer's life ends.
-    pub(crate) fn issue_gets(&self, request: RequestId, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
+    /// Adds to a call all gets of a patch from members that are not mapped, then copies from the others, so that the network
+    /// works meanwhile. The caller completes the call before the buffer's life ends.
+    pub(crate) fn issue_gets(&self, call: &Call, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
         // The patch is checked before its owners are counted.
         let pieces = self.remote_pieces(patch);
         self.count_patch(Kind::Get, patch);
         for (rank, at, piece) in pieces {
-            get_strided(self.engine(), request, rank, at, &piece.strides, &to.window(&piece.start, &piece.count))?;
+            get_strided(self.engine(), call, rank, at, &piece.strides, &to.window(&piece.start, &piece.count))?;
         }
         self.get_mapped(patch, to);
         Ok(())
     }
 
-    /// Adds to a request all puts of a patch to members that are not mapped, then copies to the others; as
+    /// Adds to a call all puts of a patch to members that are not mapped, then copies to the others; as
     /// [`issue_gets`](Self::issue_gets).
-    pub(crate) fn issue_puts(&self, request: RequestId, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+    pub(crate) fn issue_puts(&self, call: &Call, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
         // The patch is checked before its owners are counted.
         let pieces = self.remote_pieces(patch);
         self.count_patch(Kind::Put, patch);
         for (rank, at, piece) in pieces {
-            put_strided(self.engine(), request, rank, at, &piece.strides, &from.window(&piece.start, &piece.count))?;
+            put_strided(self.engine(), call, rank, at, &piece.strides, &from.window(&piece.start, &piece.count))?;
         }
         self.put_mapped(patch, from);
         Ok(())
@@ -90,6 +90,7 @@ mod tests {
         SignalTarget,
         comm::{
             Capabilities,
+            mutex::count,
             watched::{
                 Asked::{self, Block, Flush, Put, Signal as SignalOf},
                 Lists, Watched,
@@ -140,6 +141,40 @@ mod tests {
     /// Elements that differ.
     fn numbered(rows: usize, columns: usize) -> Array2<u16> {
         Array2::from_shape_fn((rows, columns), |(i, j)| (10 * i + j + 1) as u16)
+    }
+
+    /// What a call of rank 0 takes of its thread, repeated, after one for the first time: locks of the crate, and allocations.
+    fn cost_of(call: impl Fn(&GlobalArray<f64, Ix1>, &Array1<f64>) -> Result<(), Error> + Sync) -> (f64, u64) {
+        const REPEATED: u64 = 20;
+        let cost = Mutex::default();
+        let launch = Launch::new().network("threads:packets+hidden").ranks(2).timeout(30.0);
+        launch
+            .run(|job| -> Result<(), Error> {
+                let (a, value) = (GlobalArray::<f64, Ix1>::builder(job, [8]).zeros().create()?, Array1::from_elem(1, 2.5));
+                assert_eq!(a.owner([7])?, 1);
+                job.sync()?;
+                if job.rank() == 0 {
+                    call(&a, &value)?;
+                    let before = count::so_far();
+                    (0..REPEATED).try_for_each(|_| call(&a, &value))?;
+                    let after = count::so_far();
+                    *cost.lock().unwrap() = Some(((after.0 - before.0) as f64 / REPEATED as f64, after.1 - before.1));
+                }
+                job.sync()
+            })
+            .unwrap();
+        cost.into_inner().unwrap().expect("what rank 0 counted")
+    }
+
+    #[test]
+    fn small_operations_take_two_locks_and_no_memory() {
+        for (name, (locks, allocations)) in [
+            ("put", cost_of(|a, value| a.put(s![7..8], value))),
+            ("accumulate", cost_of(|a, value| a.accumulate(s![7..8], 1.0, value))),
+            ("store", cost_of(|a, _| a.store([7], 1.5))),
+        ] {
+            assert!(locks <= 2.0 && allocations == 0, "{name}: {locks} locks, {allocations} allocations in all");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension};
 
 use super::GlobalArray;
 use crate::{
-    comm::engine::{Engine, RequestId},
+    comm::engine::{Call, Engine, RequestId},
     element::{Accumulate, Element},
     error::{Here, Result, located},
     index::{IntoPatch, Selection},
@@ -121,7 +121,7 @@ impl<'env> Scope<'env> {
             let Some(target) = Target::of(&mut to, &patch, &kept) else {
                 return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), to.shape()));
             };
-            array.issue_gets(self.begin(array, OPERATION), &patch, &target)
+            array.issue_gets(&self.begin(array, OPERATION), &patch, &target)
         })
     }
 
@@ -142,7 +142,7 @@ impl<'env> Scope<'env> {
                 return array.put(patch, from);
             }
             let (patch, source) = array.resolve_put(patch, from)?;
-            array.issue_puts(self.begin(array, "put"), &patch, &source)
+            array.issue_puts(&self.begin(array, "put"), &patch, &source)
         })
     }
 
@@ -170,7 +170,7 @@ impl<'env> Scope<'env> {
             let Some(source) = Source::of(&from, &patch, &kept) else {
                 return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
             };
-            array.issue_accumulates(self.begin(array, OPERATION), &patch, alpha, &scale, &source)
+            array.issue_accumulates(&self.begin(array, OPERATION), &patch, alpha, &scale, &source)
         })
     }
 
@@ -193,7 +193,7 @@ impl<'env> Scope<'env> {
                 array.put(patch, from)?;
             } else {
                 let (patch, source) = array.resolve_put(patch, from)?;
-                array.issue_puts(self.begin(array, "put_signal"), &patch, &source)?;
+                array.issue_puts(&self.begin(array, "put_signal"), &patch, &source)?;
                 self.others.set(self.others.get() || !array.is_owned_by(signal, &patch));
             }
             self.signals.borrow_mut().push(signal);
@@ -234,13 +234,13 @@ impl<'env> Scope<'env> {
     }
 
     /// A request that the end of the scope waits for, whatever becomes of its issuing.
-    fn begin<T: Element, D: Dimension>(&self, array: &GlobalArray<T, D>, operation: &'static str) -> RequestId {
+    fn begin<T: Element, D: Dimension>(&self, array: &GlobalArray<T, D>, operation: &'static str) -> Call {
         let engine = &array.group.inner.job.engine;
         let mut requests = self.requests.borrow_mut();
         requests.reserve(1);
-        let request = engine.begin(array.label(operation));
+        let request = engine.enter(array.label(operation), true);
         requests.push((engine.clone(), request));
-        request
+        Call::of(request)
     }
 
     /// Waits for everything; the first failure.

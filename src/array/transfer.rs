@@ -204,9 +204,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             self.count_patch(Kind::Get, patch);
             return Ok(());
         }
-        let request = self.engine().begin(self.label(operation));
-        let issued = self.issue_gets(request, patch, to);
-        self.engine().finish_borrowed(request, issued)
+        let call = self.engine().begin(self.label(operation));
+        let issued = self.issue_gets(&call, patch, to);
+        self.engine().finish_call(call, issued)
     }
 
     #[inline(never)]
@@ -220,9 +220,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             self.count_patch(Kind::Put, patch);
             return Ok(());
         }
-        let request = self.engine().begin(self.label(operation));
-        let issued = self.issue_puts(request, patch, from);
-        self.engine().finish_borrowed(request, issued)
+        let call = self.engine().begin(self.label(operation));
+        let issued = self.issue_puts(&call, patch, from);
+        self.engine().finish_call(call, issued)
     }
 
     /// The pieces of a patch whose owners are mapped.

@@ -17,7 +17,7 @@ use ndarray::Dimension;
 
 use super::{
     BLOCK_LEVELS, Scale,
-    engine::{Engine, Label, RequestId},
+    engine::{Call, Engine, Label, RequestId},
     remote_lock::RemoteLock,
     strided::each_run,
 };
@@ -31,7 +31,7 @@ const BUFFER: usize = 64 << 10;
 #[allow(clippy::too_many_arguments, reason = "an address in another rank's memory has this many parts")]
 pub(crate) fn accumulate_at_owner<T: Accumulate, D: Dimension>(
     engine: &Engine,
-    request: RequestId,
+    call: &Call,
     rank: usize,
     lock: usize,
     at: usize,
@@ -48,19 +48,19 @@ pub(crate) fn accumulate_at_owner<T: Accumulate, D: Dimension>(
         return each_run(&loops, |remote, local, _| {
             let from = from.first().cast::<u8>().wrapping_offset(local);
             // SAFETY: as below, of one run.
-            unsafe { engine.accumulate_block(request, rank, at.wrapping_add_signed(remote), &run, from, scale, lock) }
+            unsafe { engine.accumulate_block(call, rank, at.wrapping_add_signed(remote), &run, from, scale, lock) }
         });
     }
     // SAFETY: all runs lie inside the buffer, which the caller keeps until completion; the block lies inside a live array, whose
     // elements, of the type that `scale` was made of, are apart; the job's accumulate lock is a word of every segment.
-    unsafe { engine.accumulate_block(request, rank, at, &loops, from.first().cast(), scale, lock) }
+    unsafe { engine.accumulate_block(call, rank, at, &loops, from.first().cast(), scale, lock) }
 }
 
 /// Adds to a request that `scale` times single elements are added by their owners: rank, byte offset, what. As
 /// [`accumulate_at_owner`].
 pub(crate) fn accumulate_list_at_owners<'a, T: Accumulate>(
     engine: &Engine,
-    request: RequestId,
+    call: &Call,
     lock: usize,
     scale: &Scale,
     mut elements: impl Iterator<Item = (usize, usize, &'a T)>,
@@ -68,7 +68,7 @@ pub(crate) fn accumulate_list_at_owners<'a, T: Accumulate>(
     let element = Loops::new(&[], &[], &[], size_of::<T>());
     elements.try_for_each(|(rank, at, from)| {
         // SAFETY: as in `accumulate_at_owner`, of one element.
-        unsafe { engine.accumulate_block(request, rank, at, &element, std::ptr::from_ref(from).cast(), scale, lock) }
+        unsafe { engine.accumulate_block(call, rank, at, &element, std::ptr::from_ref(from).cast(), scale, lock) }
     })
 }
 
@@ -161,10 +161,10 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
         if let Some(chunk) = chunks.get(step) {
             let turn = step % 3;
             flight.finish_put(turn)?;
-            let request = engine.begin_unordered(label.clone());
+            let request = engine.enter(label.clone(), false);
             flight.gets[turn] = Some(request);
             // SAFETY: the buffer lives until `flight` has finished the request; this turn's put has left it.
-            unsafe { engine.get(request, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
+            unsafe { engine.get(&Call::of(request), rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
         }
         let Some((chunk, turn)) = step.checked_sub(1).map(|step| (&chunks[step], step % 3)) else { continue };
         flight.finish_get(turn)?;
@@ -175,10 +175,10 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
                 to.write((*to).plus(alpha.times(*chunk.from.add(k))));
             }
         }
-        let request = engine.begin_unordered(label.clone());
+        let request = engine.enter(label.clone(), false);
         flight.puts[turn] = Some(request);
         // SAFETY: as for the get.
-        unsafe { engine.put(request, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
+        unsafe { engine.put(&Call::of(request), rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
     }
     flight.finish()
 }

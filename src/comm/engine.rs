@@ -10,9 +10,10 @@
 
 use std::{
     any::Any,
+    cell::Cell,
     io::Write,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -20,6 +21,7 @@ use std::{
 
 use super::{
     Conduit, INHERITED, Token,
+    mutex::Mutex,
     requests::{Buffer, Outcome, Owner, Request, Table},
 };
 pub(crate) use super::{
@@ -40,22 +42,41 @@ pub(crate) struct Engine {
     pub(super) timeout: Option<Duration>,
 }
 
+/// A request while its transfers are issued.
+///
+/// One that touches memory of the caller enters the table with the first transfer that is not complete at once. If there is none, as for a
+/// small put over most networks, nobody has to wait for it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(super) id: RequestId,
+    /// Of a request that is not in the table from the start: whose it is, and whether it keeps its order.
+    pub(super) late: Option<(Label, bool)>,
+    pub(super) is_entered: Cell<bool>,
+}
+
+impl Call {
+    /// More transfers of a request that is in the table.
+    pub(crate) fn of(request: RequestId) -> Self {
+        Call { id: request, late: None, is_entered: Cell::new(true) }
+    }
+}
+
 /// A request that owns its memory while its transfers are issued.
 #[derive(Debug)]
 pub(crate) struct Issuing<'e> {
     engine: &'e Engine,
-    request: RequestId,
+    call: Call,
 }
 
 impl Issuing<'_> {
-    pub(crate) fn request(&self) -> RequestId {
-        self.request
+    pub(crate) fn call(&self) -> &Call {
+        &self.call
     }
 }
 
 impl Drop for Issuing<'_> {
     fn drop(&mut self) {
-        self.engine.lock().complete(Token(self.request.0), |_| {});
+        self.engine.lock().complete(Token(self.call.id.0), |_| {});
     }
 }
 
@@ -84,14 +105,25 @@ impl Engine {
         Error::JobEnded { operation: operation.into(), cause: self.conduit.over_cause() }
     }
 
-    /// A new request without transfers; they will touch memory of the caller.
-    pub(crate) fn begin(&self, label: Label) -> RequestId {
-        self.insert(label, Owner::Caller, 0, true)
+    /// A new request, which will touch memory of the caller, for [`finish_call`](Self::finish_call).
+    pub(crate) fn begin(&self, label: Label) -> Call {
+        self.call(label, true)
     }
 
     /// A new request whose transfers may overtake others: the caller keeps what order it needs.
-    pub(crate) fn begin_unordered(&self, label: Label) -> RequestId {
-        self.insert(label, Owner::Caller, 0, false)
+    pub(crate) fn begin_unordered(&self, label: Label) -> Call {
+        self.call(label, false)
+    }
+
+    fn call(&self, label: Label, ordered: bool) -> Call {
+        let id = RequestId(self.next.fetch_add(1, Ordering::Relaxed));
+        Call { id, late: Some((label, ordered)), is_entered: Cell::new(false) }
+    }
+
+    /// A new request in the table, without transfers; they will touch memory of the caller. For
+    /// [`finish_borrowed`](Self::finish_borrowed).
+    pub(crate) fn enter(&self, label: Label, ordered: bool) -> RequestId {
+        self.insert(label, Owner::Caller, 0, ordered)
     }
 
     /// A new request that owns the memory that its transfers will touch. It is not complete before the first answer is dropped; the
@@ -103,7 +135,7 @@ impl Engine {
         let owner = Owner::Request { buffer: Buffer(buffer), kept, outcome: outcome.clone() };
         // The one that is outstanding is the issuing itself.
         let request = self.insert(label, owner, 1, false);
-        (Issuing { engine: self, request }, Ticket { request, outcome })
+        (Issuing { engine: self, call: Call::of(request) }, Ticket { request, outcome })
     }
 
     fn insert(&self, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> RequestId {
@@ -229,6 +261,11 @@ impl Engine {
         self.lock().untold().map_or(Ok(()), Err)
     }
 
+    /// Waits for a call's transfers, as [`finish_borrowed`](Self::finish_borrowed).
+    pub(crate) fn finish_call(&self, call: Call, issued: Result<(), Error>) -> Result<(), Error> {
+        if call.is_entered.get() { self.finish_borrowed(call.id, issued) } else { issued }
+    }
+
     /// Waits for a request whose transfers touch memory that the caller borrows, also when something failed: nothing may touch it
     /// after this returns. Where completion cannot be had the process ends.
     pub(crate) fn finish_borrowed(&self, request: RequestId, issued: Result<(), Error>) -> Result<(), Error> {
@@ -267,13 +304,14 @@ impl Engine {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::{
+        Mutex,
         atomic::AtomicBool,
         mpsc::{Sender, channel},
     };
@@ -406,10 +444,10 @@ mod tests {
         std::thread::scope(|scope| {
             let first = scope.spawn(|| engine.flush(None, &label()).unwrap());
             flushing.recv().unwrap();
-            let request = engine.begin_unordered(label());
+            let call = engine.begin_unordered(label());
             // SAFETY: the network reads nothing.
-            unsafe { engine.put(request, 1, 0, [2; 8].as_ptr(), 8) }.unwrap();
-            engine.wait(request).unwrap();
+            let issued = unsafe { engine.put(&call, 1, 0, [2; 8].as_ptr(), 8) };
+            engine.finish_call(call, issued).unwrap();
             allowed.store(true, Ordering::SeqCst);
             first.join().unwrap();
         });
@@ -439,9 +477,9 @@ mod tests {
             _ => None,
         });
         let engine = Engine::new(Arc::new(fake), Some(20.0));
-        let request = engine.begin_unordered(label());
+        let call = engine.begin_unordered(label());
         // SAFETY: the network reads nothing.
-        unsafe { engine.put(request, 1, 0, [3; 8].as_ptr(), 8) }.unwrap();
+        unsafe { engine.put(&call, 1, 0, [3; 8].as_ptr(), 8) }.unwrap();
         engine.fence(None, &label()).unwrap();
         assert!(ended.load(Ordering::SeqCst));
     }

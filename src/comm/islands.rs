@@ -10,8 +10,8 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Loops, Mail, Native, Network, Remote, Scale, SignalWord,
-    Token, apply_atomic,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Loops, Mail, Native, Network, Remote, Scale,
+    SignalWord, Token, apply_atomic,
     joined::Joined,
     layers::{self, HARSH},
     loopback::Loopback,
@@ -84,14 +84,10 @@ impl Network for Islands {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the promises are the same.
         unsafe {
-            if self.capabilities.order.put_put {
-                self.ordered.put(to, local, token);
-            } else {
-                self.harsh.put(to, local, token);
-            }
+            if self.capabilities.order.put_put { self.ordered.put(to, local, token) } else { self.harsh.put(to, local, token) }
         }
     }
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
@@ -128,7 +124,7 @@ impl Network for Islands {
     fn shows_waits(&self) -> bool {
         true
     }
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let _alone = ADAPTER.lock().unwrap();
         // SAFETY: the promises are the same.
         unsafe { self.ordered.put_signal(to, local, signal, token) }
@@ -150,13 +146,23 @@ impl Network for Islands {
         }
         self.values.lock().unwrap().push(Event::Value(token, old));
     }
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
         self.take(Act::Put, to, loops, local.cast_mut(), token);
+        Issued::Pending
     }
     unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
         self.take(Act::Get, from, loops, local, token);
     }
-    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
         self.take(Act::Add { scale: *scale, lock }, to, loops, local.cast_mut(), token);
+        Issued::Pending
     }
 }

@@ -20,8 +20,8 @@ use std::{
 };
 
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Local, Mail, Network, PublishedWait, Remote, Scale, SignalWord, Token, Topology,
-    WaitWord, am::Agent, node::Member,
+    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Network, PublishedWait, Remote, Scale, SignalWord, Token,
+    Topology, WaitWord, am::Agent, node::Member,
 };
 use crate::index::Loops;
 
@@ -134,7 +134,7 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         self.node.committed()
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe { if self.is_mapped(to.rank) { self.node.put(to, local, token) } else { self.network.put(to, local, token) } }
     }
@@ -229,13 +229,13 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         if self.shows_waits_of(rank) { self.node.published_object(rank) } else { String::new() }
     }
 
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe {
             if self.is_for_processor(to.rank) {
-                self.node.put_signal(to, local, signal, token);
+                self.node.put_signal(to, local, signal, token)
             } else {
-                self.network.put_signal(to, local, signal, token);
+                self.network.put_signal(to, local, signal, token)
             }
         }
     }
@@ -251,7 +251,7 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         }
     }
 
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
         // SAFETY: the caller's promise. Callers copy to memory that they see by themselves.
         unsafe { self.network.put_block(to, loops, local, token) }
     }
@@ -261,7 +261,15 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         unsafe { self.network.get_block(from, loops, local, token) }
     }
 
-    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
         // SAFETY: as for `put_block`.
         unsafe { self.network.accumulate_block(to, loops, local, scale, lock, token) }
     }

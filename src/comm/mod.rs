@@ -28,6 +28,7 @@
 //! | `layers` | networks that make another one harsher |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
+//! | `mutex` | the lock of these files |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
 //! | `lasting` | waits that last: how they end, what they print, how deadlocks are found |
@@ -55,6 +56,7 @@ pub(crate) mod layers;
 pub(crate) mod loopback;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
+pub(crate) mod mutex;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod one_machine;
@@ -83,7 +85,7 @@ use std::{fmt, io, ops::Range, ptr::NonNull, time::Duration};
 pub use capabilities::{Capabilities, Native, Ordering, Progress};
 pub(crate) use event::{Cause, Event, Events, Token};
 pub(crate) use network::Network;
-pub(crate) use network::{Atomic, Remote};
+pub(crate) use network::{Atomic, Issued, Remote};
 pub(crate) use topology::Topology;
 
 use crate::index::Loops;
@@ -212,11 +214,11 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
     fn committed(&self) -> u64;
 
     /// Starts writing `local` to a place in the segment of a rank. [`Event::LocalDone`] with the token reports that the
-    /// memory may be reused; [`Conduit::flush`] reports visibility at the target.
+    /// memory may be reused, unless that is so when the call returns; [`Conduit::flush`] reports visibility at the target.
     ///
     /// # Safety
     /// `local` is readable until its completion is polled; the target range is committed there.
-    unsafe fn put(&self, to: Remote, local: Local, token: Token);
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued;
 
     /// Starts reading from a place in the segment of a rank into `local`. [`Event::LocalDone`] reports that the data have arrived.
     ///
@@ -299,7 +301,7 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// As [`put`](Self::put), at most [`Capabilities::longest_transfer`] bytes; the word is a committed [`WaitWord`] apart from them.
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let _ = (to, local, signal, token);
         unreachable!("a conduit that does not announce signals is never asked for them")
     }
@@ -312,7 +314,7 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
     /// # Safety
     /// Every local run is readable until the completion of `token` is polled; every remote run is committed there, and no two of
     /// them overlap. `loops` lives during the call only.
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
         let _ = (to, loops, local, token);
         unreachable!("a conduit that does not announce blocks is never asked for them")
     }
@@ -340,7 +342,15 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
     /// # Safety
     /// As [`put_block`](Self::put_block). Runs are whole numbers of elements of `scale.kind`; `lock` is the offset of a lock word,
     /// committed and aligned, in every segment.
-    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
         let _ = (to, loops, local, scale, lock, token);
         unreachable!("a conduit that does not announce accumulates is never asked for them")
     }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{AtomicOp, Capabilities, Events, Full, Local, Mail, Scale, SignalWord, Token};
+use super::{AtomicOp, Capabilities, Event, Events, Full, Local, Mail, Scale, SignalWord, Token};
 use crate::index::Loops;
 
 /// A place in the segment of a rank.
@@ -30,6 +30,25 @@ pub(crate) struct Atomic {
     pub comparand: u64,
 }
 
+/// What became of an operation when the call that started it returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Issued {
+    /// It is under way: an event will come.
+    Pending,
+    /// Its local memory may be used again. No event will come, and the rest happens without a further call.
+    Complete,
+}
+
+impl Issued {
+    /// Reports a completion as an event, for whom the caller cannot tell at once.
+    pub(crate) fn report(self, token: Token, events: &mut Events) {
+        if self == Issued::Complete {
+            events.push(Event::LocalDone(token));
+        }
+    }
+}
+
 /// A network. The first ten methods are required. Of the others, those that move data belong to [`Capabilities::native`].
 ///
 /// Completion, order and the duties of callers are those of the [`Conduit`](super::Conduit)'s methods of the same names.
@@ -41,7 +60,7 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// As [`Conduit::put`](super::Conduit::put).
-    unsafe fn put(&self, to: Remote, local: Local, token: Token);
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued;
 
     /// Starts a get.
     ///
@@ -99,7 +118,7 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// As [`Conduit::put_signal`](super::Conduit::put_signal).
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let _ = (to, local, signal, token);
         unreachable!("a network that does not announce signals is never asked for them")
     }
@@ -108,7 +127,7 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// As [`Conduit::put_block`](super::Conduit::put_block).
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
         let _ = (to, loops, local, token);
         unreachable!("a network that does not announce blocks is never asked for them")
     }
@@ -126,7 +145,15 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// As [`Conduit::accumulate_block`](super::Conduit::accumulate_block).
-    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
         let _ = (to, loops, local, scale, lock, token);
         unreachable!("a network that does not announce accumulates is never asked for them")
     }

@@ -5,7 +5,7 @@
 
 use ndarray::{Array, Dimension};
 
-use super::engine::{Engine, Label, RequestId, Ticket};
+use super::engine::{Call, Engine, Label, Ticket};
 use crate::{
     element::Element,
     error::Result,
@@ -23,7 +23,7 @@ pub(crate) fn get_owned<T: Element, Out: Dimension, D: Dimension>(
     mut to: Array<T, Out>,
     patch: &Patch<D>,
     kept: &KeptAxes,
-    issue: impl FnOnce(RequestId, &Target<'_, T, D>) -> Result<()>,
+    issue: impl FnOnce(&Call, &Target<'_, T, D>) -> Result<()>,
 ) -> Result<Ticket> {
     let mut view = to.view_mut();
     let target = Target::of(&mut view, patch, kept).expect("an array in the patch's shape");
@@ -33,7 +33,7 @@ pub(crate) fn get_owned<T: Element, Out: Dimension, D: Dimension>(
     let (elements, _) = to.into_raw_vec_and_offset();
     let (issuing, ticket) = engine.begin_owning(label, Box::new(elements), true);
     // What was issued before a failure goes on without a handle.
-    issue(issuing.request(), &target)?;
+    issue(issuing.call(), &target)?;
     Ok(ticket)
 }
 
@@ -47,14 +47,14 @@ pub(crate) fn put_owned<T: Element, Out: Dimension, D: Dimension>(
     from: Array<T, Out>,
     patch: &Patch<D>,
     kept: &KeptAxes,
-    issue: impl FnOnce(RequestId, &Source<'_, T, D>) -> Result<()>,
+    issue: impl FnOnce(&Call, &Source<'_, T, D>) -> Result<()>,
 ) -> Result<Ticket> {
     let source = Source::of(&from.view(), patch, kept).expect("an array in the patch's shape");
     // SAFETY: as in `get_owned`.
     let source = unsafe { source.unbound() };
     let (elements, _) = from.into_raw_vec_and_offset();
     let (issuing, ticket) = engine.begin_owning(label, Box::new(elements), false);
-    issue(issuing.request(), &source)?;
+    issue(issuing.call(), &source)?;
     Ok(ticket)
 }
 
@@ -68,14 +68,14 @@ mod tests {
     use super::*;
     use crate::comm::{
         Cause, Event,
-        testing::{Call, Fake},
+        testing::{Call as Asked, Fake},
     };
 
     /// A network whose puts all fail.
     fn broken() -> Fake {
         Fake::new(|call| match call {
-            Call::Put(token) => Some(Event::Failed(token, Cause("a cut cable".into()))),
-            Call::Flush(token) => Some(Event::RemoteDone(token)),
+            Asked::Put(token) => Some(Event::Failed(token, Cause("a cut cable".into()))),
+            Asked::Flush(token) => Some(Event::RemoteDone(token)),
             _ => None,
         })
     }
@@ -89,7 +89,7 @@ mod tests {
         let witness = Arc::new([1; 8]);
         let (issuing, ticket) = engine.begin_owning(label(), Box::new(witness.clone()), false);
         // SAFETY: the network reads nothing.
-        unsafe { engine.put(issuing.request(), 1, 0, witness.as_ptr(), 8) }.unwrap();
+        unsafe { engine.put(issuing.call(), 1, 0, witness.as_ptr(), 8) }.unwrap();
         (ticket, witness)
     }
 
@@ -139,8 +139,8 @@ mod tests {
             Arc::new(Fake::new(move |call| {
                 let mut token = token.lock().unwrap();
                 match call {
-                    Call::Put(of) => *token = Some(of),
-                    Call::Poll if !released.load(Ordering::Relaxed) => return token.take().map(Event::LocalDone),
+                    Asked::Put(of) => *token = Some(of),
+                    Asked::Poll if !released.load(Ordering::Relaxed) => return token.take().map(Event::LocalDone),
                     _ => {}
                 }
                 None
@@ -173,7 +173,7 @@ mod tests {
     fn what_a_get_brought_waits_for_its_handle_and_not_in_the_table() {
         let engine = Engine::new(Arc::new(broken()), None);
         let (issuing, ticket) = engine.begin_owning(label(), Box::new(vec![5_u8]), true);
-        let request = issuing.request();
+        let request = ticket.request();
         assert!(!engine.test(request));
         assert_eq!(engine.requests_held(), 1);
         drop(issuing);

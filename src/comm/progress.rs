@@ -4,8 +4,6 @@
 //! may take it. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken before the table's lock and
 //! never inside it.
 
-use std::sync::PoisonError;
-
 use super::{Event, Events, Mail, engine::Engine, lasting::Waiter, requests::Label};
 use crate::error::Error;
 
@@ -15,7 +13,7 @@ impl Engine {
         if self.is_inherited() {
             return;
         }
-        let _polling = self.polling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _polling = self.polling.lock();
         let mut events = Events::new();
         self.conduit.poll(&mut events);
         let mut table = self.lock();

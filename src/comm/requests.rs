@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Token, transfers::Direction};
+use super::{Token, engine::Call, transfers::Direction};
 use crate::error::Error;
 
 /// Who asked for a request; for errors.
@@ -167,17 +167,35 @@ impl Table {
         self.requests.get(&request.0).is_none_or(|request| request.outstanding == 0)
     }
 
-    /// One more transfer of a request with `rank`, in the window.
-    pub(super) fn admit(&mut self, request: RequestId, rank: usize, direction: Direction) {
+    /// One more transfer of a call with `rank`, in the window; the first brings the call into the table.
+    pub(super) fn admit(&mut self, call: &Call, rank: usize, direction: Direction) {
         self.in_flight += 1;
         self.most_in_flight = self.most_in_flight.max(self.in_flight);
-        if direction == Direction::Put {
-            self.dirty.insert(rank, Dirty { last: request, flush: None });
+        self.put_at_once(call, rank, direction);
+        if let Some((label, ordered)) = &call.late
+            && !call.is_entered.replace(true)
+        {
+            self.requests.insert(call.id.0, Request::new(label.clone(), Owner::Caller, 0, *ordered));
         }
-        if let Some(request) = self.requests.get_mut(&request.0) {
+        if let Some(request) = self.requests.get_mut(&call.id.0) {
             request.outstanding += 1;
             request.admitted += 1;
             request.peer = rank;
+        }
+    }
+
+    /// A transfer of a call with `rank` that was complete at once.
+    pub(super) fn put_at_once(&mut self, call: &Call, rank: usize, direction: Direction) {
+        if direction == Direction::Put {
+            self.dirty.insert(rank, Dirty { last: call.id, flush: None });
+        }
+    }
+
+    /// Whose call it is, if its transfers keep their order.
+    pub(super) fn label_if_ordered(&self, call: &Call) -> Option<Label> {
+        match &call.late {
+            Some((label, ordered)) => ordered.then(|| label.clone()),
+            None => self.requests.get(&call.id.0).filter(|entry| entry.ordered).map(|entry| entry.label.clone()),
         }
     }
 

@@ -16,7 +16,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::{
-    AtomicOp, Local, Remote, SignalOp, SignalWord, Token,
+    AtomicOp, Local, Remote, SignalOp, SignalWord,
     engine::{Engine, Label, Road},
     transfers::Direction,
 };
@@ -89,25 +89,24 @@ impl Engine {
         label: &Label,
     ) -> Result<(), Error> {
         fence(Ordering::SeqCst);
-        let request = self.begin_unordered(label.clone());
-        let issued = self.admit(request, rank, direction);
-        if issued.is_ok() {
-            let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
-            // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before. It is no longer
-            // than the network takes, and the callers' types guarantee that `signal` names a word of a committed block.
-            unsafe { self.conduit.put_signal(Remote { rank, offset }, local, signal, Token(request.0)) };
-        }
-        self.finish_borrowed(request, issued)
+        let call = self.begin_unordered(label.clone());
+        let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
+        let issued = self.issue(&call, rank, direction, |token| {
+            // SAFETY: the slice is borrowed until the call is complete: `finish_call` does not return before. It is no longer than the
+            // network takes, and the callers' types guarantee that `signal` names a word of a committed block.
+            unsafe { self.conduit.put_signal(Remote { rank, offset }, local, signal, token) }
+        });
+        self.finish_call(call, issued)
     }
 
     /// Puts slices one after the other, wherever other puts are, and waits until they may be used again.
     fn put_apart(&self, direction: Direction, rank: usize, slices: &[(usize, &[u8])], label: &Label) -> Result<(), Error> {
-        let request = self.begin_unordered(label.clone());
+        let call = self.begin_unordered(label.clone());
         let issued = slices.iter().try_for_each(|&(offset, bytes)| {
-            // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
-            unsafe { self.transfer(direction, request, rank, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
+            // SAFETY: the slice is borrowed until the request is complete: `finish_call` does not return before.
+            unsafe { self.transfer(direction, &call, rank, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
         });
-        self.finish_borrowed(request, issued)
+        self.finish_call(call, issued)
     }
 }
 

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use ndarray::Dimension;
 
 use super::{
-    BLOCK_LEVELS, Remote, Scale, Token,
-    engine::{Engine, Label, RequestId},
+    BLOCK_LEVELS, Issued, Remote, Scale,
+    engine::{Call, Engine, Label},
     transfers::Direction,
 };
 use crate::{
@@ -28,7 +28,7 @@ const BLOCK_RUN: usize = 8 << 10;
 /// The buffer must live until the request is complete: the caller completes the request within the buffer's life.
 pub(crate) fn get_strided<T: Element, D: Dimension>(
     engine: &Engine,
-    request: RequestId,
+    call: &Call,
     rank: usize,
     at: usize,
     strides: &D,
@@ -38,19 +38,19 @@ pub(crate) fn get_strided<T: Element, D: Dimension>(
     if goes_as_block(engine, &loops) {
         // SAFETY: all runs lie inside the buffer, which the caller keeps until completion and whose elements are apart; the block
         // lies inside a live array.
-        return unsafe { engine.get_block(request, rank, at, &loops, to.first().cast()) };
+        return unsafe { engine.get_block(call, rank, at, &loops, to.first().cast()) };
     }
     each_run(&loops, |remote, local, len| {
         let to = to.first().cast::<u8>().wrapping_offset(local);
         // SAFETY: the run lies inside the buffer, which the caller keeps until completion; the block lies inside a live array.
-        unsafe { engine.get(request, rank, at.wrapping_add_signed(remote), to, len) }
+        unsafe { engine.get(call, rank, at.wrapping_add_signed(remote), to, len) }
     })
 }
 
 /// Adds the puts of a strided block to a request; as [`get_strided`].
 pub(crate) fn put_strided<T: Element, D: Dimension>(
     engine: &Engine,
-    request: RequestId,
+    call: &Call,
     rank: usize,
     at: usize,
     strides: &D,
@@ -59,12 +59,12 @@ pub(crate) fn put_strided<T: Element, D: Dimension>(
     let loops = Loops::new(from.counts().slice(), bytemuck::cast_slice(strides.slice()), from.strides(), size_of::<T>());
     if goes_as_block(engine, &loops) {
         // SAFETY: as in `get_strided`; elements of an array are apart.
-        return unsafe { engine.put_block(request, rank, at, &loops, from.first().cast()) };
+        return unsafe { engine.put_block(call, rank, at, &loops, from.first().cast()) };
     }
     each_run(&loops, |remote, local, len| {
         let from = from.first().cast::<u8>().wrapping_offset(local);
         // SAFETY: as in `get_strided`.
-        unsafe { engine.put(request, rank, at.wrapping_add_signed(remote), from, len) }
+        unsafe { engine.put(call, rank, at.wrapping_add_signed(remote), from, len) }
     })
 }
 
@@ -138,34 +138,27 @@ impl Engine {
     /// As [`Conduit::put_block`](super::Conduit::put_block), until the request is complete.
     pub(crate) unsafe fn put_block(
         &self,
-        request: RequestId,
+        call: &Call,
         rank: usize,
         offset: usize,
         loops: &Loops,
         local: *const u8,
     ) -> Result<()> {
-        self.admit(request, rank, Direction::Put)?;
         // SAFETY: the caller's promise.
-        unsafe { self.conduit.put_block(Remote { rank, offset }, loops, local, Token(request.0)) };
-        Ok(())
+        let start = |token| unsafe { self.conduit.put_block(Remote { rank, offset }, loops, local, token) };
+        self.issue(call, rank, Direction::Put, start)
     }
 
     /// Adds the get of a strided block; as [`put_block`](Self::put_block).
     ///
     /// # Safety
     /// As [`Conduit::get_block`](super::Conduit::get_block), until the request is complete.
-    pub(crate) unsafe fn get_block(
-        &self,
-        request: RequestId,
-        rank: usize,
-        offset: usize,
-        loops: &Loops,
-        local: *mut u8,
-    ) -> Result<()> {
-        self.admit(request, rank, Direction::Get)?;
-        // SAFETY: the caller's promise.
-        unsafe { self.conduit.get_block(Remote { rank, offset }, loops, local, Token(request.0)) };
-        Ok(())
+    pub(crate) unsafe fn get_block(&self, call: &Call, rank: usize, offset: usize, loops: &Loops, local: *mut u8) -> Result<()> {
+        self.issue(call, rank, Direction::Get, |token| {
+            // SAFETY: the caller's promise.
+            unsafe { self.conduit.get_block(Remote { rank, offset }, loops, local, token) };
+            Issued::Pending
+        })
     }
 
     /// Adds an accumulate to a request, one transfer of the window, which dirties its target and keeps its order as a put does; the
@@ -176,7 +169,7 @@ impl Engine {
     #[allow(clippy::too_many_arguments, reason = "a block of another rank's memory and what to do with it")]
     pub(crate) unsafe fn accumulate_block(
         &self,
-        request: RequestId,
+        call: &Call,
         rank: usize,
         offset: usize,
         loops: &Loops,
@@ -184,10 +177,9 @@ impl Engine {
         scale: &Scale,
         lock: usize,
     ) -> Result<()> {
-        self.admit(request, rank, Direction::Put)?;
         // SAFETY: the caller's promise.
-        unsafe { self.conduit.accumulate_block(Remote { rank, offset }, loops, local, scale, lock, Token(request.0)) };
-        Ok(())
+        let start = |token| unsafe { self.conduit.accumulate_block(Remote { rank, offset }, loops, local, scale, lock, token) };
+        self.issue(call, rank, Direction::Put, start)
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Local, Mail, PublishedWait, Remote, SignalWord, Token,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, PublishedWait, Remote, SignalWord, Token,
     Topology, WaitWord,
 };
 
@@ -97,11 +97,13 @@ impl Conduit for Fake {
     fn committed(&self) -> u64 {
         0
     }
-    unsafe fn put(&self, _: Remote, _: Local, token: Token) {
+    unsafe fn put(&self, _: Remote, _: Local, token: Token) -> Issued {
         self.call(Call::Put(token));
+        Issued::Pending
     }
-    unsafe fn put_signal(&self, _: Remote, Local { len, .. }: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, _: Remote, Local { len, .. }: Local, signal: SignalWord, token: Token) -> Issued {
         self.call(Call::PutSignal { len, signal, token });
+        Issued::Pending
     }
     unsafe fn get(&self, _: Remote, _: Local, token: Token) {
         self.call(Call::Get(token));

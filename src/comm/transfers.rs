@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::{
-    Atomic, AtomicOp, Local, Remote, Token, apply_atomic,
-    engine::Engine,
+    Atomic, AtomicOp, Issued, Local, Remote, Token, apply_atomic,
+    engine::{Call, Engine},
     lasting::{Lasting, Waiter},
     requests::{Label, RequestId},
     waiting::TURN,
@@ -50,36 +50,22 @@ impl Waiter for Room {
 }
 
 impl Engine {
-    /// Adds a put to a request, waiting while the window is full.
+    /// Adds a put to a call, waiting while the window is full.
     ///
     /// # Safety
     /// As [`Conduit::put`], until the request is complete.
-    pub(crate) unsafe fn put(
-        &self,
-        request: RequestId,
-        rank: usize,
-        offset: usize,
-        ptr: *const u8,
-        len: usize,
-    ) -> Result<(), Error> {
+    pub(crate) unsafe fn put(&self, call: &Call, rank: usize, offset: usize, ptr: *const u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise; a put only reads the memory.
-        unsafe { self.transfer(Direction::Put, request, rank, offset, ptr.cast_mut(), len) }
+        unsafe { self.transfer(Direction::Put, call, rank, offset, ptr.cast_mut(), len) }
     }
 
-    /// Adds a get to a request, waiting while the window is full.
+    /// Adds a get to a call, waiting while the window is full.
     ///
     /// # Safety
     /// As [`Conduit::get`], until the request is complete.
-    pub(crate) unsafe fn get(
-        &self,
-        request: RequestId,
-        rank: usize,
-        offset: usize,
-        ptr: *mut u8,
-        len: usize,
-    ) -> Result<(), Error> {
+    pub(crate) unsafe fn get(&self, call: &Call, rank: usize, offset: usize, ptr: *mut u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.transfer(Direction::Get, request, rank, offset, ptr, len) }
+        unsafe { self.transfer(Direction::Get, call, rank, offset, ptr, len) }
     }
 
     /// In pieces that the network takes.
@@ -89,7 +75,7 @@ impl Engine {
     pub(super) unsafe fn transfer(
         &self,
         direction: Direction,
-        request: RequestId,
+        call: &Call,
         rank: usize,
         offset: usize,
         ptr: *mut u8,
@@ -99,43 +85,52 @@ impl Engine {
         let mut at = 0;
         while at < len {
             let part = (len - at).min(longest);
-            self.admit(request, rank, direction)?;
             // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
-            let local = Local { ptr: unsafe { ptr.add(at) }, len: part };
-            match direction {
+            let (place, local) = (Remote { rank, offset: offset + at }, Local { ptr: unsafe { ptr.add(at) }, len: part });
+            self.issue(call, rank, direction, |token| match direction {
                 // SAFETY: the caller's promise.
-                Direction::Put | Direction::Signal => unsafe {
-                    self.conduit.put(Remote { rank, offset: offset + at }, local, Token(request.0))
-                },
-                // SAFETY: the caller's promise.
-                Direction::Get => unsafe { self.conduit.get(Remote { rank, offset: offset + at }, local, Token(request.0)) },
-            }
+                Direction::Put | Direction::Signal => unsafe { self.conduit.put(place, local, token) },
+                Direction::Get => {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.conduit.get(place, local, token) };
+                    Issued::Pending
+                }
+            })?;
             at += part;
         }
         Ok(())
     }
 
-    /// Waits until a transfer has its place in the window, behind those that it must not overtake.
-    pub(super) fn admit(&self, request: RequestId, rank: usize, direction: Direction) -> Result<(), Error> {
+    /// Starts a transfer of a call when it has its place in the window, behind those that it must not overtake.
+    pub(super) fn issue(
+        &self,
+        call: &Call,
+        rank: usize,
+        direction: Direction,
+        start: impl FnOnce(Token) -> Issued,
+    ) -> Result<(), Error> {
         let window = self.conduit.capabilities().window;
-        let mut lasting = Lasting::new(&*self.conduit, self.timeout);
+        let mut lasting = None;
         loop {
             let mut table = self.lock();
-            if table.is_dirty(rank, request)
+            if table.is_dirty(rank, call.id)
                 && !self.keeps_order(direction)
-                && let Some(entry) = table.requests.get(&request.0).filter(|entry| entry.ordered)
+                && let Some(label) = table.label_if_ordered(call)
             {
-                let label = entry.label.clone();
                 drop(table);
                 self.flush(Some(rank), &label)?;
                 continue;
             }
             if table.in_flight < window {
-                table.admit(request, rank, direction);
+                // Under the table's lock: whoever polls finds the request in the table before it completes it.
+                match start(Token(call.id.0)) {
+                    Issued::Pending => table.admit(call, rank, direction),
+                    Issued::Complete => table.put_at_once(call, rank, direction),
+                }
                 return Ok(());
             }
             drop(table);
-            lasting.look(&Room { rank, window })?;
+            lasting.get_or_insert_with(|| Lasting::new(&*self.conduit, self.timeout)).look(&Room { rank, window })?;
             self.progress();
             // Another thread of this rank may find what ends: no word comes of that.
             self.conduit.wait(TURN);
@@ -211,7 +206,7 @@ impl Engine {
     ) -> Result<RequestId, Error> {
         // No network keeps an atomic behind earlier puts by promise.
         self.flush(Some(rank), label)?;
-        let request = self.begin(label.clone());
+        let request = self.enter(label.clone(), true);
         if let Some(entry) = self.lock().requests.get_mut(&request.0) {
             entry.outstanding = 1;
             entry.peer = rank;
@@ -266,10 +261,10 @@ impl Engine {
 
     /// Puts a slice and waits until it may be used again.
     pub(crate) fn put_slice(&self, rank: usize, offset: usize, from: &[u8], label: &Label) -> Result<(), Error> {
-        let request = self.begin(label.clone());
+        let call = self.begin(label.clone());
         // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
-        let issued = unsafe { self.put(request, rank, offset, from.as_ptr(), from.len()) };
-        self.finish_borrowed(request, issued)
+        let issued = unsafe { self.put(&call, rank, offset, from.as_ptr(), from.len()) };
+        self.finish_call(call, issued)
     }
 
     /// Gets into slices: from a rank, from a byte offset, into what.
@@ -278,12 +273,12 @@ impl Engine {
         slices: impl Iterator<Item = (usize, usize, &'a mut [u8])>,
         label: &Label,
     ) -> Result<(), Error> {
-        let request = self.begin(label.clone());
+        let call = self.begin(label.clone());
         let issued = slices.into_iter().try_for_each(|(rank, offset, to)| {
             // SAFETY: the slice is borrowed until the request is complete: `finish_borrowed` does not return before.
-            unsafe { self.get(request, rank, offset, to.as_mut_ptr(), to.len()) }
+            unsafe { self.get(&call, rank, offset, to.as_mut_ptr(), to.len()) }
         });
-        self.finish_borrowed(request, issued)
+        self.finish_call(call, issued)
     }
 
     /// Gets single elements: from a rank, from a byte offset, into what.
@@ -292,12 +287,12 @@ impl Engine {
         elements: impl Iterator<Item = (usize, usize, &'a mut T)>,
         label: &Label,
     ) -> Result<(), Error> {
-        let request = self.begin(label.clone());
+        let call = self.begin(label.clone());
         let issued = elements.into_iter().try_for_each(|(rank, offset, to)| {
             // SAFETY: the element is borrowed until the request is complete: `finish_borrowed` does not return before.
-            unsafe { self.get(request, rank, offset, std::ptr::from_mut(to).cast(), size_of::<T>()) }
+            unsafe { self.get(&call, rank, offset, std::ptr::from_mut(to).cast(), size_of::<T>()) }
         });
-        self.finish_borrowed(request, issued)
+        self.finish_call(call, issued)
     }
 
     /// Puts single elements: to a rank, to a byte offset, what.
@@ -306,12 +301,12 @@ impl Engine {
         elements: impl Iterator<Item = (usize, usize, &'a T)>,
         label: &Label,
     ) -> Result<(), Error> {
-        let request = self.begin(label.clone());
+        let call = self.begin(label.clone());
         let issued = elements.into_iter().try_for_each(|(rank, offset, from)| {
             // SAFETY: as in `get_list`.
-            unsafe { self.put(request, rank, offset, std::ptr::from_ref(from).cast(), size_of::<T>()) }
+            unsafe { self.put(&call, rank, offset, std::ptr::from_ref(from).cast(), size_of::<T>()) }
         });
-        self.finish_borrowed(request, issued)
+        self.finish_call(call, issued)
     }
 }
 
@@ -327,9 +322,9 @@ mod tests {
         let mut fake = Fake::new(|_| None);
         fake.capabilities.window = 1;
         let engine = Engine::new(Arc::new(fake), Some(0.02));
-        let request = engine.begin(Label { array: "a".into(), operation: "put" });
+        let call = engine.begin(Label { array: "a".into(), operation: "put" });
         // SAFETY: the network reads nothing.
-        let put = || unsafe { engine.put(request, 1, 0, [2; 8].as_ptr(), 8) };
+        let put = || unsafe { engine.put(&call, 1, 0, [2; 8].as_ptr(), 8) };
         put().unwrap();
         let error = put().expect_err("no room").to_string();
         assert!(error.contains("one of the 1 transfers in flight"), "{error}");

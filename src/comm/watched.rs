@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Local, Loops, Mail, Network, Remote, SignalWord, Token, joined::Joined,
+    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Loops, Mail, Network, Remote, SignalWord, Token, joined::Joined,
     loopback::Loopback, node::Member,
 };
 
@@ -60,7 +60,7 @@ impl Network for Watched {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         self.note(Asked::Put);
         // SAFETY: the promises are the same.
         unsafe { self.below.put(to, local, token) }
@@ -91,7 +91,7 @@ impl Network for Watched {
     fn shows_waits(&self) -> bool {
         self.below.shows_waits()
     }
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         self.note(Asked::Signal(local.len));
         // SAFETY: the promises are the same.
         unsafe { self.below.put_signal(to, local, signal, token) }
@@ -100,7 +100,7 @@ impl Network for Watched {
         // SAFETY: the promises are the same.
         unsafe { self.below.atomic(word, atomic, token) }
     }
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
         self.note(Asked::Block);
         // SAFETY: the promises are the same.
         unsafe { self.below.put_block(to, loops, local, token) }

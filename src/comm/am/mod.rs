@@ -54,7 +54,7 @@ mod write;
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -71,8 +71,9 @@ use self::{
     wire::{Result, Wire},
 };
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Local, Mail, Native, Network, Ordering as Order, Progress, Remote, Scale,
-    SignalWord, Token, Topology,
+    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Native, Network, Ordering as Order, Progress, Remote,
+    Scale, SignalWord, Token, Topology,
+    mutex::Mutex,
     node::{Fabric, Member},
 };
 use crate::index::Loops;
@@ -143,16 +144,12 @@ impl<W: Wire> Am<W> {
     fn endpoint(&self) -> MutexGuard<'_, Endpoint<W>> {
         // A library knows nothing of forks: a message of a child would be its parent's.
         assert!(!self.fabric.is_inherited(), "a process that a rank forked uses the network of its parent");
-        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+        self.endpoint.lock()
     }
 
     /// The endpoint, if nobody is in it.
     fn try_endpoint(&self) -> Option<MutexGuard<'_, Endpoint<W>>> {
-        match self.endpoint.try_lock() {
-            Ok(endpoint) => Some(endpoint),
-            Err(TryLockError::Poisoned(endpoint)) => Some(endpoint.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.endpoint.try_lock()
     }
 
     #[cfg(feature = "mpi")]
@@ -210,6 +207,17 @@ impl<W: Wire> Am<W> {
     fn submit(&self, rank: usize, op: Op) {
         let submitted = self.endpoint().submit(rank, op);
         self.report(submitted);
+    }
+
+    /// An operation that only reads the caller's memory. Complete if all of it was written into a frame, which the agent sends if nobody
+    /// does before.
+    fn submit_put(&self, token: Token, submit: impl FnOnce(&mut Endpoint<W>) -> Result<()>) -> Issued {
+        let mut endpoint = self.endpoint();
+        let submitted = submit(&mut endpoint);
+        let complete = self.capabilities.progress == Progress::Thread && endpoint.take_completion(token);
+        drop(endpoint);
+        self.report(submitted);
+        if complete { Issued::Complete } else { Issued::Pending }
     }
 
     /// A value that a request waits for, of an atomic operation or, not `wanted`, of a flush.
@@ -288,11 +296,11 @@ impl<W: Wire> Am<W> {
     }
 
     /// The operation on a block.
-    fn block(&self, loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Box<Block> {
+    fn block(&self, loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Block {
         let (there, here) = Runs::both(loops).expect("a block of no more levels than the trait promises");
         let len = loops.runs() * loops.run();
         let straight = (len > self.longest_packed && here.is_packed() && !self.may_give_up).then(|| Arc::new(token));
-        Box::new(Block { what, offset, there, here, local, len, at: 0, token, straight })
+        Block { what, offset, there, here, local, len, at: 0, token, straight }
     }
 }
 
@@ -301,14 +309,14 @@ impl<W: Wire> Network for Am<W> {
         &self.capabilities
     }
 
-    unsafe fn put(&self, to: Remote, Local { ptr, len, .. }: Local, token: Token) {
+    unsafe fn put(&self, to: Remote, Local { ptr, len, .. }: Local, token: Token) -> Issued {
         let offset = to.offset;
         let op = if len >= self.contiguous {
             Op::Long { put: true, offset, local: ptr, len, token }
         } else {
             Op::Put { offset, local: ptr, len, at: 0, token }
         };
-        self.submit(to.rank, op);
+        self.submit_put(token, |endpoint| endpoint.submit(to.rank, op))
     }
 
     unsafe fn get(&self, Remote { rank, offset }: Remote, Local { ptr, len, .. }: Local, token: Token) {
@@ -378,10 +386,11 @@ impl<W: Wire> Network for Am<W> {
         }
     }
 
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let (Remote { rank, offset }, Local { ptr, len, .. }) = (to, local);
         if len <= self.longest_with_signal {
-            return self.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token });
+            return self
+                .submit_put(token, |endpoint| endpoint.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token }));
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
         let nobody = NOBODY;
@@ -397,6 +406,7 @@ impl<W: Wire> Network for Am<W> {
         });
         drop(endpoint);
         self.report(submitted);
+        Issued::Pending
     }
 
     unsafe fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
@@ -404,22 +414,32 @@ impl<W: Wire> Network for Am<W> {
         self.ask(word.rank, Kind::Atomic, op as u8, words, token, true);
     }
 
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) {
-        self.submit(to.rank, Op::Block(self.block(loops, to.offset, local.cast_mut(), token, BlockKind::Put)));
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
+        let block = self.block(loops, to.offset, local.cast_mut(), token, BlockKind::Put);
+        self.submit_put(token, |endpoint| endpoint.submit_block(to.rank, block))
     }
 
     unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
         let mut endpoint = self.endpoint();
         let mut block = self.block(loops, from.offset, local, token, BlockKind::Put);
         block.what = BlockKind::Get { origin: endpoint.origins.data(token, local, block.here, block.len) };
-        let submitted = endpoint.submit(from.rank, Op::Block(block));
+        let submitted = endpoint.submit(from.rank, Op::Block(Box::new(block)));
         drop(endpoint);
         self.report(submitted);
     }
 
-    unsafe fn accumulate_block(&self, to: Remote, loops: &Loops, local: *const u8, scale: &Scale, lock: usize, token: Token) {
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
         let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
         let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
-        self.submit(to.rank, Op::Block(self.block(loops, to.offset, local.cast_mut(), token, what)));
+        let block = self.block(loops, to.offset, local.cast_mut(), token, what);
+        self.submit_put(token, |endpoint| endpoint.submit_block(to.rank, block))
     }
 }

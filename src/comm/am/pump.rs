@@ -10,7 +10,7 @@ use super::{
     outbox::Outbox,
     peer::{ACKNOWLEDGE, ASKED, Block, BlockKind, Op, Peer, Road},
     wire::{BulkKind, Class, Result, Tag, Wire},
-    write::{Asking, Of, Piece, Written, announce, write},
+    write::{Asking, Of, Piece, Written, announce, write, write_block},
 };
 use crate::comm::{Event, Token};
 
@@ -22,6 +22,29 @@ impl<W: Wire> Endpoint<W> {
     pub(super) fn submit(&mut self, to: usize, op: Op) -> Result<()> {
         self.peer(to).queue.push_back(op);
         self.pump(to)
+    }
+
+    /// A put or an accumulate of a block: what of it has room in the frame being filled is written at once, if nothing waits before it.
+    pub(super) fn submit_block(&mut self, to: usize, mut block: Block) -> Result<()> {
+        let packed = self.limits.packed();
+        let peer = self.peer(to);
+        if peer.queue.is_empty() && block.len <= packed {
+            // Its peer is listed, so that a poll sends the frame.
+            let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
+            let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+            // Nothing is asked for.
+            if matches!(write_block(&mut block, frame, Asking { bytes: &mut 0, long: &mut 0, limits: self.limits }), Written::All)
+            {
+                self.events.push(Event::LocalDone(block.token));
+                return Ok(());
+            }
+        }
+        self.submit(to, Op::Block(Box::new(block)))
+    }
+
+    /// If the last thing that happened is a completion of this token, takes it back: the caller reports it.
+    pub(super) fn take_completion(&mut self, token: Token) -> bool {
+        self.events.pop_if(|event| matches!(event, Event::LocalDone(done) if *done == token)).is_some()
     }
 
     /// Writes queued operations into frames, as far as there is room and credit.

@@ -101,7 +101,8 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
 /// Bytes for which a put does not begin in a frame that is nearly full.
 const MINIMUM: usize = 256;
 
-fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Asking<'_>) -> Written {
+/// The same of a block.
+pub(super) fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Asking<'_>) -> Written {
     let (levels, there) = (block.there.levels(), &block.there);
     let run = there.run() as u64;
     while block.at < block.len {

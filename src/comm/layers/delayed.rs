@@ -1,13 +1,16 @@
 //! Most puts are visible at their target only when it is flushed, or much later: a fence that is missing shows.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::{Duration, Instant},
 };
 
 use super::step;
 use crate::{
-    comm::{Atomic, Capabilities, Cause, Event, Events, Full, Local, Mail, Native, Network, Ordering, Remote, Token},
+    comm::{
+        Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Ordering, Remote, Token,
+        mutex::Mutex,
+    },
     memory::kernels,
 };
 
@@ -72,11 +75,11 @@ impl Delayed {
         for Late { to, bytes, .. } in queue.late.extract_if(.., |late| which(late)) {
             let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
             queue.going.push(bytes);
-            queue.unread += 1;
             // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job ends
             // outlives its layers or stops first; who put them promised that the target is committed, and it stays so until this
             // rank's next fence.
-            unsafe { self.below.put(to, local, LATE) };
+            let issued = unsafe { self.below.put(to, local, LATE) };
+            queue.unread += usize::from(issued == Issued::Pending);
         }
     }
 
@@ -89,7 +92,7 @@ impl Delayed {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
@@ -98,7 +101,7 @@ impl Network for Delayed {
         &self.capabilities
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         let mut queue = self.lock();
         if step(&mut queue.state).is_multiple_of(PROMPT) {
             drop(queue);
@@ -115,6 +118,7 @@ impl Network for Delayed {
         let since = queue.polls;
         queue.late.push(Late { to, bytes, since });
         queue.done.push(Event::LocalDone(token));
+        Issued::Pending
     }
 
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {

@@ -1,10 +1,11 @@
 //! Nothing happens before somebody polls, and then in any order that the network's promises allow, which are few.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use super::step;
 use crate::comm::{
-    Atomic, Capabilities, Cause, Event, Events, Full, Local, Mail, Native, Network, Ordering, Progress, Remote, Token,
+    Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Ordering, Progress, Remote, Token,
+    mutex::Mutex,
 };
 
 /// A transfer that waits for a poll.
@@ -56,7 +57,7 @@ impl Scrambled {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
@@ -65,8 +66,9 @@ impl Network for Scrambled {
         &self.capabilities
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         self.lock().transfers.push(Waiting::Put { to, local, token });
+        Issued::Pending
     }
 
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
@@ -103,7 +105,7 @@ impl Network for Scrambled {
                 // The network below reports the completion under the same token.
                 match queue.transfers.swap_remove(at) {
                     // SAFETY: the promises of our caller are those that the network below asks for.
-                    Waiting::Put { to, local, token } => unsafe { self.below.put(to, local, token) },
+                    Waiting::Put { to, local, token } => unsafe { self.below.put(to, local, token).report(token, events) },
                     // SAFETY: as above.
                     Waiting::Get { from, local, token } => unsafe { self.below.get(from, local, token) },
                     // SAFETY: as above.

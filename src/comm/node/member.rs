@@ -9,7 +9,7 @@ use std::{
     ops::Range,
     ptr::NonNull,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -17,8 +17,8 @@ use std::{
 
 use super::{Fabric, Patience, Use, threads_of_this_process};
 use crate::comm::{
-    Atomic, Capabilities, Conduit, Event, Events, Full, Local, Mail, Native, Ordering as Order, Progress, PublishedWait, Remote,
-    SignalWord, Token, Topology, WaitWord,
+    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Ordering as Order, Progress, PublishedWait,
+    Remote, SignalWord, Token, Topology, WaitWord, mutex::Mutex,
 };
 
 /// The half of a wait's word that names the awaited rank.
@@ -68,11 +68,11 @@ impl Member {
 
     /// Whether `poll` would report something.
     pub(crate) fn has_news(&self) -> bool {
-        !self.fabric.ring(self.own, Use::Mail).is_empty() || self.done.lock().map_or(true, |done| !done.is_empty())
+        !self.fabric.ring(self.own, Use::Mail).is_empty() || !self.done.lock().is_empty()
     }
 
     fn report(&self, event: Event) {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
+        self.done.lock().push_back(event);
     }
 
     /// A range of this rank's segment; its last piece may reach beyond the end.
@@ -121,10 +121,10 @@ impl Conduit for Member {
         self.fabric.committed().load(Ordering::Relaxed)
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) {
+    unsafe fn put(&self, to: Remote, local: Local, _token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe { self.fabric.write(self.topology.local(to.rank), to.offset, local) };
-        self.report(Event::LocalDone(token));
+        Issued::Complete
     }
 
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
@@ -144,7 +144,7 @@ impl Conduit for Member {
 
     fn poll(&self, events: &mut Events) {
         // Two threads of a rank that poll at once: the second has nothing to do.
-        let Ok(mut done) = self.done.try_lock() else { return };
+        let Some(mut done) = self.done.try_lock() else { return };
         events.extend(done.drain(..));
         while let Some((from, mail)) = self.fabric.take_mail(self.own) {
             events.push(Event::Mail(from, mail));
@@ -220,10 +220,10 @@ impl Conduit for Member {
         self.fabric.control(self.topology.local(rank)).object.get()
     }
 
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) {
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, _token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe { self.fabric.write_signal(self.topology.local(to.rank), to.offset, local, signal) };
-        self.report(Event::LocalDone(token));
+        Issued::Complete
     }
 
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {

@@ -23,6 +23,7 @@ pub(crate) fn remote(bench: &Bench<'_>) -> Result<(), Error> {
         strided(bench, chunk)?;
     }
     counter(bench)?;
+    signal(bench)?;
     busy(bench)
 }
 
@@ -78,6 +79,23 @@ fn counter(bench: &Bench<'_>) -> Result<(), Error> {
         bench.row("read_inc", "8B", "us", stat, 1.0);
         Ok(())
     })
+}
+
+/// One way: a put with a signal goes there and another comes back, and half of the time counts.
+fn signal(bench: &Bench<'_>) -> Result<(), Error> {
+    let (rank, a) = (bench.job.rank(), GlobalArray::<f64, Ix1>::builder(bench.job, [2]).fill(1.0).create()?);
+    let (signal, local) = (Signal::new(bench.job)?, Array1::from_elem(1, 1.0));
+    let (mut sent, other) = (0, 1 - rank);
+    let stat = bench.measure_together(|| {
+        sent += 1;
+        if rank == OTHER {
+            signal.wait_at_least(0, sent)?;
+        }
+        a.put_signal(s![other..other + 1], &local, signal.at(other, 0))?;
+        if rank != OTHER { signal.wait_at_least(0, sent) } else { Ok(()) }
+    })?;
+    bench.row("put_signal", "8B", "us", stat, 2.0);
+    a.destroy()
 }
 
 fn busy(bench: &Bench<'_>) -> Result<(), Error> {

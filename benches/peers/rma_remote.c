@@ -205,6 +205,16 @@ static void strided(transfer_t *t, size_t chunk)
         if (best[o].trials > 0) row(OPS[o].name, shape, "us", best[o], 1);
 }
 
+/* One way of what a put with a signal does: a bare message goes there and another comes back, and half of the time counts. */
+static void message(void *context)
+{
+    transfer_t *t = context;
+    int other = 1 - bench_rank;
+    if (bench_rank == OTHER) MPI_Recv(t->local, 1, MPI_DOUBLE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(t->local, 1, MPI_DOUBLE, other, 0, MPI_COMM_WORLD);
+    if (bench_rank != OTHER) MPI_Recv(t->local, 1, MPI_DOUBLE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 /* The target computes for 100 ms and calls nothing; an operation that starts in that time. */
 static void busy(transfer_t *t)
 {
@@ -226,6 +236,7 @@ void remote_rows(void)
         put_flush(&t);          /* a counter from here on */
         row("read_inc", "8B", "us", measure_alone(increment, NULL, &t), 1);
     });
+    row("put_signal", "8B", "us", measure_together(message, &t), 2);
     busy(&t);
     window_free(&t.window);
     free(t.local);

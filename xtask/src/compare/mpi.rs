@@ -149,6 +149,14 @@ const fn goals(library: Library) -> &'static [Goal] {
     }
 }
 
+/// A put with a signal beside a bare message one way.
+const fn message(library: Library) -> &'static [Goal] {
+    match library {
+        Library::Mpich => &[Peer(Source::Mpich, 0.87)],
+        Library::OpenMpi => &[Peer(Source::OpenMpi, 0.87)],
+    }
+}
+
 const fn shortest_chunks(library: Library) -> &'static [Goal] {
     match library {
         Library::Mpich => &[Peer(Source::GlobalArrays, 2.0), Peer(Source::Mpich, 0.9)],
@@ -179,6 +187,7 @@ fn between(library: Library) -> Vec<Row> {
         }
     }
     rows.push(row(Remote, "read_inc", "8B", "us", goals(library)));
+    rows.push(row(Remote, "put_signal", "8B", "us", message(library)));
     for op in ["busy_get", "busy_put", "busy_accumulate", "busy_read_inc"] {
         rows.push(row(Remote, op, "8B", "us", UNATTENDED));
     }

@@ -24,6 +24,7 @@
 //! | `topology` | where ranks are: machine, node, whether their memory is mapped |
 //! | `network`, `joined` | what a network does; a node and a network as one conduit |
 //! | `am` | active messages: a network made of any wire |
+//! | `protocol` | state machines without I/O, that `am` drives |
 //! | `loopback`, `packets` | a network and a wire inside one machine |
 //! | `layers` | networks that make another one harsher |
 //! | `one_machine` | the conduits of jobs of one machine |
@@ -65,6 +66,7 @@ mod packets;
 #[cfg(test)]
 pub(crate) mod post;
 mod progress;
+mod protocol;
 mod remote_lock;
 mod requests;
 pub(crate) mod shared_memory;

@@ -210,12 +210,6 @@ impl<W: Wire> Endpoint<W> {
         unsafe { self.wire.send_bulk(to, bytes, len, tag, id) }
     }
 
-    /// The peer has handled so many more of our frames.
-    pub(super) fn acknowledged(&mut self, from: usize, frames: u32) {
-        let peer = self.peer(from);
-        peer.unacknowledged = peer.unacknowledged.saturating_sub(frames);
-    }
-
     /// Bytes have come for an origin.
     pub(super) fn data_came(&mut self, from: usize, id: usize, at: usize, bytes: &[u8]) {
         self.came(from, bytes.len());
@@ -238,7 +232,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Peers that have not acknowledged everything.
     pub(super) fn unquiet(&self) -> Vec<usize> {
-        let owes = |peer: &Peer| peer.unacknowledged > 0 || !peer.queue.is_empty() || peer.requests.is_some();
+        let owes = |peer: &Peer| !peer.credit.is_quiet() || !peer.queue.is_empty() || peer.requests.is_some();
         self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(&rank, _)| rank).collect()
     }
 

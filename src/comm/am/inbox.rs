@@ -84,7 +84,9 @@ impl<W: Wire> Endpoint<W> {
             self.wrong(from, "a frame that ends too early");
             return Ok(());
         };
-        self.acknowledged(from, acknowledged);
+        if self.peer(from).credit.acknowledged(acknowledged).is_none() {
+            self.wrong(from, &format!("an acknowledgement of {acknowledged} frames, more than there were"));
+        }
         if is_request {
             let left = records.left();
             self.peer(from).inbox.frames.push_back(Waiting { frame, left });
@@ -131,7 +133,7 @@ impl<W: Wire> Endpoint<W> {
                 break;
             }
             self.wire.keep(waiting.frame);
-            self.peer(from).owed += 1;
+            self.peer(from).credit.handled();
         }
         let peer = self.peer(from);
         if !peer.inbox.is_empty() && !peer.delayed {

@@ -21,7 +21,7 @@
 //! # Memory
 //!
 //! What the wire receives into, a bounded number of long frames, and a few words for each rank that something was exchanged with, besides
-//! the frames that it sent and that cannot be handled yet, at most `peer::CREDIT`. Nothing grows with the number of ranks.
+//! the frames that it sent and that cannot be handled yet, within their credit (`protocol::credit`). Nothing grows with the number of ranks.
 //!
 //! # What is here
 //!

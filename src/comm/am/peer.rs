@@ -1,7 +1,7 @@
 //! What this rank has to say to one other: operations that wait for room, and the frames being filled.
 //!
-//! Operations become records in their order. A frame of requests takes credit: at most [`CREDIT`] of them are unacknowledged, so
-//! a target that does not look for a while holds no more than that. Answers take none: who asks has room for them.
+//! Operations become records in their order. A frame of requests takes credit (`protocol::credit`), so a target that does not look for a
+//! while holds a bounded number of them. Answers take none: who asks has room for them.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,13 +14,7 @@ use super::{
     inbox::Inbox,
     runs::Runs,
 };
-use crate::comm::{SignalWord, Token};
-
-/// Frames of requests to one peer that may be on their way or unacknowledged.
-pub(super) const CREDIT: u32 = 32;
-
-/// Frames that are acknowledged together when no answer carries the acknowledgement.
-pub(super) const ACKNOWLEDGE: u32 = CREDIT / 4;
+use crate::comm::{SignalWord, Token, protocol::credit::Credit};
 
 /// Bytes that may be asked for and not be here, and still more be asked for.
 pub(super) const ASKED: usize = 1 << 20;
@@ -175,10 +169,7 @@ pub(super) struct Peer {
     /// The frames being filled.
     pub(super) requests: Option<Frame>,
     pub(super) answers: Option<Frame>,
-    /// Frames of requests sent and not acknowledged.
-    pub(super) unacknowledged: u32,
-    /// Frames of its requests that were handled and not acknowledged.
-    pub(super) owed: u32,
+    pub(super) credit: Credit,
     /// Requests with a signal in the frame being filled: complete when it has left.
     pub(super) signals: Vec<Token>,
     /// Bytes asked for that have not come.
@@ -193,16 +184,12 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn has_credit(&self) -> bool {
-        self.unacknowledged < CREDIT
-    }
-
     /// Nothing is left to be sent, and nothing sent is unacknowledged.
     pub(super) fn is_quiet(&self) -> bool {
         self.queue.is_empty()
             && self.requests.as_ref().is_none_or(Frame::is_empty)
             && self.answers.as_ref().is_none_or(Frame::is_empty)
-            && self.unacknowledged == 0
+            && self.credit.is_quiet()
             && self.inbox.is_empty()
     }
 }

@@ -8,7 +8,7 @@ use super::{
     frame::Kind,
     long_frames::Use,
     outbox::Outbox,
-    peer::{ACKNOWLEDGE, ASKED, Block, BlockKind, Op, Peer, Road},
+    peer::{ASKED, Block, BlockKind, Op, Peer, Road},
     wire::{BulkKind, Class, Result, Tag, Wire},
     write::{Asking, Of, Piece, Written, announce, write, write_block},
 };
@@ -88,14 +88,14 @@ impl<W: Wire> Endpoint<W> {
                     // The target begins to receive, and this frame to leave, while the next one is written: at the next poll.
                     peer.queue.push_front(op);
                     self.urgent = true;
-                    if peer.has_credit() {
+                    if peer.credit.may_send() {
                         send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                     }
                     break;
                 }
                 Written::Some | Written::NoRoom => {
                     peer.queue.push_front(op);
-                    if !peer.has_credit() {
+                    if !peer.credit.may_send() {
                         break;
                     }
                     send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
@@ -117,7 +117,7 @@ impl<W: Wire> Endpoint<W> {
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         frame.push(kind, 0, &[offset as u64, len as u64, number], &[], 0);
         if put {
-            if peer.has_credit() {
+            if peer.credit.may_send() {
                 // Bytes that come before their announcement are copied once more.
                 send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
             }
@@ -168,7 +168,7 @@ impl<W: Wire> Endpoint<W> {
         match of {
             Of::Put(whole) => {
                 self.urgent = true;
-                if peer.has_credit() {
+                if peer.credit.may_send() {
                     send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                 }
                 let id = self.bulk.add(Then::PieceSent { whole, to, begun: Instant::now() });
@@ -199,10 +199,10 @@ impl<W: Wire> Endpoint<W> {
             let Some(rank) = self.busy.pop_front() else { break };
             self.pump(rank)?;
             let Some(peer) = self.peers.get_mut(&rank) else { continue };
-            if peer.requests.as_ref().is_some_and(|frame| !frame.is_empty()) && peer.has_credit() {
+            if peer.requests.as_ref().is_some_and(|frame| !frame.is_empty()) && peer.credit.may_send() {
                 send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, rank)?;
             }
-            if peer.owed >= ACKNOWLEDGE {
+            if peer.credit.must_acknowledge() {
                 peer.answers.get_or_insert_with(|| self.wire.frame());
             }
             send_answers(peer, &mut self.wire, &mut self.outbox, rank)?;
@@ -255,13 +255,14 @@ impl<W: Wire> Endpoint<W> {
 fn send_requests<W: Wire>(peer: &mut Peer, wire: &mut W, outbox: &mut Outbox, events: &mut Vec<Event>, to: usize) -> Result<()> {
     events.extend(peer.signals.drain(..).map(Event::LocalDone));
     let Some(mut frame) = peer.requests.take_if(|frame| !frame.is_empty()) else { return Ok(()) };
-    peer.unacknowledged += 1;
-    frame.seal(std::mem::take(&mut peer.owed), true);
+    frame.seal(peer.credit.requests_leave(), true);
     outbox.send(wire, to, Class::Request, frame)
 }
 
 fn send_answers<W: Wire>(peer: &mut Peer, wire: &mut W, outbox: &mut Outbox, to: usize) -> Result<()> {
-    let Some(mut frame) = peer.answers.take_if(|frame| !frame.is_empty() || peer.owed >= ACKNOWLEDGE) else { return Ok(()) };
-    frame.seal(std::mem::take(&mut peer.owed), false);
+    let Some(mut frame) = peer.answers.take_if(|frame| !frame.is_empty() || peer.credit.must_acknowledge()) else {
+        return Ok(());
+    };
+    frame.seal(peer.credit.answers_leave(), false);
     outbox.send(wire, to, Class::Reply, frame)
 }

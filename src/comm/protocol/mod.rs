@@ -1,0 +1,14 @@
+//! State machines of the networks, without I/O.
+//!
+//! A machine is fed with what happened and says what is to be done. It sees lengths, ranges and opaque handles, no memory and no
+//! network; it has no clock, no lock and no `unsafe` (`cargo xtask lint` checks that). So its tests run it in a simulated network, over
+//! thousands of schedules that are each drawn from a seed.
+//!
+//! | file | what it decides | who drives it |
+//! |---|---|---|
+//! | `credit` | when a frame of requests may leave, and what is acknowledged when | `am` |
+//! | `simulation` | the order of events in tests | |
+
+pub(super) mod credit;
+#[cfg(test)]
+mod simulation;

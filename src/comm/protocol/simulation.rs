@@ -1,0 +1,58 @@
+//! What the tests of the machines share: numbers from a seed, and channels that keep their order and no other.
+
+use std::collections::VecDeque;
+
+/// Seeds of a test, each a schedule.
+pub(super) const SEEDS: u64 = 10_000;
+
+/// Random numbers of a seed: SplitMix64 (Steele, Lea and Flood, 2014).
+#[derive(Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    /// A number below `end`.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ z >> 31) % end as u64) as usize
+    }
+
+    /// True once in so many times.
+    pub(super) fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// The first thing that is possible, looked for from a random one on.
+    pub(super) fn pick<T>(&mut self, of: usize, mut possible: impl FnMut(usize) -> Option<T>) -> Option<T> {
+        let first = self.below(of);
+        (0..of).find_map(|k| possible((first + k) % of))
+    }
+}
+
+/// Messages under way. Those of one channel arrive in the order of their sending, after any time.
+#[derive(Debug)]
+pub(super) struct Channels<T>(Vec<VecDeque<T>>);
+
+impl<T> Channels<T> {
+    pub(super) fn new(channels: usize) -> Self {
+        Channels((0..channels).map(|_| VecDeque::new()).collect())
+    }
+
+    pub(super) fn len(&self, channel: usize) -> usize {
+        self.0[channel].len()
+    }
+
+    pub(super) fn send(&mut self, channel: usize, message: T) {
+        self.0[channel].push_back(message);
+    }
+
+    /// A message that arrives, and its channel.
+    pub(super) fn receive(&mut self, random: &mut Random) -> Option<(usize, T)> {
+        random.pick(self.0.len(), |channel| Some((channel, self.0[channel].pop_front()?)))
+    }
+}

@@ -25,8 +25,8 @@ pub(super) enum Then {
     FrameSent(Frame, Use),
     /// A long frame of answers has come.
     Answered { from: usize, frame: Frame },
-    /// What a request of such a peer announced has come: its inbox knows the memory.
-    Announced { from: usize },
+    /// What a request of such a peer announced has come: its inbox knows the message.
+    Announced { from: usize, message: u64 },
 }
 
 /// A get from or into the caller's memory.

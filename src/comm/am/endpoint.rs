@@ -11,7 +11,7 @@
 //! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
 //! polls, if there is a thread that sends them should nobody poll again.
 //!
-//! Who handles a record never waits: what cannot be handled yet stays with what comes behind it (`inbox`), answers go into a frame of
+//! Who handles a record never waits: what cannot be handled yet stays with what comes behind it (`protocol::rendezvous`), answers go into a frame of
 //! their own, and if the wire has no room for it, it is kept until there is (`outbox`).
 //!
 //! # Bulk messages
@@ -31,7 +31,7 @@ use super::{
     origins::{NOBODY, Origins, given_up},
     outbox::Outbox,
     peer::{Op, PACKED, Peer, Peers},
-    wire::{Arrival, BulkId, BulkKind, Ended, Limits, Result, Tag, Wire},
+    wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
 use crate::comm::{Event, Token};
 
@@ -60,7 +60,7 @@ pub(super) struct Endpoint<W> {
     pub(super) long_frames: LongFrames,
     /// Long answers asked for that have not come.
     pub(super) long_asked: usize,
-    /// Ranks whose requests wait.
+    /// Ranks whose requests wait: those whose inboxes are not empty. Who has waited longest comes first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
@@ -157,14 +157,14 @@ impl<W: Wire> Endpoint<W> {
         for Ended { id, len } in ended.drain(..) {
             self.found += 1;
             if let Some(then) = self.bulk.remove(id) {
-                self.bulk_ended(id, then, len)?;
+                self.bulk_ended(then, len)?;
             }
         }
         self.ended_bulk = ended;
         looked
     }
 
-    fn bulk_ended(&mut self, id: BulkId, then: Then, len: usize) -> Result<()> {
+    fn bulk_ended(&mut self, then: Then, len: usize) -> Result<()> {
         match then {
             Then::Sent(token) => self.events.push(Event::LocalDone(token)),
             Then::PieceSent { whole, to, begun } => {
@@ -187,7 +187,7 @@ impl<W: Wire> Endpoint<W> {
                 self.long_answer(from, &frame, len)?;
                 self.long_frames.give_answer(frame);
             }
-            Then::Announced { from } => self.peer(from).inbox.has_come(id, len),
+            Then::Announced { from, message } => self.message_came(from, message, len),
         }
         Ok(())
     }

@@ -1,51 +1,33 @@
-//! Requests of others that cannot be handled yet, in their order.
+//! Requests of others, in their order: `protocol::rendezvous` says what is next, and here it is done.
 //!
-//! Records of one rank are handled one after the other. One whose bytes travel beside the frames is done when they have come, and one
-//! that would need more memory for its answer than there is waits: then all that the same rank sent behind it waits here too, but
-//! for further announcements, whose messages are received meanwhile. Credit bounds how much that can be. Frames of answers
+//! A record whose answer would need more memory than there is waits, with all that the same rank sent behind it. Frames of answers
 //! never wait.
-
-use std::{collections::VecDeque, ops::Range};
 
 use super::{
     bulk::Then,
     endpoint::Endpoint,
     frame::{Frame, Held, Kind, Record},
     long_frames::{LONG_FRAME, Use},
-    wire::{BulkId, BulkKind, Result, Tag, Wire},
+    wire::{BulkKind, Result, Tag, Wire},
 };
-
-/// Messages beside the frames that are received from one rank at a time.
-const BESIDE: usize = 4;
+use crate::comm::protocol::rendezvous::{Next, Place, Requests};
 
 /// What one other rank asks for.
-#[derive(Debug, Default)]
-pub(super) struct Inbox {
-    frames: VecDeque<Waiting>,
-    beside: VecDeque<Message>,
-}
+pub(super) type Inbox = Requests<Waiting, Buffer>;
 
 /// A frame of requests and how many of its words are not handled.
 #[derive(Debug)]
-struct Waiting {
+pub(super) struct Waiting {
     frame: Frame,
     left: usize,
 }
 
-/// A message beside the frames: records or the payload of one into a long frame, or bytes straight into the segment.
+/// A long frame that a message is received into.
 #[derive(Debug)]
-struct Message {
-    id: BulkId,
-    /// Its length, once it has come.
-    len: Option<usize>,
-    to: Target,
-}
-
-#[derive(Debug)]
-enum Target {
-    Frame(Frame),
-    Payload(Frame, Held),
-    Segment(Range<usize>),
+pub(super) struct Buffer {
+    frame: Frame,
+    /// The record whose payload the message is. Without one, it brings records.
+    payload_of: Option<Held>,
 }
 
 /// What became of a record.
@@ -64,19 +46,6 @@ impl From<Option<()>> for Handled {
     }
 }
 
-impl Inbox {
-    pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty() && self.beside.is_empty()
-    }
-
-    /// A message beside the frames has come.
-    pub(super) fn has_come(&mut self, id: BulkId, len: usize) {
-        if let Some(message) = self.beside.iter_mut().find(|message| message.id == id) {
-            message.len = Some(len);
-        }
-    }
-}
-
 impl<W: Wire> Endpoint<W> {
     /// A frame has come. The frame stays with the inbox, or is kept for another use.
     pub(super) fn arrived(&mut self, from: usize, frame: Frame, len: usize) -> Result<()> {
@@ -89,8 +58,8 @@ impl<W: Wire> Endpoint<W> {
         }
         if is_request {
             let left = records.left();
-            self.peer(from).inbox.frames.push_back(Waiting { frame, left });
-            return self.resume(from);
+            let turn = self.peer(from).inbox.arrived(Waiting { frame, left });
+            return if turn { self.resume(from) } else { Ok(()) };
         }
         for record in records {
             let handled = match record.kind {
@@ -105,39 +74,22 @@ impl<W: Wire> Endpoint<W> {
         Ok(())
     }
 
-    /// Handles what can be handled of a rank's requests.
-    pub(super) fn resume(&mut self, from: usize) -> Result<()> {
+    /// Handles what can be handled of the requests of a rank that is not in the list of those that wait.
+    fn resume(&mut self, from: usize) -> Result<()> {
         loop {
-            if self.take_in(from)? && !self.delayed.is_empty() {
-                // Who has waited longer for a frame comes first.
-                break;
-            }
-            let Some(mut waiting) = self.peer(from).inbox.frames.pop_front() else { break };
-            let mut records = waiting.frame.rest(waiting.left);
-            let mut all = true;
-            while let Some(record) = records.next() {
-                match self.handle_in_turn(from, &record)? {
-                    Handled::Done => {}
-                    Handled::Later => {
-                        all = false;
+            let others_wait = self.others_wait();
+            match self.peer(from).inbox.next(others_wait) {
+                Next::Message(buffer, len) => self.take_in(from, buffer, len)?,
+                Next::Frame(frame) => {
+                    if let Some(rest) = self.handle_frame(from, frame)? {
+                        self.peer(from).inbox.put_back(rest);
                         break;
                     }
-                    // Nobody who runs this program sends such a thing; who waits for an answer must not wait forever.
-                    Handled::Wrong => self.wrong(from, &format!("a request that cannot be: {:?}", record.kind)),
                 }
-                self.found += 1;
-                waiting.left = records.left();
+                Next::Nothing => break,
             }
-            if !all {
-                self.peer(from).inbox.frames.push_front(waiting);
-                break;
-            }
-            self.wire.keep(waiting.frame);
-            self.peer(from).credit.handled();
         }
-        let peer = self.peer(from);
-        if !peer.inbox.is_empty() && !peer.delayed {
-            peer.delayed = true;
+        if !self.peer(from).inbox.is_empty() {
             self.delayed.push_back(from);
         }
         Ok(())
@@ -147,105 +99,118 @@ impl<W: Wire> Endpoint<W> {
     pub(super) fn resume_all(&mut self) -> Result<()> {
         for _ in 0..self.delayed.len() {
             let Some(rank) = self.delayed.pop_front() else { break };
-            self.peer(rank).delayed = false;
             self.resume(rank)?;
         }
         Ok(())
     }
 
+    /// Whether others wait than the rank whose requests are handled, which is not in the list meanwhile.
+    fn others_wait(&self) -> bool {
+        !self.delayed.is_empty()
+    }
+
+    /// Handles the records of a frame, up to one that waits. What is left.
+    fn handle_frame(&mut self, from: usize, mut waiting: Waiting) -> Result<Option<Waiting>> {
+        let mut records = waiting.frame.rest(waiting.left);
+        while let Some(record) = records.next() {
+            match self.handle_in_turn(from, &record)? {
+                Handled::Done => {}
+                Handled::Later => return Ok(Some(waiting)),
+                // Nobody who runs this program sends such a thing; who waits for an answer must not wait forever.
+                Handled::Wrong => self.wrong(from, &format!("a request that cannot be: {:?}", record.kind)),
+            }
+            self.found += 1;
+            waiting.left = records.left();
+        }
+        self.wire.keep(waiting.frame);
+        self.peer(from).credit.handled();
+        Ok(None)
+    }
+
     fn handle_in_turn(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         match record.kind {
-            Kind::PutLong | Kind::LongFrame | Kind::PutBlockLong | Kind::AccumulateLong => self.begin_beside(from, record),
-            _ if !self.peer(from).inbox.beside.is_empty() => Ok(Handled::Later),
-            _ => self.handle(from, record),
+            Kind::PutLong => self.receive_into_segment(from, record),
+            Kind::LongFrame | Kind::PutBlockLong | Kind::AccumulateLong => self.receive_into_buffer(from, record),
+            _ if self.peer(from).inbox.may_handle() => self.handle(from, record),
+            _ => Ok(Handled::Later),
         }
     }
 
-    /// Begins to receive what a record announces.
-    fn begin_beside(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
-        // Others wait for frames too.
-        let most = if self.delayed.iter().any(|&rank| rank != from) { 1 } else { BESIDE };
-        if self.peer(from).inbox.beside.len() >= most {
+    fn receive_into_segment(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
+        let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
+        let longest = self.limits.longest();
+        let Some(memory) = self.segment.range(offset, len).filter(|_| len <= longest) else { return Ok(Handled::Wrong) };
+        let range = offset..offset + len;
+        let others_wait = self.others_wait();
+        if !self.peer(from).inbox.may_receive(Some(&range), others_wait) {
             return Ok(Handled::Later);
         }
-        let (memory, len, number, to) = if record.kind == Kind::PutLong {
-            let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
-            let longest = self.limits.longest();
-            let Some(memory) = self.segment.range(offset, len).filter(|_| len <= longest) else { return Ok(Handled::Wrong) };
-            // What came before it and is not in the segment yet would be written over it.
-            let range = offset..offset + len;
-            let apart = |message: &Message| match &message.to {
-                Target::Frame(_) | Target::Payload(..) => false,
-                Target::Segment(other) => other.end <= range.start || range.end <= other.start,
-            };
-            if !self.peer(from).inbox.beside.iter().all(apart) {
-                return Ok(Handled::Later);
-            }
-            (memory, len, number, Target::Segment(range))
-        } else {
-            let payload = payload_beside(record);
-            let Some([len, number]) = payload.map(|(_, words)| words).or_else(|| record.words()) else {
-                return Ok(Handled::Wrong);
-            };
-            if len > LONG_FRAME || self.limits.bulk.is_none() {
-                return Ok(Handled::Wrong);
-            }
-            let Some(mut frame) = self.long_frames.take(Use::Inbox) else { return Ok(Handled::Later) };
-            let (memory, len) = frame.buffer();
-            let to = match payload {
-                Some((kind, _)) => Target::Payload(frame, record.hold(kind)),
-                None => Target::Frame(frame),
-            };
-            (memory, len, number, to)
+        self.receive(from, memory, len, number, Place::Segment(range))
+    }
+
+    fn receive_into_buffer(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
+        let payload = payload_beside(record);
+        let Some([len, number]) = payload.map(|(_, words)| words).or_else(|| record.words()) else {
+            return Ok(Handled::Wrong);
         };
-        let id = self.bulk.add(Then::Announced { from });
-        self.peer(from).inbox.beside.push_back(Message { id, len: None, to });
+        if len > LONG_FRAME || self.limits.bulk.is_none() {
+            return Ok(Handled::Wrong);
+        }
+        let others_wait = self.others_wait();
+        if !self.peer(from).inbox.may_receive(None, others_wait) {
+            return Ok(Handled::Later);
+        }
+        let Some(mut frame) = self.long_frames.take(Use::Inbox) else { return Ok(Handled::Later) };
+        let memory = frame.buffer().0;
+        let payload_of = payload.map(|(kind, _)| record.hold(kind));
+        self.receive(from, memory, len, number, Place::Buffer(Buffer { frame, payload_of }))
+    }
+
+    /// Begins to receive what a record announces, into memory that the inbox knows from now on.
+    fn receive(&mut self, from: usize, memory: *mut u8, len: usize, number: usize, to: Place<Buffer>) -> Result<Handled> {
+        let message = self.peer(from).inbox.receives(len, to);
+        let id = self.bulk.add(Then::Announced { from, message });
         let tag = Tag { kind: BulkKind::Request, number: number as u64 };
-        // SAFETY: the memory is a frame's on the heap, which the inbox keeps and lets nobody touch, or inside the segment, which stays
-        // mapped while the endpoint lives; there a racing access of a transfer gives each byte old or new.
+        // SAFETY: so many bytes are a frame's on the heap, which the inbox keeps and lets nobody touch, or lie inside the segment, which
+        // stays mapped while the endpoint lives; there a racing access of a transfer gives each byte old or new.
         unsafe { self.wire.receive_bulk(from, memory, len, tag, id) }?;
         Ok(Handled::Done)
     }
 
-    /// Handles the messages beside the frames that have come, in their order.
-    /// Tells whether frames were given back.
-    fn take_in(&mut self, from: usize) -> Result<bool> {
-        let mut gave = false;
-        while let Some(front) = self.peer(from).inbox.beside.front() {
-            let Some(len) = front.len else { break };
-            let frame = match self.peer(from).inbox.beside.pop_front().map(|message| message.to) {
-                Some(Target::Frame(frame)) => frame,
-                Some(Target::Payload(frame, held)) => {
-                    let handled = match frame.bytes().get(..len) {
-                        Some(payload) => self.handle(from, &held.with(payload))?,
-                        None => Handled::Wrong,
+    /// A message that an announcement of a rank belongs to has come.
+    pub(super) fn message_came(&mut self, from: usize, message: u64, len: usize) {
+        if self.peer(from).inbox.has_come(message, len).is_none() {
+            self.wrong(from, &format!("a message of {len} bytes, not as many as announced"));
+        }
+    }
+
+    /// Handles what has come into a long frame, and gives the frame back.
+    fn take_in(&mut self, from: usize, buffer: Buffer, len: usize) -> Result<()> {
+        let Buffer { frame, payload_of } = buffer;
+        match payload_of {
+            Some(held) => {
+                if self.handle(from, &held.with(&frame.bytes()[..len]))? != Handled::Done {
+                    self.wrong(from, &format!("a long payload that cannot be: {held:?}"));
+                }
+            }
+            None => {
+                let records = frame.read(len).map(|(.., records)| records);
+                if records.is_none() {
+                    self.wrong(from, "a long request that ends too early");
+                }
+                for record in records.into_iter().flatten() {
+                    let handled = match record.kind {
+                        Kind::PutBlock | Kind::Accumulate => self.handle(from, &record)?,
+                        _ => Handled::Wrong,
                     };
                     if handled != Handled::Done {
-                        self.wrong(from, &format!("a long payload that cannot be: {held:?}"));
+                        self.wrong(from, &format!("a long request that cannot be: {:?}", record.kind));
                     }
-                    self.long_frames.give(frame, Use::Inbox);
-                    gave = true;
-                    continue;
-                }
-                Some(Target::Segment(_)) | None => continue,
-            };
-            let records = frame.read(len).map(|(.., records)| records);
-            if records.is_none() {
-                self.wrong(from, "a long request that ends too early");
-            }
-            for record in records.into_iter().flatten() {
-                let handled = match record.kind {
-                    Kind::PutBlock | Kind::Accumulate => self.handle(from, &record)?,
-                    _ => Handled::Wrong,
-                };
-                if handled != Handled::Done {
-                    self.wrong(from, &format!("a long request that cannot be: {:?}", record.kind));
                 }
             }
-            self.long_frames.give(frame, Use::Inbox);
-            gave = true;
         }
-        Ok(gave)
+        self.long_frames.give(frame, Use::Inbox);
+        Ok(())
     }
 
     /// Begins to receive a long frame of answers.

@@ -16,12 +16,19 @@
 //! # Consistency
 //!
 //! Records of one rank to another are handled in their order, so puts and gets to one target keep theirs. A bulk message has a record that
-//! keeps its place: its target handles nothing behind it before the bytes have come (`inbox`).
+//! keeps its place: its target handles nothing behind it before the bytes have come (`protocol::rendezvous`).
 //!
 //! # Memory
 //!
 //! What the wire receives into, a bounded number of long frames, and a few words for each rank that something was exchanged with, besides
 //! the frames that it sent and that cannot be handled yet, within their credit (`protocol::credit`). Nothing grows with the number of ranks.
+//!
+//! # What decides
+//!
+//! Two state machines without I/O, which are tested without a network: `protocol::credit` says when a frame of requests may leave and what
+//! it acknowledges, `protocol::rendezvous` in which order requests are handled and when a bulk message may be received. The code
+//! here turns their handles into frames and memory. How much of an operation a frame takes, and how much is asked for at a time, is
+//! decided where records are written (`write`, `pump`): that depends on the layout of records and on the caller's memory.
 //!
 //! # What is here
 //!

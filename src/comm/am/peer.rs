@@ -178,9 +178,8 @@ pub(super) struct Peer {
     pub(super) busy: u32,
     /// It is in the list of those that may have something to send.
     pub(super) listed: bool,
-    /// What it asks for, and that it is in the list of those whose requests wait.
+    /// What it asks for.
     pub(super) inbox: Inbox,
-    pub(super) delayed: bool,
 }
 
 impl Peer {

@@ -7,8 +7,10 @@
 //! | file | what it decides | who drives it |
 //! |---|---|---|
 //! | `credit` | when a frame of requests may leave, and what is acknowledged when | `am` |
+//! | `rendezvous` | when a request of others is handled, and when the bytes that it announces may come | `am` |
 //! | `simulation` | the order of events in tests | |
 
 pub(super) mod credit;
+pub(super) mod rendezvous;
 #[cfg(test)]
 mod simulation;

@@ -45,9 +45,9 @@ struct Arguments {
     /// The table has two to this power words of 8 bytes; the rules ask for half of the memory
     #[arg(long, value_name = "M", default_value_t = 22, value_parser = clap::value_parser!(u32).range(1..=48))]
     log2_size: u32,
-    /// How updates reach their words; by default lists where the network has atomic operations, else buckets
-    #[arg(long, value_enum)]
-    way: Option<Way>,
+    /// How updates reach their words
+    #[arg(long, value_enum, default_value = "lists")]
+    way: Way,
 }
 
 /// How updates reach their words.
@@ -74,9 +74,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let bar = command_line::progress_bar(job, table.share(0).count(), "updates of this rank");
     let progress = |updates: u64| bar.inc(updates);
     let before = job.stats();
-    // Where atomic operations are messages, 1024 updates in a few puts beat 1024 messages.
-    let atomics = job.capabilities().native.atomics;
-    let way = arguments.way.unwrap_or(if atomics { Way::Lists } else { Way::Buckets });
+    let way = arguments.way;
     let start;
     match way {
         Way::Buckets => {

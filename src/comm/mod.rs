@@ -9,7 +9,7 @@
 //!
 //! Strided patches, accumulates, locks, counters, collectives and request tables exist once, above (`engine`, `crate::sync`,
 //! `crate::array`). To add a network, write a folder beside `mpi` against the documentation of [`Network`], add its `mod` line here and
-//! its name in `crate::job::launch`.
+//! its name where jobs are launched. Nothing here uses what is above: who starts a job hands down [`settings`].
 //!
 //! * Every call is made through `&self`, from any thread of the rank.
 //! * `poll` is the only way in: completions and messages are reported there and nowhere else. No callback runs on a thread of the
@@ -27,6 +27,7 @@
 //! | `protocol` | state machines without I/O, that `am` drives |
 //! | `loopback`, `packets` | a network and a wire inside one machine |
 //! | `layers` | networks that make another one harsher |
+//! | `settings` | what a network needs to start ranks |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `mutex` | the lock of these files |
@@ -69,6 +70,7 @@ mod progress;
 mod protocol;
 mod remote_lock;
 mod requests;
+pub(crate) mod settings;
 pub(crate) mod shared_memory;
 mod signals;
 pub(crate) mod strided;

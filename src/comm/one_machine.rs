@@ -15,6 +15,7 @@ use super::{
     loopback::Loopback,
     node::Member,
     packets::Packets,
+    settings::Settings,
 };
 
 /// What the network of a job of one machine drives.
@@ -40,20 +41,21 @@ impl Device {
 ///
 /// # Errors
 /// The agent of the active messages could not be started.
-pub(crate) fn conduit(device: Device, layers: &[Layer], member: Member, may_give_up: bool) -> io::Result<Arc<dyn Conduit>> {
+pub(crate) fn conduit(settings: &Settings, member: Member) -> io::Result<Arc<dyn Conduit>> {
     if member.topology().is_all_mapped() {
         return Ok(Arc::new(member));
     }
     let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
     let rank = topology.rank();
     let stack = |layers: &[Layer], network: Arc<dyn Network>| layers::stack(layers, rank, network);
-    Ok(match device {
+    let layers = &settings.layers[..];
+    Ok(match settings.device {
         Device::Mapping => {
             let layers = if layers.is_empty() { &HARSH } else { layers };
             Arc::new(Joined::new(member, stack(layers, Arc::new(Loopback::new(fabric, topology)))))
         }
         Device::Packets => {
-            let am = Arc::new(Am::new(Packets::new(fabric, topology), &member, true, may_give_up));
+            let am = Arc::new(Am::new(Packets::new(fabric, topology), &member, true, settings.may_give_up));
             let agent = Agent::start(am.clone(), true, false)?;
             Arc::new(Joined::new(member, stack(layers, am)).with_agent(agent))
         }

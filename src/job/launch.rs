@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{env, sync::Arc};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::{
     Job,
@@ -18,9 +18,10 @@ use super::{
 use crate::comm::mpi;
 use crate::{
     comm::{
-        Conduit, Topology,
-        layers::{self, HARSH, LAYERS, Layer},
+        Conduit,
+        layers::{HARSH, LAYERS, Layer},
         one_machine::{self, DEVICES, Device},
+        settings::Settings,
         shared_memory, threads,
     },
     error::Error,
@@ -153,7 +154,7 @@ impl Launch {
         let entry = Entry::new(start.network.extent())?;
         let rank_main = |conduit: Arc<dyn Conduit>| -> Result<(), String> {
             let _rank = entry.rank();
-            let job = Job::start(conduit.clone(), &start).map_err(|e| e.to_string())?;
+            let job = Job::start(conduit.clone(), &start, start.settings.cores).map_err(|e| e.to_string())?;
             body(&job).map_err(|e| e.to_string())?;
             job.finish().map_err(|e| e.to_string())?;
             conduit.leave();
@@ -177,8 +178,8 @@ impl Launch {
                 return Ok(self.run_rank(world, start, body, false)?);
             }
         };
-        Ok(run(&start, &|member| {
-            let conduit = one_machine::conduit(start.device, &start.layers, member, start.timeout.is_some());
+        Ok(run(&start.settings, &|member| {
+            let conduit = one_machine::conduit(&start.settings, member);
             rank_main(conduit.map_err(|error| Error::system("starting the thread that makes progress", error).to_string())?)
         })?)
     }
@@ -232,10 +233,9 @@ impl Launch {
         body: impl FnOnce(&Job) -> Result<(), E>,
         guest: bool,
     ) -> Result<(), Error> {
-        let rank = mpi::Rank::start(comm, &start, self.ranks, guest)?;
-        let start = Start { ranks: rank.size(), cores: rank.cores, ..start };
+        let rank = mpi::Rank::start(comm, &start.settings, self.ranks, guest)?;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let job = Job::start(rank.conduit(), &start).map_err(|e| format!("returned an error: {e}"))?;
+            let job = Job::start(rank.conduit(), &start, rank.cores).map_err(|e| format!("returned an error: {e}"))?;
             match body(&job) {
                 Ok(()) => job.finish().map_err(|e| format!("returned an error: {e}")),
                 Err(error) => Err(format!("returned an error: {error}")),
@@ -253,11 +253,11 @@ impl Launch {
     ) -> Result<(), Error> {
         let start = self.resolve()?;
         let rank_main = |member| {
-            let job = Job::start(join(member), &start)?;
+            let job = Job::start(join(member), &start, start.settings.cores)?;
             body(&job)?;
             job.finish()
         };
-        threads::run(&start, &|member| rank_main(member).map_err(|error: Error| error.to_string()))
+        threads::run(&start.settings, &|member| rank_main(member).map_err(|error: Error| error.to_string()))
     }
 
     fn resolve(&self) -> Result<Start, Error> {
@@ -312,22 +312,9 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin { cpus } else { Vec::new() };
-        Ok(Start {
-            ranks,
-            network,
-            name,
-            device,
-            layers,
-            ranks_per_node,
-            heap,
-            memory,
-            large_pages,
-            stats,
-            timeout,
-            cores,
-            pins,
-            started,
-        })
+        let may_give_up = timeout.is_some();
+        let settings = Settings { ranks, device, layers, ranks_per_node, heap, large_pages, stats, may_give_up, cores, pins };
+        Ok(Start { network, name, settings, memory, timeout, started })
     }
 }
 
@@ -399,68 +386,15 @@ impl Network {
 /// A [`Launch`] with every question answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    pub(crate) ranks: usize,
     network: Network,
     /// Its name, with its layers.
-    pub(crate) name: String,
-    /// What the network of a job of one machine drives.
-    device: Device,
-    /// What stands on the network, from below.
-    pub(crate) layers: Vec<Layer>,
-    /// Every so many consecutive ranks are a node. A conduit that has nodes of its own splits them by it.
-    pub(crate) ranks_per_node: Option<usize>,
-    pub(crate) heap: usize,
-    pub(crate) memory: Option<u64>,
-    pub(crate) large_pages: bool,
-    /// Operations are counted.
-    pub(crate) stats: bool,
-    pub(crate) timeout: Option<f64>,
-    /// Cores that the ranks share.
-    pub(crate) cores: usize,
-    /// The cores for ranks to be pinned to; none if they are not.
-    pins: Vec<usize>,
+    pub(super) name: String,
+    pub(super) settings: Settings,
+    pub(super) memory: Option<u64>,
+    pub(super) timeout: Option<f64>,
     /// The launcher that started this process.
     #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "compared with what MPI says"))]
     started: Option<Started>,
-}
-
-impl Start {
-    /// Pins the calling thread, if ranks are pinned. A refusal costs speed only.
-    pub(crate) fn pin(&self, rank: usize) {
-        self.pin_among(rank, self.ranks);
-    }
-
-    /// The same as one of `ranks` ranks that share the cores that this process may use.
-    pub(crate) fn pin_among(&self, rank: usize, ranks: usize) {
-        if ranks <= self.pins.len() {
-            // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
-            let cores = self.pins.len();
-            let mut set = CpuSet::new();
-            for &cpu in &self.pins[rank * cores / ranks..(rank + 1) * cores / ranks] {
-                set.set(cpu);
-            }
-            let _ = sched_setaffinity(None, &set);
-        }
-    }
-
-    /// Where the ranks of a job of one machine are, as one of them sees it.
-    pub(crate) fn topology(&self, rank: usize) -> Topology {
-        self.place(Topology::one_machine(rank, self.ranks))
-    }
-
-    /// What the settings make of where the ranks are.
-    pub(crate) fn place(&self, topology: Topology) -> Topology {
-        let topology = match self.ranks_per_node {
-            None => topology,
-            Some(most) => topology.with_ranks_per_node(most),
-        };
-        layers::topology(&self.layers, topology)
-    }
-
-    /// Threads that the crate makes in the process of each rank of a job of one machine.
-    pub(crate) fn threads_of_a_rank(&self) -> usize {
-        if self.topology(0).is_all_mapped() { 0 } else { self.device.threads() }
-    }
 }
 
 #[cfg(test)]

@@ -81,11 +81,12 @@ impl AsRef<Group> for Job {
 }
 
 impl Job {
-    pub(crate) fn start(conduit: Arc<dyn Conduit>, start: &launch::Start) -> Result<Self> {
-        let (state, scratch) = JobState::new(conduit, start.timeout, start.memory, start.stats)?;
+    /// A rank over a conduit, on a machine whose ranks share so many cores.
+    fn start(conduit: Arc<dyn Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
+        let (state, scratch) = JobState::new(conduit, start.timeout, start.memory, start.settings.stats)?;
         let inner = Arc::new(state);
         let world = Group::world(inner.clone(), scratch);
-        Ok(Job { inner, world, cores: start.cores, network: start.name.clone() })
+        Ok(Job { inner, world, cores, network: start.name.clone() })
     }
 
     /// The orderly end of a rank: everything complete, all ranks here, the statistics printed.

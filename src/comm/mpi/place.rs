@@ -28,9 +28,8 @@ use super::{
     start::failed,
 };
 use crate::{
-    comm::{Topology, node::Fabric},
+    comm::{Topology, node::Fabric, settings::Settings},
     error::Error,
-    job::launch::Start,
 };
 
 /// Shortest segment that is tried.
@@ -66,34 +65,34 @@ struct Everybody {
     machines: Vec<u64>,
     groups: Vec<u64>,
     pids: Vec<u32>,
-    settings: Vec<u32>,
+    told: Vec<u32>,
 }
 
-/// Bit of the settings: operations are counted.
+/// Bit of what a rank was told: operations are counted.
 const COUNTED: u32 = 1 << 31;
-/// Bits of the settings: the layers on the network. Those below are the ranks of a node, 0 for those of a machine.
+/// Bits of it: the layers on the network. Those below are the ranks of a node, 0 for those of a machine.
 const LAYERS: u32 = 7 << 28;
 
 impl Everybody {
     /// Collective.
-    fn find(comm: Comm, start: &Start) -> MpiResult<Self> {
+    fn find(comm: Comm, settings: &Settings) -> MpiResult<Self> {
         let [machine, group] = here();
-        let per_node = start.ranks_per_node.map_or(0, |most| most.min((1 << 28) - 1) as u32);
-        let layers = start.layers.iter().fold(0, |bits, &layer| bits | 1 << (28 + layer as u32));
-        let settings = per_node | layers | if start.stats { COUNTED } else { 0 };
-        let all = comm.all_gather([machine, group, u64::from(std::process::id()) | u64::from(settings) << 32])?;
+        let per_node = settings.ranks_per_node.map_or(0, |most| most.min((1 << 28) - 1) as u32);
+        let layers = settings.layers.iter().fold(0, |bits, &layer| bits | 1 << (28 + layer as u32));
+        let told = per_node | layers | if settings.stats { COUNTED } else { 0 };
+        let all = comm.all_gather([machine, group, u64::from(std::process::id()) | u64::from(told) << 32])?;
         Ok(Everybody {
             machines: all.iter().map(|words| words[0]).collect(),
             groups: all.iter().map(|words| words[1]).collect(),
             pids: all.iter().map(|words| words[2] as u32).collect(),
-            settings: all.iter().map(|words| (words[2] >> 32) as u32).collect(),
+            told: all.iter().map(|words| (words[2] >> 32) as u32).collect(),
         })
     }
 
     /// What is wrong if ranks were told different things, the same words on all. They would wait for each other in vain.
     fn differ(&self) -> Option<String> {
-        let first = self.settings[0];
-        let (rank, other) = self.settings.iter().enumerate().find(|&(_, &other)| other != first)?;
+        let first = self.told[0];
+        let (rank, other) = self.told.iter().enumerate().find(|&(_, &other)| other != first)?;
         let name = match first ^ other {
             differ if differ & COUNTED != 0 => "GA_STATS",
             differ if differ & LAYERS != 0 => "GA_NETWORK",
@@ -144,15 +143,15 @@ fn here() -> [u64; 2] {
 
 impl Place {
     /// Collective.
-    pub(super) fn find(comm: Comm, rank: usize, start: &Start) -> Result<Self, Error> {
+    pub(super) fn find(comm: Comm, rank: usize, settings: &Settings) -> Result<Self, Error> {
         let fail = failed("finding the ranks of this node");
-        let mut everybody = Everybody::find(comm, start).map_err(&fail)?;
+        let mut everybody = Everybody::find(comm, settings).map_err(&fail)?;
         if let Some(differ) = everybody.differ() {
             return Err(Error::Launch(differ));
         }
         let (cores, own) = everybody.cores(rank);
         let together = everybody.together(rank);
-        let (mut heap, mut large) = (start.heap, start.large_pages);
+        let (mut heap, mut large) = (settings.heap, settings.large_pages);
         let (fabric, crowded) = loop {
             match share(comm, &everybody.group(rank), rank, together > cores, heap, large).map_err(&fail)? {
                 Shared::Yes { fabric, crowded } => break (fabric, crowded),
@@ -171,7 +170,7 @@ impl Place {
                 }
             }
         };
-        let topology = start.place(Topology::of_machines(rank, &everybody.groups));
+        let topology = settings.place(Topology::of_machines(rank, &everybody.groups));
         // Ranks that could not share memory share the cores all the same.
         let cores = (cores * fabric.ranks() / together).max(1);
         Ok(Place { topology, fabric: Arc::new(fabric), cores, crowded, unbound: own == cores })

@@ -35,9 +35,9 @@ use crate::{
         joined::Joined,
         layers::{self, Layer},
         node::{Held, Member, keeping, threads_of_this_process},
+        settings::Settings,
     },
     error::Error,
-    job::launch::Start,
 };
 
 /// How long a rank that hears of a failure leaves the word to the one that failed.
@@ -127,7 +127,7 @@ fn check_library() -> Result<(), Error> {
 impl Rank {
     /// Collective over the communicator, which stays the caller's; a `guest` is a job in a program that uses MPI by itself. All ranks
     /// start, or none does.
-    pub(crate) fn start(comm: MPI_Comm, start: &Start, wanted: Option<usize>, guest: bool) -> Result<Self, Error> {
+    pub(crate) fn start(comm: MPI_Comm, settings: &Settings, wanted: Option<usize>, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
         refuse_children()?;
         exit::starts();
@@ -140,8 +140,8 @@ impl Rank {
                 "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
             )));
         }
-        let place = Place::find(comm, rank, start)?;
-        let made = Self::answer(comm, place, start, guest);
+        let place = Place::find(comm, rank, settings)?;
+        let made = Self::answer(comm, place, settings, guest);
         let [refused] = comm.greatest([u64::from(made.is_err())]).map_err(&fail)?;
         match made {
             Ok(_) if refused != 0 => Err(Error::Launch("another rank of the job could not start; see what it said".into())),
@@ -150,7 +150,7 @@ impl Rank {
     }
 
     /// Begins to answer others.
-    fn answer(comm: Comm, place: Place, start: &Start, guest: bool) -> Result<Self, Error> {
+    fn answer(comm: Comm, place: Place, settings: &Settings, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
         let Place { topology, fabric, cores, crowded, unbound } = place;
         fabric.keep_from_children().map_err(keeping)?;
@@ -173,16 +173,16 @@ impl Rank {
         let member = Member::new(fabric.clone(), topology.clone(), patient, known);
         let wire =
             MpiWire::new(comm).map_err(|broken| Error::Launch(format!("starting a job on an MPI communicator: {broken}")))?;
-        let mpi = Arc::new(Am::new(wire, &member, has_thread, start.timeout.is_some()));
+        let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up));
         // A launcher that bound its processes knew what it did.
         let before = if unbound { sched_getaffinity(None).ok() } else { None };
         if before.is_some() {
-            start.pin_among(local, together);
+            settings.pin_among(local, together);
         }
         let conduit: Arc<dyn Conduit> = if !answers {
             Arc::new(member)
-        } else if start.layers.iter().any(|&layer| layer != Layer::Hidden) {
-            Arc::new(Joined::new(member, layers::stack(&start.layers, rank, mpi.clone())))
+        } else if settings.layers.iter().any(|&layer| layer != Layer::Hidden) {
+            Arc::new(Joined::new(member, layers::stack(&settings.layers, rank, mpi.clone())))
         } else {
             Arc::new(Joined::new(member, mpi.clone()))
         };
@@ -199,10 +199,6 @@ impl Rank {
 
     pub(crate) fn conduit(&self) -> Arc<dyn Conduit> {
         self.conduit.clone()
-    }
-
-    pub(crate) fn size(&self) -> usize {
-        self.mpi.topology().size()
     }
 
     /// The end of the rank, with the words of its failure if it failed.

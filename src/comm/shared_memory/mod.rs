@@ -25,8 +25,11 @@ use rustix::{
 };
 
 use self::output::Forwarder;
-use super::node::{Fabric, Member, ended_by, keeping, threads_of_this_process};
-use crate::{error::Error, job::launch::Start};
+use super::{
+    node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
+    settings::Settings,
+};
+use crate::error::Error;
 
 /// How long the other ranks have to unwind after the first one failed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -45,7 +48,7 @@ struct Child {
 }
 
 /// Forks the ranks, supervises them and returns when all have ended.
-pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
+pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
     let others = other_threads()?;
     if others > 0 {
         return Err(Error::Launch(format!(
@@ -53,13 +56,14 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + 
              threads, use `harness = false` in integration tests, or choose the threads conduit (GA_NETWORK=threads)"
         )));
     }
-    let fabric =
-        Arc::new(Fabric::new(start.ranks, start.heap, start.large_pages).map_err(|e| Error::system("reserving the heap", e))?);
+    let fabric = Arc::new(
+        Fabric::new(settings.ranks, settings.heap, settings.large_pages).map_err(|e| Error::system("reserving the heap", e))?,
+    );
     // What is buffered now would otherwise be printed by every child again.
     let _ = io::stdout().flush();
-    let mut children = Vec::with_capacity(start.ranks);
-    for rank in 0..start.ranks {
-        match fork_rank(rank, start, &fabric, body) {
+    let mut children = Vec::with_capacity(settings.ranks);
+    for rank in 0..settings.ranks {
+        match fork_rank(rank, settings, &fabric, body) {
             Ok(child) => children.push(child),
             Err(error) => {
                 fabric.end(Some(rank), "could not be started");
@@ -68,7 +72,7 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + 
                 return Err(match error.raw_os_error() {
                     Some(libc::EMFILE) => Error::Launch(format!(
                         "rank {rank} of {} could not be started: too many open files; a rank takes three while it runs (ulimit -n)",
-                        start.ranks
+                        settings.ranks
                     )),
                     _ => Error::system("forking a rank", error),
                 });
@@ -85,15 +89,15 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + 
 
 fn fork_rank(
     rank: usize,
-    start: &Start,
+    settings: &Settings,
     fabric: &Arc<Fabric>,
     body: &(dyn Fn(Member) -> Result<(), String> + Sync),
 ) -> io::Result<Child> {
     let (pipes, mut output) = output::pipes(rank)?;
     let pid = spawn::fork(|| {
         pipes.take_over();
-        start.pin(rank);
-        spawn::rank_process(rank, start, fabric, body)
+        settings.pin(rank);
+        spawn::rank_process(rank, settings, fabric, body)
     })?;
     drop(pipes);
     let handle = watch(pid, |pid| pidfd_open(pid, PidfdFlags::empty()))?;

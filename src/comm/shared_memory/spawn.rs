@@ -9,12 +9,10 @@ use std::{
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::{FAILED, own_pid};
-use crate::{
-    comm::{
-        node::{Fabric, Member, keeping},
-        threads::panic_text,
-    },
-    job::launch::Start,
+use crate::comm::{
+    node::{Fabric, Member, keeping},
+    settings::Settings,
+    threads::panic_text,
 };
 
 /// Forks; the child runs `main` and ends with its result, never returning from here.
@@ -44,7 +42,7 @@ pub(super) fn fork(main: impl FnOnce() -> i32) -> io::Result<Pid> {
 /// The life of a rank; the value is the status of its process.
 pub(super) fn rank_process(
     rank: usize,
-    start: &Start,
+    settings: &Settings,
     fabric: &Arc<Fabric>,
     body: &(dyn Fn(Member) -> Result<(), String> + Sync),
 ) -> i32 {
@@ -55,7 +53,7 @@ pub(super) fn rank_process(
         fabric.end(Some(rank), &words);
         return FAILED;
     }
-    let member = Member::new(fabric.clone(), start.topology(rank), start.cores, 1 + start.threads_of_a_rank());
+    let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, 1 + settings.threads_of_a_rank());
     let words = match catch_unwind(AssertUnwindSafe(|| body(member))) {
         Ok(Ok(())) => {
             fabric.set_finished(rank);

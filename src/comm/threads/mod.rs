@@ -11,13 +11,17 @@ use std::{
     },
 };
 
-use super::node::{Fabric, Member, keeping};
-use crate::{error::Error, job::launch::Start};
+use super::{
+    node::{Fabric, Member, keeping},
+    settings::Settings,
+};
+use crate::error::Error;
 
 /// Runs `body` on every rank and returns when all have ended.
-pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
-    let fabric =
-        Arc::new(Fabric::new(start.ranks, start.heap, start.large_pages).map_err(|e| Error::system("reserving the heap", e))?);
+pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
+    let fabric = Arc::new(
+        Fabric::new(settings.ranks, settings.heap, settings.large_pages).map_err(|e| Error::system("reserving the heap", e))?,
+    );
     fabric.keep_from_children().map_err(keeping)?;
     // The first to end the job is the culprit: others fail because they hear of it.
     let failed = AtomicBool::new(false);
@@ -26,13 +30,13 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + 
         failed.store(true, Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
-        for rank in 0..start.ranks {
+        for rank in 0..settings.ranks {
             let (fabric, fail) = (&fabric, &fail);
             let main = move || {
-                start.pin(rank);
+                settings.pin(rank);
                 // The ranks' and what helps them, and the one that waits below for their end.
-                let threads = start.ranks * (1 + start.threads_of_a_rank()) + 1;
-                let member = Member::new(fabric.clone(), start.topology(rank), start.cores, threads);
+                let threads = settings.ranks * (1 + settings.threads_of_a_rank()) + 1;
+                let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, threads);
                 match catch_unwind(AssertUnwindSafe(|| body(member))) {
                     Ok(Ok(())) => {}
                     Ok(Err(text)) => fail(rank, format!("returned an error: {text}")),
@@ -40,7 +44,7 @@ pub(crate) fn run(start: &Start, body: &(dyn Fn(Member) -> Result<(), String> + 
                 }
             };
             let mut builder = std::thread::Builder::new().name(format!("rank {rank}"));
-            if start.ranks > MANY {
+            if settings.ranks > MANY {
                 builder = builder.stack_size(SMALL_STACK);
             }
             if let Err(error) = builder.spawn_scoped(scope, main) {

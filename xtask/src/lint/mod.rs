@@ -3,7 +3,7 @@
 //! * `unsafe` stands only where `ARCHITECTURE.md` says so;
 //! * nothing above `src/comm` names a conduit, but `src/job`, which picks one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
-//! * `sync` names nothing of `array` or `job`;
+//! * `comm` names nothing of `sync`, `array` or `job`, and `sync` nothing of `array` or `job`;
 //! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
 //! * no source file has more than 800 lines;
 //! * every test file is a target of the package of the suites, which lists them.
@@ -32,8 +32,8 @@ const UNSAFE_ALLOWED: &[&str] = &[
 ];
 const PURE: &[&str] = &["src/index/", "src/distribution/"];
 const FORBIDDEN_IN_PURE: &[&str] = &["memory", "comm", "sync", "array", "job"];
-const SYNC: &str = "src/sync/";
-const FORBIDDEN_IN_SYNC: &[&str] = &["array", "job"];
+/// Layers, and those above that they must not use.
+const LAYERS: &[(&str, &[&str])] = &[("comm", &["sync", "array", "job"]), ("sync", &["array", "job"])];
 /// State machines, which are told the time and run in one thread at a time.
 const PROTOCOLS: &str = "src/comm/protocol/";
 const FORBIDDEN_IN_PROTOCOLS: &[&str] =
@@ -145,8 +145,10 @@ fn breaches_of(source: &Source, conduits: &[String]) -> Vec<String> {
     if PURE.iter().any(|home| path.starts_with(home)) {
         forbid(FORBIDDEN_IN_PURE, "pure arithmetic");
     }
-    if path.starts_with(SYNC) {
-        forbid(FORBIDDEN_IN_SYNC, "sync");
+    for (layer, above) in LAYERS {
+        if path.starts_with(&format!("src/{layer}/")) {
+            forbid(above, layer);
+        }
     }
     breaches
 }
@@ -246,6 +248,12 @@ mod tests {
                 .is_empty()
         );
         assert!(check("src/job/mod.rs", "use crate::{array::GlobalArray, sync::Group};").is_empty());
+        let upward = "use crate::{error::Error, job::launch::Launch};";
+        for file in ["src/comm/engine.rs", "src/comm/threads/mod.rs", "src/comm/am/mod.rs"] {
+            assert_eq!(check(file, upward), [format!("{file}:1: comm must not use job")]);
+        }
+        assert_eq!(check("src/comm/mod.rs", "fn f(group: &crate::sync::Group) {}").len(), 1);
+        assert!(check("src/comm/mod.rs", "use crate::{index::Loops, memory::heap}; /// See `crate::job`.\nfn f() {}").is_empty());
     }
 
     #[test]

@@ -1,0 +1,73 @@
+//! What a network needs to know to start the ranks of a job: the values that the layer above found in the program, the environment and
+//! the machine.
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::{
+    Topology,
+    layers::{self, Layer},
+    one_machine::Device,
+};
+
+/// See the module's essay.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Ranks that a network of one machine starts.
+    pub ranks: usize,
+    /// What the network of a job of one machine drives.
+    pub device: Device,
+    /// What stands on the network, from below.
+    pub layers: Vec<Layer>,
+    /// Every so many consecutive ranks are a node. A network that has nodes of its own splits them by it.
+    pub ranks_per_node: Option<usize>,
+    /// Bytes of each segment, at most.
+    pub heap: usize,
+    pub large_pages: bool,
+    /// The job counts operations. Networks do not, but ranks that were told different things wait for each other in vain.
+    pub stats: bool,
+    /// Waits may time out: transfers that use memory of a caller may be given up.
+    pub may_give_up: bool,
+    /// Cores that the ranks share.
+    pub cores: usize,
+    /// The cores for ranks to be pinned to; none if they are not.
+    pub pins: Vec<usize>,
+}
+
+impl Settings {
+    /// Pins the calling thread, if ranks are pinned. A refusal costs speed only.
+    pub(super) fn pin(&self, rank: usize) {
+        self.pin_among(rank, self.ranks);
+    }
+
+    /// The same as one of `ranks` ranks that share the cores that this process may use.
+    pub(super) fn pin_among(&self, rank: usize, ranks: usize) {
+        if ranks <= self.pins.len() {
+            // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
+            let cores = self.pins.len();
+            let mut set = CpuSet::new();
+            for &cpu in &self.pins[rank * cores / ranks..(rank + 1) * cores / ranks] {
+                set.set(cpu);
+            }
+            let _ = sched_setaffinity(None, &set);
+        }
+    }
+
+    /// Where the ranks of a job of one machine are, as one of them sees it.
+    pub(super) fn topology(&self, rank: usize) -> Topology {
+        self.place(Topology::one_machine(rank, self.ranks))
+    }
+
+    /// What the settings make of where the ranks are.
+    pub(super) fn place(&self, topology: Topology) -> Topology {
+        let topology = match self.ranks_per_node {
+            None => topology,
+            Some(most) => topology.with_ranks_per_node(most),
+        };
+        layers::topology(&self.layers, topology)
+    }
+
+    /// Threads that the crate makes in the process of each rank of a job of one machine.
+    pub(super) fn threads_of_a_rank(&self) -> usize {
+        if self.topology(0).is_all_mapped() { 0 } else { self.device.threads() }
+    }
+}

@@ -28,6 +28,7 @@
 //! | `loopback`, `packets` | a network and a wire inside one machine |
 //! | `layers` | networks that make another one harsher |
 //! | `settings` | what a network needs to start ranks |
+//! | `launcher` | which launcher started this process |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `mutex` | the lock of these files |
@@ -54,6 +55,7 @@ mod event;
 pub(crate) mod islands;
 pub(crate) mod joined;
 pub(crate) mod lasting;
+pub(crate) mod launcher;
 pub(crate) mod layers;
 pub(crate) mod loopback;
 #[cfg(feature = "mpi")]

@@ -11,7 +11,6 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use super::{
     Job,
     entry::{Entry, Extent},
-    launcher::{self, Started},
     setting::{BYTES, Setting, size, variable, zero_or_one},
 };
 #[cfg(feature = "mpi")]
@@ -19,6 +18,7 @@ use crate::comm::mpi;
 use crate::{
     comm::{
         Conduit,
+        launcher::{self, Started},
         layers::{HARSH, LAYERS, Layer},
         one_machine::{self, DEVICES, Device},
         settings::Settings,

@@ -8,7 +8,6 @@ mod entry;
 #[cfg(test)]
 mod islands;
 pub(crate) mod launch;
-mod launcher;
 mod memory;
 mod setting;
 mod stats;

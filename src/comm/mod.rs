@@ -9,7 +9,7 @@
 //!
 //! Strided patches, accumulates, locks, counters, collectives and request tables exist once, above (`engine`, `crate::sync`,
 //! `crate::array`). To add a network, write a folder beside `mpi` against the documentation of [`Network`], add its `mod` line here and
-//! its name where jobs are launched. Nothing here uses what is above: who starts a job hands down [`settings`].
+//! its line in the table of [`networks`]. Nothing here uses what is above: who starts a job hands down [`settings`].
 //!
 //! * Every call is made through `&self`, from any thread of the rank.
 //! * `poll` is the only way in: completions and messages are reported there and nowhere else. No callback runs on a thread of the
@@ -29,6 +29,7 @@
 //! | `layers` | networks that make another one harsher |
 //! | `settings` | what a network needs to start ranks |
 //! | `launcher` | which launcher started this process |
+//! | `networks` | the networks that jobs name, in one table |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `mutex` | the lock of these files |
@@ -62,8 +63,9 @@ pub(crate) mod loopback;
 pub(crate) mod mpi;
 pub(crate) mod mutex;
 pub(crate) mod network;
+pub(crate) mod networks;
 pub(crate) mod node;
-pub(crate) mod one_machine;
+mod one_machine;
 pub(crate) mod owned;
 mod packets;
 #[cfg(test)]
@@ -73,7 +75,7 @@ mod protocol;
 mod remote_lock;
 mod requests;
 pub(crate) mod settings;
-pub(crate) mod shared_memory;
+mod shared_memory;
 mod signals;
 pub(crate) mod strided;
 pub(crate) mod stripe_lock;

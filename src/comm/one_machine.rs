@@ -5,7 +5,7 @@
 //! | `mapping`, if none is named | [`Loopback`]: operations reach the shared mapping at once |
 //! | `packets` | active messages over [`Packets`] |
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     Conduit, Network,
@@ -13,10 +13,12 @@ use super::{
     joined::Joined,
     layers::{self, HARSH, Layer},
     loopback::Loopback,
+    networks::Body,
     node::Member,
     packets::Packets,
     settings::Settings,
 };
+use crate::error::Error;
 
 /// What the network of a job of one machine drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,12 +38,17 @@ impl Device {
     }
 }
 
+/// Runs a body as one rank of a job of one machine, until no other rank needs it.
+pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Result<(), String> {
+    let conduit = conduit(settings, member).map_err(|error| error.to_string())?;
+    body(conduit.clone(), settings.cores)?;
+    conduit.leave();
+    Ok(())
+}
+
 /// The conduit of a rank: the machine itself, or if some memory is not mapped, the machine and a stack of layers on the device's network;
 /// over the mapping, the harshest stack if none is chosen.
-///
-/// # Errors
-/// The agent of the active messages could not be started.
-pub(crate) fn conduit(settings: &Settings, member: Member) -> io::Result<Arc<dyn Conduit>> {
+fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Error> {
     if member.topology().is_all_mapped() {
         return Ok(Arc::new(member));
     }
@@ -56,7 +63,8 @@ pub(crate) fn conduit(settings: &Settings, member: Member) -> io::Result<Arc<dyn
         }
         Device::Packets => {
             let am = Arc::new(Am::new(Packets::new(fabric, topology), &member, true, settings.may_give_up));
-            let agent = Agent::start(am.clone(), true, false)?;
+            let agent = Agent::start(am.clone(), true, false)
+                .map_err(|error| Error::system("starting the thread that makes progress", error))?;
             Arc::new(Joined::new(member, stack(layers, am)).with_agent(agent))
         }
     })

@@ -5,6 +5,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::{
     Topology,
+    launcher::Started,
     layers::{self, Layer},
     one_machine::Device,
 };
@@ -14,6 +15,12 @@ use super::{
 pub(crate) struct Settings {
     /// Ranks that a network of one machine starts.
     pub ranks: usize,
+    /// The number of ranks, if the program set it: a launcher must have started as many.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "read where there is a launcher"))]
+    pub wanted: Option<usize>,
+    /// The launcher that started this process.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "compared with what MPI says"))]
+    pub started: Option<Started>,
     /// What the network of a job of one machine drives.
     pub device: Device,
     /// What stands on the network, from below.

@@ -2,8 +2,6 @@
 //!
 //! The library reads only `GA_*` variables, never the command line. A program that wants flags sets them in a [`Launch`].
 
-#[cfg(feature = "mpi")]
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{env, sync::Arc};
 
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -15,14 +13,15 @@ use super::{
 };
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
+#[cfg(test)]
+use crate::comm::threads;
 use crate::{
     comm::{
         Conduit,
         launcher::{self, Started},
-        layers::{HARSH, LAYERS, Layer},
-        one_machine::{self, DEVICES, Device},
+        layers::Layer,
+        networks::{self, Choice, Named, Ranks},
         settings::Settings,
-        shared_memory, threads,
     },
     error::Error,
     memory::{large_pages::LARGE, limits},
@@ -151,37 +150,8 @@ impl Launch {
         E: From<Error> + std::fmt::Display + Send,
     {
         let start = self.resolve()?;
-        let entry = Entry::new(start.network.extent())?;
-        let rank_main = |conduit: Arc<dyn Conduit>| -> Result<(), String> {
-            let _rank = entry.rank();
-            let job = Job::start(conduit.clone(), &start, start.settings.cores).map_err(|e| e.to_string())?;
-            body(&job).map_err(|e| e.to_string())?;
-            job.finish().map_err(|e| e.to_string())?;
-            conduit.leave();
-            Ok(())
-        };
-        let run = match start.network {
-            Network::SharedMemory => shared_memory::run,
-            Network::Threads => threads::run,
-            #[cfg(feature = "mpi")]
-            Network::Mpi => {
-                if let Some(hint) =
-                    start.started.and_then(|started| started.hint_for_open_mpi()).filter(|_| mpi::starts_open_mpi())
-                {
-                    eprintln!("global-arrays: {hint}");
-                }
-                let world = mpi::world()?;
-                let size = mpi::world_size()?;
-                if let Some(differs) = start.started.and_then(|started| started.differs(size)) {
-                    return Err(Error::Launch(differs).into());
-                }
-                return Ok(self.run_rank(world, start, body, false)?);
-            }
-        };
-        Ok(run(&start.settings, &|member| {
-            let conduit = one_machine::conduit(&start.settings, member);
-            rank_main(conduit.map_err(|error| Error::system("starting the thread that makes progress", error).to_string())?)
-        })?)
+        let entry = Entry::new(start.extent())?;
+        Ok((start.network.run)(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))?)
     }
 
     /// Runs a job on all processes of a communicator, with `body` on each, and returns when all ranks have ended. Collective over the
@@ -220,28 +190,9 @@ impl Launch {
         E: From<Error> + std::fmt::Display,
     {
         let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
-        let _entry = Entry::new(start.network.extent())?;
-        Ok(self.run_rank(comm.as_raw(), start, body, true)?)
-    }
-
-    /// One rank of a job that a launcher started; a guest of a program that uses MPI itself, or not.
-    #[cfg(feature = "mpi")]
-    fn run_rank<E: std::fmt::Display>(
-        &self,
-        comm: ::mpi::ffi::MPI_Comm,
-        start: Start,
-        body: impl FnOnce(&Job) -> Result<(), E>,
-        guest: bool,
-    ) -> Result<(), Error> {
-        let rank = mpi::Rank::start(comm, &start.settings, self.ranks, guest)?;
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let job = Job::start(rank.conduit(), &start, rank.cores).map_err(|e| format!("returned an error: {e}"))?;
-            match body(&job) {
-                Ok(()) => job.finish().map_err(|e| format!("returned an error: {e}")),
-                Err(error) => Err(format!("returned an error: {error}")),
-            }
-        }));
-        rank.end(outcome.unwrap_or_else(|panic| Err(format!("panicked: {}", threads::panic_text(&*panic)))))
+        let entry = Entry::new(start.extent())?;
+        let rank_main = |conduit, cores| start.rank(&entry, conduit, cores, body);
+        Ok(mpi::run_on(comm.as_raw(), &start.settings, true, rank_main)?)
     }
 
     /// Runs ranks that are threads over whatever a test makes of their conduits.
@@ -252,12 +203,8 @@ impl Launch {
         body: impl Fn(&Job) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let start = self.resolve()?;
-        let rank_main = |member| {
-            let job = Job::start(join(member), &start, start.settings.cores)?;
-            body(&job)?;
-            job.finish()
-        };
-        threads::run(&start.settings, &|member| rank_main(member).map_err(|error: Error| error.to_string()))
+        let entry = Entry::new(Extent::Threads)?;
+        threads::run(&start.settings, &|member| start.rank(&entry, join(member), start.settings.cores, &body))
     }
 
     fn resolve(&self) -> Result<Start, Error> {
@@ -278,13 +225,7 @@ impl Launch {
             Some(name) => name,
             None => unchosen(started.as_ref())?.to_owned(),
         };
-        let Some((network, device, layers)) = parse(&name) else {
-            let more = if cfg!(feature = "mpi") { ", mpi" } else { " (or mpi, built with `--features mpi`)" };
-            return Err(Error::Launch(format!(
-                "there is no network \"{name}\" in this binary; choose shared_memory, threads, shared_memory:unmapped, \
-                 threads:unmapped{more} by GA_NETWORK, for tests with layers (+hidden, +delayed, +scrambled)"
-            )));
-        };
+        let Choice { network, device, layers } = networks::choose(&name).map_err(Error::Launch)?;
         let per_node =
             Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
@@ -313,36 +254,23 @@ impl Launch {
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin { cpus } else { Vec::new() };
         let may_give_up = timeout.is_some();
-        let settings = Settings { ranks, device, layers, ranks_per_node, heap, large_pages, stats, may_give_up, cores, pins };
-        Ok(Start { network, name, settings, memory, timeout, started })
+        let wanted = self.ranks;
+        let settings = Settings {
+            ranks,
+            wanted,
+            started,
+            device,
+            layers,
+            ranks_per_node,
+            heap,
+            large_pages,
+            stats,
+            may_give_up,
+            cores,
+            pins,
+        };
+        Ok(Start { network, name, settings, memory, timeout })
     }
-}
-
-/// A network by name, its device, and the layers on it: `name[:device][+layer…]`. `name:unmapped` is `name+hidden+delayed+scrambled`.
-fn parse(name: &str) -> Option<(Network, Device, Vec<Layer>)> {
-    let mut words = name.split('+');
-    let base = words.next()?;
-    let mut layers: Vec<Layer> = Vec::new();
-    let (base, device) = base.split_once(':').map_or((base, None), |(base, device)| (base, Some(device)));
-    let network = NETWORKS.iter().find(|&&(name, _)| name == base)?.1;
-    let device = match device {
-        None => Device::default(),
-        Some("unmapped") => {
-            layers.push(Layer::Hidden);
-            layers.extend(HARSH);
-            Device::default()
-        }
-        Some(device) if network.is_of_one_machine() => DEVICES.iter().find(|&&(name, _)| name == device)?.1,
-        Some(_) => return None,
-    };
-    for word in words {
-        let layer = LAYERS.iter().find(|&&(name, _)| name == word)?.1;
-        if layers.contains(&layer) {
-            return None;
-        }
-        layers.push(layer);
-    }
-    Some((network, device, layers))
 }
 
 /// The network of a program that chose none.
@@ -354,67 +282,41 @@ fn unchosen(started: Option<&Started>) -> Result<&'static str, Error> {
     }
 }
 
-/// The kinds of start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Network {
-    SharedMemory,
-    Threads,
-    #[cfg(feature = "mpi")]
-    Mpi,
-}
-
-/// Their names.
-const NETWORKS: &[(&str, Network)] = &[
-    ("shared_memory", Network::SharedMemory),
-    ("threads", Network::Threads),
-    #[cfg(feature = "mpi")]
-    ("mpi", Network::Mpi),
-];
-
-impl Network {
-    /// Whether it starts its ranks on this machine.
-    fn is_of_one_machine(self) -> bool {
-        matches!(self, Network::SharedMemory | Network::Threads)
-    }
-
-    /// What a job over it takes of the process that starts it.
-    fn extent(self) -> Extent {
-        if self == Network::Threads { Extent::Threads } else { Extent::Process }
-    }
-}
-
 /// A [`Launch`] with every question answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    network: Network,
+    network: &'static Named,
     /// Its name, with its layers.
     pub(super) name: String,
     pub(super) settings: Settings,
     pub(super) memory: Option<u64>,
     pub(super) timeout: Option<f64>,
-    /// The launcher that started this process.
-    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "compared with what MPI says"))]
-    started: Option<Started>,
+}
+
+impl Start {
+    /// What the job takes of the process that starts it.
+    fn extent(&self) -> Extent {
+        if self.network.ranks == Ranks::Threads { Extent::Threads } else { Extent::Process }
+    }
+
+    /// One rank of the job, on a machine whose ranks share so many cores: the body, and its orderly end.
+    fn rank<E: std::fmt::Display>(
+        &self,
+        entry: &Entry,
+        conduit: Arc<dyn Conduit>,
+        cores: usize,
+        body: impl FnOnce(&Job) -> Result<(), E>,
+    ) -> Result<(), String> {
+        let _rank = entry.rank();
+        let job = Job::start(conduit, self, cores).map_err(|error| error.to_string())?;
+        body(&job).map_err(|error| error.to_string())?;
+        job.finish().map_err(|error| error.to_string())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn layers_stack_by_name() {
-        let layers = |name: &str| parse(name).map(|(.., layers)| layers);
-        assert_eq!(layers("threads"), Some(vec![]));
-        assert_eq!(layers("threads+hidden+scrambled"), Some(vec![Layer::Hidden, Layer::Scrambled]));
-        assert_eq!(layers("threads+delayed+hidden"), Some(vec![Layer::Delayed, Layer::Hidden]));
-        assert_eq!(layers("shared_memory:unmapped"), layers("shared_memory+hidden+delayed+scrambled"));
-        assert_eq!(parse("threads:packets+hidden"), Some((Network::Threads, Device::Packets, vec![Layer::Hidden])));
-        for name in
-            ["", "+hidden", "threads+", "threads+lost", "threads+hidden+hidden", "threads:unmapped+delayed", "threads:tcp"]
-        {
-            assert_eq!(layers(name), None, "{name}");
-        }
-    }
 
     #[test]
     fn what_cannot_be_started_says_why() {

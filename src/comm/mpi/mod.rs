@@ -26,9 +26,15 @@ mod place;
 mod start;
 mod wire;
 
-pub(crate) use self::start::{Rank, starts_open_mpi, world, world_size};
+pub(crate) use self::start::run_on;
 use self::wire::MpiWire;
-use super::am::Am;
+use super::{
+    am::Am,
+    networks::{Named, Ranks},
+};
+
+/// See the module's essay.
+pub(super) const NETWORK: Named = Named { name: "mpi", ranks: Ranks::Launched, run: start::run };
 
 /// The network of a rank under MPI.
 type Mpi = Am<MpiWire>;

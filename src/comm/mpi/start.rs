@@ -34,6 +34,7 @@ use crate::{
         am::{Agent, Am},
         joined::Joined,
         layers::{self, Layer},
+        networks::{Body, contain},
         node::{Held, Member, keeping, threads_of_this_process},
         settings::Settings,
     },
@@ -48,7 +49,7 @@ static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
 
 /// A rank of a job, from its start to its end.
 #[derive(Debug)]
-pub(crate) struct Rank {
+struct Rank {
     mpi: Arc<Mpi>,
     conduit: Arc<dyn Conduit>,
     comm: Comm,
@@ -56,7 +57,7 @@ pub(crate) struct Rank {
     /// Tells a neighbour that this process lives.
     held: Option<Held>,
     /// Cores that the ranks of this node share.
-    pub(crate) cores: usize,
+    cores: usize,
     /// Those that the calling thread had before it was pinned.
     before: Option<CpuSet>,
     /// The program uses MPI by itself, and goes on with it.
@@ -67,8 +68,33 @@ pub(super) fn failed(what: &'static str) -> impl Fn(MpiError) -> Error {
     move |error| Error::Launch(format!("{what}: {error}"))
 }
 
+/// Runs a body as a rank of a job of all processes that the launcher started.
+pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    if let Some(hint) = settings.started.and_then(|started| started.hint_for_open_mpi()).filter(|_| starts_open_mpi()) {
+        eprintln!("global-arrays: {hint}");
+    }
+    let (world, size) = (world()?, world_size()?);
+    if let Some(differs) = settings.started.and_then(|started| started.differs(size)) {
+        return Err(Error::Launch(differs));
+    }
+    run_on(world, settings, false, body)
+}
+
+/// Runs a body as a rank of a job on a communicator, which stays the caller's; a `guest` is a job in a program that uses MPI by itself.
+/// Collective.
+pub(crate) fn run_on(
+    comm: MPI_Comm,
+    settings: &Settings,
+    guest: bool,
+    body: impl FnOnce(Arc<dyn Conduit>, usize) -> Result<(), String>,
+) -> Result<(), Error> {
+    let rank = Rank::start(comm, settings, guest)?;
+    let outcome = contain(|| body(rank.conduit.clone(), rank.cores));
+    rank.end(outcome)
+}
+
 /// The communicator of all processes that the launcher started; initialises MPI if nobody has.
-pub(crate) fn world() -> Result<MPI_Comm, Error> {
+fn world() -> Result<MPI_Comm, Error> {
     if ffi::is_finalised() {
         return Err(Error::Launch("MPI was finalised in this process and cannot be started again: run jobs before that".into()));
     }
@@ -98,7 +124,7 @@ fn refuse_children() -> Result<(), Error> {
 }
 
 /// Whether [`world`] is to initialise MPI, which is Open MPI.
-pub(crate) fn starts_open_mpi() -> bool {
+fn starts_open_mpi() -> bool {
     IS_OPEN_MPI && !ffi::is_running() && !ffi::is_finalised()
 }
 
@@ -106,7 +132,7 @@ pub(crate) fn starts_open_mpi() -> bool {
 const IS_OPEN_MPI: bool = size_of::<MPI_Comm>() != 4;
 
 /// How many processes MPI knows of.
-pub(crate) fn world_size() -> Result<usize, Error> {
+fn world_size() -> Result<usize, Error> {
     Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
 }
 
@@ -127,13 +153,13 @@ fn check_library() -> Result<(), Error> {
 impl Rank {
     /// Collective over the communicator, which stays the caller's; a `guest` is a job in a program that uses MPI by itself. All ranks
     /// start, or none does.
-    pub(crate) fn start(comm: MPI_Comm, settings: &Settings, wanted: Option<usize>, guest: bool) -> Result<Self, Error> {
+    fn start(comm: MPI_Comm, settings: &Settings, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
         refuse_children()?;
         exit::starts();
         let comm = Comm::copy_of(comm).map_err(&fail)?;
         let (rank, size) = (comm.rank().map_err(&fail)?, comm.size().map_err(&fail)?);
-        if let Some(wanted) = wanted.filter(|&wanted| wanted != size) {
+        if let Some(wanted) = settings.wanted.filter(|&wanted| wanted != size) {
             comm.free();
             exit::ends_well();
             return Err(Error::Launch(format!(
@@ -197,12 +223,8 @@ impl Rank {
         Ok(Rank { mpi, conduit, comm, agent, held: Some(held), cores, before, guest })
     }
 
-    pub(crate) fn conduit(&self) -> Arc<dyn Conduit> {
-        self.conduit.clone()
-    }
-
     /// The end of the rank, with the words of its failure if it failed.
-    pub(crate) fn end(self, outcome: Result<(), String>) -> Result<(), Error> {
+    fn end(self, outcome: Result<(), String>) -> Result<(), Error> {
         if self.mpi.fabric().is_inherited() {
             return Err(self.disown());
         }

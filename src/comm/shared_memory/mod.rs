@@ -26,10 +26,19 @@ use rustix::{
 
 use self::output::Forwarder;
 use super::{
+    networks::{Named, Ranks},
     node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
+    one_machine,
     settings::Settings,
 };
 use crate::error::Error;
+
+/// See the module's essay.
+pub(super) const NETWORK: Named = Named {
+    name: "shared_memory",
+    ranks: Ranks::Children,
+    run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body)),
+};
 
 /// How long the other ranks have to unwind after the first one failed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -48,7 +57,7 @@ struct Child {
 }
 
 /// Forks the ranks, supervises them and returns when all have ended.
-pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
+fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
     let others = other_threads()?;
     if others > 0 {
         return Err(Error::Launch(format!(

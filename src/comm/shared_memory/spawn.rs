@@ -10,9 +10,9 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::{FAILED, own_pid};
 use crate::comm::{
+    networks::contain,
     node::{Fabric, Member, keeping},
     settings::Settings,
-    threads::panic_text,
 };
 
 /// Forks; the child runs `main` and ends with its result, never returning from here.
@@ -54,13 +54,9 @@ pub(super) fn rank_process(
         return FAILED;
     }
     let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, 1 + settings.threads_of_a_rank());
-    let words = match catch_unwind(AssertUnwindSafe(|| body(member))) {
-        Ok(Ok(())) => {
-            fabric.set_finished(rank);
-            return 0;
-        }
-        Ok(Err(text)) => format!("returned an error: {text}"),
-        Err(panic) => format!("panicked: {}", panic_text(&*panic)),
+    let Err(words) = contain(|| body(member)) else {
+        fabric.set_finished(rank);
+        return 0;
     };
     fabric.set_last_words(rank, &words);
     fabric.end(Some(rank), &words);

@@ -3,19 +3,25 @@
 //! The same fabric as `shared_memory`. What the program captured is shared among the ranks. A rank that computes without
 //! calling the library cannot be ended from outside: when another rank fails it is ended at its next call.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use super::{
+    networks::{Named, Ranks, contain},
     node::{Fabric, Member, keeping},
+    one_machine,
     settings::Settings,
 };
 use crate::error::Error;
+
+/// See the module's essay.
+pub(super) const NETWORK: Named = Named {
+    name: "threads",
+    ranks: Ranks::Threads,
+    run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body)),
+};
 
 /// Runs `body` on every rank and returns when all have ended.
 pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
@@ -37,10 +43,8 @@ pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
                 // The ranks' and what helps them, and the one that waits below for their end.
                 let threads = settings.ranks * (1 + settings.threads_of_a_rank()) + 1;
                 let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, threads);
-                match catch_unwind(AssertUnwindSafe(|| body(member))) {
-                    Ok(Ok(())) => {}
-                    Ok(Err(text)) => fail(rank, format!("returned an error: {text}")),
-                    Err(panic) => fail(rank, format!("panicked: {}", panic_text(&*panic))),
+                if let Err(words) = contain(|| body(member)) {
+                    fail(rank, words);
                 }
             };
             let mut builder = std::thread::Builder::new().name(format!("rank {rank}"));
@@ -66,12 +70,3 @@ pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
 const MANY: usize = 64;
 /// Bytes.
 const SMALL_STACK: usize = 512 << 10;
-
-/// The words of a panic.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "with a value that is no text".into())
-}

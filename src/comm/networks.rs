@@ -1,0 +1,184 @@
+//! The networks that jobs name, in one table.
+//!
+//! A network writes a [`Named`] in its folder and has a line in [`NETWORKS`]. A name is `network[:device][+layer...]`; devices are those of
+//! jobs of one machine. `network:unmapped` is `network+hidden+delayed+scrambled`.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+#[cfg(feature = "mpi")]
+use super::mpi;
+use super::{
+    Conduit,
+    layers::{HARSH, LAYERS, Layer},
+    one_machine::{DEVICES, Device},
+    settings::Settings,
+    shared_memory, threads,
+};
+use crate::error::Error;
+
+/// All that the binary has.
+const NETWORKS: &[Named] = &[
+    shared_memory::NETWORK,
+    threads::NETWORK,
+    #[cfg(feature = "mpi")]
+    mpi::NETWORK,
+];
+
+/// Those behind a feature of the same name, which the binary does not have.
+const LEFT_OUT: &[&str] = &[
+    #[cfg(not(feature = "mpi"))]
+    "mpi",
+];
+
+/// The device that stands for layers.
+const UNMAPPED: &str = "unmapped";
+
+/// A network as jobs see it.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub name: &'static str,
+    pub ranks: Ranks,
+    /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
+    pub run: fn(&Settings, &Body<'_>) -> Result<(), Error>,
+}
+
+/// What the ranks of a network are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ranks {
+    /// Threads of the process that starts the job.
+    Threads,
+    /// Processes that it forks.
+    Children,
+    /// Processes that a launcher started, this one among them.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "of networks behind a feature"))]
+    Launched,
+}
+
+/// What a rank does: it gets its conduit, and how many cores the ranks of its machine share.
+pub(crate) type Body<'b> = dyn Fn(Arc<dyn Conduit>, usize) -> Result<(), String> + Sync + 'b;
+
+/// What a name stands for.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub network: &'static Named,
+    pub device: Device,
+    pub layers: Vec<Layer>,
+}
+
+impl Named {
+    /// Whether all ranks are on the machine of the process that starts them.
+    pub(crate) fn is_of_one_machine(&self) -> bool {
+        self.ranks != Ranks::Launched
+    }
+}
+
+/// The network of a name, its device, and the layers on it.
+///
+/// # Errors
+/// There is none. The words say which names there are.
+pub(crate) fn choose(name: &str) -> Result<Choice, String> {
+    parse(name).ok_or_else(|| refusal(name))
+}
+
+fn parse(name: &str) -> Option<Choice> {
+    let mut words = name.split('+');
+    let base = words.next()?;
+    let mut layers: Vec<Layer> = Vec::new();
+    let (base, device) = base.split_once(':').map_or((base, None), |(base, device)| (base, Some(device)));
+    let network = NETWORKS.iter().find(|network| network.name == base)?;
+    let device = match device {
+        None => Device::default(),
+        Some(UNMAPPED) => {
+            layers.push(Layer::Hidden);
+            layers.extend(HARSH);
+            Device::default()
+        }
+        Some(device) if network.is_of_one_machine() => DEVICES.iter().find(|&&(name, _)| name == device)?.1,
+        Some(_) => return None,
+    };
+    for word in words {
+        let layer = LAYERS.iter().find(|&&(name, _)| name == word)?.1;
+        if layers.contains(&layer) {
+            return None;
+        }
+        layers.push(layer);
+    }
+    Some(Choice { network, device, layers })
+}
+
+fn refusal(name: &str) -> String {
+    let networks: Vec<&str> = NETWORKS.iter().map(|network| network.name).collect();
+    let left_out: String = LEFT_OUT.iter().map(|name| format!(" (or {name}, built with `--features {name}`)")).collect();
+    let devices: Vec<String> =
+        [UNMAPPED].into_iter().chain(DEVICES.map(|(name, _)| name)).map(|name| format!(":{name}")).collect();
+    let layers = LAYERS.map(|(name, _)| format!("+{name}"));
+    format!(
+        "there is no network \"{name}\" in this binary; choose {}{left_out} by GA_NETWORK, for tests with a device ({}) or layers ({})",
+        networks.join(", "),
+        devices.join(", "),
+        layers.join(", ")
+    )
+}
+
+/// Runs what a rank does, and says how it failed.
+pub(super) fn contain(body: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(ended) => ended.map_err(|error| format!("returned an error: {error}")),
+        Err(panic) => Err(format!("panicked: {}", panic_text(&*panic))),
+    }
+}
+
+/// The words of a panic.
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "with a value that is no text".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_stack_by_name() {
+        let layers = |name: &str| parse(name).map(|choice| choice.layers);
+        assert_eq!(layers("threads"), Some(vec![]));
+        assert_eq!(layers("threads+hidden+scrambled"), Some(vec![Layer::Hidden, Layer::Scrambled]));
+        assert_eq!(layers("threads+delayed+hidden"), Some(vec![Layer::Delayed, Layer::Hidden]));
+        assert_eq!(layers("shared_memory:unmapped"), layers("shared_memory+hidden+delayed+scrambled"));
+        let Choice { network, device, layers: stack } = parse("threads:packets+hidden").unwrap();
+        assert_eq!(
+            (network.name, network.ranks, device, &stack[..]),
+            ("threads", Ranks::Threads, Device::Packets, &[Layer::Hidden][..])
+        );
+        for name in
+            ["", "+hidden", "threads+", "threads+lost", "threads+hidden+hidden", "threads:unmapped+delayed", "threads:tcp"]
+        {
+            assert_eq!(layers(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_answered_by_those_that_are() {
+        let said = choose("carrier pigeons").unwrap_err();
+        for word in
+            ["\"carrier pigeons\"", "shared_memory, threads", "mpi", ":unmapped", ":packets", "+hidden", "+scrambled", "+delayed"]
+        {
+            assert!(said.contains(word), "{said}");
+        }
+        assert_eq!(said.contains("--features mpi"), !cfg!(feature = "mpi"), "{said}");
+    }
+
+    #[test]
+    fn failures_of_ranks_have_words() {
+        assert_eq!(contain(|| Ok(())), Ok(()));
+        assert_eq!(contain(|| Err("words".into())), Err("returned an error: words".into()));
+        assert_eq!(contain(|| panic!("{} words", 2)), Err("panicked: 2 words".into()));
+        assert_eq!(contain(|| std::panic::panic_any(2)), Err("panicked: with a value that is no text".into()));
+    }
+}

@@ -24,7 +24,7 @@
 //! To find mistakes that one machine hides, add *layers* to the name of a network, as in `GA_NETWORK=threads+hidden+scrambled`. With
 //! `hidden`, no rank sees memory, so every operation takes the network. Between ranks that do not see each other's memory, `delayed` makes
 //! most puts visible only at a fence, and `scrambled` completes operations late and out of order. `:unmapped` stands for
-//! `+hidden+delayed+scrambled`.
+//! `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine.
 //!
 //! `GA_BLAS` must name a library with the C interface (CBLAS) and 32-bit integers. With `none`, or if no library is found, the crate's
 //! own kernel multiplies. In a program without the feature, a library in `GA_BLAS` is an error. A BLAS uses one thread in each rank,

@@ -57,7 +57,7 @@ const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for
-/// `+hidden+delayed+scrambled`.
+/// `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Launch {

@@ -20,6 +20,11 @@ use random::{Axis, Random, patch};
 /// Programs that one process runs.
 const BATCH: u64 = 10;
 
+/// The harshest network, which the long tier gives many more programs, and how many of them a process runs.
+const HARSHEST: &str = "threads+hidden+scrambled+delayed";
+const MANY: u64 = 100_000;
+const MANY_BATCH: u64 = 500;
+
 fn main() -> ExitCode {
     let seeds = if runner::long() { 2000 } else { 50 };
     let mut cases = Vec::new();
@@ -28,16 +33,20 @@ fn main() -> ExitCode {
         // Little data, so that a network of active messages is quick enough for every day.
         networks.push("threads:packets+hidden");
     }
+    if runner::long() && !runner::are_named() {
+        networks.push(HARSHEST);
+    }
     for network in networks {
-        for first in (0..seeds).step_by(BATCH as usize) {
+        let (seeds, batch) = if network == HARSHEST && runner::long() { (MANY, MANY_BATCH) } else { (seeds, BATCH) };
+        for first in (0..seeds).step_by(batch as usize) {
             let body = move || {
-                for seed in first..first + BATCH {
+                for seed in first..first + batch {
                     let ranks = Random::new(seed).between(1, 5);
                     let run = runner::launch(network).ranks(ranks).run(|job| program(job, seed));
                     run.unwrap_or_else(|error: Error| panic!("seed {seed}, {ranks} ranks: {error}"));
                 }
             };
-            cases.push(runner::case(format!("{network}::seeds_{first}_to_{}", first + BATCH - 1), body).within(120));
+            cases.push(runner::case(format!("{network}::seeds_{first}_to_{}", first + batch - 1), body).within(600));
         }
     }
     if cfg!(feature = "mpi") {

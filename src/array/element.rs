@@ -67,7 +67,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
     }
 
-    /// Writes one element. One-sided; elements up to 8 bytes do not tear. Visible at the owner after a fence or a sync.
+    /// Writes one element. One-sided; elements up to 8 bytes do not tear. Visible at the owner after a fence or a sync. Until then it may
+    /// take effect at any time, also after atomic operations of other ranks that were called later.
     ///
     /// # Errors
     /// An index outside the array; the end of the job.

@@ -20,8 +20,8 @@ use std::{
 };
 
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Network, PublishedWait, Remote, Scale, SignalWord, Token,
-    Topology, WaitWord, am::Agent, node::Member,
+    Atomic, Capabilities, Conduit, Events, Full, INHERITED, Issued, Local, Mail, Network, PublishedWait, Remote, Scale,
+    SignalWord, Token, Topology, WaitWord, am::Agent, node::Member,
 };
 use crate::index::Loops;
 
@@ -44,11 +44,11 @@ fn longest(limit: Duration, sleeps: bool) -> Duration {
 /// See the module's essay.
 #[derive(Debug)]
 pub(crate) struct Joined<N: ?Sized> {
+    /// What answers others while the rank computes. It ends before the network: layers hold memory that it may still read.
+    _agent: Option<Agent>,
     node: Member,
     capabilities: Capabilities,
     network: Arc<N>,
-    /// What answers others while the rank computes. It ends with the conduit.
-    _agent: Option<Agent>,
 }
 
 impl<N: Network + ?Sized> Joined<N> {
@@ -161,6 +161,9 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     }
 
     fn leave(&self) {
+        if self.over().load(Ordering::Relaxed) == INHERITED {
+            return;
+        }
         self.network.drain();
         let fabric = self.node.fabric();
         fabric.set_finished(self.topology().local(self.rank()));

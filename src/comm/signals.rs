@@ -91,7 +91,7 @@ impl Engine {
         fence(Ordering::SeqCst);
         let call = self.begin_unordered(label.clone());
         let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
-        let issued = self.issue(&call, rank, direction, |token| {
+        let issued = self.issue(&call, (rank, direction), bytes.len(), |token| {
             // SAFETY: the slice is borrowed until the call is complete: `finish_call` does not return before. It is no longer than the
             // network takes, and the callers' types guarantee that `signal` names a word of a committed block.
             unsafe { self.conduit.put_signal(Remote { rank, offset }, local, signal, token) }

@@ -146,7 +146,7 @@ impl Engine {
     ) -> Result<()> {
         // SAFETY: the caller's promise.
         let start = |token| unsafe { self.conduit.put_block(Remote { rank, offset }, loops, local, token) };
-        self.issue(call, rank, Direction::Put, start)
+        self.issue(call, (rank, Direction::Put), loops.runs() * loops.run(), start)
     }
 
     /// Adds the get of a strided block; as [`put_block`](Self::put_block).
@@ -154,7 +154,7 @@ impl Engine {
     /// # Safety
     /// As [`Conduit::get_block`](super::Conduit::get_block), until the request is complete.
     pub(crate) unsafe fn get_block(&self, call: &Call, rank: usize, offset: usize, loops: &Loops, local: *mut u8) -> Result<()> {
-        self.issue(call, rank, Direction::Get, |token| {
+        self.issue(call, (rank, Direction::Get), loops.runs() * loops.run(), |token| {
             // SAFETY: the caller's promise.
             unsafe { self.conduit.get_block(Remote { rank, offset }, loops, local, token) };
             Issued::Pending
@@ -179,7 +179,7 @@ impl Engine {
     ) -> Result<()> {
         // SAFETY: the caller's promise.
         let start = |token| unsafe { self.conduit.accumulate_block(Remote { rank, offset }, loops, local, scale, lock, token) };
-        self.issue(call, rank, Direction::Put, start)
+        self.issue(call, (rank, Direction::Put), loops.runs() * loops.run(), start)
     }
 }
 

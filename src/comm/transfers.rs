@@ -14,6 +14,10 @@ use crate::{element::Element, error::Error};
 /// Atomic operations of a list that are in flight at once: as many messages as an inbox takes without waiting.
 const ATOMICS: usize = 32;
 
+/// Bytes of a put that is issued under the table's lock, so that it need not enter the table. More would keep the other threads of the
+/// rank waiting.
+const SHORT: usize = 4096;
+
 /// Which way an operation on a word goes: fixed for each word when it is made, the same from all ranks that could meet there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Road {
@@ -87,7 +91,7 @@ impl Engine {
             let part = (len - at).min(longest);
             // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
             let (place, local) = (Remote { rank, offset: offset + at }, Local { ptr: unsafe { ptr.add(at) }, len: part });
-            self.issue(call, rank, direction, |token| match direction {
+            self.issue(call, (rank, direction), part, |token| match direction {
                 // SAFETY: the caller's promise.
                 Direction::Put | Direction::Signal => unsafe { self.conduit.put(place, local, token) },
                 Direction::Get => {
@@ -101,31 +105,43 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a transfer of a call when it has its place in the window, behind those that it must not overtake.
+    /// Starts a transfer of so many bytes of a call when it has its place in the window, behind those that it must not overtake.
     pub(super) fn issue(
         &self,
         call: &Call,
-        rank: usize,
-        direction: Direction,
+        (rank, direction): (usize, Direction),
+        len: usize,
         start: impl FnOnce(Token) -> Issued,
     ) -> Result<(), Error> {
         let window = self.conduit.capabilities().window;
-        let mut lasting = None;
+        let (mut lasting, mut is_flushed) = (None, false);
+        let token = Token(call.id.0);
         loop {
             let mut table = self.lock();
-            if table.is_dirty(rank, call.id)
+            // Once: what other threads put meanwhile need not come before it.
+            if !is_flushed
+                && table.is_dirty(rank, call.id)
                 && !self.keeps_order(direction)
                 && let Some(label) = table.label_if_ordered(call)
             {
                 drop(table);
                 self.flush(Some(rank), &label)?;
+                is_flushed = true;
                 continue;
             }
             if table.in_flight < window {
-                // Under the table's lock: whoever polls finds the request in the table before it completes it.
-                match start(Token(call.id.0)) {
-                    Issued::Pending => table.admit(call, rank, direction),
-                    Issued::Complete => table.put_at_once(call, rank, direction),
+                if len <= SHORT && direction != Direction::Get {
+                    // Under the table's lock: if it is not complete at once, it is in the table before anybody completes it.
+                    match start(token) {
+                        Issued::Pending => table.admit(call, rank, direction),
+                        Issued::Complete => table.put_at_once(call, rank, direction),
+                    }
+                    return Ok(());
+                }
+                table.admit(call, rank, direction);
+                drop(table);
+                if start(token) == Issued::Complete {
+                    self.lock().transfer_ended(token, None);
                 }
                 return Ok(());
             }

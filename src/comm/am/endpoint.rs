@@ -153,11 +153,12 @@ impl<W: Wire> Endpoint<W> {
     /// Bulk messages that have ended.
     fn look_at_bulk(&mut self) -> Result<()> {
         let mut ended = std::mem::take(&mut self.ended_bulk);
-        let looked = self.wire.ended(&mut ended);
+        let mut looked = self.wire.ended(&mut ended);
         for Ended { id, len } in ended.drain(..) {
             self.found += 1;
             if let Some(then) = self.bulk.remove(id) {
-                self.bulk_ended(then, len)?;
+                // Each is reported, whatever became of the others.
+                looked = looked.and(self.bulk_ended(then, len));
             }
         }
         self.ended_bulk = ended;

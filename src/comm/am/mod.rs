@@ -78,8 +78,8 @@ use self::{
     wire::{Result, Wire},
 };
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Native, Network, Ordering as Order, Progress, Remote,
-    Scale, SignalWord, Token, Topology,
+    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Ordering as Order, Progress,
+    Remote, Scale, SignalWord, Token, Topology,
     mutex::Mutex,
     node::{Fabric, Member},
 };
@@ -108,7 +108,7 @@ pub(crate) struct Am<W> {
     longest_packed: usize,
     /// When a caller looked last, in nanoseconds since the start: tells the agent that it is not needed.
     looked: AtomicU64,
-    /// Waits may time out: what the wire was given of the caller's memory could not be had back.
+    /// Waits may time out. Blocks are not sent from the caller's memory then, because it could not be had back.
     may_give_up: bool,
     /// Nothing is left to be handled for others.
     closed: AtomicBool,
@@ -269,10 +269,11 @@ impl<W: Wire> Am<W> {
 
     fn drive(&self, mut ready: impl FnMut(&Endpoint<W>) -> Result<bool>) -> bool {
         // Ranks of this node that have come to their end say so too: that is no failure.
-        while !matches!(self.fabric.failure(), Some((Some(_), _))) {
+        while !self.fabric.is_inherited() && !matches!(self.fabric.failure(), Some((Some(_), _))) {
             let mut endpoint = self.endpoint();
             self.look(&mut endpoint, true, false);
-            endpoint.events.clear();
+            // Another thread of the program may still wait for the others.
+            endpoint.events.retain(|event| !matches!(event, Event::RemoteDone(NOBODY) | Event::LocalDone(NOBODY)));
             match ready(&endpoint) {
                 Ok(true) => return true,
                 Ok(false) => {}

@@ -74,12 +74,16 @@ impl Delayed {
     fn land(&self, queue: &mut Queue, which: impl Fn(&Late) -> bool) {
         for Late { to, bytes, .. } in queue.late.extract_if(.., |late| which(late)) {
             let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
-            queue.going.push(bytes);
             // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job ends
             // outlives its layers or stops first; who put them promised that the target is committed, and it stays so until this
             // rank's next fence.
             let issued = unsafe { self.below.put(to, local, LATE) };
             queue.unread += usize::from(issued == Issued::Pending);
+            // They share a token, so what is complete now may be an earlier one.
+            queue.going.push(bytes);
+        }
+        if queue.unread == 0 {
+            queue.going.clear();
         }
     }
 
@@ -201,5 +205,26 @@ impl Network for Delayed {
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
         // SAFETY: the caller's promise. Callers flush before an atomic operation.
         unsafe { self.below.atomic(word, atomic, token) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::comm::{Topology, loopback::Loopback, node::Fabric};
+
+    #[test]
+    fn what_has_landed_is_not_kept() {
+        let fabric = Arc::new(Fabric::new(1, 1 << 20, false).unwrap());
+        let delayed = Delayed::new(Arc::new(Loopback::new(fabric, Topology::one_machine(0, 1))), 1);
+        let bytes = [7; 64];
+        for _ in 0..40 {
+            let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
+            // SAFETY: the bytes live longer than the network; the segment lies in the memory file, which gets a page when it is written.
+            let _ = unsafe { delayed.put(Remote { rank: 0, offset: 0 }, local, Token(5)) };
+        }
+        assert!(!delayed.lock().late.is_empty(), "most puts are late");
+        delayed.flush(0, Token(6));
+        assert!(delayed.lock().late.is_empty() && delayed.lock().going.is_empty());
     }
 }

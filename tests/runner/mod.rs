@@ -77,7 +77,6 @@ pub(crate) fn long() -> bool {
 }
 
 /// Whether `GA_TEST_NETWORKS` names the networks.
-#[allow(dead_code, reason = "not of every suite")]
 pub(crate) fn are_named() -> bool {
     env::var_os(NETWORKS).is_some()
 }

@@ -1,6 +1,6 @@
 //! A rank's side of the active messages: what it sends, what arrives, what it waits for.
 //!
-//! One thread of the rank at a time is in here, a caller's or the agent's; so the wire is never entered twice.
+//! One thread of the rank at a time works on it, a caller's or the agent's, so the wire is never entered twice.
 //!
 //! ```text
 //!   put, get ...  ->  queue of the peer  ->  frame being filled  --poll-->  wire
@@ -11,8 +11,8 @@
 //! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
 //! polls, if there is a thread that sends them should nobody poll again.
 //!
-//! Who handles a record never waits: what cannot be handled yet stays with what comes behind it (`protocol::rendezvous`), answers go into a frame of
-//! their own, and if the wire has no room for it, it is kept until there is (`outbox`).
+//! A handler never waits. A record that cannot be handled yet keeps its place, and so does everything behind it
+//! (`protocol::rendezvous`). Answers go into a frame of their own; a frame that the wire has no room for is kept until there is (`outbox`).
 //!
 //! # Bulk messages
 //!
@@ -60,7 +60,7 @@ pub(super) struct Endpoint<W> {
     pub(super) long_frames: LongFrames,
     /// Long answers asked for that have not come.
     pub(super) long_asked: usize,
-    /// Ranks whose requests wait: those whose inboxes are not empty. Who has waited longest comes first.
+    /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.

@@ -116,7 +116,7 @@ impl<W: Wire> Endpoint<W> {
             match self.handle_in_turn(from, &record)? {
                 Handled::Done => {}
                 Handled::Later => return Ok(Some(waiting)),
-                // Nobody who runs this program sends such a thing; who waits for an answer must not wait forever.
+                // A rank of this program sends no such record. The job ends, because its sender may wait for an answer.
                 Handled::Wrong => self.wrong(from, &format!("a request that cannot be: {:?}", record.kind)),
             }
             self.found += 1;

@@ -1,7 +1,7 @@
-//! What this rank has to say to one other: operations that wait for room, and the frames being filled.
+//! What this rank sends to one other rank: operations that wait for room, and the frames being filled.
 //!
-//! Operations become records in their order. A frame of requests takes credit (`protocol::credit`), so a target that does not look for a
-//! while holds a bounded number of them. Answers take none: who asks has room for them.
+//! Operations become records in their order. A frame of requests takes credit (`protocol::credit`), so a target that does not poll for a
+//! while holds a bounded number of frames. Answers take no credit, because the rank that asks has room for them.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -13,9 +13,9 @@
 //!  a frame of requests is done   |                | + 1           | at ACKNOWLEDGE a frame of answers leaves
 //! ```
 //!
-//! Frames of answers take no credit: who asks has room for what it asked for. So two ranks that wait for each other's credit go on: each
-//! handles the frames of the other, and the acknowledgements need none. A few frames may stay unacknowledged while nothing is said. Who
-//! wants to know that everything was handled sends a request that is answered; the answer acknowledges them.
+//! Frames of answers take no credit, because a rank that asks has room for the answer. So two ranks that wait for each other's credit
+//! make progress: each handles the frames of the other, and acknowledgements need no credit. A few frames may stay unacknowledged while
+//! neither rank sends. A rank that needs to know that everything was handled sends a request; its answer acknowledges them.
 
 /// Frames of requests to one peer that may be on their way or unacknowledged.
 const CREDIT: u32 = 32;

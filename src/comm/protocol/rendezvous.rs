@@ -344,7 +344,7 @@ mod tests {
                 if world.is_done() {
                     break;
                 }
-                assert!(step < 10_000, "seed {seed}: something waits for ever");
+                assert!(step < 10_000, "seed {seed}: a request is never handled");
                 world.step(&mut random);
             }
             for peer in &world.peers {

@@ -34,7 +34,7 @@ const PURE: &[&str] = &["src/index/", "src/distribution/"];
 const FORBIDDEN_IN_PURE: &[&str] = &["memory", "comm", "sync", "array", "job"];
 /// Layers, and those above that they must not use.
 const LAYERS: &[(&str, &[&str])] = &[("comm", &["sync", "array", "job"]), ("sync", &["array", "job"])];
-/// State machines, which are told the time and run in one thread at a time.
+/// State machines: their caller gives them the time, and one thread at a time runs them.
 const PROTOCOLS: &str = "src/comm/protocol/";
 const FORBIDDEN_IN_PROTOCOLS: &[&str] =
     &["unsafe", "Instant", "SystemTime", "Mutex", "RwLock", "Condvar", "Once", "OnceLock", "LazyLock"];

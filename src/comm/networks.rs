@@ -68,6 +68,13 @@ pub(crate) struct Choice {
     pub layers: Vec<Layer>,
 }
 
+impl Choice {
+    /// The network alone, without a device or layers that the name asks for.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.device == Device::default() && self.layers.is_empty()
+    }
+}
+
 impl Named {
     /// Whether all ranks are on the machine of the process that starts them.
     pub(crate) fn is_of_one_machine(&self) -> bool {

@@ -225,14 +225,16 @@ impl Launch {
             Some(name) => name,
             None => unchosen(started.as_ref())?.to_owned(),
         };
-        let Choice { network, device, layers } = networks::choose(&name).map_err(Error::Launch)?;
+        let choice = networks::choose(&name).map_err(Error::Launch)?;
+        let is_plain = choice.is_plain();
+        let Choice { network, device, layers } = choice;
         let per_node =
             Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
-        if !layers.is_empty() && !layers.contains(&Layer::Hidden) && ranks_per_node.is_none() && network.is_of_one_machine() {
+        if !is_plain && !layers.contains(&Layer::Hidden) && ranks_per_node.is_none() && network.is_of_one_machine() {
             return Err(Error::Launch(format!(
-                "the layers of \"{name}\" stand between ranks that do not see each other's memory, and here all do; add +hidden, or set \
-                 GA_RANKS_PER_NODE"
+                "the device or layers of \"{name}\" stand between ranks that do not see each other's memory, and here all do; add \
+                 +hidden, or set GA_RANKS_PER_NODE"
             )));
         }
         let heap = Setting { method: "heap", variable: "GA_HEAP", allowed: BYTES };
@@ -340,7 +342,9 @@ mod tests {
         assert!(Launch::new().ranks(4096).ranks_per_node(usize::MAX).timeout(0.001).resolve().is_ok());
         assert!(Launch::new().heap(isize::MAX as usize).memory(u64::MAX).timeout(1e9).resolve().is_ok());
         assert!(refusal(Launch::new().network("carrier pigeons")).contains("carrier pigeons"));
-        assert!(refusal(Launch::new().network("threads+scrambled")).contains("add +hidden"));
-        assert!(Launch::new().network("threads+scrambled").ranks_per_node(1).resolve().is_ok());
+        for network in ["threads+scrambled", "shared_memory:packets"] {
+            assert!(refusal(Launch::new().network(network)).contains("add +hidden"), "{network}");
+            assert!(Launch::new().network(network).ranks_per_node(1).resolve().is_ok(), "{network}");
+        }
     }
 }

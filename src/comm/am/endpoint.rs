@@ -9,7 +9,8 @@
 //!
 //! What is written one after the other without a poll between shares a frame: elements of a list, chunks of a patch. A poll sends
 //! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
-//! polls, if there is a thread that sends them should nobody poll again.
+//! polls, if there is a thread that sends them should nobody poll again. A signal leaves at once with all that was written before it,
+//! because another rank waits for it.
 //!
 //! A handler never waits. A record that cannot be handled yet keeps its place, and so does everything behind it
 //! (`protocol::rendezvous`). Answers go into a frame of their own; a frame that the wire has no room for is kept until there is (`outbox`).
@@ -35,11 +36,14 @@ use super::{
 };
 use crate::comm::{Event, Token};
 
-/// Frames that one poll handles at most, so that its caller comes to look at what it waits for.
+/// Frames that one poll handles at most, of a caller that does not wait.
 const BATCH: usize = 64;
 
 /// Polls during which puts that nobody waits for are kept for company.
 const PATIENT_POLLS: u32 = 16;
+
+/// Polls that find frames and do not look at bulk messages, which is a call of the wire for each.
+const WITHOUT_BULK: u32 = 8;
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -66,6 +70,8 @@ pub(super) struct Endpoint<W> {
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
     pub(super) urgent: bool,
     skipped: u32,
+    /// Polls since bulk messages were looked at.
+    unlooked: u32,
     /// Why the job must end, as a peer reports: who ended it, and why.
     pub(super) ended: Option<(usize, String)>,
     /// Grows with whatever is found: tells whether a look was worth it.
@@ -92,6 +98,7 @@ impl<W: Wire> Endpoint<W> {
             events: Vec::new(),
             urgent: false,
             skipped: 0,
+            unlooked: 0,
             ended: None,
             found: 0,
         }
@@ -113,7 +120,8 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
-    /// If `waited`, ends when there is something for the caller. Tells whether it did anything.
+    /// If `waited`, ends after a frame, which may be what the caller waits for: the rest has time while it waits again. Tells whether it
+    /// did anything.
     pub(super) fn poll(&mut self, hurry: bool, waited: bool) -> Result<bool> {
         if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
             self.skipped += 1;
@@ -121,17 +129,21 @@ impl<W: Wire> Endpoint<W> {
         }
         (self.urgent, self.skipped) = (false, 0);
         self.send()?;
-        let (before, known) = (self.found, self.events.len());
+        let before = self.found;
         for _ in 0..BATCH {
             let Some(Arrival { from, frame, len }) = self.wire.receive()? else { break };
             self.found += 1;
             self.arrived(from, frame, len)?;
             self.send_answers(from)?;
-            if waited && self.events.len() > known {
+            if waited {
                 break;
             }
         }
-        self.look_at_bulk()?;
+        self.unlooked += 1;
+        if self.found == before || !waited || self.unlooked >= WITHOUT_BULK {
+            self.unlooked = 0;
+            self.look_at_bulk()?;
+        }
         self.resume_all()?;
         if self.found != before {
             self.send()?;

@@ -397,8 +397,10 @@ impl<W: Wire> Network for Am<W> {
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let (Remote { rank, offset }, Local { ptr, len, .. }) = (to, local);
         if len <= self.longest_with_signal {
-            return self
-                .submit_put(token, |endpoint| endpoint.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token }));
+            return self.submit_put(token, |endpoint| {
+                endpoint.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token })?;
+                endpoint.send_requests(rank)
+            });
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
         let nobody = NOBODY;

@@ -187,6 +187,14 @@ impl<W: Wire> Endpoint<W> {
         Ok(if block.at == block.len { Written::All } else { Written::Some })
     }
 
+    /// Sends what is there as requests for a peer, as far as it has credit.
+    pub(super) fn send_requests(&mut self, to: usize) -> Result<()> {
+        match self.peers.get_mut(&to) {
+            Some(peer) if peer.credit.may_send() => send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to),
+            _ => Ok(()),
+        }
+    }
+
     /// Sends what is there as answers for a peer.
     pub(super) fn send_answers(&mut self, to: usize) -> Result<()> {
         self.peers.get_mut(&to).map_or(Ok(()), |peer| send_answers(peer, &mut self.wire, &mut self.outbox, to))

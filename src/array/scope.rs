@@ -238,9 +238,9 @@ impl<'env> Scope<'env> {
         let engine = &array.group.inner.job.engine;
         let mut requests = self.requests.borrow_mut();
         requests.reserve(1);
-        let request = engine.enter(array.label(operation), true);
+        let (request, call) = engine.enter(array.label(operation), true);
         requests.push((engine.clone(), request));
-        Call::of(request)
+        call
     }
 
     /// Waits for everything; the first failure.

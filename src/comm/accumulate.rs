@@ -161,10 +161,10 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
         if let Some(chunk) = chunks.get(step) {
             let turn = step % 3;
             flight.finish_put(turn)?;
-            let request = engine.enter(label.clone(), false);
+            let (request, call) = engine.enter(label.clone(), false);
             flight.gets[turn] = Some(request);
             // SAFETY: the buffer lives until `flight` has finished the request; this turn's put has left it.
-            unsafe { engine.get(&Call::of(request), rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
+            unsafe { engine.get(&call, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
         }
         let Some((chunk, turn)) = step.checked_sub(1).map(|step| (&chunks[step], step % 3)) else { continue };
         flight.finish_get(turn)?;
@@ -175,10 +175,10 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
                 to.write((*to).plus(alpha.times(*chunk.from.add(k))));
             }
         }
-        let request = engine.enter(label.clone(), false);
+        let (request, call) = engine.enter(label.clone(), false);
         flight.puts[turn] = Some(request);
         // SAFETY: as for the get.
-        unsafe { engine.put(&Call::of(request), rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
+        unsafe { engine.put(&call, rank, chunk.at, addresses[turn].cast(), chunk.len * size_of::<T>()) }?;
     }
     flight.finish()
 }

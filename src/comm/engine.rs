@@ -22,12 +22,11 @@ use std::{
 use super::{
     Conduit, INHERITED, Token,
     mutex::Mutex,
-    requests::{Buffer, Outcome, Owner, Request, Table},
+    requests::{Buffer, Flush, Outcome, Owner, Request, Serial, Table},
 };
 pub(crate) use super::{
     lasting::Waiter,
-    requests::{Label, RequestId, Ticket},
-    transfers::Road,
+    requests::{Call, Label, RequestId, Ticket},
 };
 use crate::error::Error;
 
@@ -42,23 +41,13 @@ pub(crate) struct Engine {
     pub(super) timeout: Option<Duration>,
 }
 
-/// A request while its transfers are issued.
-///
-/// One that touches memory of the caller enters the table with the first transfer that is not complete at once. If there is none, as for a
-/// small put over most networks, nobody has to wait for it.
-#[derive(Debug)]
-pub(crate) struct Call {
-    pub(super) id: RequestId,
-    /// Of a request that is not in the table from the start: whose it is, and whether it keeps its order.
-    pub(super) late: Option<(Label, bool)>,
-    pub(super) is_entered: Cell<bool>,
-}
-
-impl Call {
-    /// More transfers of a request that is in the table.
-    pub(crate) fn of(request: RequestId) -> Self {
-        Call { id: request, late: None, is_entered: Cell::new(true) }
-    }
+/// Which way an operation on a word goes: fixed for each word when it is made, the same from all ranks that could meet there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Road {
+    /// The processor's; the rank is mapped.
+    Processor,
+    /// The network's, whether the rank is mapped or not.
+    Network,
 }
 
 /// A request that owns its memory while its transfers are issued.
@@ -76,7 +65,9 @@ impl Issuing<'_> {
 
 impl Drop for Issuing<'_> {
     fn drop(&mut self) {
-        self.engine.lock().complete(Token(self.call.id.0), |_| {});
+        if let Some(request) = self.call.request.get() {
+            self.engine.lock().complete(request.into(), |_| {});
+        }
     }
 }
 
@@ -116,14 +107,19 @@ impl Engine {
     }
 
     fn call(&self, label: Label, ordered: bool) -> Call {
-        let id = RequestId(self.next.fetch_add(1, Ordering::Relaxed));
-        Call { id, late: Some((label, ordered)), is_entered: Cell::new(false) }
+        Call { serial: self.serial(), request: Cell::new(None), late: Some((label, ordered)) }
+    }
+
+    fn serial(&self) -> Serial {
+        Serial(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A new request in the table, without transfers; they will touch memory of the caller. For
     /// [`finish_borrowed`](Self::finish_borrowed).
-    pub(crate) fn enter(&self, label: Label, ordered: bool) -> RequestId {
-        self.insert(label, Owner::Caller, 0, ordered)
+    pub(crate) fn enter(&self, label: Label, ordered: bool) -> (RequestId, Call) {
+        let request = self.request(label, Owner::Caller, 0, ordered);
+        let (serial, id) = (request.serial, self.lock().enter(request));
+        (id, Call { serial, request: Cell::new(Some(id)), late: None })
     }
 
     /// A new request that owns the memory that its transfers will touch. It is not complete before the first answer is dropped; the
@@ -134,14 +130,14 @@ impl Engine {
         let outcome = Arc::new(Outcome::default());
         let owner = Owner::Request { buffer: Buffer(buffer), kept, outcome: outcome.clone() };
         // The one that is outstanding is the issuing itself.
-        let request = self.insert(label, owner, 1, false);
-        (Issuing { engine: self, call: Call::of(request) }, Ticket { request, outcome })
+        let request = self.request(label, owner, 1, false);
+        let (serial, id) = (request.serial, self.lock().enter(request));
+        let call = Call { serial, request: Cell::new(Some(id)), late: None };
+        (Issuing { engine: self, call }, Ticket { serial, request: id, outcome })
     }
 
-    fn insert(&self, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> RequestId {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.lock().requests.insert(id, Request::new(label, owner, outstanding, ordered));
-        RequestId(id)
+    pub(super) fn request(&self, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Request {
+        Request::new(self.serial(), label, owner, outstanding, ordered)
     }
 
     /// Whether this process was forked by the rank, whose network is not its own.
@@ -152,9 +148,10 @@ impl Engine {
     /// Waits until everything that was put to a rank, or to all, is visible there.
     pub(super) fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         self.check(label.operation)?;
-        let id = RequestId(self.next.fetch_add(1, Ordering::Relaxed));
-        let (begun, joined) = self.lock().begin_flush(rank, id, label);
-        begun.iter().for_each(|&rank| self.conduit.flush(rank, Token(id.0)));
+        let Flush { begun, joined } = self.lock().begin_flush(rank, self.serial(), label);
+        if let Some((id, ranks)) = &begun {
+            ranks.iter().for_each(|&rank| self.conduit.flush(rank, Token::from(*id)));
+        }
         if !joined.is_empty() {
             let waited = self.wait_until(label, || {
                 let table = self.lock();
@@ -162,17 +159,15 @@ impl Engine {
             });
             if let Err(error) = waited {
                 // Nobody waits for the flushes that this call began.
-                self.lock().detach(id);
+                begun.into_iter().for_each(|(id, _)| self.lock().detach(id));
                 return Err(error);
             }
         }
         let joined = joined.iter().find_map(|(_, outcome)| outcome.failure()).map_or(Ok(()), Err);
-        if begun.is_empty() {
-            return joined;
-        }
+        let Some((id, _)) = begun else { return joined };
         let flushed = self.wait(id);
         let mut table = self.lock();
-        table.end_flush(&begun, id);
+        table.end_flush(id);
         if flushed.is_err() {
             // A wait that timed out comes no more: the next fence reports what becomes of the flush.
             table.detach(id);
@@ -197,22 +192,22 @@ impl Engine {
             self.check("wait")?;
         }
         let request = ticket.request;
-        let label = self.lock().requests.get(&request.0).map(|request| request.label.clone());
+        let label = self.lock().get(request).map(|request| request.label.clone());
         if let Some(label) = label {
             self.wait_until(&label, || self.lock().is_complete(request).then_some(()))?;
         }
         // The caller reports a failure: no fence has to.
-        self.lock().told(request);
+        self.lock().told(ticket.serial);
         let kept = Outcome::take(ticket).transpose()?.flatten();
         Ok(kept.and_then(|buffer| buffer.0.downcast::<B>().ok()).map(|buffer| *buffer))
     }
 
     /// Waits for all transfers of a request and takes it out of the table.
     fn take(&self, id: RequestId) -> Result<Option<Request>, Error> {
-        let Some(label) = self.lock().requests.get(&id.0).map(|request| request.label.clone()) else { return Ok(None) };
+        let Some(label) = self.lock().get(id).map(|request| request.label.clone()) else { return Ok(None) };
         let request = self.wait_until(&label, || {
             let mut table = self.lock();
-            table.is_complete(id).then(|| table.requests.remove(&id.0))
+            table.is_complete(id).then(|| table.remove(id))
         })?;
         match request.as_ref().and_then(Request::failure) {
             Some(error) => Err(error),
@@ -234,7 +229,7 @@ impl Engine {
     /// The requests in the table: those in flight, and those that a call is about to take.
     #[cfg(test)]
     pub(crate) fn requests_held(&self) -> usize {
-        self.lock().requests.len()
+        self.lock().held()
     }
 
     /// Lets go of a request that no call waits for any more: its failure is reported by the next fence.
@@ -252,18 +247,18 @@ impl Engine {
             return Ok(());
         }
         // What was begun before this call; other threads may go on.
-        let limit = self.next.load(Ordering::Relaxed);
-        self.wait_until(label, || {
-            let table = self.lock();
-            table.requests.iter().filter(|&(&id, _)| id < limit).all(|(_, request)| request.outstanding == 0).then_some(())
-        })?;
+        let limit = Serial(self.next.load(Ordering::Relaxed));
+        self.wait_until(label, || self.lock().is_complete_before(limit).then_some(()))?;
         self.flush(rank, label)?;
         self.lock().untold().map_or(Ok(()), Err)
     }
 
     /// Waits for a call's transfers, as [`finish_borrowed`](Self::finish_borrowed).
     pub(crate) fn finish_call(&self, call: Call, issued: Result<(), Error>) -> Result<(), Error> {
-        if call.is_entered.get() { self.finish_borrowed(call.id, issued) } else { issued }
+        match call.request.get() {
+            Some(request) => self.finish_borrowed(request, issued),
+            None => issued,
+        }
     }
 
     /// Waits for a request whose transfers touch memory that the caller borrows, also when something failed: nothing may touch it
@@ -277,7 +272,7 @@ impl Engine {
         if let Err(error) = &waited {
             // The wait may have ended because the job did, or took too long, with transfers still under way. A conduit completes or
             // fails what it holds when polled; give it the time that the supervisor gives us.
-            self.conduit.cancel(Token(request.0));
+            self.conduit.cancel(request.into());
             let deadline = self.conduit.now() + Duration::from_secs(2);
             while !self.test(request) {
                 if self.conduit.now() > deadline {
@@ -286,7 +281,7 @@ impl Engine {
                 self.conduit.wait(Duration::from_millis(1));
             }
             // The caller has its error: no fence tells it again.
-            self.lock().requests.remove(&request.0);
+            self.lock().remove(request);
         }
         issued.and(waited)
     }
@@ -294,7 +289,7 @@ impl Engine {
     /// Ends the process because of a request that may still touch memory of a caller that continues.
     #[cold]
     fn abort(&self, request: RequestId, error: &Error) -> ! {
-        let operation = self.lock().requests.get(&request.0).map_or_else(String::new, |request| request.label.operation());
+        let operation = self.lock().get(request).map_or_else(String::new, |request| request.label.operation());
         let rank = self.rank();
         let line =
             format!("global-arrays: rank {rank} is aborted: {operation} may still touch memory that is not its own: {error}\n");

@@ -6,6 +6,14 @@ use super::Mail;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Token(pub u64);
 
+/// Two that are no request's: a table of requests has no such places.
+impl Token {
+    /// Of what nobody waits for.
+    pub(crate) const NOBODY: Token = Token(u64::MAX);
+    /// Of a late put when it goes to its target at last ([`layers`](super::layers)).
+    pub(crate) const LATE: Token = Token(u64::MAX - 1);
+}
+
 /// One thing that happened.
 #[derive(Debug)]
 pub(crate) enum Event {

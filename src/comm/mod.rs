@@ -29,10 +29,11 @@
 //! | `layers` | networks that make another one harsher |
 //! | `settings` | what a network needs to start ranks |
 //! | `launcher` | which launcher started this process |
-//! | `networks` | the networks that jobs name, in one table |
+//! | `networks`, `start` | the networks that jobs name, in one table; what each writes for it |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `mutex` | the lock of these files |
+//! | `peers`, `slab` | what is kept of other ranks; values under numbers |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
 //! | `lasting` | waits that last: how they end, what they print, how deadlocks are found |
@@ -68,6 +69,7 @@ pub(crate) mod node;
 mod one_machine;
 pub(crate) mod owned;
 mod packets;
+mod peers;
 #[cfg(test)]
 pub(crate) mod post;
 mod progress;
@@ -77,6 +79,8 @@ mod requests;
 pub(crate) mod settings;
 mod shared_memory;
 mod signals;
+mod slab;
+pub(crate) mod start;
 pub(crate) mod strided;
 pub(crate) mod stripe_lock;
 #[cfg(test)]

@@ -3,21 +3,15 @@
 //! A network writes a [`Named`] in its folder and has a line in [`NETWORKS`]. A name is `network[:device][+layer...]`; devices are those of
 //! jobs of one machine. `network:unmapped` is `network+hidden+delayed+scrambled`.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
-
 #[cfg(feature = "mpi")]
 use super::mpi;
 use super::{
-    Conduit,
     layers::{HARSH, LAYERS, Layer},
-    one_machine::{DEVICES, Device},
-    settings::Settings,
-    shared_memory, threads,
+    settings::{DEVICES, Device},
+    shared_memory,
+    start::Named,
+    threads,
 };
-use crate::error::Error;
 
 /// All that the binary has.
 const NETWORKS: &[Named] = &[
@@ -36,30 +30,6 @@ const LEFT_OUT: &[&str] = &[
 /// The device that stands for layers.
 const UNMAPPED: &str = "unmapped";
 
-/// A network as jobs see it.
-#[derive(Debug)]
-pub(crate) struct Named {
-    pub name: &'static str,
-    pub ranks: Ranks,
-    /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
-    pub run: fn(&Settings, &Body<'_>) -> Result<(), Error>,
-}
-
-/// What the ranks of a network are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ranks {
-    /// Threads of the process that starts the job.
-    Threads,
-    /// Processes that it forks.
-    Children,
-    /// Processes that a launcher started, this one among them.
-    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "of networks behind a feature"))]
-    Launched,
-}
-
-/// What a rank does: it gets its conduit, and how many cores the ranks of its machine share.
-pub(crate) type Body<'b> = dyn Fn(Arc<dyn Conduit>, usize) -> Result<(), String> + Sync + 'b;
-
 /// What a name stands for.
 #[derive(Debug)]
 pub(crate) struct Choice {
@@ -72,13 +42,6 @@ impl Choice {
     /// The network alone, without a device or layers that the name asks for.
     pub(crate) fn is_plain(&self) -> bool {
         self.device == Device::default() && self.layers.is_empty()
-    }
-}
-
-impl Named {
-    /// Whether all ranks are on the machine of the process that starts them.
-    pub(crate) fn is_of_one_machine(&self) -> bool {
-        self.ranks != Ranks::Launched
     }
 }
 
@@ -130,26 +93,10 @@ fn refusal(name: &str) -> String {
     )
 }
 
-/// Runs what a rank does, and says how it failed.
-pub(super) fn contain(body: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(ended) => ended.map_err(|error| format!("returned an error: {error}")),
-        Err(panic) => Err(format!("panicked: {}", panic_text(&*panic))),
-    }
-}
-
-/// The words of a panic.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "with a value that is no text".into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comm::start::Ranks;
 
     #[test]
     fn layers_stack_by_name() {
@@ -179,13 +126,5 @@ mod tests {
             assert!(said.contains(word), "{said}");
         }
         assert_eq!(said.contains("--features mpi"), !cfg!(feature = "mpi"), "{said}");
-    }
-
-    #[test]
-    fn failures_of_ranks_have_words() {
-        assert_eq!(contain(|| Ok(())), Ok(()));
-        assert_eq!(contain(|| Err("words".into())), Err("returned an error: words".into()));
-        assert_eq!(contain(|| panic!("{} words", 2)), Err("panicked: 2 words".into()));
-        assert_eq!(contain(|| std::panic::panic_any(2)), Err("panicked: with a value that is no text".into()));
     }
 }

@@ -13,30 +13,12 @@ use super::{
     joined::Joined,
     layers::{self, HARSH, Layer},
     loopback::Loopback,
-    networks::Body,
     node::Member,
     packets::Packets,
-    settings::Settings,
+    settings::{Device, Settings},
+    start::Body,
 };
 use crate::error::Error;
-
-/// What the network of a job of one machine drives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Device {
-    #[default]
-    Mapping,
-    Packets,
-}
-
-/// The names of all devices.
-pub(crate) const DEVICES: [(&str, Device); 2] = [("mapping", Device::Mapping), ("packets", Device::Packets)];
-
-impl Device {
-    /// Threads of each rank beside the program's.
-    pub(crate) fn threads(self) -> usize {
-        usize::from(self == Device::Packets)
-    }
-}
 
 /// Runs a body as one rank of a job of one machine, until no other rank needs it.
 pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Result<(), String> {

@@ -3,6 +3,8 @@
 //! It is a value without a network: the engine records in it what was issued and what `poll` reported. A request counts its outstanding
 //! transfers; at zero it is complete.
 //!
+//! Calls and requests are numbered in the order of their issue. The token of a request's transfers is its place in the table.
+//!
 //! A complete request stays in the table only while a call of this rank waits for it. One that owns its memory leaves: what it
 //! brought goes to an [`Outcome`] that its handle shares, and a failure is noted for the next fence. So the table holds what is under
 //! way and no more, whatever becomes of handles: the outcome is freed with a handle that is dropped, and leaks with one that is
@@ -10,12 +12,13 @@
 
 use std::{
     any::Any,
+    cell::Cell,
     collections::{BTreeMap, HashMap, VecDeque},
     fmt,
     sync::{Arc, OnceLock},
 };
 
-use super::{Token, engine::Call, transfers::Direction};
+use super::{Token, peers::Peers, slab::Slab};
 use crate::error::Error;
 
 /// Who asked for a request; for errors.
@@ -25,13 +28,47 @@ pub(crate) struct Label {
     pub(crate) operation: &'static str,
 }
 
-/// Names a request of an engine.
+/// Names a request of an engine: its number in the table, and the token of its transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RequestId(pub(super) u64);
+pub(crate) struct RequestId(u64);
+
+impl From<RequestId> for Token {
+    fn from(request: RequestId) -> Self {
+        Token(request.0)
+    }
+}
+
+/// The place of a call in the order of a rank's calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Serial(pub(super) u64);
+
+/// A request while its transfers are issued.
+///
+/// One that touches memory of the caller enters the table with the first transfer that is not complete at once. If there is none, as for a
+/// small put over most networks, nobody has to wait for it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(super) serial: Serial,
+    pub(super) request: Cell<Option<RequestId>>,
+    /// Of a request that is not in the table from the start: whose it is, and whether it keeps its order.
+    pub(super) late: Option<(Label, bool)>,
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From here into a rank's segment.
+    Put,
+    /// The same, for a signal: no fence has to wait for it.
+    Signal,
+    /// From there.
+    Get,
+}
 
 /// The handle's side of a request that owns its memory.
 #[derive(Debug)]
 pub(crate) struct Ticket {
+    pub(super) serial: Serial,
     pub(super) request: RequestId,
     pub(super) outcome: Arc<Outcome>,
 }
@@ -72,6 +109,7 @@ impl Failure {
 
 #[derive(Debug)]
 pub(super) struct Request {
+    pub(super) serial: Serial,
     pub(super) label: Label,
     pub(super) peer: usize,
     pub(super) outstanding: usize,
@@ -116,9 +154,9 @@ impl fmt::Debug for Buffer {
 }
 
 impl Request {
-    pub(super) fn new(label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Self {
+    pub(super) fn new(serial: Serial, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Self {
         let (failed, value, flush) = (None, None, None);
-        Request { label, peer: 0, outstanding, failed, value, detached: false, owner, admitted: 0, ordered, flush }
+        Request { serial, label, peer: 0, outstanding, failed, value, detached: false, owner, admitted: 0, ordered, flush }
     }
 
     fn failed(&self) -> Option<Failure> {
@@ -132,39 +170,83 @@ impl Request {
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    pub(super) requests: HashMap<u64, Request>,
+    requests: Slab<Request>,
     pub(super) in_flight: usize,
     /// The most that it ever was.
     pub(super) most_in_flight: usize,
-    /// Ranks with puts that are not known to be visible yet.
-    dirty: BTreeMap<usize, Dirty>,
-    /// Failures that no call has reported yet, by request: the next fences do, the oldest first.
-    untold: BTreeMap<u64, Error>,
+    /// The puts to each rank.
+    puts: Peers<Puts>,
+    /// Ranks with puts that are not known to be visible yet, the first first.
+    dirty: Vec<usize>,
+    /// Failures that no call has reported yet: the next fences do, the oldest first.
+    untold: BTreeMap<Serial, Error>,
     pub(super) mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
 }
 
 impl Drop for Table {
     /// A rank that failed may end with transfers in flight, and its network goes on: their memory is given back to nobody.
     fn drop(&mut self) {
-        for (_, request) in self.requests.drain().filter(|(_, request)| request.outstanding > 0) {
+        for request in self.requests.drain().filter(|request| request.outstanding > 0) {
             std::mem::forget(request.owner);
         }
     }
 }
 
 /// What is known of the puts to one rank.
-#[derive(Debug)]
-struct Dirty {
-    /// The request that put last.
-    last: RequestId,
+#[derive(Debug, Default)]
+struct Puts {
+    /// The call that put last; none if all is known to be visible.
+    last: Option<Serial>,
     /// The flush in flight that covers them all.
     flush: Option<RequestId>,
 }
 
+/// What a flush has to do.
+#[derive(Debug, Default)]
+pub(super) struct Flush {
+    /// The request of the flushes that are to be begun, of these ranks.
+    pub(super) begun: Option<(RequestId, Vec<usize>)>,
+    /// Flushes that other threads began, which cover the rest.
+    pub(super) joined: Vec<(RequestId, FlushOutcome)>,
+}
+
 impl Table {
+    /// A new request.
+    pub(super) fn enter(&mut self, request: Request) -> RequestId {
+        RequestId(self.requests.add(request))
+    }
+
+    pub(super) fn get(&self, request: RequestId) -> Option<&Request> {
+        self.requests.get(request.0)
+    }
+
+    pub(super) fn get_mut(&mut self, request: RequestId) -> Option<&mut Request> {
+        self.requests.get_mut(request.0)
+    }
+
+    pub(super) fn remove(&mut self, request: RequestId) -> Option<Request> {
+        self.requests.remove(request.0)
+    }
+
+    /// How many requests there are: those in flight, and those that a call is about to take.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.requests.len()
+    }
+
     /// Whether nothing of a request is in flight; a request that is not in the table is complete.
     pub(super) fn is_complete(&self, request: RequestId) -> bool {
-        self.requests.get(&request.0).is_none_or(|request| request.outstanding == 0)
+        self.get(request).is_none_or(|request| request.outstanding == 0)
+    }
+
+    /// Whether nothing is in flight of what was issued before a call.
+    pub(super) fn is_complete_before(&self, limit: Serial) -> bool {
+        self.requests.values().all(|request| request.serial >= limit || request.outstanding == 0)
+    }
+
+    /// The token of the next transfer of a call. If that is not complete when this thread gives up the table, it has to be admitted before.
+    pub(super) fn token(&self, call: &Call) -> Token {
+        Token(call.request.get().map_or_else(|| self.requests.next(), |request| request.0))
     }
 
     /// One more transfer of a call with `rank`, in the window; the first brings the call into the table.
@@ -172,12 +254,11 @@ impl Table {
         self.in_flight += 1;
         self.most_in_flight = self.most_in_flight.max(self.in_flight);
         self.put_at_once(call, rank, direction);
-        if let Some((label, ordered)) = &call.late
-            && !call.is_entered.replace(true)
-        {
-            self.requests.insert(call.id.0, Request::new(label.clone(), Owner::Caller, 0, *ordered));
+        if let (None, Some((label, ordered))) = (call.request.get(), &call.late) {
+            let request = Request::new(call.serial, label.clone(), Owner::Caller, 0, *ordered);
+            call.request.set(Some(self.enter(request)));
         }
-        if let Some(request) = self.requests.get_mut(&call.id.0) {
+        if let Some(request) = call.request.get().and_then(|request| self.get_mut(request)) {
             request.outstanding += 1;
             request.admitted += 1;
             request.peer = rank;
@@ -187,7 +268,11 @@ impl Table {
     /// A transfer of a call with `rank` that was complete at once.
     pub(super) fn put_at_once(&mut self, call: &Call, rank: usize, direction: Direction) {
         if direction == Direction::Put {
-            self.dirty.insert(rank, Dirty { last: call.id, flush: None });
+            let puts = self.puts.meet(rank);
+            if puts.last.is_none() {
+                self.dirty.push(rank);
+            }
+            *puts = Puts { last: Some(call.serial), flush: None };
         }
     }
 
@@ -195,51 +280,48 @@ impl Table {
     pub(super) fn label_if_ordered(&self, call: &Call) -> Option<Label> {
         match &call.late {
             Some((label, ordered)) => ordered.then(|| label.clone()),
-            None => self.requests.get(&call.id.0).filter(|entry| entry.ordered).map(|entry| entry.label.clone()),
+            None => self.get(call.request.get()?).filter(|entry| entry.ordered).map(|entry| entry.label.clone()),
         }
     }
 
-    /// Whether a rank has puts of other requests than this one that may not be visible yet.
-    pub(super) fn is_dirty(&self, rank: usize, request: RequestId) -> bool {
-        self.dirty.get(&rank).is_some_and(|dirty| dirty.last != request)
+    /// Whether a rank has puts of other calls than this one that may not be visible yet.
+    pub(super) fn is_dirty(&self, rank: usize, call: &Call) -> bool {
+        self.puts.get(rank).is_some_and(|puts| puts.last.is_some_and(|last| last != call.serial))
     }
 
-    /// Begins to flush a rank, or all: the ranks to be flushed by `id`, and the flushes of other threads that cover the rest.
-    pub(super) fn begin_flush(
-        &mut self,
-        rank: Option<usize>,
-        id: RequestId,
-        label: &Label,
-    ) -> (Vec<usize>, Vec<(RequestId, FlushOutcome)>) {
-        let (mut begun, mut joined) = (Vec::new(), Vec::new());
-        let requests = &mut self.requests;
-        let mut begin = |rank: usize, dirty: &mut Dirty| match dirty.flush {
-            None => {
-                dirty.flush = Some(id);
+    /// Begins to flush a rank, or all.
+    pub(super) fn begin_flush(&mut self, rank: Option<usize>, serial: Serial, label: &Label) -> Flush {
+        let id = RequestId(self.requests.next());
+        let (mut flush, mut begun) = (Flush::default(), Vec::new());
+        let Table { requests, puts, dirty, .. } = self;
+        // Whether the rank stays dirty for now.
+        let mut cover = |rank: usize| {
+            let Some(puts) = puts.get_mut(rank).filter(|puts| puts.last.is_some()) else { return true };
+            let Some(under_way) = puts.flush else {
+                puts.flush = Some(id);
                 begun.push(rank);
-                true
-            }
-            Some(flush) => match requests.get_mut(&flush.0).filter(|request| request.outstanding > 0) {
-                Some(request) => {
-                    joined.push((flush, request.flush.get_or_insert_default().clone()));
-                    true
-                }
+                return true;
+            };
+            match requests.get_mut(under_way.0).filter(|request| request.outstanding > 0) {
+                Some(request) => flush.joined.push((under_way, request.flush.get_or_insert_default().clone())),
                 // Its thread gave up waiting, or has not come to tell yet.
-                None => false,
-            },
+                None => *puts = Puts::default(),
+            }
+            puts.last.is_some()
         };
         match rank {
-            None => self.dirty.retain(|&rank, dirty| begin(rank, dirty)),
+            None => dirty.retain(|&rank| cover(rank)),
             Some(rank) => {
-                if self.dirty.get_mut(&rank).is_some_and(|dirty| !begin(rank, dirty)) {
-                    self.dirty.remove(&rank);
+                if !cover(rank) {
+                    dirty.retain(|&other| other != rank);
                 }
             }
         }
         if !begun.is_empty() {
-            self.requests.insert(id.0, Request::new(label.clone(), Owner::Caller, begun.len(), false));
+            let id = self.enter(Request::new(serial, label.clone(), Owner::Caller, begun.len(), false));
+            flush.begun = Some((id, begun));
         }
-        (begun, joined)
+        flush
     }
 
     /// Flushes in flight that more than one call waits for.
@@ -249,19 +331,23 @@ impl Table {
     }
 
     /// What a flush covers is visible, unless it did not end.
-    pub(super) fn end_flush(&mut self, ranks: &[usize], id: RequestId) {
-        if self.is_complete(id) {
-            for rank in ranks {
-                if self.dirty.get(rank).is_some_and(|dirty| dirty.flush == Some(id)) {
-                    self.dirty.remove(rank);
-                }
-            }
+    pub(super) fn end_flush(&mut self, flush: RequestId) {
+        if !self.is_complete(flush) {
+            return;
         }
+        let Table { puts, dirty, .. } = self;
+        dirty.retain(|&rank| match puts.get_mut(rank) {
+            Some(puts) if puts.flush == Some(flush) => {
+                *puts = Puts::default();
+                false
+            }
+            _ => true,
+        });
     }
 
     /// A transfer has ended, well or badly. A flush or an atomic operation can fail too; those never counted in the window.
     pub(super) fn transfer_ended(&mut self, token: Token, failed: Option<String>) {
-        if let Some(request) = self.requests.get_mut(&token.0)
+        if let Some(request) = self.requests.get_mut(token.0)
             && request.admitted > 0
         {
             request.admitted -= 1;
@@ -272,7 +358,7 @@ impl Table {
 
     /// One of the things that a request waits for has come.
     pub(super) fn complete(&mut self, token: Token, change: impl FnOnce(&mut Request)) {
-        let Some(request) = self.requests.get_mut(&token.0) else { return };
+        let Some(request) = self.requests.get_mut(token.0) else { return };
         change(request);
         request.outstanding -= 1;
         if request.outstanding > 0 {
@@ -283,26 +369,26 @@ impl Table {
             let _ = outcome.0.set(failure);
         }
         if request.detached || matches!(request.owner, Owner::Request { .. }) {
-            self.forget(token.0);
+            self.forget(RequestId(token.0));
         }
     }
 
     /// Lets go of a request that no call waits for any more: its failure is kept for the next fence.
     pub(super) fn detach(&mut self, request: RequestId) {
-        if let Some(entry) = self.requests.get_mut(&request.0) {
+        if let Some(entry) = self.get_mut(request) {
             entry.detached = true;
             if entry.outstanding == 0 {
-                self.forget(request.0);
+                self.forget(request);
             }
         }
     }
 
     /// Takes out a complete request: what it owned and how it ended goes to its handle, its failure to the next fence.
-    fn forget(&mut self, id: u64) {
-        let Some(request) = self.requests.remove(&id) else { return };
+    fn forget(&mut self, id: RequestId) {
+        let Some(request) = self.remove(id) else { return };
         let failure = request.failed();
         if let Some(failure) = &failure {
-            self.untold.insert(id, failure.error());
+            self.untold.insert(request.serial, failure.error());
         }
         if let Owner::Request { buffer, kept, outcome } = request.owner {
             // Only here: a request completes once.
@@ -311,8 +397,8 @@ impl Table {
     }
 
     /// A failure that the caller reports: no fence does again.
-    pub(super) fn told(&mut self, request: RequestId) {
-        self.untold.remove(&request.0);
+    pub(super) fn told(&mut self, serial: Serial) {
+        self.untold.remove(&serial);
     }
 
     /// A failure that was not reported yet, for a fence.

@@ -7,8 +7,25 @@ use super::{
     Topology,
     launcher::Started,
     layers::{self, Layer},
-    one_machine::Device,
 };
+
+/// What the network of a job of one machine drives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Device {
+    #[default]
+    Mapping,
+    Packets,
+}
+
+/// The names of all devices.
+pub(crate) const DEVICES: [(&str, Device); 2] = [("mapping", Device::Mapping), ("packets", Device::Packets)];
+
+impl Device {
+    /// Threads of each rank beside the program's.
+    pub(crate) fn threads(self) -> usize {
+        usize::from(self == Device::Packets)
+    }
+}
 
 /// See the module's essay.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use std::sync::atomic::{Ordering, fence};
 use super::{
     AtomicOp, Local, Remote, SignalOp, SignalWord,
     engine::{Engine, Label, Road},
-    transfers::Direction,
+    requests::Direction,
 };
 use crate::error::Error;
 

@@ -10,7 +10,7 @@ use ndarray::Dimension;
 use super::{
     BLOCK_LEVELS, Issued, Remote, Scale,
     engine::{Call, Engine, Label},
-    transfers::Direction,
+    requests::Direction,
 };
 use crate::{
     element::Element,

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 
 use super::{
     Atomic, AtomicOp, Issued, Local, Remote, Token, apply_atomic,
-    engine::{Call, Engine},
-    lasting::{Lasting, Waiter},
-    requests::{Label, RequestId},
-    waiting::TURN,
+    engine::{Engine, Road},
+    lasting::{Lasting, TURN, Waiter},
+    requests::{Call, Direction, Label, Owner, RequestId},
 };
 use crate::{element::Element, error::Error};
 
@@ -17,26 +16,6 @@ const ATOMICS: usize = 32;
 /// Bytes of a put that is issued under the table's lock, so that it need not enter the table. More would keep the other threads of the
 /// rank waiting.
 const SHORT: usize = 4096;
-
-/// Which way an operation on a word goes: fixed for each word when it is made, the same from all ranks that could meet there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Road {
-    /// The processor's; the rank is mapped.
-    Processor,
-    /// The network's, whether the rank is mapped or not.
-    Network,
-}
-
-/// Which way bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// From here into a rank's segment.
-    Put,
-    /// The same, for a signal: no fence has to wait for it.
-    Signal,
-    /// From there.
-    Get,
-}
 
 /// A wait for a place in the window.
 struct Room {
@@ -115,12 +94,11 @@ impl Engine {
     ) -> Result<(), Error> {
         let window = self.conduit.capabilities().window;
         let (mut lasting, mut is_flushed) = (None, false);
-        let token = Token(call.id.0);
         loop {
             let mut table = self.lock();
             // Once: what other threads put meanwhile need not come before it.
             if !is_flushed
-                && table.is_dirty(rank, call.id)
+                && table.is_dirty(rank, call)
                 && !self.keeps_order(direction)
                 && let Some(label) = table.label_if_ordered(call)
             {
@@ -130,6 +108,7 @@ impl Engine {
                 continue;
             }
             if table.in_flight < window {
+                let token = table.token(call);
                 if len <= SHORT && direction != Direction::Get {
                     // Under the table's lock: if it is not complete at once, it is in the table before anybody completes it.
                     match start(token) {
@@ -140,6 +119,7 @@ impl Engine {
                 }
                 table.admit(call, rank, direction);
                 drop(table);
+                // The same: the call is in the table now.
                 if start(token) == Issued::Complete {
                     self.lock().transfer_ended(token, None);
                 }
@@ -222,14 +202,12 @@ impl Engine {
     ) -> Result<RequestId, Error> {
         // No network keeps an atomic behind earlier puts by promise.
         self.flush(Some(rank), label)?;
-        let request = self.enter(label.clone(), true);
-        if let Some(entry) = self.lock().requests.get_mut(&request.0) {
-            entry.outstanding = 1;
-            entry.peer = rank;
-        }
+        let mut request = self.request(label.clone(), Owner::Caller, 1, true);
+        request.peer = rank;
+        let request = self.lock().enter(request);
         let atomic = Atomic { op, width, operand, comparand };
         // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
-        unsafe { self.conduit.atomic(Remote { rank, offset }, atomic, Token(request.0)) };
+        unsafe { self.conduit.atomic(Remote { rank, offset }, atomic, request.into()) };
         Ok(request)
     }
 

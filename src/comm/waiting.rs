@@ -5,16 +5,10 @@ use std::time::Duration;
 use super::{
     WaitWord,
     engine::Engine,
-    lasting::{Lasting, Waiter},
+    lasting::{Lasting, TURN, Waiter},
     requests::Label,
 };
 use crate::error::Error;
-
-/// How long to let others go before looking again at what changes without a word to this rank, a lock that is released for
-/// instance. Longer than a slab of an accumulate stays under its lock (256 KiB: 2 µs in caches, 13 µs from memory, `accumulate` in
-/// benches/compare), so that a look seldom meets the same holder. Who sleeps meanwhile is back after some 100 µs: the kernel adds
-/// the slack of its timers, 50 µs, and what it takes to wake.
-pub(super) const TURN: Duration = Duration::from_micros(20);
 
 impl Waiter for Label {
     fn operation(&self) -> String {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{frame::Frame, long_frames::Use, wire::BulkId};
-use crate::comm::Token;
+use crate::comm::{Token, slab::Slab};
 
 /// What the end of a bulk message means.
 #[derive(Debug)]
@@ -48,14 +48,13 @@ const PROMPT: Duration = Duration::from_micros(500);
 /// Those under way.
 #[derive(Debug, Default)]
 pub(super) struct BulkTable {
-    slots: Vec<Option<Then>>,
-    free: Vec<usize>,
+    messages: Slab<Then>,
     pieces: usize,
 }
 
 impl BulkTable {
     pub(super) fn is_empty(&self) -> bool {
-        self.slots.len() == self.free.len()
+        self.messages.is_empty()
     }
 
     /// Whether another piece of a block may leave.
@@ -65,18 +64,12 @@ impl BulkTable {
 
     pub(super) fn add(&mut self, then: Then) -> BulkId {
         self.pieces += usize::from(matches!(then, Then::PieceSent { .. }));
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            self.slots.len() - 1
-        });
-        self.slots[id] = Some(then);
-        BulkId(id)
+        BulkId(self.messages.add(then))
     }
 
     /// A message has ended.
     pub(super) fn remove(&mut self, id: BulkId) -> Option<Then> {
-        let then = self.slots.get_mut(id.0)?.take()?;
-        self.free.push(id.0);
+        let then = self.messages.remove(id.0)?;
         self.pieces -= usize::from(matches!(then, Then::PieceSent { .. }));
         Some(then)
     }
@@ -84,11 +77,11 @@ impl BulkTable {
     /// Marks the gets of a request as given up, and names their messages.
     pub(super) fn give_up(&mut self, token: Token) -> Vec<BulkId> {
         let mut messages = Vec::new();
-        for (id, slot) in self.slots.iter_mut().enumerate() {
-            if let Some(Then::Filled(get)) = *slot
+        for (id, then) in self.messages.iter_mut() {
+            if let Then::Filled(get) = *then
                 && get.token == token
             {
-                *slot = Some(Then::GivenUp(get));
+                *then = Then::GivenUp(get);
                 messages.push(BulkId(id));
             }
         }

@@ -29,12 +29,12 @@ use super::{
     frame::Frame,
     long_frames::{LongFrames, Use},
     memory::{Over, Segment},
-    origins::{NOBODY, Origins, given_up},
+    origins::{Origins, given_up},
     outbox::Outbox,
-    peer::{Op, PACKED, Peer, Peers},
+    peer::{Op, PACKED, Peer},
     wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
-use crate::comm::{Event, Token};
+use crate::comm::{Event, Token, peers::Peers};
 
 /// Frames that one poll handles at most, of a caller that does not wait.
 const BATCH: usize = 64;
@@ -53,7 +53,7 @@ pub(super) struct Endpoint<W> {
     pub(super) wire: W,
     pub(super) limits: Limits,
     pub(super) outbox: Outbox,
-    pub(super) peers: Peers,
+    pub(super) peers: Peers<Peer>,
     /// Peers that may have something to send.
     pub(super) busy: VecDeque<usize>,
     pub(super) origins: Origins,
@@ -106,7 +106,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// A peer that is listed as one that may have something to send.
     pub(super) fn peer(&mut self, rank: usize) -> &mut Peer {
-        let peer = self.peers.entry(rank).or_default();
+        let peer = self.peers.meet(rank);
         if !peer.listed {
             peer.listed = true;
             self.busy.push_back(rank);
@@ -116,7 +116,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// How many operations wait for room, for one peer.
     pub(super) fn waiting(&self, to: usize) -> usize {
-        self.peers.get(&to).map_or(0, |peer| peer.queue.len())
+        self.peers.get(to).map_or(0, |peer| peer.queue.len())
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
@@ -226,13 +226,13 @@ impl<W: Wire> Endpoint<W> {
     /// Bytes have come for an origin.
     pub(super) fn data_came(&mut self, from: usize, id: usize, at: usize, bytes: &[u8]) {
         self.came(from, bytes.len());
-        let event = self.origins.data_came(id, at, bytes);
+        let event = self.origins.data_came(id as u64, at, bytes);
         self.events.extend(event);
     }
 
     /// What was asked of a peer has come.
     fn came(&mut self, from: usize, len: usize) {
-        if let Some(peer) = self.peers.get_mut(&from) {
+        if let Some(peer) = self.peers.get_mut(from) {
             peer.asked = peer.asked.saturating_sub(len);
         }
         self.long_asked = self.long_asked.saturating_sub(usize::from(self.limits.is_long(len)));
@@ -240,24 +240,24 @@ impl<W: Wire> Endpoint<W> {
 
     /// Whether nothing is under way that another rank would miss.
     pub(super) fn is_quiet(&self) -> bool {
-        self.crowd() == 0 && self.bulk.is_empty() && self.peers.values().all(Peer::is_quiet)
+        self.crowd() == 0 && self.bulk.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
     }
 
     /// Peers that have not acknowledged everything.
     pub(super) fn unquiet(&self) -> Vec<usize> {
         let owes = |peer: &Peer| !peer.credit.is_quiet() || !peer.queue.is_empty() || peer.requests.is_some();
-        self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(&rank, _)| rank).collect()
+        self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(rank, _)| rank).collect()
     }
 
     /// Gives up the transfers of a request that use memory of the caller. Each ends as failed where that memory can be let go; one that
     /// MPI is at work on ends when that does.
     pub(super) fn cancel(&mut self, token: Token) {
-        for peer in self.peers.values_mut() {
+        for (_, peer) in self.peers.iter_mut() {
             let mut gone = 0;
             let mut without_bytes = false;
             peer.queue.retain(|op| {
                 // The signal that belongs to the bytes just removed must not come without them.
-                let lost = without_bytes && matches!(op, Op::PutSignal { token, .. } if *token == NOBODY);
+                let lost = without_bytes && matches!(op, Op::PutSignal { token, .. } if *token == Token::NOBODY);
                 let given_up = op.token() == Some(token);
                 without_bytes = given_up && matches!(op, Op::Put { .. } | Op::Long { put: true, .. });
                 // Else the last of the pieces that leave tells.
@@ -289,7 +289,7 @@ impl<W> Endpoint<W> {
             return;
         }
         std::mem::forget(std::mem::take(&mut self.bulk));
-        self.peers.values_mut().for_each(|peer| std::mem::forget(std::mem::take(&mut peer.inbox)));
+        self.peers.iter_mut().for_each(|(_, peer)| std::mem::forget(std::mem::take(&mut peer.inbox)));
     }
 }
 

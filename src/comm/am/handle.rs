@@ -61,7 +61,7 @@ impl<W: Wire> Endpoint<W> {
             }
             Kind::Value => {
                 let Some([origin, value]) = record.words.first_chunk::<2>() else { return Ok(Handled::Wrong) };
-                let event = self.origins.value_came(*origin as usize, *value);
+                let event = self.origins.value_came(*origin, *value);
                 self.events.extend(event);
                 Ok(Handled::Done)
             }

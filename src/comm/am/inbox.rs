@@ -6,29 +6,12 @@
 use super::{
     bulk::Then,
     endpoint::Endpoint,
-    frame::{Frame, Held, Kind, Record},
+    frame::{Frame, Kind, Record},
     long_frames::{LONG_FRAME, Use},
+    peer::{Buffer, Waiting},
     wire::{BulkKind, Result, Tag, Wire},
 };
-use crate::comm::protocol::rendezvous::{Next, Place, Requests};
-
-/// What one other rank asks for.
-pub(super) type Inbox = Requests<Waiting, Buffer>;
-
-/// A frame of requests and how many of its words are not handled.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    frame: Frame,
-    left: usize,
-}
-
-/// A long frame that a message is received into.
-#[derive(Debug)]
-pub(super) struct Buffer {
-    frame: Frame,
-    /// The record whose payload the message is. Without one, it brings records.
-    payload_of: Option<Held>,
-}
+use crate::comm::protocol::rendezvous::{Next, Place};
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

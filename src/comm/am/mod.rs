@@ -72,7 +72,6 @@ use self::{
     endpoint::Endpoint,
     frame::{Frame, Kind},
     memory::{Over, Segment},
-    origins::NOBODY,
     peer::{Block, BlockKind, Op},
     runs::Runs,
     wire::{Result, Wire},
@@ -273,7 +272,7 @@ impl<W: Wire> Am<W> {
             let mut endpoint = self.endpoint();
             self.look(&mut endpoint, true, false);
             // Another thread of the program may still wait for the others.
-            endpoint.events.retain(|event| !matches!(event, Event::RemoteDone(NOBODY) | Event::LocalDone(NOBODY)));
+            endpoint.events.retain(|event| !matches!(event, Event::RemoteDone(Token::NOBODY) | Event::LocalDone(Token::NOBODY)));
             match ready(&endpoint) {
                 Ok(true) => return true,
                 Ok(false) => {}
@@ -288,7 +287,7 @@ impl<W: Wire> Am<W> {
     /// Sees everything that this rank sent handled. False if the job failed meanwhile.
     pub(super) fn settle(&self) -> bool {
         let unquiet = self.endpoint().unquiet();
-        unquiet.into_iter().for_each(|rank| self.flush(rank, NOBODY));
+        unquiet.into_iter().for_each(|rank| self.flush(rank, Token::NOBODY));
         self.drive(|endpoint| Ok(endpoint.is_quiet()))
     }
 
@@ -403,7 +402,7 @@ impl<W: Wire> Network for Am<W> {
             });
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
-        let nobody = NOBODY;
+        let nobody = Token::NOBODY;
         let null = std::ptr::null_mut();
         let mut endpoint = self.endpoint();
         let bytes = if len >= self.contiguous {

@@ -1,10 +1,7 @@
 //! What this rank waits for: each request for an answer has a number, its *origin*, which the answer brings back.
 
 use super::{memory::unpack, runs::Runs};
-use crate::comm::{Cause, Event, Token};
-
-/// The token of what nobody waits for.
-pub(super) const NOBODY: Token = Token(u64::MAX);
+use crate::comm::{Cause, Event, Token, slab::Slab};
 
 /// What an origin waits for.
 #[derive(Debug)]
@@ -19,61 +16,48 @@ enum Origin {
 
 /// All of a rank's origins, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Origins {
-    slots: Vec<Option<Origin>>,
-    free: Vec<usize>,
-}
+pub(super) struct Origins(Slab<Origin>);
 
 // SAFETY: the pointers are those of `get`, whose callers promise that the memory may be used until the completion is polled, by
 // whichever thread polls.
 unsafe impl Send for Origins {}
 
 impl Origins {
-    fn add(&mut self, origin: Origin) -> u64 {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            self.slots.len() - 1
-        });
-        self.slots[id] = Some(origin);
-        id as u64
-    }
-
     /// Names what waits for a value.
     pub(super) fn value(&mut self, token: Token, wanted: bool) -> u64 {
-        self.add(Origin::Value { token, wanted })
+        self.0.add(Origin::Value { token, wanted })
     }
 
     /// Names what waits for `len` bytes, to be laid into runs of the caller's memory.
     pub(super) fn data(&mut self, token: Token, base: *mut u8, runs: Runs, len: usize) -> u64 {
-        self.add(Origin::Data { token, base, runs: Box::new(runs), rest: len, pieces: 0 })
+        self.0.add(Origin::Data { token, base, runs: Box::new(runs), rest: len, pieces: 0 })
     }
 
     /// Whether the memory for an origin's bytes may still be written.
     pub(super) fn wants(&self, id: u64) -> bool {
-        matches!(self.slots.get(id as usize), Some(Some(Origin::Data { .. })))
+        matches!(self.0.get(id), Some(Origin::Data { .. }))
     }
 
     /// Bytes that nobody wants will not be asked for.
     pub(super) fn never_come(&mut self, id: u64, len: usize) {
-        if let Some(Some(Origin::Nobody { rest, .. })) = self.slots.get_mut(id as usize) {
+        if let Some(Origin::Nobody { rest, .. }) = self.0.get_mut(id) {
             *rest = rest.saturating_sub(len);
             if *rest == 0 {
-                self.release(id as usize);
+                self.0.remove(id);
             }
         }
     }
 
     /// A message begins to bring some of them straight there.
     pub(super) fn begin_piece(&mut self, id: u64) {
-        if let Some(Some(Origin::Data { pieces, .. })) = self.slots.get_mut(id as usize) {
+        if let Some(Origin::Data { pieces, .. }) = self.0.get_mut(id) {
             *pieces += 1;
         }
     }
 
     /// Such a message has ended: its bytes are in their place, or will be thrown away.
     pub(super) fn piece_ended(&mut self, id: u64, len: usize) -> Option<Event> {
-        let id = id as usize;
-        let (rest, event) = match self.slots.get_mut(id)?.as_mut()? {
+        let (rest, event) = match self.0.get_mut(id)? {
             Origin::Value { .. } => return None,
             Origin::Data { token, rest, pieces, .. } => {
                 (*rest, *pieces) = (rest.saturating_sub(len), pieces.saturating_sub(1));
@@ -85,27 +69,22 @@ impl Origins {
             }
         };
         if rest == 0 {
-            self.release(id);
+            self.0.remove(id);
         }
         event
     }
 
-    fn release(&mut self, id: usize) {
-        self.slots[id] = None;
-        self.free.push(id);
-    }
-
     /// A value has come.
-    pub(super) fn value_came(&mut self, id: usize, value: u64) -> Option<Event> {
-        let Some(Some(Origin::Value { token, wanted })) = self.slots.get(id) else { return None };
+    pub(super) fn value_came(&mut self, id: u64, value: u64) -> Option<Event> {
+        let Some(Origin::Value { token, wanted }) = self.0.get(id) else { return None };
         let event = if *wanted { Event::Value(*token, value) } else { Event::RemoteDone(*token) };
-        self.release(id);
+        self.0.remove(id);
         Some(event)
     }
 
     /// Bytes have come, those from packed byte `at` on. The event if they are the last.
-    pub(super) fn data_came(&mut self, id: usize, at: usize, bytes: &[u8]) -> Option<Event> {
-        let done = match self.slots.get_mut(id)?.as_mut()? {
+    pub(super) fn data_came(&mut self, id: u64, at: usize, bytes: &[u8]) -> Option<Event> {
+        let done = match self.0.get_mut(id)? {
             Origin::Value { .. } => return None,
             Origin::Nobody { rest, .. } => {
                 *rest = rest.saturating_sub(bytes.len());
@@ -123,13 +102,13 @@ impl Origins {
             }
         };
         let event = done?;
-        self.release(id);
+        self.0.remove(id);
         event
     }
 
     /// Lets go of the memory that a request's bytes were to be laid into; what comes is thrown away. One event for each.
     pub(super) fn cancel(&mut self, token: Token, events: &mut Vec<Event>) {
-        for origin in self.slots.iter_mut().flatten() {
+        for (_, origin) in self.0.iter_mut() {
             if let &mut Origin::Data { token: waits, rest, pieces, .. } = origin
                 && waits == token
             {
@@ -157,23 +136,23 @@ mod tests {
         let mut memory = [0_u8; 24];
         let id = origins.data(Token(7), memory.as_mut_ptr(), Runs::one(24), 24);
         origins.begin_piece(id);
-        assert!(origins.data_came(id as usize, 0, &[1; 8]).is_none());
+        assert!(origins.data_came(id, 0, &[1; 8]).is_none());
         origins.cancel(Token(7), &mut events);
         assert!(events.is_empty() && !origins.wants(id));
         // What comes through frames is thrown away, in whichever order.
-        assert!(origins.data_came(id as usize, 8, &[2; 8]).is_none());
+        assert!(origins.data_came(id, 8, &[2; 8]).is_none());
         assert!(matches!(origins.piece_ended(id, 8), Some(Event::Failed(Token(7), _))));
         assert_eq!(memory, [[1; 8], [0; 8], [0; 8]].concat()[..]);
         let next = origins.data(Token(8), memory.as_mut_ptr(), Runs::one(24), 24);
-        assert_eq!(next, id, "the number is free again");
+        assert!(next != id && origins.data_came(id, 0, &[9; 8]).is_none(), "an answer that comes late finds nothing");
         origins.begin_piece(next);
-        assert!(origins.data_came(next as usize, 0, &[3; 16]).is_none());
+        assert!(origins.data_came(next, 0, &[3; 16]).is_none());
         assert!(matches!(origins.piece_ended(next, 8), Some(Event::LocalDone(Token(8)))));
         // What was not asked for yet is not asked for any more, and what was frees the number.
         let last = origins.data(Token(9), memory.as_mut_ptr(), Runs::one(24), 24);
         origins.cancel(Token(9), &mut events);
         origins.never_come(last, 16);
-        assert!(origins.data_came(last as usize, 0, &[4; 8]).is_none());
-        assert_eq!(origins.value(Token(10), true), last);
+        assert!(origins.data_came(last, 0, &[4; 8]).is_none());
+        assert!(origins.0.is_empty());
     }
 }

@@ -1,20 +1,18 @@
-//! What this rank sends to one other rank: operations that wait for room, and the frames being filled.
+//! What this rank keeps of one other rank: operations that wait for room, the frames being filled, and what the other one asks for.
 //!
 //! Operations become records in their order. A frame of requests takes credit (`protocol::credit`), so a target that does not poll for a
 //! while holds a bounded number of frames. Answers take no credit, because the rank that asks has room for them.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::{BuildHasherDefault, Hasher},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{
-    frame::{Frame, Kind},
-    inbox::Inbox,
+    frame::{Frame, Held, Kind},
     runs::Runs,
 };
-use crate::comm::{SignalWord, Token, protocol::credit::Credit};
+use crate::comm::{
+    SignalWord, Token,
+    protocol::{credit::Credit, rendezvous::Requests},
+};
 
 /// Bytes that may be asked for and not be here, and still more be asked for.
 pub(super) const ASKED: usize = 1 << 20;
@@ -139,29 +137,6 @@ pub(super) enum Road {
     Straight,
 }
 
-/// Those that something was exchanged with, by rank.
-pub(super) type Peers = HashMap<usize, Peer, BuildHasherDefault<RankHasher>>;
-
-/// Ranks are small numbers that nobody chooses to make trouble.
-#[derive(Debug, Default)]
-pub(super) struct RankHasher(u64);
-
-impl Hasher for RankHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_usize(byte.into()));
-    }
-
-    fn write_usize(&mut self, rank: usize) {
-        // Fibonacci hashing: the golden ratio of 2^64.
-        self.0 = (self.0 ^ rank as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    /// Tables look at the lowest bits and the highest, and the product has its best in the upper half.
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
-}
-
 /// One other rank.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
@@ -191,4 +166,22 @@ impl Peer {
             && self.credit.is_quiet()
             && self.inbox.is_empty()
     }
+}
+
+/// What one other rank asks for.
+pub(super) type Inbox = Requests<Waiting, Buffer>;
+
+/// A frame of requests and how many of its words are not handled.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) frame: Frame,
+    pub(super) left: usize,
+}
+
+/// A long frame that a message is received into.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    pub(super) frame: Frame,
+    /// The record whose payload the message is. Without one, it brings records.
+    pub(super) payload_of: Option<Held>,
 }

@@ -10,12 +10,9 @@ use super::{
     outbox::Outbox,
     peer::{ASKED, Block, BlockKind, Op, Peer, Road},
     wire::{BulkKind, Class, Result, Tag, Wire},
-    write::{Asking, Of, Piece, Written, announce, write, write_block},
+    write::{Asking, LONG_ANSWERS, Of, Piece, Written, announce, write, write_block},
 };
 use crate::comm::{Event, Token};
-
-/// Long answers on their way here, from all peers together, and still more are asked for.
-pub(super) const LONG_ANSWERS: usize = 12;
 
 impl<W: Wire> Endpoint<W> {
     /// An operation for a peer; it leaves at the next poll.
@@ -30,7 +27,7 @@ impl<W: Wire> Endpoint<W> {
         let peer = self.peer(to);
         if peer.queue.is_empty() && block.len <= packed {
             // Its peer is listed, so that a poll sends the frame.
-            let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
+            let Some(peer) = self.peers.get_mut(to) else { return Ok(()) };
             let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
             // Nothing is asked for.
             if matches!(write_block(&mut block, frame, Asking { bytes: &mut 0, long: &mut 0, limits: self.limits }), Written::All)
@@ -49,7 +46,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Writes queued operations into frames, as far as there is room and credit.
     fn pump(&mut self, to: usize) -> Result<()> {
-        while let Some(peer) = self.peers.get_mut(&to)
+        while let Some(peer) = self.peers.get_mut(to)
             && let Some(mut op) = peer.queue.pop_front()
         {
             if let Some((origin, unasked)) = op.unasked()
@@ -71,7 +68,7 @@ impl<W: Wire> Endpoint<W> {
                     write(op, frame, Asking { bytes: &mut peer.asked, long: &mut self.long_asked, limits: self.limits })
                 }
             };
-            let Some(peer) = self.peers.get_mut(&to) else { break };
+            let Some(peer) = self.peers.get_mut(to) else { break };
             match written {
                 Written::All => match op {
                     Op::Put { token, .. } => self.events.push(Event::LocalDone(token)),
@@ -112,7 +109,7 @@ impl<W: Wire> Endpoint<W> {
     /// Starts a long contiguous put or get, whose announcement has room in the frame.
     fn start_long(&mut self, to: usize, put: bool, offset: usize, local: *mut u8, len: usize, token: Token) -> Result<()> {
         let number = self.next_number();
-        let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
+        let Some(peer) = self.peers.get_mut(to) else { return Ok(()) };
         let kind = if put { Kind::PutLong } else { Kind::GetLong };
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         frame.push(kind, 0, &[offset as u64, len as u64, number], &[], 0);
@@ -133,7 +130,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Writes bytes of an operation into a long frame, and its announcement into the frame.
     fn write_beside(&mut self, to: usize, op: &mut Op) -> Result<Written> {
-        let Some(peer) = self.peers.get_mut(&to) else { return Ok(Written::Later) };
+        let Some(peer) = self.peers.get_mut(to) else { return Ok(Written::Later) };
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         if !frame.has_room(2, 0, 0) {
             return Ok(Written::NoRoom);
@@ -142,7 +139,7 @@ impl<W: Wire> Endpoint<W> {
         // Nothing that asks goes there.
         let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0, limits: self.limits });
         let announcement = self.send_long_frame(long, to, Use::Requests)?;
-        if let Some(frame) = self.peers.get_mut(&to).and_then(|peer| peer.requests.as_mut()) {
+        if let Some(frame) = self.peers.get_mut(to).and_then(|peer| peer.requests.as_mut()) {
             frame.push(Kind::LongFrame, 0, &announcement, &[], 0);
         }
         Ok(if matches!(written, Written::All) { Written::All } else { Written::Beside })
@@ -150,7 +147,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Sends bytes of a block from where they lie in the caller's memory, or lets them be received there.
     fn write_straight(&mut self, to: usize, block: &mut Block) -> Result<Written> {
-        let Some(peer) = self.peers.get_mut(&to) else { return Ok(Written::Later) };
+        let Some(peer) = self.peers.get_mut(to) else { return Ok(Written::Later) };
         if !matches!(block.what, BlockKind::Get { .. }) {
             if block.at == 0 && peer.busy > 0 {
                 peer.busy -= 1;
@@ -189,7 +186,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Sends what is there as requests for a peer, as far as it has credit.
     pub(super) fn send_requests(&mut self, to: usize) -> Result<()> {
-        match self.peers.get_mut(&to) {
+        match self.peers.get_mut(to) {
             Some(peer) if peer.credit.may_send() => send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to),
             _ => Ok(()),
         }
@@ -197,7 +194,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Sends what is there as answers for a peer.
     pub(super) fn send_answers(&mut self, to: usize) -> Result<()> {
-        self.peers.get_mut(&to).map_or(Ok(()), |peer| send_answers(peer, &mut self.wire, &mut self.outbox, to))
+        self.peers.get_mut(to).map_or(Ok(()), |peer| send_answers(peer, &mut self.wire, &mut self.outbox, to))
     }
 
     /// Sends what is there for whom there is something.
@@ -206,7 +203,7 @@ impl<W: Wire> Endpoint<W> {
         for _ in 0..self.busy.len() {
             let Some(rank) = self.busy.pop_front() else { break };
             self.pump(rank)?;
-            let Some(peer) = self.peers.get_mut(&rank) else { continue };
+            let Some(peer) = self.peers.get_mut(rank) else { continue };
             if peer.requests.as_ref().is_some_and(|frame| !frame.is_empty()) && peer.credit.may_send() {
                 send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, rank)?;
             }
@@ -233,7 +230,7 @@ impl<W: Wire> Endpoint<W> {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<()> {
         self.peer(to);
-        let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
+        let Some(peer) = self.peers.get_mut(to) else { return Ok(()) };
         if peer.answers.as_ref().is_some_and(|frame| !frame.has_room(words.len(), 0, payload)) {
             send_answers(peer, &mut self.wire, &mut self.outbox, to)?;
         }

@@ -164,7 +164,7 @@ pub(crate) enum BulkKind {
 
 /// Names a bulk message to the wire's caller; the wire hands it back unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BulkId(pub usize);
+pub(crate) struct BulkId(pub u64);
 
 /// A bulk message that has ended.
 #[derive(Clone, Copy, Debug)]

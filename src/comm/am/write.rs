@@ -7,11 +7,13 @@ use super::{
     long_frames::LONG_FRAME,
     memory::pack,
     peer::{ASKED, Block, BlockKind, Op},
-    pump::LONG_ANSWERS,
     runs::Runs,
     wire::Limits,
 };
 use crate::comm::{SignalOp, Token};
+
+/// Long answers on their way here, from all peers together, and still more are asked for.
+pub(super) const LONG_ANSWERS: usize = 12;
 
 /// How much of an operation found room in a frame.
 pub(super) enum Written {

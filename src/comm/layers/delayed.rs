@@ -26,9 +26,6 @@ const LOOK: Duration = Duration::from_micros(100);
 /// The most puts of a rank that wait for a flush; a further one makes room. It bounds the memory of a program that never fences.
 const MOST: usize = 256;
 
-/// The token of a late put when it goes to its target at last: no request has this number.
-const LATE: Token = Token(0);
-
 /// A put that is complete for its caller and has not gone to its target.
 #[derive(Debug)]
 struct Late {
@@ -77,7 +74,7 @@ impl Delayed {
             // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job ends
             // outlives its layers or stops first; who put them promised that the target is committed, and it stays so until this
             // rank's next fence.
-            let issued = unsafe { self.below.put(to, local, LATE) };
+            let issued = unsafe { self.below.put(to, local, Token::LATE) };
             queue.unread += usize::from(issued == Issued::Pending);
             // They share a token, so what is complete now may be an earlier one.
             queue.going.push(bytes);
@@ -155,7 +152,7 @@ impl Network for Delayed {
         drop(queue);
         let first = events.len();
         self.below.poll(events);
-        let is_ours = |event: &Event| matches!(event, Event::LocalDone(LATE) | Event::Failed(LATE, _));
+        let is_ours = |event: &Event| matches!(event, Event::LocalDone(Token::LATE) | Event::Failed(Token::LATE, _));
         if !events[first..].iter().any(is_ours) {
             return;
         }

@@ -30,7 +30,7 @@ pub(crate) use self::start::run_on;
 use self::wire::MpiWire;
 use super::{
     am::Am,
-    networks::{Named, Ranks},
+    start::{Named, Ranks},
 };
 
 /// See the module's essay.

@@ -23,10 +23,7 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity},
 };
 
-use super::{
-    ffi::{Comm, Result as MpiResult},
-    start::failed,
-};
+use super::ffi::{Comm, MpiError, Result as MpiResult};
 use crate::{
     comm::{Topology, node::Fabric, settings::Settings},
     error::Error,
@@ -37,6 +34,10 @@ const LEAST: usize = 1 << 20;
 
 /// What a first rank tells its group is sent under this tag: the frames' come later, from whom they may.
 const START: i32 = 1;
+
+pub(super) fn failed(what: &'static str) -> impl Fn(MpiError) -> Error {
+    move |error| Error::Launch(format!("{what}: {error}"))
+}
 
 /// Where a rank is, and with whom it shares memory.
 pub(super) struct Place {

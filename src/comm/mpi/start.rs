@@ -24,8 +24,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{
     Mpi, exit,
-    ffi::{self, Comm, MpiError, Threads},
-    place::Place,
+    ffi::{self, Comm, Threads},
+    place::{Place, failed},
     wire::MpiWire,
 };
 use crate::{
@@ -34,9 +34,9 @@ use crate::{
         am::{Agent, Am},
         joined::Joined,
         layers::{self, Layer},
-        networks::{Body, contain},
         node::{Held, Member, keeping, threads_of_this_process},
         settings::Settings,
+        start::{Body, contain},
     },
     error::Error,
 };
@@ -62,10 +62,6 @@ struct Rank {
     before: Option<CpuSet>,
     /// The program uses MPI by itself, and goes on with it.
     guest: bool,
-}
-
-pub(super) fn failed(what: &'static str) -> impl Fn(MpiError) -> Error {
-    move |error| Error::Launch(format!("{what}: {error}"))
 }
 
 /// Runs a body as a rank of a job of all processes that the launcher started.

@@ -26,10 +26,10 @@ use rustix::{
 
 use self::output::Forwarder;
 use super::{
-    networks::{Named, Ranks},
     node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
     one_machine,
     settings::Settings,
+    start::{Named, Ranks},
 };
 use crate::error::Error;
 

@@ -10,9 +10,9 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::{FAILED, own_pid};
 use crate::comm::{
-    networks::contain,
     node::{Fabric, Member, keeping},
     settings::Settings,
+    start::contain,
 };
 
 /// Forks; the child runs `main` and ends with its result, never returning from here.

@@ -9,10 +9,10 @@ use std::sync::{
 };
 
 use super::{
-    networks::{Named, Ranks, contain},
     node::{Fabric, Member, keeping},
     one_machine,
     settings::Settings,
+    start::{Named, Ranks, contain},
 };
 use crate::error::Error;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Code {
-    /// Number of lines.
-    pub lines: usize,
+    /// The lines.
+    pub lines: BTreeSet<usize>,
     /// The modules in files of their own that are built for tests only.
     pub test_modules: Vec<String>,
 }
@@ -15,7 +15,7 @@ pub struct Code {
 pub fn of(file: TokenStream) -> Code {
     let (mut lines, mut test_modules) = (BTreeSet::new(), Vec::new());
     walk(&file.into_iter().collect::<Vec<_>>(), &mut lines, &mut test_modules);
-    Code { lines: lines.len(), test_modules }
+    Code { lines, test_modules }
 }
 
 fn walk(tokens: &[TokenTree], lines: &mut BTreeSet<usize>, test_modules: &mut Vec<String>) {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &str) -> usize {
-        of(text.parse().expect("Rust")).lines
+        of(text.parse().expect("Rust")).lines.len()
     }
 
     #[test]
@@ -195,6 +195,6 @@ mod tests {
     fn modules_for_tests_are_named() {
         let code =
             of("mod a;\n#[cfg(test)]\npub(crate) mod b;\n#[cfg(test)]\nmod c {}\n#[cfg(test)]\nuse d;\n".parse().expect("Rust"));
-        assert_eq!(code, Code { lines: 1, test_modules: vec!["b".to_owned()] });
+        assert_eq!(code, Code { lines: [1].into(), test_modules: vec!["b".to_owned()] });
     }
 }

@@ -29,7 +29,7 @@ fn rows(sources: &[Source], networks: &[String]) -> BTreeMap<String, usize> {
         let path = source.path.as_str();
         let is_for_tests = |module: &String| path == format!("{module}.rs") || path.starts_with(&format!("{module}/"));
         if !for_tests.iter().any(is_for_tests) {
-            *rows.entry(row_of(path, networks)).or_default() += source.code.lines;
+            *rows.entry(row_of(path, networks)).or_default() += source.code.lines.len();
         }
     }
     rows

@@ -4,11 +4,13 @@
 //! * nothing above `src/comm` names a conduit, but `src/job/launch.rs`, whose `run_on` is about one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
 //! * `comm` names nothing of `sync`, `array` or `job`, and `sync` nothing of `array` or `job`;
+//! * no files of `src/comm` import each other in a circle;
 //! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
 //! * no source file has more than 800 lines;
 //! * every test file is a target of the package of the suites, which lists them.
 
 mod code;
+mod cycles;
 mod lines;
 mod source;
 
@@ -65,10 +67,11 @@ pub fn run(options: &Options) -> Result<bool> {
     breaches.extend(unlisted(&root.join("tests"))?);
     let mut files = 0;
     for folder in FOLDERS {
-        for source in source::read_all(&root, folder)? {
-            files += 1;
-            breaches.extend(breaches_of(&source, &conduits));
-        }
+        let sources = source::read_all(&root, folder)?;
+        files += sources.len();
+        breaches.extend(sources.iter().flat_map(|source| breaches_of(source, &conduits)));
+        let circles = cycles::find(&sources);
+        breaches.extend(circles.iter().map(|circle| format!("src/comm: import each other: {}", circle.join(", "))));
     }
     for breach in &breaches {
         println!("{breach}");

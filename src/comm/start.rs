@@ -1,0 +1,70 @@
+//! What a network that jobs can name writes: how its ranks are started, and what each does then.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use super::{Conduit, settings::Settings};
+use crate::error::Error;
+
+/// A network as jobs see it.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub name: &'static str,
+    pub ranks: Ranks,
+    /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
+    pub run: fn(&Settings, &Body<'_>) -> Result<(), Error>,
+}
+
+/// What the ranks of a network are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ranks {
+    /// Threads of the process that starts the job.
+    Threads,
+    /// Processes that it forks.
+    Children,
+    /// Processes that a launcher started, this one among them.
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "of networks behind a feature"))]
+    Launched,
+}
+
+/// What a rank does: it gets its conduit, and how many cores the ranks of its machine share.
+pub(crate) type Body<'b> = dyn Fn(Arc<dyn Conduit>, usize) -> Result<(), String> + Sync + 'b;
+
+impl Named {
+    /// Whether all ranks are on the machine of the process that starts them.
+    pub(crate) fn is_of_one_machine(&self) -> bool {
+        self.ranks != Ranks::Launched
+    }
+}
+
+/// Runs what a rank does, and says how it failed.
+pub(super) fn contain(body: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(ended) => ended.map_err(|error| format!("returned an error: {error}")),
+        Err(panic) => Err(format!("panicked: {}", panic_text(&*panic))),
+    }
+}
+
+/// The words of a panic.
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "with a value that is no text".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_ranks_have_words() {
+        assert_eq!(contain(|| Ok(())), Ok(()));
+        assert_eq!(contain(|| Err("words".into())), Err("returned an error: words".into()));
+        assert_eq!(contain(|| panic!("{} words", 2)), Err("panicked: 2 words".into()));
+        assert_eq!(contain(|| std::panic::panic_any(2)), Err("panicked: with a value that is no text".into()));
+    }
+}

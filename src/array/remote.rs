@@ -92,7 +92,7 @@ mod tests {
             Capabilities,
             mutex::count,
             watched::{
-                Asked::{self, Block, Flush, Put, Signal as SignalOf},
+                Asked::{self, Block, Flush, Get, Put, Signal as SignalOf},
                 Lists, Watched,
             },
         },
@@ -175,6 +175,19 @@ mod tests {
         ] {
             assert!(locks <= 2.0 && allocations == 0, "{name}: {locks} locks, {allocations} allocations in all");
         }
+    }
+
+    #[test]
+    fn one_run_of_the_owner_is_one_operation_and_mapped_memory_takes_none() {
+        let (asked, _) = asked_by(as_it_is, |_, a, _| a.put(s![2..4, OF_ONE], &numbered(2, COLUMNS)));
+        assert_eq!(asked, [Put]);
+        let (asked, _) = asked_by(as_it_is, |_, a, _| (0..3).try_for_each(|_| a.get(s![2..4, OF_ONE]).map(|_| ())));
+        assert_eq!(asked, [Get; 3]);
+        let (asked, _) = asked_by(as_it_is, |_, a, _| {
+            a.put(s![2..4, ..COLUMNS], &numbered(2, COLUMNS))?;
+            (0..3).try_for_each(|_| a.get(s![.., ..COLUMNS]).and_then(|_| a.load([2, 1])).map(|_| ()))
+        });
+        assert_eq!(asked, []);
     }
 
     #[test]

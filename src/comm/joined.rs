@@ -160,6 +160,12 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         }
     }
 
+    fn body_ended(&self) {
+        if self.over().load(Ordering::Relaxed) != INHERITED {
+            self.network.body_ended();
+        }
+    }
+
     fn leave(&self) {
         if self.over().load(Ordering::Relaxed) == INHERITED {
             return;

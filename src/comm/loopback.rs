@@ -33,6 +33,13 @@ impl Loopback {
         Loopback { fabric, topology, capabilities, done: Mutex::default() }
     }
 
+    /// The same, which announces what is left of its capabilities.
+    #[cfg(test)]
+    pub(crate) fn limited(mut self, limit: impl Fn(&mut Capabilities)) -> Self {
+        limit(&mut self.capabilities);
+        self
+    }
+
     fn done(&self) -> MutexGuard<'_, Events> {
         self.done.lock()
     }

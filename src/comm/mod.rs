@@ -26,7 +26,7 @@
 //! | `am` | active messages: a network made of any wire |
 //! | `protocol` | state machines without I/O, that `am` drives |
 //! | `loopback`, `packets` | a network and a wire inside one machine |
-//! | `layers` | networks that make another one harsher |
+//! | `layers` | networks that make another one harsher, or show what it is asked for |
 //! | `settings` | what a network needs to start ranks |
 //! | `launcher` | which launcher started this process |
 //! | `networks`, `start` | the networks that jobs name, in one table; what each writes for it |
@@ -246,6 +246,9 @@ pub(crate) trait Conduit: Send + Sync + fmt::Debug {
 
     /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` or added there before is visible.
     fn flush(&self, rank: usize, token: Token);
+
+    /// The body of this rank ended, well or not. Called once; what outlives the body may still call the conduit.
+    fn body_ended(&self) {}
 
     /// The body of this rank returned well: returns when all that the rank sent was handled, and no other rank needs it. Collective.
     fn leave(&self) {}

@@ -17,6 +17,12 @@ pub(crate) struct Remote {
     pub offset: usize,
 }
 
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} at {}", self.rank, self.offset)
+    }
+}
+
 /// An atomic operation on a word of 4 or 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Atomic {
@@ -105,6 +111,9 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     fn shows_waits(&self) -> bool {
         false
     }
+
+    /// The body of this rank ended, well or not: for layers that say then what they saw. Called once.
+    fn body_ended(&self) {}
 
     /// Returns when all that this rank sent was handled, or the job is over. At the end of a rank, for networks that need its help.
     fn drain(&self) {}

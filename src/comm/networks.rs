@@ -104,6 +104,7 @@ mod tests {
         assert_eq!(layers("threads"), Some(vec![]));
         assert_eq!(layers("threads+hidden+scrambled"), Some(vec![Layer::Hidden, Layer::Scrambled]));
         assert_eq!(layers("threads+delayed+hidden"), Some(vec![Layer::Delayed, Layer::Hidden]));
+        assert_eq!(layers("threads+hidden+traced+counted"), Some(vec![Layer::Hidden, Layer::Traced, Layer::Counted]));
         assert_eq!(layers("shared_memory:unmapped"), layers("shared_memory+hidden+delayed+scrambled"));
         let Choice { network, device, layers: stack } = parse("threads:packets+hidden").unwrap();
         assert_eq!(
@@ -120,9 +121,18 @@ mod tests {
     #[test]
     fn a_name_that_is_none_is_answered_by_those_that_are() {
         let said = choose("carrier pigeons").unwrap_err();
-        for word in
-            ["\"carrier pigeons\"", "shared_memory, threads", "mpi", ":unmapped", ":packets", "+hidden", "+scrambled", "+delayed"]
-        {
+        for word in [
+            "\"carrier pigeons\"",
+            "shared_memory, threads",
+            "mpi",
+            ":unmapped",
+            ":packets",
+            "+hidden",
+            "+scrambled",
+            "+delayed",
+            "+traced",
+            "+counted",
+        ] {
             assert!(said.contains(word), "{said}");
         }
         assert_eq!(said.contains("--features mpi"), !cfg!(feature = "mpi"), "{said}");

@@ -152,6 +152,13 @@ impl Job {
     }
 }
 
+/// Bodies borrow their job, so this is the end of a body, whether it returned or unwound.
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.inner.conduit().body_ended();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -186,6 +186,10 @@ impl Network for Delayed {
         self.below.announce_end(culprit, cause);
     }
 
+    fn body_ended(&self) {
+        self.below.body_ended();
+    }
+
     /// Late puts were not fenced, so nobody may wait for them.
     fn drain(&self) {
         self.below.drain();

@@ -1,4 +1,5 @@
-//! Networks that stand on another network and make it harsher, so that the suites find what a gentle network hides.
+//! Networks that stand on another network. Some make it harsher, so that the suites find what a gentle network hides; others show what it
+//! is asked for.
 //!
 //! They stack by name, from the network upward: `threads+hidden+delayed+scrambled`.
 //!
@@ -7,17 +8,26 @@
 //! | `hidden` | no rank sees any memory, not even its own, so every operation takes the network |
 //! | `scrambled` | nothing happens before somebody polls, and then in a scrambled order; none of the optional operations exists |
 //! | `delayed` | most puts are visible at their target only when it is flushed, or much later |
+//! | `traced` | prints a line for each operation and each event |
+//! | `counted` | counts operations and bytes, and prints them when the rank's body has ended |
 //!
-//! `hidden` changes only what the [`Topology`] says is mapped. The others wrap the network.
+//! `hidden` changes only what the [`Topology`] says is mapped. The others wrap the network; `traced` and `counted` pass
+//! everything on unchanged, through [`Observed`], and see what reaches their place in the stack.
 
+mod counted;
 mod delayed;
+pub(crate) mod observed;
 mod scrambled;
+mod traced;
 
 use std::sync::Arc;
 
 use super::{Network, Topology};
+use counted::Counted;
 pub(crate) use delayed::Delayed;
+use observed::Observed;
 pub(crate) use scrambled::Scrambled;
+use traced::Traced;
 
 /// One layer of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +35,18 @@ pub(crate) enum Layer {
     Hidden,
     Scrambled,
     Delayed,
+    Traced,
+    Counted,
 }
 
 /// The names of all layers.
-pub(crate) const LAYERS: [(&str, Layer); 3] =
-    [("hidden", Layer::Hidden), ("scrambled", Layer::Scrambled), ("delayed", Layer::Delayed)];
+pub(crate) const LAYERS: [(&str, Layer); 5] = [
+    ("hidden", Layer::Hidden),
+    ("scrambled", Layer::Scrambled),
+    ("delayed", Layer::Delayed),
+    ("traced", Layer::Traced),
+    ("counted", Layer::Counted),
+];
 
 /// As harsh as a network may be: it reads the memory of a put when it is polled, in any order, and keeps most puts back.
 pub(crate) const HARSH: [Layer; 2] = [Layer::Delayed, Layer::Scrambled];
@@ -46,6 +63,8 @@ pub(crate) fn stack(layers: &[Layer], rank: usize, network: Arc<dyn Network>) ->
         Layer::Hidden => network,
         Layer::Scrambled => Arc::new(Scrambled::new(network, seed)),
         Layer::Delayed => Arc::new(Delayed::new(network, seed)),
+        Layer::Traced => Arc::new(Observed::new(network, Traced::new(rank))),
+        Layer::Counted => Arc::new(Observed::new(network, Counted::new(rank))),
     })
 }
 

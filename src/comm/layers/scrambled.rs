@@ -133,6 +133,10 @@ impl Network for Scrambled {
         self.below.announce_end(culprit, cause);
     }
 
+    fn body_ended(&self) {
+        self.below.body_ended();
+    }
+
     fn drain(&self) {
         self.below.drain();
     }

@@ -1,0 +1,184 @@
+//! What layers share that only look on: every call is passed on unchanged, and an [`Observer`] is told about it.
+
+use std::{
+    fmt,
+    io::{self, Write},
+    sync::Arc,
+};
+
+use crate::{
+    comm::{Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Network, Remote, Scale, SignalWord, Token},
+    index::Loops,
+};
+
+/// The operations of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Put,
+    Get,
+    PutSignal,
+    Atomic,
+    PutBlock,
+    GetBlock,
+    AccumulateBlock,
+    Flush,
+    Mail,
+}
+
+/// The names of all kinds, in their order.
+pub(super) const NAMES: [&str; 9] =
+    ["put", "get", "put_signal", "atomic", "put_block", "get_block", "accumulate_block", "flush", "mail"];
+
+/// Who looks on. Called by any thread of the rank.
+pub(crate) trait Observer: Send + Sync + fmt::Debug {
+    /// The network below took an operation on so many bytes. The text has the rest, and is written out only if it is wanted.
+    fn called(&self, kind: Kind, bytes: usize, text: fmt::Arguments<'_>);
+
+    /// The network below reported an event.
+    fn happened(&self, _event: &Event) {}
+
+    /// The body of the rank ended.
+    fn ended(&self) {}
+}
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(crate) struct Observed<O> {
+    below: Arc<dyn Network>,
+    observer: O,
+}
+
+impl<O: Observer> Observed<O> {
+    pub(crate) fn new(below: Arc<dyn Network>, observer: O) -> Self {
+        Observed { below, observer }
+    }
+
+    /// Tells about an operation on one run of bytes.
+    fn run(&self, kind: Kind, place: Remote, bytes: usize, token: Token, rest: impl fmt::Debug) {
+        self.observer.called(kind, bytes, format_args!("{place}, {bytes} bytes, {token:?}, {rest:?}"));
+    }
+
+    /// Tells about an operation on a block.
+    fn block(&self, kind: Kind, place: Remote, loops: &Loops, token: Token, issued: Issued) {
+        let (runs, run) = (loops.runs(), loops.run());
+        self.observer.called(kind, runs * run, format_args!("{place}, {runs} x {run} bytes, {token:?}, {issued:?}"));
+    }
+}
+
+impl<O: Observer> Network for Observed<O> {
+    fn capabilities(&self) -> &Capabilities {
+        self.below.capabilities()
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.put(to, local, token) };
+        self.run(Kind::Put, to, local.len, token, issued);
+        issued
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.below.get(from, local, token) };
+        self.run(Kind::Get, from, local.len, token, Issued::Pending);
+    }
+
+    fn flush(&self, rank: usize, token: Token) {
+        self.below.flush(rank, token);
+        self.observer.called(Kind::Flush, 0, format_args!("rank {rank}, {token:?}, {:?}", Issued::Pending));
+    }
+
+    fn cancel(&self, token: Token) {
+        self.below.cancel(token);
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.below.atomic(word, atomic, token) };
+        self.run(Kind::Atomic, word, atomic.width, token, format_args!("{atomic:?}, {:?}", Issued::Pending));
+    }
+
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        let sent = self.below.mail(rank, mail);
+        if sent.is_ok() {
+            self.observer.called(Kind::Mail, 0, format_args!("rank {rank}, {mail:?}"));
+        }
+        sent
+    }
+
+    fn poll(&self, events: &mut Events) {
+        let first = events.len();
+        self.below.poll(events);
+        events[first..].iter().for_each(|event| self.observer.happened(event));
+    }
+
+    fn attend(&self) -> bool {
+        self.below.attend()
+    }
+
+    fn arm(&self) -> bool {
+        self.below.arm()
+    }
+
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        self.below.announce_end(culprit, cause);
+    }
+
+    fn shows_waits(&self) -> bool {
+        self.below.shows_waits()
+    }
+
+    fn body_ended(&self) {
+        self.below.body_ended();
+        self.observer.ended();
+    }
+
+    fn drain(&self) {
+        self.below.drain();
+    }
+
+    fn serve_until(&self, ready: &dyn Fn() -> bool) {
+        self.below.serve_until(ready);
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.put_signal(to, local, signal, token) };
+        self.run(Kind::PutSignal, to, local.len, token, format_args!("{signal:?}, {issued:?}"));
+        issued
+    }
+
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.put_block(to, loops, local, token) };
+        self.block(Kind::PutBlock, to, loops, token, issued);
+        issued
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.below.get_block(from, loops, local, token) };
+        self.block(Kind::GetBlock, from, loops, token, Issued::Pending);
+    }
+
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.accumulate_block(to, loops, local, scale, lock, token) };
+        self.block(Kind::AccumulateBlock, to, loops, token, issued);
+        issued
+    }
+}
+
+/// One line of stderr by one write, so that lines of ranks do not mix.
+pub(super) fn say(line: impl fmt::Display) {
+    // Nobody else can be told if it cannot be written.
+    let _ = io::stderr().write_all(format!("global-arrays: {line}\n").as_bytes());
+}

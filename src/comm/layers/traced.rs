@@ -1,0 +1,42 @@
+//! A line of stderr for each operation of a rank and for each event.
+//!
+//! ```text
+//! global-arrays: rank 0, 5120 µs: put rank 1 at 65536, 64 bytes, Token(9), Complete
+//! global-arrays: rank 0, 5131 µs: put_block rank 1 at 65536, 4 x 16 bytes, Token(10), Pending
+//! global-arrays: rank 0, 5160 µs: LocalDone(Token(10))
+//! ```
+//!
+//! The time counts from the start of the layer. The line of an operation is written when the call returns, so an event that another
+//! thread of the rank polls may come before it.
+
+use std::{fmt, time::Instant};
+
+use super::observed::{Kind, NAMES, Observer, say};
+use crate::comm::Event;
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct Traced {
+    rank: usize,
+    start: Instant,
+}
+
+impl Traced {
+    pub(super) fn new(rank: usize) -> Self {
+        Traced { rank, start: Instant::now() }
+    }
+
+    fn line(&self, what: impl fmt::Display) {
+        say(format_args!("rank {}, {} µs: {what}", self.rank, self.start.elapsed().as_micros()));
+    }
+}
+
+impl Observer for Traced {
+    fn called(&self, kind: Kind, _bytes: usize, text: fmt::Arguments<'_>) {
+        self.line(format_args!("{} {text}", NAMES[kind as usize]));
+    }
+
+    fn happened(&self, event: &Event) {
+        self.line(format_args!("{event:?}"));
+    }
+}

@@ -25,7 +25,7 @@ use rustix::{
 
 use super::ffi::{Comm, MpiError, Result as MpiResult};
 use crate::{
-    comm::{Topology, node::Fabric, settings::Settings},
+    comm::{Topology, layers::LAYERS, node::Fabric, settings::Settings},
     error::Error,
 };
 
@@ -71,15 +71,15 @@ struct Everybody {
 
 /// Bit of what a rank was told: operations are counted.
 const COUNTED: u32 = 1 << 31;
-/// Bits of it: the layers on the network. Those below are the ranks of a node, 0 for those of a machine.
-const LAYERS: u32 = 7 << 28;
+/// The first of the bits below: a bit for each layer on the network. Those below these are the ranks of a node, 0 for those of a machine.
+const FIRST_LAYER: u32 = COUNTED.trailing_zeros() - LAYERS.len() as u32;
 
 impl Everybody {
     /// Collective.
     fn find(comm: Comm, settings: &Settings) -> MpiResult<Self> {
         let [machine, group] = here();
-        let per_node = settings.ranks_per_node.map_or(0, |most| most.min((1 << 28) - 1) as u32);
-        let layers = settings.layers.iter().fold(0, |bits, &layer| bits | 1 << (28 + layer as u32));
+        let per_node = settings.ranks_per_node.map_or(0, |most| most.min((1 << FIRST_LAYER) - 1) as u32);
+        let layers = settings.layers.iter().fold(0, |bits, &layer| bits | 1 << (FIRST_LAYER + layer as u32));
         let told = per_node | layers | if settings.stats { COUNTED } else { 0 };
         let all = comm.all_gather([machine, group, u64::from(std::process::id()) | u64::from(told) << 32])?;
         Ok(Everybody {
@@ -96,7 +96,7 @@ impl Everybody {
         let (rank, other) = self.told.iter().enumerate().find(|&(_, &other)| other != first)?;
         let name = match first ^ other {
             differ if differ & COUNTED != 0 => "GA_STATS",
-            differ if differ & LAYERS != 0 => "GA_NETWORK",
+            differ if differ >> FIRST_LAYER != 0 => "GA_NETWORK",
             _ => "GA_RANKS_PER_NODE",
         };
         Some(format!(

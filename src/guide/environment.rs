@@ -26,6 +26,10 @@
 //! most puts visible only at a fence, and `scrambled` completes operations late and out of order. `:unmapped` stands for
 //! `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine.
 //!
+//! Two layers show what goes over the network between these ranks, and change nothing. With `threads+hidden+counted` or `mpi+counted`,
+//! each rank prints its operations and bytes by kind in one line of stderr when its body ends. With `traced`, it prints a line for each
+//! operation and for each event.
+//!
 //! `GA_BLAS` must name a library with the C interface (CBLAS) and 32-bit integers. With `none`, or if no library is found, the crate's
 //! own kernel multiplies. In a program without the feature, a library in `GA_BLAS` is an error. A BLAS uses one thread in each rank,
 //! unless one of `OPENBLAS_NUM_THREADS`, `MKL_NUM_THREADS`, `BLIS_NUM_THREADS` and `OMP_NUM_THREADS` is set. The reference BLAS is not searched for, because the own kernel is faster.

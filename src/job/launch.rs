@@ -58,7 +58,8 @@ const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for
-/// `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine.
+/// `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine. `counted` prints
+/// how many operations each rank asked the network for, and `traced` prints each of them.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Launch {

@@ -339,7 +339,7 @@ fn every_call_fails(job: &Job, a: &mut Numbers) {
 }
 
 /// Splits this process, as a library would; nothing for the child.
-fn fork() -> Option<Pid> {
+pub(crate) fn fork() -> Option<Pid> {
     // SAFETY: the child of a process with threads calls what the crate must refuse, and the allocator, which libc makes ready for it.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
@@ -354,7 +354,7 @@ fn in_child(body: impl FnOnce()) -> ! {
     unsafe { libc::_exit(i32::from(status)) }
 }
 
-fn end_of(child: Pid) -> WaitStatus {
+pub(crate) fn end_of(child: Pid) -> WaitStatus {
     waitpid(Some(child), WaitOptions::empty()).expect("a child").expect("its end").1
 }
 

@@ -5,6 +5,7 @@
 mod blas;
 mod checks;
 mod forks;
+mod layers;
 mod nested;
 mod programs;
 #[path = "../runner/mod.rs"]
@@ -22,6 +23,8 @@ fn main() -> ExitCode {
     cases.extend(nested::cases());
     cases.extend(forks::programs());
     cases.extend(forks::cases());
+    cases.extend(layers::programs());
+    cases.extend(layers::cases());
     // They wait for time-outs and for processes to end.
     runner::main_together(cases, 4)
 }

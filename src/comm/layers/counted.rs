@@ -3,6 +3,8 @@
 //! ```text
 //! global-arrays: rank 0 asked its network for put 3 (192 bytes), put_signal 12 (640 bytes), flush 1
 //! ```
+//!
+//! A rank that is killed, or calls `exit`, prints nothing.
 
 use std::{
     fmt,

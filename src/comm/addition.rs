@@ -39,8 +39,8 @@ pub(crate) struct Segment {
 /// The runs come one after the other in `packed`. Each element is changed atomically with respect to other accumulates.
 ///
 /// Waits for the lock, whose holder is a processor in the middle of a slab; so whoever calls holds no stripe and no claim of any
-/// lock, and no lock of the conduit that a processor may want in [`wait`](super::Conduit::wait) or
-/// [`wake`](super::Conduit::wake). `over` is [`Conduit::over`](super::Conduit::over).
+/// lock, and no lock of the conduit that a processor may want in [`wait`](super::Conduit::wait).
+/// `over` is [`Conduit::over`](super::Conduit::over).
 ///
 /// # Errors
 /// See [`Refused`]; some of the runs before may have been added.

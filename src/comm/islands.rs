@@ -10,14 +10,15 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Loops, Mail, Native, Network, Remote, Scale,
-    SignalWord, Token, apply_atomic,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Remote,
+    Scale, SignalWord, Token, apply_atomic,
     joined::Joined,
     layers::{self, HARSH},
     loopback::Loopback,
     node::{Fabric, Member},
     post::{Act, Block, Desk, Post},
 };
+use crate::index::Loops;
 
 /// There is one adapter.
 static ADAPTER: Mutex<()> = Mutex::new(());
@@ -80,32 +81,38 @@ impl Islands {
     }
 }
 
-impl Network for Islands {
+impl Operations for Islands {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
+
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the promises are the same.
         unsafe {
             if self.capabilities.order.put_put { self.ordered.put(to, local, token) } else { self.harsh.put(to, local, token) }
         }
     }
+
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
         // SAFETY: the promises are the same.
         unsafe { self.harsh.get(from, local, token) }
     }
+
     fn cancel(&self, token: Token) {
         self.harsh.cancel(token);
     }
+
     fn flush(&self, rank: usize, token: Token) {
         match &self.desk {
             Some(desk) => desk.flush(rank, token),
             None => self.harsh.flush(rank, token),
         }
     }
+
     fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
         self.harsh.mail(rank, mail)
     }
+
     fn poll(&self, events: &mut Events) {
         events.append(&mut self.values.lock().unwrap());
         if let Some(desk) = &self.desk {
@@ -114,21 +121,13 @@ impl Network for Islands {
         self.ordered.poll(events);
         self.harsh.poll(events);
     }
-    fn attend(&self) -> bool {
-        let is_busy = !self.values.lock().unwrap().is_empty() || self.desk.as_ref().is_some_and(|desk| !desk.is_idle());
-        is_busy || self.ordered.attend() || self.harsh.attend()
-    }
-    fn arm(&self) -> bool {
-        self.harsh.arm()
-    }
-    fn shows_waits(&self) -> bool {
-        true
-    }
+
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let _alone = ADAPTER.lock().unwrap();
         // SAFETY: the promises are the same.
         unsafe { self.ordered.put_signal(to, local, signal, token) }
     }
+
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
         let Atomic { op, width, operand, comparand } = atomic;
         let _alone = ADAPTER.lock().unwrap();
@@ -146,13 +145,16 @@ impl Network for Islands {
         }
         self.values.lock().unwrap().push(Event::Value(token, old));
     }
+
     unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
         self.take(Act::Put, to, loops, local.cast_mut(), token);
         Issued::Pending
     }
+
     unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
         self.take(Act::Get, from, loops, local, token);
     }
+
     unsafe fn accumulate_block(
         &self,
         to: Remote,
@@ -164,5 +166,20 @@ impl Network for Islands {
     ) -> Issued {
         self.take(Act::Add { scale: *scale, lock }, to, loops, local.cast_mut(), token);
         Issued::Pending
+    }
+}
+
+impl Network for Islands {
+    fn attend(&self) -> bool {
+        let is_busy = !self.values.lock().unwrap().is_empty() || self.desk.as_ref().is_some_and(|desk| !desk.is_idle());
+        is_busy || self.ordered.attend() || self.harsh.attend()
+    }
+
+    fn arm(&self) -> bool {
+        self.harsh.arm()
+    }
+
+    fn shows_waits(&self) -> bool {
+        true
     }
 }

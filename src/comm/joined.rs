@@ -20,8 +20,8 @@ use std::{
 };
 
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, INHERITED, Issued, Local, Mail, Network, PublishedWait, Remote, Scale,
-    SignalWord, Token, Topology, WaitWord, am::Agent, node::Member,
+    Atomic, Capabilities, Conduit, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations, PublishedWait, Remote,
+    Scale, SignalWord, Token, Topology, WaitWord, am::Agent, node::Member,
 };
 use crate::index::Loops;
 
@@ -101,37 +101,9 @@ impl<N: Network + ?Sized> Joined<N> {
     }
 }
 
-impl<N: Network + ?Sized> Conduit for Joined<N> {
-    fn topology(&self) -> &Topology {
-        self.node.topology()
-    }
-
+impl<N: Network + ?Sized> Operations for Joined<N> {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
-    }
-
-    fn segment(&self) -> NonNull<u8> {
-        self.node.segment()
-    }
-
-    fn segment_len(&self) -> usize {
-        self.node.segment_len()
-    }
-
-    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
-        if self.is_mapped(rank) { self.node.mapped(rank) } else { None }
-    }
-
-    fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        self.node.commit(range)
-    }
-
-    fn release(&self, range: Range<usize>) -> io::Result<()> {
-        self.node.release(range)
-    }
-
-    fn committed(&self) -> u64 {
-        self.node.committed()
     }
 
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
@@ -166,6 +138,90 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         }
     }
 
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        if self.is_mapped(rank) { self.node.mail(rank, mail) } else { self.network.mail(rank, mail) }
+    }
+
+    fn poll(&self, events: &mut Events) {
+        self.network.poll(events);
+        self.node.poll(events);
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.is_for_processor(to.rank) {
+                self.node.put_signal(to, local, signal, token)
+            } else {
+                self.network.put_signal(to, local, signal, token)
+            }
+        }
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.is_for_processor(word.rank) {
+                self.node.atomic(word, atomic, token);
+            } else {
+                self.network.atomic(word, atomic, token);
+            }
+        }
+    }
+
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
+        // SAFETY: the caller's promise. Callers copy to memory that they see by themselves.
+        unsafe { self.network.put_block(to, loops, local, token) }
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        // SAFETY: as for `put_block`.
+        unsafe { self.network.get_block(from, loops, local, token) }
+    }
+
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
+        // SAFETY: as for `put_block`.
+        unsafe { self.network.accumulate_block(to, loops, local, scale, lock, token) }
+    }
+}
+
+impl<N: Network + ?Sized> Conduit for Joined<N> {
+    fn topology(&self) -> &Topology {
+        self.node.topology()
+    }
+
+    fn segment(&self) -> NonNull<u8> {
+        self.node.segment()
+    }
+
+    fn segment_len(&self) -> usize {
+        self.node.segment_len()
+    }
+
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
+        if self.is_mapped(rank) { self.node.mapped(rank) } else { None }
+    }
+
+    fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        self.node.commit(range)
+    }
+
+    fn release(&self, range: Range<usize>) -> io::Result<()> {
+        self.node.release(range)
+    }
+
+    fn committed(&self) -> u64 {
+        self.node.committed()
+    }
+
     fn leave(&self) {
         if self.over().load(Ordering::Relaxed) == INHERITED {
             return;
@@ -174,15 +230,6 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         let fabric = self.node.fabric();
         fabric.set_finished(self.topology().local(self.rank()));
         self.network.serve_until(&|| (0..fabric.ranks()).all(|rank| fabric.finished(rank)));
-    }
-
-    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
-        if self.is_mapped(rank) { self.node.mail(rank, mail) } else { self.network.mail(rank, mail) }
-    }
-
-    fn poll(&self, events: &mut Events) {
-        self.network.poll(events);
-        self.node.poll(events);
     }
 
     fn now(&self) -> Duration {
@@ -236,51 +283,6 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
 
     fn published_object(&self, rank: usize) -> String {
         if self.shows_waits_of(rank) { self.node.published_object(rank) } else { String::new() }
-    }
-
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if self.is_for_processor(to.rank) {
-                self.node.put_signal(to, local, signal, token)
-            } else {
-                self.network.put_signal(to, local, signal, token)
-            }
-        }
-    }
-
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if self.is_for_processor(word.rank) {
-                self.node.atomic(word, atomic, token);
-            } else {
-                self.network.atomic(word, atomic, token);
-            }
-        }
-    }
-
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
-        // SAFETY: the caller's promise. Callers copy to memory that they see by themselves.
-        unsafe { self.network.put_block(to, loops, local, token) }
-    }
-
-    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
-        // SAFETY: as for `put_block`.
-        unsafe { self.network.get_block(from, loops, local, token) }
-    }
-
-    unsafe fn accumulate_block(
-        &self,
-        to: Remote,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) -> Issued {
-        // SAFETY: as for `put_block`.
-        unsafe { self.network.accumulate_block(to, loops, local, scale, lock, token) }
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::{
 };
 
 use super::{
-    Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Native, Network, Ordering as Order, Progress, Remote,
-    SignalWord, Token, Topology, mutex::Mutex, node::Fabric,
+    Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order, Progress,
+    Remote, SignalWord, Token, Topology, mutex::Mutex, node::Fabric,
 };
 use crate::index::Loops;
 
@@ -45,7 +45,7 @@ impl Loopback {
     }
 }
 
-impl Network for Loopback {
+impl Operations for Loopback {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -78,20 +78,6 @@ impl Network for Loopback {
         events.append(&mut self.done());
     }
 
-    fn attend(&self) -> bool {
-        !self.done().is_empty()
-    }
-
-    /// Whoever sends a message rings the bell, and signals wake. A put into a word that somebody waits on wakes nobody, nor does it over
-    /// any network: the slices of a sleep see to that.
-    fn arm(&self) -> bool {
-        true
-    }
-
-    fn shows_waits(&self) -> bool {
-        true
-    }
-
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, _token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe { self.fabric.write_signal(self.topology.local(to.rank), to.offset, local, signal) };
@@ -114,5 +100,21 @@ impl Network for Loopback {
         // SAFETY: the caller's promise.
         unsafe { self.fabric.copy_block(false, self.topology.local(from.rank), from.offset, loops, local) };
         self.done().push(Event::LocalDone(token));
+    }
+}
+
+impl Network for Loopback {
+    fn attend(&self) -> bool {
+        !self.done().is_empty()
+    }
+
+    /// Whoever sends a message rings the bell, and signals wake. A put into a word that somebody waits on wakes nobody, nor does it over
+    /// any network: the slices of a sleep see to that.
+    fn arm(&self) -> bool {
+        true
+    }
+
+    fn shows_waits(&self) -> bool {
+        true
     }
 }

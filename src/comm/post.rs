@@ -9,10 +9,11 @@ use std::sync::{
 };
 
 use super::{
-    Event, Events, Loops, Remote, Scale, Token, Topology,
+    Event, Events, Remote, Scale, Token, Topology,
     addition::{Segment, add},
     node::Fabric,
 };
+use crate::index::Loops;
 
 /// What all ranks of a job share.
 #[derive(Debug)]

@@ -231,7 +231,7 @@ impl Table {
     /// How many requests there are: those in flight, and those that a call is about to take.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
-        self.requests.len()
+        self.requests.values().count()
     }
 
     /// Whether nothing of a request is in flight; a request that is not in the table is complete.

@@ -135,7 +135,7 @@ impl Engine {
     /// Adds the put of a strided block to a request, one transfer of the window; the conduit announces blocks.
     ///
     /// # Safety
-    /// As [`Conduit::put_block`](super::Conduit::put_block), until the request is complete.
+    /// As [`Operations::put_block`](super::Operations::put_block), until the request is complete.
     pub(crate) unsafe fn put_block(
         &self,
         call: &Call,
@@ -152,7 +152,7 @@ impl Engine {
     /// Adds the get of a strided block; as [`put_block`](Self::put_block).
     ///
     /// # Safety
-    /// As [`Conduit::get_block`](super::Conduit::get_block), until the request is complete.
+    /// As [`Operations::get_block`](super::Operations::get_block), until the request is complete.
     pub(crate) unsafe fn get_block(&self, call: &Call, rank: usize, offset: usize, loops: &Loops, local: *mut u8) -> Result<()> {
         self.issue(call, (rank, Direction::Get), loops.runs() * loops.run(), |token| {
             // SAFETY: the caller's promise.
@@ -165,7 +165,7 @@ impl Engine {
     /// conduit announces accumulates.
     ///
     /// # Safety
-    /// As [`Conduit::accumulate_block`](super::Conduit::accumulate_block), until the request is complete.
+    /// As [`Operations::accumulate_block`](super::Operations::accumulate_block), until the request is complete.
     #[allow(clippy::too_many_arguments, reason = "a block of another rank's memory and what to do with it")]
     pub(crate) unsafe fn accumulate_block(
         &self,

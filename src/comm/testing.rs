@@ -13,8 +13,8 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, PublishedWait, Remote, SignalWord, Token,
-    Topology, WaitWord,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Operations, PublishedWait, Remote,
+    SignalWord, Token, Topology, WaitWord,
 };
 
 /// What the engine asked for.
@@ -72,75 +72,105 @@ impl fmt::Debug for Fake {
     }
 }
 
-impl Conduit for Fake {
-    fn topology(&self) -> &Topology {
-        &self.topology
-    }
+impl Operations for Fake {
+    fn cancel(&self, _: Token) {}
+
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
-    fn segment(&self) -> NonNull<u8> {
-        NonNull::dangling()
-    }
-    fn segment_len(&self) -> usize {
-        0
-    }
-    fn mapped(&self, _: usize) -> Option<NonNull<u8>> {
-        None
-    }
-    fn commit(&self, _: Range<usize>) -> io::Result<()> {
-        Ok(())
-    }
-    fn release(&self, _: Range<usize>) -> io::Result<()> {
-        Ok(())
-    }
-    fn committed(&self) -> u64 {
-        0
-    }
+
     unsafe fn put(&self, _: Remote, _: Local, token: Token) -> Issued {
         self.call(Call::Put(token));
         Issued::Pending
     }
+
     unsafe fn put_signal(&self, _: Remote, Local { len, .. }: Local, signal: SignalWord, token: Token) -> Issued {
         self.call(Call::PutSignal { len, signal, token });
         Issued::Pending
     }
+
     unsafe fn get(&self, _: Remote, _: Local, token: Token) {
         self.call(Call::Get(token));
     }
+
     fn flush(&self, _: usize, token: Token) {
         self.call(Call::Flush(token));
     }
+
     fn mail(&self, _: usize, _: Mail) -> Result<(), Full> {
         Ok(())
     }
+
     fn poll(&self, events: &mut Events) {
         events.extend((self.peer)(Call::Poll));
         events.append(&mut self.queue.lock().unwrap());
     }
+
+    unsafe fn atomic(&self, _: Remote, Atomic { op, operand, .. }: Atomic, token: Token) {
+        self.call(Call::Atomic { op, operand, token });
+    }
+}
+
+impl Conduit for Fake {
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn segment(&self) -> NonNull<u8> {
+        NonNull::dangling()
+    }
+
+    fn segment_len(&self) -> usize {
+        0
+    }
+
+    fn mapped(&self, _: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    fn commit(&self, _: Range<usize>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn release(&self, _: Range<usize>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn committed(&self) -> u64 {
+        0
+    }
+
     fn now(&self) -> Duration {
         self.clock.as_ref().map_or_else(|| self.start.elapsed(), |clock| *clock.lock().unwrap())
     }
+
     fn wait(&self, limit: Duration) {
         std::thread::sleep(limit.min(Duration::from_millis(1)));
     }
+
     fn wait_on(&self, _: &WaitWord, _: u32, limit: Duration) {
         self.wait(limit);
     }
+
     fn over(&self) -> &AtomicU32 {
         &self.over
     }
+
     fn over_cause(&self) -> String {
         self.cause.lock().unwrap().clone()
     }
+
     fn end(&self, cause: &str) {
         *self.cause.lock().unwrap() = cause.into();
         self.over.store(1, Ordering::Relaxed);
     }
+
     fn last_seen(&self, _: usize) -> Option<[u64; 2]> {
         None
     }
+
     fn publish(&self, _: [u64; 2]) {}
+
     fn publish_wait(&self, awaited: Option<usize>, _: &str) {
         let own = &mut self.waits.lock().unwrap()[0];
         *own = awaited.map(|awaited| {
@@ -149,13 +179,12 @@ impl Conduit for Fake {
             PublishedWait { looks: wait.looks + 1, ..wait }
         });
     }
+
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         self.waits.lock().unwrap()[rank]
     }
+
     fn published_object(&self, _: usize) -> String {
         String::new()
-    }
-    unsafe fn atomic(&self, _: Remote, Atomic { op, operand, .. }: Atomic, token: Token) {
-        self.call(Call::Atomic { op, operand, token });
     }
 }

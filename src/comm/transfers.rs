@@ -13,8 +13,8 @@ use crate::{element::Element, error::Error};
 /// Atomic operations of a list that are in flight at once: as many messages as an inbox takes without waiting.
 const ATOMICS: usize = 32;
 
-/// Bytes of a put that is issued under the table's lock, so that it need not enter the table. More would keep the other threads of the
-/// rank waiting.
+/// Bytes of a put that is issued under the table's lock, so that it need not enter the table. More would keep the other threads of
+/// the rank waiting.
 const SHORT: usize = 4096;
 
 /// A wait for a place in the window.
@@ -36,7 +36,7 @@ impl Engine {
     /// Adds a put to a call, waiting while the window is full.
     ///
     /// # Safety
-    /// As [`Conduit::put`], until the request is complete.
+    /// As [`Operations::put`](super::Operations::put), until the request is complete.
     pub(crate) unsafe fn put(&self, call: &Call, rank: usize, offset: usize, ptr: *const u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise; a put only reads the memory.
         unsafe { self.transfer(Direction::Put, call, rank, offset, ptr.cast_mut(), len) }
@@ -45,7 +45,7 @@ impl Engine {
     /// Adds a get to a call, waiting while the window is full.
     ///
     /// # Safety
-    /// As [`Conduit::get`], until the request is complete.
+    /// As [`Operations::get`](super::Operations::get), until the request is complete.
     pub(crate) unsafe fn get(&self, call: &Call, rank: usize, offset: usize, ptr: *mut u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe { self.transfer(Direction::Get, call, rank, offset, ptr, len) }
@@ -54,7 +54,8 @@ impl Engine {
     /// In pieces that the network takes.
     ///
     /// # Safety
-    /// As [`Conduit::put`] or [`Conduit::get`], until the request is complete.
+    /// As [`Operations::put`](super::Operations::put) or [`Operations::get`](super::Operations::get), until the request is
+    /// complete.
     pub(super) unsafe fn transfer(
         &self,
         direction: Direction,

@@ -103,21 +103,21 @@ impl Job {
     /// The number of the node on which this rank runs.
     #[must_use]
     pub fn node(&self) -> usize {
-        self.inner.conduit().node(self.rank())
+        self.inner.conduit().topology().node(self.rank())
     }
 
     /// The ranks that run on a node, in ascending order.
     #[must_use]
     pub fn node_ranks(&self, node: usize) -> Vec<usize> {
-        (0..self.size()).filter(|&rank| self.inner.conduit().node(rank) == node).collect()
+        (0..self.size()).filter(|&rank| self.inner.conduit().topology().node(rank) == node).collect()
     }
 
     /// The number of cores per rank on this machine, at least one. Use it as the size of thread pools, such as rayon's.
     #[must_use]
     pub fn threads(&self) -> NonZero<usize> {
         let conduit = self.inner.conduit();
-        let machine = conduit.machine(self.rank());
-        let ranks = (0..self.size()).filter(|&rank| conduit.machine(rank) == machine).count().max(1);
+        let machine = conduit.topology().machine(self.rank());
+        let ranks = (0..self.size()).filter(|&rank| conduit.topology().machine(rank) == machine).count().max(1);
         NonZero::new(self.cores / ranks).unwrap_or(NonZero::<usize>::MIN)
     }
 
@@ -177,7 +177,7 @@ mod tests {
             assert_eq!([0, 1, 2].map(|node| job.node_ranks(node)), [vec![0, 1], vec![2, 3], vec![4]]);
             for rank in 0..5 {
                 assert_eq!(conduit.mapped(rank).is_some(), rank / 2 == job.node(), "{rank} from {}", job.rank());
-                assert_eq!(conduit.machine(rank), 0);
+                assert_eq!(conduit.topology().machine(rank), 0);
             }
             assert_eq!(Some(&job.threads()), whole.get());
             job.sync()

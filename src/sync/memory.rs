@@ -35,16 +35,16 @@ impl JobState {
     fn fits(&self, group: &Group, asked: u64, need: u64, what: &dyn Fn() -> String) -> Result<()> {
         let conduit = self.conduit();
         let me = conduit.rank();
-        let machine = conduit.machine(me);
+        let machine = conduit.topology().machine(me);
         // Where as much as the neediest asks for fits for each, as mostly, nobody need know what the others ask for: ranks are not
         // connected with all others for it, nor hold a word of each.
         let most = group.agree_values(Op::Commit, 1, 0, 0, need)?.max;
-        let here = group.ranks().filter(|&rank| conduit.machine(rank) == machine).count() as u64;
+        let here = group.ranks().filter(|&rank| conduit.topology().machine(rank) == machine).count() as u64;
         let surely = most == 0 || most.checked_mul(here).is_some_and(|all| all <= self.left().bytes);
         if group.agree_values(Op::Commit, 2, u64::from(!surely), 0, 0)?.sum == 0 {
             return Ok(());
         }
-        let first_here = group.ranks().find(|&rank| conduit.machine(rank) == machine) == Some(me);
+        let first_here = group.ranks().find(|&rank| conduit.topology().machine(rank) == machine) == Some(me);
         let left = if first_here { self.left() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
         let mine: [u64; 5] = [machine as u64, asked, need, left.bytes, left.limit as u64];
         let all = group.all_gather(&[mine])?;
@@ -72,8 +72,8 @@ impl JobState {
     /// for ranks that share no memory yet by which they could tell each other.
     pub(super) fn fits_alike(&self, ranks: &[usize], range: Range<usize>, what: &dyn Fn() -> String) -> Result<()> {
         let conduit = self.conduit();
-        let machine = conduit.machine(conduit.rank());
-        let here = ranks.iter().filter(|&&rank| conduit.machine(rank) == machine).count();
+        let machine = conduit.topology().machine(conduit.rank());
+        let here = ranks.iter().filter(|&&rank| conduit.topology().machine(rank) == machine).count();
         let need = self.lacks(range.clone());
         if need == 0 {
             return Ok(());

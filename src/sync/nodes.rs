@@ -35,7 +35,7 @@ impl Nodes {
     pub(super) fn new(conduit: &dyn Conduit, size: usize, me: usize, mapped: bool, rank_of: impl Fn(usize) -> usize) -> Self {
         let one = mapped;
         let apart = conduit.mapped(conduit.rank()).is_none();
-        let node = |member: usize| conduit.node(rank_of(member));
+        let node = |member: usize| conduit.topology().node(rank_of(member));
         // The members that exchange, and of them this one or its leader.
         let (leaders, here): (Vec<usize>, Option<Box<[usize]>>) = if one {
             ((0..size).collect(), None)

@@ -9,18 +9,19 @@
 //!
 //! What is written one after the other without a poll between shares a frame: elements of a list, chunks of a patch. A poll sends
 //! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
-//! polls, if there is a thread that sends them should nobody poll again. A signal leaves at once with all that was written before it,
-//! because another rank waits for it.
+//! polls, if there is a thread that sends them should nobody poll again. A signal leaves at once with all that was written before
+//! it, because another rank waits for it.
 //!
 //! A handler never waits. A record that cannot be handled yet keeps its place, and so does everything behind it
-//! (`protocol::rendezvous`). Answers go into a frame of their own; a frame that the wire has no room for is kept until there is (`outbox`).
+//! (`protocol::rendezvous`). Answers go into a frame of their own; a frame that the wire has no room for is kept until there is
+//! (`outbox`).
 //!
 //! # Bulk messages
 //!
-//! A short frame costs little time and much for each byte. So long contiguous puts and gets are bulk messages, from and into the memory
-//! that they are for. Strided and accumulated bytes travel in pieces once they are many: from or into the caller's memory if it holds
-//! them packed, else written into *long frames* (`long_frames`), as answers are. A record in the ordinary frame announces each, and so
-//! keeps their place in the order. [`BulkLimits`](super::wire::BulkLimits) says from which lengths on.
+//! A short frame costs little time and much for each byte. So long contiguous puts and gets are bulk messages, from and into the
+//! memory that they are for. Strided and accumulated bytes travel in pieces once they are many: from or into the caller's memory if
+//! it holds them packed, else written into *long frames* (`long_frames`), as answers are. A record in the ordinary frame announces
+//! each, and so keeps their place in the order. [`BulkLimits`](super::wire::BulkLimits) says from which lengths on.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -119,9 +120,9 @@ impl<W: Wire> Endpoint<W> {
         self.peers.get(to).map_or(0, |peer| peer.queue.len())
     }
 
-    /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company.
-    /// If `waited`, ends after a frame, which may be what the caller waits for: the rest has time while it waits again. Tells whether it
-    /// did anything.
+    /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company. If
+    /// `waited`, ends after a frame, which may be what the caller waits for: the rest has time while it waits again. Tells whether
+    /// it did anything.
     pub(super) fn poll(&mut self, hurry: bool, waited: bool) -> Result<bool> {
         if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
             self.skipped += 1;
@@ -249,8 +250,8 @@ impl<W: Wire> Endpoint<W> {
         self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(rank, _)| rank).collect()
     }
 
-    /// Gives up the transfers of a request that use memory of the caller. Each ends as failed where that memory can be let go; one that
-    /// MPI is at work on ends when that does.
+    /// Gives up the transfers of a request that use memory of the caller. Each ends as failed where that memory can be let go; one
+    /// that MPI is at work on ends when that does.
     pub(super) fn cancel(&mut self, token: Token) {
         for (_, peer) in self.peers.iter_mut() {
             let mut gone = 0;

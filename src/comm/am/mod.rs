@@ -77,8 +77,8 @@ use self::{
     wire::{Result, Wire},
 };
 use super::{
-    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Ordering as Order, Progress,
-    Remote, Scale, SignalWord, Token, Topology,
+    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order,
+    Progress, Remote, Scale, SignalWord, Token, Topology,
     mutex::Mutex,
     node::{Fabric, Member},
 };
@@ -311,7 +311,7 @@ impl<W: Wire> Am<W> {
     }
 }
 
-impl<W: Wire> Network for Am<W> {
+impl<W: Wire> Operations for Am<W> {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -366,33 +366,6 @@ impl<W: Wire> Network for Am<W> {
         }
     }
 
-    fn attend(&self) -> bool {
-        let Some(mut endpoint) = self.try_endpoint() else {
-            std::thread::yield_now();
-            return false;
-        };
-        self.look(&mut endpoint, true, false);
-        !endpoint.events.is_empty()
-    }
-
-    fn arm(&self) -> bool {
-        self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
-    }
-
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        self.tell_end(culprit, cause);
-    }
-
-    fn drain(&self) {
-        self.settle();
-    }
-
-    fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        if self.drive(|_| Ok(ready())) {
-            self.close();
-        }
-    }
-
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let (Remote { rank, offset }, Local { ptr, len, .. }) = (to, local);
         if len <= self.longest_with_signal {
@@ -402,7 +375,6 @@ impl<W: Wire> Network for Am<W> {
             });
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
-        let nobody = Token::NOBODY;
         let null = std::ptr::null_mut();
         let mut endpoint = self.endpoint();
         let bytes = if len >= self.contiguous {
@@ -411,7 +383,7 @@ impl<W: Wire> Network for Am<W> {
             Op::Put { offset, local: ptr, len, at: 0, token }
         };
         let submitted = endpoint.submit(rank, bytes).and_then(|()| {
-            endpoint.submit(rank, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: nobody })
+            endpoint.submit(rank, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: Token::NOBODY })
         });
         drop(endpoint);
         self.report(submitted);
@@ -450,5 +422,34 @@ impl<W: Wire> Network for Am<W> {
         let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
         let block = self.block(loops, to.offset, local.cast_mut(), token, what);
         self.submit_put(token, |endpoint| endpoint.submit_block(to.rank, block))
+    }
+}
+
+impl<W: Wire> Network for Am<W> {
+    fn attend(&self) -> bool {
+        let Some(mut endpoint) = self.try_endpoint() else {
+            std::thread::yield_now();
+            return false;
+        };
+        self.look(&mut endpoint, true, false);
+        !endpoint.events.is_empty()
+    }
+
+    fn arm(&self) -> bool {
+        self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
+    }
+
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        self.tell_end(culprit, cause);
+    }
+
+    fn drain(&self) {
+        self.settle();
+    }
+
+    fn serve_until(&self, ready: &dyn Fn() -> bool) {
+        if self.drive(|_| Ok(ready())) {
+            self.close();
+        }
     }
 }

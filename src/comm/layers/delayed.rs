@@ -8,8 +8,8 @@ use std::{
 use super::step;
 use crate::{
     comm::{
-        Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Ordering, Remote, Token,
-        mutex::Mutex,
+        Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Remote,
+        Token, mutex::Mutex,
     },
     memory::kernels,
 };
@@ -97,7 +97,7 @@ impl Delayed {
     }
 }
 
-impl Network for Delayed {
+impl Operations for Delayed {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -168,6 +168,17 @@ impl Network for Delayed {
         }
     }
 
+    fn body_ended(&self) {
+        self.below.body_ended();
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise. Callers flush before an atomic operation.
+        unsafe { self.below.atomic(word, atomic, token) }
+    }
+}
+
+impl Network for Delayed {
     fn attend(&self) -> bool {
         let mut queue = self.lock();
         if queue.polled.elapsed() >= LOOK {
@@ -186,10 +197,6 @@ impl Network for Delayed {
         self.below.announce_end(culprit, cause);
     }
 
-    fn body_ended(&self) {
-        self.below.body_ended();
-    }
-
     /// Late puts were not fenced, so nobody may wait for them.
     fn drain(&self) {
         self.below.drain();
@@ -201,11 +208,6 @@ impl Network for Delayed {
 
     fn shows_waits(&self) -> bool {
         self.below.shows_waits()
-    }
-
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        // SAFETY: the caller's promise. Callers flush before an atomic operation.
-        unsafe { self.below.atomic(word, atomic, token) }
     }
 }
 

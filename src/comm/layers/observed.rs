@@ -7,32 +7,16 @@ use std::{
 };
 
 use crate::{
-    comm::{Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Network, Remote, Scale, SignalWord, Token},
+    comm::{
+        Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Network, Operations, Remote, Scale, SignalWord, Token,
+    },
     index::Loops,
 };
 
-/// The operations of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Put,
-    Get,
-    PutSignal,
-    Atomic,
-    PutBlock,
-    GetBlock,
-    AccumulateBlock,
-    Flush,
-    Mail,
-}
-
-/// The names of all kinds, in their order.
-pub(super) const NAMES: [&str; 9] =
-    ["put", "get", "put_signal", "atomic", "put_block", "get_block", "accumulate_block", "flush", "mail"];
-
 /// Who looks on. Called by any thread of the rank.
 pub(crate) trait Observer: Send + Sync + fmt::Debug {
-    /// The network below took an operation on so many bytes. The text has the rest, and is written out only if it is wanted.
-    fn called(&self, kind: Kind, bytes: usize, text: fmt::Arguments<'_>);
+    /// The network below took an operation of this name on so many bytes. The text has the rest, and is written out only if it is wanted.
+    fn called(&self, name: &'static str, bytes: usize, text: fmt::Arguments<'_>);
 
     /// The network below reported an event.
     fn happened(&self, _event: &Event) {}
@@ -54,18 +38,18 @@ impl<O: Observer> Observed<O> {
     }
 
     /// Tells about an operation on one run of bytes.
-    fn run(&self, kind: Kind, place: Remote, bytes: usize, token: Token, rest: impl fmt::Debug) {
-        self.observer.called(kind, bytes, format_args!("{place}, {bytes} bytes, {token:?}, {rest:?}"));
+    fn run(&self, name: &'static str, place: Remote, bytes: usize, token: Token, rest: impl fmt::Debug) {
+        self.observer.called(name, bytes, format_args!("{place}, {bytes} bytes, {token:?}, {rest:?}"));
     }
 
     /// Tells about an operation on a block.
-    fn block(&self, kind: Kind, place: Remote, loops: &Loops, token: Token, issued: Issued) {
+    fn block(&self, name: &'static str, place: Remote, loops: &Loops, token: Token, issued: Issued) {
         let (runs, run) = (loops.runs(), loops.run());
-        self.observer.called(kind, runs * run, format_args!("{place}, {runs} x {run} bytes, {token:?}, {issued:?}"));
+        self.observer.called(name, runs * run, format_args!("{place}, {runs} x {run} bytes, {token:?}, {issued:?}"));
     }
 }
 
-impl<O: Observer> Network for Observed<O> {
+impl<O: Observer> Operations for Observed<O> {
     fn capabilities(&self) -> &Capabilities {
         self.below.capabilities()
     }
@@ -73,19 +57,19 @@ impl<O: Observer> Network for Observed<O> {
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         let issued = unsafe { self.below.put(to, local, token) };
-        self.run(Kind::Put, to, local.len, token, issued);
+        self.run("put", to, local.len, token, issued);
         issued
     }
 
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
         // SAFETY: the caller's promise.
         unsafe { self.below.get(from, local, token) };
-        self.run(Kind::Get, from, local.len, token, Issued::Pending);
+        self.run("get", from, local.len, token, Issued::Pending);
     }
 
     fn flush(&self, rank: usize, token: Token) {
         self.below.flush(rank, token);
-        self.observer.called(Kind::Flush, 0, format_args!("rank {rank}, {token:?}, {:?}", Issued::Pending));
+        self.observer.called("flush", 0, format_args!("rank {rank}, {token:?}, {:?}", Issued::Pending));
     }
 
     fn cancel(&self, token: Token) {
@@ -95,13 +79,13 @@ impl<O: Observer> Network for Observed<O> {
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
         // SAFETY: the caller's promise.
         unsafe { self.below.atomic(word, atomic, token) };
-        self.run(Kind::Atomic, word, atomic.width, token, format_args!("{atomic:?}, {:?}", Issued::Pending));
+        self.run("atomic", word, atomic.width, token, format_args!("{atomic:?}, {:?}", Issued::Pending));
     }
 
     fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
         let sent = self.below.mail(rank, mail);
         if sent.is_ok() {
-            self.observer.called(Kind::Mail, 0, format_args!("rank {rank}, {mail:?}"));
+            self.observer.called("mail", 0, format_args!("rank {rank}, {mail:?}"));
         }
         sent
     }
@@ -112,6 +96,48 @@ impl<O: Observer> Network for Observed<O> {
         events[first..].iter().for_each(|event| self.observer.happened(event));
     }
 
+    fn body_ended(&self) {
+        self.below.body_ended();
+        self.observer.ended();
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.put_signal(to, local, signal, token) };
+        self.run("put_signal", to, local.len, token, format_args!("{signal:?}, {issued:?}"));
+        issued
+    }
+
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.put_block(to, loops, local, token) };
+        self.block("put_block", to, loops, token, issued);
+        issued
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.below.get_block(from, loops, local, token) };
+        self.block("get_block", from, loops, token, Issued::Pending);
+    }
+
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.accumulate_block(to, loops, local, scale, lock, token) };
+        self.block("accumulate_block", to, loops, token, issued);
+        issued
+    }
+}
+
+impl<O: Observer> Network for Observed<O> {
     fn attend(&self) -> bool {
         self.below.attend()
     }
@@ -128,52 +154,12 @@ impl<O: Observer> Network for Observed<O> {
         self.below.shows_waits()
     }
 
-    fn body_ended(&self) {
-        self.below.body_ended();
-        self.observer.ended();
-    }
-
     fn drain(&self) {
         self.below.drain();
     }
 
     fn serve_until(&self, ready: &dyn Fn() -> bool) {
         self.below.serve_until(ready);
-    }
-
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        let issued = unsafe { self.below.put_signal(to, local, signal, token) };
-        self.run(Kind::PutSignal, to, local.len, token, format_args!("{signal:?}, {issued:?}"));
-        issued
-    }
-
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        let issued = unsafe { self.below.put_block(to, loops, local, token) };
-        self.block(Kind::PutBlock, to, loops, token, issued);
-        issued
-    }
-
-    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
-        // SAFETY: the caller's promise.
-        unsafe { self.below.get_block(from, loops, local, token) };
-        self.block(Kind::GetBlock, from, loops, token, Issued::Pending);
-    }
-
-    unsafe fn accumulate_block(
-        &self,
-        to: Remote,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) -> Issued {
-        // SAFETY: the caller's promise.
-        let issued = unsafe { self.below.accumulate_block(to, loops, local, scale, lock, token) };
-        self.block(Kind::AccumulateBlock, to, loops, token, issued);
-        issued
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, MutexGuard};
 
 use super::step;
 use crate::comm::{
-    Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Ordering, Progress, Remote, Token,
-    mutex::Mutex,
+    Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Progress,
+    Remote, Token, mutex::Mutex,
 };
 
 /// A transfer that waits for a poll.
@@ -61,7 +61,7 @@ impl Scrambled {
     }
 }
 
-impl Network for Scrambled {
+impl Operations for Scrambled {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -117,6 +117,12 @@ impl Network for Scrambled {
         self.below.poll(events);
     }
 
+    fn body_ended(&self) {
+        self.below.body_ended();
+    }
+}
+
+impl Network for Scrambled {
     fn attend(&self) -> bool {
         let is_idle = {
             let queue = self.lock();
@@ -131,10 +137,6 @@ impl Network for Scrambled {
 
     fn announce_end(&self, culprit: usize, cause: &str) {
         self.below.announce_end(culprit, cause);
-    }
-
-    fn body_ended(&self) {
-        self.below.body_ended();
     }
 
     fn drain(&self) {

@@ -11,7 +11,7 @@
 
 use std::{fmt, time::Instant};
 
-use super::observed::{Kind, NAMES, Observer, say};
+use super::observed::{Observer, say};
 use crate::comm::Event;
 
 /// See the module's essay.
@@ -32,8 +32,8 @@ impl Traced {
 }
 
 impl Observer for Traced {
-    fn called(&self, kind: Kind, _bytes: usize, text: fmt::Arguments<'_>) {
-        self.line(format_args!("{} {text}", NAMES[kind as usize]));
+    fn called(&self, name: &'static str, _bytes: usize, text: fmt::Arguments<'_>) {
+        self.line(format_args!("{name} {text}"));
     }
 
     fn happened(&self, event: &Event) {

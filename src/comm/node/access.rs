@@ -22,7 +22,7 @@ impl Fabric {
     /// Writes to a rank's segment.
     ///
     /// # Safety
-    /// As [`Conduit::put`](crate::comm::Conduit::put), for the time of the call.
+    /// As [`Operations::put`](crate::comm::Operations::put), for the time of the call.
     pub(crate) unsafe fn write(&self, rank: usize, offset: usize, local: Local) {
         let to = self.address(rank, offset, local.len);
         // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart. It may be a
@@ -33,7 +33,7 @@ impl Fabric {
     /// Reads from a rank's segment.
     ///
     /// # Safety
-    /// As [`Conduit::get`](crate::comm::Conduit::get), for the time of the call.
+    /// As [`Operations::get`](crate::comm::Operations::get), for the time of the call.
     pub(crate) unsafe fn read(&self, rank: usize, offset: usize, local: Local) {
         let from = self.address(rank, offset, local.len);
         // SAFETY: as in `write`, the other way round.
@@ -43,7 +43,7 @@ impl Fabric {
     /// Writes the runs of a block to a rank's segment if `put`, else reads them.
     ///
     /// # Safety
-    /// As [`Conduit::put_block`](crate::comm::Conduit::put_block) or [`Conduit::get_block`](crate::comm::Conduit::get_block), for the
+    /// As [`Operations::put_block`](crate::comm::Operations::put_block) or [`Operations::get_block`](crate::comm::Operations::get_block), for the
     /// time of the call.
     pub(crate) unsafe fn copy_block(&self, put: bool, rank: usize, offset: usize, loops: &Loops, local: *mut u8) {
         loops.for_each_run(|there, here| {
@@ -57,7 +57,7 @@ impl Fabric {
     /// Writes to a rank's segment, then changes a word there and wakes the rank that waits on it.
     ///
     /// # Safety
-    /// As [`Conduit::put_signal`](crate::comm::Conduit::put_signal), for the time of the call.
+    /// As [`Operations::put_signal`](crate::comm::Operations::put_signal), for the time of the call.
     pub(crate) unsafe fn write_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord) {
         let to = self.address(rank, offset, local.len);
         // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
@@ -78,7 +78,7 @@ impl Fabric {
     /// Applies an atomic operation to a word of a rank's segment, and returns the old value.
     ///
     /// # Safety
-    /// As [`Conduit::atomic`](crate::comm::Conduit::atomic).
+    /// As [`Operations::atomic`](crate::comm::Operations::atomic).
     pub(crate) unsafe fn apply(&self, rank: usize, offset: usize, atomic: Atomic) -> u64 {
         let Atomic { op, width, operand, comparand } = atomic;
         let word = self.address(rank, offset, width);

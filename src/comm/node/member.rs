@@ -17,8 +17,8 @@ use std::{
 
 use super::{Fabric, Patience, Use, threads_of_this_process};
 use crate::comm::{
-    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Ordering as Order, Progress, PublishedWait,
-    Remote, SignalWord, Token, Topology, WaitWord, mutex::Mutex,
+    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Operations, Ordering as Order, Progress,
+    PublishedWait, Remote, SignalWord, Token, Topology, WaitWord, mutex::Mutex,
 };
 
 /// The half of a wait's word that names the awaited rank.
@@ -82,43 +82,11 @@ impl Member {
     }
 }
 
-impl Conduit for Member {
-    fn topology(&self) -> &Topology {
-        &self.topology
-    }
+impl Operations for Member {
+    fn cancel(&self, _: Token) {}
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
-    }
-
-    fn segment(&self) -> NonNull<u8> {
-        self.fabric.segment(self.own)
-    }
-
-    fn segment_len(&self) -> usize {
-        self.fabric.segment_len()
-    }
-
-    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
-        Some(self.fabric.segment(self.topology.local(rank)))
-    }
-
-    fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        let range = self.in_mapping(range);
-        self.fabric.mapping.commit(range.clone())?;
-        self.fabric.committed().fetch_add(range.len() as u64, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn release(&self, range: Range<usize>) -> io::Result<()> {
-        let range = self.in_mapping(range);
-        self.fabric.mapping.release(range.clone())?;
-        self.fabric.committed().fetch_sub(range.len() as u64, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn committed(&self) -> u64 {
-        self.fabric.committed().load(Ordering::Relaxed)
     }
 
     unsafe fn put(&self, to: Remote, local: Local, _token: Token) -> Issued {
@@ -149,6 +117,54 @@ impl Conduit for Member {
         while let Some((from, mail)) = self.fabric.take_mail(self.own) {
             events.push(Event::Mail(from, mail));
         }
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, _token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.write_signal(self.topology.local(to.rank), to.offset, local, signal) };
+        Issued::Complete
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        let old = unsafe { self.fabric.apply(self.topology.local(word.rank), word.offset, atomic) };
+        self.report(Event::Value(token, old));
+    }
+}
+
+impl Conduit for Member {
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn segment(&self) -> NonNull<u8> {
+        self.fabric.segment(self.own)
+    }
+
+    fn segment_len(&self) -> usize {
+        self.fabric.segment_len()
+    }
+
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>> {
+        Some(self.fabric.segment(self.topology.local(rank)))
+    }
+
+    fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        let range = self.in_mapping(range);
+        self.fabric.mapping.commit(range.clone())?;
+        self.fabric.committed().fetch_add(range.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn release(&self, range: Range<usize>) -> io::Result<()> {
+        let range = self.in_mapping(range);
+        self.fabric.mapping.release(range.clone())?;
+        self.fabric.committed().fetch_sub(range.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn committed(&self) -> u64 {
+        self.fabric.committed().load(Ordering::Relaxed)
     }
 
     fn now(&self) -> Duration {
@@ -218,17 +234,5 @@ impl Conduit for Member {
 
     fn published_object(&self, rank: usize) -> String {
         self.fabric.control(self.topology.local(rank)).object.get()
-    }
-
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, _token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        unsafe { self.fabric.write_signal(self.topology.local(to.rank), to.offset, local, signal) };
-        Issued::Complete
-    }
-
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        // SAFETY: the caller's promise.
-        let old = unsafe { self.fabric.apply(self.topology.local(word.rank), word.offset, atomic) };
-        self.report(Event::Value(token, old));
     }
 }

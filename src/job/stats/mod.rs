@@ -157,7 +157,7 @@ impl Job {
         let mut counts = self.inner.counts.as_ref()?.by_rank();
         let local = counts.remove(&self.rank()).unwrap_or_default();
         let conduit = self.inner.conduit();
-        let peers = counts.into_iter().map(|(rank, traffic)| (rank, (conduit.node(rank), traffic))).collect();
+        let peers = counts.into_iter().map(|(rank, traffic)| (rank, (conduit.topology().node(rank), traffic))).collect();
         Some(Stats { local, peers, most_in_flight: self.inner.engine.most_in_flight() })
     }
 

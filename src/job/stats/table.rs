@@ -68,7 +68,7 @@ impl Row {
 /// Gathers all ranks' figures and prints them on rank 0, to stderr. Collective.
 pub(super) fn print(job: &Job, stats: &Stats) -> Result<()> {
     let size = job.size();
-    let nodes = (0..size).map(|rank| job.inner.conduit().node(rank)).max().map_or(0, |last| last + 1);
+    let nodes = (0..size).map(|rank| job.inner.conduit().topology().node(rank)).max().map_or(0, |last| last + 1);
     let rows = job.gather(0, &Row::of(job.rank(), stats).to_words())?;
     let pairs = if size <= MOST_COLUMNS {
         let mut bytes = vec![0; size];

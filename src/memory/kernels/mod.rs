@@ -26,7 +26,7 @@
 //! processes the question does not arise, because the other process is not part of this program's execution.
 //!
 //! A racing read sees, for each byte, the old or the new value. An element of 1, 2, 4 or 8 bytes, aligned to its size, is not
-//! torn by [`load`] and [`store`], nor by [`read`] and [`write`] if it is all that they move; patches promise nothing above the byte.
+//! torn by [`load`] and [`store`], nor by [`read`] and [`write`](fn@write) if it is all that they move; patches promise nothing above the byte.
 //!
 //! # Results are the same on every machine
 //!

@@ -1,0 +1,112 @@
+//! What the engine drives.
+
+use std::{io, ops::Range, ptr::NonNull, time::Duration};
+
+use super::{Operations, Topology, WaitWord};
+
+/// The value of [`Conduit::over`] in a process that was forked by a rank: the job is its parent's. Nothing that a network shares
+/// with the parent may be touched, and nobody touches this process's memory for the job: transfers under way are the parent's.
+pub(crate) const INHERITED: u32 = 3;
+
+/// A wait of a rank that has lasted, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PublishedWait {
+    /// The rank that has to act before it can end; the waiting rank itself if any rank, or another of its threads, may do what it
+    /// waits for.
+    pub awaited: usize,
+    /// Tells the waits of a rank apart.
+    pub number: u32,
+    /// Grows with every look that did not find what is waited for.
+    pub looks: u64,
+}
+
+/// What the engine drives: operations, where ranks and their memory are, waiting, supervision.
+///
+/// See the module's essay for what an implementer may assume and must keep.
+pub(crate) trait Conduit: Operations {
+    /// Where the ranks of the job are. Constant for the life of the conduit.
+    fn topology(&self) -> &Topology;
+
+    /// The calling rank, `0..size`.
+    fn rank(&self) -> usize {
+        self.topology().rank()
+    }
+
+    /// Number of ranks.
+    fn size(&self) -> usize {
+        self.topology().size()
+    }
+
+    /// First byte of the caller's own segment.
+    fn segment(&self) -> NonNull<u8>;
+
+    /// Bytes reserved for each segment; the same on every rank. Only committed ranges may be touched.
+    fn segment_len(&self) -> usize;
+
+    /// First byte of a rank's segment where loads and stores reach it, the caller's own included. The arrays then load and store by
+    /// themselves. Either each rank can map the ranks of its node and no others, or no rank can map any, itself included. So
+    /// mapping is symmetric: if one member can map the whole group, every member can, and the group does not use the network. Over
+    /// other groups atomic operations, by the rule of [`Native::coherent`](super::Native::coherent), and accumulates that the
+    /// conduit does not do itself ([`Native::accumulate`](super::Native::accumulate)) take `put`, `get` and `atomic` to every
+    /// member, the caller itself included.
+    fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
+
+    /// Makes a range of the caller's segment usable by everyone: pages, registration. Contents that it had stay.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn commit(&self, range: Range<usize>) -> io::Result<()>;
+
+    /// Gives a committed range back.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn release(&self, range: Range<usize>) -> io::Result<()>;
+
+    /// Bytes that all ranks of the caller's machine have committed and not released.
+    fn committed(&self) -> u64;
+
+    /// The body of this rank returned well: returns when all that the rank sent was handled, and no other rank needs it.
+    /// Collective.
+    fn leave(&self) {}
+
+    /// Time since the conduit started.
+    fn now(&self) -> Duration;
+
+    /// Returns when `poll` may have something to say, after `limit` at the latest. May return early.
+    fn wait(&self, limit: Duration);
+
+    /// Returns when the word differs from `seen`, when `poll` may have something to say, or after `limit`. May return early.
+    /// The word lies in the caller's own segment or in mapped memory.
+    fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration);
+
+    /// Non-zero once the job is over for this rank, because it ended or was ended; [`INHERITED`] in a child that the rank's process
+    /// forked. Read on every operation.
+    fn over(&self) -> &std::sync::atomic::AtomicU32;
+
+    /// Why the job is over, for people.
+    fn over_cause(&self) -> String;
+
+    /// Ends the job for all ranks because of what this one did, `cause` without its number; the first cause stays.
+    fn end(&self, cause: &str);
+
+    /// What a rank was last seen in: the two words that it published by [`Conduit::publish`]. `None` where it cannot be known.
+    fn last_seen(&self, rank: usize) -> Option<[u64; 2]>;
+
+    /// Publishes where this rank is, for messages about who is missing. Called on entering every collective: a few stores.
+    fn publish(&self, place: [u64; 2]);
+
+    /// Tells the others that this rank looked again and still waits for an act of rank `awaited`; without one, that it does not
+    /// wait for certain. `object` is what it waits for, for people: a lock or a signal; empty in a collective. Called by waits that
+    /// have lasted, some times a second, and at the end of such a wait.
+    ///
+    /// Ranks that wait for each other in a cycle are ended for that, so a conduit does not publish a wait while a thread that it
+    /// did not start may act for the rank. What the rank put or sent before has arrived when others see the wait.
+    fn publish_wait(&self, awaited: Option<usize>, object: &str);
+
+    /// What a rank has published by [`Conduit::publish_wait`] and not taken back. `None` where it cannot be known.
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait>;
+
+    /// The object of the wait that a rank published last, cut if it is long. Empty where it cannot be known.
+    fn published_object(&self, rank: usize) -> String;
+}

@@ -182,7 +182,7 @@ pub enum Error {
         cause: String,
     },
     /// A transfer failed after the call that issued it had returned.
-    #[error("{operation} of array \"{array}\" with rank {peer} failed: {cause}{}", operation.reporter())]
+    #[error("{operation} of array \"{array}\" with rank {peer} failed: {cause}{}", operation.calls())]
     Transfer {
         /// Name of the array.
         array: String,
@@ -242,6 +242,8 @@ pub enum Error {
 pub struct Operation {
     name: Cow<'static, str>,
     location: Option<&'static Location<'static>>,
+    /// Of a transfer that outlived its call.
+    issued: Option<&'static Location<'static>>,
 }
 
 impl Operation {
@@ -251,11 +253,21 @@ impl Operation {
         &self.name
     }
 
-    /// The call in the program's source that returned the error; `None` if no call did. For a failed transfer, an earlier call may
-    /// have issued it.
+    /// The call in the program's source that returned the error; `None` if no call did.
     #[must_use]
     pub fn location(&self) -> Option<&'static Location<'static>> {
         self.location
+    }
+
+    /// The call in the program's source that issued a failed transfer, if that call had returned before the failure: a non-blocking
+    /// transfer, or one of a scope.
+    #[must_use]
+    pub fn issued_at(&self) -> Option<&'static Location<'static>> {
+        self.issued
+    }
+
+    pub(crate) fn issued(name: &'static str, at: Option<&'static Location<'static>>) -> Self {
+        Operation { name: name.into(), location: None, issued: at }
     }
 
     /// The end of a message.
@@ -264,20 +276,20 @@ impl Operation {
     }
 
     /// The same for a failure that another call may have caused before.
-    fn reporter(&self) -> Place {
-        Place(self.location, "reported at")
+    fn calls(&self) -> String {
+        format!("{}{}", Place(self.issued, "issued at"), Place(self.location, "reported at"))
     }
 }
 
 impl From<&'static str> for Operation {
     fn from(name: &'static str) -> Self {
-        Operation { name: name.into(), location: None }
+        Operation { name: name.into(), location: None, issued: None }
     }
 }
 
 impl From<String> for Operation {
     fn from(name: String) -> Self {
-        Operation { name: name.into(), location: None }
+        Operation { name: name.into(), location: None, issued: None }
     }
 }
 

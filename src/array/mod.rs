@@ -234,7 +234,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     pub(crate) fn label(&self, operation: &'static str) -> Label {
-        Label { array: self.name.clone(), operation }
+        Label::new(self.name.clone(), operation)
+    }
+
+    /// Of a request that outlives the call of the program at this place.
+    pub(crate) fn label_at(&self, operation: &'static str, caller: &'static Location<'static>) -> Label {
+        Label { caller: Some(caller), ..self.label(operation) }
     }
 
     /// A member's part, if its memory is mapped and the job does not count operations: the shortest path.

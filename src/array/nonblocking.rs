@@ -7,7 +7,7 @@
 //! If the group's memory is mapped, the operation is complete when it is issued: the handle holds the result, and the table has no
 //! entry.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, panic::Location, sync::Arc};
 
 use ndarray::{Array, Dimension};
 
@@ -141,6 +141,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// GA: `NGA_NbGet`, `NGA_NbWait`, `NGA_NbTest`.
     #[track_caller]
     pub fn get_nb<P: IntoPatch<D>>(&self, patch: P) -> Result<Get<T, P::Output>> {
+        let caller = Location::caller();
         located(move || {
             const OPERATION: &str = "get_nb";
             if self.group.inner.mapped {
@@ -151,7 +152,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
             let shape = kept.shape::<P::Output, D>(&patch);
             let array = Array::from_elem(shape.clone(), T::zeroed());
-            let ticket = get_owned(self.engine(), self.label(OPERATION), array, &patch, &kept, |request, to| {
+            let ticket = get_owned(self.engine(), self.label_at(OPERATION, caller), array, &patch, &kept, |request, to| {
                 self.issue_gets(request, &patch, to)
             })?;
             Ok(Get(State::UnderWay { key: self.key(ticket), shape }))
@@ -168,6 +169,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// GA: `NGA_NbPut`.
     #[track_caller]
     pub fn put_nb<P: IntoPatch<D>>(&self, patch: P, from: Array<T, P::Output>) -> Result<Pending> {
+        let caller = Location::caller();
         located(move || {
             const OPERATION: &str = "put_nb";
             if self.group.inner.mapped {
@@ -180,7 +182,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             if shape != from.raw_dim() {
                 return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
             }
-            let ticket = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
+            let ticket = put_owned(self.engine(), self.label_at(OPERATION, caller), from, &patch, &kept, |request, from| {
                 self.issue_puts(request, &patch, from)
             })?;
             Ok(Pending(Some(self.key(ticket))))
@@ -208,6 +210,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// GA: `NGA_NbAcc`.
     #[track_caller]
     pub fn accumulate_nb<P: IntoPatch<D>>(&self, patch: P, alpha: T, from: Array<T, P::Output>) -> Result<Pending> {
+        let caller = Location::caller();
         located(move || {
             const OPERATION: &str = "accumulate_nb";
             let Some(scale) = self.owners_scale(alpha) else {
@@ -220,7 +223,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
             if shape != from.raw_dim() {
                 return Err(self.shape_error(OPERATION, shape.slice(), from.shape()));
             }
-            let ticket = put_owned(self.engine(), self.label(OPERATION), from, &patch, &kept, |request, from| {
+            let ticket = put_owned(self.engine(), self.label_at(OPERATION, caller), from, &patch, &kept, |request, from| {
                 self.issue_accumulates(request, &patch, alpha, &scale, from)
             })?;
             Ok(Pending(Some(self.key(ticket))))

@@ -8,6 +8,7 @@ use std::{
     cell::{Cell, RefCell},
     fmt,
     marker::PhantomData,
+    panic::Location,
     sync::Arc,
 };
 
@@ -109,6 +110,7 @@ impl<'env> Scope<'env> {
         patch: P,
         to: impl Into<ArrayViewMut<'env, T, P::Output>>,
     ) -> Result<()> {
+        let caller = Location::caller();
         located(move || {
             const OPERATION: &str = "get_into";
             if array.group.inner.mapped {
@@ -121,7 +123,7 @@ impl<'env> Scope<'env> {
             let Some(target) = Target::of(&mut to, &patch, &kept) else {
                 return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), to.shape()));
             };
-            array.issue_gets(&self.begin(array, OPERATION), &patch, &target)
+            array.issue_gets(&self.begin(array, OPERATION, caller), &patch, &target)
         })
     }
 
@@ -137,12 +139,13 @@ impl<'env> Scope<'env> {
         patch: P,
         from: impl Into<ArrayView<'env, T, P::Output>>,
     ) -> Result<()> {
+        let caller = Location::caller();
         located(move || {
             if array.group.inner.mapped {
                 return array.put(patch, from);
             }
             let (patch, source) = array.resolve_put(patch, from)?;
-            array.issue_puts(&self.begin(array, "put"), &patch, &source)
+            array.issue_puts(&self.begin(array, "put", caller), &patch, &source)
         })
     }
 
@@ -158,6 +161,7 @@ impl<'env> Scope<'env> {
         alpha: T,
         from: impl Into<ArrayView<'env, T, P::Output>>,
     ) -> Result<()> {
+        let caller = Location::caller();
         located(move || {
             const OPERATION: &str = "accumulate";
             let Some(scale) = array.owners_scale(alpha) else {
@@ -170,7 +174,7 @@ impl<'env> Scope<'env> {
             let Some(source) = Source::of(&from, &patch, &kept) else {
                 return Err(array.shape_error(OPERATION, kept.shape::<P::Output, D>(&patch).slice(), from.shape()));
             };
-            array.issue_accumulates(&self.begin(array, OPERATION), &patch, alpha, &scale, &source)
+            array.issue_accumulates(&self.begin(array, OPERATION, caller), &patch, alpha, &scale, &source)
         })
     }
 
@@ -187,13 +191,14 @@ impl<'env> Scope<'env> {
         from: impl Into<ArrayView<'env, T, P::Output>>,
         signal: SignalTarget<'env>,
     ) -> Result<()> {
+        let caller = Location::caller();
         located(move || {
             signal.check("put_signal")?;
             if array.group.inner.mapped {
                 array.put(patch, from)?;
             } else {
                 let (patch, source) = array.resolve_put(patch, from)?;
-                array.issue_puts(&self.begin(array, "put_signal"), &patch, &source)?;
+                array.issue_puts(&self.begin(array, "put_signal", caller), &patch, &source)?;
                 self.others.set(self.others.get() || !array.is_owned_by(signal, &patch));
             }
             self.signals.borrow_mut().push(signal);
@@ -234,11 +239,16 @@ impl<'env> Scope<'env> {
     }
 
     /// A request that the end of the scope waits for, whatever becomes of its issuing.
-    fn begin<T: Element, D: Dimension>(&self, array: &GlobalArray<T, D>, operation: &'static str) -> Call {
+    fn begin<T: Element, D: Dimension>(
+        &self,
+        array: &GlobalArray<T, D>,
+        operation: &'static str,
+        caller: &'static Location<'static>,
+    ) -> Call {
         let engine = &array.group.inner.job.engine;
         let mut requests = self.requests.borrow_mut();
         requests.reserve(1);
-        let (request, call) = engine.enter(array.label(operation), true);
+        let (request, call) = engine.enter(array.label_at(operation, caller), true);
         requests.push((engine.clone(), request));
         call
     }

@@ -250,7 +250,7 @@ mod tests {
             })
         });
         let engine = Engine::new(Arc::new(fake), None);
-        let label = Label { array: "a".into(), operation: "scatter_accumulate" };
+        let label = Label::new("a", "scatter_accumulate");
         let terms = |ranks: usize| (0..600).map(|k| Term { rank: k * 7 % ranks, at: 8 * (k * 31 % 100), value: 1.0 }).collect();
         accumulate_list(&engine, 0, 2.0, terms(1), &label).unwrap();
         assert_eq!(*calls.lock().unwrap(), (2, 100, 100));

@@ -66,6 +66,9 @@ pub(crate) trait Conduit: Operations {
     /// Bytes that all ranks of the caller's machine have committed and not released.
     fn committed(&self) -> u64;
 
+    /// The body of this rank ended, well or not. Called once; what outlives the body may still call.
+    fn body_ended(&self) {}
+
     /// The body of this rank returned well: returns when all that the rank sent was handled, and no other rank needs it.
     /// Collective.
     fn leave(&self) {}

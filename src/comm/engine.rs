@@ -318,7 +318,7 @@ mod tests {
     };
 
     fn label() -> Label {
-        Label { array: "a".into(), operation: "put" }
+        Label::new("a", "put")
     }
 
     /// A network that keeps the answer to a flush until it is allowed.

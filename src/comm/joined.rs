@@ -132,12 +132,6 @@ impl<N: Network + ?Sized> Operations for Joined<N> {
         }
     }
 
-    fn body_ended(&self) {
-        if self.over().load(Ordering::Relaxed) != INHERITED {
-            self.network.body_ended();
-        }
-    }
-
     fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
         if self.is_mapped(rank) { self.node.mail(rank, mail) } else { self.network.mail(rank, mail) }
     }
@@ -220,6 +214,12 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
 
     fn committed(&self) -> u64 {
         self.node.committed()
+    }
+
+    fn body_ended(&self) {
+        if self.over().load(Ordering::Relaxed) != INHERITED {
+            self.network.body_ended();
+        }
     }
 
     fn leave(&self) {

@@ -7,30 +7,44 @@ use super::Operations;
 
 /// A network: it carries out the operations, and helps a rank to wait and to end.
 ///
-/// The first two methods are required, ten with those of [`Operations`].
+/// Required is [`attend`](Self::attend), beside the eight methods of [`Operations`]. What is said at the end of a rank passes through layers.
 pub(crate) trait Network: Operations {
     /// Makes progress for a rank that waits. Whether [`poll`](Operations::poll) has something to report.
     fn attend(&self) -> bool;
 
+    /// The network that a layer stands on.
+    fn below(&self) -> Option<&dyn Network> {
+        None
+    }
+
     /// Prepares for a sleep: whether the rank's bell, or the word that it waits on, wakes it when something comes. If not, it has to look
     /// again at once.
-    fn arm(&self) -> bool;
-
-    /// This rank ended the job, or found out that another has: tells the ranks of other machines, as far as it can.
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        let _ = (culprit, cause);
+    fn arm(&self) -> bool {
+        self.below().is_some_and(Network::arm)
     }
 
     /// Whether whoever sees a published wait of a rank of this machine, on another node, finds all that the rank had put or sent before.
     fn shows_waits(&self) -> bool {
-        false
+        self.below().is_some_and(Network::shows_waits)
+    }
+
+    /// This rank ended the job, or found out that another has: tells the ranks of other machines, as far as it can.
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        self.below().into_iter().for_each(|below| below.announce_end(culprit, cause));
+    }
+
+    /// The body of this rank ended, well or not. Called once; what outlives the body may still call.
+    fn body_ended(&self) {
+        self.below().into_iter().for_each(Network::body_ended);
     }
 
     /// Returns when all that this rank sent was handled, or the job is over. At the end of a rank, for networks that need its help.
-    fn drain(&self) {}
+    fn drain(&self) {
+        self.below().into_iter().for_each(Network::drain);
+    }
 
     /// Answers others until `ready`, or the job is over. At the end of a rank, for networks that need its help.
     fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        let _ = ready;
+        self.below().into_iter().for_each(|below| below.serve_until(ready));
     }
 }

@@ -142,9 +142,6 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     /// Makes progress and appends what happened. Never blocks.
     fn poll(&self, events: &mut Events);
 
-    /// The body of this rank ended, well or not. Called once; what outlives the body may still call.
-    fn body_ended(&self) {}
-
     /// A put with a signal, if [`Native::signals`](super::Native::signals) is announced: writes `local`, which may be empty, to a
     /// place in the segment of a rank as [`put`](Self::put) does, then changes a word there and wakes the rank that waits on it in
     /// [`Conduit::wait_on`](super::Conduit::wait_on).

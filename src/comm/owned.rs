@@ -60,9 +60,12 @@ pub(crate) fn put_owned<T: Element, Out: Dimension, D: Dimension>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+    use std::{
+        panic::Location,
+        sync::{
+            Arc, Mutex,
+            atomic::{AtomicBool, Ordering},
+        },
     };
 
     use super::*;
@@ -70,6 +73,7 @@ mod tests {
         Cause, Event,
         testing::{Call as Asked, Fake},
     };
+    use crate::error::Here;
 
     /// A network whose puts all fail.
     fn broken() -> Fake {
@@ -81,7 +85,7 @@ mod tests {
     }
 
     fn label() -> Label {
-        Label { array: "a".into(), operation: "put_nb" }
+        Label { caller: Some(Location::caller()), ..Label::new("a", "put_nb") }
     }
 
     /// A put of which the network makes what it likes, and the witness of its buffer's life.
@@ -94,11 +98,13 @@ mod tests {
     }
 
     fn told(engine: &Engine) -> bool {
-        match engine.fence(None, &label()) {
+        match engine.fence(None, &label()).here() {
             Ok(()) => false,
             Err(error) => {
                 let said = error.to_string();
                 assert!(said.contains("put_nb") && said.contains("\"a\"") && said.contains("cut cable"), "{said}");
+                let (issued, reported) = said.split_once(", issued at ").unwrap().1.split_once(", reported at ").unwrap();
+                assert!(issued != reported && [issued, reported].iter().all(|place| place.starts_with(file!())), "{said}");
                 true
             }
         }

@@ -131,7 +131,7 @@ mod tests {
     type Word = Arc<Mutex<u64>>;
 
     fn add<T: Accumulate>(engine: &Engine, value: T) -> Result<()> {
-        let label = Label { array: "a".into(), operation: "accumulate" };
+        let label = Label::new("a", "accumulate");
         let from = [value];
         accumulate_remote(engine, 1, 0, 64, &Ix1(1), T::ONE, &Source::whole(&aview1(&from)), &label)
     }

@@ -15,17 +15,26 @@ use std::{
     cell::Cell,
     collections::{BTreeMap, HashMap, VecDeque},
     fmt,
+    panic::Location,
     sync::{Arc, OnceLock},
 };
 
 use super::{Token, peers::Peers, slab::Slab};
-use crate::error::Error;
+use crate::error::{Error, Operation};
 
 /// Who asked for a request; for errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     pub(crate) array: Arc<str>,
     pub(crate) operation: &'static str,
+    /// The program's call, of a request that outlives it.
+    pub(crate) caller: Option<&'static Location<'static>>,
+}
+
+impl Label {
+    pub(crate) fn new(array: impl Into<Arc<str>>, operation: &'static str) -> Self {
+        Label { array: array.into(), operation, caller: None }
+    }
 }
 
 /// Names a request of an engine: its number in the table, and the token of its transfers.
@@ -102,8 +111,8 @@ struct Failure {
 
 impl Failure {
     fn error(&self) -> Error {
-        let (array, operation) = (self.label.array.to_string(), self.label.operation);
-        Error::Transfer { array, operation: operation.into(), peer: self.peer, cause: self.cause.clone() }
+        let (array, operation) = (self.label.array.to_string(), Operation::issued(self.label.operation, self.label.caller));
+        Error::Transfer { array, operation, peer: self.peer, cause: self.cause.clone() }
     }
 }
 

@@ -138,7 +138,7 @@ mod tests {
         });
         fake.capabilities.native.signals = true;
         fake.capabilities.order.put_put = ordered;
-        act(&Engine::new(Arc::new(fake), None), &Label { array: "a".into(), operation: "put_signal" });
+        act(&Engine::new(Arc::new(fake), None), &Label::new("a", "put_signal"));
         list.lock().unwrap().clone()
     }
 

@@ -317,7 +317,7 @@ mod tests {
         let mut fake = Fake::new(|_| None);
         fake.capabilities.window = 1;
         let engine = Engine::new(Arc::new(fake), Some(0.02));
-        let call = engine.begin(Label { array: "a".into(), operation: "put" });
+        let call = engine.begin(Label::new("a", "put"));
         // SAFETY: the network reads nothing.
         let put = || unsafe { engine.put(&call, 1, 0, [2; 8].as_ptr(), 8) };
         put().unwrap();

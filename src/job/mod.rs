@@ -145,7 +145,7 @@ impl Job {
             if rank >= self.size() {
                 return Err(Error::argument("fence", format_args!("rank {rank} of {}", self.size())));
             }
-            let label = Label { array: "(all arrays)".into(), operation: "fence" };
+            let label = Label::new("(all arrays)", "fence");
             self.inner.engine.check("fence")?;
             self.inner.engine.fence(Some(rank), &label)
         })

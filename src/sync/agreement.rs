@@ -117,7 +117,7 @@ impl Group {
     fn send_line(&self, op: Op, member: usize, index: usize, words: [u64; WORDS], sequence: u32) -> Result<()> {
         let inner = &*self.inner;
         let to = Place { member, rank: inner.rank_of(member), offset: inner.scratch.line(sequence, index) };
-        let label = || Label { array: "(none)".into(), operation: op.name() };
+        let label = || Label::new("(none)", op.name());
         post(inner.engine(), &inner.segments, to, words, sequence, label)
     }
 

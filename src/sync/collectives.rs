@@ -317,7 +317,7 @@ struct Post<'a> {
 
 impl Post<'_> {
     fn label(&self) -> Label {
-        Label { array: "(none)".into(), operation: self.op.name() }
+        Label::new("(none)", self.op.name())
     }
 
     /// Waits for all members once more.

@@ -208,7 +208,7 @@ impl Group {
     /// The maximum of the first word and the union of the second over ranks that share no memory yet; also a barrier among them.
     fn meet_by_mail(&self, ranks: &Arc<[usize]>, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
         let engine = self.inner.engine();
-        let label = Label { array: "(none)".into(), operation: "creation of a group" };
+        let label = Label::new("(none)", "creation of a group");
         let (me, first) = (engine.rank(), ranks[0]);
         let answer = fingerprint(&[key, 2]);
         let [mut most, mut union] = words;

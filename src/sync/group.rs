@@ -251,7 +251,7 @@ impl Group {
         if self.inner.quiet {
             return Ok(());
         }
-        engine.fence(None, &Label { array: "(all arrays)".into(), operation: op.name() })
+        engine.fence(None, &Label::new("(all arrays)", op.name()))
     }
 
     /// Enters a collective; one thread of a rank at a time.

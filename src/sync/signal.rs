@@ -57,7 +57,7 @@ impl SignalTarget<'_> {
 
     /// Makes everything that this rank put visible, to whatever member.
     pub(crate) fn fence(self) -> Result<()> {
-        let label = Label { array: "(all arrays)".into(), operation: "put_signal" };
+        let label = Label::new("(all arrays)", "put_signal");
         self.signal.words.group().inner.engine().fence(None, &label)
     }
 

@@ -35,7 +35,7 @@ impl SharedWords {
         let (offset, _) =
             inner.job.allocate(group, bytes, bytes, Op::Words, fingerprint(&[count as u64]), &|| what.to_owned())?;
         let placement = inner.segments.placement(offset, count * (ALIGN / 8));
-        let words = SharedWords { group: group.clone(), offset, placement, count, label: Label { array: name, operation: what } };
+        let words = SharedWords { group: group.clone(), offset, placement, count, label: Label::new(name, what) };
         words.own().fill(0);
         group.agree(Op::Words, 1)?;
         Ok(words)

@@ -168,10 +168,6 @@ impl Operations for Delayed {
         }
     }
 
-    fn body_ended(&self) {
-        self.below.body_ended();
-    }
-
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
         // SAFETY: the caller's promise. Callers flush before an atomic operation.
         unsafe { self.below.atomic(word, atomic, token) }
@@ -179,6 +175,11 @@ impl Operations for Delayed {
 }
 
 impl Network for Delayed {
+    /// What it is drained of does not count late puts: those were not fenced, so nobody may wait for them.
+    fn below(&self) -> Option<&dyn Network> {
+        Some(&*self.below)
+    }
+
     fn attend(&self) -> bool {
         let mut queue = self.lock();
         if queue.polled.elapsed() >= LOOK {
@@ -187,27 +188,6 @@ impl Network for Delayed {
         let has_news = !queue.done.is_empty();
         drop(queue);
         has_news || self.below.attend()
-    }
-
-    fn arm(&self) -> bool {
-        self.below.arm()
-    }
-
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        self.below.announce_end(culprit, cause);
-    }
-
-    /// Late puts were not fenced, so nobody may wait for them.
-    fn drain(&self) {
-        self.below.drain();
-    }
-
-    fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        self.below.serve_until(ready);
-    }
-
-    fn shows_waits(&self) -> bool {
-        self.below.shows_waits()
     }
 }
 

@@ -96,11 +96,6 @@ impl<O: Observer> Operations for Observed<O> {
         events[first..].iter().for_each(|event| self.observer.happened(event));
     }
 
-    fn body_ended(&self) {
-        self.below.body_ended();
-        self.observer.ended();
-    }
-
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         let issued = unsafe { self.below.put_signal(to, local, signal, token) };
@@ -138,28 +133,17 @@ impl<O: Observer> Operations for Observed<O> {
 }
 
 impl<O: Observer> Network for Observed<O> {
+    fn below(&self) -> Option<&dyn Network> {
+        Some(&*self.below)
+    }
+
+    fn body_ended(&self) {
+        self.below.body_ended();
+        self.observer.ended();
+    }
+
     fn attend(&self) -> bool {
         self.below.attend()
-    }
-
-    fn arm(&self) -> bool {
-        self.below.arm()
-    }
-
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        self.below.announce_end(culprit, cause);
-    }
-
-    fn shows_waits(&self) -> bool {
-        self.below.shows_waits()
-    }
-
-    fn drain(&self) {
-        self.below.drain();
-    }
-
-    fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        self.below.serve_until(ready);
     }
 }
 

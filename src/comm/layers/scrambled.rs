@@ -116,38 +116,18 @@ impl Operations for Scrambled {
         }
         self.below.poll(events);
     }
-
-    fn body_ended(&self) {
-        self.below.body_ended();
-    }
 }
 
 impl Network for Scrambled {
+    fn below(&self) -> Option<&dyn Network> {
+        Some(&*self.below)
+    }
+
     fn attend(&self) -> bool {
         let is_idle = {
             let queue = self.lock();
             queue.transfers.is_empty() && queue.flushes.is_empty() && queue.ended.is_empty()
         };
         !is_idle || self.below.attend()
-    }
-
-    fn arm(&self) -> bool {
-        self.below.arm()
-    }
-
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        self.below.announce_end(culprit, cause);
-    }
-
-    fn drain(&self) {
-        self.below.drain();
-    }
-
-    fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        self.below.serve_until(ready);
-    }
-
-    fn shows_waits(&self) -> bool {
-        self.below.shows_waits()
     }
 }

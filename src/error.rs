@@ -182,7 +182,7 @@ pub enum Error {
         cause: String,
     },
     /// A transfer failed after the call that issued it had returned.
-    #[error("{operation} of array \"{array}\" with rank {peer} failed: {cause}{}", operation.calls())]
+    #[error("{operation} of array \"{array}\" with rank {peer} failed: {cause}{}{}", Place(*issued, "issued at"), Place(operation.location, "reported at"))]
     Transfer {
         /// Name of the array.
         array: String,
@@ -192,6 +192,9 @@ pub enum Error {
         peer: usize,
         /// The error of the conduit.
         cause: String,
+        /// The call that issued the transfer, if it had returned before the failure: that of a non-blocking transfer, or of one in a
+        /// scope.
+        issued: Option<&'static Location<'static>>,
     },
     /// The job cannot be started as requested.
     #[error("cannot start a job: {0}")]
@@ -242,8 +245,6 @@ pub enum Error {
 pub struct Operation {
     name: Cow<'static, str>,
     location: Option<&'static Location<'static>>,
-    /// Of a transfer that outlived its call.
-    issued: Option<&'static Location<'static>>,
 }
 
 impl Operation {
@@ -259,37 +260,21 @@ impl Operation {
         self.location
     }
 
-    /// The call in the program's source that issued a failed transfer, if that call had returned before the failure: a non-blocking
-    /// transfer, or one of a scope.
-    #[must_use]
-    pub fn issued_at(&self) -> Option<&'static Location<'static>> {
-        self.issued
-    }
-
-    pub(crate) fn issued(name: &'static str, at: Option<&'static Location<'static>>) -> Self {
-        Operation { name: name.into(), location: None, issued: at }
-    }
-
     /// The end of a message.
     fn place(&self) -> Place {
         Place(self.location, "at")
-    }
-
-    /// The same for a failure that another call may have caused before.
-    fn calls(&self) -> String {
-        format!("{}{}", Place(self.issued, "issued at"), Place(self.location, "reported at"))
     }
 }
 
 impl From<&'static str> for Operation {
     fn from(name: &'static str) -> Self {
-        Operation { name: name.into(), location: None, issued: None }
+        Operation { name: name.into(), location: None }
     }
 }
 
 impl From<String> for Operation {
     fn from(name: String) -> Self {
-        Operation { name: name.into(), location: None, issued: None }
+        Operation { name: name.into(), location: None }
     }
 }
 

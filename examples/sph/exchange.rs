@@ -1,7 +1,7 @@
 //! Migration of particles and exchange of ghosts, one-sided.
 //!
 //! Each rank has an *inbox*, its row of a global array, and beside it a count of the words that are taken. Who has something for a
-//! rank reserves a range of words by read-and-increment of the count, puts its message there, and raises the rank's signal. The
+//! rank reserves a range of words by read-and-increment of the count, and puts its message there with the rank's signal. The
 //! receiver waits for one signal from each neighbour, reads what came in whatever order, and sets the count back to zero. A
 //! message holds the particles that move to the receiver and those that it sees as ghosts; an empty one is sent too, because it
 //! also tells that the neighbour has come this far.
@@ -18,7 +18,7 @@ use ndarray::{ArrayView1, ArrayViewMut1};
 use crate::domain::{Domain, Reach};
 use crate::particle::Particle;
 
-/// Words before the particles of a message: how many migrate, how many are ghosts.
+/// Words before the particles of a message: how many are ghosts, how many migrate. Those come in this order.
 const HEAD: usize = 2;
 
 /// Words of an inbox's half before anything is known of what will be sent.
@@ -47,10 +47,11 @@ pub(crate) struct Exchange<const D: usize> {
 }
 
 /// What goes to one rank.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Outgoing {
+    /// The words before the particles, and the ghosts.
+    message: Vec<f64>,
     migrants: Vec<f64>,
-    ghosts: Vec<f64>,
 }
 
 impl<const D: usize> Exchange<D> {
@@ -67,7 +68,7 @@ impl<const D: usize> Exchange<D> {
             domain,
             reach: Vec::new(),
             peers: Vec::new(),
-            outgoing: vec![Outgoing::default(); job.size()],
+            outgoing: vec![Outgoing { message: vec![0.0; HEAD], migrants: Vec::new() }; job.size()],
             received: Vec::new(),
         })
     }
@@ -168,7 +169,7 @@ impl<const D: usize> Exchange<D> {
                     if reach.rank == me {
                         ghosts.push(image);
                     } else {
-                        image.write(&mut self.outgoing[reach.rank].ghosts);
+                        image.write(&mut self.outgoing[reach.rank].message);
                     }
                 }
             }
@@ -200,15 +201,9 @@ impl<const D: usize> Exchange<D> {
             if start + words > self.capacity {
                 return Err(Error::other(format!("rank {peer} has no room for {words} more words of particles")));
             }
-            let counts = [out.migrants.len(), out.ghosts.len()].map(|words| (words / Particle::<D>::WORDS) as f64);
-            let mut at = half * self.capacity + start;
-            for part in [&counts[..], &out.migrants, &out.ghosts] {
-                self.inbox.put(s![peer, at..at + part.len()], ArrayView1::from(part))?;
-                at += part.len();
-            }
-            out.migrants.clear();
-            out.ghosts.clear();
-            self.arrived.at(peer, half).notify()?;
+            let at = half * self.capacity + start;
+            self.inbox.put_signal(s![peer, at..at + words], out.whole::<D>(), self.arrived.at(peer, half))?;
+            out.clear();
         }
         self.expected[half] = self.expected[half].wrapping_add(self.peers.len() as u32);
         self.arrived.wait_at_least(half, self.expected[half])?;
@@ -221,11 +216,12 @@ impl<const D: usize> Exchange<D> {
         self.taken.fence()?;
         let mut rest = &self.received[..];
         while let Some((counts, particles_of)) = rest.split_at_checked(HEAD) {
-            let [migrants, images] = [counts[0], counts[1]].map(|count| count as usize * Particle::<D>::WORDS);
-            let (moved, others) = particles_of.split_at(migrants);
+            let [images, migrants] = [counts[0], counts[1]].map(|count| count as usize * Particle::<D>::WORDS);
+            let (seen, others) = particles_of.split_at(images);
+            let (moved, others) = others.split_at(migrants);
             particles.extend(moved.chunks_exact(Particle::<D>::WORDS).map(Particle::read));
-            ghosts.extend(others[..images].chunks_exact(Particle::<D>::WORDS).map(Particle::read));
-            rest = &others[images..];
+            ghosts.extend(seen.chunks_exact(Particle::<D>::WORDS).map(Particle::read));
+            rest = others;
         }
         let own = particles.len();
         particles.append(&mut ghosts);
@@ -235,7 +231,20 @@ impl<const D: usize> Exchange<D> {
 
 impl Outgoing {
     fn words(&self) -> usize {
-        HEAD + self.migrants.len() + self.ghosts.len()
+        self.message.len() + self.migrants.len()
+    }
+
+    /// The message as it is sent.
+    fn whole<const D: usize>(&mut self) -> ArrayView1<'_, f64> {
+        let counts = [self.message.len() - HEAD, self.migrants.len()].map(|words| (words / Particle::<D>::WORDS) as f64);
+        self.message[..HEAD].copy_from_slice(&counts);
+        self.message.append(&mut self.migrants);
+        ArrayView1::from(&self.message[..])
+    }
+
+    fn clear(&mut self) {
+        self.message.truncate(HEAD);
+        self.migrants.clear();
     }
 }
 

@@ -20,7 +20,7 @@ use std::{
 };
 
 use super::{Token, peers::Peers, slab::Slab};
-use crate::error::{Error, Operation};
+use crate::error::Error;
 
 /// Who asked for a request; for errors.
 #[derive(Clone, Debug)]
@@ -111,8 +111,9 @@ struct Failure {
 
 impl Failure {
     fn error(&self) -> Error {
-        let (array, operation) = (self.label.array.to_string(), Operation::issued(self.label.operation, self.label.caller));
-        Error::Transfer { array, operation, peer: self.peer, cause: self.cause.clone() }
+        let Label { array, operation, caller } = &self.label;
+        let (array, operation, cause) = (array.to_string(), (*operation).into(), self.cause.clone());
+        Error::Transfer { array, operation, peer: self.peer, cause, issued: *caller }
     }
 }
 

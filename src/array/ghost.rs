@@ -255,7 +255,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let strides = self.distribution.local_strides(self.group.rank());
         for ghosts in plan.boxes.iter().filter(|ghosts| wanted(ghosts)) {
             let at = (0..strides.ndim()).map(|axis| ghosts.local[axis] * strides[axis]).sum();
-            update.gets.push((at, self.get_nb(&ghosts.patch)?));
+            update.gets.push((at, self.begin_get(&ghosts.patch, None)?));
         }
         Ok(update)
     }

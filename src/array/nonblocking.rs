@@ -14,7 +14,7 @@ use ndarray::{Array, Dimension};
 use super::GlobalArray;
 use crate::{
     comm::{
-        engine::{Engine, Ticket},
+        engine::{Engine, Label, Ticket},
         owned::{get_owned, put_owned},
     },
     element::{Accumulate, Element},
@@ -142,21 +142,26 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[track_caller]
     pub fn get_nb<P: IntoPatch<D>>(&self, patch: P) -> Result<Get<T, P::Output>> {
         let caller = Location::caller();
-        located(move || {
-            const OPERATION: &str = "get_nb";
-            if self.group.inner.mapped {
-                return self.get(patch).map(|array| Get(State::Done(array)));
-            }
-            self.check_job(OPERATION)?;
-            let Selection { patch, kept } =
-                patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
-            let shape = kept.shape::<P::Output, D>(&patch);
-            let array = Array::from_elem(shape.clone(), T::zeroed());
-            let ticket = get_owned(self.engine(), self.label_at(OPERATION, caller), array, &patch, &kept, |request, to| {
-                self.issue_gets(request, &patch, to)
-            })?;
-            Ok(Get(State::UnderWay { key: self.key(ticket), shape }))
-        })
+        located(move || self.begin_get(patch, Some(caller)))
+    }
+
+    /// [`get_nb`](Self::get_nb), for a call of the program at this place, if it may end before the transfer does.
+    pub(super) fn begin_get<P: IntoPatch<D>>(
+        &self,
+        patch: P,
+        caller: Option<&'static Location<'static>>,
+    ) -> Result<Get<T, P::Output>> {
+        const OPERATION: &str = "get_nb";
+        if self.group.inner.mapped {
+            return self.get(patch).map(|array| Get(State::Done(array)));
+        }
+        self.check_job(OPERATION)?;
+        let Selection { patch, kept } = patch.into_patch(&self.extents).map_err(|error| self.patch_error(OPERATION, error))?;
+        let shape = kept.shape::<P::Output, D>(&patch);
+        let array = Array::from_elem(shape.clone(), T::zeroed());
+        let label = Label { caller, ..self.label(OPERATION) };
+        let ticket = get_owned(self.engine(), label, array, &patch, &kept, |request, to| self.issue_gets(request, &patch, to))?;
+        Ok(Get(State::UnderWay { key: self.key(ticket), shape }))
     }
 
     /// Starts writing an array, which may have any strides, into a patch. One-sided; visible at the owners after a

@@ -164,10 +164,10 @@ impl Engine {
             }
         }
         let joined = joined.iter().find_map(|(_, outcome)| outcome.failure()).map_or(Ok(()), Err);
-        let Some((id, _)) = begun else { return joined };
+        let Some((id, ranks)) = begun else { return joined };
         let flushed = self.wait(id);
         let mut table = self.lock();
-        table.end_flush(id);
+        table.end_flush(id, &ranks);
         if flushed.is_err() {
             // A wait that timed out comes no more: the next fence reports what becomes of the flush.
             table.detach(id);

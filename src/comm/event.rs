@@ -1,10 +1,19 @@
 //! What `poll` reports.
 
+use std::fmt;
+
 use super::Mail;
 
 /// Names an operation to the layer above; the conduit hands it back unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token(pub u64);
+
+/// The place in the table of requests, and how often it was used before.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({}#{})", self.0 & u64::from(u32::MAX), self.0 >> 32)
+    }
+}
 
 /// Two that are no request's: a table of requests has no such places.
 impl Token {

@@ -9,7 +9,8 @@ use super::Operations;
 ///
 /// Required is [`attend`](Self::attend), beside the eight methods of [`Operations`]. What is said at the end of a rank passes through layers.
 pub(crate) trait Network: Operations {
-    /// Makes progress for a rank that waits. Whether [`poll`](Operations::poll) has something to report.
+    /// Makes progress for a rank that waits. Whether [`poll`](Operations::poll) has something to report, or more to do: the rank must
+    /// not sleep then.
     fn attend(&self) -> bool;
 
     /// The network that a layer stands on.

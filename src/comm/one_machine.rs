@@ -11,7 +11,7 @@ use super::{
     Conduit, Network,
     am::{Agent, Am},
     joined::Joined,
-    layers::{self, HARSH, Layer},
+    layers::{self, Layer},
     loopback::Loopback,
     node::Member,
     packets::Packets,
@@ -29,7 +29,7 @@ pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Resu
 }
 
 /// The conduit of a rank: the machine itself, or if some memory is not mapped, the machine and a stack of layers on the device's network;
-/// over the mapping, the harshest stack if none is chosen.
+/// over the mapping, the harshest if none is chosen.
 fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Error> {
     if member.topology().is_all_mapped() {
         return Ok(Arc::new(member));
@@ -40,8 +40,8 @@ fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Erro
     let layers = &settings.layers[..];
     Ok(match settings.device {
         Device::Mapping => {
-            let layers = if layers.is_empty() { &HARSH } else { layers };
-            Arc::new(Joined::new(member, stack(layers, Arc::new(Loopback::new(fabric, topology)))))
+            let loopback = Arc::new(Loopback::new(fabric, topology));
+            Arc::new(Joined::new(member, stack(&layers::harsh(layers), loopback)))
         }
         Device::Packets => {
             let am = Arc::new(Am::new(Packets::new(fabric, topology), &member, true, settings.may_give_up));

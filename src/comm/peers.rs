@@ -2,23 +2,16 @@
 //!
 //! Entries stay where they are in the order of the first contact, so what is done for all of them is done in the same order in each run.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-};
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
 
 /// See the module's essay.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Peers<P> {
     /// Where the entry of a rank is.
-    places: HashMap<usize, usize, BuildHasherDefault<RankHasher>>,
+    places: HashMap<usize, usize, FxBuildHasher>,
     entries: Vec<(usize, P)>,
-}
-
-impl<P> Default for Peers<P> {
-    fn default() -> Self {
-        Peers { places: HashMap::default(), entries: Vec::new() }
-    }
 }
 
 impl<P> Peers<P> {
@@ -47,26 +40,6 @@ impl<P: Default> Peers<P> {
             self.entries.len() - 1
         });
         &mut self.entries[place].1
-    }
-}
-
-/// Ranks are small numbers that nobody chooses to make trouble.
-#[derive(Debug, Default)]
-struct RankHasher(u64);
-
-impl Hasher for RankHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_usize(byte.into()));
-    }
-
-    fn write_usize(&mut self, rank: usize) {
-        // Fibonacci hashing: the golden ratio of 2^64.
-        self.0 = (self.0 ^ rank as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    /// Tables look at the lowest bits and the highest, and the product has its best in the upper half.
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
     }
 }
 

@@ -186,7 +186,7 @@ pub(super) struct Table {
     pub(super) most_in_flight: usize,
     /// The puts to each rank.
     puts: Peers<Puts>,
-    /// Ranks with puts that are not known to be visible yet, the first first.
+    /// Ranks that may have puts that are not known to be visible yet, the first first.
     dirty: Vec<usize>,
     /// Failures that no call has reported yet: the next fences do, the oldest first.
     untold: BTreeMap<Serial, Error>,
@@ -209,6 +209,8 @@ struct Puts {
     last: Option<Serial>,
     /// The flush in flight that covers them all.
     flush: Option<RequestId>,
+    /// The rank is in the list of those that may be dirty.
+    is_listed: bool,
 }
 
 /// What a flush has to do.
@@ -279,10 +281,10 @@ impl Table {
     pub(super) fn put_at_once(&mut self, call: &Call, rank: usize, direction: Direction) {
         if direction == Direction::Put {
             let puts = self.puts.meet(rank);
-            if puts.last.is_none() {
+            if !puts.is_listed {
                 self.dirty.push(rank);
             }
-            *puts = Puts { last: Some(call.serial), flush: None };
+            *puts = Puts { last: Some(call.serial), flush: None, is_listed: true };
         }
     }
 
@@ -302,57 +304,77 @@ impl Table {
     /// Begins to flush a rank, or all.
     pub(super) fn begin_flush(&mut self, rank: Option<usize>, serial: Serial, label: &Label) -> Flush {
         let id = RequestId(self.requests.next());
-        let (mut flush, mut begun) = (Flush::default(), Vec::new());
-        let Table { requests, puts, dirty, .. } = self;
-        // Whether the rank stays dirty for now.
-        let mut cover = |rank: usize| {
-            let Some(puts) = puts.get_mut(rank).filter(|puts| puts.last.is_some()) else { return true };
-            let Some(under_way) = puts.flush else {
-                puts.flush = Some(id);
-                begun.push(rank);
-                return true;
-            };
-            match requests.get_mut(under_way.0).filter(|request| request.outstanding > 0) {
-                Some(request) => flush.joined.push((under_way, request.flush.get_or_insert_default().clone())),
-                // Its thread gave up waiting, or has not come to tell yet.
-                None => *puts = Puts::default(),
-            }
-            puts.last.is_some()
-        };
+        let (mut begun, mut joined) = (Vec::new(), Vec::new());
         match rank {
-            None => dirty.retain(|&rank| cover(rank)),
-            Some(rank) => {
-                if !cover(rank) {
-                    dirty.retain(|&other| other != rank);
-                }
+            Some(rank) => drop(self.cover(rank, id, &mut begun, &mut joined)),
+            None => {
+                let mut dirty = std::mem::take(&mut self.dirty);
+                dirty.retain(|&rank| match self.cover(rank, id, &mut begun, &mut joined) {
+                    Some(puts) if puts.last.is_none() => {
+                        puts.is_listed = false;
+                        false
+                    }
+                    _ => true,
+                });
+                self.dirty = dirty;
             }
         }
-        if !begun.is_empty() {
-            let id = self.enter(Request::new(serial, label.clone(), Owner::Caller, begun.len(), false));
-            flush.begun = Some((id, begun));
+        let enter = |ranks: Vec<usize>| {
+            let request = Request::new(serial, label.clone(), Owner::Caller, ranks.len(), false);
+            (self.enter(request), ranks)
+        };
+        Flush { begun: Some(begun).filter(|ranks| !ranks.is_empty()).map(enter), joined }
+    }
+
+    /// Notes for a rank with puts whether a flush in flight covers them, or the one to be begun does.
+    fn cover(
+        &mut self,
+        rank: usize,
+        id: RequestId,
+        begun: &mut Vec<usize>,
+        joined: &mut Vec<(RequestId, FlushOutcome)>,
+    ) -> Option<&mut Puts> {
+        let puts = self.puts.get_mut(rank)?;
+        if puts.last.is_none() {
+            return Some(puts);
         }
-        flush
+        let Some(under_way) = puts.flush else {
+            puts.flush = Some(id);
+            begun.push(rank);
+            return Some(puts);
+        };
+        match self.requests.get_mut(under_way.0) {
+            // One that has failed covers nothing: who joins it fails too.
+            Some(request) if request.outstanding > 0 || request.failed.is_some() => {
+                let outcome = request.flush.get_or_insert_default().clone();
+                if let (0, Some(failure)) = (request.outstanding, request.failed()) {
+                    // Others may have joined it before.
+                    let _ = outcome.0.set(failure);
+                }
+                joined.push((under_way, outcome));
+            }
+            // Its thread gave up waiting, or has not come to tell yet.
+            _ => puts.last = None,
+        }
+        Some(puts)
+    }
+
+    /// What a flush of these ranks covers is visible, unless it did not end.
+    pub(super) fn end_flush(&mut self, flush: RequestId, ranks: &[usize]) {
+        if !self.is_complete(flush) {
+            return;
+        }
+        for &rank in ranks {
+            if let Some(puts) = self.puts.get_mut(rank).filter(|puts| puts.flush == Some(flush)) {
+                puts.last = None;
+            }
+        }
     }
 
     /// Flushes in flight that more than one call waits for.
     #[cfg(test)]
     pub(super) fn flushes_joined(&self) -> usize {
         self.requests.values().filter(|request| request.flush.is_some()).count()
-    }
-
-    /// What a flush covers is visible, unless it did not end.
-    pub(super) fn end_flush(&mut self, flush: RequestId) {
-        if !self.is_complete(flush) {
-            return;
-        }
-        let Table { puts, dirty, .. } = self;
-        dirty.retain(|&rank| match puts.get_mut(rank) {
-            Some(puts) if puts.flush == Some(flush) => {
-                *puts = Puts::default();
-                false
-            }
-            _ => true,
-        });
     }
 
     /// A transfer has ended, well or badly. A flush or an atomic operation can fail too; those never counted in the window.
@@ -414,5 +436,57 @@ impl Table {
     /// A failure that was not reported yet, for a fence.
     pub(super) fn untold(&mut self) -> Option<Error> {
         self.untold.pop_first().map(|(_, error)| error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(table: &mut Table, rank: usize, serial: u64) {
+        let call = Call { serial: Serial(serial), request: Cell::new(None), late: Some((Label::new("a", "put"), true)) };
+        table.put_at_once(&call, rank, Direction::Put);
+        assert_eq!((table.is_dirty(rank, &call), call.request.get()), (false, None));
+    }
+
+    fn begin(table: &mut Table, rank: Option<usize>, serial: u64) -> Flush {
+        table.begin_flush(rank, Serial(serial), &Label::new("a", "fence"))
+    }
+
+    #[test]
+    fn a_flush_covers_what_was_put_before_it_and_no_other_rank() {
+        let mut table = Table::default();
+        [(7, 1), (3, 2), (7, 3)].into_iter().for_each(|(rank, serial)| put(&mut table, rank, serial));
+        let (first, ranks) = begin(&mut table, Some(3), 4).begun.unwrap();
+        assert_eq!(ranks, [3]);
+        // The flush of rank 3 is joined, and that of rank 7 is begun.
+        let flush = begin(&mut table, None, 5);
+        let (second, others) = flush.begun.unwrap();
+        assert_eq!((&others[..], flush.joined.len(), flush.joined[0].0), (&[7][..], 1, first));
+        put(&mut table, 7, 6);
+        for (flush, ranks) in [(first, &ranks), (second, &others)] {
+            table.complete(flush.into(), |_| {});
+            assert!(table.remove(flush).is_some());
+            table.end_flush(flush, ranks);
+        }
+        // Rank 7 was put to after its flush began.
+        let (_, ranks) = begin(&mut table, None, 7).begun.unwrap();
+        assert_eq!(ranks, [7]);
+    }
+
+    /// Its thread may not have come to tell yet.
+    #[test]
+    fn who_meets_a_flush_that_failed_fails_too() {
+        let mut table = Table::default();
+        put(&mut table, 1, 1);
+        let (flush, ranks) = begin(&mut table, None, 2).begun.unwrap();
+        table.transfer_ended(flush.into(), Some("a cut cable".into()));
+        let second = begin(&mut table, Some(1), 3);
+        assert!(second.begun.is_none());
+        let error = second.joined[0].1.failure().expect("the failure of the first").to_string();
+        assert!(error.contains("a cut cable"), "{error}");
+        table.remove(flush);
+        table.end_flush(flush, &ranks);
+        assert!(begin(&mut table, None, 4).joined.is_empty());
     }
 }

@@ -53,13 +53,17 @@ impl<T> Slab<T> {
         self.get(number)?;
         let place = (number & PLACE) as usize;
         let slot = &mut self.slots[place];
-        slot.uses = slot.uses.wrapping_add(1);
-        self.free.push(place as u32);
-        slot.value.take()
+        let value = slot.value.take();
+        // The place is given up when its numbers are.
+        if let Some(uses) = slot.uses.checked_add(1) {
+            slot.uses = uses;
+            self.free.push(place as u32);
+        }
+        value
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.slots.len() == self.free.len()
+        self.values().next().is_none()
     }
 
     /// All values, by place.

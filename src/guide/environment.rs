@@ -28,7 +28,8 @@
 //!
 //! Two layers show what goes over the network between these ranks, and change nothing. With `threads+hidden+counted` or `mpi+counted`,
 //! each rank prints its operations and bytes by kind in one line of stderr when its body ends. With `traced`, it prints a line for each
-//! operation and for each event.
+//! operation that the network took and for each event. Layers are an error if all ranks see each other's memory, because nothing goes
+//! over the network then; `hidden` changes that.
 //!
 //! `GA_BLAS` must name a library with the C interface (CBLAS) and 32-bit integers. With `none`, or if no library is found, the crate's
 //! own kernel multiplies. In a program without the feature, a library in `GA_BLAS` is an error. A BLAS uses one thread in each rank,

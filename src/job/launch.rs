@@ -19,7 +19,7 @@ use crate::{
     comm::{
         Conduit,
         launcher::{self, Started},
-        layers::Layer,
+        layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},
         settings::Settings,
         start::{Named, Ranks},
@@ -234,10 +234,7 @@ impl Launch {
             Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
         if !is_plain && !layers.contains(&Layer::Hidden) && ranks_per_node.is_none() && network.is_of_one_machine() {
-            return Err(Error::Launch(format!(
-                "the device or layers of \"{name}\" stand between ranks that do not see each other's memory, and here all do; add \
-                 +hidden, or set GA_RANKS_PER_NODE"
-            )));
+            return Err(Error::Launch(format!("the device or layers of \"{name}\" would do nothing: {WITHOUT_EFFECT}")));
         }
         let heap = Setting { method: "heap", variable: "GA_HEAP", allowed: BYTES };
         let heap =

@@ -87,6 +87,14 @@ fn traces(network: &str) {
     assert!(!idle.is_empty() && of(&idle, &["put rank"]) == 0, "{idle:#?}");
 }
 
+/// Nothing goes over the network where all memory is mapped.
+fn is_refused(network: &str) {
+    let variables = [("GA_NETWORK", network), ("GA_RANKS", "2")];
+    let (ended, text) = checks::run("moves_a_little", &variables, Duration::from_secs(20));
+    assert_ne!(ended, Some(0), "{text}");
+    assert!(text.contains("would do nothing") && text.contains("add +hidden"), "{text}");
+}
+
 pub(crate) fn programs() -> Vec<Case> {
     BODIES.iter().map(|&(name, body)| program(name, move || programs::end(global_arrays::run(body)))).collect()
 }
@@ -103,6 +111,7 @@ pub(crate) fn cases() -> Vec<Case> {
             cases.push(case(format!("{network}::counted::{name}"), move || counts(name, &format!("{network}+hidden+counted"))));
         }
         cases.push(case(format!("{network}::traced"), move || traces(&format!("{network}+hidden+traced"))));
+        cases.push(case(format!("{network}::counted_in_vain"), move || is_refused(&format!("{network}+counted"))));
     }
     cases
 }

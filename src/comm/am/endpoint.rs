@@ -10,7 +10,7 @@
 //! What is written one after the other without a poll between shares a frame: elements of a list, chunks of a patch. A poll sends
 //! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
 //! polls, if there is a thread that sends them should nobody poll again. A signal leaves at once with all that was written before
-//! it, because another rank waits for it.
+//! it, because another rank waits for it; without credit, or behind a bulk message, as soon as those let it.
 //!
 //! A handler never waits. A record that cannot be handled yet keeps its place, and so does everything behind it
 //! (`protocol::rendezvous`). Answers go into a frame of their own; a frame that the wire has no room for is kept until there is
@@ -37,14 +37,15 @@ use super::{
 };
 use crate::comm::{Event, Token, peers::Peers};
 
-/// Frames that one poll handles at most, of a caller that does not wait.
+/// Frames that one poll handles at most.
 const BATCH: usize = 64;
 
 /// Polls during which puts that nobody waits for are kept for company.
 const PATIENT_POLLS: u32 = 16;
 
-/// Polls that find frames and do not look at bulk messages, which is a call of the wire for each.
-const WITHOUT_BULK: u32 = 8;
+/// Polls that end before the wire is empty and do not look at what leaves and at bulk messages: each of those costs a call of the
+/// wire, and the caller may have what it waits for.
+const WITHOUT_LOOK: u32 = 8;
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -71,7 +72,11 @@ pub(super) struct Endpoint<W> {
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
     pub(super) urgent: bool,
     skipped: u32,
-    /// Polls since bulk messages were looked at.
+    /// The last poll ended before the wire was empty.
+    pub(super) has_more: bool,
+    /// A signal has come since the poll began.
+    pub(super) signaled: bool,
+    /// Polls since what leaves, and bulk messages, were looked at.
     unlooked: u32,
     /// Why the job must end, as a peer reports: who ended it, and why.
     pub(super) ended: Option<(usize, String)>,
@@ -99,6 +104,8 @@ impl<W: Wire> Endpoint<W> {
             events: Vec::new(),
             urgent: false,
             skipped: 0,
+            has_more: false,
+            signaled: false,
             unlooked: 0,
             ended: None,
             found: 0,
@@ -121,8 +128,7 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company. If
-    /// `waited`, ends after a frame, which may be what the caller waits for: the rest has time while it waits again. Tells whether
-    /// it did anything.
+    /// `waited`, ends when there is something that the caller may wait for. Tells whether it did anything.
     pub(super) fn poll(&mut self, hurry: bool, waited: bool) -> Result<bool> {
         if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
             self.skipped += 1;
@@ -130,18 +136,22 @@ impl<W: Wire> Endpoint<W> {
         }
         (self.urgent, self.skipped) = (false, 0);
         self.send()?;
-        let before = self.found;
+        let (before, known) = (self.found, self.events.len());
+        (self.has_more, self.signaled) = (true, false);
         for _ in 0..BATCH {
-            let Some(Arrival { from, frame, len }) = self.wire.receive()? else { break };
+            let Some(Arrival { from, frame, len }) = self.wire.receive()? else {
+                self.has_more = false;
+                break;
+            };
             self.found += 1;
             self.arrived(from, frame, len)?;
             self.send_answers(from)?;
-            if waited {
+            if waited && (self.signaled || self.events.len() > known) {
                 break;
             }
         }
         self.unlooked += 1;
-        if self.found == before || !waited || self.unlooked >= WITHOUT_BULK {
+        if !self.has_more || self.unlooked >= WITHOUT_LOOK {
             self.unlooked = 0;
             self.look_at_bulk()?;
         }

@@ -147,6 +147,7 @@ impl<W: Wire> Endpoint<W> {
             }
         }
         word.wake();
+        self.signaled = true;
         Some(())
     }
 

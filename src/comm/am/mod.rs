@@ -188,7 +188,8 @@ impl<W: Wire> Am<W> {
             return;
         }
         let polled = endpoint.poll(hurry, !by_agent);
-        if matches!(polled, Ok(true)) && !by_agent {
+        // While more has come than this look took, the agent is needed too.
+        if matches!(polled, Ok(true)) && !by_agent && !endpoint.has_more {
             self.looked.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
         self.report(polled.map(drop));
@@ -432,7 +433,7 @@ impl<W: Wire> Network for Am<W> {
             return false;
         };
         self.look(&mut endpoint, true, false);
-        !endpoint.events.is_empty()
+        endpoint.has_more || !endpoint.events.is_empty()
     }
 
     fn arm(&self) -> bool {

@@ -39,6 +39,10 @@ pub(crate) enum Layer {
     Counted,
 }
 
+/// Why a device or layers are refused.
+pub(crate) const WITHOUT_EFFECT: &str = "they stand between ranks that do not see each other's memory, and here all do; add +hidden, or \
+                                         set GA_RANKS_PER_NODE";
+
 /// The names of all layers.
 pub(crate) const LAYERS: [(&str, Layer); 5] = [
     ("hidden", Layer::Hidden),
@@ -50,6 +54,14 @@ pub(crate) const LAYERS: [(&str, Layer); 5] = [
 
 /// As harsh as a network may be: it reads the memory of a put when it is polled, in any order, and keeps most puts back.
 pub(crate) const HARSH: [Layer; 2] = [Layer::Delayed, Layer::Scrambled];
+
+/// The layers of a job that names these, whose network is as gentle as the machine's memory: the harshest, unless it names others than those
+/// that show what happens.
+pub(crate) fn harsh(named: &[Layer]) -> Vec<Layer> {
+    let shows = |layer: &Layer| matches!(layer, Layer::Traced | Layer::Counted);
+    let default = if named.iter().all(shows) { &HARSH[..] } else { &[] };
+    [default, named].concat()
+}
 
 /// What a stack makes of the topology.
 pub(crate) fn topology(layers: &[Layer], topology: Topology) -> Topology {
@@ -72,4 +84,17 @@ pub(crate) fn stack(layers: &[Layer], rank: usize, network: Arc<dyn Network>) ->
 fn step(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_that_show_what_happens_do_not_change_it() {
+        assert_eq!(harsh(&[]), HARSH);
+        assert_eq!(harsh(&[Layer::Counted, Layer::Traced]), [Layer::Delayed, Layer::Scrambled, Layer::Counted, Layer::Traced]);
+        assert_eq!(harsh(&[Layer::Hidden, Layer::Counted]), [Layer::Hidden, Layer::Counted]);
+        assert_eq!(harsh(&[Layer::Scrambled]), [Layer::Scrambled]);
+    }
 }

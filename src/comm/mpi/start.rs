@@ -33,7 +33,7 @@ use crate::{
         Conduit,
         am::{Agent, Am},
         joined::Joined,
-        layers::{self, Layer},
+        layers::{self, Layer, WITHOUT_EFFECT},
         node::{Held, Member, keeping, threads_of_this_process},
         settings::Settings,
         start::{Body, contain},
@@ -177,6 +177,9 @@ impl Rank {
         let Place { topology, fabric, cores, crowded, unbound } = place;
         fabric.keep_from_children().map_err(keeping)?;
         let (rank, answers) = (topology.rank(), !topology.is_all_mapped());
+        if !answers && !settings.layers.is_empty() && settings.ranks_per_node.is_none() {
+            return Err(Error::Launch(format!("the layers on \"mpi\" would do nothing: {WITHOUT_EFFECT}")));
+        }
         let threads = ffi::threads().map_err(&fail)?;
         let has_thread = threads == Threads::Multiple;
         if answers && !has_thread && rank == 0 {

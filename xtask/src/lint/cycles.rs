@@ -1,4 +1,4 @@
-//! Files of `src/comm` that import each other in a circle.
+//! Sibling files of `src/comm` that import each other in a circle. A folder's `mod.rs` and its files may.
 
 use super::source::Source;
 use std::collections::{BTreeMap, BTreeSet};

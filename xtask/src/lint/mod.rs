@@ -4,7 +4,7 @@
 //! * nothing above `src/comm` names a conduit, but `src/job/launch.rs`, whose `run_on` is about one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
 //! * `comm` names nothing of `sync`, `array` or `job`, and `sync` nothing of `array` or `job`;
-//! * no files of `src/comm` import each other in a circle;
+//! * no sibling files of `src/comm` import each other in a circle;
 //! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
 //! * no source file has more than 800 lines;
 //! * every test file is a target of the package of the suites, which lists them.

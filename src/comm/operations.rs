@@ -146,10 +146,10 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     /// place in the segment of a rank as [`put`](Self::put) does, then changes a word there and wakes the rank that waits on it in
     /// [`Conduit::wait_on`](super::Conduit::wait_on).
     ///
-    /// Who sees the new value sees the bytes and, if [`Ordering::put_put`](super::Ordering::put_put) is announced, whatever the
-    /// caller put or accumulated at that rank before. [`Event::LocalDone`] reports that the memory may be reused, and that the rest
-    /// happens without a further call of the caller. A [`flush`](Self::flush) covers it, and its place in the order of puts and
-    /// gets is that of a put.
+    /// A rank that reads the new value also reads the bytes and, if [`Ordering::put_put`](super::Ordering::put_put) is announced,
+    /// whatever the caller put or accumulated at that rank before. [`Event::LocalDone`] reports that the memory may be reused; the
+    /// rest happens without a further call of the caller. A [`flush`](Self::flush) covers the put, whose place in the order of puts
+    /// and gets is that of a plain [`put`](Self::put).
     ///
     /// # Safety
     /// As [`put`](Self::put), at most [`Capabilities::longest_transfer`] bytes; the word is a committed

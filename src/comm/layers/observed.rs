@@ -1,4 +1,4 @@
-//! What layers share that only look on: every call is passed on unchanged, and an [`Observer`] is told about it.
+//! A layer that passes every call on unchanged, and tells an [`Observer`] about it.
 
 use std::{
     fmt,

@@ -91,7 +91,7 @@
 //!
 //! | name | ranks are | status |
 //! |---|---|---|
-//! | `shared_memory` | processes on one machine; the default | done |
+//! | `shared_memory` | processes on one machine, forked or started by `mpirun` or `srun`; the default | done |
 //! | `threads` | threads of one process, for tests, debuggers and sanitizers | done |
 //! | `shared_memory:unmapped`, `threads:unmapped` | the same, but every operation behaves as it would over a network | done, for tests |
 //! | `mpi`, with the feature `mpi` | processes on one or many machines, started by `mpirun` or `srun`; the default under them | done |

@@ -21,7 +21,7 @@ use std::{
 
 use super::{
     Atomic, Capabilities, Conduit, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations, PublishedWait, Remote,
-    Scale, SignalWord, Token, Topology, WaitWord, am::Agent, node::Member,
+    Scale, SignalWord, Token, Topology, WaitWord, agent::Agent, node::Member,
 };
 use crate::index::Loops;
 

@@ -1,13 +1,13 @@
 //! Which launcher started this process, if any: `mpirun`, `srun` or a similar one.
 //!
-//! Such a launcher starts a program once for each rank and sets its rank number in the environment. These ranks must use MPI. A binary
-//! without MPI would instead run one job per process: as many jobs of one rank or, where each takes all cores, as many whole
-//! jobs. So this module checks before anything starts, unless the program chose its network.
+//! Such a launcher starts a program once for each rank and sets its rank number in the environment. All its processes are ranks of one job,
+//! which meet by MPI or, in a binary without it, by the protocol that the launcher speaks (`bootstrap`). Where it speaks none, each
+//! process would be a job of its own: that is refused, unless the program asked for it.
 //!
 //! | launcher | rank, number of ranks | other variables |
 //! |---|---|---|
 //! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` | PMIx's |
-//! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` | |
+//! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` | `PMI_FD`, a descriptor |
 //! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` | `SLURM_STEP_ID`, an ordinary one |
 //! | another launcher with PMIx | `PMIX_RANK`; the number is not set | `PMIX_NAMESPACE` |
 //!
@@ -15,7 +15,11 @@
 //! agent reach the ranks. A batch script has Slurm's rank 0 and number of tasks without being a task: only a step's number of tasks
 //! counts, and neither the batch step nor the one of an interactive shell (`salloc`) is an ordinary step.
 
-use std::fmt;
+use std::{
+    env, fmt,
+    os::fd::RawFd,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 /// One of several processes that a launcher started together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +30,28 @@ pub(crate) struct Started {
     /// `None` where the launcher does not say it by the environment.
     size: Option<usize>,
     /// It is a task of Slurm's, started by `srun` itself or by an agent that `srun` started.
-    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "read where there is MPI"))]
     in_slurm: bool,
-    /// The launcher speaks PMIx.
-    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "read where there is MPI"))]
-    pmix: bool,
+    /// How the launcher is spoken to.
+    protocol: Option<Protocol>,
+}
+
+/// How a process speaks to its launcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// PMI-1 or PMI-2, over a descriptor.
+    Pmi { descriptor: RawFd },
+    /// By the launcher's library.
+    Pmix,
+}
+
+impl Protocol {
+    /// As `GA_BOOTSTRAP` names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Protocol::Pmi { .. } => "pmi",
+            Protocol::Pmix => "pmix",
+        }
+    }
 }
 
 /// slurm.h: `SLURM_MAX_NORMAL_STEP_ID`; batch, external and interactive steps lie above.
@@ -41,28 +62,70 @@ const LAST_ORDINARY_STEP: u32 = 0xffff_fff0;
 const SRUN: &str = "start the program by `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH), of which `srun --mpi=list` names \
                     those that this Slurm has";
 
+/// Who started this process. A child that it forks is not the launcher's, though it has the same environment: the first process that asks is.
+pub(crate) fn of_this_process() -> Option<Started> {
+    /// A fact about the process.
+    static FIRST: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id();
+    let first = FIRST.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed);
+    if first.is_err_and(|first| first != own) { None } else { started(|name| env::var(name).ok()) }
+}
+
 /// What the environment, as `variable` looks it up, says about who started this process.
-pub(crate) fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
+fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
     let number = |name: &str| variable(name)?.trim().parse::<usize>().ok();
     let step = variable("SLURM_STEP_ID").and_then(|step| step.trim().parse::<u32>().ok());
     let in_slurm = step.is_some_and(|step| step <= LAST_ORDINARY_STEP);
-    let pmix = variable("PMIX_NAMESPACE").is_some();
-    let ranked = |by: &'static str, rank: &str, size: &str| {
+    let pmi = variable("PMI_FD").and_then(|descriptor| descriptor.trim().parse::<RawFd>().ok());
+    let pmi = pmi.filter(|&descriptor| descriptor >= 0).map(|descriptor| Protocol::Pmi { descriptor });
+    let pmix = variable("PMIX_NAMESPACE").map(|_| Protocol::Pmix);
+    let ranked = |by: &'static str, rank: &str, size: &str, protocol| {
         let (rank, size) = (number(rank)?, number(size)?);
-        (rank < size).then_some(Started { by, rank, size: Some(size), in_slurm, pmix })
+        (rank < size).then_some(Started { by, rank, size: Some(size), in_slurm, protocol })
     };
-    let slurm = || if in_slurm { ranked("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS") } else { None };
+    let slurm = || if in_slurm { ranked("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", pmi.or(pmix)) } else { None };
     let other = || {
         let by = "a launcher that speaks PMIx";
-        if pmix { Some(Started { by, rank: number("PMIX_RANK")?, size: None, in_slurm, pmix }) } else { None }
+        pmix.and_then(|_| Some(Started { by, rank: number("PMIX_RANK")?, size: None, in_slurm, protocol: pmix }))
     };
-    ranked("Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
-        .or_else(|| ranked("MPICH's mpirun or another that speaks PMI", "PMI_RANK", "PMI_SIZE"))
+    ranked("Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", pmix)
+        .or_else(|| ranked("MPICH's mpirun or another that speaks PMI", "PMI_RANK", "PMI_SIZE", pmi))
         .or_else(slurm)
         .or_else(other)
 }
 
+/// The job as a launcher names it that speaks PMI-2.
+pub(crate) fn job() -> String {
+    env::var("PMI_JOBID").unwrap_or_default()
+}
+
 impl Started {
+    /// By a launcher that speaks PMI over a descriptor.
+    #[cfg(test)]
+    pub(crate) fn by_pmi(rank: usize, size: usize, descriptor: RawFd) -> Self {
+        let protocol = Some(Protocol::Pmi { descriptor });
+        Started { by: "a test", rank, size: Some(size), in_slurm: false, protocol }
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Number of ranks, if the environment says it.
+    pub(crate) fn size(&self) -> Option<usize> {
+        self.size
+    }
+
+    /// How the launcher is spoken to, if it can be.
+    pub(crate) fn protocol(&self) -> Option<Protocol> {
+        self.protocol
+    }
+
+    /// Whether `srun` started it, by itself or by an agent.
+    pub(crate) fn in_slurm(&self) -> bool {
+        self.in_slurm
+    }
+
     /// Whether there are others, as far as is known.
     pub(crate) fn has_others(&self) -> bool {
         self.size != Some(1)
@@ -88,20 +151,24 @@ impl Started {
     /// process with the advice to build it anew.
     #[cfg(feature = "mpi")]
     pub(crate) fn hint_for_open_mpi(&self) -> Option<String> {
-        let wanted = self.in_slurm && !self.pmix && self.rank == 0;
+        let wanted = self.in_slurm && self.protocol != Some(Protocol::Pmix) && self.rank == 0;
         wanted.then(|| format!("srun started this program without PMIx; if Open MPI does not start, {SRUN}"))
     }
 
-    /// Why a binary without MPI does not start here. Rank 0 says what to do; the others only why, as one of them may end first and take
-    /// rank 0 with it.
+    /// Why a binary without MPI does not start where the launcher cannot be spoken to. Rank 0 says what to do; the others only why, as one
+    /// of them may end first and take rank 0 with it.
     pub(crate) fn refusal(&self) -> String {
-        let advice = if self.rank == 0 {
-            "; build it with `--features mpi`, against the same MPI as the launcher, or choose another network for each of the \
-             processes alone (GA_NETWORK=shared_memory)"
-        } else {
-            ""
+        let advice = match (self.rank, self.in_slurm) {
+            (0, true) => {
+                "; start it by `srun --mpi=pmi2`, or choose a job of its own for each process, whose ranks it forks (GA_BOOTSTRAP=fork)"
+            }
+            (0, false) => {
+                "; start it by MPICH's mpirun, build it with `--features mpi` against the launcher's MPI, or choose a job of its own for \
+                 each process, whose ranks it forks (GA_BOOTSTRAP=fork)"
+            }
+            _ => "",
         };
-        format!("this is {self}, but the binary has no MPI and each would be a job of its own{advice}")
+        format!("this is {self}, which offers neither PMI nor PMIx, so the ranks cannot meet{advice}")
     }
 }
 
@@ -141,6 +208,19 @@ mod tests {
         assert_eq!(seen(&[("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "6")]), Some(("MPICH's", 0, Some(2))));
         assert_eq!(seen(&SLURM), Some(("srun", 2, Some(5))));
         assert_eq!(seen(&[("PMIX_RANK", "1"), ("PMIX_NAMESPACE", "7")]), Some(("a", 1, None)));
+    }
+
+    #[test]
+    fn how_a_launcher_is_spoken_to() {
+        let protocol = |variables: &[(&str, &str)]| under(variables).and_then(|started| started.protocol()).map(Protocol::name);
+        let hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "6")];
+        assert_eq!(protocol(&hydra), Some("pmi"));
+        assert_eq!(protocol(&hydra[..2]), None);
+        let open_mpi = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_NAMESPACE", "7")];
+        // A descriptor of the agent's, which srun started.
+        assert_eq!(protocol(&[&open_mpi[..], &hydra[2..]].concat()), Some("pmix"));
+        assert_eq!(protocol(&[&SLURM[..], &hydra[2..]].concat()), Some("pmi"));
+        assert_eq!(protocol(&SLURM), None);
     }
 
     #[test]
@@ -201,9 +281,13 @@ mod tests {
         let refusal = |rank| under(&[("PMI_RANK", rank), ("PMI_SIZE", "4")]).expect("a launcher").refusal();
         for rank in ["0", "3"] {
             let text = refusal(rank);
-            assert!(text.contains(&format!("rank {rank} of 4 that MPICH's mpirun")) && text.contains("has no MPI"), "{text}");
+            assert!(
+                text.contains(&format!("rank {rank} of 4 that MPICH's mpirun")) && text.contains("neither PMI nor PMIx"),
+                "{text}"
+            );
             assert_eq!(text.contains("--features mpi"), rank == "0", "{text}");
         }
+        assert!(under(&SLURM).is_some_and(|started| !started.refusal().contains("srun --mpi")), "rank 2 says only why");
         let alone = under(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")]).expect("a launcher");
         assert!(!alone.has_others());
         assert!(under(&[("PMIX_RANK", "0"), ("PMIX_NAMESPACE", "7")]).expect("a launcher").has_others());

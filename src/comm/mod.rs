@@ -26,11 +26,12 @@
 //! | `operations`, `conduit`, `network` | the traits: what both have, what the engine drives, what a network does |
 //! | `joined` | a node and a network as one conduit |
 //! | `am` | active messages: a network made of any wire |
+//! | `agent` | the thread that answers for a rank that computes, and sees the end of its neighbours |
 //! | `protocol` | state machines without I/O, that `am` drives |
 //! | `loopback`, `packets` | a network and a wire inside one machine |
 //! | `layers` | networks that make another one harsher, or show what it is asked for |
 //! | `settings` | what a network needs to start ranks |
-//! | `launcher` | which launcher started this process |
+//! | `launcher`, `bootstrap` | which launcher started this process; how its processes meet |
 //! | `networks`, `start` | the networks that jobs name, in one table; what each writes for it |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
@@ -51,7 +52,9 @@
 
 pub(crate) mod accumulate;
 pub(crate) mod addition;
+mod agent;
 mod am;
+mod bootstrap;
 mod capabilities;
 mod conduit;
 pub(crate) mod engine;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use super::{
     Conduit, Network,
-    am::{Agent, Am},
+    agent::Agent,
+    am::Am,
     joined::Joined,
     layers::{self, Layer},
     loopback::Loopback,
@@ -44,8 +45,8 @@ fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Erro
             Arc::new(Joined::new(member, stack(&layers::harsh(layers), loopback)))
         }
         Device::Packets => {
-            let am = Arc::new(Am::new(Packets::new(fabric, topology), &member, true, settings.may_give_up));
-            let agent = Agent::start(am.clone(), true, false)
+            let am = Arc::new(Am::new(Packets::new(fabric.clone(), topology.clone()), &member, true, settings.may_give_up()));
+            let agent = Agent::answering(&topology, &fabric, am.clone())
                 .map_err(|error| Error::system("starting the thread that makes progress", error))?;
             Arc::new(Joined::new(member, stack(layers, am)).with_agent(agent))
         }

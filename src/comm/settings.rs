@@ -33,11 +33,12 @@ pub(crate) struct Settings {
     /// Ranks that a network of one machine starts.
     pub ranks: usize,
     /// The number of ranks, if the program set it: a launcher must have started as many.
-    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "read where there is a launcher"))]
     pub wanted: Option<usize>,
     /// The launcher that started this process.
     #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "compared with what MPI says"))]
     pub started: Option<Started>,
+    /// The launcher by which the ranks of a network of one machine meet; without one they are forked, or threads.
+    pub launched: Option<Started>,
     /// What the network of a job of one machine drives.
     pub device: Device,
     /// What stands on the network, from below.
@@ -49,8 +50,8 @@ pub(crate) struct Settings {
     pub large_pages: bool,
     /// The job counts operations. Networks do not, but ranks that were told different things wait for each other in vain.
     pub stats: bool,
-    /// Waits may time out: transfers that use memory of a caller may be given up.
-    pub may_give_up: bool,
+    /// How long waits may last, in seconds. With a limit, transfers that use memory of a caller may be given up.
+    pub timeout: Option<f64>,
     /// Cores that the ranks share.
     pub cores: usize,
     /// The cores for ranks to be pinned to; none if they are not.
@@ -58,6 +59,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Whether transfers may be given up.
+    pub(super) fn may_give_up(&self) -> bool {
+        self.timeout.is_some()
+    }
+
     /// Pins the calling thread, if ranks are pinned. A refusal costs speed only.
     pub(super) fn pin(&self, rank: usize) {
         self.pin_among(rank, self.ranks);

@@ -27,7 +27,6 @@ impl Topology {
     }
 
     /// From what names each rank's machine.
-    #[cfg(feature = "mpi")]
     pub(crate) fn of_machines<N: Copy + Eq + Hash>(rank: usize, names: &[N]) -> Self {
         let machines = Placement::new(names);
         Topology { rank, size: names.len(), nodes: machines.clone(), machines, hidden: false }
@@ -85,6 +84,11 @@ impl Topology {
     /// Whether every rank sees the memory of all.
     pub(crate) fn is_all_mapped(&self) -> bool {
         !self.hidden && self.nodes.is_one_part(self.size)
+    }
+
+    /// Whether all ranks are on one machine.
+    pub(crate) fn is_one_machine(&self) -> bool {
+        self.machines.is_one_part(self.size)
     }
 
     /// The number of a rank of this one's machine among those of the machine.

@@ -31,7 +31,7 @@
 //! | GA | here | notes |
 //! |---|---|---|
 //! | `MPI_Init`, `GA_Initialize` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks run the closure. Over shared memory `run` forks them, so call it before anything starts threads |
-//! | `mpirun -n 8` | `GA_RANKS=8`, or [`Launch::ranks`](crate::Launch::ranks); with the feature `mpi`, also `mpirun -n 8` | one machine needs no launcher |
+//! | `mpirun -n 8` | `mpirun -n 8`, or without a launcher `GA_RANKS=8` or [`Launch::ranks`](crate::Launch::ranks) | several machines need the feature `mpi` |
 //! | `GA_Initialize_ltd`, `GA_Set_memory_limit`, `GA_Memory_limited` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | for all ranks on a machine together |
 //! | `GA_Memory_avail`, `GA_Inquire_memory` | [`Job::memory`](crate::Job::memory) | |
 //! | `GA_Print_stats` | `GA_STATS=1`, [`Launch::stats`](crate::Launch::stats), [`Job::stats`](crate::Job::stats) | by peer and kind; for one phase, subtract with `since` |

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | `GA_RANKS` | number of ranks, from 1 to 4096. Under `mpirun` and `srun` the launcher sets it | one per core that the process may use |
 //! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `shared_memory:unmapped` or `threads:unmapped` | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
+//! | `GA_BOOTSTRAP` | how the ranks of `shared_memory` start: `fork`; or `pmi` or `pmix`, by the launcher that started this process and speaks that protocol | the launcher's protocol if it started this process together with others, else `fork` |
 //! | `GA_RANKS_PER_NODE` | splits the ranks into nodes of this many consecutive ranks. Only ranks of one node share memory. Use it to test the path between machines on one machine | a node is a machine |
 //! | `GA_HEAP` | address space for the arrays of each rank, in bytes. Pages are allocated when arrays are created | the memory of the node, halved until it can be mapped |
 //! | `GA_MEMORY` | bytes that all ranks on a machine may use together | no limit beyond those of the kernel and cgroups |
@@ -35,7 +36,7 @@
 //! own kernel multiplies. In a program without the feature, a library in `GA_BLAS` is an error. A BLAS uses one thread in each rank,
 //! unless one of `OPENBLAS_NUM_THREADS`, `MKL_NUM_THREADS`, `BLIS_NUM_THREADS` and `OMP_NUM_THREADS` is set. The reference BLAS is not searched for, because the own kernel is faster.
 //!
-//! Over `mpi` all ranks must have the same values.
+//! If a launcher started the ranks, all must have the same values.
 //!
 //! # Limits
 //!

@@ -2,7 +2,7 @@
 //!
 //! The library reads only `GA_*` variables, never the command line. A program that wants flags sets them in a [`Launch`].
 
-use std::{env, sync::Arc};
+use std::sync::Arc;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -18,7 +18,7 @@ use crate::comm::threads;
 use crate::{
     comm::{
         Conduit,
-        launcher::{self, Started},
+        launcher::{self, Protocol, Started},
         layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},
         settings::Settings,
@@ -41,6 +41,7 @@ const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 /// |---|---|---|
 /// | [`ranks`](Self::ranks) | `GA_RANKS` | one per core that this process may use; under `mpirun` and `srun`, set by the launcher |
 /// | [`network`](Self::network) | `GA_NETWORK` | `mpi` under `mpirun` and `srun` if the binary has the feature, else `shared_memory` |
+/// | [`bootstrap`](Self::bootstrap) | `GA_BOOTSTRAP` | ranks of `shared_memory` are the processes that `mpirun` or `srun` started, else this process forks them |
 /// | [`ranks_per_node`](Self::ranks_per_node) | `GA_RANKS_PER_NODE` | a node is a machine |
 /// | [`heap`](Self::heap) | `GA_HEAP` | the memory of the node, for each rank; this is address space, not pages |
 /// | [`memory`](Self::memory) | `GA_MEMORY` | no limit beyond those of the kernel and cgroups; bytes that all ranks of a machine may commit together |
@@ -65,6 +66,7 @@ const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 pub struct Launch {
     ranks: Option<usize>,
     network: Option<String>,
+    bootstrap: Option<String>,
     ranks_per_node: Option<usize>,
     heap: Option<usize>,
     memory: Option<u64>,
@@ -89,6 +91,20 @@ impl Launch {
     /// The network by name. It takes precedence over the choice under `mpirun` and `srun`.
     pub fn network(mut self, name: impl Into<String>) -> Self {
         self.network = Some(name.into());
+        self
+    }
+
+    /// How the ranks of `shared_memory` start and meet:
+    ///
+    /// * `fork`: this process forks them.
+    /// * `pmi`: they are the processes of a launcher that speaks PMI-1 or PMI-2, such as MPICH's `mpirun` and `srun --mpi=pmi2`.
+    /// * `pmix`: they are the processes of a launcher that speaks PMIx, such as Open MPI's `mpirun`. Its library is loaded when the job
+    ///   starts.
+    ///
+    /// Without a choice, they are the processes of the launcher that started this one together with others, and are forked if there is
+    /// none. All must be on one machine.
+    pub fn bootstrap(mut self, name: impl Into<String>) -> Self {
+        self.bootstrap = Some(name.into());
         self
     }
 
@@ -222,14 +238,15 @@ impl Launch {
             Some(name) => Some(name.clone()),
             None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?,
         };
-        let started = launcher::started(|name| env::var(name).ok());
+        let started = launcher::of_this_process();
         let name = match chosen {
             Some(name) => name,
-            None => unchosen(started.as_ref())?.to_owned(),
+            None => unchosen(started.as_ref()).to_owned(),
         };
         let choice = networks::choose(&name).map_err(Error::Launch)?;
         let is_plain = choice.is_plain();
         let Choice { network, device, layers } = choice;
+        let launched = launched(network, self.bootstrap.as_deref(), started)?;
         let per_node =
             Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
@@ -254,32 +271,55 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin { cpus } else { Vec::new() };
-        let may_give_up = timeout.is_some();
         let wanted = self.ranks;
         let settings = Settings {
             ranks,
             wanted,
             started,
+            launched,
             device,
             layers,
             ranks_per_node,
             heap,
             large_pages,
             stats,
-            may_give_up,
+            timeout,
             cores,
             pins,
         };
-        Ok(Start { network, name, settings, memory, timeout })
+        Ok(Start { network, name, settings, memory })
     }
 }
 
 /// The network of a program that chose none.
-fn unchosen(started: Option<&Started>) -> Result<&'static str, Error> {
-    match started {
-        Some(_) if cfg!(feature = "mpi") => Ok("mpi"),
-        Some(started) if started.has_others() => Err(Error::Launch(started.refusal())),
-        _ => Ok("shared_memory"),
+fn unchosen(started: Option<&Started>) -> &'static str {
+    if started.is_some() && cfg!(feature = "mpi") { "mpi" } else { "shared_memory" }
+}
+
+/// The launcher by which the ranks of a network meet that has none of its own.
+fn launched(network: &Named, chosen: Option<&str>, started: Option<Started>) -> Result<Option<Started>, Error> {
+    let chosen = match chosen {
+        Some(name) => Some(name.to_owned()),
+        None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
+    };
+    let protocol = started.and_then(|started| started.protocol()).map(Protocol::name);
+    match chosen.as_deref() {
+        Some(name) if network.ranks != Ranks::Children => Err(Error::Launch(format!(
+            "the bootstrap \"{name}\" is for ranks of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
+            network.name
+        ))),
+        None if network.ranks != Ranks::Children => Ok(None),
+        Some("fork") => Ok(None),
+        Some(name @ ("pmi" | "pmix")) if protocol == Some(name) => Ok(started),
+        Some(name @ ("pmi" | "pmix")) => Err(Error::Launch(format!(
+            "the bootstrap is \"{name}\" (GA_BOOTSTRAP), but {} started this process",
+            protocol.map_or("no launcher that speaks it".into(), |other| format!("a launcher that speaks \"{other}\""))
+        ))),
+        Some(name) => Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix"))),
+        None => match started {
+            Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
+            started => Ok(started.filter(Started::has_others)),
+        },
     }
 }
 
@@ -291,7 +331,6 @@ pub(crate) struct Start {
     pub(super) name: String,
     pub(super) settings: Settings,
     pub(super) memory: Option<u64>,
-    pub(super) timeout: Option<f64>,
 }
 
 impl Start {

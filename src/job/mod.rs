@@ -28,8 +28,8 @@ use crate::{
 ///
 /// The environment sets the number of ranks and the network; see [`Launch`]. Over shared memory (the default) `run` forks a process
 /// for each rank, with a copy of what `body` captures. `run` returns only in the calling process, which must not have other threads at
-/// the time of the call. Over `threads` captured values are shared. Over `mpi` the ranks are the processes that the launcher started:
-/// each calls `run`, which returns in each.
+/// the time of the call. Over `threads` captured values are shared. If a launcher started the program, `mpirun` or `srun`, the ranks are
+/// its processes, over shared memory as over `mpi`: each calls `run`, which returns in each.
 ///
 /// A rank that returns an error, panics or is killed ends the whole job: the others get [`Error::JobEnded`] from whatever they call or
 /// wait in and have half a second to unwind. Then `run` returns [`Error::RankFailed`] with the rank and the cause.
@@ -82,7 +82,7 @@ impl AsRef<Group> for Job {
 impl Job {
     /// A rank over a conduit, on a machine whose ranks share so many cores.
     fn start(conduit: Arc<dyn Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
-        let (state, scratch) = JobState::new(conduit, start.timeout, start.memory, start.settings.stats)?;
+        let (state, scratch) = JobState::new(conduit, start.settings.timeout, start.memory, start.settings.stats)?;
         let inner = Arc::new(state);
         let world = Group::world(inner.clone(), scratch);
         Ok(Job { inner, world, cores, network: start.name.clone() })

@@ -111,17 +111,15 @@ fn main() -> ExitCode {
         cases.push(runner::case(format!("{network}::more_than_two_billion_elements"), move || memory::huge(network)).within(600));
         cases.push(runner::case(format!("{network}::jobs_in_a_row"), move || jobs_in_a_row(network)));
     }
-    if cfg!(feature = "mpi") {
-        cases.extend(under_mpi());
-    }
+    cases.extend(launched());
     cases.push(runner::case("processes_after_threads", processes_after_threads));
     runner::main_together(cases, 2)
 }
 
 /// Every topic on each of the numbers of ranks that the tier has; a launcher starts the ranks, so one case cannot have several numbers.
-fn under_mpi() -> Vec<runner::Case> {
+fn launched() -> Vec<runner::Case> {
     let mut cases = Vec::new();
-    for (network, ranks) in runner::mpi::starts() {
+    for (network, ranks) in runner::launched::starts() {
         let case = |name: &str, body: Box<dyn Fn()>| {
             runner::case(format!("{network}::{ranks}_ranks::{name}"), body).ranks(ranks).within(120)
         };

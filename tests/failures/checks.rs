@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::runner::{self, Case, case};
+use crate::runner::{self, Case, case, launched::has as is_launched};
 
 /// A job that fails must have ended by then.
 pub(crate) const SOON: Duration = Duration::from_secs(5);
@@ -115,7 +115,7 @@ const CREATIONS: &[&str] =
 const DIFFERENT_GROUPS: &[&str] =
     &["rank 0 waits for rank 1 in barrier of all ranks", "rank 1 waits for rank 0 in barrier of a group of 2"];
 
-/// What the standard tier runs under an MPI launcher too: a rank alone goes wrong, or calls what the others do not.
+/// What the standard tier runs under a launcher too: a rank alone goes wrong, or calls what the others do not.
 const SOME: &[&str] = &[
     "killed_in_sync",
     "killed_computing",
@@ -131,19 +131,17 @@ const SOME: &[&str] = &[
     "different_collectives",
 ];
 
-/// Under an MPI launcher, which takes a second for a start. Waits for each other, which are told by what ranks publish, are found
+/// Under a launcher, which takes a second for a start. Over MPI, waits for each other, which are told by what ranks publish, are found
 /// inside a node only.
 fn launched(name: &str, words: &[&str]) -> &'static [&'static str] {
-    match cfg!(feature = "mpi") {
-        true if runner::long() && words.iter().any(|word| word.contains(" waits for ")) => &["mpi"],
-        true if runner::long() => &["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2"],
-        true if SOME.contains(&name) => &["mpi", "mpi:nodes_of_2"],
+    match runner::launched::network() {
+        Some("mpi") if runner::long() && words.iter().any(|word| word.contains(" waits for ")) => &["mpi"],
+        Some("mpi") if runner::long() => &["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2"],
+        Some("mpi") if SOME.contains(&name) => &["mpi", "mpi:nodes_of_2"],
+        Some("launched") if runner::long() => &["launched", "launched:nodes_of_2"],
+        Some("launched") if SOME.contains(&name) => &["launched"],
         _ => &[],
     }
-}
-
-fn is_launched(network: &str) -> bool {
-    network.starts_with("mpi")
 }
 
 /// A launcher has a status of its own.
@@ -319,8 +317,9 @@ pub(crate) fn all() -> Vec<Case> {
             }));
         }
     }
-    if cfg!(feature = "mpi") {
-        cases.push(case("mpi::a_launcher_that_is_asked_to_end", launcher_is_asked_to_end));
+    if let Some(network) = runner::launched::network() {
+        cases.push(case(format!("{network}::a_launcher_that_is_asked_to_end"), launcher_is_asked_to_end));
+        cases.push(case(format!("{network}::a_launcher_that_is_killed"), launcher_is_killed));
     }
     cases.extend(launchers());
     cases.push(case("children_die_with_the_parent", children_die));
@@ -328,7 +327,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-/// A binary without MPI under `mpirun` or `srun`, which are known by the environment.
+/// A binary without MPI under an `mpirun` or `srun` that offers it no way to meet the others; they are known by the environment.
 fn launchers() -> Vec<Case> {
     let one_of_four: [(&str, &[(&str, &str)]); 3] = [
         ("Open MPI's mpirun", &[("OMPI_COMM_WORLD_RANK", "RANK"), ("OMPI_COMM_WORLD_SIZE", "4")]),
@@ -342,15 +341,17 @@ fn launchers() -> Vec<Case> {
     };
     let mut cases = Vec::new();
     for (by, variables) in one_of_four {
-        cases.push(case(format!("a_binary_without_mpi_under_{}", by.replace([' ', '\''], "_")), move || {
+        cases.push(case(format!("nothing_to_meet_by_under_{}", by.replace([' ', '\''], "_")), move || {
             for rank in ["0", "3"] {
                 let (status, text) = start(variables, rank, &[]);
                 assert_eq!(status, Some(1), "{text}");
-                says(&text, &["Error: cannot start a job", &format!("rank {rank} of 4"), by, "no MPI"]);
-                assert_eq!((text.contains("--features mpi"), text.lines().count()), (rank == "0", 1), "{text}");
+                says(&text, &["Error: cannot start a job", &format!("rank {rank} of 4"), by, "neither PMI nor PMIx"]);
+                assert_eq!((text.contains("; start it by"), text.lines().count()), (rank == "0", 1), "{text}");
             }
-            let (status, text) = start(variables, "3", &[("GA_NETWORK", "threads"), ("GA_RANKS", "2")]);
-            assert_eq!((status, text.trim()), (Some(0), "2 ranks"), "a network was chosen");
+            for chosen in [("GA_NETWORK", "threads"), ("GA_BOOTSTRAP", "fork")] {
+                let (status, text) = start(variables, "3", &[chosen, ("GA_RANKS", "2")]);
+                assert_eq!((status, text.trim()), (Some(0), "2 ranks"), "{chosen:?}");
+            }
         }));
     }
     cases.push(case("a_batch_script_of_slurm_is_no_rank", move || {
@@ -395,19 +396,20 @@ pub(crate) fn run(name: &str, variables: &[(&str, &str)], limit: Duration) -> (O
 fn run_on(launched: Option<usize>, name: &str, variables: &[(&str, &str)], limit: Duration) -> (Option<i32>, String) {
     let mark = format!("{}-{name}", std::process::id());
     let mut all: Vec<_> = variables.iter().copied().chain([("GA_TEST_MARK", &*mark)]).collect();
-    for at in 0..all.len() {
-        if let Some((network, ranks)) = all[at].1.split_once(":nodes_of_") {
-            all[at].1 = network;
-            all.push(("GA_RANKS_PER_NODE", ranks));
-        }
+    let network;
+    if let Some(at) = all.iter().position(|(name, _)| *name == "GA_NETWORK") {
+        let per_node;
+        (network, per_node) = runner::network(all[at].1);
+        all[at].1 = &network;
+        all.extend(per_node.map(|ranks| ("GA_RANKS_PER_NODE", ranks)));
     }
     let (output, begin) = (runner::scratch(), Instant::now());
     let before = runner::leftovers::files();
     let status = if let Some(ranks) = launched {
-        let mut launcher = runner::mpi::start(ranks, name, &all, &output);
+        let mut launcher = runner::launched::start(ranks, name, &all, &output);
         let status = runner::finish_before(&mut launcher, limit + LAUNCHER);
         if status.is_none() {
-            runner::mpi::end(&mut launcher);
+            runner::launched::end(&mut launcher);
         }
         status
     } else {
@@ -439,21 +441,38 @@ fn gone(mark: &str) {
     }
 }
 
-/// A batch system ends a job so, at the end of its time: no rank is at fault.
-fn launcher_is_asked_to_end() {
-    let mark = format!("{}-asked", std::process::id());
-    let output = runner::scratch();
-    let mut launcher = runner::mpi::start(3, "prints_and_waits", &[("GA_TEST_MARK", &mark)], &output);
+/// Ranks that compute under a launcher, once all are there.
+fn ranks_that_compute(mark: &str, output: &fs::File) -> std::process::Child {
+    let launcher = runner::launched::start(3, "prints_and_waits", &[("GA_TEST_MARK", mark)], output);
     let begin = Instant::now();
-    while runner::text(&output).lines().count() < 3 {
-        assert!(begin.elapsed() < SOON + LAUNCHER, "the ranks never came: {}", runner::text(&output));
+    while runner::text(output).lines().count() < 3 {
+        assert!(begin.elapsed() < SOON + LAUNCHER, "the ranks never came: {}", runner::text(output));
         std::thread::sleep(Duration::from_millis(5));
     }
-    runner::mpi::end(&mut launcher);
+    launcher
+}
+
+/// A batch system ends a job so, at the end of its time: no rank is at fault.
+fn launcher_is_asked_to_end() {
+    let (mark, output) = (format!("{}-asked", std::process::id()), runner::scratch());
+    let mut launcher = ranks_that_compute(&mark, &output);
+    runner::launched::end(&mut launcher);
     gone(&mark);
     let text = runner::text(&output);
     says_once(&text);
     assert!(!text.contains("SIGKILL"), "{text}");
+}
+
+/// Nobody is left who would end the ranks.
+fn launcher_is_killed() {
+    let (mark, output) = (format!("{}-killed", std::process::id()), runner::scratch());
+    let mut launcher = ranks_that_compute(&mark, &output);
+    launcher.kill().and_then(|()| launcher.wait()).expect("killing the launcher");
+    let begin = Instant::now();
+    while !marked(&mark).is_empty() && begin.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    gone(&mark);
 }
 
 fn children_die() {

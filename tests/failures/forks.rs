@@ -225,8 +225,10 @@ const BODIES: &[(&str, Body)] = &[
                     let launched = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"].iter().any(|name| std::env::var_os(name).is_some());
                     if launched {
                         // The connections are the parent's.
-                        let refused = Launch::new().network("mpi").run(|own| own.sync()).expect_err("a job on the parent's MPI");
-                        assert!(matches!(refused, Error::Launch(_)), "{refused}");
+                        for launch in [Launch::new().network("mpi"), Launch::new().network("shared_memory").bootstrap("pmi")] {
+                            let refused = launch.run(|own| own.sync()).expect_err("a job on the parent's connections");
+                            assert!(matches!(refused, Error::Launch(_)), "{refused}");
+                        }
                     }
                 }),
                 Some(child) => assert_eq!(end_of(child).exit_status(), Some(0)),
@@ -376,7 +378,11 @@ pub(crate) fn programs() -> Vec<Case> {
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    let launched: &[&str] = if cfg!(feature = "mpi") { &["mpi", "mpi:nodes_of_2"] } else { &[] };
+    let launched: &[&str] = match crate::runner::launched::network() {
+        Some("mpi") => &["mpi", "mpi:nodes_of_2"],
+        Some(_) => &["launched"],
+        None => &[],
+    };
     for &(name, _) in BODIES {
         for &network in BOTH.iter().chain(launched) {
             cases.push(case(format!("{network}::{name}"), move || {

@@ -101,8 +101,8 @@ pub(crate) fn programs() -> Vec<Case> {
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    let launched: &[&str] = if cfg!(feature = "mpi") { &["mpi"] } else { &[] };
-    for &network in ["threads", "shared_memory", "threads:packets"].iter().chain(launched) {
+    let launched = crate::runner::launched::network();
+    for &network in ["threads", "shared_memory", "threads:packets"].iter().chain(&launched) {
         for &(name, _) in BODIES {
             // The child would wait in `run` for ranks that it does not have.
             if network.starts_with("threads") && name.ends_with("forks") {

@@ -57,11 +57,11 @@ pub(crate) fn programs() -> Vec<Case> {
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = vec![case("two_jobs_of_threads_at_once", two_jobs_at_once)];
-    let launched: &[&str] = if cfg!(feature = "mpi") { &["mpi"] } else { &[] };
+    let launched = crate::runner::launched::network();
     for &(name, _) in BODIES {
         // A thread that a rank starts is not known as one of the rank's where the process is no rank.
         let local = if name == "a_rank_starts_a_job" { BOTH } else { PROCESSES };
-        for &network in local.iter().chain(launched) {
+        for &network in local.iter().chain(&launched) {
             cases.push(case(format!("{network}::{name}"), move || {
                 let (status, text) = checks::run(name, &[("GA_NETWORK", network), ("GA_RANKS", "3")], Duration::from_secs(20));
                 assert_eq!(status, Some(0), "{text}");

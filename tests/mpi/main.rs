@@ -203,11 +203,11 @@ fn exits_between_jobs() {
 /// A program under the launcher ends soon, says `words` and does not abort.
 fn ends(ranks: usize, name: &str, words: &str, well: bool) {
     let output = runner::scratch();
-    let mut launcher = runner::mpi::start(ranks, name, &[], &output);
+    let mut launcher = runner::launched::start(ranks, name, &[], &output);
     let status = runner::finish_before(&mut launcher, Duration::from_secs(30));
     let said = runner::text(&output);
     let Some(status) = status else {
-        runner::mpi::end(&mut launcher);
+        runner::launched::end(&mut launcher);
         panic!("still running:\n{said}");
     };
     assert_eq!(status.success(), well, "{said}");
@@ -326,10 +326,10 @@ fn jobs_end() {
     for (ranks, count) in starts {
         for start in 0..count {
             let output = runner::scratch();
-            let mut launcher = runner::mpi::start(ranks, "works_between_nodes", &apart, &output);
+            let mut launcher = runner::launched::start(ranks, "works_between_nodes", &apart, &output);
             let status = runner::finish_before(&mut launcher, Duration::from_secs(20));
             if status.is_none() {
-                runner::mpi::end(&mut launcher);
+                runner::launched::end(&mut launcher);
             }
             let said = runner::text(&output);
             let status = status.unwrap_or_else(|| panic!("start {start} of {ranks} ranks is still running:\n{said}"));
@@ -365,17 +365,17 @@ fn works_between_nodes() {
 }
 
 fn another_library() {
-    let own = runner::mpi::launcher();
+    let own = runner::launched::launcher();
     let other = if own.contains("mpich") { "mpirun.openmpi" } else { "mpirun.mpich" };
     if !own.contains("mpirun.") || std::process::Command::new(other).arg("--version").output().is_err() {
         runner::skip("needs Debian's launchers of two libraries");
     }
     let output = runner::scratch();
-    let mut launcher = runner::mpi::start_by(other, 2, "says_its_size", &[], &output);
+    let mut launcher = runner::launched::start_by(other, 2, "says_its_size", &[], &output);
     let status = runner::finish_before(&mut launcher, Duration::from_secs(20));
     let said = runner::text(&output);
     let Some(status) = status else {
-        runner::mpi::end(&mut launcher);
+        runner::launched::end(&mut launcher);
         panic!("still running:\n{said}");
     };
     assert!(!status.success(), "{said}");

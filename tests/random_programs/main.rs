@@ -49,20 +49,18 @@ fn main() -> ExitCode {
             cases.push(runner::case(format!("{network}::seeds_{first}_to_{}", first + batch - 1), body).within(600));
         }
     }
-    if cfg!(feature = "mpi") {
-        let starts = runner::mpi::starts();
-        for (at, &(network, ranks)) in starts.iter().enumerate() {
-            // Each start has seeds of its own.
-            let (first, step) = (at as u64, starts.len());
-            let body = move || {
-                for seed in (first..seeds).step_by(step) {
-                    let run = runner::launch(network).run(|job| program(job, seed));
-                    run.unwrap_or_else(|error: Error| panic!("seed {seed}: {error}"));
-                }
-            };
-            let name = format!("{network}::{ranks}_ranks::every_{step}th_seed_from_{first}");
-            cases.push(runner::case(name, body).ranks(ranks).within(600));
-        }
+    let starts = runner::launched::starts();
+    for (at, &(network, ranks)) in starts.iter().enumerate() {
+        // Each start has seeds of its own.
+        let (first, step) = (at as u64, starts.len());
+        let body = move || {
+            for seed in (first..seeds).step_by(step) {
+                let run = runner::launch(network).run(|job| program(job, seed));
+                run.unwrap_or_else(|error: Error| panic!("seed {seed}: {error}"));
+            }
+        };
+        let name = format!("{network}::{ranks}_ranks::every_{step}th_seed_from_{first}");
+        cases.push(runner::case(name, body).ranks(ranks).within(600));
     }
     runner::main(cases)
 }

@@ -4,8 +4,8 @@
 //! itself again for each case: a crash, a hang or an exit is one failed case. A case fails by a panic or a non-zero exit.
 #![allow(dead_code, reason = "each suite uses what it needs")]
 
+pub(crate) mod launched;
 pub(crate) mod leftovers;
-pub(crate) mod mpi;
 
 use global_arrays::Launch;
 use std::{
@@ -28,7 +28,7 @@ pub(crate) struct Case {
     name: String,
     limit: Duration,
     listed: bool,
-    /// Started by an MPI launcher, this often.
+    /// Started by a launcher, this often.
     ranks: Option<usize>,
     body: Box<dyn Fn()>,
 }
@@ -62,7 +62,7 @@ impl Case {
         Case { limit: Duration::from_secs(seconds), ..self }
     }
 
-    /// The same test in so many processes that an MPI launcher starts.
+    /// The same test in so many processes that a launcher starts.
     pub(crate) fn ranks(self, ranks: usize) -> Self {
         Case { ranks: Some(ranks), ..self }
     }
@@ -98,11 +98,19 @@ pub(crate) fn networks() -> Vec<&'static str> {
 }
 
 /// A job over one of them.
-pub(crate) fn launch(network: &str) -> Launch {
-    match network.split_once(":nodes_of_") {
-        Some((network, ranks)) => Launch::new().network(network).ranks_per_node(ranks.parse().expect("a number of ranks")),
-        None => Launch::new().network(network),
+pub(crate) fn launch(name: &str) -> Launch {
+    let (network, per_node) = network(name);
+    let launch = Launch::new().network(network);
+    match per_node {
+        Some(ranks) => launch.ranks_per_node(ranks.parse().expect("a number of ranks")),
+        None => launch,
     }
+}
+
+/// The network as the crate names it, and the ranks of a node.
+pub(crate) fn network(name: &str) -> (String, Option<&str>) {
+    let (network, per_node) = name.split_once(":nodes_of_").map_or((name, None), |(network, ranks)| (network, Some(ranks)));
+    (network.replace(launched::WITHOUT_MPI, "shared_memory"), per_node)
 }
 
 /// Ends the case: it cannot be run here.
@@ -175,8 +183,8 @@ pub(crate) fn main_together(cases: Vec<Case>, together: usize) -> ExitCode {
 }
 
 fn run(cases: Vec<Case>, together: usize) -> ExitCode {
-    if let Ok(names) = env::var(mpi::CASES) {
-        mpi::run(&cases, &names);
+    if let Ok(names) = env::var(launched::CASES) {
+        launched::run(&cases, &names);
         return ExitCode::SUCCESS;
     }
     if let Ok(name) = env::var(CASE) {
@@ -213,7 +221,7 @@ fn run(cases: Vec<Case>, together: usize) -> ExitCode {
     };
     for same in chosen.chunk_by(|a, b| a.ranks == b.ranks) {
         match same[0].ranks {
-            Some(ranks) => mpi::sequence(same, ranks, &mut tell),
+            Some(ranks) => launched::sequence(same, ranks, &mut tell),
             None => apart(same, together, &mut tell),
         }
     }

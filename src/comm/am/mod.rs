@@ -9,7 +9,7 @@
 //!
 //! # Progress
 //!
-//! Whoever waits in this crate handles what arrives. For a rank that computes, its agent does (`agent`): it sleeps most of the time
+//! Whoever waits in this crate handles what arrives. For a rank that computes, its agent does (`comm::agent`): it sleeps most of the time
 //! and looks more often while something arrives. Without an agent targets answer only when they call this crate, which
 //! [`Capabilities::progress`] says.
 //!
@@ -41,9 +41,7 @@
 //! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
 //! | `origins` | what this rank waits for |
 //! | `bulk`, `long_frames` | bulk messages under way, and memory for them |
-//! | `agent` | the thread that answers for a rank that computes |
 
-mod agent;
 mod bulk;
 mod endpoint;
 pub(super) mod frame;
@@ -67,7 +65,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(super) use self::agent::Agent;
 use self::{
     endpoint::Endpoint,
     frame::{Frame, Kind},
@@ -79,6 +76,7 @@ use self::{
 use super::{
     Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order,
     Progress, Remote, Scale, SignalWord, Token, Topology,
+    agent::Answers,
     mutex::Mutex,
     node::{Fabric, Member},
 };
@@ -92,6 +90,9 @@ const LONGEST_WITH_SIGNAL: usize = 4096;
 
 /// Operations for one peer that wait for room before mail is refused.
 const CROWD: usize = 256;
+
+/// Looks of the agent go on for so long after something came.
+const KEEN: Duration = Duration::from_micros(60);
 
 /// A network of active messages over a wire: one rank of it.
 #[derive(Debug)]
@@ -206,11 +207,6 @@ impl<W: Wire> Am<W> {
         }
     }
 
-    /// How long ago a caller looked.
-    fn since_looked(&self) -> Duration {
-        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
-    }
-
     fn submit(&self, rank: usize, op: Op) {
         let submitted = self.endpoint().submit(rank, op);
         self.report(submitted);
@@ -309,6 +305,33 @@ impl<W: Wire> Am<W> {
         let len = loops.runs() * loops.run();
         let straight = (len > self.longest_packed && here.is_packed() && !self.may_give_up).then(|| Arc::new(token));
         Block { what, offset, there, here, local, len, at: 0, token, straight }
+    }
+}
+
+impl<W: Wire> Answers for Am<W> {
+    fn since_looked(&self) -> Duration {
+        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
+    }
+
+    fn answer(&self) -> bool {
+        let mut last: Option<Instant> = None;
+        loop {
+            let Some(mut endpoint) = self.try_endpoint() else { return last.is_some() };
+            let before = endpoint.found;
+            self.look(&mut endpoint, true, true);
+            let found = endpoint.found != before;
+            drop(endpoint);
+            if found {
+                last = Some(Instant::now());
+            } else if last.is_none_or(|last| last.elapsed() > KEEN) {
+                return last.is_some();
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        self.tell_end(culprit, cause);
     }
 }
 

@@ -17,6 +17,7 @@ use std::{
 };
 
 use super::{Mpi, ffi, leave};
+use crate::comm::bootstrap;
 
 /// MPI was initialised by this crate. MPI itself is one for the process, and so is all that stands here.
 static OURS: AtomicBool = AtomicBool::new(false);
@@ -70,7 +71,7 @@ fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         PROCESS.store(process::id(), Ordering::Relaxed);
-        ffi::at_exit(at_exit);
+        bootstrap::at_exit(at_exit);
     });
 }
 

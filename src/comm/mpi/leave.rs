@@ -17,25 +17,16 @@
 
 use std::{
     env,
-    fs::File,
-    io::{self, ErrorKind, Read, Write},
-    mem::ManuallyDrop,
-    os::fd::{FromRawFd, RawFd},
+    io::{self, ErrorKind},
+    os::fd::RawFd,
     time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use super::ffi;
-
-/// Between two looks at MPI.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+use crate::comm::bootstrap::Line;
 
 /// The launcher answers a process that ends at once; it waits for no other process.
 const ACKNOWLEDGED: Duration = Duration::from_secs(10);
-
-/// Longest line of the protocol (PMI-1: `PMIU_MAXLINE`).
-const LONGEST_LINE: usize = 1024;
 
 /// The launcher's descriptor, if processes of this library had better not finalise MPI.
 pub(super) fn launcher() -> Option<RawFd> {
@@ -56,53 +47,27 @@ fn may_hang(version: &str) -> bool {
 /// # Errors
 /// When the launcher is gone, or does not answer as the protocol says: then it will not take the end for a good one.
 pub(super) fn leave(launcher: RawFd, drive: impl Fn()) -> io::Result<()> {
-    // SAFETY: the launcher gave this process the descriptor, open for its whole life; nothing here closes it. The library has
-    // nothing to say to the launcher meanwhile: it does so in calls that start, connect or end processes.
-    let launcher = ManuallyDrop::new(unsafe { File::from_raw_fd(launcher) });
+    // SAFETY: the launcher gave this process the descriptor, open for its whole life. The library has nothing to say to the launcher
+    // meanwhile: it does so in calls that start, connect or end processes.
+    let line = unsafe { Line::new(launcher) };
+    let driven = || {
+        drive();
+        Ok(())
+    };
     // Others may compute for as long as they like before they come.
-    ask(&launcher, "cmd=barrier_in\n", "cmd=barrier_out", None, &drive)?;
-    ask(&launcher, "cmd=finalize\n", "cmd=finalize_ack", Some(ACKNOWLEDGED), &drive)
-}
-
-/// Sends a line and waits for the answer, so long at most.
-fn ask(launcher: &File, line: &str, expected: &str, limit: Option<Duration>, drive: impl Fn()) -> io::Result<()> {
-    { launcher }.write_all(line.as_bytes())?;
+    line.ask("cmd=barrier_in\n", "cmd=barrier_out", driven)?;
     let start = Instant::now();
-    loop {
-        if limit.is_some_and(|limit| start.elapsed() > limit) {
-            return Err(io::Error::new(ErrorKind::TimedOut, format!("no {expected}")));
-        }
-        match poll(&mut [PollFd::new(launcher, PollFlags::IN)], Some(&LOOK)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => drive(),
-            Ok(_) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let answer = read_line(launcher)?;
-    if answer.split_whitespace().next() == Some(expected) {
-        return Ok(());
-    }
-    Err(io::Error::new(ErrorKind::InvalidData, format!("{answer:?} instead of {expected}")))
-}
-
-/// A line without its end. Byte by byte: what comes behind it is not ours.
-fn read_line(mut from: impl Read) -> io::Result<String> {
-    let mut line = String::new();
-    while line.len() < LONGEST_LINE {
-        let mut byte = [0];
-        from.read_exact(&mut byte)?;
-        match byte {
-            [b'\n'] => return Ok(line),
-            [byte] => line.push(byte.into()),
-        }
-    }
-    Err(io::Error::new(ErrorKind::InvalidData, "a line that does not end"))
+    line.ask("cmd=finalize\n", "cmd=finalize_ack", || {
+        drive();
+        if start.elapsed() < ACKNOWLEDGED { Ok(()) } else { Err(io::Error::new(ErrorKind::TimedOut, "no cmd=finalize_ack")) }
+    })?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
-        io::{BufRead, BufReader},
+        io::{BufRead, BufReader, Write},
         os::{fd::AsRawFd, unix::net::UnixStream},
     };
 
@@ -118,15 +83,6 @@ mod tests {
         assert!(!says("4.02.1", "ch4:ucx"));
         assert!(!may_hang("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"));
         assert!(!may_hang("Intel(R) MPI Library 2021.9 for Linux* OS"));
-    }
-
-    #[test]
-    fn a_line_ends_where_it_ends() {
-        let mut said: &[u8] = b"cmd=barrier_out\ncmd=next";
-        assert_eq!(read_line(&mut said).unwrap(), "cmd=barrier_out");
-        assert_eq!(said, b"cmd=next");
-        assert_eq!(read_line(&mut said).unwrap_err().kind(), ErrorKind::UnexpectedEof);
-        assert!(read_line(&[b'x'; 5000][..]).is_err());
     }
 
     /// A launcher that gives these answers; what it was told, and whether the process could leave.

@@ -19,10 +19,10 @@
 //! MPICH 4.0 (UCX, TCP and shared memory) and Open MPI 4.1 (TCP and shared memory) on one machine, its ranks split into nodes; on no
 //! cluster.
 
+mod communicator;
 mod exit;
 mod ffi;
 mod leave;
-mod place;
 mod start;
 mod wire;
 

@@ -1,6 +1,6 @@
 //! How a rank of a job under MPI starts and ends.
 //!
-//! The launcher started the processes. Here they find out who shares a node and its memory (`place`), and begin to answer each other.
+//! The launcher started the processes. Here they find out who shares a node and its memory (`bootstrap::place`), and begin to answer each other.
 //!
 //! All messages of a job travel in a copy of the communicator that it was made from, so they never meet the program's own.
 //!
@@ -23,15 +23,18 @@ use mpi::ffi::MPI_Comm;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{
-    Mpi, exit,
+    Mpi,
+    communicator::{Meeting, failed},
+    exit,
     ffi::{self, Comm, Threads},
-    place::{Place, failed},
     wire::MpiWire,
 };
 use crate::{
     comm::{
         Conduit,
-        am::{Agent, Am},
+        agent::{Agent, Answers},
+        am::Am,
+        bootstrap::{Bootstrap, place::Place},
         joined::Joined,
         layers::{self, Layer, WITHOUT_EFFECT},
         node::{Held, Member, keeping, threads_of_this_process},
@@ -154,7 +157,8 @@ impl Rank {
         refuse_children()?;
         exit::starts();
         let comm = Comm::copy_of(comm).map_err(&fail)?;
-        let (rank, size) = (comm.rank().map_err(&fail)?, comm.size().map_err(&fail)?);
+        let mut meeting = Meeting::new(comm)?;
+        let size = meeting.size();
         if let Some(wanted) = settings.wanted.filter(|&wanted| wanted != size) {
             comm.free();
             exit::ends_well();
@@ -162,9 +166,9 @@ impl Rank {
                 "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
             )));
         }
-        let place = Place::find(comm, rank, settings)?;
+        let place = Place::find(&mut meeting, settings)?;
         let made = Self::answer(comm, place, settings, guest);
-        let [refused] = comm.greatest([u64::from(made.is_err())]).map_err(&fail)?;
+        let [refused] = meeting.greatest([u64::from(made.is_err())])?;
         match made {
             Ok(_) if refused != 0 => Err(Error::Launch("another rank of the job could not start; see what it said".into())),
             made => made,
@@ -198,7 +202,7 @@ impl Rank {
         let member = Member::new(fabric.clone(), topology.clone(), patient, known);
         let wire =
             MpiWire::new(comm).map_err(|broken| Error::Launch(format!("starting a job on an MPI communicator: {broken}")))?;
-        let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up));
+        let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up()));
         // A launcher that bound its processes knew what it did.
         let before = if unbound { sched_getaffinity(None).ok() } else { None };
         if before.is_some() {
@@ -214,7 +218,9 @@ impl Rank {
         exit::begins(&mpi, guest);
         let held = mpi.fabric().hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         let agent = if has_agent {
-            let agent = Agent::start(mpi.clone(), answers && has_thread, true);
+            // Without threads in MPI only the program may use the wire.
+            let network = if answers && has_thread { Some(mpi.clone() as Arc<dyn Answers>) } else { None };
+            let agent = Agent::watching(mpi.topology(), mpi.fabric(), network, None);
             Some(agent.map_err(|e| Error::system("starting the thread that makes progress", e))?)
         } else {
             None

@@ -132,7 +132,6 @@ impl Alive {
 }
 
 impl Fabric {
-    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "ranks that a launcher started"))]
     /// Lets the neighbours of a rank see that the process of this thread, which is the rank, lives. Once for each rank.
     pub(crate) fn hold(self: &Arc<Self>, rank: usize) -> io::Result<Held> {
         // Relaxed: the release of each lock's state comes behind it.

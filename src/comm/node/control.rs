@@ -7,6 +7,8 @@ use crate::{comm::INHERITED, memory::word::WaitWord};
 /// One for the job.
 #[repr(C, align(128))]
 pub(super) struct Header {
+    /// What the ranks of one job have and no others, where a launcher started them. The first bytes of the mapping.
+    pub(super) token: [AtomicU64; 2],
     pub(super) over: AtomicU32,
     /// The rank that ended it, plus one.
     pub(super) culprit: AtomicU32,

@@ -22,7 +22,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-#[cfg(feature = "mpi")]
 pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
@@ -33,7 +32,6 @@ use self::{
     control::{Header, RankControl},
     inbox::Inbox,
 };
-#[cfg(feature = "mpi")]
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 use super::INHERITED;
@@ -132,7 +130,6 @@ impl Fabric {
     ///
     /// # Errors
     /// What the system says.
-    #[cfg(feature = "mpi")]
     pub(crate) fn attach(file: OwnedFd, granule: usize, ranks: usize, segment: usize) -> io::Result<Self> {
         let first = Self::first(ranks, granule);
         let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
@@ -160,15 +157,25 @@ impl Fabric {
     }
 
     /// The file, for others to attach to.
-    #[cfg(feature = "mpi")]
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.mapping.file()
     }
 
     /// Bytes that are committed at once.
-    #[cfg(feature = "mpi")]
     pub(crate) fn granule(&self) -> usize {
         self.mapping.granule()
+    }
+
+    /// Writes the token of the job, before others attach.
+    pub(crate) fn set_token(&self, token: [u64; 2]) {
+        let words = &self.header().token;
+        words.iter().zip(token).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
+    }
+
+    /// The first bytes of the mapping of a job with a token.
+    pub(crate) fn token_bytes([first, second]: [u64; 2]) -> [u8; 16] {
+        let (first, second) = (first.to_ne_bytes(), second.to_ne_bytes());
+        std::array::from_fn(|k| if k < 8 { first[k] } else { second[k - 8] })
     }
 
     /// Offset of the first segment.

@@ -1,4 +1,5 @@
-//! Ranks that are processes of one machine, forked at the call, under a parent that supervises them.
+//! Ranks that are processes of one machine: started by a launcher (`launched`), or forked at the call, under a parent that supervises
+//! them.
 //!
 //! The parent maps the fabric and forks; so every rank finds it at the same address and nothing ever has a name. The parent
 //! takes no part in the computation: it forwards what the ranks print, line by line so that lines never interleave, and watches
@@ -7,6 +8,7 @@
 //!
 //! Forking a process that has other threads would copy their locks in whatever state they are: it is refused, with the count.
 
+mod launched;
 mod output;
 mod spawn;
 
@@ -37,7 +39,10 @@ use crate::error::Error;
 pub(super) const NETWORK: Named = Named {
     name: "shared_memory",
     ranks: Ranks::Children,
-    run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body)),
+    run: |settings, body| match settings.launched {
+        Some(started) => launched::run(started, settings, body),
+        None => run(settings, &|member| one_machine::rank(settings, member, body)),
+    },
 };
 
 /// How long the other ranks have to unwind after the first one failed.

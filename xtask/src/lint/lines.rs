@@ -1,6 +1,7 @@
 //! `cargo xtask lint --lines`: how much code each folder of the crate has, beside its budget.
 //!
-//! A folder of `src` is one row. Of `src/comm`, each network is a row of its own, and the rest is another. Code is what `code` says.
+//! A folder of `src` is one row. Of `src/comm`, each network is a row of its own, so is how ranks meet before there is one, and the rest is
+//! another. Code is what `code` says.
 
 use super::source::{self, Source};
 use crate::cargo;
@@ -8,14 +9,17 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 
 /// Of what all networks share.
-const BUDGET_OF_COMM: usize = 7000;
-/// Of a network.
-const BUDGET_OF_NETWORK: usize = 1500;
+const BUDGET_OF_COMM: usize = 7500;
+/// Of a network, and of the bootstrap.
+const BUDGET_OF_PART: usize = 1500;
+/// Beside the networks, a row of its own.
+const BOOTSTRAP: &str = "bootstrap";
 
 /// Prints the report.
 pub fn report() -> Result<()> {
     let root = cargo::root();
-    let networks = super::networks(&root);
+    let mut networks = super::networks(&root);
+    networks.push(BOOTSTRAP.to_owned());
     let sources = source::read_all(&root, "src")?;
     print!("{}", table(&rows(&sources, &networks), &networks));
     Ok(())
@@ -59,7 +63,7 @@ fn table(rows: &BTreeMap<String, usize>, networks: &[String]) -> String {
     let mut table = format!("{:<24}{:>8}{:>8}\n", "folder", "lines", "budget");
     for (row, &lines) in rows {
         let is_network = row.strip_prefix("src/comm/").is_some_and(|name| networks.iter().any(|network| network == name));
-        let budget = if is_network { Some(BUDGET_OF_NETWORK) } else { (row == "src/comm").then_some(BUDGET_OF_COMM) };
+        let budget = if is_network { Some(BUDGET_OF_PART) } else { (row == "src/comm").then_some(BUDGET_OF_COMM) };
         let beside = budget.map_or_else(String::new, |budget| budget.to_string());
         let over = budget.and_then(|budget| lines.checked_sub(budget)).filter(|&over| over > 0);
         let mark = over.map_or_else(String::new, |over| format!("  {over} over"));
@@ -108,15 +112,15 @@ mod tests {
 
     #[test]
     fn what_exceeds_its_budget_is_marked() {
-        let rows = [("src/array", 9000), ("src/comm", 7001), ("src/comm/ib", 1500), ("src/comm/mpi", 1600)];
+        let rows = [("src/array", 9000), ("src/comm", 7501), ("src/comm/ib", 1500), ("src/comm/mpi", 1600)];
         let rows = rows.map(|(row, lines)| (row.to_owned(), lines)).into();
         let expected = "\
 folder                     lines  budget
 src/array                   9000
-src/comm                    7001    7000  1 over
+src/comm                    7501    7500  1 over
 src/comm/ib                 1500    1500
 src/comm/mpi                1600    1500  100 over
-total                      19101
+total                      19601
 ";
         assert_eq!(table(&rows, &["ib".to_owned(), "mpi".to_owned()]), expected);
     }

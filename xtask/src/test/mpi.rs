@@ -7,17 +7,18 @@
 //! | suites | each of 1, 2, 3, 4 and 7 ranks once, with nodes of one or two ranks or not | all of them with all |
 //! | failures | a rank that dies or goes wrong alone | every program |
 //! | what does not belong together (`strangers`) | all | all |
+//! | programs without MPI under its launcher (`launched`) | 2, 4 and 7 ranks | all |
 //! | programs that `srun` starts (`slurm`) | all | all |
 //! | examples | the first case of each, every rank a node | every case, and the first of each on 1, 2, 3, 4 and 7 ranks |
 //! | separate hosts (`hosts`) | | `hello`, `put_get`, `lu` |
 //!
-//! Suites set what their launcher needs themselves (`tests/runner/mpi.rs`), with the same reasons as here.
+//! Suites set what their launcher needs themselves (`tests/runner/launched.rs`), with the same reasons as here.
 
 use super::cases::{CASES, Case};
 use super::counts::Report;
 use super::only::Part;
 use super::slurm::{self, Comes};
-use super::{Tier, environment, hosts, strangers, suites};
+use super::{Tier, environment, hosts, launched, strangers, suites};
 use crate::cargo::{self, Program};
 use crate::child::{self, End};
 use crate::packages::{self, Need};
@@ -61,7 +62,7 @@ const LIBRARIES: [Library; 2] = [
         soname: "libmpich.so.12",
         says_of_another: "this program was built with MPICH, but the MPI library that it finds at run time is \"Open MPI",
         under_srun: &[
-            ("--mpi=pmi2", Comes::Well),
+            ("--mpi=pmi2", Comes::Well("over mpi")),
             (
                 "--mpi=none",
                 Comes::Refused(&["Error: cannot start a job", "rank 0 of 2 that srun started", "--mpi=pmi2", "srun --mpi=list"]),
@@ -82,7 +83,7 @@ const LIBRARIES: [Library; 2] = [
         // The loader, before the program begins: handles of Open MPI are addresses.
         says_of_another: "undefined symbol: ompi_",
         under_srun: &[
-            ("--mpi=pmix", Comes::Well),
+            ("--mpi=pmix", Comes::Well("over mpi")),
             (
                 "--mpi=none",
                 Comes::Refused(&["global-arrays: srun started this program without PMIx", "--mpi=pmix", "srun --mpi=list"]),
@@ -105,7 +106,7 @@ const NEEDS: &[Need] = &[
 /// Suites that have cases under MPI.
 const SUITES: [&str; 4] = ["conformance", "random_programs", "failures", "mpi"];
 /// Modules of the library that the feature adds, or adds to.
-const MODULES: [&str; 4] = ["comm::launcher::", "comm::mpi::", "comm::networks::", "comm::node::"];
+const MODULES: [&str; 5] = ["comm::bootstrap::", "comm::launcher::", "comm::mpi::", "comm::networks::", "comm::node::"];
 /// All numbers of ranks that a program must work on.
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -116,6 +117,12 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
         packages::ensure(&[NEEDS, slurm::NEEDS].concat(), install);
     }
     let mut reports = Vec::new();
+    if !libraries.is_empty() {
+        reports.extend(
+            launched::under_srun(tier)
+                .unwrap_or_else(|error| vec![Report::single("without MPI: srun", Err(format!("{error:#}")))]),
+        );
+    }
     for library in libraries {
         let needed = library.packages.iter().chain([&BINDGEN]);
         let missing: Vec<&str> = needed.copied().filter(|package| !packages::installed(package)).collect();
@@ -154,9 +161,10 @@ impl Library {
         let examples: Vec<&Program> = programs.iter().filter(|program| program.is_example()).collect();
         if let Some(hello) = examples.iter().find(|program| program.name == "hello") {
             let other = LIBRARIES.iter().find(|other| other.part != self.part).context("there are two libraries")?;
-            reports.extend(strangers::run(self, other, hello, tier)?);
-            reports.extend(slurm::run(self, hello, tier)?);
+            reports.push(strangers::run(self, other, hello, tier)?);
+            reports.extend(slurm::run(self.name, self.under_srun, hello, tier)?);
         }
+        reports.extend(launched::run(self, tier)?);
         reports.extend(self.examples(&examples, tier)?);
         if tier.long {
             reports.extend(hosts::run(self, &examples, tier)?);

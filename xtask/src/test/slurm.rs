@@ -6,7 +6,6 @@
 //! before which we say what to do.
 
 use super::counts::Report;
-use super::mpi::Library;
 use super::{Tier, environment};
 use crate::cargo::{self, Program};
 use crate::child;
@@ -32,16 +31,16 @@ const NOT_LAUNCHED: &str = "launch failed: Unspecified error";
 /// What a start by `srun` must come to.
 #[derive(Clone, Copy, Debug)]
 pub enum Comes {
-    /// The ranks are one job.
-    Well,
+    /// The ranks are one job, and say over which network.
+    Well(&'static str),
     /// It does not start, and each of these words is said.
     Refused(&'static [&'static str]),
 }
 
-/// Starts `hello` by `srun` with each of the library's options; one skipped report where there is no Slurm.
-pub fn run(library: &Library, hello: &Program, tier: Tier) -> Result<Vec<Report>> {
+/// Starts `hello` by `srun` with each of some options; one skipped report where there is no Slurm.
+pub fn run(name: &str, starts: &[(&str, Comes)], hello: &Program, tier: Tier) -> Result<Vec<Report>> {
     let skipped = |why: &str| {
-        let report = Report::skipped(&format!("{}: srun", library.name), why);
+        let report = Report::skipped(&format!("{name}: srun"), why);
         println!("{report}");
         Ok(vec![report])
     };
@@ -50,15 +49,15 @@ pub fn run(library: &Library, hello: &Program, tier: Tier) -> Result<Vec<Report>
     }
     let folder = std::env::temp_dir().join(format!("global-arrays-slurm-{}", std::process::id()));
     fs::create_dir(&folder).context("making a folder for Slurm")?;
-    let said = start(&folder, library, hello, tier);
+    let said = start(&folder, starts, hello, tier);
     let _ = fs::remove_dir_all(&folder);
     let outcome = said?;
     if let Some((_, why)) = outcome.stdout.split_once("== no Slurm: ") {
         return skipped(&format!("Slurm does not start here: {}", why.trim().replace('\n', "; ")));
     }
     let mut reports = Vec::new();
-    for (option, comes) in library.under_srun {
-        let name = format!("{}: srun {option}", library.name);
+    for (option, comes) in starts {
+        let name = format!("{name}: srun {option}");
         let report = match said_with(&outcome.stdout, option) {
             Some((said, _)) if said.contains(NOT_LAUNCHED) => Report::skipped(&name, "Slurm did not launch the tasks"),
             Some((said, status)) => Report::single(&name, judge(said, status, *comes)),
@@ -84,12 +83,12 @@ fn missing() -> Option<String> {
     programs.into_iter().find(|program| !there(program)).map(|program| format!("no {program}"))
 }
 
-fn start(folder: &Path, library: &Library, hello: &Program, tier: Tier) -> Result<child::Outcome> {
+fn start(folder: &Path, starts: &[(&str, Comes)], hello: &Program, tier: Tier) -> Result<child::Outcome> {
     let script = folder.join("slurm.sh");
     fs::write(&script, SCRIPT).context("writing the script that starts Slurm")?;
     let mut command = Command::new("unshare");
     command.args(["--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh"]);
-    command.args([&script, folder, &hello.path]).args(library.under_srun.iter().map(|(option, _)| option));
+    command.args([&script, folder, &hello.path]).args(starts.iter().map(|(option, _)| option));
     command.current_dir(cargo::root());
     environment(&mut command, tier);
     super::mpi::variables(&mut command);
@@ -105,7 +104,7 @@ fn said_with<'a>(all: &'a str, option: &str) -> Option<(&'a str, i32)> {
 
 fn judge(said: &str, status: i32, comes: Comes) -> Result<(), String> {
     let (well, words): (bool, &[&str]) = match comes {
-        Comes::Well => (true, &["rank 0 of 2", "rank 1 of 2", "over mpi"]),
+        Comes::Well(network) => (true, &["rank 0 of 2", "rank 1 of 2", network]),
         Comes::Refused(words) => (false, words),
     };
     if (status == 0) != well {
@@ -127,11 +126,11 @@ mod tests {
     #[test]
     fn each_start_is_judged_by_what_it_said() {
         let judged = |option, comes| said_with(SAID, option).map(|(said, status)| judge(said, status, comes).is_ok());
-        assert_eq!(judged("--mpi=a", Comes::Well), Some(true));
+        assert_eq!(judged("--mpi=a", Comes::Well("over mpi")), Some(true));
         assert_eq!(judged("--mpi=a", Comes::Refused(&[])), Some(false));
-        assert_eq!(judged("--mpi=b", Comes::Well), Some(false));
+        assert_eq!(judged("--mpi=b", Comes::Well("over mpi")), Some(false));
         assert_eq!(judged("--mpi=b", Comes::Refused(&["--mpi=a"])), Some(true));
         assert_eq!(judged("--mpi=b", Comes::Refused(&["--mpi=c"])), Some(false));
-        assert_eq!(judged("--mpi=c", Comes::Well), None);
+        assert_eq!(judged("--mpi=c", Comes::Well("over mpi")), None);
     }
 }

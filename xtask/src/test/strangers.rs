@@ -2,7 +2,6 @@
 //!
 //! | program | started by | library at run time |
 //! |---|---|---|
-//! | without the feature `mpi` | each launcher | none |
 //! | of each library | its own launcher | the other one under its name, as a wrong `LD_LIBRARY_PATH` or module gives it |
 //!
 //! The other library's launcher is asked by `tests/mpi`.
@@ -23,25 +22,8 @@ const RANKS: usize = 2;
 /// Asking the loader for its list.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// All of a library; `hello` was built against it.
-pub fn run(library: &Library, other: &Library, hello: &Program, tier: Tier) -> Result<Vec<Report>> {
-    Ok(vec![without_mpi(library, tier)?, other_library(library, other, hello, tier)?])
-}
-
-fn without_mpi(library: &Library, tier: Tier) -> Result<Report> {
-    let built = cargo::build(&["build", "--release", "--package", cargo::LIBRARY, "--example", "hello"])?;
-    let hello = built.iter().find(|program| program.name == "hello").context("no example hello")?;
-    let outcome = start(library, hello, &[], tier)?;
-    // Rank 0 says what to do, unless the launcher ends it because of the other one.
-    let advice = outcome.stderr.matches("--features mpi").count();
-    let judged = refused(&outcome, "has no MPI").and_then(|()| match advice {
-        0 | 1 => Ok(()),
-        _ => Err(format!("{advice} ranks say what to do\n{}", outcome.tail(20))),
-    });
-    Ok(told(library, "a program without MPI", judged, &outcome))
-}
-
-fn other_library(library: &Library, other: &Library, hello: &Program, tier: Tier) -> Result<Report> {
+/// `hello` was built against the library.
+pub fn run(library: &Library, other: &Library, hello: &Program, tier: Tier) -> Result<Report> {
     let name = "a program of this library with the other one";
     let Some(file) = installed(other.soname)? else {
         let report = Report::skipped(&format!("{}: {name}", library.name), &format!("no {}", other.soname));

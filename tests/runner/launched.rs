@@ -1,11 +1,11 @@
-//! Cases whose ranks an MPI launcher starts, and not the case itself.
+//! Cases whose ranks a launcher starts, and not the case itself: over MPI or, in a suite that was built without it, over shared memory.
 //!
 //! A start takes a second with many ranks, so cases that want equally many run one after the other in the same processes. Each process
 //! says when it has done one; if something goes wrong, the first case that not all have done is the one that failed, and those
 //! behind it run in new processes.
 //!
-//! `GA_TEST_LAUNCHER` names the launcher, with arguments or without, `mpirun` if it is not there. It must be of the library that
-//! the suite was built against.
+//! `GA_TEST_LAUNCHER` names the launcher, with arguments or without. For a suite that was built against an MPI library, it must be that
+//! library's, `mpirun` if the variable is not there. Without the variable, a suite without MPI has no such cases.
 
 use std::{
     env,
@@ -35,8 +35,34 @@ const OPEN_MPI: [(&str, &str); 5] = [
 /// Between asking a launcher to end and killing it.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What stands for `shared_memory` in the names of cases whose ranks a launcher starts.
+pub(super) const WITHOUT_MPI: &str = "launched";
+
+/// The network of ranks that a launcher starts, if this run has such.
+pub(crate) fn network() -> Option<&'static str> {
+    let is_named = env::var_os("GA_TEST_LAUNCHER").is_some();
+    if cfg!(feature = "mpi") { Some("mpi") } else { Some(WITHOUT_MPI).filter(|_| is_named) }
+}
+
+/// Whether a case's ranks are a launcher's.
+pub(crate) fn has(network: &str) -> bool {
+    ["mpi", WITHOUT_MPI].iter().any(|launched| network.starts_with(launched))
+}
+
 /// Networks and numbers of ranks: the standard tier has each number once.
 pub(crate) fn starts() -> Vec<(&'static str, usize)> {
+    match network() {
+        Some("mpi") => starts_of_mpi(),
+        Some(_) if super::long() => {
+            let networks = ["launched", "launched:nodes_of_1", "launched:nodes_of_2", "launched:packets+hidden"];
+            networks.iter().flat_map(|&network| [1, 2, 3, 4, 7].map(|ranks| (network, ranks))).collect()
+        }
+        Some(_) => vec![("launched", 2), ("launched", 4), ("launched:nodes_of_2", 7)],
+        None => Vec::new(),
+    }
+}
+
+fn starts_of_mpi() -> Vec<(&'static str, usize)> {
     if !super::long() {
         return vec![("mpi", 1), ("mpi", 3), ("mpi:nodes_of_1", 2), ("mpi:nodes_of_2", 4), ("mpi:nodes_of_2", 7)];
     }

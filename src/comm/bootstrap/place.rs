@@ -2,28 +2,28 @@
 //!
 //! Each rank says which machine it is on, and which numbers of processes mean something there: ranks that agree on both are a group. The
 //! first of a group makes the memory file, which has no name; the others open it through the first one's descriptor in
-//! `/proc`, and look that it is the same file. Where that is not allowed, each rank becomes a node. All agree on what must be
+//! `/proc`, and look that it has the token of their job. Where that is not allowed, each rank becomes a node. All agree on what must be
 //! equal everywhere: the length of segments, the size of pages.
 //!
-//! That is a gathering of three words of each rank, a message to each member of a group, and one reduction. Each is waited for by looks that
-//! let others run: at the start of a job ranks often outnumber the cores for a moment. MPI's own
-//! `MPI_Comm_split_type` would tell less and wait longer. Settings of which each rank hears by its own environment are compared on the way.
+//! That is a gathering of some words of each rank, a message to each member of a group, and one reduction. What ranks hear by their own
+//! environments and must be equal is compared on the way.
 
 use std::{
     fs::{self, File},
     hash::{DefaultHasher, Hash, Hasher},
+    os::unix::fs::FileExt,
     sync::Arc,
 };
 
 use rustix::{
-    fd::{AsFd, AsRawFd, OwnedFd},
-    fs::fstat,
+    fd::AsRawFd,
     process::Pid,
+    rand::{GetRandomFlags, getrandom},
     system::uname,
     thread::{CpuSet, sched_getaffinity},
 };
 
-use super::ffi::{Comm, MpiError, Result as MpiResult};
+use super::Bootstrap;
 use crate::{
     comm::{Topology, layers::LAYERS, node::Fabric, settings::Settings},
     error::Error,
@@ -32,23 +32,16 @@ use crate::{
 /// Shortest segment that is tried.
 const LEAST: usize = 1 << 20;
 
-/// What a first rank tells its group is sent under this tag: the frames' come later, from whom they may.
-const START: i32 = 1;
-
-pub(super) fn failed(what: &'static str) -> impl Fn(MpiError) -> Error {
-    move |error| Error::Launch(format!("{what}: {error}"))
-}
-
 /// Where a rank is, and with whom it shares memory.
-pub(super) struct Place {
-    pub(super) topology: Topology,
-    pub(super) fabric: Arc<Fabric>,
+pub(crate) struct Place {
+    pub(crate) topology: Topology,
+    pub(crate) fabric: Arc<Fabric>,
     /// Cores that the ranks of this node share.
-    pub(super) cores: usize,
+    pub(crate) cores: usize,
     /// On some machine ranks outnumber the cores.
-    pub(super) crowded: bool,
+    pub(crate) crowded: bool,
     /// The launcher left each rank of this machine all its cores.
-    pub(super) unbound: bool,
+    pub(crate) unbound: bool,
 }
 
 /// Why ranks could not map the memory of their group.
@@ -69,25 +62,32 @@ struct Everybody {
     told: Vec<u32>,
 }
 
+/// What the ranks of one job have and no others.
+type Token = [u64; 2];
+
 /// Bit of what a rank was told: operations are counted.
 const COUNTED: u32 = 1 << 31;
 /// The first of the bits below: a bit for each layer on the network. Those below these are the ranks of a node, 0 for those of a machine.
 const FIRST_LAYER: u32 = COUNTED.trailing_zeros() - LAYERS.len() as u32;
 
 impl Everybody {
-    /// Collective.
-    fn find(comm: Comm, settings: &Settings) -> MpiResult<Self> {
+    /// With the token of the job.
+    fn find(bootstrap: &mut impl Bootstrap, settings: &Settings) -> Result<(Self, Token), Error> {
         let [machine, group] = here();
+        let [first, second] = if bootstrap.rank() == 0 { token()? } else { [0; 2] };
         let per_node = settings.ranks_per_node.map_or(0, |most| most.min((1 << FIRST_LAYER) - 1) as u32);
         let layers = settings.layers.iter().fold(0, |bits, &layer| bits | 1 << (FIRST_LAYER + layer as u32));
         let told = per_node | layers | if settings.stats { COUNTED } else { 0 };
-        let all = comm.all_gather([machine, group, u64::from(std::process::id()) | u64::from(told) << 32])?;
-        Ok(Everybody {
+        let process = u64::from(std::process::id()) | u64::from(told) << 32;
+        let all = bootstrap.gather([machine, group, process, first, second])?;
+        let token = [all[0][3], all[0][4]];
+        let everybody = Everybody {
             machines: all.iter().map(|words| words[0]).collect(),
             groups: all.iter().map(|words| words[1]).collect(),
             pids: all.iter().map(|words| words[2] as u32).collect(),
             told: all.iter().map(|words| (words[2] >> 32) as u32).collect(),
-        })
+        };
+        Ok((everybody, token))
     }
 
     /// What is wrong if ranks were told different things, the same words on all. They would wait for each other in vain.
@@ -142,11 +142,19 @@ fn here() -> [u64; 2] {
     [machine, hasher.finish()]
 }
 
+fn token() -> Result<Token, Error> {
+    let mut bytes = [0; size_of::<Token>()];
+    // So few bytes come at once, once the system has any.
+    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|e| Error::system("drawing the token of the job", e))?;
+    let [first, second] = [0, 8].map(|at| u64::from_ne_bytes(std::array::from_fn(|k| bytes[at + k])));
+    Ok([first, second])
+}
+
 impl Place {
     /// Collective.
-    pub(super) fn find(comm: Comm, rank: usize, settings: &Settings) -> Result<Self, Error> {
-        let fail = failed("finding the ranks of this node");
-        let mut everybody = Everybody::find(comm, settings).map_err(&fail)?;
+    pub(crate) fn find(bootstrap: &mut impl Bootstrap, settings: &Settings) -> Result<Self, Error> {
+        let rank = bootstrap.rank();
+        let (mut everybody, token) = Everybody::find(bootstrap, settings)?;
         if let Some(differ) = everybody.differ() {
             return Err(Error::Launch(differ));
         }
@@ -154,7 +162,7 @@ impl Place {
         let together = everybody.together(rank);
         let (mut heap, mut large) = (settings.heap, settings.large_pages);
         let (fabric, crowded) = loop {
-            match share(comm, &everybody.group(rank), rank, together > cores, heap, large).map_err(&fail)? {
+            match share(bootstrap, &everybody.group(rank), token, together > cores, heap, large)? {
                 Shared::Yes { fabric, crowded } => break (fabric, crowded),
                 Shared::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
                 Shared::Again { .. } => {
@@ -193,27 +201,35 @@ enum Shared {
 }
 
 /// Maps the memory of each group, segments equally long everywhere. Collective.
-fn share(comm: Comm, group: &[usize], rank: usize, crowded: bool, heap: usize, large: bool) -> MpiResult<Shared> {
-    let made = if group[0] == rank { Fabric::new(group.len(), heap, large).ok() } else { None };
-    let told = made.as_ref().and_then(|fabric| {
-        let file = fstat(fabric.file()).ok()?;
+fn share(
+    bootstrap: &mut impl Bootstrap,
+    group: &[usize],
+    token: Token,
+    crowded: bool,
+    heap: usize,
+    large: bool,
+) -> Result<Shared, Error> {
+    let made = if group[0] == bootstrap.rank() { Fabric::new(group.len(), heap, large).ok() } else { None };
+    let told = made.as_ref().map(|fabric| {
+        fabric.set_token(token);
         let descriptor = fabric.file().as_raw_fd() as u64;
-        let (granule, segment) = (fabric.granule() as u64, fabric.segment_len() as u64);
-        Some([u64::from(std::process::id()), descriptor, file.st_dev, file.st_ino, granule, segment])
+        [u64::from(std::process::id()), descriptor, fabric.granule() as u64, fabric.segment_len() as u64]
     });
-    let told = tell(comm, group, rank, told.unwrap_or_default())?;
+    let told = bootstrap.tell(group, told.unwrap_or_default())?;
     let [.., granule, segment] = told;
     let (fabric, refusal) = match made {
         _ if segment == 0 => (None, Refusal::TooLarge),
         Some(fabric) => (Some(fabric), Refusal::None),
-        None => match open(told).map(|file| Fabric::attach(file, granule as usize, group.len(), segment as usize)) {
-            Some(Ok(fabric)) => (Some(fabric), Refusal::None),
-            Some(Err(_)) => (None, Refusal::TooLarge),
-            None => (None, Refusal::Apart),
-        },
+        None => {
+            match open(told, token).map(|file| Fabric::attach(file.into(), granule as usize, group.len(), segment as usize)) {
+                Some(Ok(fabric)) => (Some(fabric), Refusal::None),
+                Some(Err(_)) => (None, Refusal::TooLarge),
+                None => (None, Refusal::Apart),
+            }
+        }
     };
     let words = [refusal as u64, u64::from(crowded), segment, !segment, granule, !granule];
-    let [refusal, crowded, longest, least, coarsest, finest] = comm.greatest(words)?;
+    let [refusal, crowded, longest, least, coarsest, finest] = bootstrap.greatest(words)?;
     let (least, finest) = (!least, !finest);
     Ok(match fabric {
         _ if refusal == Refusal::Apart as u64 => Shared::Apart,
@@ -226,26 +242,11 @@ fn share(comm: Comm, group: &[usize], rank: usize, crowded: bool, heap: usize, l
     })
 }
 
-/// Words of a group's first rank, to the others.
-fn tell(comm: Comm, group: &[usize], rank: usize, mut words: [u64; 6]) -> MpiResult<[u64; 6]> {
-    let (bytes, len) = ((&raw mut words).cast::<u8>(), size_of_val(&words));
-    if group[0] != rank {
-        // SAFETY: the words live, and are looked at by nobody, until the request is complete.
-        unsafe { comm.begin_receive(bytes, len, Some(group[0]), START) }?.finish()?;
-        return Ok(words);
-    }
-    // SAFETY: the words live, unchanged, until all requests are complete.
-    let sends: Vec<_> = group[1..].iter().map(|&to| unsafe { comm.begin_send(bytes, len, to, START) }).collect();
-    for send in sends {
-        send?.finish()?;
-    }
-    Ok(words)
-}
-
 /// The file of another process of this node.
-fn open([pid, descriptor, device, inode, ..]: [u64; 6]) -> Option<OwnedFd> {
+fn open([pid, descriptor, ..]: [u64; 4], token: Token) -> Option<File> {
     let file = File::options().read(true).write(true).open(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-    let found = fstat(file.as_fd()).ok()?;
     // Numbers of processes and descriptors may mean something else where this process lives.
-    (found.st_dev == device && found.st_ino == inode).then(|| file.into())
+    let mut found = [0; size_of::<Token>()];
+    file.read_exact_at(&mut found, 0).ok()?;
+    (found == Fabric::token_bytes(token)).then_some(file)
 }

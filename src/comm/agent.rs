@@ -1,0 +1,261 @@
+//! The thread that answers others while its rank computes, and sees the end of a neighbour.
+//!
+//! It looks only when nobody else does: who waits in the crate polls by itself, and the time of each such look is kept. Between its looks it
+//! sleeps, first for [`SHORTEST`], longer each time that it found nothing; while something comes it keeps looking before it
+//! sleeps again. So a rank that computes loses some per mille of a core, and what is asked of it is answered
+//! after half a millisecond at most, at once when much is asked. Each waking keeps the rank's own thread from its work for some 15 µs
+//! where no core is free, which is as long as a get takes. So it sleeps longer and longer, up to [`ASLEEP`], while the rank does nothing
+//! but look: the first answer of a rank that then begins to compute may take that long.
+//!
+//! Each rank watches the process of the next one on its machine (`node::alive`): the thread's sleep is a wait for a lock that the
+//! neighbour holds. Where there are more than two, another thread sleeps until the one before ends, and does nothing else. A process
+//! that ends before its rank has finished, because a signal ended it for instance, is said on stderr at once, and once on each machine: a
+//! launcher kills the others as soon as it sees the same.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
+    fd::OwnedFd,
+    thread::set_current_timer_slack,
+};
+
+use super::{
+    Topology,
+    node::{Fabric, Fate, Side},
+};
+
+/// First sleep after something came.
+const SHORTEST: Duration = Duration::from_micros(50);
+/// Longest sleep.
+const LONGEST: Duration = Duration::from_micros(500);
+/// Longest sleep while the rank's own thread looks, which it does if it did [`RECENTLY`] whenever this one wakes.
+const ASLEEP: Duration = Duration::from_millis(2);
+const RECENTLY: Duration = Duration::from_micros(100);
+/// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbour, whose own end does.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// How long ranks have to end by themselves when their launcher is gone.
+const GRACE: Duration = Duration::from_secs(2);
+const ORPHANED: &str = "the launcher of the job has ended, or was ended";
+
+/// What an agent answers others with.
+pub(crate) trait Answers: Send + Sync {
+    /// How long ago a thread of the program looked.
+    fn since_looked(&self) -> Duration;
+
+    /// Handles what is there, and what comes soon after; whether anything was.
+    fn answer(&self) -> bool;
+
+    /// Tells the other machines that the job is over.
+    fn announce_end(&self, culprit: usize, cause: &str);
+}
+
+/// The running threads.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    threads: Vec<JoinHandle<()>>,
+    fabric: Arc<Fabric>,
+    stop: Arc<AtomicBool>,
+    bell: Arc<OwnedFd>,
+}
+
+/// What the threads share.
+struct Shared {
+    topology: Topology,
+    fabric: Arc<Fabric>,
+    answers: Option<Arc<dyn Answers>>,
+    /// Whether the launcher has gone.
+    gone: Option<fn() -> bool>,
+    stop: Arc<AtomicBool>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Agent {
+    /// Starts a thread that answers others.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn answering(topology: &Topology, fabric: &Arc<Fabric>, answers: Arc<dyn Answers>) -> io::Result<Self> {
+        Self::start(topology, fabric, Some(answers), None)
+    }
+
+    /// Starts a thread that sees the end of the next rank on this machine and answers others, if there is something to answer with; and
+    /// another that sees the end of the rank before. The first also sees that the launcher is `gone`, if that can be asked.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn watching(
+        topology: &Topology,
+        fabric: &Arc<Fabric>,
+        answers: Option<Arc<dyn Answers>>,
+        gone: Option<fn() -> bool>,
+    ) -> io::Result<Self> {
+        Self::start(topology, fabric, answers, Some(gone))
+    }
+
+    fn start(
+        topology: &Topology,
+        fabric: &Arc<Fabric>,
+        answers: Option<Arc<dyn Answers>>,
+        watches: Option<Option<fn() -> bool>>,
+    ) -> io::Result<Self> {
+        let (watches, gone) = (watches.is_some(), watches.flatten());
+        let stop = Arc::new(AtomicBool::new(false));
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let mut agent = Agent { threads: Vec::new(), fabric: fabric.clone(), stop: stop.clone(), bell: bell.clone() };
+        let (own, together) = (topology.local(topology.rank()), fabric.ranks());
+        let [before, next] = [own + together - 1, own + 1].map(|local| local % together);
+        let shared = Arc::new(Shared { topology: topology.clone(), fabric: fabric.clone(), answers, gone, stop, bell });
+        let first = shared.clone();
+        agent.add(move || first.serve(Some(next).filter(|&next| watches && next != own)))?;
+        if watches && before != next {
+            agent.add(move || shared.watch(before))?;
+        }
+        Ok(agent)
+    }
+
+    /// How many threads those are that answer and watch.
+    pub(super) fn threads(together: usize) -> usize {
+        if together > 2 { 2 } else { 1 }
+    }
+
+    fn add(&mut self, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("global-arrays".into()).stack_size(256 << 10);
+        self.threads.push(thread.spawn(body)?);
+        Ok(())
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if self.fabric.is_inherited() {
+            // The threads are the parent's.
+            return std::mem::forget(std::mem::take(&mut self.threads));
+        }
+        self.stop.store(true, Ordering::Release);
+        // Without the bell it would stop a little later.
+        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut neighbour: Option<usize>) {
+        let _ = set_current_timer_slack(std::num::NonZeroU64::new(1000));
+        ask_for_short_turns();
+        let mut pause = SHORTEST;
+        while !self.stop.load(Ordering::Acquire) {
+            let limit = match &self.answers {
+                None => IDLE,
+                Some(network) => {
+                    pause = match network.since_looked() < RECENTLY {
+                        true => (pause * 2).min(ASLEEP),
+                        false if network.answer() => SHORTEST,
+                        false => (pause * 3 / 2).min(LONGEST),
+                    };
+                    pause
+                }
+            };
+            if self.gone.is_some_and(|gone| gone()) {
+                return self.orphaned();
+            }
+            match neighbour.map(|local| self.fabric.await_end(local, Side::Before, limit)) {
+                None | Some(Fate::Unknown) => sleep(limit, &self.bell),
+                Some(Fate::Lives) => {}
+                Some(Fate::Left) => neighbour = None,
+                Some(Fate::Died) => {
+                    neighbour.take().into_iter().for_each(|local| self.mourn(local, 1));
+                }
+            }
+        }
+    }
+
+    /// The launcher is gone. The ranks have a moment to hear of it; then nobody is left who would end those that do not.
+    fn orphaned(&self) {
+        self.fabric.end(None, ORPHANED);
+        let start = Instant::now();
+        while start.elapsed() < GRACE {
+            if self.stop.load(Ordering::Acquire) {
+                return;
+            }
+            sleep(IDLE, &self.bell);
+        }
+        let line = format!("global-arrays: rank {} is ended: {ORPHANED}\n", self.topology.rank());
+        let _ = io::stderr().write_all(line.as_bytes());
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(1) }
+    }
+
+    /// Waits for the end of the rank before this one on its machine.
+    fn watch(&self, local: usize) {
+        ask_for_short_turns();
+        while !self.stop.load(Ordering::Acquire) {
+            match self.fabric.await_end(local, Side::After, IDLE) {
+                Fate::Unknown => std::thread::sleep(LONGEST),
+                Fate::Lives => {}
+                Fate::Left => return,
+                Fate::Died => return self.mourn(local, self.fabric.ranks() - 1),
+            }
+        }
+    }
+
+    /// A process has ended. If its rank had not, the job is over.
+    fn mourn(&self, mut local: usize, step: usize) {
+        let (own, together) = (self.topology.local(self.topology.rank()), self.fabric.ranks());
+        // If the one that watched it is gone too, so that nothing was said, the launcher may have ended that one for it.
+        loop {
+            let next = (local + step) % together;
+            let side = if step == 1 { Side::Before } else { Side::After };
+            if next == own || self.fabric.await_end(next, side, Duration::ZERO) != Fate::Died {
+                break;
+            }
+            local = next;
+        }
+        if self.fabric.finished(local) || self.fabric.failure().is_some() {
+            return;
+        }
+        let (rank, cause) = (self.topology.machine_ranks()[local], self.fabric.how_it_died(local));
+        // Who is the first to say so says it, and at once: the launcher may kill this process at any moment.
+        if !self.fabric.end(Some(rank), &cause) {
+            return;
+        }
+        let _ = io::stderr().write_all(format!("global-arrays: rank {rank} {cause}\n").as_bytes());
+        self.answers.iter().for_each(|network| network.announce_end(rank, &cause));
+    }
+}
+
+/// Asks the scheduler for turns of a tenth of a millisecond. A thread with shorter turns than those that run gets its turn when it wakes
+/// up, also where every core computes. Kernels before 6.12 have no such choice, and leave all as it is.
+fn ask_for_short_turns() {
+    const TURN: Duration = Duration::from_micros(100);
+    // SAFETY: a system call without pointers; 0 is the calling thread.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: 0,
+        sched_nice: nice,
+        sched_priority: 0,
+        sched_runtime: TURN.as_nanos() as u64,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: reads the attributes, as long as they say; 0 is the calling thread.
+    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+}
+
+/// Sleeps until the bell or the limit.
+fn sleep(limit: Duration, bell: &OwnedFd) {
+    let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+    // A signal ends it early.
+    let _ = poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&timeout));
+}

@@ -1,0 +1,34 @@
+//! The end of a process, for those that must say something then.
+
+use std::ffi::{c_int, c_void};
+
+/// Calls a function with the status of the process when it exits.
+pub(crate) fn at_exit(call: extern "C" fn(c_int)) {
+    #[cfg(target_env = "gnu")]
+    {
+        unsafe extern "C" {
+            fn on_exit(call: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+        }
+        extern "C" fn with_status(status: c_int, call: *mut c_void) {
+            // SAFETY: the function that was given below.
+            let call: extern "C" fn(c_int) = unsafe { std::mem::transmute(call) };
+            call(status);
+        }
+        // SAFETY: the argument is a function, which lives as long as the program.
+        unsafe { on_exit(with_status, call as *mut c_void) };
+    }
+    #[cfg(not(target_env = "gnu"))]
+    {
+        // Other C libraries do not tell the status.
+        static CALL: std::sync::OnceLock<extern "C" fn(c_int)> = std::sync::OnceLock::new();
+        extern "C" fn without_status() {
+            if let Some(call) = CALL.get() {
+                call(0);
+            }
+        }
+        if CALL.set(call).is_ok() {
+            // SAFETY: the function takes and returns nothing.
+            unsafe { libc::atexit(without_status) };
+        }
+    }
+}

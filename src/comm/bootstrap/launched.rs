@@ -1,0 +1,522 @@
+//! Ranks that meet by what their launcher keeps for them: words under keys, seen by all after a fence.
+//!
+//! Of a few ranks, each reads the words of all. Of more than [`FEW`], rank 0 reads them and puts what they come to, so a launcher is asked
+//! for each rank's words once.
+//!
+//! The launcher has one connection to a process, which lasts until the process exits; a process may run one job after another. That is a
+//! fact about the process, and so it is static ([`CONNECTION`]). The launcher is told of a good end when the process exits after jobs that
+//! all ended well. It takes any other end for a failure, and ends the other processes.
+
+use std::{
+    ffi::c_int,
+    fmt::Write as _,
+    io::{self, ErrorKind, Write as _},
+    os::fd::{BorrowedFd, RawFd},
+    sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use rustix::fs::{FileType, fstat};
+
+use super::{
+    Bootstrap,
+    key_values::{Idle, KeyValues, Refused, Result},
+    line::Line,
+    pmi1, pmi2, pmix,
+};
+use crate::{
+    comm::{
+        launcher::{self, Protocol, Started},
+        node::Fabric,
+        settings::Settings,
+    },
+    error::Error,
+};
+
+/// A rank that waits for the others says so after this long, once.
+const SAY_AFTER: Duration = Duration::from_secs(10);
+
+/// So many ranks each read the words of all: as many questions to the launcher, which take less time than another fence.
+const FEW: usize = 8;
+
+/// A launcher answers the last words of a process at once.
+const ACKNOWLEDGED: Duration = Duration::from_secs(10);
+
+/// The connection of a process to its launcher, by which the ranks of a job meet.
+pub(crate) struct Connection {
+    launcher: Box<dyn KeyValues>,
+    started: Started,
+    size: usize,
+    /// Seconds that a rank waits for others at most.
+    limit: Option<f64>,
+    /// The process: a child that it forks has none.
+    process: u32,
+    /// Fences so far, the same on all ranks. Part of keys, none of which is used twice.
+    step: u64,
+}
+
+/// What has become of the connection of this process.
+enum State {
+    /// No job has asked for it.
+    New,
+    /// The ranks of a job meet, or could not.
+    Meets,
+    /// A job runs, or has failed, on this machine's memory.
+    Runs(Connection, Weak<Fabric>),
+    /// All jobs so far have ended well.
+    Free(Connection),
+}
+
+static CONNECTION: Mutex<State> = Mutex::new(State::New);
+
+fn state() -> MutexGuard<'static, State> {
+    CONNECTION.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A job whose ranks have met. Unless it ends well, the launcher hears of no good end of this process.
+#[derive(Debug)]
+pub(crate) struct Running(());
+
+impl Running {
+    /// The job has ended well on all ranks.
+    pub(crate) fn ends_well(self) {
+        let mut state = state();
+        *state = match std::mem::replace(&mut *state, State::Meets) {
+            State::Runs(connection, _) => State::Free(connection),
+            other => other,
+        };
+    }
+}
+
+/// Whether the launcher of this process has gone.
+pub(crate) fn is_gone() -> bool {
+    match &*state() {
+        State::Runs(connection, _) | State::Free(connection) => connection.launcher.is_gone(),
+        State::New | State::Meets => false,
+    }
+}
+
+impl Connection {
+    /// Connects to the launcher that started this process, unless an earlier job has.
+    ///
+    /// # Errors
+    /// It does not answer as its protocol says; this process has no launcher, or lost what ties it to the others.
+    pub(crate) fn new(started: Started, settings: &Settings) -> std::result::Result<Self, Error> {
+        let (own, limit) = (std::process::id(), settings.timeout);
+        match std::mem::replace(&mut *state(), State::Meets) {
+            State::New => {
+                let mut patience = Patience::new(&started, limit);
+                let launcher = connect(started, &mut || patience.look()).map_err(|refused| failed(&started, &refused))?;
+                let size = started.size().or_else(|| launcher.size()).ok_or_else(|| {
+                    failed(&started, &Refused::Said("nothing, when it was asked for the number of ranks".into()))
+                })?;
+                at_exit();
+                Ok(Connection { launcher, started, size, limit, process: own, step: 0 })
+            }
+            State::Free(connection) if connection.is_own() => Ok(Connection { limit, ..connection }),
+            State::Free(connection) | State::Runs(connection, _) if !connection.is_own() => Err(Error::Launch(
+                "this process was forked by a rank, whose launcher it cannot use; start the job by a fork (GA_BOOTSTRAP=fork), or run a \
+                 program of its own"
+                    .into(),
+            )),
+            _ => Err(Error::Launch(
+                "an earlier job of this process failed, and its launcher may be ending the others for that".into(),
+            )),
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Tells the launcher of a good end of this process.
+    fn leave(&mut self) {
+        let start = Instant::now();
+        let mut idle = || if start.elapsed() < ACKNOWLEDGED { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
+        if let Err(refused) = self.launcher.finish(&mut idle) {
+            eprintln!("global-arrays: the launcher did not take the leave of {}: {refused}", self.started);
+        }
+    }
+
+    /// The ranks have met, and their job begins.
+    pub(crate) fn begin(self, fabric: &Arc<Fabric>) -> Running {
+        *state() = State::Runs(self, Arc::downgrade(fabric));
+        Running(())
+    }
+
+    /// One fence, with what each rank puts before it and reads after it.
+    fn exchange<T>(
+        &mut self,
+        put: Option<&str>,
+        read: impl FnOnce(&mut dyn KeyValues, &str, Idle<'_>) -> Result<T>,
+    ) -> std::result::Result<T, Error> {
+        let Connection { launcher, started, limit, step, .. } = self;
+        let mut patience = Patience::new(started, *limit);
+        let rank = started.rank();
+        let prefix = format!("ga-{step}");
+        *step += 1;
+        let exchange = || {
+            if let Some(value) = put {
+                put_in_parts(&mut **launcher, &format!("{prefix}-{rank}"), value, &mut || patience.look())?;
+            }
+            launcher.fence(&mut || patience.look())?;
+            read(&mut **launcher, &prefix, &mut || patience.look())
+        };
+        exchange().map_err(|refused| failed(started, &refused))
+    }
+
+    /// What is made of the words of all, the same on all ranks.
+    fn reduce<const N: usize>(
+        &mut self,
+        words: [u64; N],
+        reduce: impl FnOnce(Vec<[u64; N]>) -> Vec<u64>,
+    ) -> std::result::Result<Vec<u64>, Error> {
+        let (rank, size) = (self.started.rank(), self.size);
+        let reads = rank == 0 || size <= FEW;
+        let all = self.exchange(Some(&text(&words)), |launcher, prefix, idle| {
+            let ranks = if reads { 0..size } else { 0..0 };
+            ranks.map(|from| fixed(get_in_parts(launcher, from, &format!("{prefix}-{from}"), idle)?)).collect::<Result<Vec<_>>>()
+        })?;
+        let reduced = if reads { reduce(all) } else { Vec::new() };
+        if size <= FEW {
+            return Ok(reduced);
+        }
+        let put = (rank == 0).then(|| text(&reduced));
+        self.exchange(put.as_deref(), |launcher, prefix, idle| get_in_parts(launcher, 0, &format!("{prefix}-0"), idle))
+    }
+}
+
+impl Bootstrap for Connection {
+    fn rank(&self) -> usize {
+        self.started.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn gather<const N: usize>(&mut self, words: [u64; N]) -> std::result::Result<Vec<[u64; N]>, Error> {
+        let all = self.reduce(words, |all| all.concat())?;
+        Ok(all.chunks_exact(N).map(|words| std::array::from_fn(|k| words[k])).collect())
+    }
+
+    fn greatest<const N: usize>(&mut self, words: [u64; N]) -> std::result::Result<[u64; N], Error> {
+        let greatest = |all: Vec<[u64; N]>| (0..N).map(|k| all.iter().map(|words| words[k]).max().unwrap_or(0)).collect();
+        let started = self.started;
+        fixed(self.reduce(words, greatest)?).map_err(|refused| failed(&started, &refused))
+    }
+
+    fn tell<const N: usize>(&mut self, group: &[usize], words: [u64; N]) -> std::result::Result<[u64; N], Error> {
+        let first = group[0];
+        let own = (first == self.started.rank()).then(|| text(&words));
+        self.exchange(own.as_deref(), |launcher, prefix, idle| {
+            fixed(get_in_parts(launcher, first, &format!("{prefix}-{first}"), idle)?)
+        })
+    }
+}
+
+/// Speaks to the launcher for the first time.
+fn connect(started: Started, idle: Idle<'_>) -> Result<Box<dyn KeyValues>> {
+    match started.protocol() {
+        Some(Protocol::Pmix) => Ok(Box::new(pmix::Pmix::start()?)),
+        Some(Protocol::Pmi { descriptor }) => {
+            let line = checked(descriptor)?;
+            // A launcher that speaks both goes on in the version that it was greeted in.
+            let versions = if started.in_slurm() { [2, 1] } else { [1, 2] };
+            for version in versions {
+                if pmi1::greet(&line, version, &mut *idle)? {
+                    return Ok(match version {
+                        1 => Box::new(pmi1::Pmi1::start(line, idle)?),
+                        _ => Box::new(pmi2::Pmi2::start(line, &launcher::job(), started.rank(), idle)?),
+                    });
+                }
+            }
+            Err(Refused::Said("that it speaks neither PMI-1 nor PMI-2".into()))
+        }
+        None => Err(Refused::Said("no PMI".into())),
+    }
+}
+
+/// The launcher's descriptor, kept from the programs that this process starts: they would speak in its name.
+fn checked(descriptor: RawFd) -> Result<Line> {
+    // SAFETY: looks whether there is such a descriptor; if there is none, the number is not used any more.
+    let is_socket = fstat(unsafe { BorrowedFd::borrow_raw(descriptor) })
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Socket);
+    if !is_socket {
+        return Err(Refused::System(io::Error::other(format!(
+            "PMI_FD={descriptor} is no connection: a process that a rank started is no rank; start its job by a fork (GA_BOOTSTRAP=fork)"
+        ))));
+    }
+    // SAFETY: the launcher gave this process the descriptor, open for its life; the lock of the connection is held.
+    let line = unsafe { Line::new(descriptor) };
+    line.keep()?;
+    Ok(line)
+}
+
+fn failed(started: &Started, refused: &Refused) -> Error {
+    Error::Launch(format!("meeting the other ranks, as {started}: {refused}"))
+}
+
+/// A value that may be longer than one of the launcher's: under the key how many parts there are, each behind a number.
+fn put_in_parts(launcher: &mut dyn KeyValues, key: &str, value: &str, idle: Idle<'_>) -> Result<()> {
+    let longest = launcher.longest();
+    if longest < LEAST_VALUE {
+        return Err(Refused::TooLong { len: value.len().min(LEAST_VALUE), longest });
+    }
+    let parts: Vec<&str> = value.as_bytes().chunks(longest).filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    launcher.put(key, &parts.len().to_string(), &mut *idle)?;
+    for (part, value) in parts.into_iter().enumerate() {
+        launcher.put(&format!("{key}-{part}"), value, &mut *idle)?;
+    }
+    Ok(())
+}
+
+/// A launcher that keeps only shorter values keeps none of ours.
+const LEAST_VALUE: usize = 16;
+
+/// The words of a value that was put in parts.
+fn get_in_parts(launcher: &mut dyn KeyValues, from: usize, key: &str, idle: Idle<'_>) -> Result<Vec<u64>> {
+    let parts = launcher.get(from, key, &mut *idle)?;
+    let parts: usize = parts.parse().map_err(|_| Refused::Said(parts))?;
+    let mut value = String::new();
+    for part in 0..parts {
+        value += &launcher.get(from, &format!("{key}-{part}"), &mut *idle)?;
+    }
+    let word = |word: &str| u64::from_str_radix(word, 16).map_err(|_| Refused::Said(value.clone()));
+    value.split(',').filter(|word| !word.is_empty()).map(word).collect()
+}
+
+fn text(words: &[u64]) -> String {
+    words.iter().fold(String::new(), |mut text, word| {
+        let _ = write!(text, "{word:x},");
+        text
+    })
+}
+
+fn fixed<const N: usize>(words: Vec<u64>) -> Result<[u64; N]> {
+    <[u64; N]>::try_from(words).map_err(|words| Refused::Said(format!("{} words, not {N}", words.len())))
+}
+
+/// A wait for the launcher and, at a fence, for the other ranks.
+struct Patience {
+    who: String,
+    limit: Option<f64>,
+    start: Instant,
+    said: bool,
+}
+
+impl Patience {
+    fn new(started: &Started, limit: Option<f64>) -> Self {
+        Patience { who: started.to_string(), limit, start: Instant::now(), said: false }
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        let waited = self.start.elapsed();
+        if let Some(limit) = self.limit.filter(|&limit| waited.as_secs_f64() >= limit) {
+            return Err(io::Error::new(ErrorKind::TimedOut, Refused::Late(limit)));
+        }
+        if waited >= SAY_AFTER && !self.said {
+            self.said = true;
+            eprintln!(
+                "global-arrays: {} has waited {} s for others to start; each process of the launcher must call `run`",
+                self.who,
+                SAY_AFTER.as_secs()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Takes leave of the launcher when the process exits, if no job failed or runs.
+fn at_exit() {
+    extern "C" fn leave(status: c_int) {
+        let Ok(mut state) = CONNECTION.try_lock() else { return };
+        match &mut *state {
+            State::Free(connection) if connection.is_own() => connection.leave(),
+            State::Runs(connection, fabric) if connection.is_own() => {
+                let Some(fabric) = fabric.upgrade().filter(|fabric| fabric.failure().is_none()) else { return };
+                let (rank, cause) = (connection.rank(), format!("called exit({status}) before the job did end"));
+                if fabric.end(Some(rank), &cause) {
+                    // Words for people; who cannot read them sees what the launcher says.
+                    let _ = io::stderr().write_all(format!("global-arrays: rank {rank} {cause}\n").as_bytes());
+                }
+                // The memory that other threads still use goes with the process. And not all launchers take this end for a failure.
+                // SAFETY: ends the process.
+                unsafe { libc::_exit(if status == 0 { 1 } else { status }) }
+            }
+            _ => {}
+        }
+    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| super::exit::at_exit(leave));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::HashMap,
+        os::{fd::AsRawFd, unix::net::UnixStream},
+        sync::{Arc, Barrier},
+    };
+
+    use super::*;
+
+    /// A launcher's side of the lines to its processes, as far as meetings go.
+    struct Fake {
+        values: Mutex<HashMap<String, String>>,
+        fence: Barrier,
+        longest: usize,
+        /// The version that it speaks.
+        version: usize,
+    }
+
+    impl Fake {
+        /// Answers one process until it takes its leave or is gone.
+        fn serve(&self, stream: &UnixStream) {
+            // SAFETY: the stream is open during this call, and only this thread uses it.
+            let line = unsafe { Line::new(stream.as_raw_fd()) };
+            let field = |text: &str, name: &str| {
+                let found = text.split([' ', ';']).find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+                found.unwrap_or_default().to_owned()
+            };
+            let mut framed = false;
+            while let Some(asked) = if framed { read_framed(&line) } else { line.read_line(|| Ok(())).ok() } {
+                let (key, value) = (field(&asked, "key"), field(&asked, "value"));
+                let answer = match field(&asked, "cmd").as_str() {
+                    "init" => {
+                        let speaks = field(&asked, "pmi_version") == self.version.to_string();
+                        let rc = if speaks { 0 } else { -1 };
+                        line.write(
+                            format!("cmd=response_to_init pmi_version={} pmi_subversion=0 rc={rc}\n", self.version).as_bytes(),
+                        )
+                        .unwrap();
+                        framed = speaks && self.version == 2;
+                        continue;
+                    }
+                    "get_maxes" => format!("cmd=maxes kvsname_max=64 keylen_max=64 vallen_max={}", self.longest),
+                    "get_my_kvsname" => "cmd=my_kvsname kvsname=job".into(),
+                    "fullinit" => "cmd=fullinit-response;rank=0;size=2;rc=0;".into(),
+                    put @ ("put" | "kvs-put") => {
+                        assert!(key.len() < 64 && value.len() < self.longest, "{key}={value}");
+                        assert_eq!(self.values.lock().unwrap().insert(key, value), None, "a key is used once");
+                        if put == "put" {
+                            "cmd=put_result rc=0 msg=success".into()
+                        } else {
+                            "cmd=kvs-put-response;rc=0;".to_owned()
+                        }
+                    }
+                    "get" => match self.values.lock().unwrap().get(&key) {
+                        Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
+                        None => "cmd=get_result rc=-1 msg=key_not_found value=unknown".into(),
+                    },
+                    "kvs-get" => match self.values.lock().unwrap().get(&key) {
+                        Some(value) => format!("cmd=kvs-get-response;rc=0;found=TRUE;value={value};"),
+                        None => "cmd=kvs-get-response;rc=0;found=FALSE;".into(),
+                    },
+                    "barrier_in" | "kvs-fence" => {
+                        self.fence.wait();
+                        if framed { "cmd=kvs-fence-response;rc=0;" } else { "cmd=barrier_out" }.into()
+                    }
+                    "finalize" if framed => "cmd=finalize-response;rc=0;".into(),
+                    "finalize" => "cmd=finalize_ack".into(),
+                    other => panic!("asked {other}"),
+                };
+                let answer = if framed { format!("{:6}{answer}", answer.len()) } else { format!("{answer}\n") };
+                if line.write(answer.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn read_framed(line: &Line) -> Option<String> {
+        let mut len = [0; 6];
+        line.read(&mut len, || Ok(())).ok()?;
+        let mut text = vec![0; std::str::from_utf8(&len).ok()?.trim().parse().ok()?];
+        line.read(&mut text, || Ok(())).ok()?;
+        String::from_utf8(text).ok()
+    }
+
+    /// Lets each of so many ranks do something with a connection of its own.
+    fn meet<T: Send>(ranks: usize, version: usize, longest: usize, body: impl Fn(Connection) -> T + Sync) -> Vec<T> {
+        let fake = Arc::new(Fake { values: Mutex::default(), fence: Barrier::new(ranks), longest, version });
+        std::thread::scope(|scope| {
+            let rank = |rank| {
+                let (ours, theirs) = UnixStream::pair().unwrap();
+                let (fake, body) = (fake.clone(), &body);
+                scope.spawn(move || fake.serve(&theirs));
+                scope.spawn(move || {
+                    let started = Started::by_pmi(rank, ranks, ours.as_raw_fd());
+                    let launcher = connect(started, &mut || Ok(())).unwrap();
+                    body(Connection { launcher, started, size: ranks, limit: None, process: 0, step: 0 })
+                })
+            };
+            let ranks: Vec<_> = (0..ranks).map(rank).collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+        })
+    }
+
+    /// Both ways of a reduction, and values of more than one part.
+    #[test]
+    fn ranks_meet_by_either_version() {
+        for (ranks, version, longest) in [(1, 1, 1024), (3, 1, 20), (3, 2, 1024), (FEW + 3, 1, 64), (FEW + 3, 2, 1024)] {
+            let all = meet(ranks, version, longest, |mut connection| {
+                let own = connection.rank() as u64;
+                let gathered = connection.gather([own, u64::MAX - own]).unwrap();
+                let greatest = connection.greatest([own, !own]).unwrap();
+                let group = if own < 2 { vec![0, 1] } else { (2..ranks).collect() };
+                let told = connection.tell(&group[..group.len().min(ranks)], [own + 7]).unwrap();
+                connection.launcher.finish(&mut || Ok(())).unwrap();
+                (gathered, greatest, told)
+            });
+            let last = ranks as u64 - 1;
+            for (rank, (gathered, greatest, told)) in all.into_iter().enumerate() {
+                assert_eq!(gathered, (0..=last).map(|rank| [rank, u64::MAX - rank]).collect::<Vec<_>>());
+                assert_eq!(greatest, [last, !0]);
+                assert_eq!(told, [if rank < 2 { 7 } else { 9 }]);
+            }
+        }
+    }
+
+    fn refusal(refused: impl FnOnce(Connection) -> std::result::Result<(), Error> + Sync + Clone + Send) -> String {
+        let mut said = meet(1, 1, 1024, |connection| refused.clone()(connection).unwrap_err().to_string());
+        said.remove(0)
+    }
+
+    #[test]
+    fn what_the_launcher_does_not_do_is_an_error_that_names_it() {
+        let started = Started::by_pmi(1, 4, 99);
+        // No such descriptor, as a program that a rank starts finds it.
+        let Err(none) = connect(started, &mut || Ok(())) else { panic!("a descriptor 99") };
+        assert!(failed(&started, &none).to_string().contains("GA_BOOTSTRAP=fork"), "{none}");
+        // It ends while ranks wait.
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let Err(gone) = connect(Started::by_pmi(1, 4, ours.as_raw_fd()), &mut || Ok(())) else { panic!("nobody is there") };
+        let gone = failed(&started, &gone).to_string();
+        assert!(gone.contains("rank 1 of 4") && gone.contains("its connection is closed"), "{gone}");
+        // A launcher that keeps next to nothing, and one that does not know a key.
+        let short = meet(1, 1, 10, |mut connection| connection.gather([1]).unwrap_err().to_string());
+        assert!(short[0].contains("longer than the 9 that it keeps"), "{short:?}");
+        let unknown =
+            refusal(|mut connection| connection.exchange(None, |launcher, prefix, idle| launcher.get(0, prefix, idle)).map(drop));
+        assert!(unknown.contains("key_not_found"), "{unknown}");
+    }
+
+    #[test]
+    fn a_rank_that_never_comes_is_waited_for_until_the_limit() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let fake = Fake { values: Mutex::default(), fence: Barrier::new(2), longest: 1024, version: 1 };
+        std::thread::scope(|scope| {
+            scope.spawn(|| fake.serve(&theirs));
+            let started = Started::by_pmi(0, 2, ours.as_raw_fd());
+            let launcher = connect(started, &mut || Ok(())).unwrap();
+            let mut connection = Connection { launcher, started, size: 2, limit: Some(0.05), process: 0, step: 0 };
+            let late = connection.gather([1]).unwrap_err().to_string();
+            assert!(late.contains("the limit of 0.05 s (GA_TIMEOUT) is over") && late.contains("rank 0 of 2"), "{late}");
+            // The launcher ends too.
+            fake.fence.wait();
+            ours.shutdown(std::net::Shutdown::Both).unwrap();
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! The descriptor by which a process talks to its launcher: questions and answers, waited for without being stopped by a launcher or
+//! another rank that does not come.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read, Write},
+    mem::ManuallyDrop,
+    os::fd::{FromRawFd, RawFd},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::{FdFlags, fcntl_setfd},
+};
+
+/// Between two looks at whatever else the caller waits for.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// Longest line (PMI-1: `PMIU_MAXLINE` is 1024, and Hydra's is longer).
+const LONGEST_LINE: usize = 4096;
+
+/// A descriptor of the launcher's, which lasts as long as this process: nothing here closes it.
+#[derive(Debug)]
+pub(crate) struct Line(ManuallyDrop<File>);
+
+impl Line {
+    /// # Safety
+    /// The descriptor is open for the life of the process, and nobody else reads or writes it during the calls made here.
+    pub(crate) unsafe fn new(descriptor: RawFd) -> Self {
+        // SAFETY: the caller's promise.
+        Line(ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }))
+    }
+
+    /// No program that this process starts gets the descriptor.
+    pub(super) fn keep(&self) -> io::Result<()> {
+        Ok(fcntl_setfd(&*self.0, FdFlags::CLOEXEC)?)
+    }
+
+    /// Whether the other side is gone.
+    pub(super) fn is_gone(&self) -> bool {
+        let mut looked = [PollFd::new(&*self.0, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut looked, Some(&now)).is_ok_and(|found| found > 0)
+    }
+
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        (&*self.0).write_all(bytes)
+    }
+
+    /// Fills a buffer. Calls `idle` while nothing comes, which may end the wait by an error.
+    pub(super) fn read(&self, buffer: &mut [u8], mut idle: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&LOOK)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => idle()?,
+                Ok(_) => match (&*self.0).read(&mut buffer[filled..]) {
+                    Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                    Ok(more) => filled += more,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A line without its end. Byte by byte: what comes behind it is not for this caller.
+    pub(super) fn read_line(&self, mut idle: impl FnMut() -> io::Result<()>) -> io::Result<String> {
+        let mut line = String::new();
+        while line.len() < LONGEST_LINE {
+            let mut byte = [0];
+            self.read(&mut byte, &mut idle)?;
+            match byte {
+                [b'\n'] => return Ok(line),
+                [byte] => line.push(byte.into()),
+            }
+        }
+        Err(io::Error::new(ErrorKind::InvalidData, "a line that does not end"))
+    }
+
+    /// Sends a line and waits for the answer, which must begin with the expected word.
+    pub(crate) fn ask(&self, line: &str, expected: &str, idle: impl FnMut() -> io::Result<()>) -> io::Result<String> {
+        self.write(line.as_bytes())?;
+        let answer = self.read_line(idle)?;
+        if answer.split_whitespace().next() == Some(expected) {
+            return Ok(answer);
+        }
+        Err(io::Error::new(ErrorKind::InvalidData, format!("{answer:?} instead of {expected}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::{fd::AsRawFd, unix::net::UnixStream};
+
+    use super::*;
+
+    #[test]
+    fn a_line_ends_where_it_ends() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        // SAFETY: this test's own, open until its end.
+        let line = unsafe { Line::new(ours.as_raw_fd()) };
+        theirs.write_all(b"cmd=barrier_out\ncmd=next").unwrap();
+        assert_eq!(line.read_line(|| Ok(())).unwrap(), "cmd=barrier_out");
+        let mut rest = [0; 8];
+        line.read(&mut rest, || Ok(())).unwrap();
+        assert_eq!(&rest, b"cmd=next");
+        theirs.write_all(&[b'x'; 5000]).unwrap();
+        assert_eq!(line.read_line(|| Ok(())).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_launcher_that_is_gone_is_seen_and_one_that_is_silent_is_not() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        // SAFETY: this test's own, open until its end.
+        let line = unsafe { Line::new(ours.as_raw_fd()) };
+        assert!(!line.is_gone());
+        let impatient = || Err(ErrorKind::TimedOut.into());
+        assert_eq!(line.read(&mut [0], impatient).unwrap_err().kind(), ErrorKind::TimedOut);
+        drop(theirs);
+        assert!(line.is_gone());
+        assert_eq!(line.read(&mut [0], || Ok(())).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+}

@@ -1,0 +1,52 @@
+//! How ranks that are processes of a launcher meet, before there is a network between them.
+//!
+//! | how a job starts | what its ranks meet by |
+//! |---|---|
+//! | a fork, or threads | nothing: they inherit the mapping |
+//! | an MPI library | a communicator (`mpi`) |
+//! | a launcher alone | words that the launcher keeps for them ([`launched`]): PMI-1, PMI-2 or PMIx |
+//!
+//! A [`Bootstrap`] carries a few words of each rank. What all jobs make of them is [`place`]: which ranks share a machine, the mapping of
+//! its memory, and the *token* of the job. Rank 0 draws it, 128 random bits, and it travels by the bootstrap alone. It stands in the
+//! mapping, so no rank takes the memory of another job for its own.
+
+mod exit;
+mod key_values;
+pub(super) mod launched;
+mod line;
+pub(super) mod place;
+mod pmi1;
+mod pmi2;
+mod pmix;
+
+#[cfg(feature = "mpi")]
+pub(super) use {exit::at_exit, line::Line};
+
+use crate::error::Error;
+
+/// The ranks of a job before there is a network. All methods but the first two are collective over all ranks.
+pub(crate) trait Bootstrap {
+    /// The calling rank.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn size(&self) -> usize;
+
+    /// Words of each rank, in their order.
+    ///
+    /// # Errors
+    /// A rank, or what carries the words, is lost.
+    fn gather<const N: usize>(&mut self, words: [u64; N]) -> Result<Vec<[u64; N]>, Error>;
+
+    /// The greatest of each word.
+    ///
+    /// # Errors
+    /// As [`gather`](Self::gather).
+    fn greatest<const N: usize>(&mut self, words: [u64; N]) -> Result<[u64; N], Error>;
+
+    /// The words of the first rank of the caller's group. Each rank is in one group.
+    ///
+    /// # Errors
+    /// As [`gather`](Self::gather).
+    fn tell<const N: usize>(&mut self, group: &[usize], words: [u64; N]) -> Result<[u64; N], Error>;
+}

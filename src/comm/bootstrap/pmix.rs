@@ -1,0 +1,220 @@
+//! PMIx, which Open MPI's launcher and others speak: by the launcher's library, loaded when a job starts.
+//!
+//! The protocol behind the library is not fixed, so there is no way without it. Its calls have been the same since version 2, and so have
+//! the parts of its types that are used here: a process is a name of 256 bytes and a number, and a value begins with its type, which is
+//! followed at byte 8 by the value or a pointer to it.
+
+use std::{
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    io,
+    ptr::{null, null_mut},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::Duration,
+};
+
+use libloading::Library;
+use rustix::process::{Pid, getppid};
+
+use super::key_values::{Idle, KeyValues, Refused, Result};
+
+/// The library by its name, which has stood for versions 2 to 5.
+const LIBRARY: &str = "libpmix.so.2";
+
+const SUCCESS: c_int = 0;
+const STRING: u16 = 3;
+const UINT32: u16 = 14;
+/// Words for the processes of all machines.
+const GLOBAL: u8 = 3;
+/// What is said of the job, and of no process.
+const WILDCARD: u32 = u32::MAX - 1;
+const JOB_SIZE: &CStr = c"pmix.job.size";
+
+/// Longest value. The library has no limit of its own; launchers carry some KiB at once.
+const LONGEST: usize = 4096;
+
+/// Between two looks at whatever else the caller waits for.
+const LOOK: Duration = Duration::from_millis(1);
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Process {
+    name: [c_char; 256],
+    rank: u32,
+}
+
+/// Not shorter than the library's type, of which the first sixteen bytes matter here.
+#[repr(C, align(8))]
+struct Value {
+    kind: u16,
+    data: *mut c_void,
+    rest: [u64; 6],
+}
+
+type Init = unsafe extern "C" fn(*mut Process, *const c_void, usize) -> c_int;
+type Put = unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int;
+type Commit = unsafe extern "C" fn() -> c_int;
+type Done = extern "C" fn(c_int, *mut c_void);
+type FenceNb = unsafe extern "C" fn(*const Process, usize, *const c_void, usize, Done, *mut c_void) -> c_int;
+type Get = unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, *mut *mut Value) -> c_int;
+type Finalize = unsafe extern "C" fn(*const c_void, usize) -> c_int;
+type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
+
+/// A process that has said to its launcher by PMIx that it is there.
+pub(super) struct Pmix {
+    own: Process,
+    put: Put,
+    commit: Commit,
+    fence: FenceNb,
+    get: Get,
+    finalize: Finalize,
+    error_string: ErrorString,
+    /// The launcher's process on this machine, or what it started this one by.
+    parent: Option<Pid>,
+    /// Its threads run until the process ends, so it is never unloaded.
+    _library: &'static Library,
+}
+
+/// What the library's thread tells the one that waits.
+#[derive(Default)]
+struct Fenced {
+    status: Mutex<Option<c_int>>,
+    told: Condvar,
+}
+
+impl Pmix {
+    pub(super) fn start() -> Result<Self> {
+        let missing = |error: libloading::Error| {
+            Refused::System(io::Error::other(format!(
+                "the launcher speaks PMIx, whose library is missing ({error}); install it (Debian: libpmix2), or start the program by \
+                 MPICH's mpirun or srun --mpi=pmi2"
+            )))
+        };
+        // SAFETY: the library's own start, in a process that the launcher meant for it.
+        let library: &'static Library = Box::leak(Box::new(unsafe { Library::new(LIBRARY) }.map_err(missing)?));
+        /// A call of the library, whose type the caller says.
+        macro_rules! call {
+            ($name:literal) => {
+                // SAFETY: the type is that of the library's documentation.
+                *unsafe { library.get($name) }.map_err(missing)?
+            };
+        }
+        let init: Init = call!(b"PMIx_Init\0");
+        let mut pmix = Pmix {
+            own: Process { name: [0; 256], rank: 0 },
+            put: call!(b"PMIx_Put\0"),
+            commit: call!(b"PMIx_Commit\0"),
+            fence: call!(b"PMIx_Fence_nb\0"),
+            get: call!(b"PMIx_Get\0"),
+            finalize: call!(b"PMIx_Finalize\0"),
+            error_string: call!(b"PMIx_Error_string\0"),
+            parent: getppid(),
+            _library: library,
+        };
+        // SAFETY: fills the process; there are no further arguments.
+        let status = unsafe { init(&raw mut pmix.own, null(), 0) };
+        pmix.check("PMIx_Init", status)?;
+        Ok(pmix)
+    }
+
+    fn check(&self, call: &str, status: c_int) -> Result<()> {
+        if status == SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: a text of the library's that lasts.
+        let text = unsafe { CStr::from_ptr((self.error_string)(status)) };
+        Err(Refused::Said(format!("{call}: {}", text.to_string_lossy())))
+    }
+
+    /// What is known under a key of a process, while the answer is there.
+    fn value<T>(&self, rank: u32, key: &CStr, kind: u16, read: impl FnOnce(&Value) -> T) -> Result<T> {
+        let (process, mut found) = (Process { rank, ..self.own }, null_mut());
+        // SAFETY: the process and the key live during the call, which makes a value.
+        let status = unsafe { (self.get)(&raw const process, key.as_ptr(), null(), 0, &raw mut found) };
+        self.check("PMIx_Get", status)?;
+        // SAFETY: made by the call that succeeded.
+        let value = unsafe { found.as_ref() }.filter(|value| value.kind == kind);
+        let value = value.map(read).ok_or_else(|| Refused::Said(format!("PMIx_Get: {key:?} is of another type")))?;
+        // SAFETY: the value, and the text in it, were made by `malloc` for this caller.
+        unsafe {
+            if kind == STRING {
+                libc::free((*found).data);
+            }
+            libc::free(found.cast());
+        }
+        Ok(value)
+    }
+}
+
+fn key_of(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Refused::Said(format!("no text for C: {text:?}")))
+}
+
+extern "C" fn fenced(status: c_int, waits: *mut c_void) {
+    // SAFETY: the count of the caller that gave it, taken here once.
+    let waits = unsafe { Arc::from_raw(waits.cast::<Fenced>().cast_const()) };
+    *waits.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+    waits.told.notify_all();
+}
+
+impl KeyValues for Pmix {
+    fn size(&self) -> Option<usize> {
+        // The number stands in the first bytes of the value.
+        self.value(WILDCARD, JOB_SIZE, UINT32, |value| value.data as usize & u32::MAX as usize).ok()
+    }
+
+    fn longest(&self) -> usize {
+        LONGEST
+    }
+
+    fn put(&mut self, key: &str, value: &str, _idle: Idle<'_>) -> Result<()> {
+        let (key, text) = (key_of(key)?, key_of(value)?);
+        let mut value = Value { kind: STRING, data: text.as_ptr().cast_mut().cast(), rest: [0; 6] };
+        // SAFETY: key and value live during the call, which copies them.
+        let status = unsafe { (self.put)(GLOBAL, key.as_ptr(), &raw mut value) };
+        self.check("PMIx_Put", status)
+    }
+
+    fn fence(&mut self, idle: Idle<'_>) -> Result<()> {
+        // SAFETY: no arguments.
+        let status = unsafe { (self.commit)() };
+        self.check("PMIx_Commit", status)?;
+        let waits = Arc::new(Fenced::default());
+        let told = Arc::into_raw(waits.clone()).cast_mut().cast();
+        // SAFETY: no process stands for all; the library keeps `told` until it calls back, once.
+        let status = unsafe { (self.fence)(null(), 0, null(), 0, fenced, told) };
+        if status != SUCCESS {
+            // SAFETY: it will not call back.
+            drop(unsafe { Arc::from_raw(told.cast::<Fenced>().cast_const()) });
+        }
+        self.check("PMIx_Fence", status)?;
+        let mut status = waits.status.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(status) = *status {
+                return self.check("PMIx_Fence", status);
+            }
+            if self.is_gone() {
+                return Err(Refused::Gone);
+            }
+            idle()?;
+            status = waits.told.wait_timeout(status, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn get(&mut self, from: usize, key: &str, _idle: Idle<'_>) -> Result<String> {
+        let read = |value: &Value| {
+            // SAFETY: a value of this type points to a text.
+            unsafe { CStr::from_ptr(value.data.cast()) }.to_string_lossy().into_owned()
+        };
+        self.value(from as u32, &key_of(key)?, STRING, read)
+    }
+
+    fn finish(&mut self, _idle: Idle<'_>) -> Result<()> {
+        // SAFETY: no arguments; nothing of the library is used behind it.
+        let status = unsafe { (self.finalize)(null(), 0) };
+        self.check("PMIx_Finalize", status)
+    }
+
+    fn is_gone(&self) -> bool {
+        getppid() != self.parent
+    }
+}

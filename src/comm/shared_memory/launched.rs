@@ -1,0 +1,161 @@
+//! Ranks that are processes of one machine, which a launcher started: `mpirun` or `srun`, without MPI.
+//!
+//! They meet by the launcher ([`bootstrap::launched`](crate::comm::bootstrap::launched)) and map the same memory file. From then on they
+//! are as forked ones, but that they have no parent of ours: each sees the ends of its neighbours and of the launcher ([`Agent`]), and a
+//! rank that came to its end waits until all have. What ranks print, and what becomes of those that are left after a failure, is the
+//! launcher's business.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
+
+use crate::{
+    comm::{
+        agent::Agent,
+        bootstrap::{
+            Bootstrap,
+            launched::{self, Connection, Running},
+            place::Place,
+        },
+        launcher::Started,
+        node::{Fabric, Held, Member, keeping, threads_of_this_process},
+        one_machine,
+        settings::Settings,
+        start::{Body, contain},
+    },
+    error::Error,
+};
+
+/// How long a rank that hears of a failure leaves the word to the one that failed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Between two looks whether all have come to their end: first, and after a while.
+const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(10)];
+
+/// Runs a body as the rank that this process is.
+pub(super) fn run(started: Started, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    let before = threads_of_this_process().unwrap_or(1);
+    let mut connection = Connection::new(started, settings)?;
+    let size = connection.size();
+    if let Some(wanted) = settings.wanted.filter(|&wanted| wanted != size) {
+        return Err(Error::Launch(format!(
+            "{wanted} ranks were asked for, but the launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
+        )));
+    }
+    let place = Place::find(&mut connection, settings)?;
+    if !place.topology.is_one_machine() {
+        return Err(Error::Launch(format!(
+            "the launcher started the {size} ranks on several machines, or where they cannot open each other's memory, and \
+             \"shared_memory\" joins the ranks of one machine only; for several, build the program with `--features mpi` and start it by \
+             that MPI's mpirun (README, \"On a cluster\")"
+        )));
+    }
+    // Those of the launcher's library.
+    let threads = threads_of_this_process().unwrap_or(before).saturating_sub(before);
+    let fabric = place.fabric.clone();
+    let running = connection.begin(&fabric);
+    let (rank, member) = Rank::start(place, settings, threads).inspect_err(|error| {
+        fabric.end(Some(started.rank()), &format!("could not be started: {error}"));
+    })?;
+    let settings = Settings { cores: rank.cores, ..settings.clone() };
+    let outcome = contain(|| one_machine::rank(&settings, member, body));
+    rank.end(outcome, running)
+}
+
+/// A rank of a job, from its start to its end.
+struct Rank {
+    fabric: Arc<Fabric>,
+    own: usize,
+    /// Tells the neighbours that this process lives.
+    held: Option<Held>,
+    agent: Option<Agent>,
+    /// Cores that the ranks share.
+    cores: usize,
+    /// Those that the calling thread had before it was pinned.
+    before: Option<rustix::thread::CpuSet>,
+}
+
+impl Rank {
+    fn start(place: Place, settings: &Settings, threads: usize) -> Result<(Self, Member), Error> {
+        let Place { topology, fabric, cores, crowded, unbound } = place;
+        fabric.keep_from_children().map_err(keeping)?;
+        let (own, together) = (topology.rank(), fabric.ranks());
+        // A launcher that bound its processes knew what it did.
+        let before = if unbound { sched_getaffinity(None).ok() } else { None };
+        if before.is_some() {
+            settings.pin_among(own, together);
+        }
+        let of_device = if topology.is_all_mapped() { 0 } else { settings.device.threads() };
+        let known = 1 + threads + Agent::threads(together) + of_device;
+        let patient = if crowded { 0 } else { together };
+        let member = Member::new(fabric.clone(), topology.clone(), patient, known);
+        let held = fabric.hold(own).map_err(|e| Error::system("making the lock of a rank", e))?;
+        let agent = Agent::watching(&topology, &fabric, None, Some(launched::is_gone));
+        let agent = agent.map_err(|e| Error::system("starting the thread that sees the end of other ranks", e))?;
+        Ok((Rank { fabric, own, held: Some(held), agent: Some(agent), cores, before }, member))
+    }
+
+    /// The end of the rank, with the words of its failure if it failed.
+    fn end(self, outcome: Result<(), String>, running: Running) -> Result<(), Error> {
+        if self.fabric.is_inherited() {
+            // A child that was forked by the rank's process came out of the body. Locks and threads are the parent's.
+            let cause = self.fabric.cause();
+            std::mem::forget(self);
+            return Err(Error::JobEnded { operation: "run".into(), cause });
+        }
+        match outcome {
+            Ok(()) => {
+                self.fabric.set_finished(self.own);
+                if self.await_others() {
+                    running.ends_well();
+                    return Ok(());
+                }
+            }
+            Err(words) => {
+                self.fabric.set_last_words(self.own, &words);
+                self.fabric.end(Some(self.own), &words);
+            }
+        }
+        let (rank, cause) = match self.fabric.failure() {
+            Some((Some(rank), cause)) => (rank, cause),
+            Some((None, cause)) => return Err(Error::JobEnded { operation: "run".into(), cause }),
+            None => (self.own, "failed without a word".into()),
+        };
+        if rank != self.own {
+            std::thread::sleep(GRACE);
+        }
+        Err(Error::RankFailed { rank, cause })
+    }
+
+    /// Waits until all ranks have come to their end. False if the job failed before.
+    fn await_others(&self) -> bool {
+        let start = Instant::now();
+        for rank in 0..self.fabric.ranks() {
+            while !self.fabric.finished(rank) {
+                // One that has seen the end of all ends the job, so they are looked at once more.
+                if self.fabric.failure().is_some() && !self.fabric.finished(rank) {
+                    return false;
+                }
+                let [first, later] = LOOKS;
+                std::thread::sleep(if start.elapsed() < later { first } else { later });
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Rank {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            let _ = sched_setaffinity(None, &before);
+        }
+        // A neighbour's thread ends by that, as this rank's by the next one's.
+        drop(self.held.take());
+        drop(self.agent.take());
+        // Arrays that outlive the job hear of its end.
+        self.fabric.end(None, "it has ended");
+    }
+}

@@ -1,0 +1,43 @@
+//! Programs without the feature `mpi` that a launcher starts: their ranks meet by what the launcher speaks, PMI or PMIx, and are one job over
+//! shared memory. The suites, under each library's launcher, and `hello` under Slurm's.
+
+use super::counts::Report;
+use super::mpi::{self, Library};
+use super::slurm::{self, Comes};
+use super::{Tier, environment, suites};
+use crate::cargo;
+use anyhow::{Context, Result};
+use std::process::Command;
+
+/// Suites that have cases whose ranks a launcher starts.
+const SUITES: [&str; 3] = ["conformance", "random_programs", "failures"];
+
+const UNDER_SRUN: &[(&str, Comes)] = &[
+    ("--mpi=pmi2", Comes::Well("over shared_memory")),
+    ("--mpi=none", Comes::Refused(&["Error: cannot start a job", "rank 0 of 2 that srun started", "--mpi=pmi2"])),
+];
+
+/// By the launcher of a library.
+pub fn run(library: &Library, tier: Tier) -> Result<Vec<Report>> {
+    let mut reports = Vec::new();
+    // As the suites are built for themselves.
+    for suite in cargo::build(&["test", "--workspace", "--no-run"])? {
+        if suite.kind != "test" || !SUITES.contains(&suite.name.as_str()) {
+            continue;
+        }
+        let mut command = Command::new(&suite.path);
+        environment(&mut command, tier);
+        mpi::variables(&mut command);
+        command.arg("launched").current_dir(&suite.folder).env("GA_TEST_LAUNCHER", library.launcher);
+        let name = format!("{} launches tests/{} without MPI", library.launcher, suite.name);
+        reports.push(suites::finish_some(&name, &mut command, tier)?);
+    }
+    Ok(reports)
+}
+
+/// By Slurm.
+pub fn under_srun(tier: Tier) -> Result<Vec<Report>> {
+    let built = cargo::build(&["build", "--release", "--package", cargo::LIBRARY, "--example", "hello"])?;
+    let hello = built.iter().find(|program| program.name == "hello").context("no example hello")?;
+    slurm::run("without MPI", UNDER_SRUN, hello, tier)
+}

@@ -8,9 +8,9 @@
 //! but look: the first answer of a rank that then begins to compute may take that long.
 //!
 //! Each rank watches the process of the next one on its machine (`node::alive`): the thread's sleep is a wait for a lock that the
-//! neighbour holds. Where there are more than two, another thread sleeps until the one before ends, and does nothing else. A process
-//! that ends before its rank has finished, because a signal ended it for instance, is said on stderr at once, and once on each machine: a
-//! launcher kills the others as soon as it sees the same.
+//! neighbour holds. Where there are more than two, another thread sleeps until the one before ends, and does nothing else. If a process
+//! ends before its rank has finished, because of a signal for instance, one rank of the machine prints so at once: a launcher kills the
+//! others as soon as it sees the same.
 
 use std::{
     io::{self, Write},

@@ -99,6 +99,12 @@ pub(crate) trait Conduit: Operations {
     /// Publishes where this rank is, for messages about who is missing. Called on entering every collective: a few stores.
     fn publish(&self, place: [u64; 2]);
 
+    /// Publishes that this rank waits for the orderly end of the job from now on. Called once, before [`publish`](Self::publish) says so.
+    fn publish_end(&self);
+
+    /// How many ranks of the caller's machine have called [`publish_end`](Self::publish_end).
+    fn published_ends(&self) -> usize;
+
     /// Tells the others that this rank looked again and still waits for an act of rank `awaited`; without one, that it does not
     /// wait for certain. `object` is what it waits for, for people: a lock or a signal; empty in a collective. Called by waits that
     /// have lasted, some times a second, and at the end of such a wait.
@@ -106,6 +112,9 @@ pub(crate) trait Conduit: Operations {
     /// Ranks that wait for each other in a cycle are ended for that, so a conduit does not publish a wait while a thread that it
     /// did not start may act for the rank. What the rank put or sent before has arrived when others see the wait.
     fn publish_wait(&self, awaited: Option<usize>, object: &str);
+
+    /// How many ranks of the caller's machine have published a wait and not taken it back.
+    fn published_waits(&self) -> usize;
 
     /// What a rank has published by [`Conduit::publish_wait`] and not taken back. `None` where it cannot be known.
     fn published_wait(&self, rank: usize) -> Option<PublishedWait>;

@@ -277,6 +277,18 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         self.node.publish_wait(awaited, object);
     }
 
+    fn publish_end(&self) {
+        self.node.publish_end();
+    }
+
+    fn published_ends(&self) -> usize {
+        self.node.published_ends()
+    }
+
+    fn published_waits(&self) -> usize {
+        self.node.published_waits()
+    }
+
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         if self.shows_waits_of(rank) { self.node.published_wait(rank) } else { None }
     }

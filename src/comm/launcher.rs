@@ -62,7 +62,8 @@ const LAST_ORDINARY_STEP: u32 = 0xffff_fff0;
 const SRUN: &str = "start the program by `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH), of which `srun --mpi=list` names \
                     those that this Slurm has";
 
-/// Who started this process. A child that it forks is not the launcher's, though it has the same environment: the first process that asks is.
+/// Who started this process. A child that it forks has the same environment and is not the launcher's, so only the first process that asks
+/// is answered.
 pub(crate) fn of_this_process() -> Option<Started> {
     /// A fact about the process.
     static FIRST: AtomicU32 = AtomicU32::new(0);

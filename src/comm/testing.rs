@@ -180,6 +180,16 @@ impl Conduit for Fake {
         });
     }
 
+    fn publish_end(&self) {}
+
+    fn published_ends(&self) -> usize {
+        0
+    }
+
+    fn published_waits(&self) -> usize {
+        self.waits.lock().unwrap().iter().flatten().count()
+    }
+
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
         self.waits.lock().unwrap()[rank]
     }

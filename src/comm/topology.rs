@@ -86,11 +86,6 @@ impl Topology {
         !self.hidden && self.nodes.is_one_part(self.size)
     }
 
-    /// Whether all ranks are on one machine.
-    pub(crate) fn is_one_machine(&self) -> bool {
-        self.machines.is_one_part(self.size)
-    }
-
     /// The number of a rank of this one's machine among those of the machine.
     #[inline]
     pub(crate) fn local(&self, rank: usize) -> usize {

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Most ranks that one process may start.
-const MOST_RANKS: usize = 4096;
+const MOST_RANKS: usize = 8192;
 
 /// Seconds after which a wait may time out. A shorter limit would end waits that a healthy job has all the time, be it that the
 /// system lets another process go first; the longest is some thirty years.
@@ -82,7 +82,7 @@ impl Launch {
         Self::default()
     }
 
-    /// Number of ranks, from 1 to 4096.
+    /// Number of ranks, from 1 to 8192.
     pub fn ranks(mut self, ranks: usize) -> Self {
         self.ranks = Some(ranks);
         self
@@ -101,8 +101,9 @@ impl Launch {
     /// * `pmix`: they are the processes of a launcher that speaks PMIx, such as Open MPI's `mpirun`. Its library is loaded when the job
     ///   starts.
     ///
-    /// Without a choice, they are the processes of the launcher that started this one together with others, and are forked if there is
-    /// none. All must be on one machine.
+    /// Without a choice, they are the processes of the launcher that started this one, and are forked if there is none, or if it started one
+    /// process and more ranks are asked for. All must be on one machine. In a binary with the feature `mpi`, a launcher is MPI's, so ranks
+    /// of `shared_memory` are always forked.
     pub fn bootstrap(mut self, name: impl Into<String>) -> Self {
         self.bootstrap = Some(name.into());
         self
@@ -231,7 +232,8 @@ impl Launch {
         let cores = cpus.len().max(1);
         let allowed = format!("a number of ranks from 1 to {MOST_RANKS}");
         let ranks = Setting { method: "ranks", variable: "GA_RANKS", allowed: &allowed };
-        let ranks = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=MOST_RANKS).contains(ranks))?.unwrap_or(cores);
+        let asked = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=MOST_RANKS).contains(ranks))?;
+        let ranks = asked.unwrap_or(cores);
         // What comes from the machine must not be more either.
         let ranks = ranks.min(MOST_RANKS);
         let chosen = match &self.network {
@@ -246,7 +248,7 @@ impl Launch {
         let choice = networks::choose(&name).map_err(Error::Launch)?;
         let is_plain = choice.is_plain();
         let Choice { network, device, layers } = choice;
-        let launched = launched(network, self.bootstrap.as_deref(), started)?;
+        let launched = launched(network, self.bootstrap.as_deref(), started, asked)?;
         let per_node =
             Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
@@ -297,7 +299,14 @@ fn unchosen(started: Option<&Started>) -> &'static str {
 }
 
 /// The launcher by which the ranks of a network meet that has none of its own.
-fn launched(network: &Named, chosen: Option<&str>, started: Option<Started>) -> Result<Option<Started>, Error> {
+fn launched(
+    network: &Named,
+    chosen: Option<&str>,
+    started: Option<Started>,
+    asked: Option<usize>,
+) -> Result<Option<Started>, Error> {
+    // Two must not speak with one launcher: MPI's library, and this crate.
+    let started = started.filter(|_| !cfg!(feature = "mpi"));
     let chosen = match chosen {
         Some(name) => Some(name.to_owned()),
         None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
@@ -318,7 +327,10 @@ fn launched(network: &Named, chosen: Option<&str>, started: Option<Started>) -> 
         Some(name) => Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix"))),
         None => match started {
             Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
-            started => Ok(started.filter(Started::has_others)),
+            // A process alone may fork more ranks, if it is asked to.
+            started => Ok(started.filter(|started| {
+                started.protocol().is_some() && (started.has_others() || asked.is_none_or(|asked| asked == 1))
+            })),
         },
     }
 }
@@ -362,8 +374,8 @@ mod tests {
     fn what_cannot_be_started_says_why() {
         let refusal = |launch: Launch| launch.resolve().unwrap_err().to_string();
         for (launch, words) in [
-            (Launch::new().ranks(0), ["Launch::ranks(0)", "GA_RANKS", "from 1 to 4096"]),
-            (Launch::new().ranks(5000), ["Launch::ranks(5000)", "GA_RANKS", "from 1 to 4096"]),
+            (Launch::new().ranks(0), ["Launch::ranks(0)", "GA_RANKS", "from 1 to 8192"]),
+            (Launch::new().ranks(9000), ["Launch::ranks(9000)", "GA_RANKS", "from 1 to 8192"]),
             (Launch::new().ranks_per_node(0), ["Launch::ranks_per_node(0)", "GA_RANKS_PER_NODE", "at least 1"]),
             (Launch::new().heap(0), ["Launch::heap(0)", "GA_HEAP", "above 0"]),
             (Launch::new().heap(usize::MAX), ["Launch::heap(18446744073709551615)", "GA_HEAP", "can be addressed"]),
@@ -377,7 +389,7 @@ mod tests {
             let value = format!("Launch::timeout({seconds:?})");
             assert!(said.contains(&value) && said.contains("GA_TIMEOUT") && said.contains("from 0.001 to 1e9"), "{said}");
         }
-        assert!(Launch::new().ranks(4096).ranks_per_node(usize::MAX).timeout(0.001).resolve().is_ok());
+        assert!(Launch::new().ranks(8192).ranks_per_node(usize::MAX).timeout(0.001).resolve().is_ok());
         assert!(Launch::new().heap(isize::MAX as usize).memory(u64::MAX).timeout(1e9).resolve().is_ok());
         assert!(refusal(Launch::new().network("carrier pigeons")).contains("carrier pigeons"));
         for network in ["threads+scrambled", "shared_memory:packets"] {

@@ -92,6 +92,7 @@ impl Job {
     pub(crate) fn finish(&self) -> Result<()> {
         // Before the collectives of the table: who waits for a rank in vain learns by this that it has ended, and what others are in
         // is never taken for a part of the table.
+        self.inner.conduit().publish_end();
         self.world.settle(Op::End, 0)?;
         if self.inner.counts.is_none() {
             return Ok(());

@@ -25,6 +25,14 @@ struct Creating<'a> {
     members: usize,
     /// Those who have not sent what is waited for.
     missing: &'a [usize],
+    speaks: bool,
+}
+
+/// The parent and the children of a member in the binomial tree over so many, whose root is member 0. Nobody has more than log2 of them.
+fn neighbors(member: usize, members: usize) -> (Option<usize>, Vec<usize>) {
+    let parent = (member > 0).then(|| member & (member - 1));
+    let steps = (0..usize::BITS).map(|bit| 1 << bit).take_while(|step| member & step == 0 && member + step < members);
+    (parent, steps.map(|step| member + step).collect())
 }
 
 impl Waiter for Creating<'_> {
@@ -36,6 +44,9 @@ impl Waiter for Creating<'_> {
     }
     fn hopeless(&self) -> Option<Error> {
         self.parent.without_a_member(|| self.operation())
+    }
+    fn speaks(&self) -> bool {
+        self.speaks
     }
     fn awaits(&self) -> Option<usize> {
         match self.missing {
@@ -205,28 +216,31 @@ impl Group {
         Ok(offset)
     }
 
-    /// The maximum of the first word and the union of the second over ranks that share no memory yet; also a barrier among them.
+    /// The maximum of the first word and the union of the second over ranks that share no memory yet; also a barrier among them. Along a
+    /// tree, up and down.
     fn meet_by_mail(&self, ranks: &Arc<[usize]>, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
         let engine = self.inner.engine();
         let label = Label::new("(none)", "creation of a group");
-        let (me, first) = (engine.rank(), ranks[0]);
+        let me = ranks.iter().position(|&rank| rank == engine.rank()).unwrap_or(0);
+        let (parent, children) = neighbors(me, ranks.len());
+        let children: Vec<usize> = children.into_iter().map(|position| ranks[position]).collect();
         let answer = fingerprint(&[key, 2]);
         let [mut most, mut union] = words;
-        if me != first {
-            engine.mail(first, key, [most, union, 0], &label)?;
-            let waiter = Creating { parent: self, members: ranks.len(), missing: &[first] };
-            let [most, union, _] = engine.receive_mail(answer, &waiter)?.1;
-            return Ok([most, union]);
-        }
-        let mut missing = ranks[1..].to_vec();
+        let mut missing = children.clone();
         while !missing.is_empty() {
-            let waiter = Creating { parent: self, members: ranks.len(), missing: &missing };
+            let waiter = Creating { parent: self, members: ranks.len(), missing: &missing, speaks: true };
             let (from, [theirs, used, _]) = engine.receive_mail(key, &waiter)?;
             missing.retain(|&rank| rank != from);
             most = most.max(theirs);
             union |= used;
         }
-        for &rank in &ranks[1..] {
+        if let Some(parent) = parent.map(|position| ranks[position]) {
+            engine.mail(parent, key, [most, union, 0], &label)?;
+            // Whoever the parent waits for is named there.
+            let waiter = Creating { parent: self, members: ranks.len(), missing: &[parent], speaks: false };
+            [most, union, _] = engine.receive_mail(answer, &waiter)?.1;
+        }
+        for rank in children {
             engine.mail(rank, answer, [most, union, 0], &label)?;
         }
         Ok([most, union])
@@ -239,6 +253,27 @@ impl Drop for super::GroupInner {
         if let Some(ranks) = self.list() {
             let blocks = self.blocks().take_all();
             self.job.with_groups_of(ranks, |groups| groups.drop_block(self.scratch.offset(), blocks));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_a_new_group_form_a_tree() {
+        for members in [1, 2, 3, 7, 8, 4097] {
+            let mut found = vec![0];
+            for member in 0..members {
+                let (parent, children) = neighbors(member, members);
+                assert_eq!(parent.is_none(), member == 0);
+                assert!(children.len() <= members.next_power_of_two().ilog2() as usize);
+                assert!(children.iter().all(|&child| neighbors(child, members).0 == Some(member)));
+                found.extend(children);
+            }
+            found.sort_unstable();
+            assert_eq!(found, (0..members).collect::<Vec<_>>());
         }
     }
 }

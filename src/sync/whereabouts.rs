@@ -55,6 +55,9 @@ impl Group {
 
     /// Why a collective that all members must enter can never end well, if a member has come to its end.
     pub(super) fn without_a_member(&self, operation: impl FnOnce() -> String) -> Option<Error> {
+        if self.inner.engine().conduit().published_ends() == 0 {
+            return None;
+        }
         let ended = self.ranks().find(|&rank| self.has_ended(rank))?;
         let (rank, operation, seen) = (self.inner.engine().rank(), operation(), format!("rank {ended} has ended"));
         Some(Error::Disagreement { rank, operation: operation.into(), seen })
@@ -63,7 +66,9 @@ impl Group {
     /// There were other ranks in the job, and all of them have come to their end.
     pub(super) fn is_left_alone(&self) -> bool {
         let conduit = self.inner.engine().conduit();
-        conduit.size() > 1 && (0..conduit.size()).all(|rank| rank == conduit.rank() || self.has_ended(rank))
+        conduit.size() > 1
+            && conduit.published_ends() + 1 >= conduit.size()
+            && (0..conduit.size()).all(|rank| rank == conduit.rank() || self.has_ended(rank))
     }
 
     /// Whether a rank waits for the orderly end of the job.

@@ -166,3 +166,21 @@ pub(crate) fn three_deep(job: &Job) -> Result<(), Error> {
     assert!(third.subgroup(&[third.size()]).is_err());
     job.sync()
 }
+
+/// Start, a group of every second rank, arrays of both, end: nothing of it may take each rank a time that grows as their number.
+pub(crate) fn of_many_ranks(launch: &Launch) {
+    let run = launch.run(|job| {
+        let (rank, size) = (job.rank(), job.size());
+        let a = GlobalArray::<u64, Ix1>::builder(job, [size]).zeros().create()?;
+        a.store([(rank + 1) % size], rank as u64)?;
+        if rank.is_multiple_of(2) {
+            let even = job.subgroup(&(0..size).step_by(2).collect::<Vec<_>>())?;
+            let b = GlobalArray::<u64, Ix1>::builder(&even, [even.size()]).fill(1).create()?;
+            assert_eq!(b.sum()?, even.size() as u64);
+        }
+        job.sync()?;
+        assert_eq!(a.load([rank])?, ((rank + size - 1) % size) as u64);
+        job.sync()
+    });
+    run.unwrap_or_else(|error: Error| panic!("{error}"));
+}

@@ -113,6 +113,12 @@ fn main() -> ExitCode {
     }
     cases.extend(launched());
     cases.push(runner::case("processes_after_threads", processes_after_threads));
+    let many =
+        if runner::long() { [("threads", 8192), ("shared_memory", 2048)] } else { [("threads", 1024), ("shared_memory", 512)] };
+    for (network, ranks) in many {
+        let body = move || groups::of_many_ranks(&Launch::new().network(network).ranks(ranks).heap(1 << 20));
+        cases.push(runner::case(format!("{network}::{ranks}_ranks"), body).within(120));
+    }
     runner::main_together(cases, 2)
 }
 

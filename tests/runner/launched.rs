@@ -55,9 +55,9 @@ pub(crate) fn starts() -> Vec<(&'static str, usize)> {
         Some("mpi") => starts_of_mpi(),
         Some(_) if super::long() => {
             let networks = ["launched", "launched:nodes_of_1", "launched:nodes_of_2", "launched:packets+hidden"];
-            networks.iter().flat_map(|&network| [1, 2, 3, 4, 7].map(|ranks| (network, ranks))).collect()
+            networks.iter().flat_map(|&network| [1, 2, 3, 4, 7, 24].map(|ranks| (network, ranks))).collect()
         }
-        Some(_) => vec![("launched", 2), ("launched", 4), ("launched:nodes_of_2", 7)],
+        Some(_) => vec![("launched", 1), ("launched", 4), ("launched", 9), ("launched:nodes_of_2", 7)],
         None => Vec::new(),
     }
 }

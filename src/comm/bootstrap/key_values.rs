@@ -6,12 +6,14 @@ use std::io::{self, ErrorKind};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     /// Its end of the connection is closed.
-    #[error("its connection is closed; it has ended, or was ended")]
+    #[error(
+        "its connection is closed; it has ended, or was ended, or an earlier program in place of this one has taken its leave"
+    )]
     Gone,
     /// It says so.
     #[error("it answered {0:?}")]
     Said(String),
-    #[error("a value of {len} bytes is longer than the {longest} that it keeps")]
+    #[error("it keeps values of {longest} bytes at most, and those needed have {len}")]
     TooLong { len: usize, longest: usize },
     /// The user's limit.
     #[error("the limit of {0} s (GA_TIMEOUT) is over: not all ranks have come; each process of the launcher must call `run`")]
@@ -56,6 +58,9 @@ pub(super) trait KeyValues: Send {
 
     /// This process needs no other any more.
     fn finish(&mut self, idle: Idle<'_>) -> Result<()>;
+
+    /// Asks the launcher to end all processes of the job.
+    fn abort(&mut self);
 
     /// Whether the launcher has gone.
     fn is_gone(&self) -> bool;

@@ -1,7 +1,6 @@
 //! Ranks that meet by what their launcher keeps for them: words under keys, seen by all after a fence.
 //!
-//! Of a few ranks, each reads the words of all. Of more than [`FEW`], rank 0 reads them and puts what they come to, so a launcher is asked
-//! for each rank's words once.
+//! Up to [`FEW`] ranks each read the words of all. Of more, rank 0 reads them, and puts the result that all need, which each reads.
 //!
 //! The launcher has one connection to a process, which lasts until the process exits; a process may run one job after another. That is a
 //! fact about the process, and so it is static ([`CONNECTION`]). The launcher is told of a good end when the process exits after jobs that
@@ -9,7 +8,7 @@
 
 use std::{
     ffi::c_int,
-    fmt::Write as _,
+    fmt::{self, Write as _},
     io::{self, ErrorKind, Write as _},
     os::fd::{BorrowedFd, RawFd},
     sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak},
@@ -53,6 +52,10 @@ pub(crate) struct Connection {
     process: u32,
     /// Fences so far, the same on all ranks. Part of keys, none of which is used twice.
     step: u64,
+    /// Something failed that the other ranks do not know of.
+    broken: bool,
+    /// This rank has said that it waits.
+    said: bool,
 }
 
 /// What has become of the connection of this process.
@@ -61,7 +64,7 @@ enum State {
     New,
     /// The ranks of a job meet, or could not.
     Meets,
-    /// A job runs, or has failed, on this machine's memory.
+    /// A job runs, or has failed. Its mapping tells which.
     Runs(Connection, Weak<Fabric>),
     /// All jobs so far have ended well.
     Free(Connection),
@@ -105,23 +108,30 @@ impl Connection {
         let (own, limit) = (std::process::id(), settings.timeout);
         match std::mem::replace(&mut *state(), State::Meets) {
             State::New => {
-                let mut patience = Patience::new(&started, limit);
+                let mut said = false;
+                let mut patience = Patience::new(&started, limit, &mut said);
                 let launcher = connect(started, &mut || patience.look()).map_err(|refused| failed(&started, &refused))?;
                 let size = started.size().or_else(|| launcher.size()).ok_or_else(|| {
                     failed(&started, &Refused::Said("nothing, when it was asked for the number of ranks".into()))
                 })?;
                 at_exit();
-                Ok(Connection { launcher, started, size, limit, process: own, step: 0 })
+                Ok(Connection { launcher, started, size, limit, process: own, step: 0, broken: false, said })
             }
-            State::Free(connection) if connection.is_own() => Ok(Connection { limit, ..connection }),
-            State::Free(connection) | State::Runs(connection, _) if !connection.is_own() => Err(Error::Launch(
-                "this process was forked by a rank, whose launcher it cannot use; start the job by a fork (GA_BOOTSTRAP=fork), or run a \
-                 program of its own"
-                    .into(),
-            )),
+            State::Free(connection) if connection.is_own() => Ok(Connection { limit, said: false, ..connection }),
+            // A child that a rank forked does not come here: to it, nobody is its launcher.
             _ => Err(Error::Launch(
                 "an earlier job of this process failed, and its launcher may be ending the others for that".into(),
             )),
+        }
+    }
+
+    /// The ranks could not meet. What all of them found out alike is no failure of this process: it may start another job, or end well. Of
+    /// anything else the others do not know, and would wait: the launcher is asked to end them.
+    pub(crate) fn give_up(mut self) {
+        if self.broken {
+            self.launcher.abort();
+        } else {
+            *state() = State::Free(self);
         }
     }
 
@@ -134,7 +144,7 @@ impl Connection {
         let start = Instant::now();
         let mut idle = || if start.elapsed() < ACKNOWLEDGED { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
         if let Err(refused) = self.launcher.finish(&mut idle) {
-            eprintln!("global-arrays: the launcher did not take the leave of {}: {refused}", self.started);
+            say(format_args!("the launcher did not take the leave of {}: {refused}", self.started));
         }
     }
 
@@ -150,8 +160,8 @@ impl Connection {
         put: Option<&str>,
         read: impl FnOnce(&mut dyn KeyValues, &str, Idle<'_>) -> Result<T>,
     ) -> std::result::Result<T, Error> {
-        let Connection { launcher, started, limit, step, .. } = self;
-        let mut patience = Patience::new(started, *limit);
+        let Connection { launcher, started, limit, step, broken, said, .. } = self;
+        let mut patience = Patience::new(started, *limit, said);
         let rank = started.rank();
         let prefix = format!("ga-{step}");
         *step += 1;
@@ -162,7 +172,10 @@ impl Connection {
             launcher.fence(&mut || patience.look())?;
             read(&mut **launcher, &prefix, &mut || patience.look())
         };
-        exchange().map_err(|refused| failed(started, &refused))
+        exchange().map_err(|refused| {
+            *broken = true;
+            failed(started, &refused)
+        })
     }
 
     /// What is made of the words of all, the same on all ranks.
@@ -261,7 +274,7 @@ fn failed(started: &Started, refused: &Refused) -> Error {
 fn put_in_parts(launcher: &mut dyn KeyValues, key: &str, value: &str, idle: Idle<'_>) -> Result<()> {
     let longest = launcher.longest();
     if longest < LEAST_VALUE {
-        return Err(Refused::TooLong { len: value.len().min(LEAST_VALUE), longest });
+        return Err(Refused::TooLong { len: LEAST_VALUE, longest });
     }
     let parts: Vec<&str> = value.as_bytes().chunks(longest).filter_map(|part| std::str::from_utf8(part).ok()).collect();
     launcher.put(key, &parts.len().to_string(), &mut *idle)?;
@@ -271,7 +284,7 @@ fn put_in_parts(launcher: &mut dyn KeyValues, key: &str, value: &str, idle: Idle
     Ok(())
 }
 
-/// A launcher that keeps only shorter values keeps none of ours.
+/// A launcher must keep values of so many bytes. Longer ones are put in parts.
 const LEAST_VALUE: usize = 16;
 
 /// The words of a value that was put in parts.
@@ -297,17 +310,22 @@ fn fixed<const N: usize>(words: Vec<u64>) -> Result<[u64; N]> {
     <[u64; N]>::try_from(words).map_err(|words| Refused::Said(format!("{} words, not {N}", words.len())))
 }
 
+/// One line for people. Nobody can be told that it cannot be written: the launcher may be gone.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = io::stderr().write_all(format!("global-arrays: {line}\n").as_bytes());
+}
+
 /// A wait for the launcher and, at a fence, for the other ranks.
-struct Patience {
+struct Patience<'c> {
     who: String,
     limit: Option<f64>,
     start: Instant,
-    said: bool,
+    said: &'c mut bool,
 }
 
-impl Patience {
-    fn new(started: &Started, limit: Option<f64>) -> Self {
-        Patience { who: started.to_string(), limit, start: Instant::now(), said: false }
+impl<'c> Patience<'c> {
+    fn new(started: &Started, limit: Option<f64>, said: &'c mut bool) -> Self {
+        Patience { who: started.to_string(), limit, start: Instant::now(), said }
     }
 
     fn look(&mut self) -> io::Result<()> {
@@ -315,13 +333,9 @@ impl Patience {
         if let Some(limit) = self.limit.filter(|&limit| waited.as_secs_f64() >= limit) {
             return Err(io::Error::new(ErrorKind::TimedOut, Refused::Late(limit)));
         }
-        if waited >= SAY_AFTER && !self.said {
-            self.said = true;
-            eprintln!(
-                "global-arrays: {} has waited {} s for others to start; each process of the launcher must call `run`",
-                self.who,
-                SAY_AFTER.as_secs()
-            );
+        if waited >= SAY_AFTER && !std::mem::replace(self.said, true) {
+            let (who, seconds) = (&self.who, SAY_AFTER.as_secs());
+            say(format_args!("{who} has waited {seconds} s for others to start; each process of the launcher must call `run`"));
         }
         Ok(())
     }
@@ -330,15 +344,13 @@ impl Patience {
 /// Takes leave of the launcher when the process exits, if no job failed or runs.
 fn at_exit() {
     extern "C" fn leave(status: c_int) {
-        let Ok(mut state) = CONNECTION.try_lock() else { return };
-        match &mut *state {
+        match &mut *state() {
             State::Free(connection) if connection.is_own() => connection.leave(),
             State::Runs(connection, fabric) if connection.is_own() => {
                 let Some(fabric) = fabric.upgrade().filter(|fabric| fabric.failure().is_none()) else { return };
                 let (rank, cause) = (connection.rank(), format!("called exit({status}) before the job did end"));
                 if fabric.end(Some(rank), &cause) {
-                    // Words for people; who cannot read them sees what the launcher says.
-                    let _ = io::stderr().write_all(format!("global-arrays: rank {rank} {cause}\n").as_bytes());
+                    say(format_args!("rank {rank} {cause}"));
                 }
                 // The memory that other threads still use goes with the process. And not all launchers take this end for a failure.
                 // SAFETY: ends the process.
@@ -448,7 +460,16 @@ mod tests {
                 scope.spawn(move || {
                     let started = Started::by_pmi(rank, ranks, ours.as_raw_fd());
                     let launcher = connect(started, &mut || Ok(())).unwrap();
-                    body(Connection { launcher, started, size: ranks, limit: None, process: 0, step: 0 })
+                    body(Connection {
+                        launcher,
+                        started,
+                        size: ranks,
+                        limit: None,
+                        process: 0,
+                        step: 0,
+                        broken: false,
+                        said: false,
+                    })
                 })
             };
             let ranks: Vec<_> = (0..ranks).map(rank).collect();
@@ -497,7 +518,7 @@ mod tests {
         assert!(gone.contains("rank 1 of 4") && gone.contains("its connection is closed"), "{gone}");
         // A launcher that keeps next to nothing, and one that does not know a key.
         let short = meet(1, 1, 10, |mut connection| connection.gather([1]).unwrap_err().to_string());
-        assert!(short[0].contains("longer than the 9 that it keeps"), "{short:?}");
+        assert!(short[0].contains("values of 9 bytes at most"), "{short:?}");
         let unknown =
             refusal(|mut connection| connection.exchange(None, |launcher, prefix, idle| launcher.get(0, prefix, idle)).map(drop));
         assert!(unknown.contains("key_not_found"), "{unknown}");
@@ -511,7 +532,8 @@ mod tests {
             scope.spawn(|| fake.serve(&theirs));
             let started = Started::by_pmi(0, 2, ours.as_raw_fd());
             let launcher = connect(started, &mut || Ok(())).unwrap();
-            let mut connection = Connection { launcher, started, size: 2, limit: Some(0.05), process: 0, step: 0 };
+            let mut connection =
+                Connection { launcher, started, size: 2, limit: Some(0.05), process: 0, step: 0, broken: false, said: false };
             let late = connection.gather([1]).unwrap_err().to_string();
             assert!(late.contains("the limit of 0.05 s (GA_TIMEOUT) is over") && late.contains("rank 0 of 2"), "{late}");
             // The launcher ends too.

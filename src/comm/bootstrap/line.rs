@@ -16,7 +16,7 @@ use rustix::{
 /// Between two looks at whatever else the caller waits for.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// Longest line (PMI-1: `PMIU_MAXLINE` is 1024, and Hydra's is longer).
+/// Longest line that is believed. Those of the protocol are shorter, whatever the launcher: values have at most 512 bytes.
 const LONGEST_LINE: usize = 4096;
 
 /// A descriptor of the launcher's, which lasts as long as this process: nothing here closes it.

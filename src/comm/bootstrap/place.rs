@@ -1,6 +1,6 @@
 //! With whom a rank shares a machine, and memory.
 //!
-//! Each rank says which machine it is on, and which numbers of processes mean something there: ranks that agree on both are a group. The
+//! Each rank says which machine it is on, and in which namespace of process numbers: ranks that agree on both are a group. The
 //! first of a group makes the memory file, which has no name; the others open it through the first one's descriptor in
 //! `/proc`, and look that it has the token of their job. Where that is not allowed, each rank becomes a node. All agree on what must be
 //! equal everywhere: the length of segments, the size of pages.
@@ -74,13 +74,17 @@ impl Everybody {
     /// With the token of the job.
     fn find(bootstrap: &mut impl Bootstrap, settings: &Settings) -> Result<(Self, Token), Error> {
         let [machine, group] = here();
-        let [first, second] = if bootstrap.rank() == 0 { token()? } else { [0; 2] };
+        // Without a token, all hear of it.
+        let [first, second] = if bootstrap.rank() == 0 { token().unwrap_or_default() } else { [0; 2] };
         let per_node = settings.ranks_per_node.map_or(0, |most| most.min((1 << FIRST_LAYER) - 1) as u32);
         let layers = settings.layers.iter().fold(0, |bits, &layer| bits | 1 << (FIRST_LAYER + layer as u32));
         let told = per_node | layers | if settings.stats { COUNTED } else { 0 };
         let process = u64::from(std::process::id()) | u64::from(told) << 32;
         let all = bootstrap.gather([machine, group, process, first, second])?;
         let token = [all[0][3], all[0][4]];
+        if token == [0; 2] {
+            return Err(Error::Launch("rank 0 could not draw random numbers for the token of the job (getrandom)".into()));
+        }
         let everybody = Everybody {
             machines: all.iter().map(|words| words[0]).collect(),
             groups: all.iter().map(|words| words[1]).collect(),
@@ -102,6 +106,19 @@ impl Everybody {
         Some(format!(
             "rank {rank} has another {name} than rank 0; the launcher must hand it on to all (Open MPI's does with -x {name})"
         ))
+    }
+
+    /// Refuses ranks of several machines. Rank 0 says what to do.
+    fn refuse_machines(&self, rank: usize) -> Result<(), Error> {
+        let Some(far) = self.machines.iter().position(|&machine| machine != self.machines[0]) else { return Ok(()) };
+        let advice = if rank == 0 {
+            "; build the program with `--features mpi` and start it by the mpirun of that MPI (docs/cluster.md)"
+        } else {
+            ""
+        };
+        Err(Error::Launch(format!(
+            "ranks 0 and {far} are on different machines, and \"shared_memory\" joins ranks of one machine only{advice}"
+        )))
     }
 
     /// The ranks of a rank's group, ascending.
@@ -142,21 +159,24 @@ fn here() -> [u64; 2] {
     [machine, hasher.finish()]
 }
 
-fn token() -> Result<Token, Error> {
+fn token() -> rustix::io::Result<Token> {
     let mut bytes = [0; size_of::<Token>()];
     // So few bytes come at once, once the system has any.
-    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|e| Error::system("drawing the token of the job", e))?;
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
     let [first, second] = [0, 8].map(|at| u64::from_ne_bytes(std::array::from_fn(|k| bytes[at + k])));
     Ok([first, second])
 }
 
 impl Place {
     /// Collective.
-    pub(crate) fn find(bootstrap: &mut impl Bootstrap, settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn find(bootstrap: &mut impl Bootstrap, settings: &Settings, has_network: bool) -> Result<Self, Error> {
         let rank = bootstrap.rank();
         let (mut everybody, token) = Everybody::find(bootstrap, settings)?;
         if let Some(differ) = everybody.differ() {
             return Err(Error::Launch(differ));
+        }
+        if !has_network {
+            everybody.refuse_machines(rank)?;
         }
         let (cores, own) = everybody.cores(rank);
         let together = everybody.together(rank);
@@ -167,6 +187,13 @@ impl Place {
                 Shared::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
                 Shared::Again { .. } => {
                     return Err(Error::Launch("not even a small heap can be mapped on some node (ulimit -v)".into()));
+                }
+                Shared::Apart if !has_network => {
+                    return Err(Error::Launch(
+                        "ranks of one machine cannot open each other's memory (another user's processes, or hidden ones, as in \
+                         containers of their own), and no network joins them; GA_NETWORK=mpi would, in a binary with the feature `mpi`"
+                            .into(),
+                    ));
                 }
                 Shared::Apart => {
                     if rank == 0 {
@@ -249,4 +276,21 @@ fn open([pid, descriptor, ..]: [u64; 4], token: Token) -> Option<File> {
     let mut found = [0; size_of::<Token>()];
     file.read_exact_at(&mut found, 0).ok()?;
     (found == Fabric::token_bytes(token)).then_some(file)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_opens_the_memory_of_its_own_job_only() {
+        let fabric = Fabric::new(1, 1 << 20, false).unwrap();
+        fabric.set_token([1, 2]);
+        let told = [u64::from(std::process::id()), fabric.file().as_raw_fd() as u64, 0, 0];
+        assert!(open(told, [1, 2]).is_some());
+        assert!(open(told, [1, 3]).is_none() && open(told, [0, 2]).is_none());
+        // A descriptor that is something else where this process lives.
+        let other = File::open("/proc/self/stat").unwrap();
+        assert!(open([told[0], other.as_raw_fd() as u64, 0, 0], [1, 2]).is_none());
+    }
 }

@@ -5,6 +5,9 @@ use super::{
     line::Line,
 };
 
+/// Longest value, whatever the launcher allows: some read a whole line, with its words, into 1024 bytes.
+const LONGEST: usize = 512;
+
 /// A process that has said to its launcher by PMI-1 that it is there.
 #[derive(Debug)]
 pub(super) struct Pmi1 {
@@ -14,7 +17,7 @@ pub(super) struct Pmi1 {
     longest: usize,
 }
 
-/// The value behind `name=` in an answer. A value that may hold blanks is the last.
+/// The value behind `name=` in an answer, up to the next blank.
 fn field<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
     answer.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
@@ -48,7 +51,7 @@ impl Pmi1 {
         let named = line.ask("cmd=get_my_kvsname\n", "cmd=my_kvsname", idle)?;
         let space = field(&named, "kvsname").ok_or_else(|| Refused::Said(format!("no kvsname in {named:?}")))?.to_owned();
         // The zero that C puts behind a text counts.
-        Ok(Pmi1 { line, space, longest: longest.saturating_sub(1) })
+        Ok(Pmi1 { line, space, longest: longest.saturating_sub(1).min(LONGEST) })
     }
 }
 
@@ -76,6 +79,11 @@ impl KeyValues for Pmi1 {
     fn finish(&mut self, idle: Idle<'_>) -> Result<()> {
         self.line.ask("cmd=finalize\n", "cmd=finalize_ack", idle)?;
         Ok(())
+    }
+
+    fn abort(&mut self) {
+        // It does not answer; if it has gone, nothing is left to be ended.
+        let _ = self.line.write(b"cmd=abort exitcode=1\n");
     }
 
     fn is_gone(&self) -> bool {

@@ -74,6 +74,11 @@ impl KeyValues for Pmi2 {
         ask(&self.line, "finalize", "", idle).map(drop)
     }
 
+    fn abort(&mut self) {
+        let message = "cmd=abort;isworld=TRUE;msg=the ranks could not meet;";
+        let _ = self.line.write(format!("{:6}{message}", message.len()).as_bytes());
+    }
+
     fn is_gone(&self) -> bool {
         self.line.is_gone()
     }

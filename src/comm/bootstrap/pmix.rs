@@ -8,12 +8,20 @@ use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     io,
     ptr::{null, null_mut},
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use libloading::Library;
-use rustix::process::{Pid, getppid};
+use rustix::{
+    fd::OwnedFd,
+    io::Errno,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with},
+    process::{Pid, getppid},
+};
 
 use super::key_values::{Idle, KeyValues, Refused, Result};
 
@@ -23,13 +31,14 @@ const LIBRARY: &str = "libpmix.so.2";
 const SUCCESS: c_int = 0;
 const STRING: u16 = 3;
 const UINT32: u16 = 14;
+const LOST_CONNECTION: c_int = -61;
 /// Words for the processes of all machines.
 const GLOBAL: u8 = 3;
 /// What is said of the job, and of no process.
 const WILDCARD: u32 = u32::MAX - 1;
 const JOB_SIZE: &CStr = c"pmix.job.size";
 
-/// Longest value. The library has no limit of its own; launchers carry some KiB at once.
+/// Longest value. The library has no limit of its own; what it sends on in one piece is longer.
 const LONGEST: usize = 4096;
 
 /// Between two looks at whatever else the caller waits for.
@@ -42,20 +51,32 @@ struct Process {
     rank: u32,
 }
 
-/// Not shorter than the library's type, of which the first sixteen bytes matter here.
-#[repr(C, align(8))]
+/// The beginning of the library's type, all that is read of a value.
+#[repr(C)]
+#[derive(Clone, Copy)]
 struct Value {
     kind: u16,
     data: *mut c_void,
+}
+
+/// A value for the library, not shorter than its type.
+#[repr(C)]
+struct Own {
+    value: Value,
     rest: [u64; 6],
 }
 
 type Init = unsafe extern "C" fn(*mut Process, *const c_void, usize) -> c_int;
-type Put = unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int;
+type Put = unsafe extern "C" fn(u8, *const c_char, *mut Own) -> c_int;
 type Commit = unsafe extern "C" fn() -> c_int;
 type Done = extern "C" fn(c_int, *mut c_void);
 type FenceNb = unsafe extern "C" fn(*const Process, usize, *const c_void, usize, Done, *mut c_void) -> c_int;
 type Get = unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, *mut *mut Value) -> c_int;
+type Abort = unsafe extern "C" fn(c_int, *const c_char, *const Process, usize) -> c_int;
+type Handled = unsafe extern "C" fn(c_int, *const c_void, usize, *const c_void, *mut c_void, *mut c_void);
+type Happened =
+    unsafe extern "C" fn(usize, c_int, *const Process, *const c_void, usize, *const c_void, usize, Option<Handled>, *mut c_void);
+type OnEvent = unsafe extern "C" fn(*mut c_int, usize, *const c_void, usize, Happened, *const c_void, *mut c_void) -> c_int;
 type Finalize = unsafe extern "C" fn(*const c_void, usize) -> c_int;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 
@@ -66,10 +87,13 @@ pub(super) struct Pmix {
     commit: Commit,
     fence: FenceNb,
     get: Get,
+    abort: Abort,
     finalize: Finalize,
     error_string: ErrorString,
     /// The launcher's process on this machine, or what it started this one by.
     parent: Option<Pid>,
+    /// Held as long as the process lives: a program that it starts has the same name for the launcher, and must not speak in it.
+    _name: OwnedFd,
     /// Its threads run until the process ends, so it is never unloaded.
     _library: &'static Library,
 }
@@ -99,12 +123,15 @@ impl Pmix {
             };
         }
         let init: Init = call!(b"PMIx_Init\0");
+        let on_event: OnEvent = call!(b"PMIx_Register_event_handler\0");
         let mut pmix = Pmix {
             own: Process { name: [0; 256], rank: 0 },
+            _name: claim()?,
             put: call!(b"PMIx_Put\0"),
             commit: call!(b"PMIx_Commit\0"),
             fence: call!(b"PMIx_Fence_nb\0"),
             get: call!(b"PMIx_Get\0"),
+            abort: call!(b"PMIx_Abort\0"),
             finalize: call!(b"PMIx_Finalize\0"),
             error_string: call!(b"PMIx_Error_string\0"),
             parent: getppid(),
@@ -113,6 +140,9 @@ impl Pmix {
         // SAFETY: fills the process; there are no further arguments.
         let status = unsafe { init(&raw mut pmix.own, null(), 0) };
         pmix.check("PMIx_Init", status)?;
+        let mut lost = LOST_CONNECTION;
+        // SAFETY: the code is read during the call, which returns when the handler is there; no caller is to be told.
+        unsafe { on_event(&raw mut lost, 1, null(), 0, is_lost, null(), null_mut()) };
         Ok(pmix)
     }
 
@@ -126,23 +156,67 @@ impl Pmix {
     }
 
     /// What is known under a key of a process, while the answer is there.
-    fn value<T>(&self, rank: u32, key: &CStr, kind: u16, read: impl FnOnce(&Value) -> T) -> Result<T> {
+    fn value<T>(&self, rank: u32, key: &CStr, kind: u16, read: impl FnOnce(*const Value) -> T) -> Result<T> {
         let (process, mut found) = (Process { rank, ..self.own }, null_mut());
         // SAFETY: the process and the key live during the call, which makes a value.
         let status = unsafe { (self.get)(&raw const process, key.as_ptr(), null(), 0, &raw mut found) };
         self.check("PMIx_Get", status)?;
-        // SAFETY: made by the call that succeeded.
-        let value = unsafe { found.as_ref() }.filter(|value| value.kind == kind);
-        let value = value.map(read).ok_or_else(|| Refused::Said(format!("PMIx_Get: {key:?} is of another type")))?;
+        if found.is_null() {
+            return Err(Refused::Said(format!("PMIx_Get: nothing for {key:?}")));
+        }
+        // SAFETY: made by the call that succeeded; the library's type begins so.
+        let known = unsafe { (*found).kind };
+        let value = (known == kind).then(|| read(found));
         // SAFETY: the value, and the text in it, were made by `malloc` for this caller.
         unsafe {
-            if kind == STRING {
+            if known == STRING {
                 libc::free((*found).data);
             }
             libc::free(found.cast());
         }
-        Ok(value)
+        value.ok_or_else(|| Refused::Said(format!("PMIx_Get: {key:?} is of another type")))
     }
+}
+
+/// The library's thread has seen the end of the launcher. A fact about the process, as its library is.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" fn is_lost(
+    _: usize,
+    _: c_int,
+    _: *const Process,
+    _: *const c_void,
+    _: usize,
+    _: *const c_void,
+    _: usize,
+    handled: Option<Handled>,
+    for_library: *mut c_void,
+) {
+    LOST.store(true, Ordering::Relaxed);
+    if let Some(handled) = handled {
+        // SAFETY: the library asks for this call, with what it gave.
+        unsafe { handled(SUCCESS, null(), 0, null(), null_mut(), for_library) };
+    }
+}
+
+/// Takes the name that the launcher gave this process: a socket without a file, which ends with the process.
+fn claim() -> Result<OwnedFd> {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let name = format!("global-arrays {} {}", variable("PMIX_NAMESPACE"), variable("PMIX_RANK"));
+    // Addresses have 108 bytes. The end tells most: the rank.
+    let name = &name.as_bytes()[name.len().saturating_sub(100)..];
+    let claimed = || {
+        let address = SocketAddrUnix::new_abstract_name(name)?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        bind(&socket, &address)?;
+        Ok(socket)
+    };
+    claimed().map_err(|error: Errno| match error {
+        Errno::ADDRINUSE => Refused::System(io::Error::other(
+            "another process has this rank: a program that a rank started is no rank; start its job by a fork (GA_BOOTSTRAP=fork)",
+        )),
+        error => Refused::System(error.into()),
+    })
 }
 
 fn key_of(text: &str) -> Result<CString> {
@@ -158,8 +232,9 @@ extern "C" fn fenced(status: c_int, waits: *mut c_void) {
 
 impl KeyValues for Pmix {
     fn size(&self) -> Option<usize> {
-        // The number stands in the first bytes of the value.
-        self.value(WILDCARD, JOB_SIZE, UINT32, |value| value.data as usize & u32::MAX as usize).ok()
+        // SAFETY: a value of this type has the number in place of the pointer.
+        let read = |value: *const Value| unsafe { (&raw const (*value).data).cast::<u32>().read() } as usize;
+        self.value(WILDCARD, JOB_SIZE, UINT32, read).ok()
     }
 
     fn longest(&self) -> usize {
@@ -168,7 +243,8 @@ impl KeyValues for Pmix {
 
     fn put(&mut self, key: &str, value: &str, _idle: Idle<'_>) -> Result<()> {
         let (key, text) = (key_of(key)?, key_of(value)?);
-        let mut value = Value { kind: STRING, data: text.as_ptr().cast_mut().cast(), rest: [0; 6] };
+        let value = Value { kind: STRING, data: text.as_ptr().cast_mut().cast() };
+        let mut value = Own { value, rest: [0; 6] };
         // SAFETY: key and value live during the call, which copies them.
         let status = unsafe { (self.put)(GLOBAL, key.as_ptr(), &raw mut value) };
         self.check("PMIx_Put", status)
@@ -201,9 +277,9 @@ impl KeyValues for Pmix {
     }
 
     fn get(&mut self, from: usize, key: &str, _idle: Idle<'_>) -> Result<String> {
-        let read = |value: &Value| {
+        let read = |value: *const Value| {
             // SAFETY: a value of this type points to a text.
-            unsafe { CStr::from_ptr(value.data.cast()) }.to_string_lossy().into_owned()
+            unsafe { CStr::from_ptr((*value).data.cast()) }.to_string_lossy().into_owned()
         };
         self.value(from as u32, &key_of(key)?, STRING, read)
     }
@@ -214,7 +290,12 @@ impl KeyValues for Pmix {
         self.check("PMIx_Finalize", status)
     }
 
+    fn abort(&mut self) {
+        // SAFETY: a text that lives during the call; no processes stand for all.
+        let _ = unsafe { (self.abort)(1, c"the ranks could not meet".as_ptr(), null(), 0) };
+    }
+
     fn is_gone(&self) -> bool {
-        getppid() != self.parent
+        LOST.load(Ordering::Relaxed) || getppid() != self.parent
     }
 }

@@ -166,7 +166,7 @@ impl Rank {
                 "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
             )));
         }
-        let place = Place::find(&mut meeting, settings)?;
+        let place = Place::find(&mut meeting, settings, true)?;
         let made = Self::answer(comm, place, settings, guest);
         let [refused] = meeting.greatest([u64::from(made.is_err())])?;
         match made {

@@ -12,6 +12,10 @@ pub(super) struct Header {
     pub(super) over: AtomicU32,
     /// The rank that ended it, plus one.
     pub(super) culprit: AtomicU32,
+    /// How many ranks have published that they wait for the end of the job.
+    pub(super) ended: AtomicU32,
+    /// How many ranks have published a wait and not taken it back.
+    pub(super) waits: AtomicU32,
     /// Bytes that the ranks have committed.
     pub(super) committed: AtomicU64,
     pub(super) cause: Text,

@@ -219,10 +219,27 @@ impl Conduit for Member {
             if code != 0 {
                 control.object.set(object);
             }
+            match (last & LOW, code) {
+                (0, _) => self.fabric.header().waits.fetch_add(1, Ordering::Relaxed),
+                (_, 0) => self.fabric.header().waits.fetch_sub(1, Ordering::Relaxed),
+                _ => 0,
+            };
             // Release pairs with the Acquire in `published_wait`: what was done before this wait is seen with it.
             control.wait.store((last >> 32).wrapping_add(1) << 32 | code, Ordering::Release);
         }
         control.looks.fetch_add(1, Ordering::Release);
+    }
+
+    fn publish_end(&self) {
+        self.fabric.header().ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn published_ends(&self) -> usize {
+        self.fabric.header().ended.load(Ordering::Relaxed) as usize
+    }
+
+    fn published_waits(&self) -> usize {
+        self.fabric.header().waits.load(Ordering::Relaxed) as usize
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {

@@ -16,20 +16,28 @@ pub(crate) struct Patience {
     pauses: u32,
     /// Yields to the scheduler.
     yields: u32,
+    /// A sleeper looks up at least this often: to see whether the job was ended, and should a wake-up have been overlooked.
+    slice: Duration,
 }
 
-/// A sleeper looks up at least this often: to see whether the job was ended, and should a wake-up have been overlooked.
-const SLICE: Duration = Duration::from_millis(10);
+/// Slices of a few ranks, and of very many.
+const SLICES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(250)];
+
+/// Between them, a slice has so much time for each rank of the machine. To look up takes some 5 µs, so sleepers of any number take a
+/// tenth of a core together; with slices of 10 ms, 8192 of them would take four cores.
+const SLICE_FOR_EACH: Duration = Duration::from_micros(50);
 
 impl Patience {
     /// For `ranks` ranks that share `cores` cores.
     pub(crate) fn new(ranks: usize, cores: usize) -> Self {
+        let [few, many] = SLICES;
+        let slice = SLICE_FOR_EACH.saturating_mul(ranks as u32).clamp(few, many);
         if ranks <= cores {
             // 300 looks without a pause last about 0.1 µs, as long as a barrier of ranks that arrive together; 2,000 pauses
             // about 40 µs, as long as a sleep and a wake-up.
-            Patience { looks: 300, pauses: 2_000, yields: 4 }
+            Patience { looks: 300, pauses: 2_000, yields: 4, slice }
         } else {
-            Patience { looks: 0, pauses: 0, yields: 4 }
+            Patience { looks: 0, pauses: 0, yields: 4, slice }
         }
     }
 
@@ -58,6 +66,6 @@ impl Patience {
             }
             std::thread::yield_now();
         }
-        word.sleep(seen, limit.min(SLICE));
+        word.sleep(seen, limit.min(self.slice));
     }
 }

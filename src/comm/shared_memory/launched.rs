@@ -1,9 +1,9 @@
 //! Ranks that are processes of one machine, which a launcher started: `mpirun` or `srun`, without MPI.
 //!
 //! They meet by the launcher ([`bootstrap::launched`](crate::comm::bootstrap::launched)) and map the same memory file. From then on they
-//! are as forked ones, but that they have no parent of ours: each sees the ends of its neighbours and of the launcher ([`Agent`]), and a
-//! rank that came to its end waits until all have. What ranks print, and what becomes of those that are left after a failure, is the
-//! launcher's business.
+//! differ from forked ranks in one thing: no parent of ours supervises them. So each sees the ends of its neighbours and of the launcher
+//! ([`Agent`]), and a rank that came to its end waits until all have. The launcher forwards what ranks print, and ends those that are left
+//! after a failure.
 
 use std::{
     sync::Arc,
@@ -39,20 +39,13 @@ const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(
 pub(super) fn run(started: Started, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     let before = threads_of_this_process().unwrap_or(1);
     let mut connection = Connection::new(started, settings)?;
-    let size = connection.size();
-    if let Some(wanted) = settings.wanted.filter(|&wanted| wanted != size) {
-        return Err(Error::Launch(format!(
-            "{wanted} ranks were asked for, but the launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
-        )));
-    }
-    let place = Place::find(&mut connection, settings)?;
-    if !place.topology.is_one_machine() {
-        return Err(Error::Launch(format!(
-            "the launcher started the {size} ranks on several machines, or where they cannot open each other's memory, and \
-             \"shared_memory\" joins the ranks of one machine only; for several, build the program with `--features mpi` and start it by \
-             that MPI's mpirun (README, \"On a cluster\")"
-        )));
-    }
+    let place = match meet(&mut connection, settings) {
+        Ok(place) => place,
+        Err(error) => {
+            connection.give_up();
+            return Err(error);
+        }
+    };
     // Those of the launcher's library.
     let threads = threads_of_this_process().unwrap_or(before).saturating_sub(before);
     let fabric = place.fabric.clone();
@@ -76,6 +69,17 @@ struct Rank {
     cores: usize,
     /// Those that the calling thread had before it was pinned.
     before: Option<rustix::thread::CpuSet>,
+}
+
+/// What all ranks find out alike.
+fn meet(connection: &mut Connection, settings: &Settings) -> Result<Place, Error> {
+    let size = connection.size();
+    if let Some(wanted) = settings.wanted.filter(|&wanted| wanted != size) {
+        return Err(Error::Launch(format!(
+            "{wanted} ranks were asked for, but the launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
+        )));
+    }
+    Place::find(connection, settings, false)
 }
 
 impl Rank {

@@ -321,8 +321,12 @@ fn launched(
         Some("fork") => Ok(None),
         Some(name @ ("pmi" | "pmix")) if protocol == Some(name) => Ok(started),
         Some(name @ ("pmi" | "pmix")) => Err(Error::Launch(format!(
-            "the bootstrap is \"{name}\" (GA_BOOTSTRAP), but {} started this process",
-            protocol.map_or("no launcher that speaks it".into(), |other| format!("a launcher that speaks \"{other}\""))
+            "the bootstrap is \"{name}\" (GA_BOOTSTRAP), but {}",
+            match protocol {
+                _ if cfg!(feature = "mpi") => "in a binary with the feature `mpi` a launcher is MPI's; use GA_NETWORK=mpi".into(),
+                None => "no launcher that speaks it started this process".into(),
+                Some(other) => format!("a launcher that speaks \"{other}\" started this process"),
+            }
         ))),
         Some(name) => Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix"))),
         None => match started {

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::element::Element;
 
-/// The mapped segments of a group's members.
-#[derive(Debug)]
+/// The mapped segments of a group's members. Copies share their tables.
+#[derive(Clone, Debug)]
 pub(crate) struct Segments {
     /// Null where a member's memory is not mapped.
     bases: Arc<[*mut u8]>,

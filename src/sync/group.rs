@@ -157,10 +157,10 @@ impl Group {
         let by_counter = conduit.capabilities().crowded;
         let nodes = Nodes::new(conduit, size, me, mapped, |member| list.as_ref().map_or(member, |list| list[member]));
         let by_processor = mapped || conduit.capabilities().native.coherent;
-        let words = if by_processor { bases.clone() } else { vec![None; size] };
+        let segments_of = |bases| Segments::new(bases, conduit.segment_len(), conduit.over(), job.counts.is_some());
+        let segments = segments_of(bases);
+        let words = if by_processor { segments.clone() } else { segments_of(vec![None; size]) };
         let counted = job.counts.is_some();
-        let words = Segments::new(words, conduit.segment_len(), conduit.over(), counted);
-        let segments = Segments::new(bases, conduit.segment_len(), conduit.over(), counted);
         let inner = GroupInner {
             scratch: Scratch::new(scratch, size),
             nodes,

@@ -20,13 +20,13 @@ pub(crate) fn at_exit(call: extern "C" fn(c_int)) {
     #[cfg(not(target_env = "gnu"))]
     {
         // Other C libraries do not tell the status.
-        static CALL: std::sync::OnceLock<extern "C" fn(c_int)> = std::sync::OnceLock::new();
+        static CALLS: std::sync::Mutex<Vec<extern "C" fn(c_int)>> = std::sync::Mutex::new(Vec::new());
         extern "C" fn without_status() {
-            if let Some(call) = CALL.get() {
-                call(0);
-            }
+            let call = CALLS.lock().ok().and_then(|mut calls| calls.pop());
+            call.into_iter().for_each(|call| call(0));
         }
-        if CALL.set(call).is_ok() {
+        if let Ok(mut calls) = CALLS.lock() {
+            calls.push(call);
             // SAFETY: the function takes and returns nothing.
             unsafe { libc::atexit(without_status) };
         }

@@ -258,7 +258,7 @@ pub(crate) fn all() -> Vec<Case> {
         ("GA_RANKS", "two"),
         ("GA_RANKS", "0"),
         ("GA_RANKS", "-1"),
-        ("GA_RANKS", "5000"),
+        ("GA_RANKS", "9000"),
         ("GA_RANKS_PER_NODE", "all"),
         ("GA_RANKS_PER_NODE", "0"),
         ("GA_HEAP", "much"),

@@ -13,7 +13,7 @@
 //! others as soon as it sees the same.
 
 use std::{
-    io::{self, Write},
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -31,6 +31,7 @@ use rustix::{
 use super::{
     Topology,
     node::{Fabric, Fate, Side},
+    say::say,
 };
 
 /// First sleep after something came.
@@ -189,8 +190,7 @@ impl Shared {
             }
             sleep(IDLE, &self.bell);
         }
-        let line = format!("global-arrays: rank {} is ended: {ORPHANED}\n", self.topology.rank());
-        let _ = io::stderr().write_all(line.as_bytes());
+        say(format_args!("rank {} is ended: {ORPHANED}", self.topology.rank()));
         // SAFETY: ends the process.
         unsafe { libc::_exit(1) }
     }
@@ -228,7 +228,7 @@ impl Shared {
         if !self.fabric.end(Some(rank), &cause) {
             return;
         }
-        let _ = io::stderr().write_all(format!("global-arrays: rank {rank} {cause}\n").as_bytes());
+        say(format_args!("rank {rank} {cause}"));
         self.answers.iter().for_each(|network| network.announce_end(rank, &cause));
     }
 }

@@ -11,7 +11,6 @@
 use std::{
     any::Any,
     cell::Cell,
-    io::Write,
     sync::{
         Arc, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -23,6 +22,7 @@ use super::{
     Conduit, INHERITED, Token,
     mutex::Mutex,
     requests::{Buffer, Flush, Outcome, Owner, Request, Serial, Table},
+    say::say,
 };
 pub(crate) use super::{
     lasting::Waiter,
@@ -291,10 +291,7 @@ impl Engine {
     fn abort(&self, request: RequestId, error: &Error) -> ! {
         let operation = self.lock().get(request).map_or_else(String::new, |request| request.label.operation());
         let rank = self.rank();
-        let line =
-            format!("global-arrays: rank {rank} is aborted: {operation} may still touch memory that is not its own: {error}\n");
-        // Words for people; who cannot read them sees the signal.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        say(format_args!("rank {rank} is aborted: {operation} may still touch memory that is not its own: {error}"));
         std::process::abort()
     }
 

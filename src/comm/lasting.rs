@@ -26,7 +26,7 @@
 
 use std::time::Duration;
 
-use super::{Conduit, PublishedWait};
+use super::{Conduit, PublishedWait, say::say};
 use crate::error::Error;
 
 /// How long to let others go before looking again at what changes without a word to this rank, a lock that is released for
@@ -128,7 +128,7 @@ impl<'c> Lasting<'c> {
         if waited >= SAY_AFTER && !self.said {
             self.said = true;
             if waiter.speaks() {
-                say(conduit.rank(), waiter);
+                say_who_is_missing(conduit.rank(), waiter);
             }
         }
         Ok(())
@@ -227,12 +227,9 @@ pub(crate) fn one_of(conduit: &dyn Conduit, awaited: impl Iterator<Item = usize>
 }
 
 #[cold]
-fn say(rank: usize, waiter: &dyn Waiter) {
-    use std::io::Write;
+fn say_who_is_missing(rank: usize, waiter: &dyn Waiter) {
     let (seconds, operation, missing) = (SAY_AFTER.as_secs(), waiter.operation(), waiter.missing());
-    let line = format!("global-arrays: rank {rank} has waited {seconds} s in {operation}; missing: {missing}\n");
-    // Words for people: that nobody can read them must not end the wait.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    say(format_args!("rank {rank} has waited {seconds} s in {operation}; missing: {missing}"));
 }
 
 #[cfg(test)]

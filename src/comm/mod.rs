@@ -35,7 +35,7 @@
 //! | `networks`, `start` | the networks that jobs name, in one table; what each writes for it |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
-//! | `mutex` | the lock of these files |
+//! | `mutex`, `say` | the lock of these files; lines for people |
 //! | `peers`, `slab` | what is kept of other ranks; values under numbers |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
@@ -83,6 +83,7 @@ mod progress;
 mod protocol;
 mod remote_lock;
 mod requests;
+mod say;
 pub(crate) mod settings;
 mod shared_memory;
 mod signals;

@@ -8,8 +8,8 @@
 
 use std::{
     ffi::c_int,
-    fmt::{self, Write as _},
-    io::{self, ErrorKind, Write as _},
+    fmt::Write as _,
+    io::{self, ErrorKind},
     os::fd::{BorrowedFd, RawFd},
     sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak},
     time::{Duration, Instant},
@@ -27,6 +27,7 @@ use crate::{
     comm::{
         launcher::{self, Protocol, Started},
         node::Fabric,
+        say::say,
         settings::Settings,
     },
     error::Error,
@@ -308,11 +309,6 @@ fn text(words: &[u64]) -> String {
 
 fn fixed<const N: usize>(words: Vec<u64>) -> Result<[u64; N]> {
     <[u64; N]>::try_from(words).map_err(|words| Refused::Said(format!("{} words, not {N}", words.len())))
-}
-
-/// One line for people. Nobody can be told that it cannot be written: the launcher may be gone.
-fn say(line: fmt::Arguments<'_>) {
-    let _ = io::stderr().write_all(format!("global-arrays: {line}\n").as_bytes());
 }
 
 /// A wait for the launcher and, at a fence, for the other ranks.

@@ -25,7 +25,7 @@ use rustix::{
 
 use super::Bootstrap;
 use crate::{
-    comm::{Topology, layers::LAYERS, node::Fabric, settings::Settings},
+    comm::{Topology, layers::LAYERS, node::Fabric, say::say, settings::Settings},
     error::Error,
 };
 
@@ -197,10 +197,8 @@ impl Place {
                 }
                 Shared::Apart => {
                     if rank == 0 {
-                        eprintln!(
-                            "global-arrays: ranks of one machine cannot open each other's memory (another user's processes, or \
-                             hidden ones); each is treated as a node of its own"
-                        );
+                        say("ranks of one machine cannot open each other's memory (another user's processes, or \
+                             hidden ones); each is treated as a node of its own");
                     }
                     everybody.part();
                 }

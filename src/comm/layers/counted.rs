@@ -8,8 +8,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::observed::{Observer, say};
-use crate::comm::mutex::Mutex;
+use super::observed::Observer;
+use crate::comm::{mutex::Mutex, say::say};
 
 /// See the module's essay.
 #[derive(Debug)]

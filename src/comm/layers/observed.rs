@@ -1,10 +1,6 @@
 //! A layer that passes every call on unchanged, and tells an [`Observer`] about it.
 
-use std::{
-    fmt,
-    io::{self, Write},
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use crate::{
     comm::{
@@ -145,10 +141,4 @@ impl<O: Observer> Network for Observed<O> {
     fn attend(&self) -> bool {
         self.below.attend()
     }
-}
-
-/// One line of stderr by one write, so that lines of ranks do not mix.
-pub(super) fn say(line: impl fmt::Display) {
-    // Nobody else can be told if it cannot be written.
-    let _ = io::stderr().write_all(format!("global-arrays: {line}\n").as_bytes());
 }

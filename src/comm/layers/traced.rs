@@ -12,8 +12,8 @@
 
 use std::{fmt, time::Instant};
 
-use super::observed::{Observer, say};
-use crate::comm::Event;
+use super::observed::Observer;
+use crate::comm::{Event, say::say};
 
 /// See the module's essay.
 #[derive(Debug)]

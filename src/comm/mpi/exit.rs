@@ -8,7 +8,6 @@
 
 use std::{
     ffi::c_int,
-    io::{self, Write},
     process,
     sync::{
         Arc, Mutex, MutexGuard, Once, PoisonError, Weak,
@@ -17,7 +16,7 @@ use std::{
 };
 
 use super::{Mpi, ffi, leave};
-use crate::comm::bootstrap;
+use crate::comm::{bootstrap, say::say};
 
 /// MPI was initialised by this crate. MPI itself is one for the process, and so is all that stands here.
 static OURS: AtomicBool = AtomicBool::new(false);
@@ -95,8 +94,7 @@ extern "C" fn at_exit(status: c_int) {
             // exits is done after this, by `exit` itself: output is written, other handlers are called.
             Some(launcher) => {
                 if let Err(error) = leave::leave(launcher, ffi::progress) {
-                    let words = format!("global-arrays: the launcher did not take this process's leave: {error}\n");
-                    let _ = io::stderr().write_all(words.as_bytes());
+                    say(format_args!("the launcher did not take this process's leave: {error}"));
                 }
             }
             None => ffi::finalise(),
@@ -106,8 +104,7 @@ extern "C" fn at_exit(status: c_int) {
 
 fn tell(mpi: &Mpi, status: c_int) {
     let cause = format!("called exit({status}) before the job did end");
-    // Words for people; who cannot read them sees what the launcher says.
-    let _ = io::stderr().write_all(format!("global-arrays: rank {} {cause}\n", mpi.rank()).as_bytes());
+    say(format_args!("rank {} {cause}", mpi.rank()));
     mpi.fabric().end(Some(mpi.rank()), &cause);
     mpi.tell_end(mpi.rank(), &cause);
 }

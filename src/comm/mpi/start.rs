@@ -38,6 +38,7 @@ use crate::{
         joined::Joined,
         layers::{self, Layer, WITHOUT_EFFECT},
         node::{Held, Member, keeping, threads_of_this_process},
+        say::say,
         settings::Settings,
         start::{Body, contain},
     },
@@ -70,7 +71,7 @@ struct Rank {
 /// Runs a body as a rank of a job of all processes that the launcher started.
 pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     if let Some(hint) = settings.started.and_then(|started| started.hint_for_open_mpi()).filter(|_| starts_open_mpi()) {
-        eprintln!("global-arrays: {hint}");
+        say(hint);
     }
     let (world, size) = (world()?, world_size()?);
     if let Some(differs) = settings.started.and_then(|started| started.differs(size)) {
@@ -187,9 +188,9 @@ impl Rank {
         let threads = ffi::threads().map_err(&fail)?;
         let has_thread = threads == Threads::Multiple;
         if answers && !has_thread && rank == 0 {
-            eprintln!(
-                "global-arrays: MPI was initialised without MPI_THREAD_MULTIPLE; ranks of other nodes are answered only while this \
-                 program calls the crate"
+            say(
+                "MPI was initialised without MPI_THREAD_MULTIPLE; ranks of other nodes are answered only while this program calls the \
+                 crate",
             );
         }
         let together = fabric.ranks();

@@ -1,16 +1,19 @@
 //! The thread that answers others while its rank computes, and sees the end of a neighbour.
 //!
-//! It looks only when nobody else does: who waits in the crate polls by itself, and the time of each such look is kept. Between its looks it
-//! sleeps, first for [`SHORTEST`], longer each time that it found nothing; while something comes it keeps looking before it
-//! sleeps again. So a rank that computes loses some per mille of a core, and what is asked of it is answered
-//! after half a millisecond at most, at once when much is asked. Each waking keeps the rank's own thread from its work for some 15 µs
-//! where no core is free, which is as long as a get takes. So it sleeps longer and longer, up to [`ASLEEP`], while the rank does nothing
-//! but look: the first answer of a rank that then begins to compute may take that long.
+//! # Answering
 //!
-//! Each rank watches the process of the next one on its machine (`node::alive`): the thread's sleep is a wait for a lock that the
-//! neighbour holds. Where there are more than two, another thread sleeps until the one before ends, and does nothing else. If a process
-//! ends before its rank has finished, because of a signal for instance, one rank of the machine prints so at once: a launcher kills the
-//! others as soon as it sees the same.
+//! A rank that waits in the crate polls by itself, so the thread polls only if no caller has done so recently. Between polls it sleeps: at
+//! first for [`SHORTEST`], and longer each time that nothing came. While messages come, it keeps polling before it sleeps again. So a
+//! rank that computes loses some per mille of a core, and others get their answers within half a millisecond, or at once if they ask
+//! much. Where no core is free, each wake-up takes some 15 µs from the rank's own thread, as long as a get. So while the rank itself
+//! polls, the thread sleeps longer and longer, up to [`ASLEEP`]. The first answer after the rank begins to compute may take that long.
+//!
+//! # Watching
+//!
+//! Each rank watches the process of the next one on its machine (`node::alive`): the thread sleeps by waiting for a lock that this neighbor
+//! holds. On a machine with more than two ranks, a second thread waits for the end of the rank before. If a process ends before its rank
+//! has finished, because of a signal for instance, one rank of the machine prints so at once: a launcher kills the others as soon as it
+//! sees the same. A rank that a launcher started without MPI also watches the launcher.
 
 use std::{
     io,
@@ -86,7 +89,7 @@ impl Agent {
     /// # Errors
     /// What the system says.
     pub(super) fn answering(topology: &Topology, fabric: &Arc<Fabric>, answers: Arc<dyn Answers>) -> io::Result<Self> {
-        Self::start(topology, fabric, Some(answers), None)
+        Self::start(topology, fabric, Some(answers), false, None)
     }
 
     /// Starts a thread that sees the end of the next rank on this machine and answers others, if there is something to answer with; and
@@ -100,16 +103,16 @@ impl Agent {
         answers: Option<Arc<dyn Answers>>,
         gone: Option<fn() -> bool>,
     ) -> io::Result<Self> {
-        Self::start(topology, fabric, answers, Some(gone))
+        Self::start(topology, fabric, answers, true, gone)
     }
 
     fn start(
         topology: &Topology,
         fabric: &Arc<Fabric>,
         answers: Option<Arc<dyn Answers>>,
-        watches: Option<Option<fn() -> bool>>,
+        watches: bool,
+        gone: Option<fn() -> bool>,
     ) -> io::Result<Self> {
-        let (watches, gone) = (watches.is_some(), watches.flatten());
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let mut agent = Agent { threads: Vec::new(), fabric: fabric.clone(), stop: stop.clone(), bell: bell.clone() };

@@ -8,6 +8,7 @@ use super::{
     launcher::Started,
     layers::{self, Layer},
 };
+use crate::error::Error;
 
 /// What the network of a job of one machine drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +60,16 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Refuses another number of ranks than the program set, where a launcher started them.
+    pub(super) fn check_ranks(&self, started: usize) -> Result<(), Error> {
+        match self.wanted {
+            Some(wanted) if wanted != started => Err(Error::Launch(format!(
+                "{wanted} ranks were asked for, but the launcher started {started}; the number of ranks is the launcher's (mpirun -n)"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether transfers may be given up.
     pub(super) fn may_give_up(&self) -> bool {
         self.timeout.is_some()

@@ -312,12 +312,15 @@ fn launched(
         None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
     };
     let protocol = started.and_then(|started| started.protocol()).map(Protocol::name);
+    if network.ranks != Ranks::Children {
+        return chosen.map_or(Ok(None), |name| {
+            Err(Error::Launch(format!(
+                "the bootstrap \"{name}\" is for ranks of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
+                network.name
+            )))
+        });
+    }
     match chosen.as_deref() {
-        Some(name) if network.ranks != Ranks::Children => Err(Error::Launch(format!(
-            "the bootstrap \"{name}\" is for ranks of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
-            network.name
-        ))),
-        None if network.ranks != Ranks::Children => Ok(None),
         Some("fork") => Ok(None),
         Some(name @ ("pmi" | "pmix")) if protocol == Some(name) => Ok(started),
         Some(name @ ("pmi" | "pmix")) => Err(Error::Launch(format!(

@@ -1,6 +1,12 @@
 //! What launchers of every protocol do for the processes that they start.
 
-use std::io::{self, ErrorKind};
+use std::{
+    fmt::Write,
+    io::{self, ErrorKind},
+};
+
+/// A launcher must keep values of so many bytes. Longer ones are put in parts.
+const LEAST_VALUE: usize = 16;
 
 /// What a launcher, or the way to it, refuses.
 #[derive(Debug, thiserror::Error)]
@@ -64,4 +70,35 @@ pub(super) trait KeyValues: Send {
 
     /// Whether the launcher has gone.
     fn is_gone(&self) -> bool;
+}
+
+/// Puts words. Their text may be longer than a value of the launcher: the key has the number of parts, and `key-0`, `key-1` ... have the
+/// parts.
+pub(super) fn put_words(launcher: &mut dyn KeyValues, key: &str, words: &[u64], idle: Idle<'_>) -> Result<()> {
+    let value = words.iter().fold(String::new(), |mut text, word| {
+        let _ = write!(text, "{word:x},");
+        text
+    });
+    let longest = launcher.longest();
+    if longest < LEAST_VALUE {
+        return Err(Refused::TooLong { len: LEAST_VALUE, longest });
+    }
+    let parts: Vec<&str> = value.as_bytes().chunks(longest).filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    launcher.put(key, &parts.len().to_string(), &mut *idle)?;
+    for (part, value) in parts.into_iter().enumerate() {
+        launcher.put(&format!("{key}-{part}"), value, &mut *idle)?;
+    }
+    Ok(())
+}
+
+/// Gets the words that a rank put.
+pub(super) fn get_words(launcher: &mut dyn KeyValues, from: usize, key: &str, idle: Idle<'_>) -> Result<Vec<u64>> {
+    let parts = launcher.get(from, key, &mut *idle)?;
+    let parts: usize = parts.parse().map_err(|_| Refused::Said(parts))?;
+    let mut value = String::new();
+    for part in 0..parts {
+        value += &launcher.get(from, &format!("{key}-{part}"), &mut *idle)?;
+    }
+    let word = |word: &str| u64::from_str_radix(word, 16).map_err(|_| Refused::Said(value.clone()));
+    value.split(',').filter(|word| !word.is_empty()).map(word).collect()
 }

@@ -1,14 +1,13 @@
-//! Ranks that meet by what their launcher keeps for them: words under keys, seen by all after a fence.
+//! How ranks meet through their launcher, which stores words under keys. After a fence, every rank can read what any rank put before it.
 //!
-//! Up to [`FEW`] ranks each read the words of all. Of more, rank 0 reads them, and puts the result that all need, which each reads.
+//! With at most [`FEW`] ranks, each rank reads the words of all. With more, rank 0 reads them and puts the result, which every rank reads.
 //!
-//! The launcher has one connection to a process, which lasts until the process exits; a process may run one job after another. That is a
-//! fact about the process, and so it is static ([`CONNECTION`]). The launcher is told of a good end when the process exits after jobs that
-//! all ended well. It takes any other end for a failure, and ends the other processes.
+//! A process has one connection to its launcher. It lasts until the process exits, and several jobs may use it one after the other. So it
+//! belongs to the process and is static ([`CONNECTION`]). If all jobs ended well, the process tells the launcher so when it exits. The
+//! launcher takes any other exit for a failure and ends the other processes.
 
 use std::{
     ffi::c_int,
-    fmt::Write as _,
     io::{self, ErrorKind},
     os::fd::{BorrowedFd, RawFd},
     sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak},
@@ -19,8 +18,9 @@ use rustix::fs::{FileType, fstat};
 
 use super::{
     Bootstrap,
-    key_values::{Idle, KeyValues, Refused, Result},
+    key_values::{Idle, KeyValues, Refused, Result, get_words, put_words},
     line::Line,
+    patience::Patience,
     pmi1, pmi2, pmix,
 };
 use crate::{
@@ -32,9 +32,6 @@ use crate::{
     },
     error::Error,
 };
-
-/// A rank that waits for the others says so after this long, once.
-const SAY_AFTER: Duration = Duration::from_secs(10);
 
 /// So many ranks each read the words of all: as many questions to the launcher, which take less time than another fence.
 const FEW: usize = 8;
@@ -158,7 +155,7 @@ impl Connection {
     /// One fence, with what each rank puts before it and reads after it.
     fn exchange<T>(
         &mut self,
-        put: Option<&str>,
+        put: Option<&[u64]>,
         read: impl FnOnce(&mut dyn KeyValues, &str, Idle<'_>) -> Result<T>,
     ) -> std::result::Result<T, Error> {
         let Connection { launcher, started, limit, step, broken, said, .. } = self;
@@ -167,8 +164,8 @@ impl Connection {
         let prefix = format!("ga-{step}");
         *step += 1;
         let exchange = || {
-            if let Some(value) = put {
-                put_in_parts(&mut **launcher, &format!("{prefix}-{rank}"), value, &mut || patience.look())?;
+            if let Some(words) = put {
+                put_words(&mut **launcher, &format!("{prefix}-{rank}"), words, &mut || patience.look())?;
             }
             launcher.fence(&mut || patience.look())?;
             read(&mut **launcher, &prefix, &mut || patience.look())
@@ -187,16 +184,17 @@ impl Connection {
     ) -> std::result::Result<Vec<u64>, Error> {
         let (rank, size) = (self.started.rank(), self.size);
         let reads = rank == 0 || size <= FEW;
-        let all = self.exchange(Some(&text(&words)), |launcher, prefix, idle| {
+        let all = self.exchange(Some(&words), |launcher, prefix, idle| {
             let ranks = if reads { 0..size } else { 0..0 };
-            ranks.map(|from| fixed(get_in_parts(launcher, from, &format!("{prefix}-{from}"), idle)?)).collect::<Result<Vec<_>>>()
+            ranks.map(|from| fixed(get_words(launcher, from, &format!("{prefix}-{from}"), idle)?)).collect::<Result<Vec<_>>>()
         })?;
         let reduced = if reads { reduce(all) } else { Vec::new() };
         if size <= FEW {
             return Ok(reduced);
         }
-        let put = (rank == 0).then(|| text(&reduced));
-        self.exchange(put.as_deref(), |launcher, prefix, idle| get_in_parts(launcher, 0, &format!("{prefix}-0"), idle))
+        self.exchange((rank == 0).then_some(&reduced[..]), |launcher, prefix, idle| {
+            get_words(launcher, 0, &format!("{prefix}-0"), idle)
+        })
     }
 }
 
@@ -222,9 +220,9 @@ impl Bootstrap for Connection {
 
     fn tell<const N: usize>(&mut self, group: &[usize], words: [u64; N]) -> std::result::Result<[u64; N], Error> {
         let first = group[0];
-        let own = (first == self.started.rank()).then(|| text(&words));
-        self.exchange(own.as_deref(), |launcher, prefix, idle| {
-            fixed(get_in_parts(launcher, first, &format!("{prefix}-{first}"), idle)?)
+        let own = first == self.started.rank();
+        self.exchange(own.then_some(&words[..]), |launcher, prefix, idle| {
+            fixed(get_words(launcher, first, &format!("{prefix}-{first}"), idle)?)
         })
     }
 }
@@ -271,70 +269,8 @@ fn failed(started: &Started, refused: &Refused) -> Error {
     Error::Launch(format!("meeting the other ranks, as {started}: {refused}"))
 }
 
-/// A value that may be longer than one of the launcher's: under the key how many parts there are, each behind a number.
-fn put_in_parts(launcher: &mut dyn KeyValues, key: &str, value: &str, idle: Idle<'_>) -> Result<()> {
-    let longest = launcher.longest();
-    if longest < LEAST_VALUE {
-        return Err(Refused::TooLong { len: LEAST_VALUE, longest });
-    }
-    let parts: Vec<&str> = value.as_bytes().chunks(longest).filter_map(|part| std::str::from_utf8(part).ok()).collect();
-    launcher.put(key, &parts.len().to_string(), &mut *idle)?;
-    for (part, value) in parts.into_iter().enumerate() {
-        launcher.put(&format!("{key}-{part}"), value, &mut *idle)?;
-    }
-    Ok(())
-}
-
-/// A launcher must keep values of so many bytes. Longer ones are put in parts.
-const LEAST_VALUE: usize = 16;
-
-/// The words of a value that was put in parts.
-fn get_in_parts(launcher: &mut dyn KeyValues, from: usize, key: &str, idle: Idle<'_>) -> Result<Vec<u64>> {
-    let parts = launcher.get(from, key, &mut *idle)?;
-    let parts: usize = parts.parse().map_err(|_| Refused::Said(parts))?;
-    let mut value = String::new();
-    for part in 0..parts {
-        value += &launcher.get(from, &format!("{key}-{part}"), &mut *idle)?;
-    }
-    let word = |word: &str| u64::from_str_radix(word, 16).map_err(|_| Refused::Said(value.clone()));
-    value.split(',').filter(|word| !word.is_empty()).map(word).collect()
-}
-
-fn text(words: &[u64]) -> String {
-    words.iter().fold(String::new(), |mut text, word| {
-        let _ = write!(text, "{word:x},");
-        text
-    })
-}
-
 fn fixed<const N: usize>(words: Vec<u64>) -> Result<[u64; N]> {
     <[u64; N]>::try_from(words).map_err(|words| Refused::Said(format!("{} words, not {N}", words.len())))
-}
-
-/// A wait for the launcher and, at a fence, for the other ranks.
-struct Patience<'c> {
-    who: String,
-    limit: Option<f64>,
-    start: Instant,
-    said: &'c mut bool,
-}
-
-impl<'c> Patience<'c> {
-    fn new(started: &Started, limit: Option<f64>, said: &'c mut bool) -> Self {
-        Patience { who: started.to_string(), limit, start: Instant::now(), said }
-    }
-
-    fn look(&mut self) -> io::Result<()> {
-        let waited = self.start.elapsed();
-        if let Some(limit) = self.limit.filter(|&limit| waited.as_secs_f64() >= limit) {
-            return Err(io::Error::new(ErrorKind::TimedOut, Refused::Late(limit)));
-        }
-        if waited >= SAY_AFTER && !std::mem::replace(self.said, true) {
-            let (who, seconds) = (&self.who, SAY_AFTER.as_secs());
-            say(format_args!("{who} has waited {seconds} s for others to start; each process of the launcher must call `run`"));
-        }
-        Ok(())
-    }
 }
 
 /// Takes leave of the launcher when the process exits, if no job failed or runs.

@@ -14,6 +14,7 @@ mod exit;
 mod key_values;
 pub(super) mod launched;
 mod line;
+mod patience;
 pub(super) mod place;
 mod pmi1;
 mod pmi2;

@@ -160,12 +160,10 @@ impl Rank {
         let comm = Comm::copy_of(comm).map_err(&fail)?;
         let mut meeting = Meeting::new(comm)?;
         let size = meeting.size();
-        if let Some(wanted) = settings.wanted.filter(|&wanted| wanted != size) {
+        if let Err(refused) = settings.check_ranks(size) {
             comm.free();
             exit::ends_well();
-            return Err(Error::Launch(format!(
-                "{wanted} ranks were asked for, but the MPI launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
-            )));
+            return Err(refused);
         }
         let place = Place::find(&mut meeting, settings, true)?;
         let made = Self::answer(comm, place, settings, guest);

@@ -211,22 +211,20 @@ impl Conduit for Member {
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let control = self.fabric.control(self.own);
-        let last = control.wait.load(Ordering::Relaxed);
         // Another thread of the rank may do what the awaited one waits for.
         let code = awaited.filter(|_| threads_of_this_process().is_ok_and(|threads| threads <= self.threads));
         let code = code.map_or(0, |rank| rank as u64 + 1);
-        if code != last & LOW {
-            if code != 0 {
-                control.object.set(object);
-            }
-            match (last & LOW, code) {
-                (0, _) => self.fabric.header().waits.fetch_add(1, Ordering::Relaxed),
-                (_, 0) => self.fabric.header().waits.fetch_sub(1, Ordering::Relaxed),
-                _ => 0,
-            };
-            // Release pairs with the Acquire in `published_wait`: what was done before this wait is seen with it.
-            control.wait.store((last >> 32).wrapping_add(1) << 32 | code, Ordering::Release);
+        if code != 0 && code != control.wait.load(Ordering::Relaxed) & LOW {
+            control.object.set(object);
         }
+        // Release pairs with the Acquire in `published_wait`: what was done before this wait is seen with it.
+        let publish = |last: u64| (code != last & LOW).then_some((last >> 32).wrapping_add(1) << 32 | code);
+        // Threads of the rank may come here together: each counts the change that it made.
+        match control.wait.fetch_update(Ordering::Release, Ordering::Relaxed, publish) {
+            Ok(last) if last & LOW == 0 => self.fabric.header().waits.fetch_add(1, Ordering::Relaxed),
+            Ok(_) if code == 0 => self.fabric.header().waits.fetch_sub(1, Ordering::Relaxed),
+            _ => 0,
+        };
         control.looks.fetch_add(1, Ordering::Release);
     }
 

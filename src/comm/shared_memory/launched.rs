@@ -73,12 +73,7 @@ struct Rank {
 
 /// What all ranks find out alike.
 fn meet(connection: &mut Connection, settings: &Settings) -> Result<Place, Error> {
-    let size = connection.size();
-    if let Some(wanted) = settings.wanted.filter(|&wanted| wanted != size) {
-        return Err(Error::Launch(format!(
-            "{wanted} ranks were asked for, but the launcher started {size}; the number of ranks is the launcher's (mpirun -n)"
-        )));
-    }
+    settings.check_ranks(connection.size())?;
     Place::find(connection, settings, false)
 }
 

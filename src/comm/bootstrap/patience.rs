@@ -1,0 +1,39 @@
+//! How long a rank waits for its launcher and for the other ranks, and what it says meanwhile.
+
+use std::{
+    io::{self, ErrorKind},
+    time::{Duration, Instant},
+};
+
+use super::key_values::Refused;
+use crate::comm::{launcher::Started, say::say};
+
+/// A rank that waits for the others says so after this long, once.
+const SAY_AFTER: Duration = Duration::from_secs(10);
+
+/// A wait for the launcher and, at a fence, for the other ranks.
+pub(super) struct Patience<'c> {
+    who: String,
+    limit: Option<f64>,
+    start: Instant,
+    said: &'c mut bool,
+}
+
+impl<'c> Patience<'c> {
+    pub(super) fn new(started: &Started, limit: Option<f64>, said: &'c mut bool) -> Self {
+        Patience { who: started.to_string(), limit, start: Instant::now(), said }
+    }
+
+    /// To be called while nothing comes; an error when the limit is over.
+    pub(super) fn look(&mut self) -> io::Result<()> {
+        let waited = self.start.elapsed();
+        if let Some(limit) = self.limit.filter(|&limit| waited.as_secs_f64() >= limit) {
+            return Err(io::Error::new(ErrorKind::TimedOut, Refused::Late(limit)));
+        }
+        if waited >= SAY_AFTER && !std::mem::replace(self.said, true) {
+            let (who, seconds) = (&self.who, SAY_AFTER.as_secs());
+            say(format_args!("{who} has waited {seconds} s for others to start; each process of the launcher must call `run`"));
+        }
+        Ok(())
+    }
+}

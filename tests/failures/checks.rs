@@ -11,7 +11,7 @@ use crate::runner::{self, Case, case, launched::has as is_launched};
 /// A job that fails must have ended by then.
 pub(crate) const SOON: Duration = Duration::from_secs(5);
 /// What a launcher takes on top, to start its ranks and to find that they have ended.
-const LAUNCHER: Duration = Duration::from_secs(5);
+pub(crate) const LAUNCHER: Duration = Duration::from_secs(5);
 
 pub(crate) const BOTH: &[&str] =
     &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
@@ -131,8 +131,8 @@ const SOME: &[&str] = &[
     "different_collectives",
 ];
 
-/// Under a launcher, which takes a second for a start. Over MPI, waits for each other, which are told by what ranks publish, are found
-/// inside a node only.
+/// The networks on which a case also runs under a launcher, where each start takes a second. Over MPI, deadlocks are found only inside a
+/// node, because only there do ranks see what others wait for.
 fn launched(name: &str, words: &[&str]) -> &'static [&'static str] {
     match runner::launched::network() {
         Some("mpi") if runner::long() && words.iter().any(|word| word.contains(" waits for ")) => &["mpi"],
@@ -317,48 +317,8 @@ pub(crate) fn all() -> Vec<Case> {
             }));
         }
     }
-    if let Some(network) = runner::launched::network() {
-        cases.push(case(format!("{network}::a_launcher_that_is_asked_to_end"), launcher_is_asked_to_end));
-        cases.push(case(format!("{network}::a_launcher_that_is_killed"), launcher_is_killed));
-    }
-    cases.extend(launchers());
     cases.push(case("children_die_with_the_parent", children_die));
     cases.push(case("a_cgroup_is_a_limit_of_memory", cgroup));
-    cases
-}
-
-/// A binary without MPI under an `mpirun` or `srun` that offers it no way to meet the others; they are known by the environment.
-fn launchers() -> Vec<Case> {
-    let one_of_four: [(&str, &[(&str, &str)]); 3] = [
-        ("Open MPI's mpirun", &[("OMPI_COMM_WORLD_RANK", "RANK"), ("OMPI_COMM_WORLD_SIZE", "4")]),
-        ("MPICH's mpirun", &[("PMI_RANK", "RANK"), ("PMI_SIZE", "4")]),
-        ("srun", &[("SLURM_PROCID", "RANK"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_STEP_ID", "0")]),
-    ];
-    let start = |variables: &[(&'static str, &'static str)], rank: &'static str, more: &[(&'static str, &'static str)]| {
-        let own = variables.iter().map(|&(name, value)| (name, if value == "RANK" { rank } else { value }));
-        let all: Vec<_> = own.chain(more.iter().copied()).collect();
-        run("says_its_size", &all, SOON)
-    };
-    let mut cases = Vec::new();
-    for (by, variables) in one_of_four {
-        cases.push(case(format!("nothing_to_meet_by_under_{}", by.replace([' ', '\''], "_")), move || {
-            for rank in ["0", "3"] {
-                let (status, text) = start(variables, rank, &[]);
-                assert_eq!(status, Some(1), "{text}");
-                says(&text, &["Error: cannot start a job", &format!("rank {rank} of 4"), by, "neither PMI nor PMIx"]);
-                assert_eq!((text.contains("; start it by"), text.lines().count()), (rank == "0", 1), "{text}");
-            }
-            for chosen in [("GA_NETWORK", "threads"), ("GA_BOOTSTRAP", "fork")] {
-                let (status, text) = start(variables, "3", &[chosen, ("GA_RANKS", "2")]);
-                assert_eq!((status, text.trim()), (Some(0), "2 ranks"), "{chosen:?}");
-            }
-        }));
-    }
-    cases.push(case("a_batch_script_of_slurm_is_no_rank", move || {
-        let script = [("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4"), ("SLURM_PROCID", "RANK")];
-        let (status, text) = start(&script, "0", &[("GA_RANKS", "3")]);
-        assert_eq!((status, text.trim()), (Some(0), "3 ranks"));
-    }));
     cases
 }
 
@@ -379,7 +339,7 @@ pub(crate) fn says(text: &str, words: &[&str]) {
 }
 
 /// A rank that ended is named once, and was killed only if it was.
-fn says_once(text: &str) {
+pub(crate) fn says_once(text: &str) {
     assert!(text.matches("global-arrays: rank ").count() <= 1, "{text}");
     assert_eq!(text.contains("kill -9"), text.contains("SIGKILL"), "{text}");
 }
@@ -425,7 +385,7 @@ fn run_on(launched: Option<usize>, name: &str, variables: &[(&str, &str)], limit
 }
 
 /// Processes that have a mark in their environment. Those that ended and wait for their parent have none.
-fn marked(mark: &str) -> Vec<String> {
+pub(crate) fn marked(mark: &str) -> Vec<String> {
     let entry = format!("GA_TEST_MARK={mark}\0");
     let has =
         |path: &Path| fs::read(path.join("environ")).is_ok_and(|all| all.windows(entry.len()).any(|w| w == entry.as_bytes()));
@@ -433,46 +393,12 @@ fn marked(mark: &str) -> Vec<String> {
     all.filter(|path| has(path)).map(|path| path.display().to_string()).collect()
 }
 
-fn gone(mark: &str) {
+pub(crate) fn gone(mark: &str) {
     let begin = Instant::now();
     while !marked(mark).is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(1), "left behind: {:?}", marked(mark));
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// Ranks that compute under a launcher, once all are there.
-fn ranks_that_compute(mark: &str, output: &fs::File) -> std::process::Child {
-    let launcher = runner::launched::start(3, "prints_and_waits", &[("GA_TEST_MARK", mark)], output);
-    let begin = Instant::now();
-    while runner::text(output).lines().count() < 3 {
-        assert!(begin.elapsed() < SOON + LAUNCHER, "the ranks never came: {}", runner::text(output));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    launcher
-}
-
-/// A batch system ends a job so, at the end of its time: no rank is at fault.
-fn launcher_is_asked_to_end() {
-    let (mark, output) = (format!("{}-asked", std::process::id()), runner::scratch());
-    let mut launcher = ranks_that_compute(&mark, &output);
-    runner::launched::end(&mut launcher);
-    gone(&mark);
-    let text = runner::text(&output);
-    says_once(&text);
-    assert!(!text.contains("SIGKILL"), "{text}");
-}
-
-/// Nobody is left who would end the ranks.
-fn launcher_is_killed() {
-    let (mark, output) = (format!("{}-killed", std::process::id()), runner::scratch());
-    let mut launcher = ranks_that_compute(&mark, &output);
-    launcher.kill().and_then(|()| launcher.wait()).expect("killing the launcher");
-    let begin = Instant::now();
-    while !marked(&mark).is_empty() && begin.elapsed() < Duration::from_secs(5) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    gone(&mark);
 }
 
 fn children_die() {

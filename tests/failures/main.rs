@@ -5,6 +5,7 @@
 mod blas;
 mod checks;
 mod forks;
+mod launchers;
 mod layers;
 mod nested;
 mod programs;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     cases.extend(nested::cases());
     cases.extend(forks::programs());
     cases.extend(forks::cases());
+    cases.extend(launchers::cases());
     cases.extend(layers::programs());
     cases.extend(layers::cases());
     // They wait for time-outs and for processes to end.

@@ -46,6 +46,15 @@ pub(crate) fn none_but(before: &BTreeSet<PathBuf>) {
     }
 }
 
+/// Removes the new ones that nobody uses, and names them: what a launcher that was killed has left, and the library of its ranks.
+pub(crate) fn remove_all_but(before: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let left: Vec<PathBuf> = files().difference(before).filter(|path| is_a_launchers_or_unused(path)).cloned().collect();
+    for path in &left {
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+    left
+}
+
 /// A folder of a launcher is named by its process, the user's stays; a file is used by whoever maps it or has it open.
 fn is_a_launchers_or_unused(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

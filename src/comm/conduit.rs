@@ -18,6 +18,30 @@ pub(crate) struct PublishedWait {
     pub number: u32,
     /// Grows with every look that did not find what is waited for.
     pub looks: u64,
+    /// It was so at this time or later, by the clock of who reads it.
+    pub at: Duration,
+}
+
+/// The half of a wait's word that names the awaited rank.
+const AWAITED: u64 = u32::MAX as u64;
+
+impl PublishedWait {
+    /// From the words in which a rank publishes it: its number in the upper half of the first, the awaited rank plus one in the lower one.
+    pub(crate) fn of_words(wait: u64, looks: u64, ranks: usize, at: Duration) -> Option<Self> {
+        let awaited = ((wait & AWAITED) as usize).checked_sub(1).filter(|&awaited| awaited < ranks)?;
+        Some(PublishedWait { awaited, number: (wait >> 32) as u32, looks, at })
+    }
+
+    /// The word of a wait behind one that was published before; the same if it is the same wait. Without an awaited rank, it is over.
+    pub(crate) fn word_after(last: u64, awaited: Option<usize>) -> u64 {
+        let code = awaited.map_or(0, |rank| rank as u64 + 1);
+        if code == last & AWAITED { last } else { (last >> 32).wrapping_add(1) << 32 | code }
+    }
+
+    /// Whether a word names a wait.
+    pub(crate) fn is_wait(word: u64) -> bool {
+        word & AWAITED != 0
+    }
 }
 
 /// What the engine drives: operations, where ranks and their memory are, waiting, supervision.
@@ -93,7 +117,8 @@ pub(crate) trait Conduit: Operations {
     /// Ends the job for all ranks because of what this one did, `cause` without its number; the first cause stays.
     fn end(&self, cause: &str);
 
-    /// What a rank was last seen in: the two words that it published by [`Conduit::publish`]. `None` where it cannot be known.
+    /// What a rank was last seen in: the two words that it published by [`Conduit::publish`]. Of a rank of another machine, what it answered
+    /// last; `None` if it was never asked, see [`Conduit::published_wait`].
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]>;
 
     /// Publishes where this rank is, for messages about who is missing. Called on entering every collective: a few stores.
@@ -102,7 +127,12 @@ pub(crate) trait Conduit: Operations {
     /// Publishes that this rank waits for the orderly end of the job from now on. Called once, before [`publish`](Self::publish) says so.
     fn publish_end(&self);
 
-    /// How many ranks of the caller's machine have called [`publish_end`](Self::publish_end).
+    /// Whether a rank has called [`publish_end`](Self::publish_end), and all that it had put or sent was handled. Of a rank of another machine,
+    /// what it answered last.
+    fn has_ended(&self, rank: usize) -> bool;
+
+    /// How many ranks are known to have called [`publish_end`](Self::publish_end): all of the caller's machine that have, and those of
+    /// others that said so. As [`has_ended`](Self::has_ended).
     fn published_ends(&self) -> usize;
 
     /// Tells the others that this rank looked again and still waits for an act of rank `awaited`; without one, that it does not
@@ -110,15 +140,17 @@ pub(crate) trait Conduit: Operations {
     /// have lasted, some times a second, and at the end of such a wait.
     ///
     /// Ranks that wait for each other in a cycle are ended for that, so a conduit does not publish a wait while a thread that it
-    /// did not start may act for the rank. What the rank put or sent before has arrived when others see the wait.
+    /// did not start may act for the rank, nor before all that the rank has put or sent was handled.
     fn publish_wait(&self, awaited: Option<usize>, object: &str);
 
-    /// How many ranks of the caller's machine have published a wait and not taken it back.
-    fn published_waits(&self) -> usize;
-
-    /// What a rank has published by [`Conduit::publish_wait`] and not taken back. `None` where it cannot be known.
+    /// What a rank has published by [`Conduit::publish_wait`] and not taken back. A rank of another machine is asked, and this is what it
+    /// answered last.
     fn published_wait(&self, rank: usize) -> Option<PublishedWait>;
 
-    /// The object of the wait that a rank published last, cut if it is long. Empty where it cannot be known.
+    /// The object of the wait that a rank published last, cut if it is long. Empty where it is not known.
     fn published_object(&self, rank: usize) -> String;
+
+    /// Takes part in finding out whether all ranks of the job wait for good. To be called some times a second by a rank that waits. What they
+    /// wait for, if they do; told to one of them.
+    fn look_at_all(&self) -> Option<String>;
 }

@@ -21,6 +21,8 @@ impl Token {
     pub(crate) const NOBODY: Token = Token(u64::MAX);
     /// Of a late put when it goes to its target at last ([`layers`](super::layers)).
     pub(crate) const LATE: Token = Token(u64::MAX - 1);
+    /// A flush by which a rank learns that all it has sent was handled.
+    pub(crate) const SETTLED: Token = Token(u64::MAX - 2);
 }
 
 /// One thing that happened.

@@ -178,8 +178,4 @@ impl Network for Islands {
     fn arm(&self) -> bool {
         self.harsh.arm()
     }
-
-    fn shows_waits(&self) -> bool {
-        true
-    }
 }

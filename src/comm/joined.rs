@@ -14,7 +14,7 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering, fence},
+        atomic::{AtomicBool, AtomicU32, Ordering, fence},
     },
     time::Duration,
 };
@@ -49,6 +49,8 @@ pub(crate) struct Joined<N: ?Sized> {
     node: Member,
     capabilities: Capabilities,
     network: Arc<N>,
+    /// This rank has come to its end, and has not published it.
+    ends: AtomicBool,
 }
 
 impl<N: Network + ?Sized> Joined<N> {
@@ -56,7 +58,7 @@ impl<N: Network + ?Sized> Joined<N> {
     pub(crate) fn new(node: Member, network: Arc<N>) -> Self {
         let of_node = node.capabilities();
         let capabilities = Capabilities { granule: of_node.granule, crowded: of_node.crowded, ..network.capabilities().clone() };
-        Joined { node, capabilities, network, _agent: None }
+        Joined { node, capabilities, network, _agent: None, ends: AtomicBool::new(false) }
     }
 
     /// The same with a thread that lives as long.
@@ -264,9 +266,8 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         self.network.announce_end(self.rank(), cause);
     }
 
-    /// Of the whole machine: a rank that has come to its end has seen to it before that all that it wrote has arrived.
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        if self.topology().is_near(rank) { self.node.last_seen(rank) } else { None }
+        if self.topology().is_near(rank) { self.node.last_seen(rank) } else { self.node.supervisor().last_seen(rank) }
     }
 
     fn publish(&self, place: [u64; 2]) {
@@ -274,35 +275,51 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     }
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
-        self.node.publish_wait(awaited, object);
+        let settled = self.network.settled();
+        if settled && self.ends.swap(false, Ordering::Relaxed) {
+            self.node.publish_end();
+        }
+        self.node.publish_wait(awaited.filter(|_| settled), object);
     }
 
+    /// Others take from it that this rank does nothing more for them. So it may have to wait for a look that finds everything handled.
     fn publish_end(&self) {
-        self.node.publish_end();
+        if self.network.settled() {
+            self.node.publish_end();
+        } else {
+            self.ends.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn has_ended(&self, rank: usize) -> bool {
+        if self.topology().is_near(rank) { self.node.has_ended(rank) } else { self.node.supervisor().has_ended(rank) }
     }
 
     fn published_ends(&self) -> usize {
-        self.node.published_ends()
-    }
-
-    fn published_waits(&self) -> usize {
-        self.node.published_waits()
+        self.node.published_ends() + self.node.supervisor().known_ends()
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
-        if self.shows_waits_of(rank) { self.node.published_wait(rank) } else { None }
+        if self.topology().is_near(rank) {
+            return self.node.published_wait(rank);
+        }
+        let (wait, question) = self.node.supervisor().published_wait(rank);
+        question.into_iter().for_each(|question| self.network.send_note(rank, question));
+        wait
     }
 
     fn published_object(&self, rank: usize) -> String {
-        if self.shows_waits_of(rank) { self.node.published_object(rank) } else { String::new() }
+        if self.topology().is_near(rank) {
+            self.node.published_object(rank)
+        } else {
+            self.node.supervisor().published_object(rank)
+        }
     }
-}
 
-impl<N: Network + ?Sized> Joined<N> {
-    /// Whether a published wait says that all that its rank did before has arrived: where memory is mapped, and where the network sees to
-    /// it.
-    fn shows_waits_of(&self, rank: usize) -> bool {
-        self.is_mapped(rank) || self.network.shows_waits() && self.topology().is_near(rank)
+    fn look_at_all(&self) -> Option<String> {
+        let (notes, found) = self.node.supervisor().look_at_all();
+        notes.into_iter().for_each(|(rank, note)| self.network.send_note(rank, note));
+        found
     }
 }
 

@@ -5,19 +5,23 @@
 //!
 //! A rank whose wait has lasted publishes the *one* rank that has to act before the wait can end, counts its looks there, and
 //! follows what others publish. If that leads back to itself, the ranks on the way wait for each other in a cycle. It is a
-//! deadlock, and never a slow machine, when
+//! deadlock, and never a slow machine or network, when
 //!
-//! * no wait of the cycle has changed since it was first seen whole: each was published all the time, because a wait that ends
-//!   takes its publication back first, and the next one has another number;
-//! * every rank of the cycle has looked twice since. The second look began after all waits of the cycle had been published, and
-//!   what a rank does for another it does before it waits itself. So whatever is waited for would have been found, and nobody in
-//!   the cycle can do it any more. A rank that was stopped, or gets no core, does not look.
+//! * there was a moment at which all waits of the cycle were published: each was seen before it, and again, with the same number, not
+//!   before it. A wait that ends takes its publication back first, and the next one has another number;
+//! * every rank of the cycle has looked twice since. The second look began after that moment. What a rank does for another it does
+//!   before it waits itself, and it publishes no wait before that was handled ([`Network::settled`](super::Network::settled)). So
+//!   whatever is waited for would have been found, and nobody in the cycle can do it any more. A rank that was stopped, or gets no core,
+//!   does not look.
+//!
+//! What a rank of another machine has published is asked for (`node::supervisor`), and is as old as the question. So "seen not before a moment"
+//! means asked for not before it.
 //!
 //! The condition to wait on is one rank's act: a rank that waits for several publishes one of them, rather one that leads back
 //! to itself; who waits for a lock publishes its holder. Who waits for a signal, which any rank may raise, publishes itself, as does
-//! who waits for a lock of its own rank; these are in a deadlock only if all ranks of the job wait, by the same two conditions. A
-//! rank that computes or waits for a transfer publishes nothing. Neither does a rank with threads that its conduit does not know:
-//! one of them may make the call that is missing.
+//! who waits for a lock of its own rank; these are in a deadlock only if all ranks of the job wait, by the same two conditions
+//! (`protocol::waves`). A rank that computes or waits for a transfer publishes nothing. Neither does a rank with threads that its
+//! conduit does not know: one of them may make the call that is missing.
 //!
 //! # Ranks that have ended
 //!
@@ -44,8 +48,11 @@ const DOUBT_FOR: Duration = Duration::from_secs(2);
 /// A wait that lasts longer is published. Most never are: publishing counts the threads of the process.
 const PUBLISH_AFTER: Duration = Duration::from_millis(500);
 
-/// How often a published wait is looked after. Thousands of ranks may do so on a few cores.
+/// How often a wait is published, with one look more. Thousands of ranks may do so on a few cores.
 const LOOK_EVERY: Duration = Duration::from_millis(400);
+
+/// How often a deadlock is looked for: answers of other machines come meanwhile.
+const SEARCH_EVERY: Duration = Duration::from_millis(100);
 
 /// What a waiter says about itself and about the ranks that it waits for.
 pub(crate) trait Waiter {
@@ -66,6 +73,10 @@ pub(crate) trait Waiter {
     }
     /// Whether any rank may end the wait.
     fn awaits_anybody(&self) -> bool {
+        false
+    }
+    /// Whether the wait is one that a rank comes to when it has done all that others wait for. It is others that wait in vain then.
+    fn is_last(&self) -> bool {
         false
     }
     /// Whether this rank is the one to say who is missing, where many wait for the same.
@@ -89,16 +100,27 @@ pub(super) struct Lasting<'c> {
     /// Since when it has looked hopeless.
     doubt: Option<Duration>,
     published: bool,
-    /// When cycles were last looked for.
+    /// When the wait was last published, and when a deadlock was last looked for.
     looked: Duration,
-    /// The cycle that this rank is in, and when it was first seen.
-    cycle: Option<(Duration, Vec<(usize, PublishedWait)>)>,
+    searched: Duration,
+    /// The cycle that this rank is in.
+    cycle: Option<Cycle>,
 }
 
 impl<'c> Lasting<'c> {
     pub(super) fn new(conduit: &'c dyn Conduit, timeout: Option<Duration>) -> Self {
         let (start, doubt, cycle) = (None, None, None);
-        Lasting { conduit, timeout, start, said: false, doubt, published: false, looked: Duration::ZERO, cycle }
+        Lasting {
+            conduit,
+            timeout,
+            start,
+            said: false,
+            doubt,
+            published: false,
+            looked: Duration::ZERO,
+            searched: Duration::ZERO,
+            cycle,
+        }
     }
 
     /// To be called after each look in vain; fails when the wait must end.
@@ -123,7 +145,11 @@ impl<'c> Lasting<'c> {
         }
         if waited >= PUBLISH_AFTER && now.saturating_sub(self.looked) >= LOOK_EVERY {
             self.looked = now;
-            self.look_for_cycle(waiter, now)?;
+            self.publish(waiter);
+        }
+        if waited >= PUBLISH_AFTER && now.saturating_sub(self.searched) >= SEARCH_EVERY {
+            self.searched = now;
+            self.look_for_deadlock(waiter, now)?;
         }
         if waited >= SAY_AFTER && !self.said {
             self.said = true;
@@ -134,37 +160,73 @@ impl<'c> Lasting<'c> {
         Ok(())
     }
 
-    fn look_for_cycle(&mut self, waiter: &dyn Waiter, now: Duration) -> Result<(), Error> {
-        let awaited = if waiter.awaits_anybody() { Some(self.conduit.rank()) } else { waiter.awaits() };
-        if self.published || awaited.is_some() {
-            self.published = awaited.is_some();
-            self.conduit.publish_wait(awaited, &waiter.object());
+    /// Publishes the wait, as one that has looked once more.
+    fn publish(&mut self, waiter: &dyn Waiter) {
+        let own = self.conduit.rank();
+        let awaited = if waiter.awaits_anybody() { Some(own) } else { waiter.awaits() };
+        let mut object = if awaited.is_some() { waiter.object() } else { String::new() };
+        if let (Some(awaited), true) = (awaited, object.is_empty()) {
+            object = format!("rank {awaited} in {}", waiter.place(own));
         }
-        let Some(cycle) = cycle(self.conduit).or_else(|| everybody(self.conduit)) else {
-            self.cycle = None;
-            return Ok(());
-        };
-        let same = |(a, b): (&(usize, PublishedWait), &(usize, PublishedWait))| a.0 == b.0 && a.1.number == b.1.number;
-        match &self.cycle {
-            Some((since, first)) if first.len() == cycle.len() && first.iter().zip(&cycle).all(same) => {
-                let looked = first.iter().zip(&cycle).all(|(then, now)| now.1.looks.wrapping_sub(then.1.looks) >= 2);
-                if looked && now.saturating_sub(*since) >= DOUBT_FOR {
-                    let say = |&(rank, wait): &(usize, PublishedWait)| match self.conduit.published_object(rank) {
-                        object if object.is_empty() => {
-                            format!("rank {rank} waits for rank {} in {}", wait.awaited, waiter.place(rank))
-                        }
-                        object => format!("rank {rank} waits for {object}"),
-                    };
-                    let waits = cycle.iter().map(say).collect::<Vec<_>>().join(", ");
-                    let cause = format!(
-                        "{waits}; all ranks must take locks, and call the collectives of several groups, in the same order"
-                    );
-                    return Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation().into(), cause });
+        self.conduit.publish_wait(awaited, &object);
+        self.published = awaited.is_some();
+    }
+
+    fn look_for_deadlock(&mut self, waiter: &dyn Waiter, now: Duration) -> Result<(), Error> {
+        let waits = match cycle(self.conduit).filter(|_| !waiter.is_last()) {
+            Some(waits) => {
+                let proven = self.cycle.as_mut().is_some_and(|known| known.is_proven_by(&waits, now));
+                if self.cycle.as_ref().is_none_or(|known| !known.is_of(&waits)) {
+                    self.cycle = Some(Cycle { since: now, waits: waits.clone(), looks: None });
                 }
+                let say = |&(rank, wait): &(usize, PublishedWait)| match self.conduit.published_object(rank) {
+                    object if object.is_empty() => format!("rank {rank} waits for rank {}", wait.awaited),
+                    object => format!("rank {rank} waits for {object}"),
+                };
+                proven.then(|| waits.iter().map(say).collect::<Vec<_>>().join(", "))
             }
-            _ => self.cycle = Some((now, cycle)),
+            None => {
+                self.cycle = None;
+                self.conduit.look_at_all()
+            }
+        };
+        let Some(waits) = waits else { return Ok(()) };
+        let cause = format!("{waits}; all ranks must take locks, and call the collectives of several groups, in the same order");
+        Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation().into(), cause })
+    }
+}
+
+/// Waits that lead back to this rank.
+#[derive(Debug)]
+struct Cycle {
+    /// When it was first seen whole: each wait had been there at some moment until then.
+    since: Duration,
+    waits: Vec<(usize, PublishedWait)>,
+    /// How often each rank had looked when all were seen again: all waits were there at `since`.
+    looks: Option<Vec<u64>>,
+}
+
+impl Cycle {
+    /// Whether these are the same waits.
+    fn is_of(&self, waits: &[(usize, PublishedWait)]) -> bool {
+        self.waits.len() == waits.len() && self.waits.iter().zip(waits).all(|(a, b)| (a.0, a.1.number) == (b.0, b.1.number))
+    }
+
+    /// Whether what is seen now says that this is a deadlock.
+    fn is_proven_by(&mut self, waits: &[(usize, PublishedWait)], now: Duration) -> bool {
+        if !self.is_of(waits) || waits.iter().any(|(_, wait)| wait.at < self.since) {
+            return false;
         }
-        Ok(())
+        let looks = waits.iter().map(|(_, wait)| wait.looks);
+        match &self.looks {
+            None => {
+                self.looks = Some(looks.collect());
+                false
+            }
+            Some(first) => {
+                looks.zip(first).all(|(now, first)| now.wrapping_sub(*first) >= 2) && now.saturating_sub(self.since) >= DOUBT_FOR
+            }
+        }
     }
 }
 
@@ -176,35 +238,36 @@ impl Drop for Lasting<'_> {
     }
 }
 
-/// The published waits from this rank back to itself, each of them still there when all had been seen.
+/// The published waits from this rank back to itself.
 fn cycle(conduit: &dyn Conduit) -> Option<Vec<(usize, PublishedWait)>> {
     let (mut rank, mut waits) = (conduit.rank(), Vec::new());
-    // Longer than all ranks is a cycle without this one.
-    while waits.len() < conduit.size() {
+    // A rank of a cycle that this one is not in; Brent's way to find such a cycle without a list of ranks.
+    let (mut mark, mut next_mark) = (usize::MAX, 1);
+    loop {
         let wait = conduit.published_wait(rank).filter(|wait| wait.awaited != rank)?;
         waits.push((rank, wait));
         rank = wait.awaited;
         if rank == conduit.rank() {
-            // The looks count from here on: all waits are published now.
-            let again = |(rank, first): (usize, PublishedWait)| {
-                conduit.published_wait(rank).filter(|wait| wait.number == first.number).map(|wait| (rank, wait))
-            };
-            return waits.into_iter().map(again).collect();
+            return Some(waits);
+        }
+        if rank == mark {
+            return None;
+        }
+        if waits.len() == next_mark {
+            (mark, next_mark) = (rank, 2 * next_mark);
         }
     }
-    None
 }
 
-/// The published waits of all ranks, if all wait.
-fn everybody(conduit: &dyn Conduit) -> Option<Vec<(usize, PublishedWait)>> {
-    // Mostly some compute: one look says so, however many there are.
-    if conduit.published_waits() < conduit.size() {
-        return None;
+/// The rank that a rank waits for in the end: the first on the way that waits for nobody, as far as is known.
+pub(crate) fn end_of_chain(conduit: &dyn Conduit, mut rank: usize) -> usize {
+    for _ in 0..conduit.size() {
+        match conduit.published_wait(rank).filter(|wait| wait.awaited != rank) {
+            Some(wait) => rank = wait.awaited,
+            None => break,
+        }
     }
-    let all = || (0..conduit.size()).map(|rank| Some((rank, conduit.published_wait(rank)?))).collect::<Option<Vec<_>>>();
-    // The looks count from when all had been seen.
-    let first = all()?;
-    all().filter(|again| again.iter().zip(&first).all(|(now, then)| now.1.number == then.1.number))
+    rank
 }
 
 /// Which of several awaited ranks to publish: one whose own wait leads to this rank, or one that waits at all, or the first.
@@ -269,7 +332,9 @@ mod tests {
         fn new(awaited: &[Option<usize>]) -> Self {
             let mut fake = Fake::new(|_| None);
             let (clock, waits) = (Arc::new(Mutex::new(Duration::ZERO)), Arc::new(Mutex::new(vec![None])));
-            let wait = |&awaited: &Option<usize>| awaited.map(|awaited| PublishedWait { awaited, number: 1, looks: 1 });
+            let wait = |&awaited: &Option<usize>| {
+                awaited.map(|awaited| PublishedWait { awaited, number: 1, looks: 1, at: Duration::MAX })
+            };
             waits.lock().unwrap().extend(awaited.iter().map(wait));
             (fake.clock, fake.waits) = (Some(clock.clone()), waits.clone());
             fake.topology = Topology::one_machine(0, 1 + awaited.len()).with_ranks_per_node(1);
@@ -358,9 +423,24 @@ mod tests {
         let ranks = Ranks::new(&[Some(2), Some(0)]);
         let gone = |turn: usize, others: &mut [Option<PublishedWait>]| {
             look(turn, others);
-            others[1] = Some(PublishedWait { awaited: 0, number: 1, looks: turn as u64 }).filter(|_| turn % 15 > 3);
+            others[1] =
+                Some(PublishedWait { awaited: 0, number: 1, looks: turn as u64, at: Duration::MAX }).filter(|_| turn % 15 > 3);
         };
         assert_eq!(ranks.wait(Some(1), 9, gone), None);
+    }
+
+    #[test]
+    fn what_was_seen_before_the_cycle_was_whole_proves_nothing() {
+        // An answer of rank 1 is on its way, and it is always the same one; or a newer one comes.
+        for newer in [false, true] {
+            let ranks = Ranks::new(&[Some(0)]);
+            let old = |turn: usize, others: &mut [Option<PublishedWait>]| {
+                look(turn, others);
+                let at = if newer && turn > 30 { Duration::MAX } else { Duration::from_millis(10) };
+                others[0].as_mut().unwrap().at = at;
+            };
+            assert_eq!(ranks.wait(Some(1), 9, old).is_some(), newer);
+        }
     }
 
     #[test]
@@ -368,15 +448,6 @@ mod tests {
         let ranks = Ranks::new(&[Some(0)]);
         assert_eq!(ranks.wait(Some(1), 2, look), None);
         assert!(ranks.wait(Some(1), 4, look).is_some());
-    }
-
-    #[test]
-    fn who_waits_for_anybody_is_lost_when_all_wait() {
-        let all = Ranks::new(&[Some(1), Some(0)]);
-        let said = all.wait(None, 9, look).expect("a deadlock");
-        let waits = ["rank 0 waits for", "rank 1 waits for", "rank 2 waits for rank 0"];
-        assert!(waits.iter().all(|wait| said.contains(wait)), "{said}");
-        assert_eq!(Ranks::new(&[Some(1), None]).wait(None, 9, look), None);
     }
 
     #[test]

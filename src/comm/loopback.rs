@@ -113,8 +113,4 @@ impl Network for Loopback {
     fn arm(&self) -> bool {
         true
     }
-
-    fn shows_waits(&self) -> bool {
-        true
-    }
 }

@@ -36,7 +36,7 @@
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `mutex`, `say` | the lock of these files; lines for people |
-//! | `peers`, `slab` | what is kept of other ranks; values under numbers |
+//! | `peers`, `slab`, `tree` | what is kept of other ranks; values under numbers; the binomial tree |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
 //! | `lasting` | waits that last: how they end, what they print, how deadlocks are found |
@@ -45,15 +45,17 @@
 //! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
 //! | `addition` | the owner's side of native accumulates, for conduits |
 //! | `owned` | transfers whose memory belongs to the request |
-//! | `node` | what ranks of one machine share whatever the network: mapping, control pages, inboxes, waiting |
+//! | `node` | what ranks of one machine share whatever the network: mapping, control pages, inboxes, waiting; what machines know of each other |
 //! | `threads`, `shared_memory`, `mpi` | how ranks start; the network of `mpi` |
-//! | `testing`, `islands`, `post`, `watched` | networks for tests |
+//! | `testing`, `islands`, `post`, `watched`, `apart` | networks for tests |
 #![allow(unsafe_code)]
 
 pub(crate) mod accumulate;
 pub(crate) mod addition;
 mod agent;
 mod am;
+#[cfg(test)]
+pub(crate) mod apart;
 mod bootstrap;
 mod capabilities;
 mod conduit;
@@ -96,6 +98,7 @@ mod testing;
 pub(crate) mod threads;
 mod topology;
 mod transfers;
+pub(crate) mod tree;
 mod waiting;
 #[cfg(test)]
 pub(crate) mod watched;

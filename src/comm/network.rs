@@ -3,7 +3,7 @@
 //! A network never asks where a rank is: [`Joined`](super::joined::Joined) gives it the operations on ranks whose memory is not mapped,
 //! and does the others itself. It may be given any rank, the caller's own too.
 
-use super::Operations;
+use super::{Operations, node::Note};
 
 /// A network: it carries out the operations, and helps a rank to wait and to end.
 ///
@@ -24,9 +24,18 @@ pub(crate) trait Network: Operations {
         self.below().is_some_and(Network::arm)
     }
 
-    /// Whether whoever sees a published wait of a rank of this machine, on another node, finds all that the rank had put or sent before.
-    fn shows_waits(&self) -> bool {
-        self.below().is_some_and(Network::shows_waits)
+    /// Whether all was handled that this rank has put or sent to others, and was told of what they sent. If not, sees to it that a later
+    /// call says so. A network in which nothing is ever in flight need not say anything.
+    fn settled(&self) -> bool {
+        self.below().is_none_or(Network::settled)
+    }
+
+    /// Sends a note to the supervisor of a rank of another machine, as soon as it can. A network inside one machine sends none.
+    fn send_note(&self, rank: usize, note: Note) {
+        match self.below() {
+            Some(below) => below.send_note(rank, note),
+            None => debug_assert!(false, "a note for rank {rank} over a network inside one machine"),
+        }
     }
 
     /// This rank ended the job, or found out that another has: tells the ranks of other machines, as far as it can.

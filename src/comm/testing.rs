@@ -174,7 +174,8 @@ impl Conduit for Fake {
     fn publish_wait(&self, awaited: Option<usize>, _: &str) {
         let own = &mut self.waits.lock().unwrap()[0];
         *own = awaited.map(|awaited| {
-            let first = PublishedWait { awaited, number: own.map_or(0, |last| last.number + 1), looks: 0 };
+            let (number, at) = (own.map_or(0, |last| last.number + 1), Duration::MAX);
+            let first = PublishedWait { awaited, number, looks: 0, at };
             let wait = own.filter(|last| last.awaited == awaited).unwrap_or(first);
             PublishedWait { looks: wait.looks + 1, ..wait }
         });
@@ -182,16 +183,20 @@ impl Conduit for Fake {
 
     fn publish_end(&self) {}
 
+    fn has_ended(&self, _: usize) -> bool {
+        false
+    }
+
     fn published_ends(&self) -> usize {
         0
     }
 
-    fn published_waits(&self) -> usize {
-        self.waits.lock().unwrap().iter().flatten().count()
+    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        self.waits.lock().unwrap()[rank].map(|wait| PublishedWait { at: wait.at.min(self.now()), ..wait })
     }
 
-    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
-        self.waits.lock().unwrap()[rank]
+    fn look_at_all(&self) -> Option<String> {
+        None
     }
 
     fn published_object(&self, _: usize) -> String {

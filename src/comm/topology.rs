@@ -66,6 +66,16 @@ impl Topology {
         self.machines.part(rank)
     }
 
+    /// How many machines there are.
+    pub(crate) fn machines(&self) -> usize {
+        self.machines.parts(self.size)
+    }
+
+    /// The lowest rank of a machine.
+    pub(crate) fn first_of_machine(&self, machine: usize) -> usize {
+        self.machines.first_of(machine)
+    }
+
     /// Whether a rank is on this one's machine.
     pub(crate) fn is_near(&self, rank: usize) -> bool {
         self.machine(rank) == self.machine(self.rank)
@@ -180,6 +190,22 @@ impl Placement {
         }
     }
 
+    /// Number of parts.
+    fn parts(&self, size: usize) -> usize {
+        match self {
+            Placement::Blocks { each, .. } => size.div_ceil((*each).max(1)),
+            Placement::Table(table) => table.iter().map(|&(part, _)| part as usize + 1).max().unwrap_or(0),
+        }
+    }
+
+    /// The lowest rank of a part.
+    fn first_of(&self, part: usize) -> usize {
+        match self {
+            Placement::Blocks { each, .. } => part * each,
+            Placement::Table(table) => table.iter().position(|&(of, _)| of as usize == part).unwrap_or(0),
+        }
+    }
+
     /// The ranks of a part, ascending.
     fn ranks_of(&self, part: usize) -> Vec<usize> {
         match self {
@@ -200,7 +226,9 @@ mod tests {
         for part in 0..made.leaders().len() {
             assert_eq!(made.ranks_of(part), (0..parts.len()).filter(|&rank| parts[rank].0 == part).collect::<Vec<_>>());
             assert_eq!(made.leaders()[part], made.ranks_of(part)[0]);
+            assert_eq!(made.first_of(part), made.ranks_of(part)[0]);
         }
+        assert_eq!(made.parts(lowest.len()), made.leaders().len());
         assert_eq!(made.is_one_part(lowest.len()), made.leaders().len() == 1);
         made
     }

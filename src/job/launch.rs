@@ -226,6 +226,14 @@ impl Launch {
         threads::run(&start.settings, &|member| start.rank(&entry, join(member), start.settings.cores, &body))
     }
 
+    /// Runs one rank that a test has made, as it says, in a thread that is its own.
+    #[cfg(test)]
+    pub(crate) fn run_as(&self, conduit: Arc<dyn Conduit>, body: impl FnOnce(&Job) -> Result<(), Error>) -> Result<(), String> {
+        let start = self.resolve().map_err(|error| error.to_string())?;
+        let entry = Entry::new(Extent::Threads).map_err(|error| error.to_string())?;
+        start.rank(&entry, conduit, 1, body)
+    }
+
     fn resolve(&self) -> Result<Start, Error> {
         let affinity = sched_getaffinity(None).map_err(|e| Error::system("reading the cores of this process", e))?;
         let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| affinity.is_set(cpu)).collect();

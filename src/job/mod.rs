@@ -4,6 +4,8 @@
 //! jobs one after the other. Objects that outlive their job return errors. The process knows only that it runs a job (`entry`); a rank
 //! cannot start one.
 
+#[cfg(test)]
+mod apart;
 mod entry;
 #[cfg(test)]
 mod islands;

@@ -61,6 +61,10 @@ impl Waiter for InCollective<'_> {
         self.from.or_else(|| one_of(conduit, self.group.late().filter(|&rank| conduit.mapped(rank).is_some())))
     }
 
+    fn is_last(&self) -> bool {
+        self.op == Op::End
+    }
+
     fn speaks(&self) -> bool {
         self.group.is_first_here()
     }

@@ -13,6 +13,7 @@ use crate::{
     comm::{
         engine::{Label, Waiter},
         lasting::one_of,
+        tree::neighbors,
     },
     error::{Error, Result, located},
 };
@@ -28,13 +29,6 @@ struct Creating<'a> {
     speaks: bool,
 }
 
-/// The parent and the children of a member in the binomial tree over so many, whose root is member 0. Nobody has more than log2 of them.
-fn neighbors(member: usize, members: usize) -> (Option<usize>, Vec<usize>) {
-    let parent = (member > 0).then(|| member & (member - 1));
-    let steps = (0..usize::BITS).map(|bit| 1 << bit).take_while(|step| member & step == 0 && member + step < members);
-    (parent, steps.map(|step| member + step).collect())
-}
-
 impl Waiter for Creating<'_> {
     fn operation(&self) -> String {
         format!("creation of a group of {} ranks", self.members)
@@ -43,7 +37,8 @@ impl Waiter for Creating<'_> {
         whereabouts::places(self.parent.inner.engine().conduit(), self.missing.iter().copied())
     }
     fn hopeless(&self) -> Option<Error> {
-        self.parent.without_a_member(|| self.operation())
+        // Who is not in the new group may have ended.
+        self.parent.without(self.missing.iter().copied(), || self.operation())
     }
     fn speaks(&self) -> bool {
         self.speaks
@@ -253,27 +248,6 @@ impl Drop for super::GroupInner {
         if let Some(ranks) = self.list() {
             let blocks = self.blocks().take_all();
             self.job.with_groups_of(ranks, |groups| groups.drop_block(self.scratch.offset(), blocks));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_of_a_new_group_form_a_tree() {
-        for members in [1, 2, 3, 7, 8, 4097] {
-            let mut found = vec![0];
-            for member in 0..members {
-                let (parent, children) = neighbors(member, members);
-                assert_eq!(parent.is_none(), member == 0);
-                assert!(children.len() <= members.next_power_of_two().ilog2() as usize);
-                assert!(children.iter().all(|&child| neighbors(child, members).0 == Some(member)));
-                found.extend(children);
-            }
-            found.sort_unstable();
-            assert_eq!(found, (0..members).collect::<Vec<_>>());
         }
     }
 }

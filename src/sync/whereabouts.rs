@@ -7,7 +7,10 @@
 //! ```
 
 use super::{Group, Op};
-use crate::{comm::Conduit, error::Error};
+use crate::{
+    comm::{Conduit, lasting::end_of_chain},
+    error::Error,
+};
 
 const OPERATION_BITS: u32 = 8;
 const GROUP_SHIFT: u32 = 24;
@@ -55,10 +58,15 @@ impl Group {
 
     /// Why a collective that all members must enter can never end well, if a member has come to its end.
     pub(super) fn without_a_member(&self, operation: impl FnOnce() -> String) -> Option<Error> {
+        self.without(self.ranks(), operation)
+    }
+
+    /// The same of some ranks.
+    pub(super) fn without(&self, mut ranks: impl Iterator<Item = usize>, operation: impl FnOnce() -> String) -> Option<Error> {
         if self.inner.engine().conduit().published_ends() == 0 {
             return None;
         }
-        let ended = self.ranks().find(|&rank| self.has_ended(rank))?;
+        let ended = ranks.find(|&rank| self.has_ended(rank))?;
         let (rank, operation, seen) = (self.inner.engine().rank(), operation(), format!("rank {ended} has ended"));
         Some(Error::Disagreement { rank, operation: operation.into(), seen })
     }
@@ -73,8 +81,7 @@ impl Group {
 
     /// Whether a rank waits for the orderly end of the job.
     pub(super) fn has_ended(&self, rank: usize) -> bool {
-        let seen = self.inner.engine().conduit().last_seen(rank);
-        seen.is_some_and(|[place, _]| Op::from_code(place) == Op::End)
+        self.inner.engine().conduit().has_ended(rank)
     }
 
     /// Where each member was last seen, for people.
@@ -82,27 +89,45 @@ impl Group {
         places(self.inner.engine().conduit(), self.ranks())
     }
 
-    /// The members that have not entered the collective that this rank is in.
-    pub(super) fn late(&self) -> impl Iterator<Item = usize> {
+    /// Whether a rank has entered the collective that this rank is in. None of a rank of another machine that was not asked.
+    fn is_here(&self) -> impl Fn(usize) -> Option<bool> {
         let (conduit, group) = (self.inner.engine().conduit(), self.inner.code >> OPERATION_BITS);
-        let entered = move |rank: usize| {
-            conduit.last_seen(rank).filter(|[code, _]| code >> OPERATION_BITS == group).map(|[_, sequence]| sequence as u32)
-        };
-        let own = entered(conduit.rank());
+        let entered = move |[code, sequence]: [u64; 2]| (code >> OPERATION_BITS == group).then_some(sequence as u32);
+        let own = conduit.last_seen(conduit.rank()).and_then(entered);
         // Sequences wrap: "as far as this rank" means less than half the circle ahead.
-        let here = move |rank: usize| entered(rank).zip(own).is_some_and(|(theirs, own)| theirs.wrapping_sub(own) as i32 >= 0);
-        self.ranks().filter(move |&rank| rank != conduit.rank() && !here(rank))
+        move |rank: usize| {
+            let theirs = entered(conduit.last_seen(rank)?);
+            Some(theirs.zip(own).is_some_and(|(theirs, own)| theirs.wrapping_sub(own) as i32 >= 0))
+        }
     }
 
-    /// Whether all members before this one are late.
+    /// The members that are known not to have entered the collective that this rank is in.
+    pub(super) fn late(&self) -> impl Iterator<Item = usize> {
+        let (own, is_here) = (self.inner.engine().rank(), self.is_here());
+        self.ranks().filter(move |&rank| rank != own && is_here(rank) == Some(false))
+    }
+
+    /// Whether no member before this one is known to be in the collective.
     pub(super) fn is_first_here(&self) -> bool {
-        self.late().take(self.inner.me()).eq(self.ranks().take(self.inner.me()))
+        let is_here = self.is_here();
+        self.ranks().take(self.inner.me()).all(|rank| is_here(rank) != Some(true))
     }
 
-    /// A message: which members are late and where they were last seen; if none is late, the awaited rank.
+    /// A message: which members are late and where they were last seen; and of a rank of another machine that is awaited, the one that it
+    /// waits for in the end.
     pub(super) fn missing(&self, awaited: Option<usize>) -> String {
         let conduit = self.inner.engine().conduit();
-        let mut late = self.late().peekable();
-        if late.peek().is_some() { places(conduit, late) } else { places(conduit, awaited.into_iter()) }
+        let mut late: Vec<usize> = self.late().collect();
+        match awaited {
+            Some(rank) if !conduit.topology().is_near(rank) => {
+                let last = end_of_chain(conduit, rank);
+                if !late.contains(&last) {
+                    late.push(last);
+                }
+            }
+            Some(rank) if late.is_empty() => late.push(rank),
+            _ => {}
+        }
+        places(conduit, late.into_iter())
     }
 }

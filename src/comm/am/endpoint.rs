@@ -27,7 +27,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     bulk::{BulkTable, Get, Then, was_late},
-    frame::Frame,
+    frame::{Frame, Kind},
     long_frames::{LongFrames, Use},
     memory::{Over, Segment},
     origins::{Origins, given_up},
@@ -35,7 +35,7 @@ use super::{
     peer::{Op, PACKED, Peer},
     wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
-use crate::comm::{Event, Token, peers::Peers};
+use crate::comm::{Event, Token, node::Supervisor, peers::Peers};
 
 /// Frames that one poll handles at most.
 const BATCH: usize = 64;
@@ -52,6 +52,7 @@ const WITHOUT_LOOK: u32 = 8;
 pub(super) struct Endpoint<W> {
     pub(super) segment: Segment,
     pub(super) over: Over,
+    pub(super) supervisor: Arc<Supervisor>,
     pub(super) wire: W,
     pub(super) limits: Limits,
     pub(super) outbox: Outbox,
@@ -69,6 +70,9 @@ pub(super) struct Endpoint<W> {
     /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
+    /// Peers that something was sent to, without an answer that says it was handled; and how many such answers are awaited.
+    pub(super) unsettled: Vec<usize>,
+    pub(super) settling: usize,
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
     pub(super) urgent: bool,
     skipped: u32,
@@ -85,10 +89,11 @@ pub(super) struct Endpoint<W> {
 }
 
 impl<W: Wire> Endpoint<W> {
-    pub(super) fn new(wire: W, segment: Segment, over: Over) -> Self {
+    pub(super) fn new(wire: W, segment: Segment, over: Over, supervisor: Arc<Supervisor>) -> Self {
         Endpoint {
             segment,
             over,
+            supervisor,
             limits: wire.limits(),
             wire,
             outbox: Outbox::default(),
@@ -102,6 +107,8 @@ impl<W: Wire> Endpoint<W> {
             long_asked: 0,
             delayed: VecDeque::new(),
             events: Vec::new(),
+            unsettled: Vec::new(),
+            settling: 0,
             urgent: false,
             skipped: 0,
             has_more: false,
@@ -252,6 +259,18 @@ impl<W: Wire> Endpoint<W> {
     /// Whether nothing is under way that another rank would miss.
     pub(super) fn is_quiet(&self) -> bool {
         self.crowd() == 0 && self.bulk.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
+    }
+
+    /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Asks those who have not
+    /// said so.
+    pub(super) fn settle(&mut self) -> Result<bool> {
+        for to in std::mem::take(&mut self.unsettled) {
+            self.peer(to).unsettled = false;
+            self.settling += 1;
+            let origin = self.origins.value(Token::SETTLED, false);
+            self.submit(to, Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] })?;
+        }
+        Ok(self.settling == 0 && self.events.is_empty())
     }
 
     /// Peers that have not acknowledged everything.

@@ -63,35 +63,35 @@ pub(in crate::comm) enum Kind {
     AccumulateLong = 17,
     /// offset, run, first byte, length, number; levels: send the packed bytes in a message of their own.
     GetBlockLong = 18,
+    /// what, words: a note between supervisors; payload: its text.
+    Note = 19,
 }
 
 impl Kind {
+    pub(in crate::comm) const ALL: [Kind; 19] = [
+        Kind::Put,
+        Kind::PutBlock,
+        Kind::Get,
+        Kind::GetBlock,
+        Kind::Data,
+        Kind::Accumulate,
+        Kind::Atomic,
+        Kind::Value,
+        Kind::PutLong,
+        Kind::GetLong,
+        Kind::LongFrame,
+        Kind::Flush,
+        Kind::Mail,
+        Kind::End,
+        Kind::PutSignal,
+        Kind::PutBlockLong,
+        Kind::AccumulateLong,
+        Kind::GetBlockLong,
+        Kind::Note,
+    ];
+
     fn of(code: u8) -> Option<Self> {
-        use Kind::{
-            Accumulate, AccumulateLong, Atomic, Data, End, Flush, Get, GetBlock, GetBlockLong, GetLong, LongFrame, Mail, Put,
-            PutBlock, PutBlockLong, PutLong, PutSignal, Value,
-        };
-        const ALL: [Kind; 18] = [
-            Put,
-            PutBlock,
-            Get,
-            GetBlock,
-            Data,
-            Accumulate,
-            Atomic,
-            Value,
-            PutLong,
-            GetLong,
-            LongFrame,
-            Flush,
-            Mail,
-            End,
-            PutSignal,
-            PutBlockLong,
-            AccumulateLong,
-            GetBlockLong,
-        ];
-        ALL.into_iter().find(|kind| *kind as u8 == code)
+        Self::ALL.into_iter().find(|kind| *kind as u8 == code)
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     wire::{BulkKind, Result, Tag, Wire},
 };
 use crate::{
-    comm::{AtomicOp, Event, Mail, Scale, addition},
+    comm::{AtomicOp, Event, Mail, Scale, Token, addition, node::Note},
     memory::{numeric::Numeric, word::WaitWord},
 };
 
@@ -61,8 +61,10 @@ impl<W: Wire> Endpoint<W> {
             }
             Kind::Value => {
                 let Some([origin, value]) = record.words.first_chunk::<2>() else { return Ok(Handled::Wrong) };
-                let event = self.origins.value_came(*origin, *value);
-                self.events.extend(event);
+                match self.origins.value_came(*origin, *value) {
+                    Some(Event::RemoteDone(Token::SETTLED)) => self.settling -= 1,
+                    event => self.events.extend(event),
+                }
                 Ok(Handled::Done)
             }
             Kind::GetLong => self.get_long(from, record),
@@ -79,6 +81,13 @@ impl<W: Wire> Endpoint<W> {
                 let Some(&[key, a, b, c]) = record.words.first_chunk::<4>() else { return Ok(Handled::Wrong) };
                 self.events.push(Event::Mail(from, Mail { key, words: [a, b, c] }));
                 Ok(Handled::Done)
+            }
+            Kind::Note => {
+                let Some(note) = record.words.first_chunk().and_then(|words| Note::of_record(*words, record.payload)) else {
+                    return Ok(Handled::Wrong);
+                };
+                let answer = self.supervisor.hear(from, note);
+                answer.map_or(Ok(()), |answer| self.send_note(from, &answer)).map(|()| Handled::Done)
             }
             Kind::End => {
                 let Some([culprit]) = record.words() else { return Ok(Handled::Wrong) };

@@ -78,7 +78,7 @@ use super::{
     Progress, Remote, Scale, SignalWord, Token, Topology,
     agent::Answers,
     mutex::Mutex,
-    node::{Fabric, Member},
+    node::{Fabric, Member, Note},
 };
 use crate::index::Loops;
 
@@ -124,7 +124,7 @@ impl<W: Wire> Am<W> {
         let limits = wire.limits();
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
         let segment = Segment::new(member.segment(), member.segment_len());
-        let endpoint = Endpoint::new(wire, segment, Over::new(fabric.over()));
+        let endpoint = Endpoint::new(wire, segment, Over::new(fabric.over()), member.supervisor().clone());
         Am {
             topology,
             fabric,
@@ -461,6 +461,20 @@ impl<W: Wire> Network for Am<W> {
 
     fn arm(&self) -> bool {
         self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
+    }
+
+    fn settled(&self) -> bool {
+        let mut endpoint = self.endpoint();
+        let settled = endpoint.settle();
+        drop(endpoint);
+        let is_settled = matches!(settled, Ok(true));
+        self.report(settled.map(drop));
+        is_settled
+    }
+
+    fn send_note(&self, rank: usize, note: Note) {
+        let sent = self.endpoint().send_note(rank, &note);
+        self.report(sent);
     }
 
     fn announce_end(&self, culprit: usize, cause: &str) {

@@ -104,6 +104,16 @@ impl Op {
         }
     }
 
+    /// Whether it changes something at its target of which no answer tells.
+    pub(super) fn is_unanswered(&self) -> bool {
+        match self {
+            Op::Small { kind, .. } => *kind == Kind::Mail,
+            Op::Get { .. } | Op::Long { put: false, .. } => false,
+            Op::Put { .. } | Op::PutSignal { .. } | Op::Long { put: true, .. } => true,
+            Op::Block(block) => !matches!(block.what, BlockKind::Get { .. }),
+        }
+    }
+
     /// Whether it asks for bytes.
     pub(super) fn is_get(&self) -> bool {
         match self {
@@ -153,6 +163,8 @@ pub(super) struct Peer {
     pub(super) busy: u32,
     /// It is in the list of those that may have something to send.
     pub(super) listed: bool,
+    /// It is in the list of those that have not said that all was handled.
+    pub(super) unsettled: bool,
     /// What it asks for.
     pub(super) inbox: Inbox,
 }

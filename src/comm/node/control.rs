@@ -45,6 +45,8 @@ pub(super) struct RankControl {
     pub(super) looks: AtomicU64,
     /// What the wait is for, for people; whoever sees the wait sees its text, or that of a later one.
     pub(super) object: Text<256>,
+    /// Set when it waits for the end of the job.
+    pub(super) ended: AtomicU32,
     /// Set when its body returned well: an exit without that is no orderly end.
     pub(super) finished: AtomicU32,
     /// Its process, once that holds the locks below.

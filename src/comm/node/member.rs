@@ -15,14 +15,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Fabric, Patience, Use, threads_of_this_process};
+use super::{Fabric, Patience, Supervisor, Use, threads_of_this_process};
 use crate::comm::{
     Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Operations, Ordering as Order, Progress,
     PublishedWait, Remote, SignalWord, Token, Topology, WaitWord, mutex::Mutex,
 };
-
-/// The half of a wait's word that names the awaited rank.
-const LOW: u64 = u32::MAX as u64;
 
 /// One rank of a machine. Every rank in its calls is one of the machine, by its number in the job.
 #[derive(Debug)]
@@ -34,6 +31,7 @@ pub(crate) struct Member {
     capabilities: Capabilities,
     patience: Patience,
     start: Instant,
+    supervisor: Arc<Supervisor>,
     /// Threads that the conduit knows of in this process: those of ranks, and who waits for them to end.
     threads: usize,
     /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
@@ -52,11 +50,16 @@ impl Member {
         let patience = Patience::new(fabric.ranks(), cores);
         let own = topology.local(topology.rank());
         let (start, done) = (Instant::now(), Mutex::default());
-        Member { fabric, topology, own, capabilities, patience, start, threads, done }
+        let supervisor = Arc::new(Supervisor::new(fabric.clone(), topology.clone(), start));
+        Member { fabric, topology, own, capabilities, patience, start, supervisor, threads, done }
     }
 
     pub(crate) fn fabric(&self) -> &Arc<Fabric> {
         &self.fabric
+    }
+
+    pub(crate) fn supervisor(&self) -> &Arc<Supervisor> {
+        &self.supervisor
     }
 
     /// The same on a machine that is cut into nodes of so many ranks, which are said to be crowded or not.
@@ -199,7 +202,7 @@ impl Conduit for Member {
     }
 
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        Some(self.fabric.control(self.topology.local(rank)).place.each_ref().map(|word| word.load(Ordering::Relaxed)))
+        Some(self.fabric.place(self.topology.local(rank)))
     }
 
     #[inline]
@@ -212,42 +215,46 @@ impl Conduit for Member {
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let control = self.fabric.control(self.own);
         // Another thread of the rank may do what the awaited one waits for.
-        let code = awaited.filter(|_| threads_of_this_process().is_ok_and(|threads| threads <= self.threads));
-        let code = code.map_or(0, |rank| rank as u64 + 1);
-        if code != 0 && code != control.wait.load(Ordering::Relaxed) & LOW {
+        let awaited = awaited.filter(|_| threads_of_this_process().is_ok_and(|threads| threads <= self.threads));
+        let word = control.wait.load(Ordering::Relaxed);
+        if awaited.is_some() && PublishedWait::word_after(word, awaited) != word {
             control.object.set(object);
         }
         // Release pairs with the Acquire in `published_wait`: what was done before this wait is seen with it.
-        let publish = |last: u64| (code != last & LOW).then_some((last >> 32).wrapping_add(1) << 32 | code);
+        let publish = |last: u64| Some(PublishedWait::word_after(last, awaited)).filter(|&next| next != last);
         // Threads of the rank may come here together: each counts the change that it made.
         match control.wait.fetch_update(Ordering::Release, Ordering::Relaxed, publish) {
-            Ok(last) if last & LOW == 0 => self.fabric.header().waits.fetch_add(1, Ordering::Relaxed),
-            Ok(_) if code == 0 => self.fabric.header().waits.fetch_sub(1, Ordering::Relaxed),
+            Ok(last) if !PublishedWait::is_wait(last) => self.fabric.header().waits.fetch_add(1, Ordering::Relaxed),
+            Ok(_) if awaited.is_none() => self.fabric.header().waits.fetch_sub(1, Ordering::Relaxed),
             _ => 0,
         };
         control.looks.fetch_add(1, Ordering::Release);
     }
 
     fn publish_end(&self) {
-        self.fabric.header().ended.fetch_add(1, Ordering::Relaxed);
+        // Release pairs with the Acquire of who asks: what was done before is seen with it.
+        self.fabric.control(self.own).ended.store(1, Ordering::Release);
+        self.fabric.header().ended.fetch_add(1, Ordering::Release);
+    }
+
+    fn has_ended(&self, rank: usize) -> bool {
+        self.fabric.has_ended(self.topology.local(rank))
     }
 
     fn published_ends(&self) -> usize {
-        self.fabric.header().ended.load(Ordering::Relaxed) as usize
-    }
-
-    fn published_waits(&self) -> usize {
-        self.fabric.header().waits.load(Ordering::Relaxed) as usize
+        self.fabric.header().ended.load(Ordering::Acquire) as usize
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
-        let control = self.fabric.control(self.topology.local(rank));
-        let wait = control.wait.load(Ordering::Acquire);
-        let awaited = ((wait & LOW) as usize).checked_sub(1).filter(|&awaited| awaited < self.topology.size())?;
-        Some(PublishedWait { awaited, number: (wait >> 32) as u32, looks: control.looks.load(Ordering::Acquire) })
+        let (wait, looks) = self.fabric.wait_words(self.topology.local(rank));
+        PublishedWait::of_words(wait, looks, self.topology.size(), self.now())
     }
 
     fn published_object(&self, rank: usize) -> String {
-        self.fabric.control(self.topology.local(rank)).object.get()
+        self.fabric.object(self.topology.local(rank))
+    }
+
+    fn look_at_all(&self) -> Option<String> {
+        self.supervisor.look_at_all().1
     }
 }

@@ -1,4 +1,5 @@
-//! What the ranks of one node share, whatever network joins the nodes: one mapping, control pages, inboxes, waiting.
+//! What the ranks of one node share, whatever network joins the nodes: one mapping, control pages, inboxes, waiting;
+//! and what their supervisors say to those of other machines.
 //!
 //! ```text
 //!  | header | rank 0: control, inbox | rank 1 | ... | segment of rank 0 | segment of rank 1 | ...
@@ -13,6 +14,7 @@ mod control;
 mod ending;
 mod inbox;
 mod member;
+mod supervisor;
 mod wait;
 
 use std::{
@@ -26,6 +28,7 @@ pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
 pub(crate) use member::Member;
+pub(crate) use supervisor::{Note, Supervisor};
 pub(crate) use wait::Patience;
 
 use self::{
@@ -274,6 +277,33 @@ impl Fabric {
     /// Leaves a rank's last words for whoever supervises it.
     pub(crate) fn set_last_words(&self, rank: usize, words: &str) {
         self.control(rank).last_words.set(words);
+    }
+
+    /// What a rank is in, or was in last.
+    pub(super) fn place(&self, rank: usize) -> [u64; 2] {
+        self.control(rank).place.each_ref().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    /// The wait that a rank has published, and how often it looked; the looks are those of this wait or of a later one.
+    pub(in crate::comm) fn wait_words(&self, rank: usize) -> (u64, u64) {
+        let control = self.control(rank);
+        let wait = control.wait.load(Ordering::Acquire);
+        (wait, control.looks.load(Ordering::Acquire))
+    }
+
+    /// What the wait that a rank published last is for.
+    pub(in crate::comm) fn object(&self, rank: usize) -> String {
+        self.control(rank).object.get()
+    }
+
+    /// Whether a rank waits for the end of the job.
+    pub(in crate::comm) fn has_ended(&self, rank: usize) -> bool {
+        self.control(rank).ended.load(Ordering::Acquire) != 0
+    }
+
+    /// How many ranks have published a wait and not taken it back.
+    pub(in crate::comm) fn waits(&self) -> usize {
+        self.header().waits.load(Ordering::Relaxed) as usize
     }
 
     fn control(&self, rank: usize) -> &RankControl {

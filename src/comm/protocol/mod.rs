@@ -8,9 +8,11 @@
 //! |---|---|---|
 //! | `credit` | when a frame of requests may leave, and what is acknowledged when | `am` |
 //! | `rendezvous` | when a request of others is handled, and when the bytes that it announces may come | `am` |
+//! | `waves` | whether all ranks of the job wait for good | `supervisor` |
 //! | `simulation` | the order of events in tests | |
 
 pub(super) mod credit;
 pub(super) mod rendezvous;
 #[cfg(test)]
 mod simulation;
+pub(super) mod waves;

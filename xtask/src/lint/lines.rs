@@ -9,7 +9,7 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 
 /// Of what all networks share.
-const BUDGET_OF_COMM: usize = 7500;
+const BUDGET_OF_COMM: usize = 8500;
 /// Of a network, and of the bootstrap.
 const BUDGET_OF_PART: usize = 1500;
 /// Beside the networks, a row of its own.
@@ -112,15 +112,15 @@ mod tests {
 
     #[test]
     fn what_exceeds_its_budget_is_marked() {
-        let rows = [("src/array", 9000), ("src/comm", 7501), ("src/comm/ib", 1500), ("src/comm/mpi", 1600)];
+        let rows = [("src/array", 9000), ("src/comm", 8501), ("src/comm/ib", 1500), ("src/comm/mpi", 1600)];
         let rows = rows.map(|(row, lines)| (row.to_owned(), lines)).into();
         let expected = "\
 folder                     lines  budget
 src/array                   9000
-src/comm                    7501    7500  1 over
+src/comm                    8501    8500  1 over
 src/comm/ib                 1500    1500
 src/comm/mpi                1600    1500  100 over
-total                      19601
+total                      20601
 ";
         assert_eq!(table(&rows, &["ib".to_owned(), "mpi".to_owned()]), expected);
     }

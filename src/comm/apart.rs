@@ -1,0 +1,229 @@
+//! Machines for tests: ranks that are threads, each machine with a mapping of its own, and *cables* between them that bring what was
+//! sent late.
+//!
+//! A cable delays the frames that hold a record of one kind, or bulk messages; what is sent behind on the same cable waits too. So the
+//! active messages, and the supervisors above them, run as between real machines, and a test chooses what is slow.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    Conduit, Network, Topology,
+    agent::Agent,
+    am::{
+        Am,
+        frame::{Frame, Frames, Kind},
+        wire::{Arrival, BulkId, BulkLimits, Class, Ended, Limits, Result, Tag, Wire},
+    },
+    joined::Joined,
+    node::{Fabric, Member},
+};
+
+const LIMITS: Limits = Limits { frame: 1024, bulk: Some(BulkLimits { contiguous: 4 << 10, packed: 2 << 10, longest: 1 << 20 }) };
+
+/// A kind of record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record(Kind);
+
+/// What is slow, and how late it comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slow {
+    Nothing,
+    Records(Record, Duration),
+    Bulk(Duration),
+}
+
+impl Slow {
+    /// Everything that a cable can delay, by name.
+    pub(crate) fn all(delay: Duration) -> Vec<(String, Slow)> {
+        let records = Kind::ALL.map(|kind| (format!("{kind:?}"), Slow::Records(Record(kind), delay)));
+        records.into_iter().chain([("bulk messages".into(), Slow::Bulk(delay))]).collect()
+    }
+}
+
+/// What is on its way, and when it comes.
+type Queue = VecDeque<(Instant, Vec<u8>)>;
+
+/// Who sent to whom, and under which number.
+type Messages = BTreeMap<(usize, usize, u8, u64), (Instant, Vec<u8>)>;
+
+/// The cables of a job.
+#[derive(Debug)]
+pub(crate) struct Cables {
+    slow: Slow,
+    /// For each receiver, what is on its way from each sender, in each class.
+    frames: Vec<Mutex<BTreeMap<(usize, Class), Queue>>>,
+    bulk: Mutex<Messages>,
+    /// Ranks whose bodies have ended well.
+    finished: AtomicUsize,
+}
+
+impl Cables {
+    pub(crate) fn new(ranks: usize, slow: Slow) -> Arc<Self> {
+        let frames = (0..ranks).map(|_| Mutex::default()).collect();
+        Arc::new(Cables { slow, frames, bulk: Mutex::default(), finished: AtomicUsize::new(0) })
+    }
+}
+
+/// The machine of each rank, and the memory that it shares.
+pub(crate) fn machines(names: &[usize], heap: usize) -> Vec<Arc<Fabric>> {
+    let topology = Topology::of_machines(0, names);
+    let ranks_of = |machine| (0..names.len()).filter(|&rank| topology.machine(rank) == machine).count();
+    let fabric = |machine| Arc::new(Fabric::new(ranks_of(machine), heap, false).expect("memory for a machine"));
+    (0..topology.machines()).map(fabric).collect()
+}
+
+/// One rank's conduit, and what sees it out when its body has ended well.
+pub(crate) fn conduit(
+    rank: usize,
+    names: &[usize],
+    machines: &[Arc<Fabric>],
+    cables: &Arc<Cables>,
+) -> (Arc<dyn Conduit>, impl FnOnce() + use<>) {
+    let topology = Topology::of_machines(rank, names);
+    let fabric = machines[topology.machine(rank)].clone();
+    // Whatever threads the process has, none of them acts for this rank.
+    let member = Member::new(fabric.clone(), topology.clone(), 1, usize::MAX);
+    let am = Arc::new(Am::new(Cable::new(rank, cables.clone()), &member, true, false));
+    let agent = Agent::answering(&topology, &fabric, am.clone()).expect("a thread");
+    let conduit: Arc<dyn Conduit> = Arc::new(Joined::new(member, am.clone()).with_agent(agent));
+    let (cables, ranks) = (cables.clone(), names.len());
+    let leave = move || {
+        am.drain();
+        cables.finished.fetch_add(1, Ordering::SeqCst);
+        am.serve_until(&|| cables.finished.load(Ordering::SeqCst) == ranks);
+    };
+    (conduit, leave)
+}
+
+/// A rank's end of the cables.
+#[derive(Debug)]
+struct Cable {
+    rank: usize,
+    cables: Arc<Cables>,
+    spare: Frames,
+    wanted: Vec<Wanted>,
+    ended: Vec<Ended>,
+}
+
+/// A bulk message to be received.
+#[derive(Debug)]
+struct Wanted {
+    from: usize,
+    tag: Tag,
+    id: BulkId,
+    to: Option<(*mut u8, usize)>,
+}
+
+// SAFETY: the pointer is that of `receive_bulk`, whose caller promises that the memory may be written until the end is reported.
+unsafe impl Send for Wanted {}
+
+impl Cable {
+    fn new(rank: usize, cables: Arc<Cables>) -> Self {
+        Cable { rank, cables, spare: Frames::new(LIMITS.frame, 8), wanted: Vec::new(), ended: Vec::new() }
+    }
+}
+
+impl Wire for Cable {
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    fn frame(&mut self) -> Frame {
+        self.spare.take()
+    }
+
+    fn keep(&mut self, frame: Frame) {
+        self.spare.give(frame);
+    }
+
+    fn send(&mut self, to: usize, class: Class, frame: Frame) -> Result<Option<Frame>> {
+        let bytes = frame.sealed().to_vec();
+        let records = frame.read(bytes.len()).map(|(.., records)| records);
+        let delay = match self.cables.slow {
+            Slow::Records(Record(kind), delay) if records.into_iter().flatten().any(|record| record.kind == kind) => delay,
+            _ => Duration::ZERO,
+        };
+        let mut frames = self.cables.frames[to].lock().unwrap();
+        frames.entry((self.rank, class)).or_default().push_back((Instant::now() + delay, bytes));
+        drop(frames);
+        self.spare.give(frame);
+        Ok(None)
+    }
+
+    fn leaving(&self) -> usize {
+        0
+    }
+
+    fn receive(&mut self) -> Result<Option<Arrival>> {
+        let mut frames = self.cables.frames[self.rank].lock().unwrap();
+        let now = Instant::now();
+        for (&(from, _), queue) in frames.iter_mut() {
+            if queue.front().is_some_and(|(due, _)| *due <= now)
+                && let Some((_, bytes)) = queue.pop_front()
+            {
+                let mut frame = self.spare.take();
+                frame.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
+                return Ok(Some(Arrival { from, frame, len: bytes.len() }));
+            }
+        }
+        Ok(None)
+    }
+
+    unsafe fn send_bulk(&mut self, to: usize, bytes: *const u8, len: usize, tag: Tag, id: BulkId) -> Result<()> {
+        let delay = if let Slow::Bulk(delay) = self.cables.slow { delay } else { Duration::ZERO };
+        let mut copy = vec![0; len];
+        // SAFETY: the caller's promise.
+        unsafe { crate::memory::kernels::copy(copy.as_mut_ptr(), bytes, len) };
+        let key = (self.rank, to, tag.kind as u8, tag.number);
+        self.cables.bulk.lock().unwrap().insert(key, (Instant::now() + delay, copy));
+        self.ended.push(Ended { id, len: 0 });
+        Ok(())
+    }
+
+    unsafe fn receive_bulk(&mut self, from: usize, bytes: *mut u8, len: usize, tag: Tag, id: BulkId) -> Result<()> {
+        self.wanted.push(Wanted { from, tag, id, to: Some((bytes, len)) });
+        Ok(())
+    }
+
+    fn cancel(&mut self, id: BulkId) {
+        for wanted in self.wanted.iter_mut().filter(|wanted| wanted.id == id) {
+            if wanted.to.take().is_some() {
+                self.ended.push(Ended { id, len: 0 });
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: &mut Vec<Ended>) -> Result<()> {
+        ended.append(&mut self.ended);
+        let mut bulk = self.cables.bulk.lock().unwrap();
+        let now = Instant::now();
+        self.wanted.retain(|wanted| {
+            let key = (wanted.from, self.rank, wanted.tag.kind as u8, wanted.tag.number);
+            if bulk.get(&key).is_none_or(|(due, _)| *due > now) {
+                return true;
+            }
+            let (_, bytes) = bulk.remove(&key).expect("it was there");
+            if let Some((to, room)) = wanted.to {
+                let len = bytes.len().min(room);
+                // SAFETY: the memory of whoever asked for the message, as long as said.
+                unsafe { crate::memory::kernels::copy(to, bytes.as_ptr(), len) };
+                ended.push(Ended { id: wanted.id, len });
+            }
+            false
+        });
+        Ok(())
+    }
+
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    fn close(&mut self) {}
+}

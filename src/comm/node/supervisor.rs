@@ -1,0 +1,247 @@
+//! What a rank knows of the ranks of other machines, and what it tells them of its own.
+//!
+//! The ranks of a machine see each other's control pages (`node`). Between machines supervisors exchange *notes*, which the network
+//! carries beside everything else. A note changes no memory of the program.
+//!
+//! | note | what it says |
+//! |---|---|
+//! | `Ask` | tell me of yourself |
+//! | `Tell` | the answer: where the rank is, what wait it has published, how often it looked |
+//! | `Wave` | tell me when all ranks of your machine, and of those below it, wait (`protocol::waves`) |
+//! | `AllWait` | the answer, once they do |
+//!
+//! # What an answer proves
+//!
+//! A rank publishes a wait only when all that it has put, signaled or mailed to whomever was *handled*
+//! ([`Network::settled`](crate::comm::Network::settled)). It sends nothing more before it takes the publication back, but for tries to take the
+//! lock that it waits for. So a published wait says: what this rank has done for others has arrived. An answer carries the moment at
+//! which it was asked for, by the clock of who asked. Whatever the answer says was true at that moment or later. That is all that
+//! `lasting` needs to tell a deadlock from a slow network, however late notes arrive.
+//!
+//! # What is asked
+//!
+//! A rank asks only the rank that it waits for, the rank that this one waits for, and so on, some times a second, and only once its wait
+//! has lasted. It keeps one answer for each rank that it ever asked.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::Fabric;
+use crate::comm::{
+    PublishedWait, Topology,
+    mutex::Mutex,
+    protocol::waves::{Stage, Step, Waves},
+};
+
+/// An answer is asked for again after this long.
+const REFRESH: Duration = Duration::from_millis(200);
+
+/// What supervisors say to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub what: What,
+    pub words: [u64; WORDS],
+    pub text: String,
+}
+
+/// Words of a note.
+const WORDS: usize = 6;
+
+/// The longest text of a note, in bytes; it fits any frame.
+const LONGEST_TEXT: usize = 400;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum What {
+    /// The time, by the clock of who asks.
+    Ask = 1,
+    /// That time, place (two words), wait, looks, whether the rank has come to its end; text: what it waits for.
+    Tell = 2,
+    /// Number of the wave.
+    Wave = 3,
+    /// Number of the wave, stage; text: who waits for what.
+    AllWait = 4,
+}
+
+impl What {
+    fn of(code: u64) -> Option<Self> {
+        [What::Ask, What::Tell, What::Wave, What::AllWait].into_iter().find(|what| *what as u64 == code)
+    }
+}
+
+impl Note {
+    /// As words and text of a record.
+    pub(crate) fn record(&self) -> ([u64; 1 + WORDS], &[u8]) {
+        let words = std::array::from_fn(|k| if k == 0 { self.what as u64 } else { self.words[k - 1] });
+        (words, self.text.as_bytes())
+    }
+
+    /// From words and text of a record.
+    pub(crate) fn of_record([what, words @ ..]: [u64; 1 + WORDS], text: &[u8]) -> Option<Self> {
+        let what = What::of(what)?;
+        Some(Note { what, words, text: String::from_utf8_lossy(text).into_owned() })
+    }
+
+    fn new(what: What, words: &[u64], text: String) -> Self {
+        let mut all = [0; WORDS];
+        all[..words.len()].copy_from_slice(words);
+        Note { what, words: all, text }
+    }
+}
+
+/// What a rank of another machine said of itself.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// When it was asked.
+    at: Duration,
+    place: [u64; 2],
+    wait: u64,
+    looks: u64,
+    ended: bool,
+    object: String,
+}
+
+#[derive(Debug, Default)]
+struct Far {
+    /// When it was asked last, if it has not answered.
+    asked: Option<Duration>,
+    seen: Option<Seen>,
+}
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    fabric: Arc<Fabric>,
+    topology: Topology,
+    start: Instant,
+    far: Mutex<BTreeMap<usize, Far>>,
+    waves: Mutex<Waves>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(fabric: Arc<Fabric>, topology: Topology, start: Instant) -> Self {
+        let waves = Mutex::new(Waves::new(topology.machine(topology.rank()), topology.machines()));
+        Supervisor { fabric, topology, start, far: Mutex::default(), waves }
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// What a rank of another machine was last seen in.
+    pub(crate) fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
+        Some(self.far.lock().get(&rank)?.seen.as_ref()?.place)
+    }
+
+    /// What a rank of another machine waits for, by its last answer.
+    pub(crate) fn published_object(&self, rank: usize) -> String {
+        let far = self.far.lock();
+        far.get(&rank).and_then(|far| far.seen.as_ref()).map(|seen| seen.object.clone()).unwrap_or_default()
+    }
+
+    /// Whether a rank of another machine has come to its end, by its last answer.
+    pub(crate) fn has_ended(&self, rank: usize) -> bool {
+        self.far.lock().get(&rank).and_then(|far| far.seen.as_ref()).is_some_and(|seen| seen.ended)
+    }
+
+    /// How many ranks of other machines are known to have come to their end.
+    pub(crate) fn known_ends(&self) -> usize {
+        self.far.lock().values().filter(|far| far.seen.as_ref().is_some_and(|seen| seen.ended)).count()
+    }
+
+    /// The wait that a rank of another machine has published, by its last answer; and what to send it for another one.
+    pub(crate) fn published_wait(&self, rank: usize) -> (Option<PublishedWait>, Option<Note>) {
+        let now = self.now();
+        let mut all = self.far.lock();
+        let far = all.entry(rank).or_default();
+        let fresh = far.seen.as_ref().is_some_and(|seen| now.saturating_sub(seen.at) < REFRESH);
+        let ask = (!fresh && far.asked.is_none()).then(|| {
+            far.asked = Some(now);
+            Note::new(What::Ask, &[now.as_nanos() as u64], String::new())
+        });
+        let wait =
+            far.seen.as_ref().and_then(|seen| PublishedWait::of_words(seen.wait, seen.looks, self.topology.size(), seen.at));
+        (wait, ask)
+    }
+
+    /// A note has come. What to answer, if anything.
+    pub(crate) fn hear(&self, from: usize, note: Note) -> Option<Note> {
+        let [first, second, third, wait, looks, ended] = note.words;
+        match note.what {
+            What::Ask => {
+                let own = self.topology.local(self.topology.rank());
+                let [place, detail] = self.fabric.place(own);
+                // The looks are read behind the wait, as `node` has them read.
+                let (wait, looks) = self.fabric.wait_words(own);
+                let words = [first, place, detail, wait, looks, u64::from(self.fabric.has_ended(own))];
+                Some(Note::new(What::Tell, &words, cut(self.fabric.object(own))))
+            }
+            What::Tell => {
+                let mut all = self.far.lock();
+                // An answer that nobody asked for says nothing.
+                let far = all.get_mut(&from)?;
+                let at = far.asked.take()?;
+                if first != at.as_nanos() as u64 {
+                    far.asked = Some(at);
+                    return None;
+                }
+                far.seen = Some(Seen { at, place: [second, third], wait, looks, ended: ended != 0, object: note.text });
+                None
+            }
+            What::Wave => {
+                self.waves.lock().asked(first);
+                None
+            }
+            What::AllWait => {
+                let machine = self.topology.machine(from);
+                self.waves.lock().heard(machine, first, Stage::of(second)?, note.text);
+                None
+            }
+        }
+    }
+
+    /// Takes part in finding out whether all ranks of the job wait for good; called by the first rank of each machine while it waits.
+    /// The notes to send, and at the first machine, if they do, what they wait for.
+    pub(crate) fn look_at_all(&self) -> (Vec<(usize, Note)>, Option<String>) {
+        let ranks = self.fabric.ranks();
+        let all_wait = self.fabric.waits() == ranks;
+        let near = all_wait.then(|| (0..ranks).map(|local| self.fabric.wait_words(local)).collect::<Vec<_>>());
+        // Who has taken its wait back meanwhile is not counted any more.
+        let near = near.filter(|near| near.iter().all(|(wait, _)| PublishedWait::is_wait(*wait)));
+        let say = || self.what_they_wait_for();
+        let Step { wave, answer, found } = self.waves.lock().step(self.now(), near, say);
+        let mut notes = Vec::new();
+        if let Some((number, children)) = wave {
+            let note = Note::new(What::Wave, &[number], String::new());
+            notes.extend(children.into_iter().map(|machine| (self.topology.first_of_machine(machine), note.clone())));
+        }
+        if let Some((parent, number, stage, text)) = answer {
+            let note = Note::new(What::AllWait, &[number, stage as u64], cut(text));
+            notes.push((self.topology.first_of_machine(parent), note));
+        }
+        (notes, found)
+    }
+
+    /// What the ranks of this machine wait for, for people.
+    fn what_they_wait_for(&self) -> String {
+        /// More of a machine are not named.
+        const NAMED: usize = 4;
+        let ranks = self.topology.machine_ranks();
+        let say = |(local, rank): (usize, &usize)| format!("rank {rank} waits for {}", self.fabric.object(local));
+        let mut said: Vec<String> = ranks.iter().enumerate().take(NAMED).map(say).collect();
+        if ranks.len() > NAMED {
+            said.push(format!("{} more of their machine wait too", ranks.len() - NAMED));
+        }
+        said.join(", ")
+    }
+}
+
+/// As much of a text as a note carries.
+fn cut(mut text: String) -> String {
+    let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    text.truncate(end);
+    text
+}

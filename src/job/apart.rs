@@ -1,0 +1,209 @@
+//! Jobs of several machines, whose cables bring some things late: what is late is no deadlock, and a deadlock is found.
+
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use ndarray::{Array1, Array2, Ix1, Ix2, s};
+
+use super::{Job, Launch};
+use crate::{
+    Counter, Error, GlobalArray, Locks, Signal,
+    comm::apart::{self, Cables, Slow},
+    ops,
+};
+
+const HEAP: usize = 64 << 20;
+
+/// Runs a body on ranks of several machines; what became of each.
+fn run(names: &[usize], slow: Slow, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Vec<Result<(), String>> {
+    let machines = apart::machines(names, HEAP);
+    let cables = Cables::new(names.len(), slow);
+    let launch = Launch::new().ranks(names.len()).network("threads").pin(false);
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = (0..names.len())
+            .map(|rank| {
+                let (machines, cables, launch, body) = (&machines, &cables, &launch, &body);
+                scope.spawn(move || {
+                    let (conduit, leave) = apart::conduit(rank, names, machines, cables);
+                    let done = launch.run_as(conduit.clone(), body);
+                    match &done {
+                        Ok(()) => leave(),
+                        // As every conduit does: who only heard of the end has nothing to say.
+                        Err(words) if conduit.over().load(Ordering::Relaxed) == 0 => conduit.end(words),
+                        Err(_) => {}
+                    }
+                    done
+                })
+            })
+            .collect();
+        ranks.into_iter().map(|rank| rank.join().expect("no panic")).collect()
+    })
+}
+
+/// Each rank waits for what others send in every way there is.
+fn send_in_every_way(job: &Job) -> Result<(), Error> {
+    let (rank, ranks) = (job.rank(), job.size());
+    let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+    const EACH: usize = 2048;
+    let a = GlobalArray::<f64, Ix1>::builder(job, [ranks * EACH]).zeros().create()?;
+    let m = GlobalArray::<f64, Ix2>::builder(job, [32 * ranks, 96]).zeros().create()?;
+    let signal = Signal::new(job)?;
+    let (counter, locks) = (Counter::new(job)?, Locks::new(job)?);
+    // Data and their signal, short and long.
+    a.put_signal(s![next * EACH..next * EACH + 8], &Array1::from_elem(8, 1.0), signal.at(next, 0))?;
+    signal.wait_at_least(0, 1)?;
+    a.put(s![next * EACH..(next + 1) * EACH], &Array1::from_elem(EACH, 2.0))?;
+    signal.at(next, 0).notify()?;
+    signal.wait_at_least(0, 2)?;
+    assert_eq!(a.get(s![rank * EACH..(rank + 1) * EACH])?.sum(), 2.0 * EACH as f64);
+    // Blocks and sums, short and long; reads of a neighbor's.
+    m.accumulate(s![.., 1..3], 1.0, &Array2::ones([32 * ranks, 2]))?;
+    m.accumulate(s![.., 8..88], 1.0, &Array2::ones([32 * ranks, 80]))?;
+    m.put(s![32 * next..32 * next + 32, 90..92], &Array2::from_elem([32, 2], 3.0))?;
+    m.put(s![32 * next..32 * next + 32, 4..6], &Array2::from_elem([32, 2], 3.0))?;
+    job.sync()?;
+    assert_eq!(m.get(s![32 * before..32 * before + 32, 8..88])?.sum(), (32 * 80 * ranks) as f64);
+    assert_eq!(m.get(s![32 * before..32 * before + 32, 90..92])?.sum(), 192.0);
+    assert_eq!(a.get(s![before * EACH..(before + 1) * EACH])?.sum(), 2.0 * EACH as f64);
+    // A word that all change, a group made by mail, a reduction.
+    counter.fetch_add(1)?;
+    locks.lock(0)?.unlock()?;
+    let pair = job.split(u64::from(rank.is_multiple_of(2)))?;
+    pair.sync()?;
+    let mut sum = [rank as u64; 3];
+    job.all_reduce(&mut sum, ops::sum)?;
+    assert_eq!(sum, [(ranks * (ranks - 1) / 2) as u64; 3]);
+    job.sync()
+}
+
+/// Ranks wait for each other by a signal, in collectives, for a lock, and when they make a group.
+fn wait_in_every_way(job: &Job) -> Result<(), Error> {
+    let next = (job.rank() + 1) % job.size();
+    let (signal, locks) = (Signal::new(job)?, Locks::new(job)?);
+    signal.at(next, 0).notify()?;
+    signal.wait_at_least(0, 1)?;
+    locks.lock(0)?.unlock()?;
+    job.split(u64::from(job.rank().is_multiple_of(2)))?.barrier()
+}
+
+/// Things are late, some kinds at once.
+fn late(delay: Duration, at_once: usize, body: fn(&Job) -> Result<(), Error>) {
+    for some in Slow::all(delay).chunks(at_once) {
+        std::thread::scope(|scope| {
+            for (name, slow) in some {
+                scope.spawn(move || {
+                    let done = run(&[0, 1, 1], *slow, body);
+                    assert!(done.iter().all(Result::is_ok), "{name} late by {delay:?}: {done:?}");
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn ranks_of_several_machines_send_in_every_way() {
+    for names in [&[0, 1][..], &[0, 0, 1], &[0, 1, 0, 1], &[0, 0, 1, 2, 2]] {
+        let done = run(names, Slow::Nothing, send_in_every_way);
+        assert!(done.iter().all(Result::is_ok), "{names:?}: {done:?}");
+    }
+}
+
+/// Longer than a wait takes to be published, and to be believed in; half a minute in the long tier.
+#[test]
+fn what_comes_late_is_no_deadlock() {
+    if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") {
+        late(Duration::from_secs(30), 7, wait_in_every_way);
+        late(Duration::from_secs(6), 7, send_in_every_way);
+    } else {
+        late(Duration::from_millis(3500), usize::MAX, wait_in_every_way);
+    }
+}
+
+/// What the ranks say who find out.
+fn deadlock(names: &[usize], slow: Slow, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> String {
+    let start = Instant::now();
+    let done = run(names, slow, body);
+    let took = start.elapsed();
+    let said = done.iter().filter_map(|done| done.as_ref().err()).find(|said| said.contains(" forever: "));
+    let said = said.unwrap_or_else(|| panic!("no deadlock: {done:?}"));
+    assert!(done.iter().all(Result::is_err), "{done:?}");
+    assert!(took < Duration::from_secs(10), "found after {took:?}: {said}");
+    said.clone()
+}
+
+fn pair(job: &Job, ranks: [usize; 2]) -> Result<Option<crate::Group>, Error> {
+    if ranks.contains(&job.rank()) { job.subgroup(&ranks).map(Some) } else { Ok(None) }
+}
+
+#[test]
+fn locks_in_opposite_orders_are_a_deadlock_between_machines() {
+    let said = deadlock(&[0, 1, 1], Slow::Nothing, |job| {
+        let locks = Locks::with_count(job, 8)?;
+        let Some(pair) = pair(job, [0, 2])? else { return job.sync() };
+        let own = [3, 5][pair.rank()];
+        let held = locks.lock(own)?;
+        pair.barrier()?;
+        locks.lock(8 - own)?.unlock()?;
+        held.unlock()
+    });
+    for words in ["rank 0 waits for lock 5 of 8 (made at src/job/apart.rs:", "which rank 2 holds", "rank 2 waits for lock 3 of 8"]
+    {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn collectives_of_different_groups_are_a_deadlock_between_machines() {
+    let said = deadlock(&[0, 1, 2], Slow::Nothing, |job| {
+        let pairs = [pair(job, [0, 1])?, pair(job, [1, 2])?, pair(job, [2, 0])?];
+        pairs[job.rank()].as_ref().expect("a member").sync()
+    });
+    for words in ["rank 0 waits for rank 1 in sync of a group of 2", "rank 1 waits for rank 2", "rank 2 waits for rank 0"] {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn signals_that_nobody_raises_are_a_deadlock_between_machines() {
+    for names in [&[0, 1][..], &[0, 0, 1, 2, 2, 3]] {
+        let said = deadlock(names, Slow::Nothing, |job| {
+            let signal = Signal::new(job)?;
+            signal.wait_at_least(0, 1)
+        });
+        let last = format!("rank {} waits for signal 0 to reach 1", names.len() - 1);
+        assert!(said.contains("rank 0 waits for signal 0 to reach 1") && said.contains(&last), "{said}");
+    }
+}
+
+/// One waits for a signal, one for a lock, one in a collective.
+#[test]
+fn a_mixture_of_waits_is_a_deadlock_between_machines() {
+    let said = deadlock(&[0, 1, 1, 2], Slow::Nothing, |job| {
+        let (signal, locks) = (Signal::new(job)?, Locks::new(job)?);
+        let held = if job.rank() == 3 { Some(locks.lock(0)?) } else { None };
+        job.barrier()?;
+        match job.rank() {
+            0 => signal.wait_at_least(0, 1)?,
+            1 => locks.lock(0)?.unlock()?,
+            _ => {}
+        }
+        job.barrier()?;
+        held.map_or(Ok(()), |held| held.unlock())
+    });
+    for words in ["rank 0 waits for signal 0 to reach 1", "rank 1 waits for lock 0 of 1", "rank 2 waits for rank", "of all ranks"]
+    {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+/// A rank that has ended raises nothing any more.
+#[test]
+fn who_waits_for_ranks_that_have_ended_hears_of_it_between_machines() {
+    let said = deadlock(&[0, 1, 1], Slow::Nothing, |job| {
+        let signal = Signal::new(job)?;
+        if job.rank() == 0 { signal.wait_at_least(0, 1) } else { Ok(()) }
+    });
+    assert!(said.contains("signal 0"), "{said}");
+}

@@ -47,6 +47,9 @@ const RECENTLY: Duration = Duration::from_micros(100);
 /// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbour, whose own end does.
 const IDLE: Duration = Duration::from_millis(100);
 
+/// How often machines are asked whether they are there.
+pub(super) const BEAT: Duration = Duration::from_millis(250);
+
 /// How long ranks have to end by themselves when their launcher is gone.
 const GRACE: Duration = Duration::from_secs(2);
 const ORPHANED: &str = "the launcher of the job has ended, or was ended";
@@ -58,6 +61,9 @@ pub(crate) trait Answers: Send + Sync {
 
     /// Handles what is there, and what comes soon after; whether anything was.
     fn answer(&self) -> bool;
+
+    /// Asks whether other machines still answer; to be called every [`BEAT`]. This process was stopped since the last time, or not.
+    fn beat(&self, stopped: bool);
 
     /// Tells the other machines that the job is over.
     fn announce_end(&self, culprit: usize, cause: &str);
@@ -156,8 +162,12 @@ impl Shared {
     fn serve(&self, mut neighbour: Option<usize>) {
         let _ = set_current_timer_slack(std::num::NonZeroU64::new(1000));
         ask_for_short_turns();
-        let mut pause = SHORTEST;
+        let (mut pause, mut beat) = (SHORTEST, Instant::now());
         while !self.stop.load(Ordering::Acquire) {
+            if let (Some(network), true) = (&self.answers, beat.elapsed() >= BEAT) {
+                network.beat(beat.elapsed() >= 2 * BEAT);
+                beat = Instant::now();
+            }
             let limit = match &self.answers {
                 None => IDLE,
                 Some(network) => {

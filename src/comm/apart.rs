@@ -27,6 +27,9 @@ use super::{
 
 const LIMITS: Limits = Limits { frame: 1024, bulk: Some(BulkLimits { contiguous: 4 << 10, packed: 2 << 10, longest: 1 << 20 }) };
 
+/// A machine that says nothing for so long is lost.
+const SILENCE: Duration = Duration::from_secs(120);
+
 /// A kind of record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record(Kind);
@@ -90,7 +93,7 @@ pub(crate) fn conduit(
     let fabric = machines[topology.machine(rank)].clone();
     // Whatever threads the process has, none of them acts for this rank.
     let member = Member::new(fabric.clone(), topology.clone(), 1, usize::MAX);
-    let am = Arc::new(Am::new(Cable::new(rank, cables.clone()), &member, true, false));
+    let am = Arc::new(Am::new(Cable::new(rank, cables.clone()), &member, true, false, Some(SILENCE)));
     let agent = Agent::answering(&topology, &fabric, am.clone()).expect("a thread");
     let conduit: Arc<dyn Conduit> = Arc::new(Joined::new(member, am.clone()).with_agent(agent));
     let (cables, ranks) = (cables.clone(), names.len());

@@ -131,9 +131,11 @@ pub(crate) trait Conduit: Operations {
     /// what it answered last.
     fn has_ended(&self, rank: usize) -> bool;
 
-    /// How many ranks are known to have called [`publish_end`](Self::publish_end): all of the caller's machine that have, and those of
-    /// others that said so. As [`has_ended`](Self::has_ended).
-    fn published_ends(&self) -> usize;
+    /// Whether any rank is known to have ended, as [`has_ended`](Self::has_ended) says.
+    fn knows_ends(&self) -> bool;
+
+    /// Whether all other ranks are known to have ended. Asks other machines if all of this one's have.
+    fn have_others_ended(&self) -> bool;
 
     /// Tells the others that this rank looked again and still waits for an act of rank `awaited`; without one, that it does not
     /// wait for certain. `object` is what it waits for, for people: a lock or a signal; empty in a collective. Called by waits that

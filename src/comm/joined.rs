@@ -295,8 +295,17 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         if self.topology().is_near(rank) { self.node.has_ended(rank) } else { self.node.supervisor().has_ended(rank) }
     }
 
-    fn published_ends(&self) -> usize {
-        self.node.published_ends() + self.node.supervisor().known_ends()
+    fn knows_ends(&self) -> bool {
+        self.node.knows_ends() || self.node.supervisor().knows_ends()
+    }
+
+    fn have_others_ended(&self) -> bool {
+        if !self.node.have_others_ended() {
+            return false;
+        }
+        let (ended, question) = self.node.supervisor().have_others_ended();
+        question.into_iter().for_each(|(rank, question)| self.network.send_note(rank, question));
+        ended
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {

@@ -45,7 +45,13 @@ fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Erro
             Arc::new(Joined::new(member, stack(&layers::harsh(layers), loopback)))
         }
         Device::Packets => {
-            let am = Arc::new(Am::new(Packets::new(fabric.clone(), topology.clone()), &member, true, settings.may_give_up()));
+            let am = Arc::new(Am::new(
+                Packets::new(fabric.clone(), topology.clone()),
+                &member,
+                true,
+                settings.may_give_up(),
+                settings.silence,
+            ));
             let agent = Agent::answering(&topology, &fabric, am.clone())
                 .map_err(|error| Error::system("starting the thread that makes progress", error))?;
             Arc::new(Joined::new(member, stack(layers, am)).with_agent(agent))

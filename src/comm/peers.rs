@@ -23,6 +23,10 @@ impl<P> Peers<P> {
         self.places.get(&rank).map(|&place| &mut self.entries[place].1)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &P)> {
         self.entries.iter().map(|(rank, peer)| (*rank, peer))
     }

@@ -1,6 +1,8 @@
 //! What a network needs to know to start the ranks of a job: the values that the layer above found in the program, the environment and
 //! the machine.
 
+use std::time::Duration;
+
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::{
@@ -53,6 +55,8 @@ pub(crate) struct Settings {
     pub stats: bool,
     /// How long waits may last, in seconds. With a limit, transfers that use memory of a caller may be given up.
     pub timeout: Option<f64>,
+    /// A machine that does not answer for so long is lost, and with it the job.
+    pub silence: Option<Duration>,
     /// Cores that the ranks share.
     pub cores: usize,
     /// The cores for ranks to be pinned to; none if they are not.

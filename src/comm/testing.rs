@@ -187,8 +187,12 @@ impl Conduit for Fake {
         false
     }
 
-    fn published_ends(&self) -> usize {
-        0
+    fn knows_ends(&self) -> bool {
+        false
+    }
+
+    fn have_others_ended(&self) -> bool {
+        false
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {

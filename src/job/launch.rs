@@ -2,7 +2,7 @@
 //!
 //! The library reads only `GA_*` variables, never the command line. A program that wants flags sets them in a [`Launch`].
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -35,6 +35,10 @@ const MOST_RANKS: usize = 8192;
 /// system lets another process go first; the longest is some thirty years.
 const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 
+/// Seconds after which a machine that does not answer ends the job, and what may be chosen.
+const SILENCE: f64 = 4.0;
+const SILENCES: (f64, f64) = (1.0, 1e9);
+
 /// How to start a job. Values that the program does not set come from the environment, or else from the machine.
 ///
 /// | method | variable | default |
@@ -49,6 +53,7 @@ const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 /// | [`large_pages`](Self::large_pages) | `GA_LARGE_PAGES` | 2 MiB pages where the system allows an ordinary user to have them |
 /// | [`stats`](Self::stats) | `GA_STATS` | 0; 1 counts operations and prints a table at the end |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; value in seconds |
+/// | [`silence`](Self::silence) | `GA_SILENCE` | 4; seconds after which a machine that does not answer ends the job |
 ///
 /// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024). Switches are 0 or 1. An invalid value, in a variable or
 /// from a method, is an [`Error::Launch`] of [`run`](Self::run); an empty variable counts as unset.
@@ -74,6 +79,7 @@ pub struct Launch {
     large_pages: Option<bool>,
     stats: Option<bool>,
     timeout: Option<f64>,
+    silence: Option<f64>,
 }
 
 impl Launch {
@@ -156,6 +162,14 @@ impl Launch {
     /// Seconds after which a wait returns an error: from 0.001 to 10⁹.
     pub fn timeout(mut self, seconds: f64) -> Self {
         self.timeout = Some(seconds);
+        self
+    }
+
+    /// Seconds after which the job ends because another machine does not answer: it is down, or cut off from the network. From 1 to 10⁹; 0 waits
+    /// for ever. Ranks that compute answer all the same. Choose more where the network fails for seconds now and then, and 0 to stop all ranks
+    /// of a machine in a debugger. Without effect on one machine, and where MPI does not provide `MPI_THREAD_MULTIPLE`.
+    pub fn silence(mut self, seconds: f64) -> Self {
+        self.silence = Some(seconds);
         self
     }
 
@@ -278,6 +292,12 @@ impl Launch {
         let timeout = Setting { method: "timeout", variable: "GA_TIMEOUT", allowed: &allowed };
         // What is not a number is in no range.
         let timeout = timeout.value(self.timeout, |text| text.parse().ok(), |seconds| (least..=most).contains(seconds))?;
+        let (least, most) = SILENCES;
+        let allowed = format!("a number of seconds from {least} to {most:e}, or 0");
+        let silence = Setting { method: "silence", variable: "GA_SILENCE", allowed: &allowed };
+        let in_range = |seconds: &f64| *seconds == 0.0 || (least..=most).contains(seconds);
+        let silence = silence.value(self.silence, |text| text.parse().ok(), in_range)?.unwrap_or(SILENCE);
+        let silence = (silence > 0.0).then(|| Duration::from_secs_f64(silence));
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin { cpus } else { Vec::new() };
@@ -294,6 +314,7 @@ impl Launch {
             large_pages,
             stats,
             timeout,
+            silence,
             cores,
             pins,
         };

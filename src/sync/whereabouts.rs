@@ -6,11 +6,16 @@
 //!  | group: 40 bits | its members: 16 bits | operation: 8 bits |      | number of the agreement before |
 //! ```
 
+use std::time::Duration;
+
 use super::{Group, Op};
 use crate::{
     comm::{Conduit, lasting::end_of_chain},
     error::Error,
 };
+
+/// Between looks for answers.
+const PAUSE: Duration = Duration::from_millis(1);
 
 const OPERATION_BITS: u32 = 8;
 const GROUP_SHIFT: u32 = 24;
@@ -63,7 +68,7 @@ impl Group {
 
     /// The same of some ranks.
     pub(super) fn without(&self, mut ranks: impl Iterator<Item = usize>, operation: impl FnOnce() -> String) -> Option<Error> {
-        if self.inner.engine().conduit().published_ends() == 0 {
+        if !self.inner.engine().conduit().knows_ends() {
             return None;
         }
         let ended = ranks.find(|&rank| self.has_ended(rank))?;
@@ -74,9 +79,7 @@ impl Group {
     /// There were other ranks in the job, and all of them have come to their end.
     pub(super) fn is_left_alone(&self) -> bool {
         let conduit = self.inner.engine().conduit();
-        conduit.size() > 1
-            && conduit.published_ends() + 1 >= conduit.size()
-            && (0..conduit.size()).all(|rank| rank == conduit.rank() || self.has_ended(rank))
+        conduit.size() > 1 && conduit.have_others_ended()
     }
 
     /// Whether a rank waits for the orderly end of the job.
@@ -84,9 +87,27 @@ impl Group {
         self.inner.engine().conduit().has_ended(rank)
     }
 
-    /// Where each member was last seen, for people.
+    /// Where members were last seen, for people: those of this machine, and some of others, which are asked.
     pub(super) fn whereabouts(&self) -> String {
-        places(self.inner.engine().conduit(), self.ranks())
+        /// Members of other machines that are asked, and for how long.
+        const ASKED: usize = 8;
+        const LIMIT: Duration = Duration::from_secs(1);
+        let (engine, conduit) = (self.inner.engine(), self.inner.engine().conduit());
+        let is_near = |rank: &usize| conduit.topology().is_near(*rank);
+        let asked: Vec<usize> = self.ranks().filter(|rank| !is_near(rank)).take(ASKED).collect();
+        let begin = conduit.now();
+        let is_silent = |rank: &usize| {
+            // Asks.
+            conduit.published_wait(*rank);
+            conduit.last_seen(*rank).is_none()
+        };
+        while asked.iter().filter(|rank| is_silent(rank)).count() > 0 && conduit.now() - begin < LIMIT {
+            engine.progress();
+            conduit.wait(PAUSE);
+        }
+        let more = self.ranks().filter(|rank| !is_near(rank)).count() - asked.len();
+        let seen = places(conduit, self.ranks().filter(|rank| is_near(rank) || asked.contains(rank)));
+        if more > 0 { format!("{seen}, {more} more on other machines") } else { seen }
     }
 
     /// Whether a rank has entered the collective that this rank is in. None of a rank of another machine that was not asked.

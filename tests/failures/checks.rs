@@ -131,13 +131,24 @@ const SOME: &[&str] = &[
     "different_collectives",
 ];
 
-/// The networks on which a case also runs under a launcher, where each start takes a second. Over MPI, deadlocks are found only inside a
-/// node, because only there do ranks see what others wait for.
-fn launched(name: &str, words: &[&str]) -> &'static [&'static str] {
+/// Deadlocks, of which it runs some between machines.
+const BETWEEN_MACHINES: &[&str] = &[
+    "wait_in_a_ring_of_groups",
+    "takes_locks_in_opposite_orders",
+    "returns_while_another_waits_for_a_signal",
+    "waits_for_a_lock_whose_holder_waits",
+];
+
+/// The networks on which a case also runs under a launcher, where each start takes a second.
+fn launched(name: &str) -> &'static [&'static str] {
     match runner::launched::network() {
-        Some("mpi") if runner::long() && words.iter().any(|word| word.contains(" waits for ")) => &["mpi"],
-        Some("mpi") if runner::long() => &["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2"],
-        Some("mpi") if SOME.contains(&name) => &["mpi", "mpi:nodes_of_2"],
+        // On a machine of its own nobody but the launcher sees the end of a rank.
+        Some("mpi") if runner::long() && (name.starts_with("killed") || name == "ended_by_sigterm") => {
+            &["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2", "mpi:machines_of_2"]
+        }
+        Some("mpi") if runner::long() => &["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2", "mpi:machines_of_1", "mpi:machines_of_2"],
+        Some("mpi") if SOME.contains(&name) => &["mpi", "mpi:machines_of_2"],
+        Some("mpi") if BETWEEN_MACHINES.contains(&name) => &["mpi:nodes_of_1", "mpi:machines_of_1"],
         Some("launched") if runner::long() => &["launched", "launched:nodes_of_2"],
         Some("launched") if SOME.contains(&name) => &["launched"],
         _ => &[],
@@ -152,7 +163,7 @@ fn failed(network: &str, status: Option<i32>) -> bool {
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for &(name, networks, words) in FAIL {
-        for &network in networks.iter().chain(launched(name, words)) {
+        for &network in networks.iter().chain(launched(name)) {
             cases.push(case(format!("{network}::{name}"), move || {
                 let variables = [("GA_NETWORK", network), ("GA_RANKS", "3")];
                 let text = heard(is_launched(network), words[0], || {
@@ -358,10 +369,10 @@ fn run_on(launched: Option<usize>, name: &str, variables: &[(&str, &str)], limit
     let mut all: Vec<_> = variables.iter().copied().chain([("GA_TEST_MARK", &*mark)]).collect();
     let network;
     if let Some(at) = all.iter().position(|(name, _)| *name == "GA_NETWORK") {
-        let per_node;
-        (network, per_node) = runner::network(all[at].1);
+        let parts;
+        (network, parts) = runner::network(all[at].1);
         all[at].1 = &network;
-        all.extend(per_node.map(|ranks| ("GA_RANKS_PER_NODE", ranks)));
+        all.extend(parts);
     }
     let (output, begin) = (runner::scratch(), Instant::now());
     let before = runner::leftovers::files();

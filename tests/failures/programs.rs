@@ -69,6 +69,30 @@ const BODIES: &[(&str, Body)] = &[
         compute(30.0);
         job.sync()
     }),
+    // Until somebody ends it, in everything that a job does.
+    ("works_for_ever", |job| {
+        let (rank, ranks) = (job.rank(), job.size());
+        println!("rank {rank} is process {}", std::process::id());
+        let next = (rank + 1) % ranks;
+        const EACH: usize = 20_000;
+        let a = GlobalArray::<f64, Ix1>::builder(job, [ranks * EACH]).zeros().create()?;
+        let (locks, signal) = (Locks::new(job)?, Signal::new(job)?);
+        println!("rank {rank} works");
+        for round in 1.. {
+            let there = next * EACH..(next + 1) * EACH;
+            a.put_signal(there.start..there.start + 10, &Array1::ones(10), signal.at(next, 0))?;
+            a.accumulate(there.clone(), 1.0, &Array1::ones(EACH))?;
+            signal.wait_at_least(0, round)?;
+            locks.lock(0)?.unlock()?;
+            a.get(there)?;
+            job.sync()?;
+            if round % 8 == 0 {
+                job.split(u64::from(rank % 2 == 0))?.barrier()?;
+                compute(0.05);
+            }
+        }
+        Ok(())
+    }),
     ("ended_by_sigterm", |job| {
         if job.rank() == CULPRIT {
             end_soon(libc::SIGTERM);

@@ -6,6 +6,7 @@
 
 pub(crate) mod launched;
 pub(crate) mod leftovers;
+mod machines;
 
 use global_arrays::Launch;
 use std::{
@@ -99,18 +100,27 @@ pub(crate) fn networks() -> Vec<&'static str> {
 
 /// A job over one of them.
 pub(crate) fn launch(name: &str) -> Launch {
-    let (network, per_node) = network(name);
+    let (network, parts) = network(name);
     let launch = Launch::new().network(network);
-    match per_node {
-        Some(ranks) => launch.ranks_per_node(ranks.parse().expect("a number of ranks")),
+    let ranks =
+        |of: &str| parts.filter(|(variable, _)| *variable == of).map(|(_, ranks)| ranks.parse().expect("a number of ranks"));
+    machines::enter(ranks(machines::VARIABLE));
+    match ranks(PER_NODE) {
+        Some(ranks) => launch.ranks_per_node(ranks),
         None => launch,
     }
 }
 
-/// The network as the crate names it, and the ranks of a node.
-pub(crate) fn network(name: &str) -> (String, Option<&str>) {
-    let (network, per_node) = name.split_once(":nodes_of_").map_or((name, None), |(network, ranks)| (network, Some(ranks)));
-    (network.replace(launched::WITHOUT_MPI, "shared_memory"), per_node)
+/// Ranks of a node.
+const PER_NODE: &str = "GA_RANKS_PER_NODE";
+
+/// The network as the crate names it, and the variable that cuts its ranks into nodes or machines.
+pub(crate) fn network(name: &str) -> (String, Option<(&'static str, &str)>) {
+    let parts = [(":nodes_of_", PER_NODE), (":machines_of_", machines::VARIABLE)];
+    let cut =
+        parts.iter().find_map(|(word, variable)| name.split_once(word).map(|(network, ranks)| (network, (*variable, ranks))));
+    let (network, parts) = cut.map_or((name, None), |(network, parts)| (network, Some(parts)));
+    (network.replace(launched::WITHOUT_MPI, "shared_memory"), parts)
 }
 
 /// Ends the case: it cannot be run here.
@@ -188,6 +198,7 @@ fn run(cases: Vec<Case>, together: usize) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Ok(name) = env::var(CASE) {
+        machines::enter_by_variable();
         let case = cases.iter().find(|case| case.name == name).expect("a case of this name");
         (case.body)();
         return ExitCode::SUCCESS;

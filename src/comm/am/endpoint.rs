@@ -35,7 +35,12 @@ use super::{
     peer::{Op, PACKED, Peer},
     wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
-use crate::comm::{Event, Token, node::Supervisor, peers::Peers};
+use crate::comm::{
+    Conduit, Event, Token, Topology,
+    node::{Member, Note, Supervisor, What},
+    peers::Peers,
+    protocol::beats::Beats,
+};
 
 /// Frames that one poll handles at most.
 const BATCH: usize = 64;
@@ -47,12 +52,22 @@ const PATIENT_POLLS: u32 = 16;
 /// wire, and the caller may have what it waits for.
 const WITHOUT_LOOK: u32 = 8;
 
+/// The end of a job.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) culprit: usize,
+    /// The culprit cannot say a word any more.
+    pub(super) lost: bool,
+    pub(super) cause: String,
+}
+
 /// See the module's essay.
 #[derive(Debug)]
 pub(super) struct Endpoint<W> {
     pub(super) segment: Segment,
     pub(super) over: Over,
     pub(super) supervisor: Arc<Supervisor>,
+    pub(super) topology: Topology,
     pub(super) wire: W,
     pub(super) limits: Limits,
     pub(super) outbox: Outbox,
@@ -82,18 +97,24 @@ pub(super) struct Endpoint<W> {
     pub(super) signaled: bool,
     /// Polls since what leaves, and bulk messages, were looked at.
     unlooked: u32,
-    /// Why the job must end, as a peer reports: who ended it, and why.
-    pub(super) ended: Option<(usize, String)>,
+    /// Why the job must end, as a peer reports.
+    pub(super) ended: Option<End>,
+    /// A thread answers others while the program computes.
+    pub(super) answers_always: bool,
+    /// Which machines still answer; and how many peers it knows.
+    pub(super) beats: Beats,
+    pub(super) met: usize,
     /// Grows with whatever is found: tells whether a look was worth it.
     pub(super) found: u64,
 }
 
 impl<W: Wire> Endpoint<W> {
-    pub(super) fn new(wire: W, segment: Segment, over: Over, supervisor: Arc<Supervisor>) -> Self {
+    pub(super) fn new(wire: W, member: &Member, answers_always: bool, silence: Option<u32>) -> Self {
         Endpoint {
-            segment,
-            over,
-            supervisor,
+            segment: Segment::new(member.segment(), member.segment_len()),
+            over: Over::new(member.fabric().over()),
+            supervisor: member.supervisor().clone(),
+            topology: member.topology().clone(),
             limits: wire.limits(),
             wire,
             outbox: Outbox::default(),
@@ -115,6 +136,9 @@ impl<W: Wire> Endpoint<W> {
             signaled: false,
             unlooked: 0,
             ended: None,
+            answers_always,
+            beats: Beats::new(silence.unwrap_or(u32::MAX)),
+            met: 0,
             found: 0,
         }
     }
@@ -271,6 +295,20 @@ impl<W: Wire> Endpoint<W> {
             self.submit(to, Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] })?;
         }
         Ok(self.settling == 0 && self.events.is_empty())
+    }
+
+    /// One more beat, of a rank that was `stopped` since the last one or not. A rank whose machine does not answer any more.
+    pub(super) fn beat(&mut self, stopped: bool) -> Result<Option<usize>> {
+        for (rank, _) in self.peers.iter().skip(self.met).filter(|(rank, _)| !self.topology.is_near(*rank)) {
+            self.beats.meets(rank, self.topology.machine(rank));
+        }
+        self.met = self.peers.len();
+        let peers = &mut self.peers;
+        let beat = self.beats.beat(stopped, |rank| peers.get_mut(rank).is_some_and(|peer| std::mem::take(&mut peer.heard)));
+        for rank in beat.ask {
+            self.send_note(rank, &Note::bare(What::Beat))?;
+        }
+        Ok(beat.lost)
     }
 
     /// Peers that have not acknowledged everything.

@@ -5,7 +5,7 @@
 
 use super::{
     bulk::Then,
-    endpoint::Endpoint,
+    endpoint::{End, Endpoint},
     frame::{Frame, Kind, Record},
     inbox::Handled,
     long_frames::{LONG_FRAME, Use},
@@ -14,7 +14,10 @@ use super::{
     wire::{BulkKind, Result, Tag, Wire},
 };
 use crate::{
-    comm::{AtomicOp, Event, Mail, Scale, Token, addition, node::Note},
+    comm::{
+        AtomicOp, Event, Mail, Scale, Token, addition,
+        node::{Note, What},
+    },
     memory::{numeric::Numeric, word::WaitWord},
 };
 
@@ -86,12 +89,21 @@ impl<W: Wire> Endpoint<W> {
                 let Some(note) = record.words.first_chunk().and_then(|words| Note::of_record(*words, record.payload)) else {
                     return Ok(Handled::Wrong);
                 };
-                let answer = self.supervisor.hear(from, note);
+                let answer = match note.what {
+                    // Who answers only when its program calls may be silent for long.
+                    What::Beat => self.answers_always.then(|| Note::bare(What::Alive)),
+                    What::Alive => {
+                        self.beats.answers(self.topology.machine(from));
+                        None
+                    }
+                    _ => self.supervisor.hear(from, note),
+                };
                 answer.map_or(Ok(()), |answer| self.send_note(from, &answer)).map(|()| Handled::Done)
             }
             Kind::End => {
-                let Some([culprit]) = record.words() else { return Ok(Handled::Wrong) };
-                self.ended.get_or_insert_with(|| (culprit, String::from_utf8_lossy(record.payload).into_owned()));
+                let Some([culprit, lost]) = record.words() else { return Ok(Handled::Wrong) };
+                let cause = || String::from_utf8_lossy(record.payload).into_owned();
+                self.ended.get_or_insert_with(|| End { culprit, lost: lost != 0, cause: cause() });
                 Ok(Handled::Done)
             }
         }

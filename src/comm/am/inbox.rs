@@ -5,7 +5,7 @@
 
 use super::{
     bulk::Then,
-    endpoint::Endpoint,
+    endpoint::{End, Endpoint},
     frame::{Frame, Kind, Record},
     long_frames::{LONG_FRAME, Use},
     peer::{Buffer, Waiting},
@@ -36,7 +36,9 @@ impl<W: Wire> Endpoint<W> {
             self.wrong(from, "a frame that ends too early");
             return Ok(());
         };
-        if self.peer(from).credit.acknowledged(acknowledged).is_none() {
+        let peer = self.peer(from);
+        peer.heard = true;
+        if peer.credit.acknowledged(acknowledged).is_none() {
             self.wrong(from, &format!("an acknowledgement of {acknowledged} frames, more than there were"));
         }
         if is_request {
@@ -210,7 +212,7 @@ impl<W: Wire> Endpoint<W> {
     }
 
     pub(super) fn wrong(&mut self, from: usize, what: &str) {
-        self.ended.get_or_insert_with(|| (from, format!("sent {what}")));
+        self.ended.get_or_insert_with(|| End { culprit: from, lost: false, cause: format!("sent {what}") });
     }
 }
 

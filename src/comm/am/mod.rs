@@ -66,9 +66,8 @@ use std::{
 };
 
 use self::{
-    endpoint::Endpoint,
+    endpoint::{End, Endpoint},
     frame::{Frame, Kind},
-    memory::{Over, Segment},
     peer::{Block, BlockKind, Op},
     runs::Runs,
     wire::{Result, Wire},
@@ -76,9 +75,10 @@ use self::{
 use super::{
     Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order,
     Progress, Remote, Scale, SignalWord, Token, Topology,
-    agent::Answers,
+    agent::{Answers, BEAT},
     mutex::Mutex,
     node::{Fabric, Member, Note},
+    say::say,
 };
 use crate::index::Loops;
 
@@ -114,17 +114,20 @@ pub(crate) struct Am<W> {
     closed: AtomicBool,
     /// The other machines know of the end of the job, as far as this rank can tell them.
     announced: AtomicBool,
+    /// A machine that says nothing for so long is lost.
+    silence: Duration,
     start: Instant,
 }
 
 impl<W: Wire> Am<W> {
     /// The network of a rank. With an agent that makes progress, or not; waits of a job with a timeout may be given up.
-    pub(super) fn new(wire: W, member: &Member, has_agent: bool, may_give_up: bool) -> Self {
+    pub(super) fn new(wire: W, member: &Member, has_agent: bool, may_give_up: bool, silence: Option<Duration>) -> Self {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
         let limits = wire.limits();
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
-        let segment = Segment::new(member.segment(), member.segment_len());
-        let endpoint = Endpoint::new(wire, segment, Over::new(fabric.over()), member.supervisor().clone());
+        // Without a thread nobody counts beats.
+        let beats = silence.filter(|_| has_agent).map(|silence| silence.div_duration_f64(BEAT).ceil() as u32);
+        let endpoint = Endpoint::new(wire, member, has_agent, beats);
         Am {
             topology,
             fabric,
@@ -144,6 +147,7 @@ impl<W: Wire> Am<W> {
             may_give_up,
             closed: AtomicBool::new(false),
             announced: AtomicBool::new(false),
+            silence: silence.unwrap_or_default(),
             start: Instant::now(),
         }
     }
@@ -194,9 +198,13 @@ impl<W: Wire> Am<W> {
             self.looked.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
         self.report(polled.map(drop));
-        if let Some((culprit, cause)) = endpoint.ended.take() {
+        if let Some(End { culprit, lost, cause }) = endpoint.ended.take() {
             self.announced.store(true, Ordering::Relaxed);
-            self.fabric.end(Some(culprit), &cause);
+            if lost {
+                self.fabric.end_with_lost(culprit, &cause)
+            } else {
+                self.fabric.end(Some(culprit), &cause)
+            };
         }
     }
 
@@ -246,7 +254,8 @@ impl<W: Wire> Am<W> {
         let mut endpoint = self.endpoint();
         let cause = &cause.as_bytes()[..cause.len().min(LONGEST_CAUSE)];
         for leader in self.topology.leaders().into_iter().filter(|&leader| !self.topology.is_near(leader)) {
-            let said = endpoint.answer(leader, Kind::End, &[culprit as u64], cause.len(), |to| to.copy_from_slice(cause));
+            let words = [culprit as u64, u64::from(self.fabric.has_lost())];
+            let said = endpoint.answer(leader, Kind::End, &words, cause.len(), |to| to.copy_from_slice(cause));
             if said.is_err() {
                 return;
             }
@@ -332,6 +341,24 @@ impl<W: Wire> Answers for Am<W> {
 
     fn announce_end(&self, culprit: usize, cause: &str) {
         self.tell_end(culprit, cause);
+    }
+
+    fn beat(&self, stopped: bool) {
+        if self.is_closed() || self.fabric.over().load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        let beat = self.endpoint().beat(stopped);
+        if let Ok(Some(rank)) = beat {
+            let cause = format!(
+                "and its machine have not answered for {} s: the machine is down, stopped, or cut off from the network (GA_SILENCE)",
+                self.silence.as_secs_f64()
+            );
+            if self.fabric.end_with_lost(rank, &cause) {
+                say(format_args!("rank {rank} {cause}"));
+                self.tell_end(rank, &cause);
+            }
+        }
+        self.report(beat.map(drop));
     }
 }
 

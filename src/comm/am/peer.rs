@@ -163,6 +163,8 @@ pub(super) struct Peer {
     pub(super) busy: u32,
     /// It is in the list of those that may have something to send.
     pub(super) listed: bool,
+    /// Something came since the last beat.
+    pub(super) heard: bool,
     /// It is in the list of those that have not said that all was handled.
     pub(super) unsettled: bool,
     /// What it asks for.

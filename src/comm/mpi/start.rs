@@ -201,7 +201,7 @@ impl Rank {
         let member = Member::new(fabric.clone(), topology.clone(), patient, known);
         let wire =
             MpiWire::new(comm).map_err(|broken| Error::Launch(format!("starting a job on an MPI communicator: {broken}")))?;
-        let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up()));
+        let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up(), settings.silence));
         // A launcher that bound its processes knew what it did.
         let before = if unbound { sched_getaffinity(None).ok() } else { None };
         if before.is_some() {
@@ -255,7 +255,7 @@ impl Rank {
         };
         if rank == mpi.rank() {
             mpi.tell_end(rank, &cause);
-        } else {
+        } else if !mpi.fabric().has_lost() {
             std::thread::sleep(GRACE);
         }
         self.give_up();

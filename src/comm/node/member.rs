@@ -241,8 +241,14 @@ impl Conduit for Member {
         self.fabric.has_ended(self.topology.local(rank))
     }
 
-    fn published_ends(&self) -> usize {
-        self.fabric.header().ended.load(Ordering::Acquire) as usize
+    fn knows_ends(&self) -> bool {
+        self.fabric.ends() > 0
+    }
+
+    fn have_others_ended(&self) -> bool {
+        // This rank may be one of those that have.
+        let own = usize::from(self.fabric.has_ended(self.own));
+        self.fabric.ends() - own == self.fabric.ranks() - 1
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {

@@ -28,7 +28,7 @@ pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
 pub(crate) use member::Member;
-pub(crate) use supervisor::{Note, Supervisor};
+pub(crate) use supervisor::{Note, Supervisor, What};
 pub(crate) use wait::Patience;
 
 use self::{
@@ -236,6 +236,19 @@ impl Fabric {
         first
     }
 
+    /// The same because of a rank whose machine does not answer any more.
+    pub(crate) fn end_with_lost(&self, culprit: usize, cause: &str) -> bool {
+        self.header().lost.store(culprit as u32 + 1, Ordering::Relaxed);
+        self.end(Some(culprit), cause)
+    }
+
+    /// Whether the rank that ended the job is lost, and will not say why.
+    pub(crate) fn has_lost(&self) -> bool {
+        let header = self.header();
+        let lost = header.lost.load(Ordering::Relaxed);
+        lost != 0 && header.culprit.load(Ordering::Relaxed) == lost
+    }
+
     /// Who ended the job and why, once it is over. Waits for a rank that is about to say so: another, which only saw that the job ends,
     /// could be taken for the one that ended it.
     pub(crate) fn failure(&self) -> Option<(Option<usize>, String)> {
@@ -285,24 +298,29 @@ impl Fabric {
     }
 
     /// The wait that a rank has published, and how often it looked; the looks are those of this wait or of a later one.
-    pub(in crate::comm) fn wait_words(&self, rank: usize) -> (u64, u64) {
+    fn wait_words(&self, rank: usize) -> (u64, u64) {
         let control = self.control(rank);
         let wait = control.wait.load(Ordering::Acquire);
         (wait, control.looks.load(Ordering::Acquire))
     }
 
     /// What the wait that a rank published last is for.
-    pub(in crate::comm) fn object(&self, rank: usize) -> String {
+    fn object(&self, rank: usize) -> String {
         self.control(rank).object.get()
     }
 
     /// Whether a rank waits for the end of the job.
-    pub(in crate::comm) fn has_ended(&self, rank: usize) -> bool {
+    fn has_ended(&self, rank: usize) -> bool {
         self.control(rank).ended.load(Ordering::Acquire) != 0
     }
 
+    /// How many ranks wait for the end of the job.
+    pub(super) fn ends(&self) -> usize {
+        self.header().ended.load(Ordering::Acquire) as usize
+    }
+
     /// How many ranks have published a wait and not taken it back.
-    pub(in crate::comm) fn waits(&self) -> usize {
+    fn waits(&self) -> usize {
         self.header().waits.load(Ordering::Relaxed) as usize
     }
 

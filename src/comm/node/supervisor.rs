@@ -9,6 +9,7 @@
 //! | `Tell` | the answer: where the rank is, what wait it has published, how often it looked |
 //! | `Wave` | tell me when all ranks of your machine, and of those below it, wait (`protocol::waves`) |
 //! | `AllWait` | the answer, once they do |
+//! | `Beat`, `Alive` | are you there, and the answer (`protocol::beats`); an `Am` keeps them to itself |
 //!
 //! # What an answer proves
 //!
@@ -48,7 +49,7 @@ pub(crate) struct Note {
 }
 
 /// Words of a note.
-const WORDS: usize = 6;
+const WORDS: usize = 7;
 
 /// The longest text of a note, in bytes; it fits any frame.
 const LONGEST_TEXT: usize = 400;
@@ -58,17 +59,22 @@ const LONGEST_TEXT: usize = 400;
 pub(crate) enum What {
     /// The time, by the clock of who asks.
     Ask = 1,
-    /// That time, place (two words), wait, looks, whether the rank has come to its end; text: what it waits for.
+    /// That time, place (two words), wait, looks, whether the rank has come to its end, whether all of its machine have; text: what it
+    /// waits for.
     Tell = 2,
     /// Number of the wave.
     Wave = 3,
     /// Number of the wave, stage; text: who waits for what.
     AllWait = 4,
+    /// Are you there?
+    Beat = 5,
+    /// The answer.
+    Alive = 6,
 }
 
 impl What {
     fn of(code: u64) -> Option<Self> {
-        [What::Ask, What::Tell, What::Wave, What::AllWait].into_iter().find(|what| *what as u64 == code)
+        [What::Ask, What::Tell, What::Wave, What::AllWait, What::Beat, What::Alive].into_iter().find(|what| *what as u64 == code)
     }
 }
 
@@ -83,6 +89,11 @@ impl Note {
     pub(crate) fn of_record([what, words @ ..]: [u64; 1 + WORDS], text: &[u8]) -> Option<Self> {
         let what = What::of(what)?;
         Some(Note { what, words, text: String::from_utf8_lossy(text).into_owned() })
+    }
+
+    /// A note that says nothing more.
+    pub(crate) fn bare(what: What) -> Self {
+        Note::new(what, &[], String::new())
     }
 
     fn new(what: What, words: &[u64], text: String) -> Self {
@@ -101,6 +112,8 @@ struct Seen {
     wait: u64,
     looks: u64,
     ended: bool,
+    /// All ranks of its machine have come to their end.
+    machine_ended: bool,
     object: String,
 }
 
@@ -147,36 +160,56 @@ impl Supervisor {
         self.far.lock().get(&rank).and_then(|far| far.seen.as_ref()).is_some_and(|seen| seen.ended)
     }
 
-    /// How many ranks of other machines are known to have come to their end.
-    pub(crate) fn known_ends(&self) -> usize {
-        self.far.lock().values().filter(|far| far.seen.as_ref().is_some_and(|seen| seen.ended)).count()
+    /// Whether any rank of another machine is known to have come to its end.
+    pub(crate) fn knows_ends(&self) -> bool {
+        self.far.lock().values().any(|far| far.seen.as_ref().is_some_and(|seen| seen.ended))
     }
 
     /// The wait that a rank of another machine has published, by its last answer; and what to send it for another one.
     pub(crate) fn published_wait(&self, rank: usize) -> (Option<PublishedWait>, Option<Note>) {
+        let (seen, question) = self.ask(rank);
+        let wait = seen.and_then(|seen| PublishedWait::of_words(seen.wait, seen.looks, self.topology.size(), seen.at));
+        (wait, question)
+    }
+
+    /// Whether all ranks of other machines are known to have come to their end; and whom to ask what, if that is not known. The first
+    /// ranks of machines are asked one after the other, so that one that has not ended costs one question.
+    pub(crate) fn have_others_ended(&self) -> (bool, Option<(usize, Note)>) {
+        let own = self.topology.machine(self.topology.rank());
+        for machine in (0..self.topology.machines()).filter(|&machine| machine != own) {
+            let first = self.topology.first_of_machine(machine);
+            let (seen, question) = self.ask(first);
+            if !seen.is_some_and(|seen| seen.machine_ended) {
+                return (false, question.map(|question| (first, question)));
+            }
+        }
+        (true, None)
+    }
+
+    /// What a rank of another machine answered last, and what to send it for another answer.
+    fn ask(&self, rank: usize) -> (Option<Seen>, Option<Note>) {
         let now = self.now();
         let mut all = self.far.lock();
         let far = all.entry(rank).or_default();
         let fresh = far.seen.as_ref().is_some_and(|seen| now.saturating_sub(seen.at) < REFRESH);
-        let ask = (!fresh && far.asked.is_none()).then(|| {
+        let question = (!fresh && far.asked.is_none()).then(|| {
             far.asked = Some(now);
             Note::new(What::Ask, &[now.as_nanos() as u64], String::new())
         });
-        let wait =
-            far.seen.as_ref().and_then(|seen| PublishedWait::of_words(seen.wait, seen.looks, self.topology.size(), seen.at));
-        (wait, ask)
+        (far.seen.clone(), question)
     }
 
     /// A note has come. What to answer, if anything.
     pub(crate) fn hear(&self, from: usize, note: Note) -> Option<Note> {
-        let [first, second, third, wait, looks, ended] = note.words;
+        let [first, second, third, wait, looks, ended, machine_ended] = note.words;
         match note.what {
             What::Ask => {
                 let own = self.topology.local(self.topology.rank());
                 let [place, detail] = self.fabric.place(own);
                 // The looks are read behind the wait, as `node` has them read.
                 let (wait, looks) = self.fabric.wait_words(own);
-                let words = [first, place, detail, wait, looks, u64::from(self.fabric.has_ended(own))];
+                let ended = [self.fabric.has_ended(own), self.fabric.ends() == self.fabric.ranks()].map(u64::from);
+                let words = [first, place, detail, wait, looks, ended[0], ended[1]];
                 Some(Note::new(What::Tell, &words, cut(self.fabric.object(own))))
             }
             What::Tell => {
@@ -188,13 +221,15 @@ impl Supervisor {
                     far.asked = Some(at);
                     return None;
                 }
-                far.seen = Some(Seen { at, place: [second, third], wait, looks, ended: ended != 0, object: note.text });
+                let [ended, machine_ended] = [ended, machine_ended].map(|word| word != 0);
+                far.seen = Some(Seen { at, place: [second, third], wait, looks, ended, machine_ended, object: note.text });
                 None
             }
             What::Wave => {
                 self.waves.lock().asked(first);
                 None
             }
+            What::Beat | What::Alive => None,
             What::AllWait => {
                 let machine = self.topology.machine(from);
                 self.waves.lock().heard(machine, first, Stage::of(second)?, note.text);
@@ -203,10 +238,13 @@ impl Supervisor {
         }
     }
 
-    /// Takes part in finding out whether all ranks of the job wait for good; called by the first rank of each machine while it waits.
-    /// The notes to send, and at the first machine, if they do, what they wait for.
+    /// Takes part in finding out whether all ranks of the job wait for good: the first rank of each machine does, while it waits. The notes to
+    /// send, and at the first machine, if they do, what they wait for.
     pub(crate) fn look_at_all(&self) -> (Vec<(usize, Note)>, Option<String>) {
         let ranks = self.fabric.ranks();
+        if self.topology.local(self.topology.rank()) != 0 {
+            return (Vec::new(), None);
+        }
         let all_wait = self.fabric.waits() == ranks;
         let near = all_wait.then(|| (0..ranks).map(|local| self.fabric.wait_words(local)).collect::<Vec<_>>());
         // Who has taken its wait back meanwhile is not counted any more.

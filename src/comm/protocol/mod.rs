@@ -6,11 +6,13 @@
 //!
 //! | file | what it decides | who drives it |
 //! |---|---|---|
+//! | `beats` | whether the machines that a rank has to do with still answer | `am` |
 //! | `credit` | when a frame of requests may leave, and what is acknowledged when | `am` |
 //! | `rendezvous` | when a request of others is handled, and when the bytes that it announces may come | `am` |
 //! | `waves` | whether all ranks of the job wait for good | `supervisor` |
 //! | `simulation` | the order of events in tests | |
 
+pub(super) mod beats;
 pub(super) mod credit;
 pub(super) mod rendezvous;
 #[cfg(test)]

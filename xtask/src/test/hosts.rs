@@ -5,6 +5,7 @@
 //! device counts the bytes that crossed. Needs root.
 
 use super::counts::Report;
+use super::kills;
 use super::mpi::{self, Library};
 use super::{Tier, environment};
 use crate::cargo::{self, Program};
@@ -41,20 +42,34 @@ const PROGRAMS: [(&str, usize, &[&str], &str, u64); 3] = [
     ("lu", 20, &["--n", "512", "--block", "64", "--json"], "\"passed\":true", 100_000),
 ];
 
-/// Runs the programs on two hosts; one skipped report if there can be none.
-pub fn run(library: &Library, programs: &[&Program], tier: Tier) -> Result<Vec<Report>> {
-    if !rustix::process::geteuid().is_root() || !Path::new("/usr/sbin/ip").exists() && !Path::new("/sbin/ip").exists() {
-        let report = Report::skipped(&format!("{}: two hosts", library.name), "needs root and ip (iproute2)");
+/// Two hosts; one skipped report if there can be none.
+fn hosts(library: &Library) -> Result<Hosts, Vec<Report>> {
+    let skipped = |why: &str| {
+        let report = Report::skipped(&format!("{}: two hosts", library.name), why);
         println!("{report}");
-        return Ok(vec![report]);
+        vec![report]
+    };
+    if !rustix::process::geteuid().is_root() || !Path::new("/usr/sbin/ip").exists() && !Path::new("/sbin/ip").exists() {
+        return Err(skipped("needs root and ip (iproute2)"));
     }
-    let hosts = match Hosts::new() {
+    Hosts::new().map_err(|error| skipped(&format!("no network namespaces: {error:#}")))
+}
+
+/// Kills ranks, hosts and cables of a job that works on both.
+pub fn kills(library: &Library, programs: &[Program], tier: Tier) -> Result<Vec<Report>> {
+    let suite = programs.iter().find(|program| program.kind == "test" && program.name == "failures");
+    let suite = suite.context("no suite failures")?;
+    match hosts(library) {
+        Ok(hosts) => kills::run(library, suite, &hosts, tier),
+        Err(reports) => Ok(reports),
+    }
+}
+
+/// Runs the programs on two hosts.
+pub fn run(library: &Library, programs: &[&Program], tier: Tier) -> Result<Vec<Report>> {
+    let hosts = match hosts(library) {
         Ok(hosts) => hosts,
-        Err(error) => {
-            let report = Report::skipped(&format!("{}: two hosts", library.name), &format!("no network namespaces: {error:#}"));
-            println!("{report}");
-            return Ok(vec![report]);
-        }
+        Err(reports) => return Ok(reports),
     };
     let mut reports = Vec::new();
     for (name, start, arguments, says, least) in all_starts() {
@@ -101,7 +116,7 @@ fn judge(outcome: &Outcome, says: &str, ranks: usize, least: u64, carried: [u64;
 }
 
 /// Two hosts; gone when dropped.
-struct Hosts {
+pub struct Hosts {
     names: [String; 2],
     agent: PathBuf,
 }
@@ -122,7 +137,14 @@ impl Hosts {
             ip(&["-n", name, "link", "set", "lo", "up"])?;
             ip(&["-n", name, "link", "set", DEVICE, "up"])?;
         }
-        for name in &hosts.names {
+        hosts.wait_for_carrier()?;
+        fs::write(&hosts.agent, hosts.script()).context("writing the agent")?;
+        fs::set_permissions(&hosts.agent, fs::Permissions::from_mode(0o755)).context("making the agent a program")?;
+        Ok(hosts)
+    }
+
+    fn wait_for_carrier(&self) -> Result<()> {
+        for name in &self.names {
             let begin = Instant::now();
             while statistic(name, "operstate")? != "up" {
                 if begin.elapsed() > CARRIER {
@@ -131,9 +153,7 @@ impl Hosts {
                 thread::sleep(Duration::from_millis(20));
             }
         }
-        fs::write(&hosts.agent, hosts.script()).context("writing the agent")?;
-        fs::set_permissions(&hosts.agent, fs::Permissions::from_mode(0o755)).context("making the agent a program")?;
-        Ok(hosts)
+        Ok(())
     }
 
     /// `agent [options] ADDRESS COMMAND...`
@@ -148,7 +168,7 @@ impl Hosts {
     }
 
     /// A program on both hosts, started from the first.
-    fn command(&self, library: &Library, program: &Path, arguments: &[&str], tier: Tier) -> Command {
+    pub fn command(&self, library: &Library, program: &Path, arguments: &[&str], tier: Tier) -> Command {
         let mut command = Command::new(&self.agent);
         let hosts = ADDRESSES.map(|address| format!("{address}:{RANKS}")).join(",");
         let mut words = vec![library.launcher.to_owned(), library.hosts.to_owned(), hosts];
@@ -163,6 +183,33 @@ impl Hosts {
         command.env("OMPI_MCA_plm_rsh_agent", &self.agent);
         command.env("HYDRA_LAUNCHER", "rsh").env("HYDRA_LAUNCHER_EXEC", &self.agent);
         command
+    }
+
+    /// How many ranks there are on both.
+    pub fn ranks(&self) -> usize {
+        2 * RANKS
+    }
+
+    /// The file that stands for a host's network.
+    pub fn namespace(&self, host: usize) -> PathBuf {
+        Path::new("/run/netns").join(&self.names[host])
+    }
+
+    /// Cuts the cable between them.
+    pub fn cut(&self) -> Result<()> {
+        self.cable("down")
+    }
+
+    /// Mends it.
+    pub fn mend(&self) -> Result<()> {
+        self.cable("up")?;
+        self.wait_for_carrier()
+    }
+
+    /// Beside a program that runs, which would be taken down by the end of another one of ours.
+    fn cable(&self, state: &str) -> Result<()> {
+        let status = Command::new("ip").args(["-n", &self.names[1], "link", "set", DEVICE, state]).status()?;
+        if status.success() { Ok(()) } else { bail!("ip link set {DEVICE} {state}: {status}") }
     }
 
     /// Bytes that the first host has sent and received until now.

@@ -10,6 +10,7 @@ mod checkers;
 mod counts;
 mod examples;
 mod hosts;
+mod kills;
 mod launched;
 mod mpi;
 mod only;

@@ -11,6 +11,7 @@
 //! | programs that `srun` starts (`slurm`) | all | all |
 //! | examples | the first case of each, every rank a node | every case, and the first of each on 1, 2, 3, 4 and 7 ranks |
 //! | separate hosts (`hosts`) | | `hello`, `put_get`, `lu` |
+//! | a rank, a thread, a host, a cable is ended on separate hosts (`kills`) | once each | 25 times each |
 //!
 //! Suites set what their launcher needs themselves (`tests/runner/launched.rs`), with the same reasons as here.
 
@@ -112,12 +113,12 @@ const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
 /// Every library that is wanted, whatever becomes of each.
 pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Report> {
-    let libraries: Vec<&Library> = LIBRARIES.iter().filter(|library| wanted(library.part)).collect();
+    let libraries: Vec<&Library> = LIBRARIES.iter().filter(|library| wanted(library.part) || wanted(Part::Kills)).collect();
     if !libraries.is_empty() {
         packages::ensure(&[NEEDS, slurm::NEEDS].concat(), install);
     }
     let mut reports = Vec::new();
-    if !libraries.is_empty() {
+    if LIBRARIES.iter().any(|library| wanted(library.part)) {
         reports.extend(
             launched::under_srun(tier)
                 .unwrap_or_else(|error| vec![Report::single("without MPI: srun", Err(format!("{error:#}")))]),
@@ -132,7 +133,8 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
             reports.push(report);
             continue;
         }
-        reports.extend(library.run(tier).unwrap_or_else(|error| {
+        let run = if wanted(library.part) { library.run(tier) } else { library.kills(tier) };
+        reports.extend(run.unwrap_or_else(|error| {
             let report = Report::single(&format!("{}: build", library.name), Err(format!("{error:#}")));
             println!("{report}");
             vec![report]
@@ -142,6 +144,11 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
 }
 
 impl Library {
+    fn kills(&self, tier: Tier) -> Result<Vec<Report>> {
+        let arguments = ["test", "--no-run", "--package", "global-arrays-tests", "--features", "mpi", "--test", "failures"];
+        hosts::kills(self, &cargo::build_for_mpi(self.compiler, self.folder, &arguments)?, tier)
+    }
+
     fn run(&self, tier: Tier) -> Result<Vec<Report>> {
         let mut arguments = cargo::EXAMPLES.to_vec();
         arguments.extend(["--features", "mpi"]);
@@ -166,6 +173,7 @@ impl Library {
         }
         reports.extend(launched::run(self, tier)?);
         reports.extend(self.examples(&examples, tier)?);
+        reports.extend(hosts::kills(self, &programs, tier)?);
         if tier.long {
             reports.extend(hosts::run(self, &examples, tier)?);
             reports.extend(self.unit_tests(tier)?);

@@ -19,6 +19,8 @@ pub enum Part {
     Mpich,
     /// All under Open MPI
     Openmpi,
+    /// Ranks, hosts and cables that are ended, under both MPI libraries
+    Kills,
     /// Memory, races, interleavings: of the long tier
     Checkers,
     /// `cargo xtask compare`: of the long tier
@@ -29,6 +31,8 @@ impl Part {
     /// Whether it runs: if it was named, or if nothing was and it is of this tier.
     pub fn wanted(self, only: &[Part], long: bool) -> bool {
         match self {
+            // Of MPI's.
+            Part::Kills => only.contains(&self),
             _ if only.is_empty() => long || !matches!(self, Part::Checkers | Part::Comparison),
             Part::Mpich | Part::Openmpi => only.contains(&self) || only.contains(&Part::Mpi),
             _ => only.contains(&self),

@@ -3,7 +3,7 @@
 //! Every failure that a peer, a network, a file or a user can cause is a variant here, with its numbers: which array, what
 //! was requested, what the limits were. Misuse that a program cannot handle panics instead, with the caller's location.
 
-use std::{borrow::Cow, fmt, io, panic::Location, path::PathBuf};
+use std::{borrow::Cow, cell::Cell, fmt, io, panic::Location, path::PathBuf};
 
 use crate::{distribution::DistributionError, index::PatchError};
 
@@ -311,11 +311,41 @@ impl<R> Here for Result<R> {
     }
 }
 
+thread_local! {
+    /// The line of the program whose call the thread is in.
+    static CALLING: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+}
+
 /// Runs the body of a public function; see [`Here`].
 #[inline(always)]
 #[track_caller]
 pub(crate) fn located<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
+    let _calling = Calling::new(Location::caller());
     body().here()
+}
+
+/// The line of the program whose call this thread is in: of the outermost function that is [`located`].
+pub(crate) fn calling() -> Option<&'static Location<'static>> {
+    CALLING.get()
+}
+
+/// The thread is in a call until this is dropped.
+struct Calling(Option<&'static Location<'static>>);
+
+impl Calling {
+    #[inline(always)]
+    fn new(line: &'static Location<'static>) -> Self {
+        let outer = CALLING.get();
+        CALLING.set(outer.or(Some(line)));
+        Calling(outer)
+    }
+}
+
+impl Drop for Calling {
+    #[inline(always)]
+    fn drop(&mut self) {
+        CALLING.set(self.0);
+    }
 }
 
 impl fmt::Debug for Error {

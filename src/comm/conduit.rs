@@ -124,6 +124,13 @@ pub(crate) trait Conduit: Operations {
     /// Publishes where this rank is, for messages about who is missing. Called on entering every collective: a few stores.
     fn publish(&self, place: [u64; 2]);
 
+    /// Remembers the text of a call under a number that tells calls apart, for [`call`](Self::call). What to publish for it: 0 for none, else at
+    /// most 32 bits. Cheap if the text is known; the texts of a few calls are.
+    fn name_call(&self, key: u64, text: &dyn Fn() -> String) -> u64;
+
+    /// The text that a rank has published for a call, if it still has it; of a rank of another machine, that of its last answer.
+    fn call(&self, rank: usize, published: u64) -> String;
+
     /// Publishes that this rank waits for the orderly end of the job from now on. Called once, before [`publish`](Self::publish) says so.
     fn publish_end(&self);
 

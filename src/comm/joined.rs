@@ -274,6 +274,14 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         self.node.publish(place);
     }
 
+    fn name_call(&self, key: u64, text: &dyn Fn() -> String) -> u64 {
+        self.node.name_call(key, text)
+    }
+
+    fn call(&self, rank: usize, published: u64) -> String {
+        if self.topology().is_near(rank) { self.node.call(rank, published) } else { self.node.supervisor().call(rank) }
+    }
+
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let settled = self.network.settled();
         if settled && self.ends.swap(false, Ordering::Relaxed) {

@@ -31,7 +31,7 @@
 use std::time::Duration;
 
 use super::{Conduit, PublishedWait, say::say};
-use crate::error::Error;
+use crate::error::{Error, calling};
 
 /// How long to let others go before looking again at what changes without a word to this rank, a lock that is released for
 /// instance. Longer than a slab of an accumulate stays under its lock (256 KiB: 2 µs in caches, 13 µs from memory, `accumulate` in
@@ -292,7 +292,8 @@ pub(crate) fn one_of(conduit: &dyn Conduit, awaited: impl Iterator<Item = usize>
 #[cold]
 fn say_who_is_missing(rank: usize, waiter: &dyn Waiter) {
     let (seconds, operation, missing) = (SAY_AFTER.as_secs(), waiter.operation(), waiter.missing());
-    say(format_args!("rank {rank} has waited {seconds} s in {operation}; missing: {missing}"));
+    let line = calling().map_or(String::new(), |at| format!(" at {}:{}", at.file(), at.line()));
+    say(format_args!("rank {rank} has waited {seconds} s in {operation}{line}; missing: {missing}"));
 }
 
 #[cfg(test)]

@@ -181,6 +181,14 @@ impl Conduit for Fake {
         });
     }
 
+    fn name_call(&self, _: u64, _: &dyn Fn() -> String) -> u64 {
+        0
+    }
+
+    fn call(&self, _: usize, _: u64) -> String {
+        String::new()
+    }
+
     fn publish_end(&self) {}
 
     fn has_ended(&self, _: usize) -> bool {

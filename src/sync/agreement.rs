@@ -16,7 +16,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{
-    Group, Op,
+    Group, Op, call,
     scratch::{Place, await_word, post, rounds},
     whereabouts,
 };
@@ -48,7 +48,7 @@ struct InCollective<'a> {
 
 impl Waiter for InCollective<'_> {
     fn operation(&self) -> String {
-        self.op.name().into()
+        call::operation().unwrap_or_else(|| self.op.name().into())
     }
 
     fn missing(&self) -> String {

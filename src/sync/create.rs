@@ -87,7 +87,7 @@ impl Group {
             let _creating = inner.job.creating("group")?;
             let count = self.count_of(fingerprint(&words));
             let key = fingerprint(&[inner.key, fingerprint(&words), count]);
-            inner.engine().conduit().publish([Op::Group as u64 | group_code(key, list.len()), count]);
+            whereabouts::publish(inner.engine().conduit(), Op::Group, group_code(key, list.len()), count as u32);
             // Puts that this rank still has under way into arrays of a group that it dropped must not land in what takes their place.
             let fenced = self.fence_all(Op::Group);
             let offset = self.place_scratch(&ranks, key, fenced.is_ok())?;

@@ -269,7 +269,8 @@ impl Group {
         if let Some(cause) = inner.failed.get() {
             return Err(Error::GroupFailed { operation: op.name().into(), cause: cause.clone() });
         }
-        inner.engine().conduit().publish([op as u64 | inner.code, u64::from(inner.sequence.load(Ordering::Relaxed))]);
+        let sequence = inner.sequence.load(Ordering::Relaxed);
+        whereabouts::publish(inner.engine().conduit(), op, inner.code, sequence);
         Ok(entered)
     }
 

@@ -21,6 +21,7 @@
 //! a collective, all have left the one before, so its scratch memory is free.
 
 mod agreement;
+pub(crate) mod call;
 mod collectives;
 mod counter;
 mod counts;

@@ -3,14 +3,14 @@
 //! It publishes two words, without memory ordering: they only help to report missing ranks, and to choose which rank to wait for first.
 //!
 //! ```text
-//!  | group: 40 bits | its members: 16 bits | operation: 8 bits |      | number of the agreement before |
+//!  | group: 40 bits | its members: 16 bits | operation: 8 bits |      | which call: 32 bits | number of the agreement before: 32 bits |
 //! ```
 
 use std::time::Duration;
 
-use super::{Group, Op};
+use super::{Group, Op, call};
 use crate::{
-    comm::{Conduit, lasting::end_of_chain},
+    comm::{Conduit, lasting::end_of_chain, node::CALL_SHIFT},
     error::Error,
 };
 
@@ -25,15 +25,30 @@ pub(super) fn group_code(key: u64, members: usize) -> u64 {
     key << GROUP_SHIFT | (members as u64 & 0xffff) << OPERATION_BITS
 }
 
+/// Publishes what this rank enters: an operation of a group, and the agreement before it.
+#[inline]
+pub(super) fn publish(conduit: &dyn Conduit, op: Op, group: u64, sequence: u32) {
+    let text = || format!("{}{}", call::operation().unwrap_or_default(), call::line());
+    let named = conduit.name_call(call::key(), &text);
+    conduit.publish([op as u64 | group, u64::from(sequence) | named << CALL_SHIFT]);
+}
+
 /// What a rank is in, or was in last, for people.
 pub(super) fn place(conduit: &dyn Conduit, rank: usize) -> String {
-    let Some([code, _]) = conduit.last_seen(rank) else { return "an unknown place".into() };
+    let Some([code, detail]) = conduit.last_seen(rank) else { return "an unknown place".into() };
     let (op, members) = (Op::from_code(code), code >> OPERATION_BITS & 0xffff);
+    // An operation on an array, if it is one, and the line of the call.
+    let call = conduit.call(rank, detail >> CALL_SHIFT);
+    let (operation, line) = match call.rfind(" at ") {
+        Some(at) => call.split_at(at),
+        None => (&*call, ""),
+    };
     match op {
         Op::Start | Op::End => op.name().into(),
-        Op::Group => format!("{} of {members} ranks", op.name()),
-        _ if code >> GROUP_SHIFT == 0 => format!("{} of all ranks", op.name()),
-        _ => format!("{} of a group of {members}", op.name()),
+        _ if !operation.is_empty() => format!("{operation}{line}"),
+        Op::Group => format!("{} of {members} ranks{line}", op.name()),
+        _ if code >> GROUP_SHIFT == 0 => format!("{} of all ranks{line}", op.name()),
+        _ => format!("{} of a group of {members}{line}", op.name()),
     }
 }
 

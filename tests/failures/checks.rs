@@ -115,6 +115,12 @@ const CREATIONS: &[&str] =
 const DIFFERENT_GROUPS: &[&str] =
     &["rank 0 waits for rank 1 in barrier of all ranks", "rank 1 waits for rank 0 in barrier of a group of 2"];
 
+/// Who waits, and who is late, by the calls that they are in.
+const LATE: &[&str] = &[
+    "has waited 10 s in fill of \"H\" at tests/failures/programs.rs:",
+    "missing: rank 1 in fill of \"H\" at tests/failures/programs.rs:",
+];
+
 /// What the standard tier runs under a launcher too: a rank alone goes wrong, or calls what the others do not.
 const SOME: &[&str] = &[
     "killed_in_sync",
@@ -231,6 +237,7 @@ pub(crate) fn all() -> Vec<Case> {
             &["a group of 2 ranks", "are available", "GA_MEMORY"],
         ));
         cases.push(well("has_no_name_anywhere", &[], &[]));
+        cases.push(well("computes_very_long_after_a_fill", &[], LATE));
         if runner::long() {
             cases.push(well("computes_very_long", &[], &["has waited 10 s in sync", "rank 1 in computation"]));
         }
@@ -239,6 +246,16 @@ pub(crate) fn all() -> Vec<Case> {
             assert_eq!(status, Some(1), "{text}");
             says(&text, &["GA_TIMEOUT", "sync", "missing: rank 1 in computation (no collective yet), at tests/failures/"]);
         }));
+    }
+    if runner::launched::network() == Some("mpi") {
+        for network in ["mpi:nodes_of_1", "mpi:machines_of_1"] {
+            cases.push(case(format!("{network}::computes_very_long_after_a_fill"), move || {
+                let variables = [("GA_NETWORK", network), ("GA_RANKS", "3")];
+                let (status, text) = run("computes_very_long_after_a_fill", &variables, Duration::from_secs(20));
+                assert_eq!(status, Some(0), "{text}");
+                says(&text, LATE);
+            }));
+        }
     }
     cases.push(case("array_beyond_its_job", || {
         let (status, text) = run("keeps_an_array", &[], SOON);

@@ -224,6 +224,12 @@ const BODIES: &[(&str, Body)] = &[
         }
         job.sync()
     }),
+    ("computes_very_long_after_a_fill", |job| {
+        let mut heat = GlobalArray::<f64, Ix1>::builder(job, [12]).name("H").create()?;
+        heat.fill(1.0)?;
+        compute(if job.rank() == CULPRIT { 11.0 } else { 0.0 });
+        heat.fill(2.0)
+    }),
     ("does_nothing", |job| job.sync()),
     ("says_its_size", |job| {
         if job.rank() == 0 {

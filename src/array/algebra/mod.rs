@@ -58,7 +58,7 @@ use crate::{
     element::Element,
     error::{Error, Result},
     index::Patch,
-    sync::{Op, fingerprint, text_fingerprint},
+    sync::{Op, call::Doing, fingerprint, text_fingerprint},
 };
 pub(super) use patch::Operand;
 pub use patch::{PatchMut, PatchRef};
@@ -90,6 +90,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     fn settle<R>(&self, operation: &'static str, call: u64, mine: Result<R>) -> Result<R> {
+        let _doing = Doing::new(operation, &self.name);
         let verdict = self.group.agree_values(Op::Algebra, call, u64::from(mine.is_err()), 0, 0)?;
         let value = mine?;
         if verdict.sum > 0 {

@@ -54,7 +54,7 @@ use super::{GlobalArray, OwnedPartMut, PatchMut, PatchRef, algebra::Operand};
 use crate::{
     error::{Error, Result, located},
     index::Patch,
-    sync::{Op, fingerprint},
+    sync::{Op, call::Doing, fingerprint},
 };
 pub use kernel::Matmul;
 
@@ -125,6 +125,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
         let product = Product { depth: self.check_factors(patch, &product)?, ..product };
         let call = self.call(patch, &product);
         let group = self.group.clone();
+        let _doing = Doing::new(OPERATION, &self.name);
         group.agree(Op::Algebra, call)?;
         let (member, members) = (group.rank(), group.size());
         let spans = span::owned(&self.distribution, patch, member);

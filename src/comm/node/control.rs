@@ -34,6 +34,34 @@ impl Header {
     }
 }
 
+/// Texts of calls that a rank has at hand.
+pub(super) const CALLS: usize = 8;
+
+/// Of what is published for a call, the bits that tell it from others that had the same place; the lowest bits are the place plus one.
+pub(super) const TAG: u64 = 0xffff_ff00;
+
+/// The text of a call.
+#[repr(C)]
+pub(super) struct Call {
+    /// What was published for it.
+    published: AtomicU64,
+    text: Text<160>,
+}
+
+impl Call {
+    pub(super) fn set(&self, published: u64, text: &str) {
+        self.published.store(0, Ordering::Release);
+        self.text.set(text);
+        self.published.store(published, Ordering::Release);
+    }
+
+    /// The text, if it is that of the call.
+    pub(super) fn get(&self, published: u64) -> Option<String> {
+        let is_it = || self.published.load(Ordering::Acquire) == published;
+        is_it().then(|| self.text.get()).filter(|_| is_it())
+    }
+}
+
 /// One for each rank.
 #[repr(C, align(128))]
 pub(super) struct RankControl {
@@ -41,6 +69,8 @@ pub(super) struct RankControl {
     pub(super) bell: WaitWord,
     /// What the rank is in, for messages about who is missing.
     pub(super) place: [AtomicU64; 2],
+    /// Texts of what it is in, or was in.
+    pub(super) calls: [Call; CALLS],
     /// A wait that has lasted: its number in the upper half, the awaited rank plus one in the lower one.
     pub(super) wait: AtomicU64,
     /// How often the rank looked in such waits and did not find what it waits for.

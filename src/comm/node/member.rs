@@ -10,12 +10,16 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use super::{Fabric, Patience, Supervisor, Use, threads_of_this_process};
+use super::{
+    Fabric, Patience, Supervisor, Use,
+    control::{CALLS, TAG},
+    threads_of_this_process,
+};
 use crate::comm::{
     Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Operations, Ordering as Order, Progress,
     PublishedWait, Remote, SignalWord, Token, Topology, WaitWord, mutex::Mutex,
@@ -32,6 +36,8 @@ pub(crate) struct Member {
     patience: Patience,
     start: Instant,
     supervisor: Arc<Supervisor>,
+    /// The calls whose texts the control page holds.
+    calls: [AtomicU64; CALLS],
     /// Threads that the conduit knows of in this process: those of ranks, and who waits for them to end.
     threads: usize,
     /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
@@ -51,7 +57,8 @@ impl Member {
         let own = topology.local(topology.rank());
         let (start, done) = (Instant::now(), Mutex::default());
         let supervisor = Arc::new(Supervisor::new(fabric.clone(), topology.clone(), start));
-        Member { fabric, topology, own, capabilities, patience, start, supervisor, threads, done }
+        let calls = [const { AtomicU64::new(0) }; CALLS];
+        Member { fabric, topology, own, capabilities, patience, start, supervisor, calls, threads, done }
     }
 
     pub(crate) fn fabric(&self) -> &Arc<Fabric> {
@@ -210,6 +217,21 @@ impl Conduit for Member {
         for (to, word) in self.fabric.control(self.own).place.iter().zip(place) {
             to.store(word, Ordering::Relaxed);
         }
+    }
+
+    #[inline]
+    fn name_call(&self, key: u64, text: &dyn Fn() -> String) -> u64 {
+        let slot = (key >> (u64::BITS - CALLS.ilog2())) as usize;
+        let published = key & TAG | slot as u64 + 1;
+        if self.calls[slot].load(Ordering::Relaxed) != key {
+            self.fabric.control(self.own).calls[slot].set(published, &text());
+            self.calls[slot].store(key, Ordering::Relaxed);
+        }
+        published
+    }
+
+    fn call(&self, rank: usize, published: u64) -> String {
+        self.fabric.call(self.topology.local(rank), published)
     }
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {

@@ -28,7 +28,7 @@ pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
 pub(crate) use member::Member;
-pub(crate) use supervisor::{Note, Supervisor, What};
+pub(crate) use supervisor::{CALL_SHIFT, Note, Supervisor, What};
 pub(crate) use wait::Patience;
 
 use self::{
@@ -295,6 +295,13 @@ impl Fabric {
     /// What a rank is in, or was in last.
     pub(super) fn place(&self, rank: usize) -> [u64; 2] {
         self.control(rank).place.each_ref().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    /// The text of a call that a rank has published.
+    fn call(&self, rank: usize, published: u64) -> String {
+        let place = (published & !control::TAG) as usize;
+        let call = place.checked_sub(1).and_then(|place| self.control(rank).calls.get(place));
+        call.and_then(|call| call.get(published)).unwrap_or_default()
     }
 
     /// The wait that a rank has published, and how often it looked; the looks are those of this wait or of a later one.

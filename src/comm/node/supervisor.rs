@@ -115,7 +115,15 @@ struct Seen {
     /// All ranks of its machine have come to their end.
     machine_ended: bool,
     object: String,
+    /// The text of the call that it is in, or was in last.
+    call: String,
 }
+
+/// Stands between the texts of an answer.
+const BETWEEN: char = '\u{1f}';
+
+/// What is published for a call stands in the upper half of the second word of a place.
+pub(crate) const CALL_SHIFT: u32 = 32;
 
 #[derive(Debug, Default)]
 struct Far {
@@ -147,6 +155,12 @@ impl Supervisor {
     /// What a rank of another machine was last seen in.
     pub(crate) fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
         Some(self.far.lock().get(&rank)?.seen.as_ref()?.place)
+    }
+
+    /// The call that a rank of another machine is in, or was in last, by its last answer.
+    pub(crate) fn call(&self, rank: usize) -> String {
+        let far = self.far.lock();
+        far.get(&rank).and_then(|far| far.seen.as_ref()).map(|seen| seen.call.clone()).unwrap_or_default()
     }
 
     /// What a rank of another machine waits for, by its last answer.
@@ -210,7 +224,8 @@ impl Supervisor {
                 let (wait, looks) = self.fabric.wait_words(own);
                 let ended = [self.fabric.has_ended(own), self.fabric.ends() == self.fabric.ranks()].map(u64::from);
                 let words = [first, place, detail, wait, looks, ended[0], ended[1]];
-                Some(Note::new(What::Tell, &words, cut(self.fabric.object(own))))
+                let texts = [self.fabric.call(own, detail >> CALL_SHIFT), self.fabric.object(own)];
+                Some(Note::new(What::Tell, &words, cut(texts.join(&BETWEEN.to_string()))))
             }
             What::Tell => {
                 let mut all = self.far.lock();
@@ -222,7 +237,9 @@ impl Supervisor {
                     return None;
                 }
                 let [ended, machine_ended] = [ended, machine_ended].map(|word| word != 0);
-                far.seen = Some(Seen { at, place: [second, third], wait, looks, ended, machine_ended, object: note.text });
+                let (call, object) = note.text.split_once(BETWEEN).unwrap_or_default();
+                let (call, object) = (call.to_owned(), object.to_owned());
+                far.seen = Some(Seen { at, place: [second, third], wait, looks, ended, machine_ended, object, call });
                 None
             }
             What::Wave => {

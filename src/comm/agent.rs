@@ -62,8 +62,8 @@ pub(crate) trait Answers: Send + Sync {
     /// Handles what is there, and what comes soon after; whether anything was.
     fn answer(&self) -> bool;
 
-    /// Asks whether other machines still answer; to be called every [`BEAT`]. This process was stopped since the last time, or not.
-    fn beat(&self, stopped: bool);
+    /// Asks whether other machines still answer; to be called every [`BEAT`], with the time since it did so last. Whether it did.
+    fn beat(&self, elapsed: Duration) -> bool;
 
     /// Tells the other machines that the job is over.
     fn announce_end(&self, culprit: usize, cause: &str);
@@ -164,8 +164,7 @@ impl Shared {
         ask_for_short_turns();
         let (mut pause, mut beat) = (SHORTEST, Instant::now());
         while !self.stop.load(Ordering::Acquire) {
-            if let (Some(network), true) = (&self.answers, beat.elapsed() >= BEAT) {
-                network.beat(beat.elapsed() >= 2 * BEAT);
+            if beat.elapsed() >= BEAT && self.answers.as_ref().is_some_and(|network| network.beat(beat.elapsed())) {
                 beat = Instant::now();
             }
             let limit = match &self.answers {

@@ -40,6 +40,10 @@ pub(crate) enum Slow {
     Nothing,
     Records(Record, Duration),
     Bulk(Duration),
+    /// All that the first rank sends to the second.
+    Way(usize, usize, Duration),
+    /// Nothing arrives any more from then on, after the start.
+    Cut(Duration),
 }
 
 impl Slow {
@@ -58,51 +62,83 @@ type Messages = BTreeMap<(usize, usize, u8, u64), (Instant, Vec<u8>)>;
 
 /// The cables of a job.
 #[derive(Debug)]
-pub(crate) struct Cables {
+struct Cables {
     slow: Slow,
     /// For each receiver, what is on its way from each sender, in each class.
     frames: Vec<Mutex<BTreeMap<(usize, Class), Queue>>>,
     bulk: Mutex<Messages>,
     /// Ranks whose bodies have ended well.
     finished: AtomicUsize,
+    start: Instant,
 }
 
 impl Cables {
-    pub(crate) fn new(ranks: usize, slow: Slow) -> Arc<Self> {
+    fn new(ranks: usize, slow: Slow) -> Arc<Self> {
         let frames = (0..ranks).map(|_| Mutex::default()).collect();
-        Arc::new(Cables { slow, frames, bulk: Mutex::default(), finished: AtomicUsize::new(0) })
+        Arc::new(Cables { slow, frames, bulk: Mutex::default(), finished: AtomicUsize::new(0), start: Instant::now() })
     }
 }
 
-/// The machine of each rank, and the memory that it shares.
-pub(crate) fn machines(names: &[usize], heap: usize) -> Vec<Arc<Fabric>> {
-    let topology = Topology::of_machines(0, names);
-    let ranks_of = |machine| (0..names.len()).filter(|&rank| topology.machine(rank) == machine).count();
-    let fabric = |machine| Arc::new(Fabric::new(ranks_of(machine), heap, false).expect("memory for a machine"));
-    (0..topology.machines()).map(fabric).collect()
+/// Machines with their cables.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    /// Of each rank.
+    names: Vec<usize>,
+    per_node: usize,
+    fabrics: Vec<Arc<Fabric>>,
+    cables: Arc<Cables>,
+    silence: Duration,
 }
 
-/// One rank's conduit, and what sees it out when its body has ended well.
-pub(crate) fn conduit(
-    rank: usize,
-    names: &[usize],
-    machines: &[Arc<Fabric>],
-    cables: &Arc<Cables>,
-) -> (Arc<dyn Conduit>, impl FnOnce() + use<>) {
-    let topology = Topology::of_machines(rank, names);
-    let fabric = machines[topology.machine(rank)].clone();
-    // Whatever threads the process has, none of them acts for this rank.
-    let member = Member::new(fabric.clone(), topology.clone(), 1, usize::MAX);
-    let am = Arc::new(Am::new(Cable::new(rank, cables.clone()), &member, true, false, Some(SILENCE)));
-    let agent = Agent::answering(&topology, &fabric, am.clone()).expect("a thread");
-    let conduit: Arc<dyn Conduit> = Arc::new(Joined::new(member, am.clone()).with_agent(agent));
-    let (cables, ranks) = (cables.clone(), names.len());
-    let leave = move || {
-        am.drain();
-        cables.finished.fetch_add(1, Ordering::SeqCst);
-        am.serve_until(&|| cables.finished.load(Ordering::SeqCst) == ranks);
-    };
-    (conduit, leave)
+impl Machines {
+    /// The machine of each rank.
+    pub(crate) fn new(names: &[usize], slow: Slow) -> Self {
+        const HEAP: usize = 64 << 20;
+        let topology = Topology::of_machines(0, names);
+        let ranks_of = |machine| (0..names.len()).filter(|&rank| topology.machine(rank) == machine).count();
+        let fabric = |machine| Arc::new(Fabric::new(ranks_of(machine), HEAP, false).expect("memory for a machine"));
+        let fabrics = (0..topology.machines()).map(fabric).collect();
+        Machines {
+            names: names.to_vec(),
+            per_node: usize::MAX,
+            fabrics,
+            cables: Cables::new(names.len(), slow),
+            silence: SILENCE,
+        }
+    }
+
+    /// The same, cut into nodes of so many ranks.
+    pub(crate) fn nodes_of(self, per_node: usize) -> Self {
+        Machines { per_node, ..self }
+    }
+
+    /// The same, of which one is lost that says nothing for so long.
+    pub(crate) fn silence(self, silence: Duration) -> Self {
+        Machines { silence, ..self }
+    }
+
+    pub(crate) fn ranks(&self) -> usize {
+        self.names.len()
+    }
+
+    /// One rank's conduit, and what sees it out when its body has ended well.
+    pub(crate) fn conduit(&self, rank: usize) -> (Arc<dyn Conduit>, impl FnOnce() + use<>) {
+        let topology = Topology::of_machines(rank, &self.names);
+        let fabric = self.fabrics[topology.machine(rank)].clone();
+        let topology = topology.with_ranks_per_node(self.per_node);
+        // Whatever threads the process has, none of them acts for this rank.
+        let member = Member::new(fabric.clone(), topology.clone(), 1, usize::MAX);
+        let am = Arc::new(Am::new(Cable::new(rank, self.cables.clone()), &member, true, false, Some(self.silence)));
+        let agent = Agent::answering(&topology, &fabric, am.clone()).expect("a thread");
+        let conduit: Arc<dyn Conduit> = Arc::new(Joined::new(member, am.clone()).with_agent(agent));
+        let (cables, ranks) = (self.cables.clone(), self.names.len());
+        let leave = move || {
+            am.drain();
+            cables.finished.fetch_add(1, Ordering::SeqCst);
+            am.serve_until(&|| cables.finished.load(Ordering::SeqCst) == ranks);
+        };
+        (conduit, leave)
+    }
 }
 
 /// A rank's end of the cables.
@@ -152,6 +188,11 @@ impl Wire for Cable {
         let delay = match self.cables.slow {
             Slow::Records(Record(kind), delay) if records.into_iter().flatten().any(|record| record.kind == kind) => delay,
             _ => Duration::ZERO,
+        };
+        let delay = match self.cables.slow {
+            Slow::Way(from, other, delay) if (from, other) == (self.rank, to) => delay,
+            Slow::Cut(after) if self.cables.start.elapsed() >= after => Duration::from_secs(3600),
+            _ => delay,
         };
         let mut frames = self.cables.frames[to].lock().unwrap();
         frames.entry((self.rank, class)).or_default().push_back((Instant::now() + delay, bytes));

@@ -283,8 +283,9 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     }
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
-        let settled = self.network.settled();
-        if settled && self.ends.swap(false, Ordering::Relaxed) {
+        let ends = self.ends.load(Ordering::Relaxed);
+        let settled = (ends || awaited.is_some()) && self.network.settled();
+        if ends && settled && self.ends.swap(false, Ordering::Relaxed) {
             self.node.publish_end();
         }
         self.node.publish_wait(awaited.filter(|_| settled), object);
@@ -292,6 +293,9 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
 
     /// Others take from it that this rank does nothing more for them. So it may have to wait for a look that finds everything handled.
     fn publish_end(&self) {
+        if self.over().load(Ordering::Relaxed) == INHERITED {
+            return;
+        }
         if self.network.settled() {
             self.node.publish_end();
         } else {

@@ -137,19 +137,19 @@ impl<'c> Lasting<'c> {
             let (rank, operation, missing) = (conduit.rank(), waiter.operation(), waiter.missing());
             return Err(Error::Timeout { rank, operation: operation.into(), seconds: waited.as_secs_f64(), missing });
         }
-        // What completes this wait may still be on its way from ranks that have gone on: only a lasting doubt counts.
-        match waiter.hopeless() {
-            Some(error) if now.saturating_sub(*self.doubt.get_or_insert(now)) >= DOUBT_FOR => return Err(error),
-            Some(_) => {}
-            None => self.doubt = None,
-        }
         if waited >= PUBLISH_AFTER && now.saturating_sub(self.looked) >= LOOK_EVERY {
             self.looked = now;
             self.publish(waiter);
         }
         if waited >= PUBLISH_AFTER && now.saturating_sub(self.searched) >= SEARCH_EVERY {
             self.searched = now;
-            self.look_for_deadlock(waiter, now)?;
+            // Only a lasting doubt counts: who has just ended may have ended the job.
+            match waiter.hopeless() {
+                Some(error) if now.saturating_sub(*self.doubt.get_or_insert(now)) >= DOUBT_FOR => return Err(error),
+                Some(_) => {}
+                None => self.doubt = None,
+            }
+            self.look_for_deadlock(waiter)?;
         }
         if waited >= SAY_AFTER && !self.said {
             self.said = true;
@@ -160,10 +160,13 @@ impl<'c> Lasting<'c> {
         Ok(())
     }
 
-    /// Publishes the wait, as one that has looked once more.
+    /// Publishes the wait, as one that has looked once more. A wait for nobody is none: who makes it may hold stripes, and others wait for it.
     fn publish(&mut self, waiter: &dyn Waiter) {
         let own = self.conduit.rank();
         let awaited = if waiter.awaits_anybody() { Some(own) } else { waiter.awaits() };
+        if awaited.is_none() && !self.published && !waiter.is_last() {
+            return;
+        }
         let mut object = if awaited.is_some() { waiter.object() } else { String::new() };
         if let (Some(awaited), true) = (awaited, object.is_empty()) {
             object = format!("rank {awaited} in {}", waiter.place(own));
@@ -172,9 +175,15 @@ impl<'c> Lasting<'c> {
         self.published = awaited.is_some();
     }
 
-    fn look_for_deadlock(&mut self, waiter: &dyn Waiter, now: Duration) -> Result<(), Error> {
+    fn look_for_deadlock(&mut self, waiter: &dyn Waiter) -> Result<(), Error> {
+        if !self.published {
+            self.cycle = None;
+            return Ok(());
+        }
         let waits = match cycle(self.conduit).filter(|_| !waiter.is_last()) {
             Some(waits) => {
+                // All of them were seen before this moment.
+                let now = self.conduit.now();
                 let proven = self.cycle.as_mut().is_some_and(|known| known.is_proven_by(&waits, now));
                 if self.cycle.as_ref().is_none_or(|known| !known.is_of(&waits)) {
                     self.cycle = Some(Cycle { since: now, waits: waits.clone(), looks: None });

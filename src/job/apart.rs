@@ -10,23 +10,23 @@ use ndarray::{Array1, Array2, Ix1, Ix2, s};
 use super::{Job, Launch};
 use crate::{
     Counter, Error, GlobalArray, Locks, Signal,
-    comm::apart::{self, Cables, Slow},
+    comm::apart::{Machines, Slow},
     ops,
 };
 
-const HEAP: usize = 64 << 20;
-
 /// Runs a body on ranks of several machines; what became of each.
 fn run(names: &[usize], slow: Slow, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Vec<Result<(), String>> {
-    let machines = apart::machines(names, HEAP);
-    let cables = Cables::new(names.len(), slow);
-    let launch = Launch::new().ranks(names.len()).network("threads").pin(false);
+    run_on(&Machines::new(names, slow), body)
+}
+
+fn run_on(machines: &Machines, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Vec<Result<(), String>> {
+    let launch = Launch::new().ranks(machines.ranks()).network("threads").pin(false);
     std::thread::scope(|scope| {
-        let ranks: Vec<_> = (0..names.len())
+        let ranks: Vec<_> = (0..machines.ranks())
             .map(|rank| {
-                let (machines, cables, launch, body) = (&machines, &cables, &launch, &body);
+                let (launch, body) = (&launch, &body);
                 scope.spawn(move || {
-                    let (conduit, leave) = apart::conduit(rank, names, machines, cables);
+                    let (conduit, leave) = machines.conduit(rank);
                     let done = launch.run_as(conduit.clone(), body);
                     match &done {
                         Ok(()) => leave(),
@@ -121,6 +121,46 @@ fn what_comes_late_is_no_deadlock() {
         let used = ["Atomic", "Value", "Flush", "Mail", "PutSignal", "Note"];
         late(&[0, 1], Duration::from_millis(3500), |kind| used.contains(&kind), wait_in_every_way);
     }
+}
+
+/// Rank 3 has all that it waits for in the barrier, and ends, long before rank 0 hears of rank 2.
+#[test]
+fn a_member_that_has_ended_is_not_missed_by_who_waits_for_another() {
+    for per_node in [1, usize::MAX] {
+        let slow = Slow::Way(2, 0, Duration::from_secs(4));
+        let done = run_on(&Machines::new(&[0, 0, 1, 1], slow).nodes_of(per_node), |job| job.subgroup(&[0, 1, 2, 3])?.barrier());
+        assert!(done.iter().all(Result::is_ok), "{done:?}");
+    }
+}
+
+#[test]
+fn a_machine_that_is_cut_off_ends_the_job() {
+    let machines = Machines::new(&[0, 0, 1, 2], Slow::Cut(Duration::from_secs(1))).silence(Duration::from_secs(2));
+    let start = Instant::now();
+    let done = run_on(&machines, |job| {
+        loop {
+            job.sync()?;
+        }
+    });
+    let took = start.elapsed();
+    let lost =
+        |done: &Result<(), String>| done.as_ref().is_err_and(|said| said.contains("and its machine have not answered for 2 s"));
+    assert!(done.iter().all(lost), "{done:?}");
+    assert!(took > Duration::from_millis(2900) && took < Duration::from_secs(10), "{took:?}");
+}
+
+/// Who computes for longer than that answers all the same.
+#[test]
+fn a_rank_that_computes_is_there() {
+    let machines = Machines::new(&[0, 1], Slow::Nothing).silence(Duration::from_secs(1));
+    let done = run_on(&machines, |job| {
+        job.sync()?;
+        if job.rank() == 1 {
+            std::thread::sleep(Duration::from_secs(4));
+        }
+        job.sync()
+    });
+    assert!(done.iter().all(Result::is_ok), "{done:?}");
 }
 
 /// What the ranks say who find out.

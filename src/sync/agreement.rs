@@ -75,7 +75,13 @@ impl Waiter for InCollective<'_> {
 
     fn hopeless(&self) -> Option<Error> {
         // In the world's group the end is an agreement like any other: a member that skipped this one is found by its fingerprint.
-        if self.group.inner.is_world() { None } else { self.group.without_a_member(|| self.operation()) }
+        if self.group.inner.is_world() {
+            return None;
+        }
+        // A member that was there may have ended. One that is waited for was not, since all that it sent was handled.
+        let conduit = self.group.inner.engine().conduit();
+        let late = self.group.late().filter(|&rank| self.from.is_none() && conduit.mapped(rank).is_some());
+        self.group.without(self.from.into_iter().chain(late), || self.operation())
     }
 }
 

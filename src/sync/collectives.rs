@@ -43,7 +43,9 @@ impl Waiter for InTransfer<'_> {
         whereabouts::place(self.group.inner.engine().conduit(), rank)
     }
     fn hopeless(&self) -> Option<Error> {
-        if self.group.inner.is_world() { None } else { self.group.without_a_member(|| self.operation()) }
+        // As in an agreement; where the data went through others the rank may have gone on.
+        let awaited = self.awaits().filter(|_| !self.group.inner.is_world());
+        self.group.without(awaited.into_iter(), || self.operation())
     }
 }
 

@@ -76,12 +76,7 @@ impl Group {
         place(self.inner.engine().conduit(), rank)
     }
 
-    /// Why a collective that all members must enter can never end well, if a member has come to its end.
-    pub(super) fn without_a_member(&self, operation: impl FnOnce() -> String) -> Option<Error> {
-        self.without(self.ranks(), operation)
-    }
-
-    /// The same of some ranks.
+    /// Why a collective can never end well, if one of some ranks has come to its end, all of whose acts are waited for.
     pub(super) fn without(&self, mut ranks: impl Iterator<Item = usize>, operation: impl FnOnce() -> String) -> Option<Error> {
         if !self.inner.engine().conduit().knows_ends() {
             return None;

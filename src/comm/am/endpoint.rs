@@ -23,7 +23,7 @@
 //! it holds them packed, else written into *long frames* (`long_frames`), as answers are. A record in the ordinary frame announces
 //! each, and so keeps their place in the order. [`BulkLimits`](super::wire::BulkLimits) says from which lengths on.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
     bulk::{BulkTable, Get, Then, was_late},
@@ -85,9 +85,8 @@ pub(super) struct Endpoint<W> {
     /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
-    /// Peers that something was sent to, without an answer that says it was handled; and how many such answers are awaited.
+    /// Peers that something was sent to, and that may not have said that it was handled.
     pub(super) unsettled: Vec<usize>,
-    pub(super) settling: usize,
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
     pub(super) urgent: bool,
     skipped: u32,
@@ -109,7 +108,7 @@ pub(super) struct Endpoint<W> {
 }
 
 impl<W: Wire> Endpoint<W> {
-    pub(super) fn new(wire: W, member: &Member, answers_always: bool, silence: Option<u32>) -> Self {
+    pub(super) fn new(wire: W, member: &Member, answers_always: bool, silence: Option<Duration>) -> Self {
         Endpoint {
             segment: Segment::new(member.segment(), member.segment_len()),
             over: Over::new(member.fabric().over()),
@@ -129,7 +128,6 @@ impl<W: Wire> Endpoint<W> {
             delayed: VecDeque::new(),
             events: Vec::new(),
             unsettled: Vec::new(),
-            settling: 0,
             urgent: false,
             skipped: 0,
             has_more: false,
@@ -137,7 +135,7 @@ impl<W: Wire> Endpoint<W> {
             unlooked: 0,
             ended: None,
             answers_always,
-            beats: Beats::new(silence.unwrap_or(u32::MAX)),
+            beats: Beats::new(silence),
             met: 0,
             found: 0,
         }
@@ -288,25 +286,53 @@ impl<W: Wire> Endpoint<W> {
     /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Asks those who have not
     /// said so.
     pub(super) fn settle(&mut self) -> Result<bool> {
-        for to in std::mem::take(&mut self.unsettled) {
-            self.peer(to).unsettled = false;
-            self.settling += 1;
-            let origin = self.origins.value(Token::SETTLED, false);
-            self.submit(to, Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] })?;
-        }
-        Ok(self.settling == 0 && self.events.is_empty())
+        let mut list = std::mem::take(&mut self.unsettled);
+        let mut asked = Ok(());
+        list.retain(|&to| {
+            let peer = self.peers.meet(to);
+            peer.unsettled = peer.handled != peer.sent;
+            let (keep, is_asked) = (peer.unsettled, peer.flushes.back() == Some(&peer.sent));
+            if keep && !is_asked {
+                let origin = self.origins.value(Token::SETTLED, false);
+                let flush = Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] };
+                asked = std::mem::replace(&mut asked, Ok(())).and(self.submit(to, flush));
+            }
+            keep
+        });
+        self.unsettled.append(&mut list);
+        asked.map(|()| self.unsettled.is_empty() && self.events.is_empty())
     }
 
-    /// One more beat, of a rank that was `stopped` since the last one or not. A rank whose machine does not answer any more.
-    pub(super) fn beat(&mut self, stopped: bool) -> Result<Option<usize>> {
+    /// A flush of a peer is answered: all that was submitted before it was handled.
+    pub(super) fn flushed(&mut self, from: usize) {
+        let peer = self.peers.meet(from);
+        peer.handled = peer.flushes.pop_front().unwrap_or(peer.handled);
+    }
+
+    /// One more beat, so long after the last one. A rank whose machine does not answer any more.
+    pub(super) fn beat(&mut self, elapsed: Duration) -> Result<Option<usize>> {
         for (rank, _) in self.peers.iter().skip(self.met).filter(|(rank, _)| !self.topology.is_near(*rank)) {
             self.beats.meets(rank, self.topology.machine(rank));
         }
         self.met = self.peers.len();
-        let peers = &mut self.peers;
-        let beat = self.beats.beat(stopped, |rank| peers.get_mut(rank).is_some_and(|peer| std::mem::take(&mut peer.heard)));
+        for (rank, peer) in self.peers.iter_mut() {
+            if std::mem::take(&mut peer.heard) {
+                self.beats.hears(self.topology.machine(rank));
+            }
+        }
+        let beat = self.beats.beat(elapsed);
         for rank in beat.ask {
-            self.send_note(rank, &Note::bare(What::Beat))?;
+            self.submit(rank, Op::Note(Box::new(Note::bare(What::Beat))))?;
+        }
+        // The rank that was asked first may be stopped by a debugger, and others of its machine not.
+        for rank in beat.doubted {
+            let first = self.topology.first_of_machine(self.topology.machine(rank));
+            for other in [first, first + 1] {
+                if other >= self.topology.size() || self.topology.machine(other) != self.topology.machine(rank) {
+                    continue;
+                }
+                self.submit(other, Op::Note(Box::new(Note::bare(What::Beat))))?;
+            }
         }
         Ok(beat.lost)
     }

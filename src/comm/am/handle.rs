@@ -64,10 +64,11 @@ impl<W: Wire> Endpoint<W> {
             }
             Kind::Value => {
                 let Some([origin, value]) = record.words.first_chunk::<2>() else { return Ok(Handled::Wrong) };
-                match self.origins.value_came(*origin, *value) {
-                    Some(Event::RemoteDone(Token::SETTLED)) => self.settling -= 1,
-                    event => self.events.extend(event),
+                let event = self.origins.value_came(*origin, *value);
+                if matches!(event, Some(Event::RemoteDone(_))) {
+                    self.flushed(from);
                 }
+                self.events.extend(event.filter(|event| !matches!(event, Event::RemoteDone(Token::SETTLED))));
                 Ok(Handled::Done)
             }
             Kind::GetLong => self.get_long(from, record),
@@ -98,10 +99,13 @@ impl<W: Wire> Endpoint<W> {
                     }
                     _ => self.supervisor.hear(from, note),
                 };
-                answer.map_or(Ok(()), |answer| self.send_note(from, &answer)).map(|()| Handled::Done)
+                let Some(answer) = answer else { return Ok(Handled::Done) };
+                let (words, text) = answer.record();
+                self.answer(from, Kind::Note, &words, text.len(), |to| to.copy_from_slice(text)).map(|()| Handled::Done)
             }
             Kind::End => {
-                let Some([culprit, lost]) = record.words() else { return Ok(Handled::Wrong) };
+                let words = record.words().filter(|[culprit, _]| *culprit < self.topology.size());
+                let Some([culprit, lost]) = words else { return Ok(Handled::Wrong) };
                 let cause = || String::from_utf8_lossy(record.payload).into_owned();
                 self.ended.get_or_insert_with(|| End { culprit, lost: lost != 0, cause: cause() });
                 Ok(Handled::Done)

@@ -77,7 +77,7 @@ use super::{
     Progress, Remote, Scale, SignalWord, Token, Topology,
     agent::{Answers, BEAT},
     mutex::Mutex,
-    node::{Fabric, Member, Note},
+    node::{Fabric, Member, Note, What},
     say::say,
 };
 use crate::index::Loops;
@@ -116,6 +116,11 @@ pub(crate) struct Am<W> {
     announced: AtomicBool,
     /// A machine that says nothing for so long is lost.
     silence: Duration,
+    /// Notes that wait for the endpoint; a caller that holds stripes must not wait for it.
+    notes: Mutex<Vec<(usize, Note)>>,
+    has_notes: AtomicBool,
+    /// The rank sees everything handled before it leaves, and asks nothing any more.
+    leaves: AtomicBool,
     start: Instant,
 }
 
@@ -125,9 +130,8 @@ impl<W: Wire> Am<W> {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
         let limits = wire.limits();
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
-        // Without a thread nobody counts beats.
-        let beats = silence.filter(|_| has_agent).map(|silence| silence.div_duration_f64(BEAT).ceil() as u32);
-        let endpoint = Endpoint::new(wire, member, has_agent, beats);
+        // Without a thread nobody beats.
+        let endpoint = Endpoint::new(wire, member, has_agent, silence.filter(|_| has_agent));
         Am {
             topology,
             fabric,
@@ -148,6 +152,9 @@ impl<W: Wire> Am<W> {
             closed: AtomicBool::new(false),
             announced: AtomicBool::new(false),
             silence: silence.unwrap_or_default(),
+            notes: Mutex::default(),
+            has_notes: AtomicBool::new(false),
+            leaves: AtomicBool::new(false),
             start: Instant::now(),
         }
     }
@@ -192,6 +199,9 @@ impl<W: Wire> Am<W> {
         if self.is_closed() || self.fabric.is_inherited() {
             return;
         }
+        if self.has_notes.load(Ordering::Relaxed) {
+            self.take_notes(endpoint);
+        }
         let polled = endpoint.poll(hurry, !by_agent);
         // While more has come than this look took, the agent is needed too.
         if matches!(polled, Ok(true)) && !by_agent && !endpoint.has_more {
@@ -205,6 +215,20 @@ impl<W: Wire> Am<W> {
             } else {
                 self.fabric.end(Some(culprit), &cause)
             };
+        }
+    }
+
+    /// Takes the notes that wait.
+    #[cold]
+    fn take_notes(&self, endpoint: &mut Endpoint<W>) {
+        let notes = std::mem::take(&mut *self.notes.lock());
+        self.has_notes.store(false, Ordering::Relaxed);
+        for (rank, note) in notes {
+            if note.what == What::Ask {
+                endpoint.beats.asks(rank, self.topology.machine(rank));
+            }
+            let submitted = endpoint.submit(rank, Op::Note(Box::new(note)));
+            self.report(submitted);
         }
     }
 
@@ -253,7 +277,9 @@ impl<W: Wire> Am<W> {
         }
         let mut endpoint = self.endpoint();
         let cause = &cause.as_bytes()[..cause.len().min(LONGEST_CAUSE)];
-        for leader in self.topology.leaders().into_iter().filter(|&leader| !self.topology.is_near(leader)) {
+        let lost = self.fabric.has_lost().then(|| self.topology.machine(culprit));
+        let is_there = |&leader: &usize| !self.topology.is_near(leader) && Some(self.topology.machine(leader)) != lost;
+        for leader in self.topology.leaders().into_iter().filter(is_there) {
             let words = [culprit as u64, u64::from(self.fabric.has_lost())];
             let said = endpoint.answer(leader, Kind::End, &words, cause.len(), |to| to.copy_from_slice(cause));
             if said.is_err() {
@@ -290,8 +316,10 @@ impl<W: Wire> Am<W> {
         false
     }
 
-    /// Sees everything that this rank sent handled. False if the job failed meanwhile.
+    /// Sees everything that this rank sent handled, and sends nothing more by itself. False if the job failed meanwhile.
     pub(super) fn settle(&self) -> bool {
+        // What it asked before is answered before the last flush is.
+        self.leaves.store(true, Ordering::Relaxed);
         let unquiet = self.endpoint().unquiet();
         unquiet.into_iter().for_each(|rank| self.flush(rank, Token::NOBODY));
         self.drive(|endpoint| Ok(endpoint.is_quiet()))
@@ -323,7 +351,7 @@ impl<W: Wire> Answers for Am<W> {
     }
 
     fn answer(&self) -> bool {
-        let mut last: Option<Instant> = None;
+        let (begin, mut last) = (Instant::now(), None::<Instant>);
         loop {
             let Some(mut endpoint) = self.try_endpoint() else { return last.is_some() };
             let before = endpoint.found;
@@ -335,6 +363,10 @@ impl<W: Wire> Answers for Am<W> {
             } else if last.is_none_or(|last| last.elapsed() > KEEN) {
                 return last.is_some();
             }
+            // The agent has other things to do.
+            if begin.elapsed() > BEAT / 4 {
+                return true;
+            }
             std::thread::yield_now();
         }
     }
@@ -343,11 +375,14 @@ impl<W: Wire> Answers for Am<W> {
         self.tell_end(culprit, cause);
     }
 
-    fn beat(&self, stopped: bool) {
-        if self.is_closed() || self.fabric.over().load(Ordering::Relaxed) != 0 {
-            return;
+    fn beat(&self, elapsed: Duration) -> bool {
+        let over = self.leaves.load(Ordering::Relaxed) || self.fabric.over().load(Ordering::Relaxed) != 0;
+        if over || self.is_closed() {
+            return true;
         }
-        let beat = self.endpoint().beat(stopped);
+        let Some(mut endpoint) = self.try_endpoint() else { return false };
+        let beat = endpoint.beat(elapsed);
+        drop(endpoint);
         if let Ok(Some(rank)) = beat {
             let cause = format!(
                 "and its machine have not answered for {} s: the machine is down, stopped, or cut off from the network (GA_SILENCE)",
@@ -359,6 +394,7 @@ impl<W: Wire> Answers for Am<W> {
             }
         }
         self.report(beat.map(drop));
+        true
     }
 }
 
@@ -490,8 +526,12 @@ impl<W: Wire> Network for Am<W> {
         self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
     }
 
+    /// Not while another thread of the rank is in the endpoint: it may wait for stripes that the caller holds.
     fn settled(&self) -> bool {
-        let mut endpoint = self.endpoint();
+        if self.is_closed() || self.fabric.is_inherited() {
+            return false;
+        }
+        let Some(mut endpoint) = self.try_endpoint() else { return false };
         let settled = endpoint.settle();
         drop(endpoint);
         let is_settled = matches!(settled, Ok(true));
@@ -500,8 +540,10 @@ impl<W: Wire> Network for Am<W> {
     }
 
     fn send_note(&self, rank: usize, note: Note) {
-        let sent = self.endpoint().send_note(rank, &note);
-        self.report(sent);
+        if !self.leaves.load(Ordering::Relaxed) {
+            self.notes.lock().push((rank, note));
+            self.has_notes.store(true, Ordering::Relaxed);
+        }
     }
 
     fn announce_end(&self, culprit: usize, cause: &str) {

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::comm::{
     SignalWord, Token,
+    node::Note,
     protocol::{credit::Credit, rendezvous::Requests},
 };
 
@@ -24,6 +25,8 @@ pub(super) const PACKED: u32 = 32;
 /// An operation that is not yet wholly written into frames.
 #[derive(Debug)]
 pub(super) enum Op {
+    /// A note between supervisors.
+    Note(Box<Note>),
     /// A record without payload.
     Small { kind: Kind, aux: u8, words: [u64; 5] },
     /// Contiguous bytes, written from `at` on.
@@ -108,7 +111,7 @@ impl Op {
     pub(super) fn is_unanswered(&self) -> bool {
         match self {
             Op::Small { kind, .. } => *kind == Kind::Mail,
-            Op::Get { .. } | Op::Long { put: false, .. } => false,
+            Op::Note(_) | Op::Get { .. } | Op::Long { put: false, .. } => false,
             Op::Put { .. } | Op::PutSignal { .. } | Op::Long { put: true, .. } => true,
             Op::Block(block) => !matches!(block.what, BlockKind::Get { .. }),
         }
@@ -165,13 +168,30 @@ pub(super) struct Peer {
     pub(super) listed: bool,
     /// Something came since the last beat.
     pub(super) heard: bool,
-    /// It is in the list of those that have not said that all was handled.
+    /// Operations of which no answer tells: so many were submitted, so many were before each flush that is not answered, and so many before
+    /// the last one that is.
+    pub(super) sent: u64,
+    pub(super) flushes: VecDeque<u64>,
+    pub(super) handled: u64,
+    /// It is in the list of those that may not have said that all was handled.
     pub(super) unsettled: bool,
     /// What it asks for.
     pub(super) inbox: Inbox,
 }
 
 impl Peer {
+    /// Counts what is submitted. Whether the peer is to be listed as one that has not said that all was handled.
+    pub(super) fn submits(&mut self, is_unanswered: bool, is_flush: bool) -> bool {
+        if is_flush {
+            self.flushes.push_back(self.sent);
+        }
+        if !is_unanswered {
+            return false;
+        }
+        self.sent += 1;
+        !std::mem::replace(&mut self.unsettled, true)
+    }
+
     /// Nothing is left to be sent, and nothing sent is unacknowledged.
     pub(super) fn is_quiet(&self) -> bool {
         self.queue.is_empty()

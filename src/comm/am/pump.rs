@@ -12,35 +12,29 @@ use super::{
     wire::{BulkKind, Class, Result, Tag, Wire},
     write::{Asking, LONG_ANSWERS, Of, Piece, Written, announce, write, write_block},
 };
-use crate::comm::{Event, Token, node::Note};
+use crate::comm::{Event, Token};
 
 impl<W: Wire> Endpoint<W> {
     /// An operation for a peer; it leaves at the next poll.
     pub(super) fn submit(&mut self, to: usize, op: Op) -> Result<()> {
-        self.note_unsettled(to, op.is_unanswered());
-        self.peer(to).queue.push_back(op);
-        self.pump(to)
-    }
-
-    /// Remembers that something was sent of which no answer tells.
-    fn note_unsettled(&mut self, to: usize, is_unanswered: bool) {
-        if is_unanswered && !std::mem::replace(&mut self.peer(to).unsettled, true) {
+        let is_flush = matches!(op, Op::Small { kind: Kind::Flush, .. });
+        let peer = self.peer(to);
+        let newly = peer.submits(op.is_unanswered(), is_flush);
+        peer.queue.push_back(op);
+        if newly {
             self.unsettled.push(to);
         }
-    }
-
-    /// Sends a note to the supervisor of a rank.
-    pub(super) fn send_note(&mut self, to: usize, note: &Note) -> Result<()> {
-        let (words, text) = note.record();
-        self.answer(to, Kind::Note, &words, text.len(), |to| to.copy_from_slice(text))
+        self.pump(to)
     }
 
     /// A put or an accumulate of a block: what of it has room in the frame being filled is written at once, if nothing waits before it.
     pub(super) fn submit_block(&mut self, to: usize, mut block: Block) -> Result<()> {
         let packed = self.limits.packed();
-        self.note_unsettled(to, true);
         let peer = self.peer(to);
         if peer.queue.is_empty() && block.len <= packed {
+            if peer.submits(true, false) {
+                self.unsettled.push(to);
+            }
             // Its peer is listed, so that a poll sends the frame.
             let Some(peer) = self.peers.get_mut(to) else { return Ok(()) };
             let frame = peer.requests.get_or_insert_with(|| self.wire.frame());

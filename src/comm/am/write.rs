@@ -54,6 +54,14 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
             frame.push(*kind, *aux, words, &[], 0);
             Written::All
         }
+        Op::Note(note) => {
+            let (words, text) = note.record();
+            if !frame.has_room(words.len(), 0, text.len()) {
+                return Written::NoRoom;
+            }
+            frame.push(Kind::Note, 0, &words, &[], text.len()).copy_from_slice(text);
+            Written::All
+        }
         Op::Long { .. } if !frame.has_room(3, 0, 0) => Written::NoRoom,
         Op::Long { .. } => Written::All,
         Op::Put { offset, local, len, at, .. } => {

@@ -12,7 +12,7 @@ pub(super) struct Header {
     pub(super) over: AtomicU32,
     /// The rank that ended it, plus one.
     pub(super) culprit: AtomicU32,
-    /// The same rank, if its machine does not answer.
+    /// Not zero if it is because a machine does not answer.
     pub(super) lost: AtomicU32,
     /// How many ranks have published that they wait for the end of the job.
     pub(super) ended: AtomicU32,

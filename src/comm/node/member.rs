@@ -222,7 +222,7 @@ impl Conduit for Member {
     #[inline]
     fn name_call(&self, key: u64, text: &dyn Fn() -> String) -> u64 {
         let slot = (key >> (u64::BITS - CALLS.ilog2())) as usize;
-        let published = key & TAG | slot as u64 + 1;
+        let published = (key & TAG) | (slot as u64 + 1);
         if self.calls[slot].load(Ordering::Relaxed) != key {
             self.fabric.control(self.own).calls[slot].set(published, &text());
             self.calls[slot].store(key, Ordering::Relaxed);
@@ -270,12 +270,13 @@ impl Conduit for Member {
     fn have_others_ended(&self) -> bool {
         // This rank may be one of those that have.
         let own = usize::from(self.fabric.has_ended(self.own));
-        self.fabric.ends() - own == self.fabric.ranks() - 1
+        self.fabric.ends() + 1 >= self.fabric.ranks() + own
     }
 
     fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+        let at = self.now();
         let (wait, looks) = self.fabric.wait_words(self.topology.local(rank));
-        PublishedWait::of_words(wait, looks, self.topology.size(), self.now())
+        PublishedWait::of_words(wait, looks, self.topology.size(), at)
     }
 
     fn published_object(&self, rank: usize) -> String {

@@ -238,15 +238,13 @@ impl Fabric {
 
     /// The same because of a rank whose machine does not answer any more.
     pub(crate) fn end_with_lost(&self, culprit: usize, cause: &str) -> bool {
-        self.header().lost.store(culprit as u32 + 1, Ordering::Relaxed);
+        self.header().lost.store(1, Ordering::Relaxed);
         self.end(Some(culprit), cause)
     }
 
-    /// Whether the rank that ended the job is lost, and will not say why.
+    /// Whether a machine is lost: nobody there will say why the job is over.
     pub(crate) fn has_lost(&self) -> bool {
-        let header = self.header();
-        let lost = header.lost.load(Ordering::Relaxed);
-        lost != 0 && header.culprit.load(Ordering::Relaxed) == lost
+        self.header().lost.load(Ordering::Relaxed) != 0
     }
 
     /// Who ended the job and why, once it is over. Waits for a rank that is about to say so: another, which only saw that the job ends,

@@ -37,8 +37,15 @@ use crate::comm::{
     protocol::waves::{Stage, Step, Waves},
 };
 
-/// An answer is asked for again after this long.
-const REFRESH: Duration = Duration::from_millis(200);
+/// An answer is asked for again after this long if the rank waits. If it does not, many may ask it while it computes: then ever more
+/// seldom.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(3200)];
+
+/// Older answers say nothing of where a rank is now.
+const OLD: Duration = Duration::from_secs(6);
+
+/// An unanswered question is repeated after this long.
+const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// What supervisors say to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,11 +132,19 @@ const BETWEEN: char = '\u{1f}';
 /// What is published for a call stands in the upper half of the second word of a place.
 pub(crate) const CALL_SHIFT: u32 = 32;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Far {
     /// When it was asked last, if it has not answered.
     asked: Option<Duration>,
+    /// Between its answer and the next question.
+    pause: Duration,
     seen: Option<Seen>,
+}
+
+impl Default for Far {
+    fn default() -> Self {
+        Far { asked: None, pause: PAUSES[0], seen: None }
+    }
 }
 
 /// See the module's essay.
@@ -139,22 +154,27 @@ pub(crate) struct Supervisor {
     topology: Topology,
     start: Instant,
     far: Mutex<BTreeMap<usize, Far>>,
+    /// All ranks of so many machines, from the first on, are known to have come to their end.
+    ended_machines: Mutex<usize>,
     waves: Mutex<Waves>,
 }
 
 impl Supervisor {
     pub(crate) fn new(fabric: Arc<Fabric>, topology: Topology, start: Instant) -> Self {
         let waves = Mutex::new(Waves::new(topology.machine(topology.rank()), topology.machines()));
-        Supervisor { fabric, topology, start, far: Mutex::default(), waves }
+        Supervisor { fabric, topology, start, far: Mutex::default(), ended_machines: Mutex::default(), waves }
     }
 
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// What a rank of another machine was last seen in.
+    /// What a rank of another machine was last seen in, if that is not long ago.
     pub(crate) fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
-        Some(self.far.lock().get(&rank)?.seen.as_ref()?.place)
+        let now = self.now();
+        let far = self.far.lock();
+        let seen = far.get(&rank)?.seen.as_ref()?;
+        (now.saturating_sub(seen.at) < OLD).then_some(seen.place)
     }
 
     /// The call that a rank of another machine is in, or was in last, by its last answer.
@@ -190,12 +210,17 @@ impl Supervisor {
     /// ranks of machines are asked one after the other, so that one that has not ended costs one question.
     pub(crate) fn have_others_ended(&self) -> (bool, Option<(usize, Note)>) {
         let own = self.topology.machine(self.topology.rank());
-        for machine in (0..self.topology.machines()).filter(|&machine| machine != own) {
-            let first = self.topology.first_of_machine(machine);
-            let (seen, question) = self.ask(first);
-            if !seen.is_some_and(|seen| seen.machine_ended) {
-                return (false, question.map(|question| (first, question)));
+        let mut ended = self.ended_machines.lock();
+        while *ended < self.topology.machines() {
+            let first = self.topology.first_of_machine(*ended);
+            if *ended != own {
+                let has_ended =
+                    self.far.lock().get(&first).and_then(|far| far.seen.as_ref()).is_some_and(|seen| seen.machine_ended);
+                if !has_ended {
+                    return (false, self.ask(first).1.map(|question| (first, question)));
+                }
             }
+            *ended += 1;
         }
         (true, None)
     }
@@ -205,8 +230,9 @@ impl Supervisor {
         let now = self.now();
         let mut all = self.far.lock();
         let far = all.entry(rank).or_default();
-        let fresh = far.seen.as_ref().is_some_and(|seen| now.saturating_sub(seen.at) < REFRESH);
-        let question = (!fresh && far.asked.is_none()).then(|| {
+        let is_due = far.seen.as_ref().is_none_or(|seen| now.saturating_sub(seen.at) >= far.pause);
+        // Questions are not lost. Should one be, because a job was about to end, there is another one.
+        let question = (is_due && far.asked.is_none_or(|asked| now.saturating_sub(asked) >= FORGOTTEN)).then(|| {
             far.asked = Some(now);
             Note::new(What::Ask, &[now.as_nanos() as u64], String::new())
         });
@@ -229,13 +255,16 @@ impl Supervisor {
             }
             What::Tell => {
                 let mut all = self.far.lock();
-                // An answer that nobody asked for says nothing.
+                let now = self.now();
                 let far = all.get_mut(&from)?;
-                let at = far.asked.take()?;
-                if first != at.as_nanos() as u64 {
-                    far.asked = Some(at);
+                // The first word is the time at which it was asked for.
+                let at = Duration::from_nanos(first).min(now);
+                if far.seen.as_ref().is_some_and(|seen| seen.at > at) {
                     return None;
                 }
+                far.asked = None;
+                let [least, most] = PAUSES;
+                far.pause = if PublishedWait::is_wait(wait) { least } else { (2 * far.pause).min(most) };
                 let [ended, machine_ended] = [ended, machine_ended].map(|word| word != 0);
                 let (call, object) = note.text.split_once(BETWEEN).unwrap_or_default();
                 let (call, object) = (call.to_owned(), object.to_owned());
@@ -262,12 +291,15 @@ impl Supervisor {
         if self.topology.local(self.topology.rank()) != 0 {
             return (Vec::new(), None);
         }
-        let all_wait = self.fabric.waits() == ranks;
-        let near = all_wait.then(|| (0..ranks).map(|local| self.fabric.wait_words(local)).collect::<Vec<_>>());
-        // Who has taken its wait back meanwhile is not counted any more.
-        let near = near.filter(|near| near.iter().all(|(wait, _)| PublishedWait::is_wait(*wait)));
+        // Under the lock, so that no wave comes between it and what is seen.
+        let look = || {
+            let all_wait = self.fabric.waits() == ranks;
+            let near = all_wait.then(|| (0..ranks).map(|local| self.fabric.wait_words(local)).collect::<Vec<_>>());
+            // Who has taken its wait back meanwhile is not counted any more.
+            near.filter(|near| near.iter().all(|(wait, _)| PublishedWait::is_wait(*wait)))
+        };
         let say = || self.what_they_wait_for();
-        let Step { wave, answer, found } = self.waves.lock().step(self.now(), near, say);
+        let Step { wave, answer, found } = self.waves.lock().step(self.now(), look, say);
         let mut notes = Vec::new();
         if let Some((number, children)) = wave {
             let note = Note::new(What::Wave, &[number], String::new());

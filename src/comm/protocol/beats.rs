@@ -1,16 +1,23 @@
 //! Whether the machines that a rank has to do with still answer.
 //!
-//! A rank watches a few machines, those that it met first, by two ranks of each at most. At every *beat* it asks those that it has not
-//! heard of since the last one. A machine that has not said a word for so many beats is lost. Anything that arrives from it is a word.
+//! A rank watches a few machines: those that it met first, and those that it asked last because it waits for a rank of theirs. At every
+//! *beat* it asks those that it has not heard of since the last one. A machine of which nothing has come for so long is lost; whatever comes
+//! from any of its ranks counts.
 //!
 //! Only a machine that has answered a question once is watched: one whose ranks have nobody to answer while they compute never does.
-//! Whoever was stopped itself has heard nobody, and begins to count anew.
+//! Whoever was stopped itself has heard nobody: a beat counts for twice its usual time at most.
 
-/// Machines that a rank watches. An agreement makes each machine meet others, so every machine is watched by several.
-const MACHINES: usize = 4;
+use std::time::Duration;
 
-/// Ranks of a machine that are asked: if one of them is stopped, by a debugger for instance, the other answers.
+/// Machines that are watched because they were met first, and because they were asked last.
+const FIRST: usize = 4;
+const ASKED: usize = 2;
+
+/// Ranks of a machine that are asked.
 const RANKS: usize = 2;
+
+/// The time that a beat counts for at most, whatever passed.
+const LONGEST: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 struct Machine {
@@ -18,15 +25,19 @@ struct Machine {
     ranks: Vec<usize>,
     /// It has answered once.
     answers: bool,
-    /// Beats since it was heard.
-    silent: u32,
+    heard: bool,
+    /// How long it was not heard.
+    silent: Duration,
+    doubted: bool,
 }
 
 /// See the module's essay.
 #[derive(Debug)]
 pub(in crate::comm) struct Beats {
-    watched: Vec<Machine>,
-    limit: u32,
+    first: Vec<Machine>,
+    /// The last one is at the end.
+    asked: Vec<Machine>,
+    silence: Option<Duration>,
 }
 
 /// What a beat asks for.
@@ -34,45 +45,74 @@ pub(in crate::comm) struct Beats {
 pub(in crate::comm) struct Beat {
     /// Ask these ranks.
     pub(in crate::comm) ask: Vec<usize>,
+    /// Ask others of the machines of these ranks too.
+    pub(in crate::comm) doubted: Vec<usize>,
     /// The machine of this rank is lost.
     pub(in crate::comm) lost: Option<usize>,
 }
 
 impl Beats {
-    /// A machine is lost after so many silent beats.
-    pub(in crate::comm) fn new(limit: u32) -> Self {
-        Beats { watched: Vec::new(), limit }
+    /// A machine is lost that is silent for so long; none ever is without a limit.
+    pub(in crate::comm) fn new(silence: Option<Duration>) -> Self {
+        Beats { first: Vec::new(), asked: Vec::new(), silence }
+    }
+
+    fn find(&mut self, machine: usize) -> Option<&mut Machine> {
+        self.first.iter_mut().chain(&mut self.asked).find(|watched| watched.machine == machine)
+    }
+
+    fn watch(rank: usize, machine: usize) -> Machine {
+        Machine { machine, ranks: vec![rank], answers: false, heard: true, silent: Duration::ZERO, doubted: false }
     }
 
     /// Something was exchanged with a rank of another machine for the first time.
     pub(in crate::comm) fn meets(&mut self, rank: usize, machine: usize) {
-        let (known, watched) = (self.watched.len(), self.watched.iter_mut().find(|watched| watched.machine == machine));
-        match watched {
+        let has_room = self.first.len() < FIRST;
+        match self.find(machine) {
             Some(watched) if watched.ranks.len() < RANKS => watched.ranks.push(rank),
-            None if known < MACHINES => {
-                self.watched.push(Machine { machine, ranks: vec![rank], answers: false, silent: 0 });
-            }
+            None if has_room => self.first.push(Self::watch(rank, machine)),
             _ => {}
         }
     }
 
-    /// A rank of a machine has answered a question.
-    pub(in crate::comm) fn answers(&mut self, machine: usize) {
-        self.watched.iter_mut().filter(|watched| watched.machine == machine).for_each(|watched| watched.answers = true);
+    /// A rank of another machine is asked, because this one waits for it.
+    pub(in crate::comm) fn asks(&mut self, rank: usize, machine: usize) {
+        if self.find(machine).is_none() {
+            if self.asked.len() == ASKED {
+                self.asked.remove(0);
+            }
+            self.asked.push(Self::watch(rank, machine));
+        }
     }
 
-    /// One more beat; `heard` says whether a rank was heard since the last one. If this rank was `stopped` meanwhile, it could hear nobody.
-    pub(in crate::comm) fn beat(&mut self, stopped: bool, mut heard: impl FnMut(usize) -> bool) -> Beat {
+    /// Something came from a machine since the last beat.
+    pub(in crate::comm) fn hears(&mut self, machine: usize) {
+        self.find(machine).into_iter().for_each(|watched| watched.heard = true);
+    }
+
+    /// A rank of a machine has answered a question.
+    pub(in crate::comm) fn answers(&mut self, machine: usize) {
+        self.find(machine).into_iter().for_each(|watched| watched.answers = true);
+    }
+
+    /// One more beat, so long after the last one.
+    pub(in crate::comm) fn beat(&mut self, elapsed: Duration) -> Beat {
         let mut beat = Beat::default();
-        for machine in &mut self.watched {
-            // Each is asked, so that each says whether it was heard from here on.
-            let words = machine.ranks.iter().filter(|&&rank| heard(rank)).count();
-            machine.silent = if words > 0 || stopped { 0 } else { machine.silent + 1 };
-            if machine.silent > 0 || !machine.answers {
-                beat.ask.extend(&machine.ranks);
+        let Some(silence) = self.silence else { return beat };
+        for watched in self.first.iter_mut().chain(&mut self.asked) {
+            if std::mem::take(&mut watched.heard) {
+                (watched.silent, watched.doubted) = (Duration::ZERO, false);
+            } else {
+                watched.silent += elapsed.min(LONGEST);
             }
-            if machine.answers && machine.silent >= self.limit {
-                beat.lost = machine.ranks.first().copied();
+            if !watched.silent.is_zero() || !watched.answers {
+                beat.ask.extend(&watched.ranks);
+            }
+            if watched.silent >= silence / 2 && !std::mem::replace(&mut watched.doubted, true) {
+                beat.doubted.extend(watched.ranks.first());
+            }
+            if watched.answers && watched.silent >= silence {
+                beat.lost = watched.ranks.first().copied();
             }
         }
         beat
@@ -83,15 +123,21 @@ impl Beats {
 mod tests {
     use super::*;
 
+    const BEAT: Duration = Duration::from_millis(250);
+    const SILENCE: Duration = Duration::from_secs(2);
     const LIMIT: u32 = 8;
 
-    /// Beats until a machine is lost, of so many.
+    /// Beats until a machine is lost, of so many; `heard` says of which machines something came.
     fn lost_after(beats: &mut Beats, most: u32, heard: impl Fn(u32, usize) -> bool) -> Option<(u32, usize)> {
-        (1..=most).find_map(|beat| Some((beat, beats.beat(false, |rank| heard(beat, rank)).lost?)))
+        beats.beat(BEAT);
+        (1..=most).find_map(|beat| {
+            (0..100).filter(|&machine| heard(beat, machine)).for_each(|machine| beats.hears(machine));
+            Some((beat, beats.beat(BEAT).lost?))
+        })
     }
 
     fn watching(ranks: &[(usize, usize)]) -> Beats {
-        let mut beats = Beats::new(LIMIT);
+        let mut beats = Beats::new(Some(SILENCE));
         ranks.iter().for_each(|&(rank, machine)| beats.meets(rank, machine));
         ranks.iter().for_each(|&(_, machine)| beats.answers(machine));
         beats
@@ -99,40 +145,49 @@ mod tests {
 
     #[test]
     fn who_says_nothing_for_long_is_lost() {
-        assert_eq!(lost_after(&mut watching(&[(5, 1), (9, 2)]), 100, |_, rank| rank == 9), Some((LIMIT, 5)));
+        assert_eq!(lost_after(&mut watching(&[(5, 1), (9, 2)]), 100, |_, machine| machine == 2), Some((LIMIT, 5)));
         // A word in time, every time.
         assert_eq!(lost_after(&mut watching(&[(5, 1)]), 100, |beat, _| beat % LIMIT == 0), None);
-        assert_eq!(lost_after(&mut watching(&[(5, 1)]), 100, |beat, _| beat == 20), Some((LIMIT, 5)));
-    }
-
-    #[test]
-    fn a_machine_is_there_if_one_of_its_ranks_is() {
-        assert_eq!(lost_after(&mut watching(&[(5, 1), (6, 1)]), 100, |_, rank| rank == 6), None);
+        let mut unlimited = Beats::new(None);
+        unlimited.meets(5, 1);
+        unlimited.answers(1);
+        assert_eq!(lost_after(&mut unlimited, 1000, |_, _| false), None);
     }
 
     #[test]
     fn who_never_answers_is_not_watched() {
-        let mut beats = Beats::new(LIMIT);
+        let mut beats = Beats::new(Some(SILENCE));
         beats.meets(5, 1);
         assert_eq!(lost_after(&mut beats, 100, |_, _| false), None);
-        assert_eq!(beats.beat(false, |_| true).ask, [5], "it is asked again");
+        beats.hears(1);
+        assert_eq!(beats.beat(BEAT).ask, [5], "it is asked again");
     }
 
     #[test]
-    fn who_was_stopped_begins_anew() {
+    fn who_was_stopped_has_heard_nobody() {
         let mut beats = watching(&[(5, 1)]);
-        for _ in 0..100 {
-            assert_eq!(lost_after(&mut beats, LIMIT - 1, |_, _| false), None);
-            assert_eq!(beats.beat(true, |_| false).lost, None);
-        }
+        beats.beat(BEAT);
+        assert_eq!((0..3).find_map(|_| beats.beat(Duration::from_secs(3600)).lost), None);
+        assert_eq!(beats.beat(Duration::from_secs(3600)).lost, Some(5));
     }
 
     #[test]
-    fn few_are_asked_and_only_if_they_are_silent() {
+    fn others_of_a_machine_are_asked_before_it_is_lost() {
+        let mut beats = watching(&[(5, 1)]);
+        let doubted: Vec<_> = (0..=LIMIT).map(|_| beats.beat(BEAT).doubted.len()).collect();
+        assert_eq!((doubted.iter().sum::<usize>(), doubted[LIMIT as usize / 2]), (1, 1));
+    }
+
+    #[test]
+    fn few_are_watched_and_the_last_that_was_asked() {
         let ranks: Vec<(usize, usize)> = (0..300).map(|rank| (rank, rank / 3)).collect();
         let mut beats = watching(&ranks);
-        assert_eq!(beats.beat(false, |_| true), Beat::default());
-        assert_eq!(beats.beat(false, |rank| rank != 3 && rank != 4).ask, [3, 4]);
-        assert_eq!(beats.beat(false, |_| false).ask.len(), MACHINES * RANKS);
+        assert_eq!(beats.beat(BEAT), Beat::default());
+        (0..300).for_each(|rank| beats.asks(rank, rank / 3));
+        beats.beat(BEAT);
+        assert_eq!(beats.beat(BEAT).ask.len(), FIRST * RANKS + ASKED);
+        beats.answers(99);
+        let others = |_, machine| machine != 99;
+        assert_eq!(lost_after(&mut beats, 100, others).map(|(_, rank)| rank), Some(297));
     }
 }

@@ -14,8 +14,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// The root begins a wave so long after the one before; a rank that waits looks twice meanwhile.
-const PACE: Duration = Duration::from_secs(1);
+/// The root begins a wave so long after the one before: a rank that waits looks twice meanwhile, and the third wave is no earlier than
+/// [`DOUBT_FOR`].
+const PACE: Duration = Duration::from_millis(1050);
 
 /// All ranks have waited for so long when the root believes it.
 const DOUBT_FOR: Duration = Duration::from_secs(2);
@@ -87,7 +88,10 @@ impl Waves {
 
     /// A wave has come from the parent.
     pub(in crate::comm) fn asked(&mut self, number: u64) {
-        self.came = self.came.max(number);
+        // They come one after the other.
+        if number == self.came + 1 {
+            self.came = number;
+        }
     }
 
     /// A machine below has answered.
@@ -97,9 +101,16 @@ impl Waves {
         }
     }
 
-    /// What is to be done, given the waits of all ranks of this machine and how often each looked, if all wait.
-    pub(in crate::comm) fn step(&mut self, now: Duration, near: Option<Vec<(u64, u64)>>, say: impl FnOnce() -> String) -> Step {
+    /// What is to be done. `look` gives the waits of all ranks of this machine and how often each looked, if all wait; what it sees must be so
+    /// after the call began.
+    pub(in crate::comm) fn step(
+        &mut self,
+        now: Duration,
+        look: impl FnOnce() -> Option<Vec<(u64, u64)>>,
+        say: impl FnOnce() -> String,
+    ) -> Step {
         let mut step = Step::default();
+        let near = look();
         let rested = || self.began.is_none_or(|began| now.saturating_sub(began) >= PACE);
         if self.parent.is_none() && self.came == self.answered && near.is_some() && rested() {
             self.came += 1;
@@ -275,7 +286,7 @@ mod tests {
                 let all = near().all(|rank| rank.number % 2 == 1);
                 let waits = all.then(|| near().map(|rank| (rank.number, rank.looks)).collect());
                 let now = Duration::from_millis(100 * self.now);
-                let Step { wave, answer, found } = self.machines[machine].step(now, waits, || format!("machine {machine}"));
+                let Step { wave, answer, found } = self.machines[machine].step(now, || waits, || format!("machine {machine}"));
                 for (number, to) in wave.into_iter().flat_map(|(number, to)| to.into_iter().map(move |to| (number, to))) {
                     self.send(Sent::Wave { to, number });
                 }
@@ -310,11 +321,11 @@ mod tests {
         let mut root = Waves::new(0, 2);
         let say = || String::from("root");
         let at = Duration::from_secs;
-        assert_eq!(root.step(at(0), None, say), Step::default());
+        assert_eq!(root.step(at(0), || None, say), Step::default());
         let wave = Step { wave: Some((1, vec![1])), ..Step::default() };
-        assert_eq!(root.step(at(1), Some(vec![(1, 1)]), say), wave);
+        assert_eq!(root.step(at(1), || Some(vec![(1, 1)]), say), wave);
         for second in 2..100 {
-            assert_eq!(root.step(at(second), Some(vec![(1, second)]), say), Step::default());
+            assert_eq!(root.step(at(second), || Some(vec![(1, second)]), say), Step::default());
         }
     }
 }

@@ -196,7 +196,8 @@ impl<'c> Lasting<'c> {
             }
             None => {
                 self.cycle = None;
-                self.conduit.look_at_all()
+                // That others have ended says more, and is about to be said.
+                self.conduit.look_at_all().filter(|_| self.doubt.is_none())
             }
         };
         let Some(waits) = waits else { return Ok(()) };

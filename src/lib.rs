@@ -78,9 +78,9 @@
 //!   [`Error::Disagreement`], and the group can no longer be used.
 //! * *Ranks deadlock* in collectives of different groups, on locks or on signals. Within a few seconds they get [`Error::Deadlock`],
 //!   which names the waiting ranks and what each waits for. Deadlocks are not detected in a process that has other threads, because
-//!   one of them might make the missing call. Over `mpi` they are detected only inside a node.
+//!   one of them might make the missing call.
 //! * *A rank is late.* A rank that computes for a long time is not an error. After ten seconds the waiting ranks print, once, who is
-//!   missing and where it was last seen. `GA_TIMEOUT` turns long waits into an [`Error::Timeout`].
+//!   missing and which call it was last in: the operation, the array and the line of the program. `GA_TIMEOUT` turns long waits into an [`Error::Timeout`].
 //!
 //! The closure of [`run`] may use any error type that implements `From<Error>`. [`Error::other`] wraps a message or an error of the
 //! program.

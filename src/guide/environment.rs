@@ -17,6 +17,7 @@
 //! | `GA_LARGE_PAGES` | `0` or `1`: `0` uses no 2 MiB pages | 2 MiB pages where the system allows an ordinary user to have them |
 //! | `GA_STATS` | `0` or `1`: `1` counts how much data each rank moves to which others, and prints a table when the job ends | `0` |
 //! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |
+//! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer ends the job; `0` waits for ever | `4` |
 //! | `GA_BLAS` | with the feature `blas`: the path or the name of a BLAS for [`matmul`](crate::GlobalArray::matmul), or `none` | Intel MKL, AOCL-BLIS, FlexiBLAS or OpenBLAS, the first that is found; else none |
 //!
 //! Sizes take the suffixes `K`, `M`, `G` and `T`, which are powers of 1024: `GA_HEAP=8G`. An invalid value is an error at the
@@ -52,6 +53,6 @@
 //! * You can run more ranks than cores, but each wait then costs a context switch.
 //! * Over `mpi` a rank that computes answers others only if the MPI library provides `MPI_THREAD_MULTIPLE`. Otherwise rank 0 prints a
 //!   message, and a rank answers only in its own calls.
-//! * A deadlock between ranks on different nodes is not detected. After ten seconds the ranks print what they wait for; `GA_TIMEOUT`
-//!   ends the wait.
+//! * A machine that is lost is found only where MPI provides `MPI_THREAD_MULTIPLE`. A rank watches the machines that it met first and
+//!   those that it waits for.
 //! * Not implemented yet: arrays mirrored on nodes, sparse arrays, disk-resident arrays, eigensolvers, networks other than MPI's.

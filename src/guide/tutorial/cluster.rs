@@ -53,8 +53,8 @@
 //!
 //! # The program hangs
 //!
-//! After ten seconds each waiting rank prints, once, which ranks are missing and where they were last seen. Ranks that deadlock get
-//! [`Error::Deadlock`](crate::Error::Deadlock) within seconds, if they are on one node and their processes have no other threads.
+//! After ten seconds each waiting rank prints, once, its call, which ranks are missing and which call they were last in. Ranks that
+//! deadlock get [`Error::Deadlock`](crate::Error::Deadlock) within seconds, if their processes have no other threads.
 //! `GA_TIMEOUT=60` turns every wait of more than a minute into an [`Error::Timeout`](crate::Error::Timeout).
 //!
 //! # The result is wrong

@@ -212,7 +212,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         located(move || {
             const OPERATION: &str = "update_ghosts_nb";
             self.check_sound(OPERATION)?;
-            let _doing = Doing::new(OPERATION, &self.name);
+            let _doing = Doing::new(&self.group, OPERATION, (self.id, &self.name));
             self.group.settle(Op::Ghosts, self.id << 8 | 0xff)?;
             self.begin_update(None)
         })
@@ -221,7 +221,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// `call` distinguishes the calls on one array.
     fn update(&mut self, operation: &'static str, call: u64, only: Option<(usize, Side)>) -> Result<()> {
         self.check_sound(operation)?;
-        let _doing = Doing::new(operation, &self.name);
+        let _doing = Doing::new(&self.group, operation, (self.id, &self.name));
         let call = self.id << 8 | call;
         self.group.settle(Op::Ghosts, call)?;
         let filled = self.fill_ghosts(only);

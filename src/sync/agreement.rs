@@ -48,7 +48,7 @@ struct InCollective<'a> {
 
 impl Waiter for InCollective<'_> {
     fn operation(&self) -> String {
-        call::operation().unwrap_or_else(|| self.op.name().into())
+        call::operation(self.group.inner.engine().conduit()).unwrap_or_else(|| self.op.name().into())
     }
 
     fn missing(&self) -> String {

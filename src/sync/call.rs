@@ -1,54 +1,64 @@
 //! The call of the program that a thread is in: its line, and which array it is about. Collectives publish it, so that a rank that waits
 //! can name what a late rank was in.
 
-use std::{cell::RefCell, panic::Location, sync::Arc};
+use std::{cell::Cell, panic::Location};
 
-use crate::error::calling;
-
-/// An operation and the array that it is about.
-#[derive(Clone, Debug)]
-struct About {
-    operation: &'static str,
-    array: Arc<str>,
-}
+use super::Group;
+use crate::{comm::Conduit, error::calling};
 
 thread_local! {
-    /// What the thread does, in an array's collective. A thread is in one call at a time, of one job.
-    static ABOUT: RefCell<Option<About>> = const { RefCell::new(None) };
+    /// What is published for the array's collective that the thread is in; 0 if it is in none. A thread is in one call at a time, of one job.
+    static DOING: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The thread is in an operation on an array until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Doing(Option<About>);
+pub(crate) struct Doing(u64);
 
 impl Doing {
-    pub(crate) fn new(operation: &'static str, array: &Arc<str>) -> Self {
-        Doing(ABOUT.replace(Some(About { operation, array: array.clone() })))
+    /// `array` is its number and its name.
+    #[inline]
+    pub(crate) fn new(group: &Group, operation: &'static str, (number, name): (u64, &str)) -> Self {
+        let text = || format!("{operation} of \"{name}\"{}", line());
+        let about = (operation.as_ptr().addr() as u64).rotate_left(40) ^ number;
+        Doing(DOING.replace(group.inner.engine().conduit().name_call(key(about), &text)))
     }
 }
 
 impl Drop for Doing {
     fn drop(&mut self) {
-        ABOUT.set(self.0.take());
+        DOING.set(self.0);
     }
 }
 
-/// A number that tells calls apart, most of the time.
-pub(super) fn key() -> u64 {
-    let line = calling().map_or(0, |at| std::ptr::from_ref::<Location<'_>>(at).addr());
-    let about = ABOUT.with_borrow(|about| {
-        about.as_ref().map_or(0, |about| about.array.as_ptr().addr() ^ about.operation.as_ptr().addr().rotate_left(21))
-    });
-    // Fibonacci hashing: addresses differ in few bits.
-    (line as u64).rotate_left(32).wrapping_add(about as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+/// What to publish for the call that the thread is in.
+#[inline]
+pub(super) fn published(conduit: &dyn Conduit) -> u64 {
+    match DOING.get() {
+        0 => conduit.name_call(key(0), &line),
+        doing => doing,
+    }
 }
 
-/// The operation on an array that the thread is in, for people; empty if it is in none.
-pub(super) fn operation() -> Option<String> {
-    ABOUT.with_borrow(|about| about.as_ref().map(|about| format!("{} of \"{}\"", about.operation, about.array)))
+/// The operation on an array that the thread is in, for people.
+pub(super) fn operation(conduit: &dyn Conduit) -> Option<String> {
+    let doing = Some(DOING.get()).filter(|&doing| doing != 0)?;
+    Some(split(&conduit.call(conduit.rank(), doing)).0.to_owned()).filter(|operation| !operation.is_empty())
+}
+
+/// The text of a call: the operation on an array, if it is one, and the line behind it.
+pub(super) fn split(text: &str) -> (&str, &str) {
+    text.rfind(" at ").map_or((text, ""), |at| text.split_at(at))
+}
+
+/// A number that tells calls apart, most of the time.
+fn key(about: u64) -> u64 {
+    let line = calling().map_or(0, |at| std::ptr::from_ref::<Location<'_>>(at).addr());
+    // Fibonacci hashing: addresses differ in few bits.
+    (line as u64 ^ about).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Where the program made the call, for people, to stand behind what it called.
-pub(super) fn line() -> String {
+fn line() -> String {
     calling().map_or(String::new(), |at| format!(" at {}:{}", at.file(), at.line()))
 }

@@ -28,9 +28,7 @@ pub(super) fn group_code(key: u64, members: usize) -> u64 {
 /// Publishes what this rank enters: an operation of a group, and the agreement before it.
 #[inline]
 pub(super) fn publish(conduit: &dyn Conduit, op: Op, group: u64, sequence: u32) {
-    let text = || format!("{}{}", call::operation().unwrap_or_default(), call::line());
-    let named = conduit.name_call(call::key(), &text);
-    conduit.publish([op as u64 | group, u64::from(sequence) | named << CALL_SHIFT]);
+    conduit.publish([op as u64 | group, u64::from(sequence) | call::published(conduit) << CALL_SHIFT]);
 }
 
 /// What a rank is in, or was in last, for people.
@@ -39,10 +37,7 @@ pub(super) fn place(conduit: &dyn Conduit, rank: usize) -> String {
     let (op, members) = (Op::from_code(code), code >> OPERATION_BITS & 0xffff);
     // An operation on an array, if it is one, and the line of the call.
     let call = conduit.call(rank, detail >> CALL_SHIFT);
-    let (operation, line) = match call.rfind(" at ") {
-        Some(at) => call.split_at(at),
-        None => (&*call, ""),
-    };
+    let (operation, line) = call::split(&call);
     match op {
         Op::Start | Op::End => op.name().into(),
         _ if !operation.is_empty() => format!("{operation}{line}"),

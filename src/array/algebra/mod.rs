@@ -90,7 +90,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     fn settle<R>(&self, operation: &'static str, call: u64, mine: Result<R>) -> Result<R> {
-        let _doing = Doing::new(operation, &self.name);
+        let _doing = Doing::new(&self.group, operation, (self.id, &self.name));
         let verdict = self.group.agree_values(Op::Algebra, call, u64::from(mine.is_err()), 0, 0)?;
         let value = mine?;
         if verdict.sum > 0 {

@@ -125,7 +125,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
         let product = Product { depth: self.check_factors(patch, &product)?, ..product };
         let call = self.call(patch, &product);
         let group = self.group.clone();
-        let _doing = Doing::new(OPERATION, &self.name);
+        let _doing = Doing::new(&group, OPERATION, (self.id, &self.name));
         group.agree(Op::Algebra, call)?;
         let (member, members) = (group.rank(), group.size());
         let spans = span::owned(&self.distribution, patch, member);

@@ -243,15 +243,16 @@ pub(crate) fn trimmed(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
-/// The suite runs with a limit of 1 GiB.
+/// The suite runs with a limit of 1 GiB for each machine.
 pub(crate) fn limit(job: &Job) -> Result<(), Error> {
+    let vast = 200_000_000 * runner::machines::of(job.size());
     let small = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(2.0).create()?;
     // Its pages stay: the refused array would use them.
     GlobalArray::<f64, Ix1>::builder(job, [100_000]).create()?.destroy()?;
     let before = job.memory();
     assert!(before.available < 1 << 30, "{}", before.available);
     for _ in 0..2 {
-        let refusal = GlobalArray::<f64, Ix1>::builder(job, [200_000_000]).name("vast").create().expect_err("beyond the limit");
+        let refusal = GlobalArray::<f64, Ix1>::builder(job, [vast]).name("vast").create().expect_err("beyond the limit");
         match &refusal {
             Error::OutOfMemory { asked, available, .. } => {
                 assert_eq!(*asked, 1_600_000_000, "what the array takes, not what still lacks pages");

@@ -154,7 +154,7 @@ fn launched(name: &str) -> &'static [&'static str] {
         }
         Some("mpi") if runner::long() => &["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2", "mpi:machines_of_1", "mpi:machines_of_2"],
         Some("mpi") if SOME.contains(&name) => &["mpi", "mpi:machines_of_2"],
-        Some("mpi") if BETWEEN_MACHINES.contains(&name) => &["mpi:nodes_of_1", "mpi:machines_of_1"],
+        Some("mpi") if BETWEEN_MACHINES.contains(&name) => &["mpi:machines_of_1"],
         Some("launched") if runner::long() => &["launched", "launched:nodes_of_2"],
         Some("launched") if SOME.contains(&name) => &["launched"],
         _ => &[],
@@ -237,7 +237,9 @@ pub(crate) fn all() -> Vec<Case> {
             &["a group of 2 ranks", "are available", "GA_MEMORY"],
         ));
         cases.push(well("has_no_name_anywhere", &[], &[]));
-        cases.push(well("computes_very_long_after_a_fill", &[], LATE));
+        if runner::long() || network == "shared_memory" {
+            cases.push(well("computes_very_long_after_a_fill", &[], LATE));
+        }
         if runner::long() {
             cases.push(well("computes_very_long", &[], &["has waited 10 s in sync", "rank 1 in computation"]));
         }
@@ -248,7 +250,8 @@ pub(crate) fn all() -> Vec<Case> {
         }));
     }
     if runner::launched::network() == Some("mpi") {
-        for network in ["mpi:nodes_of_1", "mpi:machines_of_1"] {
+        let networks = ["mpi:machines_of_1", "mpi:nodes_of_1"];
+        for network in networks.into_iter().take(if runner::long() { 2 } else { 1 }) {
             cases.push(case(format!("{network}::computes_very_long_after_a_fill"), move || {
                 let variables = [("GA_NETWORK", network), ("GA_RANKS", "3")];
                 let (status, text) = run("computes_very_long_after_a_fill", &variables, Duration::from_secs(20));

@@ -1,7 +1,13 @@
 //! Machines for ranks that a launcher started on one: a rank that gives its host another name is taken for one of another machine, and
 //! shares no memory with those whose host has a different name. The name is that of the process alone (a UTS namespace); that takes root.
 
-use std::{env, sync::OnceLock};
+use std::{
+    env,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 /// So many ranks are to be on each machine.
 pub(crate) const VARIABLE: &str = "GA_TEST_MACHINES";
@@ -9,8 +15,17 @@ pub(crate) const VARIABLE: &str = "GA_TEST_MACHINES";
 /// The name of the host before it was changed; from then on the process has one of its own.
 static OWN: OnceLock<Vec<u8>> = OnceLock::new();
 
+/// Ranks of each machine; 0 if all are on one.
+static EACH: AtomicUsize = AtomicUsize::new(0);
+
+/// How many machines so many ranks are on.
+pub(crate) fn of(ranks: usize) -> usize {
+    ranks.checked_div(EACH.load(Ordering::Relaxed)).map_or(1, |machines| machines.max(1))
+}
+
 /// Puts this rank on a machine of `ranks` ranks, or back on the one that it was started on.
 pub(super) fn enter(ranks: Option<usize>) {
+    EACH.store(ranks.unwrap_or(0), Ordering::Relaxed);
     let Some(ranks) = ranks else {
         return OWN.get().into_iter().for_each(|name| rename(name));
     };

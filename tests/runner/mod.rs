@@ -6,7 +6,7 @@
 
 pub(crate) mod launched;
 pub(crate) mod leftovers;
-mod machines;
+pub(crate) mod machines;
 
 use global_arrays::Launch;
 use std::{

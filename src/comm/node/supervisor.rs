@@ -1,7 +1,7 @@
 //! What a rank knows of the ranks of other machines, and what it tells them of its own.
 //!
-//! The ranks of a machine see each other's control pages (`node`). Between machines supervisors exchange *notes*, which the network
-//! carries beside everything else. A note changes no memory of the program.
+//! The ranks of a machine see each other's control pages (`node`). Between machines supervisors exchange *notes*. The active messages
+//! carry them like other requests, and their answers; a note changes no memory of the program.
 //!
 //! | note | what it says |
 //! |---|---|
@@ -21,8 +21,8 @@
 //!
 //! # What is asked
 //!
-//! A rank asks only the rank that it waits for, the rank that this one waits for, and so on, some times a second, and only once its wait
-//! has lasted. It keeps one answer for each rank that it ever asked.
+//! A rank asks only the rank that it waits for, the rank that this one waits for, and so on, and only once its wait has lasted: each that
+//! waits some times a second, one that does not wait ever more seldom. It keeps one answer for each rank that it ever asked.
 
 use std::{
     collections::BTreeMap,

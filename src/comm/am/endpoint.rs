@@ -27,7 +27,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
     bulk::{BulkTable, Get, Then, was_late},
-    frame::{Frame, Kind},
+    frame::Frame,
     long_frames::{LongFrames, Use},
     memory::{Over, Segment},
     origins::{Origins, given_up},
@@ -37,7 +37,7 @@ use super::{
 };
 use crate::comm::{
     Conduit, Event, Token, Topology,
-    node::{Member, Note, Supervisor, What},
+    node::{Member, Supervisor},
     peers::Peers,
     protocol::beats::Beats,
 };
@@ -281,60 +281,6 @@ impl<W: Wire> Endpoint<W> {
     /// Whether nothing is under way that another rank would miss.
     pub(super) fn is_quiet(&self) -> bool {
         self.crowd() == 0 && self.bulk.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
-    }
-
-    /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Asks those who have not
-    /// said so.
-    pub(super) fn settle(&mut self) -> Result<bool> {
-        let mut list = std::mem::take(&mut self.unsettled);
-        let mut asked = Ok(());
-        list.retain(|&to| {
-            let peer = self.peers.meet(to);
-            peer.unsettled = peer.handled != peer.sent;
-            let (keep, is_asked) = (peer.unsettled, peer.flushes.back() == Some(&peer.sent));
-            if keep && !is_asked {
-                let origin = self.origins.value(Token::SETTLED, false);
-                let flush = Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] };
-                asked = std::mem::replace(&mut asked, Ok(())).and(self.submit(to, flush));
-            }
-            keep
-        });
-        self.unsettled.append(&mut list);
-        asked.map(|()| self.unsettled.is_empty() && self.events.is_empty())
-    }
-
-    /// A flush of a peer is answered: all that was submitted before it was handled.
-    pub(super) fn flushed(&mut self, from: usize) {
-        let peer = self.peers.meet(from);
-        peer.handled = peer.flushes.pop_front().unwrap_or(peer.handled);
-    }
-
-    /// One more beat, so long after the last one. A rank whose machine does not answer any more.
-    pub(super) fn beat(&mut self, elapsed: Duration) -> Result<Option<usize>> {
-        for (rank, _) in self.peers.iter().skip(self.met).filter(|(rank, _)| !self.topology.is_near(*rank)) {
-            self.beats.meets(rank, self.topology.machine(rank));
-        }
-        self.met = self.peers.len();
-        for (rank, peer) in self.peers.iter_mut() {
-            if std::mem::take(&mut peer.heard) {
-                self.beats.hears(self.topology.machine(rank));
-            }
-        }
-        let beat = self.beats.beat(elapsed);
-        for rank in beat.ask {
-            self.submit(rank, Op::Note(Box::new(Note::bare(What::Beat))))?;
-        }
-        // The rank that was asked first may be stopped by a debugger, and others of its machine not.
-        for rank in beat.doubted {
-            let first = self.topology.first_of_machine(self.topology.machine(rank));
-            for other in [first, first + 1] {
-                if other >= self.topology.size() || self.topology.machine(other) != self.topology.machine(rank) {
-                    continue;
-                }
-                self.submit(other, Op::Note(Box::new(Note::bare(What::Beat))))?;
-            }
-        }
-        Ok(beat.lost)
     }
 
     /// Peers that have not acknowledged everything.

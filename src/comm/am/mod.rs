@@ -41,6 +41,7 @@
 //! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
 //! | `origins` | what this rank waits for |
 //! | `bulk`, `long_frames` | bulk messages under way, and memory for them |
+//! | `supervision` | notes, beats, the end of the job; whether all that was sent was handled |
 
 mod bulk;
 mod endpoint;
@@ -54,6 +55,7 @@ mod outbox;
 mod peer;
 mod pump;
 mod runs;
+mod supervision;
 pub(super) mod wire;
 mod write;
 
@@ -77,8 +79,7 @@ use super::{
     Progress, Remote, Scale, SignalWord, Token, Topology,
     agent::{Answers, BEAT},
     mutex::Mutex,
-    node::{Fabric, Member, Note, What},
-    say::say,
+    node::{Fabric, Member, Note},
 };
 use crate::index::Loops;
 
@@ -218,20 +219,6 @@ impl<W: Wire> Am<W> {
         }
     }
 
-    /// Takes the notes that wait.
-    #[cold]
-    fn take_notes(&self, endpoint: &mut Endpoint<W>) {
-        let notes = std::mem::take(&mut *self.notes.lock());
-        self.has_notes.store(false, Ordering::Relaxed);
-        for (rank, note) in notes {
-            if note.what == What::Ask {
-                endpoint.beats.asks(rank, self.topology.machine(rank));
-            }
-            let submitted = endpoint.submit(rank, Op::Note(Box::new(note)));
-            self.report(submitted);
-        }
-    }
-
     /// An operation that the wire refused ends the job: which of its ranks are left is not known.
     fn report(&self, result: Result<()>) {
         if let Err(error) = result {
@@ -262,34 +249,6 @@ impl<W: Wire> Am<W> {
         let submitted = endpoint.submit(rank, Op::Small { kind, aux, words: words(origin) });
         drop(endpoint);
         self.report(submitted);
-    }
-
-    /// Tells the other machines that the job is over, one rank of each node, and sees the words on their way. Ranks of this machine see
-    /// it in its memory.
-    pub(super) fn tell_end(&self, culprit: usize, cause: &str) {
-        /// Words that cannot leave are lost: the launcher ends the others.
-        const LIMIT: Duration = Duration::from_millis(200);
-        /// What fits into any frame.
-        const LONGEST_CAUSE: usize = wire::LEAST_FRAME - 64;
-        let silent = self.is_alone() || self.is_closed() || self.fabric.is_inherited();
-        if silent || self.announced.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let mut endpoint = self.endpoint();
-        let cause = &cause.as_bytes()[..cause.len().min(LONGEST_CAUSE)];
-        let lost = self.fabric.has_lost().then(|| self.topology.machine(culprit));
-        let is_there = |&leader: &usize| !self.topology.is_near(leader) && Some(self.topology.machine(leader)) != lost;
-        for leader in self.topology.leaders().into_iter().filter(is_there) {
-            let words = [culprit as u64, u64::from(self.fabric.has_lost())];
-            let said = endpoint.answer(leader, Kind::End, &words, cause.len(), |to| to.copy_from_slice(cause));
-            if said.is_err() {
-                return;
-            }
-        }
-        let start = Instant::now();
-        while endpoint.poll(true, false).is_ok() && endpoint.crowd() > 0 && start.elapsed() < LIMIT {
-            std::thread::yield_now();
-        }
     }
 
     /// Answers others until something is `ready`, which is asked of the wire while nobody else is in it. False if the job failed meanwhile.
@@ -376,25 +335,7 @@ impl<W: Wire> Answers for Am<W> {
     }
 
     fn beat(&self, elapsed: Duration) -> bool {
-        let over = self.leaves.load(Ordering::Relaxed) || self.fabric.over().load(Ordering::Relaxed) != 0;
-        if over || self.is_closed() {
-            return true;
-        }
-        let Some(mut endpoint) = self.try_endpoint() else { return false };
-        let beat = endpoint.beat(elapsed);
-        drop(endpoint);
-        if let Ok(Some(rank)) = beat {
-            let cause = format!(
-                "and its machine have not answered for {} s: the machine is down, stopped, or cut off from the network (GA_SILENCE)",
-                self.silence.as_secs_f64()
-            );
-            if self.fabric.end_with_lost(rank, &cause) {
-                say(format_args!("rank {rank} {cause}"));
-                self.tell_end(rank, &cause);
-            }
-        }
-        self.report(beat.map(drop));
-        true
+        self.beat_once(elapsed)
     }
 }
 
@@ -526,24 +467,12 @@ impl<W: Wire> Network for Am<W> {
         self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
     }
 
-    /// Not while another thread of the rank is in the endpoint: it may wait for stripes that the caller holds.
     fn settled(&self) -> bool {
-        if self.is_closed() || self.fabric.is_inherited() {
-            return false;
-        }
-        let Some(mut endpoint) = self.try_endpoint() else { return false };
-        let settled = endpoint.settle();
-        drop(endpoint);
-        let is_settled = matches!(settled, Ok(true));
-        self.report(settled.map(drop));
-        is_settled
+        self.is_settled()
     }
 
     fn send_note(&self, rank: usize, note: Note) {
-        if !self.leaves.load(Ordering::Relaxed) {
-            self.notes.lock().push((rank, note));
-            self.has_notes.store(true, Ordering::Relaxed);
-        }
+        self.queue_note(rank, note);
     }
 
     fn announce_end(&self, culprit: usize, cause: &str) {

@@ -1,0 +1,167 @@
+//! What the active messages do for supervisors: they carry notes, ask silent machines, tell the end of the job, and know whether all that
+//! a rank has sent was handled.
+//!
+//! A caller that holds stripes must not wait for the endpoint, whose handler may wait for them. So notes are queued, and whoever looks at
+//! the network next takes them.
+
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Am,
+    endpoint::Endpoint,
+    frame::Kind,
+    peer::Op,
+    wire::{self, Result, Wire},
+};
+use crate::comm::{
+    Token,
+    node::{Note, What},
+    say::say,
+};
+
+impl<W: Wire> Am<W> {
+    /// Takes the notes that wait.
+    #[cold]
+    pub(super) fn take_notes(&self, endpoint: &mut Endpoint<W>) {
+        let notes = std::mem::take(&mut *self.notes.lock());
+        self.has_notes.store(false, Ordering::Relaxed);
+        for (rank, note) in notes {
+            if note.what == What::Ask {
+                endpoint.beats.asks(rank, self.topology.machine(rank));
+            }
+            let submitted = endpoint.submit(rank, Op::Note(Box::new(note)));
+            self.report(submitted);
+        }
+    }
+
+    /// Tells the other machines that the job is over, one rank of each node, and sees the words on their way. Ranks of this machine see
+    /// it in its memory.
+    pub(in crate::comm) fn tell_end(&self, culprit: usize, cause: &str) {
+        /// Words that cannot leave are lost: the launcher ends the others.
+        const LIMIT: Duration = Duration::from_millis(200);
+        /// What fits into any frame.
+        const LONGEST_CAUSE: usize = wire::LEAST_FRAME - 64;
+        let silent = self.is_alone() || self.is_closed() || self.fabric.is_inherited();
+        if silent || self.announced.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut endpoint = self.endpoint();
+        let cause = &cause.as_bytes()[..cause.len().min(LONGEST_CAUSE)];
+        let lost = self.fabric.has_lost().then(|| self.topology.machine(culprit));
+        let is_there = |&leader: &usize| !self.topology.is_near(leader) && Some(self.topology.machine(leader)) != lost;
+        for leader in self.topology.leaders().into_iter().filter(is_there) {
+            let words = [culprit as u64, u64::from(self.fabric.has_lost())];
+            let said = endpoint.answer(leader, Kind::End, &words, cause.len(), |to| to.copy_from_slice(cause));
+            if said.is_err() {
+                return;
+            }
+        }
+        let start = Instant::now();
+        while endpoint.poll(true, false).is_ok() && endpoint.crowd() > 0 && start.elapsed() < LIMIT {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Not while another thread of the rank is in the endpoint: it may wait for stripes that the caller holds.
+    pub(super) fn is_settled(&self) -> bool {
+        if self.is_closed() || self.fabric.is_inherited() {
+            return false;
+        }
+        let Some(mut endpoint) = self.try_endpoint() else { return false };
+        let settled = endpoint.settle();
+        drop(endpoint);
+        let is_settled = matches!(settled, Ok(true));
+        self.report(settled.map(drop));
+        is_settled
+    }
+
+    /// Sends a note when the endpoint is looked at next.
+    pub(super) fn queue_note(&self, rank: usize, note: Note) {
+        if !self.leaves.load(Ordering::Relaxed) {
+            self.notes.lock().push((rank, note));
+            self.has_notes.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Asks machines that are silent whether they are there, so long after it did so last. Whether it did.
+    pub(super) fn beat_once(&self, elapsed: Duration) -> bool {
+        let over = self.leaves.load(Ordering::Relaxed) || self.fabric.over().load(Ordering::Relaxed) != 0;
+        if over || self.is_closed() {
+            return true;
+        }
+        let Some(mut endpoint) = self.try_endpoint() else { return false };
+        let beat = endpoint.beat(elapsed);
+        drop(endpoint);
+        if let Ok(Some(rank)) = beat {
+            let cause = format!(
+                "and its machine have not answered for {} s: the machine is down, stopped, or cut off from the network (GA_SILENCE)",
+                self.silence.as_secs_f64()
+            );
+            if self.fabric.end_with_lost(rank, &cause) {
+                say(format_args!("rank {rank} {cause}"));
+                self.tell_end(rank, &cause);
+            }
+        }
+        self.report(beat.map(drop));
+        true
+    }
+}
+
+impl<W: Wire> Endpoint<W> {
+    /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Asks those who have not
+    /// said so.
+    pub(super) fn settle(&mut self) -> Result<bool> {
+        let mut list = std::mem::take(&mut self.unsettled);
+        let mut asked = Ok(());
+        list.retain(|&to| {
+            let peer = self.peers.meet(to);
+            peer.unsettled = peer.handled != peer.sent;
+            let (keep, is_asked) = (peer.unsettled, peer.flushes.back() == Some(&peer.sent));
+            if keep && !is_asked {
+                let origin = self.origins.value(Token::SETTLED, false);
+                let flush = Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] };
+                asked = std::mem::replace(&mut asked, Ok(())).and(self.submit(to, flush));
+            }
+            keep
+        });
+        self.unsettled.append(&mut list);
+        asked.map(|()| self.unsettled.is_empty() && self.events.is_empty())
+    }
+
+    /// A flush of a peer is answered: all that was submitted before it was handled.
+    pub(super) fn flushed(&mut self, from: usize) {
+        let peer = self.peers.meet(from);
+        peer.handled = peer.flushes.pop_front().unwrap_or(peer.handled);
+    }
+
+    /// One more beat, so long after the last one. A rank whose machine does not answer any more.
+    pub(super) fn beat(&mut self, elapsed: Duration) -> Result<Option<usize>> {
+        for (rank, _) in self.peers.iter().skip(self.met).filter(|(rank, _)| !self.topology.is_near(*rank)) {
+            self.beats.meets(rank, self.topology.machine(rank));
+        }
+        self.met = self.peers.len();
+        for (rank, peer) in self.peers.iter_mut() {
+            if std::mem::take(&mut peer.heard) {
+                self.beats.hears(self.topology.machine(rank));
+            }
+        }
+        let beat = self.beats.beat(elapsed);
+        for rank in beat.ask {
+            self.submit(rank, Op::Note(Box::new(Note::bare(What::Beat))))?;
+        }
+        // The rank that was asked first may be stopped by a debugger, and others of its machine not.
+        for rank in beat.doubted {
+            let first = self.topology.first_of_machine(self.topology.machine(rank));
+            for other in [first, first + 1] {
+                if other >= self.topology.size() || self.topology.machine(other) != self.topology.machine(rank) {
+                    continue;
+                }
+                self.submit(other, Op::Note(Box::new(Note::bare(What::Beat))))?;
+            }
+        }
+        Ok(beat.lost)
+    }
+}

@@ -121,15 +121,20 @@ impl Machines {
         self.names.len()
     }
 
-    /// One rank's conduit, and what sees it out when its body has ended well.
-    pub(crate) fn conduit(&self, rank: usize) -> (Arc<dyn Conduit>, impl FnOnce() + use<>) {
+    /// One rank's view of its machine, and its network, which nobody looks at yet.
+    pub(super) fn network(&self, rank: usize) -> (Member, Arc<Am<Cable>>) {
         let topology = Topology::of_machines(rank, &self.names);
         let fabric = self.fabrics[topology.machine(rank)].clone();
-        let topology = topology.with_ranks_per_node(self.per_node);
         // Whatever threads the process has, none of them acts for this rank.
-        let member = Member::new(fabric.clone(), topology.clone(), 1, usize::MAX);
-        let am = Arc::new(Am::new(Cable::new(rank, self.cables.clone()), &member, true, false, Some(self.silence)));
-        let agent = Agent::answering(&topology, &fabric, am.clone()).expect("a thread");
+        let member = Member::new(fabric, topology.with_ranks_per_node(self.per_node), 1, usize::MAX);
+        let am = Am::new(Cable::new(rank, self.cables.clone()), &member, true, false, Some(self.silence));
+        (member, Arc::new(am))
+    }
+
+    /// One rank's conduit, and what sees it out when its body has ended well.
+    pub(crate) fn conduit(&self, rank: usize) -> (Arc<dyn Conduit>, impl FnOnce() + use<>) {
+        let (member, am) = self.network(rank);
+        let agent = Agent::answering(member.topology(), member.fabric(), am.clone()).expect("a thread");
         let conduit: Arc<dyn Conduit> = Arc::new(Joined::new(member, am.clone()).with_agent(agent));
         let (cables, ranks) = (self.cables.clone(), self.names.len());
         let leave = move || {
@@ -143,7 +148,7 @@ impl Machines {
 
 /// A rank's end of the cables.
 #[derive(Debug)]
-struct Cable {
+pub(super) struct Cable {
     rank: usize,
     cables: Arc<Cables>,
     spare: Frames,

@@ -277,7 +277,7 @@ impl<W: Wire> Am<W> {
 
     /// Sees everything that this rank sent handled, and sends nothing more by itself. False if the job failed meanwhile.
     pub(super) fn settle(&self) -> bool {
-        // What it asked before is answered before the last flush is.
+        // What it asked before is answered before the last flush is, and nothing is asked behind that.
         self.leaves.store(true, Ordering::Relaxed);
         let unquiet = self.endpoint().unquiet();
         unquiet.into_iter().for_each(|rank| self.flush(rank, Token::NOBODY));

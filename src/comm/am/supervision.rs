@@ -26,8 +26,13 @@ impl<W: Wire> Am<W> {
     /// Takes the notes that wait.
     #[cold]
     pub(super) fn take_notes(&self, endpoint: &mut Endpoint<W>) {
-        let notes = std::mem::take(&mut *self.notes.lock());
+        // Before they are taken: one that comes now is taken now, or next time.
         self.has_notes.store(false, Ordering::Relaxed);
+        let notes = std::mem::take(&mut *self.notes.lock());
+        if self.leaves.load(Ordering::Relaxed) {
+            // Nothing would acknowledge them: this rank has asked for the last acknowledgements.
+            return;
+        }
         for (rank, note) in notes {
             if note.what == What::Ask {
                 endpoint.beats.asks(rank, self.topology.machine(rank));
@@ -88,11 +93,14 @@ impl<W: Wire> Am<W> {
 
     /// Asks machines that are silent whether they are there, so long after it did so last. Whether it did.
     pub(super) fn beat_once(&self, elapsed: Duration) -> bool {
-        let over = self.leaves.load(Ordering::Relaxed) || self.fabric.over().load(Ordering::Relaxed) != 0;
-        if over || self.is_closed() {
+        if self.is_closed() || self.fabric.over().load(Ordering::Relaxed) != 0 {
             return true;
         }
         let Some(mut endpoint) = self.try_endpoint() else { return false };
+        // Asked of who holds the endpoint: a rank that leaves asks for the last acknowledgements there.
+        if self.leaves.load(Ordering::Relaxed) {
+            return true;
+        }
         let beat = endpoint.beat(elapsed);
         drop(endpoint);
         if let Ok(Some(rank)) = beat {
@@ -163,5 +171,44 @@ impl<W: Wire> Endpoint<W> {
             }
         }
         Ok(beat.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    };
+
+    use super::*;
+    use crate::comm::{
+        Network,
+        agent::Answers,
+        apart::{Machines, Slow},
+    };
+
+    /// Nothing answers a wave, so nobody says that it was handled.
+    #[test]
+    fn a_note_that_waits_does_not_keep_a_rank_from_its_end() {
+        let machines = Machines::new(&[0, 1], Slow::Nothing);
+        let (done, ends) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
+        let other = done.clone();
+        let (_member, peer) = machines.network(1);
+        let peer = std::thread::spawn(move || {
+            while !other.load(Ordering::Relaxed) {
+                peer.answer();
+            }
+        });
+        let (member, am) = machines.network(0);
+        std::thread::spawn(move || {
+            let _member = member;
+            am.send_note(1, Note::bare(What::Wave));
+            ends.0.send(am.settle())
+        });
+        assert_eq!(ends.1.recv_timeout(Duration::from_secs(10)), Ok(true));
+        done.store(true, Ordering::Relaxed);
+        peer.join().expect("no panic");
     }
 }

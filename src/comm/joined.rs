@@ -284,7 +284,9 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let ends = self.ends.load(Ordering::Relaxed);
-        let settled = (ends || awaited.is_some()) && self.network.settled();
+        let settled = if ends || awaited.is_some() { self.network.settled() } else { Some(false) };
+        // What is published already stays as it is: the rank has sent nothing since.
+        let Some(settled) = settled else { return };
         if ends && settled && self.ends.swap(false, Ordering::Relaxed) {
             self.node.publish_end();
         }
@@ -296,7 +298,7 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         if self.over().load(Ordering::Relaxed) == INHERITED {
             return;
         }
-        if self.network.settled() {
+        if self.network.settled() == Some(true) {
             self.node.publish_end();
         } else {
             self.ends.store(true, Ordering::Relaxed);

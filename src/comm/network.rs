@@ -24,10 +24,10 @@ pub(crate) trait Network: Operations {
         self.below().is_some_and(Network::arm)
     }
 
-    /// Whether all was handled that this rank has put or sent to others, and was told of what they sent. If not, sees to it that a later
-    /// call says so. A network in which nothing is ever in flight need not say anything.
-    fn settled(&self) -> bool {
-        self.below().is_none_or(Network::settled)
+    /// Whether all was handled that this rank has put or sent to others, and was told of what they sent. If not, makes sure that a later
+    /// call says so. `None` if that cannot be said now. A network in which nothing is ever in flight need not say anything.
+    fn settled(&self) -> Option<bool> {
+        self.below().map_or(Some(true), Network::settled)
     }
 
     /// Sends a note to the supervisor of a rank of another machine, as soon as it can. A network inside one machine sends none.

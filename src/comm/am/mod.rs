@@ -467,7 +467,7 @@ impl<W: Wire> Network for Am<W> {
         self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
     }
 
-    fn settled(&self) -> bool {
+    fn settled(&self) -> Option<bool> {
         self.is_settled()
     }
 

@@ -70,17 +70,16 @@ impl<W: Wire> Am<W> {
         }
     }
 
-    /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Not while another thread of the rank is in the endpoint: it may wait for stripes that the caller holds.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Not known while another
+    /// thread of the rank is in the endpoint, which may wait for stripes that the caller holds.
+    pub(super) fn is_settled(&self) -> Option<bool> {
         if self.is_closed() || self.fabric.is_inherited() {
-            return false;
+            return Some(false);
         }
-        let Some(mut endpoint) = self.try_endpoint() else { return false };
-        let settled = endpoint.settle();
-        drop(endpoint);
+        let settled = self.try_endpoint()?.settle();
         let is_settled = matches!(settled, Ok(true));
         self.report(settled.map(drop));
-        is_settled
+        Some(is_settled)
     }
 
     /// Sends a note when the endpoint is looked at next.

@@ -227,6 +227,13 @@ impl Drop for Hosts {
         // The devices go with them. Those that were never made are not there to be removed.
         self.names.iter().for_each(|name| drop(ip(&["netns", "delete", name])));
         let _ = fs::remove_file(&self.agent);
+        // Open MPI's launcher has a folder named by its host, and leaves it there if it is killed.
+        let entries = std::env::temp_dir().read_dir().into_iter().flatten().flatten();
+        let named = |entry: &fs::DirEntry| {
+            let file = entry.file_name();
+            self.names.iter().any(|name| file.to_string_lossy().starts_with(&format!("ompi.{name}.")))
+        };
+        entries.filter(named).for_each(|entry| drop(fs::remove_dir_all(entry.path())));
     }
 }
 

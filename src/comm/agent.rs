@@ -14,6 +14,10 @@
 //! holds. On a machine with more than two ranks, a second thread waits for the end of the rank before. If a process ends before its rank
 //! has finished, because of a signal for instance, one rank of the machine prints so at once: a launcher kills the others as soon as it
 //! sees the same. A rank that a launcher started without MPI also watches the launcher.
+//!
+//! # Other machines
+//!
+//! From time to time the thread also asks a few other machines whether they are there (`protocol::beats`).
 
 use std::{
     io,

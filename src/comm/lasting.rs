@@ -18,9 +18,9 @@
 //! means asked for not before it.
 //!
 //! The condition to wait on is one rank's act: a rank that waits for several publishes one of them, rather one that leads back
-//! to itself; who waits for a lock publishes its holder. Who waits for a signal, which any rank may raise, publishes itself, as does
-//! who waits for a lock of its own rank; these are in a deadlock only if all ranks of the job wait, by the same two conditions
-//! (`protocol::waves`). A rank that computes or waits for a transfer publishes nothing. Neither does a rank with threads that its
+//! to itself. A rank that waits for a lock publishes the holder. A rank that waits for a signal, which any rank may raise, publishes
+//! itself; so does a rank that waits for a lock that another thread of it holds. These are in a deadlock only if all ranks of the job
+//! wait, by the same two conditions (`protocol::waves`). A rank that computes or waits for a transfer publishes nothing. Neither does a rank with threads that its
 //! conduit does not know: one of them may make the call that is missing.
 //!
 //! # Ranks that have ended
@@ -143,7 +143,7 @@ impl<'c> Lasting<'c> {
         }
         if waited >= PUBLISH_AFTER && now.saturating_sub(self.searched) >= SEARCH_EVERY {
             self.searched = now;
-            // Only a lasting doubt counts: who has just ended may have ended the job.
+            // Only a lasting doubt counts: a rank that has just ended may have ended the job, and that word is on its way.
             match waiter.hopeless() {
                 Some(error) if now.saturating_sub(*self.doubt.get_or_insert(now)) >= DOUBT_FOR => return Err(error),
                 Some(_) => {}

@@ -17,7 +17,7 @@
 //! | `GA_LARGE_PAGES` | `0` or `1`: `0` uses no 2 MiB pages | 2 MiB pages where the system allows an ordinary user to have them |
 //! | `GA_STATS` | `0` or `1`: `1` counts how much data each rank moves to which others, and prints a table when the job ends | `0` |
 //! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |
-//! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer ends the job; `0` waits for ever | `4` |
+//! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer ends the job; `0`: never | `4` |
 //! | `GA_BLAS` | with the feature `blas`: the path or the name of a BLAS for [`matmul`](crate::GlobalArray::matmul), or `none` | Intel MKL, AOCL-BLIS, FlexiBLAS or OpenBLAS, the first that is found; else none |
 //!
 //! Sizes take the suffixes `K`, `M`, `G` and `T`, which are powers of 1024: `GA_HEAP=8G`. An invalid value is an error at the

@@ -165,9 +165,9 @@ impl Launch {
         self
     }
 
-    /// Seconds after which the job ends because another machine does not answer: it is down, or cut off from the network. From 1 to 10⁹; 0 waits
-    /// for ever. Ranks that compute answer all the same. Choose more where the network fails for seconds now and then, and 0 to stop all ranks
-    /// of a machine in a debugger. Without effect on one machine, and where MPI does not provide `MPI_THREAD_MULTIPLE`.
+    /// Seconds after which the job ends because another machine does not answer: it is down, or cut off from the network. From 1 to 10⁹, or 0
+    /// for never. Ranks that compute answer all the same. Choose more where the network fails for seconds now and then, and 0 before you stop
+    /// all ranks of a machine in a debugger. Without effect on one machine, and where MPI does not provide `MPI_THREAD_MULTIPLE`.
     pub fn silence(mut self, seconds: f64) -> Self {
         self.silence = Some(seconds);
         self

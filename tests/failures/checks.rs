@@ -115,7 +115,7 @@ const CREATIONS: &[&str] =
 const DIFFERENT_GROUPS: &[&str] =
     &["rank 0 waits for rank 1 in barrier of all ranks", "rank 1 waits for rank 0 in barrier of a group of 2"];
 
-/// Who waits, and who is late, by the calls that they are in.
+/// The rank that waits and the rank that is late, each with its call.
 const LATE: &[&str] = &[
     "has waited 10 s in fill of \"H\" at tests/failures/programs.rs:",
     "missing: rank 1 in fill of \"H\" at tests/failures/programs.rs:",

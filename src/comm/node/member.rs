@@ -254,7 +254,7 @@ impl Conduit for Member {
     }
 
     fn publish_end(&self) {
-        // Release pairs with the Acquire of who asks: what was done before is seen with it.
+        // Release pairs with the Acquire in `has_ended`: what was done before is seen with it.
         self.fabric.control(self.own).ended.store(1, Ordering::Release);
         self.fabric.header().ended.fetch_add(1, Ordering::Release);
     }

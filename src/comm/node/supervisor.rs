@@ -64,14 +64,14 @@ const LONGEST_TEXT: usize = 400;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum What {
-    /// The time, by the clock of who asks.
+    /// The time when it was asked, by the clock of the rank that asks.
     Ask = 1,
     /// That time, place (two words), wait, looks, whether the rank has come to its end, whether all of its machine have; text: what it
     /// waits for.
     Tell = 2,
     /// Number of the wave.
     Wave = 3,
-    /// Number of the wave, stage; text: who waits for what.
+    /// Number of the wave, stage; text: each rank and what it waits for.
     AllWait = 4,
     /// Are you there?
     Beat = 5,
@@ -295,7 +295,7 @@ impl Supervisor {
         let look = || {
             let all_wait = self.fabric.waits() == ranks;
             let near = all_wait.then(|| (0..ranks).map(|local| self.fabric.wait_words(local)).collect::<Vec<_>>());
-            // Who has taken its wait back meanwhile is not counted any more.
+            // A rank may have taken its wait back since they were counted.
             near.filter(|near| near.iter().all(|(wait, _)| PublishedWait::is_wait(*wait)))
         };
         let say = || self.what_they_wait_for();

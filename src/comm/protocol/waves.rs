@@ -43,7 +43,7 @@ impl Stage {
 pub(in crate::comm) struct Step {
     /// Pass a wave on to these machines.
     pub(in crate::comm) wave: Option<(u64, Vec<usize>)>,
-    /// Answer a machine: the wave's number, what became of the waits, who waits for what.
+    /// Answer a machine: the wave's number, what became of the waits, each rank and what it waits for.
     pub(in crate::comm) answer: Option<(usize, u64, Stage, String)>,
     /// At the root: all wait for good, and this is what for.
     pub(in crate::comm) found: Option<String>,

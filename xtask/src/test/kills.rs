@@ -133,7 +133,7 @@ fn end_one(hosts: &Hosts, suite: &Program, what: What, time: u64, moment: Durati
         thread::sleep(Duration::from_millis(5));
     }
     let gone = begin.elapsed();
-    // What the launcher has to say comes with its end; it may wait for the other host for ever.
+    // The launcher may still have something to print. It might wait for the other host without an end, so it is ended too.
     thread::sleep(Duration::from_millis(200));
     (0..2).flat_map(|host| on_host(hosts, host)).for_each(|process| end(&process));
     gone

@@ -1,6 +1,6 @@
 //! What the engine drives.
 
-use std::{io, ops::Range, ptr::NonNull, time::Duration};
+use std::{io, ops::Range, ptr::NonNull, sync::Arc, time::Duration};
 
 use super::{Operations, Topology, WaitWord};
 
@@ -72,8 +72,11 @@ pub(crate) trait Conduit: Operations {
     /// mapping is symmetric: if one member can map the whole group, every member can, and the group does not use the network. Over
     /// other groups atomic operations, by the rule of [`Native::coherent`](super::Native::coherent), and accumulates that the
     /// conduit does not do itself ([`Native::accumulate`](super::Native::accumulate)) take `put`, `get` and `atomic` to every
-    /// member, the caller itself included.
+    /// member, the caller itself included. Segments of consecutive ranks that are mapped lie `segment_len` bytes apart.
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
+
+    /// A list of ranks, of which the ranks of a process keep one copy together.
+    fn one_copy(&self, list: &[usize]) -> Arc<[usize]>;
 
     /// Makes a range of the caller's segment usable by everyone: pages, registration. Contents that it had stay.
     ///

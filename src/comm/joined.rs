@@ -206,6 +206,10 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         if self.is_mapped(rank) { self.node.mapped(rank) } else { None }
     }
 
+    fn one_copy(&self, list: &[usize]) -> Arc<[usize]> {
+        self.node.one_copy(list)
+    }
+
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
         self.node.commit(range)
     }

@@ -128,6 +128,10 @@ impl Conduit for Fake {
         None
     }
 
+    fn one_copy(&self, list: &[usize]) -> Arc<[usize]> {
+        list.into()
+    }
+
     fn commit(&self, _: Range<usize>) -> io::Result<()> {
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! Where all machines hold equally many consecutive ranks, as launchers place them by default, the place of a rank is one division and
 //! takes no memory. Any other placement is a table.
 
-use std::{collections::HashMap, hash::Hash, sync::Arc};
+use std::{collections::HashMap, hash::Hash, ops::Range, sync::Arc};
 
 /// Where the ranks of a job are, as one of them sees it. Machines and nodes are numbered from 0 in the order of their lowest ranks.
 #[derive(Clone, Debug)]
@@ -89,6 +89,26 @@ impl Topology {
     /// Whether this rank sees the memory of another.
     pub(crate) fn is_mapped(&self, rank: usize) -> bool {
         !self.hidden && self.is_here(rank)
+    }
+
+    /// The ranks whose memory this rank sees, where every node has equally many consecutive ones.
+    pub(crate) fn mapped_ranks(&self) -> Option<Range<usize>> {
+        if self.hidden { Some(0..0) } else { self.nodes.interval(self.node(self.rank)) }
+    }
+
+    /// How many consecutive ranks each node has, but for the last; none where they differ.
+    pub(crate) fn ranks_of_each_node(&self) -> Option<usize> {
+        self.nodes.each()
+    }
+
+    /// The ranks of this one's node, as [`mapped_ranks`](Self::mapped_ranks).
+    pub(crate) fn node_ranks(&self) -> Option<Range<usize>> {
+        self.nodes.interval(self.node(self.rank))
+    }
+
+    /// The same of its machine.
+    pub(crate) fn near_ranks(&self) -> Option<Range<usize>> {
+        self.machines.interval(self.machine(self.rank))
     }
 
     /// Whether every rank sees the memory of all.
@@ -190,6 +210,22 @@ impl Placement {
         }
     }
 
+    /// How many consecutive ranks each part has, but for the last; none where they differ.
+    fn each(&self) -> Option<usize> {
+        match self {
+            Placement::Blocks { each, .. } => Some(*each),
+            Placement::Table(_) => None,
+        }
+    }
+
+    /// The ranks of a part, where each has equally many consecutive ones.
+    fn interval(&self, part: usize) -> Option<Range<usize>> {
+        match self {
+            Placement::Blocks { ranks, each } => Some(part * each..((part + 1) * each).min(*ranks)),
+            Placement::Table(_) => None,
+        }
+    }
+
     /// Number of parts.
     fn parts(&self, size: usize) -> usize {
         match self {
@@ -209,7 +245,7 @@ impl Placement {
     /// The ranks of a part, ascending.
     fn ranks_of(&self, part: usize) -> Vec<usize> {
         match self {
-            Placement::Blocks { ranks, each } => (part * each..((part + 1) * each).min(*ranks)).collect(),
+            Placement::Blocks { .. } => self.interval(part).into_iter().flatten().collect(),
             Placement::Table(table) => (0..table.len()).filter(|&rank| table[rank].0 as usize == part).collect(),
         }
     }
@@ -227,6 +263,7 @@ mod tests {
             assert_eq!(made.ranks_of(part), (0..parts.len()).filter(|&rank| parts[rank].0 == part).collect::<Vec<_>>());
             assert_eq!(made.leaders()[part], made.ranks_of(part)[0]);
             assert_eq!(made.first_of(part), made.ranks_of(part)[0]);
+            assert!(made.interval(part).is_none_or(|ranks| ranks.eq(made.ranks_of(part))));
         }
         assert_eq!(made.parts(lowest.len()), made.leaders().len());
         assert_eq!(made.is_one_part(lowest.len()), made.leaders().len() == 1);
@@ -263,7 +300,9 @@ mod tests {
         let split = whole.clone().with_ranks_per_node(2);
         assert_eq!([0, 1, 2, 3, 4].map(|rank| split.is_mapped(rank)), [false, false, true, true, false]);
         assert!(!split.is_all_mapped() && split.is_near(0) && split.local(4) == 4);
+        assert_eq!((split.mapped_ranks(), split.node_ranks(), split.near_ranks()), (Some(2..4), Some(2..4), Some(0..5)));
         let hidden = whole.with_hidden_memory();
         assert!(!hidden.is_mapped(2) && hidden.is_here(4) && !hidden.is_all_mapped());
+        assert_eq!((hidden.mapped_ranks(), hidden.node_ranks()), (Some(0..0), Some(0..5)));
     }
 }

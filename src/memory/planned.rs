@@ -100,13 +100,13 @@ mod tests {
     use ndarray::{Array2, Dim, s};
 
     use super::*;
-    use crate::memory::segments::Segments;
+    use crate::memory::segments::{Bases, Segments};
     use std::{ptr::NonNull, sync::atomic::AtomicU32};
 
     /// Two segments in private memory.
     fn segments<'m>(memory: &'m mut [Vec<u64>; 2], over: &'m AtomicU32) -> Segments {
         let len = memory[0].len() * 8;
-        Segments::new(memory.iter_mut().map(|m| NonNull::new(m.as_mut_ptr().cast())).collect(), len, over, false)
+        Segments::new(Bases::table(memory.iter_mut().map(|m| NonNull::new(m.as_mut_ptr().cast()))), len, over, false)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Whatever lies in a segment is reached through here: [`Part`]s of arrays, [`Line`]s and [`Meeting`]s of agreements, words of
 //! counters, locks and signals. All segments of a job are equally long, so a [`Placement`], a range that was checked once, is good
-//! for every member, and making a part of it costs one load and one test, the one for a member that is not mapped.
+//! for every member, and making a part of it costs one test, the one for a member that is not mapped.
 
 use std::{
     marker::PhantomData,
@@ -22,14 +22,103 @@ use super::{
 };
 use crate::element::Element;
 
-/// The mapped segments of a group's members. Copies share their tables.
+/// Where the segments of a group's members begin: three numbers where the members are equally spaced ranks.
+#[derive(Clone, Debug)]
+pub(crate) struct Bases {
+    /// Of the mapped members, by their numbers in the group.
+    evenly: Evenly,
+    /// Of those that `evenly` has not.
+    others: Others,
+    members: usize,
+}
+
+/// Segments at equal distances: number `from + k` begins `k * step` bytes behind the first one, and there are `count`.
+#[derive(Clone, Debug)]
+pub(crate) struct Evenly {
+    pub(crate) from: usize,
+    pub(crate) count: usize,
+    pub(crate) first: *mut u8,
+    /// May be a negative number, in two's complement.
+    pub(crate) step: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Others {
+    /// Not mapped.
+    Unmapped,
+    /// By their ranks.
+    Listed(Arc<[usize]>, Evenly),
+    /// Null where a member's memory is not mapped.
+    Table(Arc<[*mut u8]>),
+}
+
+impl Evenly {
+    const NONE: Self = Evenly { from: 0, count: 0, first: std::ptr::null_mut(), step: 0 };
+
+    #[inline(always)]
+    fn get(&self, number: usize) -> Option<*mut u8> {
+        let at = number.wrapping_sub(self.from);
+        (at < self.count).then(|| self.first.wrapping_add(at.wrapping_mul(self.step)))
+    }
+}
+
+impl Bases {
+    /// Of members none of whom is mapped.
+    pub(crate) fn unmapped(members: usize) -> Self {
+        Self::evenly(members, Evenly::NONE)
+    }
+
+    /// By the numbers of the members; no others are mapped.
+    pub(crate) fn evenly(members: usize, evenly: Evenly) -> Self {
+        Bases { evenly, others: Others::Unmapped, members }
+    }
+
+    /// By the ranks of the members; no others are mapped.
+    pub(crate) fn listed(ranks: Arc<[usize]>, evenly: Evenly) -> Self {
+        Bases { evenly: Evenly::NONE, members: ranks.len(), others: Others::Listed(ranks, evenly) }
+    }
+
+    /// Of each member, if it is mapped.
+    pub(crate) fn table(bases: impl IntoIterator<Item = Option<NonNull<u8>>>) -> Self {
+        let table: Arc<[_]> = bases.into_iter().map(|base| base.map_or(std::ptr::null_mut(), NonNull::as_ptr)).collect();
+        Bases { evenly: Evenly::NONE, members: table.len(), others: Others::Table(table) }
+    }
+
+    /// Whether all members are mapped.
+    pub(crate) fn are_all(&self) -> bool {
+        self.evenly.count == self.members || (0..self.members).all(|member| !self.at(member).is_null())
+    }
+
+    /// Null where a member is not mapped.
+    #[inline(always)]
+    fn at(&self, member: usize) -> *mut u8 {
+        self.evenly.get(member).unwrap_or_else(|| self.other(member))
+    }
+
+    #[inline]
+    fn other(&self, member: usize) -> *mut u8 {
+        match &self.others {
+            Others::Unmapped if member < self.members => std::ptr::null_mut(),
+            Others::Unmapped => no_member(member, self.members),
+            Others::Listed(ranks, evenly) => evenly.get(ranks[member]).unwrap_or(std::ptr::null_mut()),
+            Others::Table(table) => table[member],
+        }
+    }
+}
+
+#[cold]
+#[track_caller]
+fn no_member(member: usize, members: usize) -> ! {
+    panic!("member {member} of a group of {members}")
+}
+
+/// The mapped segments of a group's members.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
-    /// Null where a member's memory is not mapped.
-    bases: Arc<[*mut u8]>,
-    /// The same for the shortest roads. All null while operations are counted: what the shortest roads find there already sends
+    bases: Bases,
+    /// The same for the shortest roads. None while operations are counted: what the shortest roads find there already sends
     /// them to those that count, so that counting costs nothing where it is off.
-    short: Arc<[*mut u8]>,
+    short: Bases,
     len: usize,
     /// The job's flag, beside the bases because every operation looks at both.
     over: *const AtomicU32,
@@ -43,9 +132,8 @@ unsafe impl Sync for Segments {}
 impl Segments {
     /// Segments of `len` bytes each, whose operations are `counted` or not. Whoever holds the value keeps the mapping alive, by
     /// holding the conduit.
-    pub(crate) fn new(bases: Vec<Option<NonNull<u8>>>, len: usize, over: &AtomicU32, counted: bool) -> Self {
-        let bases: Arc<[_]> = bases.into_iter().map(|base| base.map_or(std::ptr::null_mut(), NonNull::as_ptr)).collect();
-        let short = if counted { vec![std::ptr::null_mut(); bases.len()].into() } else { bases.clone() };
+    pub(crate) fn new(bases: Bases, len: usize, over: &AtomicU32, counted: bool) -> Self {
+        let short = if counted { Bases::unmapped(bases.members) } else { bases.clone() };
         Segments { bases, short, len, over }
     }
 
@@ -59,32 +147,32 @@ impl Segments {
     /// Whether a member is mapped.
     #[inline]
     pub(crate) fn is_mapped(&self, member: usize) -> bool {
-        !self.bases[member].is_null()
+        !self.bases.at(member).is_null()
     }
 
     /// Whether the shortest road leads to a member: it is mapped and nothing is counted.
     #[inline]
     pub(crate) fn is_short(&self, member: usize) -> bool {
-        !self.short[member].is_null()
+        !self.short.at(member).is_null()
     }
 
     /// `len` elements at a byte offset of a member's segment, if it is mapped.
     #[inline(always)]
     pub(crate) fn part<T: Element>(&self, member: usize, offset: usize, len: usize) -> Option<Part<'_, T>> {
-        let base = self.bases[member];
+        let base = self.bases.at(member);
         (!base.is_null()).then(|| self.elements(base, offset, len))
     }
 
     /// As [`part`](Self::part), for a range that was checked once, if the shortest road leads there.
     #[inline(always)]
     pub(crate) fn placed<T: Element>(&self, member: usize, placement: &Placement<T>) -> Option<Part<'_, T>> {
-        self.placed_at(self.short[member], placement)
+        self.placed_at(self.short.at(member), placement)
     }
 
     /// As [`part`](Self::part), for a range that was checked once, whatever is counted.
     #[inline(always)]
     pub(crate) fn reached<T: Element>(&self, member: usize, placement: &Placement<T>) -> Option<Part<'_, T>> {
-        self.placed_at(self.bases[member], placement)
+        self.placed_at(self.bases.at(member), placement)
     }
 
     #[inline(always)]
@@ -104,14 +192,14 @@ impl Segments {
     /// A line of a member, if it is mapped.
     #[inline]
     pub(crate) fn line(&self, member: usize, offset: usize) -> Option<&Line> {
-        let base = self.bases[member];
+        let base = self.bases.at(member);
         // SAFETY: atomics, for which every bit pattern is valid, inside a segment that lives as long as self.
         (!base.is_null()).then(|| unsafe { &*self.object::<Line>(base, offset) })
     }
 
     /// A meeting of a member, if it is mapped.
     pub(crate) fn meeting(&self, member: usize, offset: usize) -> Option<&Meeting> {
-        let base = self.bases[member];
+        let base = self.bases.at(member);
         // SAFETY: as in `line`.
         (!base.is_null()).then(|| unsafe { &*self.object::<Meeting>(base, offset) })
     }
@@ -119,12 +207,12 @@ impl Segments {
     /// A word to wait on, of a member, if the shortest road leads there.
     #[inline]
     pub(crate) fn short_word(&self, member: usize, offset: usize) -> Option<&WaitWord> {
-        self.word_at(self.short[member], offset)
+        self.word_at(self.short.at(member), offset)
     }
 
     /// A word to wait on, of a member, if it is mapped.
     pub(crate) fn word(&self, member: usize, offset: usize) -> Option<&WaitWord> {
-        self.word_at(self.bases[member], offset)
+        self.word_at(self.bases.at(member), offset)
     }
 
     #[inline]
@@ -136,7 +224,7 @@ impl Segments {
     /// The accumulate lock of a member, if it is mapped.
     #[inline]
     pub(crate) fn stripes(&self, member: usize, offset: usize) -> Option<Stripes<'_>> {
-        let base = self.bases[member];
+        let base = self.bases.at(member);
         // SAFETY: as in `line`.
         (!base.is_null()).then(|| Stripes::new(unsafe { &*self.object::<atomics::AtomicU64>(base, offset) }))
     }

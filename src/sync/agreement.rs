@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 
 use super::{
     Group, Op, call,
+    members::Part,
     scratch::{Place, await_word, post, rounds},
     whereabouts,
 };
@@ -168,10 +169,10 @@ impl Group {
     }
 
     /// The leader of the members `here` of a node exchanges for them.
-    fn by_leader(&self, here: &[usize], op: Op, words: [u64; WORDS], sequence: u32) -> Result<[u64; WORDS]> {
+    fn by_leader(&self, here: &Part, op: Op, words: [u64; WORDS], sequence: u32) -> Result<[u64; WORDS]> {
         let inner = &*self.inner;
         let offset = inner.scratch.meeting(sequence);
-        let meeting = inner.segments.meeting(here[0], offset).expect("the members of a node are mapped");
+        let meeting = inner.segments.meeting(here.member(0), offset).expect("the members of a node are mapped");
         let gathered = if inner.by_counter {
             if meeting.arrive(words, HOW, here.len()) {
                 meeting.full.store(sequence);
@@ -191,22 +192,22 @@ impl Group {
             meeting.publish(all, sequence);
             return Ok(all);
         }
-        let leader = inner.rank_of(here[0]);
+        let leader = inner.rank_of(here.member(0));
         await_word(inner.engine(), &meeting.phase, sequence, &InCollective { group: self, op, from: Some(leader) })?;
         Ok(meeting.result())
     }
 
     /// What all members of a node bring, at its leader; the others get nothing. A binomial tree.
-    fn gather_here(&self, here: &[usize], op: Op, mut words: [u64; WORDS], sequence: u32) -> Result<Option<[u64; WORDS]>> {
+    fn gather_here(&self, here: &Part, op: Op, mut words: [u64; WORDS], sequence: u32) -> Result<Option<[u64; WORDS]>> {
         let me = self.inner.nodes.position;
         for level in (0..).take_while(|level| 1 << level < here.len()) {
             let (bit, index) = (1 << level, self.inner.scratch.level(level));
             if me & bit != 0 {
-                self.send_line(op, here[me - bit], index, words, sequence)?;
+                self.send_line(op, here.member(me - bit), index, words, sequence)?;
                 return Ok(None);
             }
-            if let Some(&child) = here.get(me + bit) {
-                words = combine(words, self.receive_line(op, child, index, sequence)?);
+            if me + bit < here.len() {
+                words = combine(words, self.receive_line(op, here.member(me + bit), index, sequence)?);
             }
         }
         Ok(Some(words))

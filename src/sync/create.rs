@@ -1,12 +1,13 @@
-//! Groups from lists of ranks: collective over their members only.
+//! Groups of some members of a group: collective over these members only.
 //!
-//! Members do not know each other's segments yet, so they use messages. Each sends its mark (how far down its upper heap has grown) to the
-//! first member of the list. That member takes the lowest mark and sends the offset of the group's scratch memory to all.
+//! Members do not know each other's segments yet, so they use messages along a binomial tree. Each sends its mark (how far down its upper
+//! heap has grown) up the tree. The root takes the lowest mark and sends the offset of the group's scratch memory to all.
 
-use std::sync::Arc;
+use std::ops::Range;
 
 use super::{
     Group, Op, Scratch, fingerprint,
+    members::Members,
     whereabouts::{self, group_code},
 };
 use crate::{
@@ -71,48 +72,104 @@ impl Group {
             if let Some(&stranger) = list.iter().find(|&&member| member >= self.size()) {
                 return wrong(format!("{stranger} is not a member of a group of {}", self.size()));
             }
-            let mut sorted = list.to_vec();
-            sorted.sort_unstable();
-            if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            // A bit for each member: every rank of a large job may be here at the same time.
+            let mut named = vec![0_u64; self.size().div_ceil(64)];
+            let mut is_twice = |member: usize| {
+                let (word, bit) = (&mut named[member / 64], 1 << (member % 64));
+                let before = *word;
+                *word |= bit;
+                before & bit != 0
+            };
+            if list.iter().any(|&member| is_twice(member)) {
                 return wrong(format!("the list {list:?} names a member twice"));
             }
             if !list.contains(&self.rank()) {
                 return wrong(format!("member {} is not in the list {list:?} that it calls with", self.rank()));
             }
-            let ranks: Arc<[usize]> = list.iter().map(|&member| inner.rank_of(member)).collect();
-            // The same list may make several groups: its members count those of one parent alike, because they make them in the same
-            // order. Those of different parents are different groups: the key holds the parent's.
-            let words: Vec<u64> = std::iter::once(list.len() as u64).chain(ranks.iter().map(|&rank| rank as u64)).collect();
-            inner.engine().check("group")?;
-            let _creating = inner.job.creating("group")?;
-            let count = self.count_of(fingerprint(&words));
-            let key = fingerprint(&[inner.key, fingerprint(&words), count]);
-            whereabouts::publish(inner.engine().conduit(), Op::Group, group_code(key, list.len()), count as u32);
-            // Puts that this rank still has under way into arrays of a group that it dropped must not land in what takes their place.
-            let fenced = self.fence_all(Op::Group);
-            let offset = self.place_scratch(&ranks, key, fenced.is_ok())?;
-            let bytes = Scratch::bytes(ranks.len());
-            let committed = inner.job.commit_own(offset..offset + bytes);
-            if committed.is_ok() {
-                // A reused hole of the heap holds old words; agreements start from zero.
-                let base = inner.job.conduit().segment();
-                inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
-            }
-            // From here on the scratch is given back when the group is dropped, a failure included.
-            let group = Group::new(inner.job.clone(), Some(ranks.clone()), key, offset);
-            // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
-            let failure = if fenced.is_err() { NOT_FENCED } else { u64::from(committed.is_err()) };
-            let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [failure, 0])?;
-            fenced?;
-            committed.map_err(|error| Error::system("committing memory for a group", error))?;
-            if failed == NOT_FENCED {
-                return Err(Self::failed_elsewhere(Op::Group, 1));
-            }
-            if failed > 0 {
-                return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
-            }
-            Ok(group)
+            self.create(inner.members.some(list, |list| inner.job.conduit().one_copy(list)))
         })
+    }
+
+    /// A new group of every `stride`-th member of a range of this group: `range.start`, `range.start + stride` ... below `range.end`.
+    /// Collective over exactly those members. It takes no list, neither to name the group nor inside it.
+    ///
+    /// # Errors
+    /// A range that is empty or ends beyond the members; a stride of 0; a caller that is not among these members; too little memory; the
+    /// end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(5).network("threads").run(|job| {
+    ///     let odd = job.rank() % 2;
+    ///     let half = job.subgroup_range(odd..job.size(), 2)?;
+    ///     assert_eq!(half.ranks().collect::<Vec<_>>(), if odd == 1 { vec![1, 3] } else { vec![0, 2, 4] });
+    ///     half.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// `MPI_Group_range_incl`.
+    #[track_caller]
+    pub fn subgroup_range(&self, range: Range<usize>, stride: usize) -> Result<Group> {
+        located(move || {
+            let inner = &*self.inner;
+            let what = |why: &str| Error::Argument {
+                operation: "subgroup_range".into(),
+                what: format!("members {range:?} in steps of {stride}, of a group of {}: {why}", self.size()),
+            };
+            if range.is_empty() || range.end > self.size() {
+                return Err(what(if range.is_empty() { "there are none" } else { "it ends beyond the group" }));
+            }
+            if stride == 0 {
+                return Err(what("the step must not be 0"));
+            }
+            if !range.contains(&self.rank()) || !(self.rank() - range.start).is_multiple_of(stride) {
+                return Err(what(&format!("member {}, which calls, is not among them", self.rank())));
+            }
+            let len = range.len().div_ceil(stride);
+            // With one member the step may be beyond the members.
+            let stride = stride.min(self.size()) as isize;
+            self.create(inner.members.every(range.start, stride, len, |list| inner.job.conduit().one_copy(list)))
+        })
+    }
+
+    fn create(&self, ranks: Members) -> Result<Group> {
+        let inner = &*self.inner;
+        // The same members may make several groups: they count those of one parent alike, because they make them in the same
+        // order. Those of different parents are different groups: the key holds the parent's.
+        let members = ranks.fingerprint();
+        inner.engine().check("group")?;
+        let _creating = inner.job.creating("group")?;
+        let count = self.count_of(members);
+        let key = fingerprint(&[inner.key, members, count]);
+        whereabouts::publish(inner.engine().conduit(), Op::Group, group_code(key, ranks.len()), count as u32);
+        // Puts that this rank still has under way into arrays of a group that it dropped must not land in what takes their place.
+        let fenced = self.fence_all(Op::Group);
+        let offset = self.place_scratch(&ranks, key, fenced.is_ok())?;
+        let bytes = Scratch::bytes(ranks.len());
+        let committed = inner.job.commit_own(offset..offset + bytes);
+        if committed.is_ok() {
+            // A reused hole of the heap holds old words; agreements start from zero.
+            let base = inner.job.conduit().segment();
+            inner.segments.own_part::<u8>(base, offset, bytes).fill(0);
+        }
+        // From here on the scratch is given back when the group is dropped, a failure included.
+        let group = Group::new(inner.job.clone(), ranks.clone(), key, offset);
+        // Nobody may post before everybody has cleared, and the failure of one is that of all: one more round over messages.
+        let failure = if fenced.is_err() { NOT_FENCED } else { u64::from(committed.is_err()) };
+        let [failed, _] = self.meet_by_mail(&ranks, fingerprint(&[key, 1]), [failure, 0])?;
+        fenced?;
+        committed.map_err(|error| Error::system("committing memory for a group", error))?;
+        if failed == NOT_FENCED {
+            return Err(Self::failed_elsewhere(Op::Group, 1));
+        }
+        if failed > 0 {
+            return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
+        }
+        Ok(group)
     }
 
     /// A new group of the members that pass the same `color`, in this group's order. Collective over this group.
@@ -171,7 +228,7 @@ impl Group {
     }
 
     /// Where the group's scratch memory goes: into that of a group which all members dropped, if they all `may_reuse` it.
-    fn place_scratch(&self, ranks: &Arc<[usize]>, key: u64, may_reuse: bool) -> Result<usize> {
+    fn place_scratch(&self, ranks: &Members, key: u64, may_reuse: bool) -> Result<usize> {
         let inner = &*self.inner;
         let bytes = Scratch::bytes(ranks.len());
         let heap = inner.job.heap();
@@ -213,12 +270,12 @@ impl Group {
 
     /// The maximum of the first word and the union of the second over ranks that share no memory yet; also a barrier among them. Along a
     /// tree, up and down.
-    fn meet_by_mail(&self, ranks: &Arc<[usize]>, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
+    fn meet_by_mail(&self, ranks: &Members, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
         let engine = self.inner.engine();
         let label = Label::new("(none)", "creation of a group");
-        let me = ranks.iter().position(|&rank| rank == engine.rank()).unwrap_or(0);
+        let me = ranks.member(engine.rank()).unwrap_or(0);
         let (parent, children) = neighbors(me, ranks.len());
-        let children: Vec<usize> = children.into_iter().map(|position| ranks[position]).collect();
+        let children: Vec<usize> = children.into_iter().map(|position| ranks.rank(position)).collect();
         let answer = fingerprint(&[key, 2]);
         let [mut most, mut union] = words;
         let mut missing = children.clone();
@@ -229,7 +286,7 @@ impl Group {
             most = most.max(theirs);
             union |= used;
         }
-        if let Some(parent) = parent.map(|position| ranks[position]) {
+        if let Some(parent) = parent.map(|position| ranks.rank(position)) {
             engine.mail(parent, key, [most, union, 0], &label)?;
             // Whoever the parent waits for is named there.
             let waiter = Creating { parent: self, members: ranks.len(), missing: &[parent], speaks: false };
@@ -245,9 +302,9 @@ impl Group {
 impl Drop for super::GroupInner {
     fn drop(&mut self) {
         // The world's scratch lives as long as the job.
-        if let Some(ranks) = self.list() {
+        if !self.is_world() {
             let blocks = self.blocks().take_all();
-            self.job.with_groups_of(ranks, |groups| groups.drop_block(self.scratch.offset(), blocks));
+            self.job.with_groups_of(&self.members, |groups| groups.drop_block(self.scratch.offset(), blocks));
         }
     }
 }

@@ -2,18 +2,21 @@
 
 use std::{
     collections::HashMap,
-    ptr::NonNull,
+    ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
 
-use super::{JobState, Kind, Op, Scratch, nodes::Nodes, reclaim::LiveBlocks, whereabouts};
+use super::{JobState, Kind, Op, Scratch, members::Members, nodes::Nodes, reclaim::LiveBlocks, whereabouts};
 use crate::{
-    comm::engine::{Engine, Label, Road},
+    comm::{
+        Conduit,
+        engine::{Engine, Label, Road},
+    },
     error::{Error, Result, located},
-    memory::segments::Segments,
+    memory::segments::{Bases, Evenly, Segments},
 };
 
 /// An ordered set of ranks: all ranks of a job, or those of a list.
@@ -28,8 +31,8 @@ pub struct Group {
 #[derive(Debug)]
 pub(crate) struct GroupInner {
     pub(crate) job: Arc<JobState>,
-    /// Ranks of the members; `None` for the world.
-    list: Option<Arc<[usize]>>,
+    pub(crate) members: Members,
+    is_world: bool,
     size: usize,
     me: usize,
     /// Tells groups apart; the same on all members.
@@ -86,7 +89,7 @@ impl Iterator for Ranks<'_> {
 impl GroupInner {
     #[inline]
     pub(crate) fn rank_of(&self, member: usize) -> usize {
-        self.list.as_ref().map_or(member, |list| list[member])
+        self.members.rank(member)
     }
 
     /// How a word of a member, of some bytes, is changed atomically; counts the operation.
@@ -131,40 +134,39 @@ impl GroupInner {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The list that the group was made from; none for the world.
-    pub(super) fn list(&self) -> Option<&Arc<[usize]>> {
-        self.list.as_ref()
-    }
-
     pub(crate) fn is_world(&self) -> bool {
-        self.list.is_none()
+        self.is_world
     }
 }
 
 impl Group {
     pub(crate) fn world(job: Arc<JobState>, scratch: usize) -> Self {
-        Self::new(job, None, 0, scratch)
+        let ranks = Members::all(job.conduit().size());
+        Self::with(job, ranks, true, 0, scratch)
     }
 
-    pub(super) fn new(job: Arc<JobState>, list: Option<Arc<[usize]>>, key: u64, scratch: usize) -> Self {
+    pub(super) fn new(job: Arc<JobState>, members: Members, key: u64, scratch: usize) -> Self {
+        Self::with(job, members, false, key, scratch)
+    }
+
+    fn with(job: Arc<JobState>, members: Members, is_world: bool, key: u64, scratch: usize) -> Self {
         let conduit = job.conduit();
-        let size = list.as_ref().map_or(conduit.size(), |list| list.len());
-        let rank = conduit.rank();
-        let me = list.as_ref().map_or(rank, |list| list.iter().position(|&r| r == rank).expect("a member makes the group"));
-        let bases: Vec<Option<NonNull<u8>>> =
-            (0..size).map(|member| conduit.mapped(list.as_ref().map_or(member, |list| list[member]))).collect();
-        let mapped = bases.iter().all(Option::is_some);
+        let size = members.len();
+        let me = members.member(conduit.rank()).expect("a member makes the group");
+        let bases = bases(conduit, &members);
+        let mapped = bases.are_all();
         let by_counter = conduit.capabilities().crowded;
-        let nodes = Nodes::new(conduit, size, me, mapped, |member| list.as_ref().map_or(member, |list| list[member]));
+        let nodes = Nodes::new(conduit, &members, me, mapped);
         let by_processor = mapped || conduit.capabilities().native.coherent;
         let segments_of = |bases| Segments::new(bases, conduit.segment_len(), conduit.over(), job.counts.is_some());
         let segments = segments_of(bases);
-        let words = if by_processor { segments.clone() } else { segments_of(vec![None; size]) };
+        let words = if by_processor { segments.clone() } else { segments_of(Bases::unmapped(size)) };
         let counted = job.counts.is_some();
         let inner = GroupInner {
             scratch: Scratch::new(scratch, size),
             nodes,
-            list,
+            members,
+            is_world,
             size,
             me,
             key,
@@ -278,6 +280,30 @@ impl Group {
     pub(super) fn fail(&self, error: Error) -> Error {
         let _ = self.inner.failed.set(error.to_string());
         error
+    }
+}
+
+/// Where the segments of members begin that this rank sees.
+fn bases(conduit: &dyn Conduit, members: &Members) -> Bases {
+    let of_ranks = |ranks: Range<usize>| {
+        let first = conduit.mapped(ranks.start)?.as_ptr();
+        Some(Evenly { from: ranks.start, count: ranks.len(), first, step: conduit.segment_len() })
+    };
+    match (conduit.topology().mapped_ranks(), members) {
+        (Some(ranks), _) if ranks.is_empty() => Bases::unmapped(members.len()),
+        (Some(ranks), Members::List(list)) => match of_ranks(ranks) {
+            Some(evenly) => Bases::listed(list.clone(), evenly),
+            None => Bases::unmapped(members.len()),
+        },
+        (Some(ranks), Members::Range { stride, .. }) => {
+            let mapped = members.within(&ranks).unwrap_or(0..0);
+            let first = if mapped.is_empty() { None } else { conduit.mapped(members.rank(mapped.start)) };
+            let Some(first) = first else { return Bases::unmapped(members.len()) };
+            let step = (*stride as usize).wrapping_mul(conduit.segment_len());
+            let evenly = Evenly { from: mapped.start, count: mapped.len(), first: first.as_ptr(), step };
+            Bases::evenly(members.len(), evenly)
+        }
+        (None, _) => Bases::table((0..members.len()).map(|member| conduit.mapped(members.rank(member)))),
     }
 }
 

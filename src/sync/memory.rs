@@ -8,7 +8,10 @@
 
 use std::ops::Range;
 
-use super::{Group, JobState, Op};
+use super::{
+    Group, JobState, Op,
+    members::{Members, Part},
+};
 use crate::{
     error::{Error, Result},
     memory::limits::{self, Available, Limit},
@@ -34,17 +37,16 @@ impl JobState {
 
     fn fits(&self, group: &Group, asked: u64, need: u64, what: &dyn Fn() -> String) -> Result<()> {
         let conduit = self.conduit();
-        let me = conduit.rank();
-        let machine = conduit.topology().machine(me);
+        let machine = conduit.topology().machine(conduit.rank());
         // Where as much as the neediest asks for fits for each, as mostly, nobody need know what the others ask for: ranks are not
         // connected with all others for it, nor hold a word of each.
         let most = group.agree_values(Op::Commit, 1, 0, 0, need)?.max;
-        let here = group.ranks().filter(|&rank| conduit.topology().machine(rank) == machine).count() as u64;
-        let surely = most == 0 || most.checked_mul(here).is_some_and(|all| all <= self.left().bytes);
+        let here = self.near(&group.inner.members);
+        let surely = most == 0 || most.checked_mul(here.len() as u64).is_some_and(|all| all <= self.left().bytes);
         if group.agree_values(Op::Commit, 2, u64::from(!surely), 0, 0)?.sum == 0 {
             return Ok(());
         }
-        let first_here = group.ranks().find(|&rank| conduit.topology().machine(rank) == machine) == Some(me);
+        let first_here = here.member(0) == group.rank();
         let left = if first_here { self.left() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
         let mine: [u64; 5] = [machine as u64, asked, need, left.bytes, left.limit as u64];
         let all = group.all_gather(&[mine])?;
@@ -61,6 +63,12 @@ impl JobState {
         Ok(())
     }
 
+    /// The members on this rank's machine.
+    fn near(&self, members: &Members) -> Part {
+        let topology = self.conduit().topology();
+        members.part(topology.near_ranks(), |rank| topology.is_near(rank))
+    }
+
     /// What the ranks of this machine can still commit together. Ranks that take no part in a creation count too.
     pub(crate) fn left(&self) -> Available {
         let least = limits::available();
@@ -70,10 +78,10 @@ impl JobState {
 
     /// Whether `len` bytes at `offset` of the segments of some ranks can be committed, if all of this machine lack as much as this one:
     /// for ranks that share no memory yet by which they could tell each other.
-    pub(super) fn fits_alike(&self, ranks: &[usize], range: Range<usize>, what: &dyn Fn() -> String) -> Result<()> {
+    pub(super) fn fits_alike(&self, ranks: &Members, range: Range<usize>, what: &dyn Fn() -> String) -> Result<()> {
         let conduit = self.conduit();
         let machine = conduit.topology().machine(conduit.rank());
-        let here = ranks.iter().filter(|&&rank| conduit.topology().machine(rank) == machine).count();
+        let here = self.near(ranks).len();
         let need = self.lacks(range.clone());
         if need == 0 {
             return Ok(());

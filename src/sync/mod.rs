@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `group` | an ordered set of ranks, and their mapped memory |
+//! | `members` | the ranks of a group: a range, or a list that a process keeps once |
 //! | `nodes` | which members are on which node, and the leader of each |
 //! | `scratch` | a group's own memory in each member's segment, and how members post to it |
 //! | `agreement` | the barrier that carries a few words; every collective starts with it |
@@ -28,6 +29,7 @@ mod counts;
 mod create;
 mod group;
 mod lock;
+mod members;
 mod memory;
 mod nodes;
 pub mod ops;

@@ -2,18 +2,22 @@
 //!
 //! The first member on a node, in the group's order, is its *leader*. Nodes are numbered in the order of their leaders. A member knows the
 //! members on its own node, and those leaders that it would exchange with if it were a leader. So its memory grows with the size of its
-//! node and with the logarithm of the number of nodes.
+//! node and with the logarithm of the number of nodes; where ranks are equally spaced and nodes equally large, only with the latter.
 //!
 //! If nothing is mapped, each member is a separate node. If all members are on one node, they exchange without a leader.
 
-use super::scratch::rounds;
+use super::{
+    members::{Members, Part, first_of},
+    scratch::rounds,
+};
 use crate::comm::Conduit;
+use std::collections::HashSet;
 
 /// The place of a member among the nodes of its group.
 #[derive(Debug)]
 pub(super) struct Nodes {
     /// The members on this one's node; none for all of the group.
-    here: Option<Box<[usize]>>,
+    here: Option<Part>,
     /// This member's place among them.
     pub(super) position: usize,
     /// How many nodes there are.
@@ -31,55 +35,53 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Of member `me` of `size`, whose ranks `rank_of` returns; `mapped` means that all are mapped.
-    pub(super) fn new(conduit: &dyn Conduit, size: usize, me: usize, mapped: bool, rank_of: impl Fn(usize) -> usize) -> Self {
-        let one = mapped;
+    /// Of member `me`; `mapped` means that all are mapped.
+    pub(super) fn new(conduit: &dyn Conduit, members: &Members, me: usize, mapped: bool) -> Self {
+        let (topology, size, one) = (conduit.topology(), members.len(), mapped);
         let apart = conduit.mapped(conduit.rank()).is_none();
-        let node = |member: usize| conduit.topology().node(rank_of(member));
         // The members that exchange, and of them this one or its leader.
-        let (leaders, here): (Vec<usize>, Option<Box<[usize]>>) = if one {
-            ((0..size).collect(), None)
+        let (leaders, here) = if one {
+            (Leaders::All(size), None)
         } else if apart {
-            ((0..size).collect(), Some([me].into()))
+            (Leaders::All(size), Some(Part::Interval(me..me + 1)))
         } else {
-            let mut seen = vec![false; conduit.size()];
-            let first = (0..size).filter(|&member| !std::mem::replace(&mut seen[node(member)], true)).collect();
-            (first, Some((0..size).filter(|&member| node(member) == node(me)).collect()))
+            let is_here = |rank| topology.is_here(rank);
+            (Leaders::new(conduit, members), Some(members.part(topology.node_ranks(), is_here)))
         };
-        let leader = here.as_ref().map_or(me, |here| here[0]);
-        let exchanger = leaders.iter().position(|&member| member == leader).expect("a leader is one of them");
-        let exchangers = leaders.len();
+        let exchanger = leaders.number(here.as_ref().map_or(me, |here| here.member(0)));
+        let exchangers = leaders.count();
         let rounds = rounds(exchangers);
         let mut partners: Vec<usize> = (0..rounds).map(|round| exchanger ^ 1 << round).collect();
         partners.push(if exchanger < 1 << rounds { exchanger + (1 << rounds) } else { exchanger - (1 << rounds) });
         // Who is beyond the largest power of two meets nobody in rounds.
-        let partners = partners.into_iter().map(|at| leaders.get(at).copied().unwrap_or(NOBODY)).collect();
+        let partner = |at: usize| if at < exchangers { leaders.member(at) } else { NOBODY };
+        let partners = partners.into_iter().map(partner).collect();
         let count = if one { 1 } else { exchangers };
         let ahead = (0..usize::BITS).map(|k| 1 << k).take_while(|&far| far < count);
-        let ahead = ahead.map(|far| leaders[(exchanger + far) % count]).collect();
-        let position = here.as_ref().map_or(me, |here| here.iter().position(|&member| member == me).expect("it is here"));
+        let ahead = ahead.map(|far| leaders.member((exchanger + far) % count)).collect();
+        let position = here.as_ref().map_or(me, |here| here.place(me).expect("it is here"));
         Nodes { here, position, count, number: if one { 0 } else { exchanger }, exchangers, exchanger, partners, ahead }
     }
 
     /// The members of this node that have a leader among other leaders; `None` where each exchanges for itself.
     #[inline]
-    pub(super) fn led(&self) -> Option<&[usize]> {
-        self.here.as_deref().filter(|here| here.len() > 1)
+    pub(super) fn led(&self) -> Option<&Part> {
+        self.here.as_ref().filter(|here| here.len() > 1)
     }
 
     /// How many members of a group of `size` are on this node.
     pub(super) fn near(&self, size: usize) -> usize {
-        self.here.as_ref().map_or(size, |here| here.len())
+        self.here.as_ref().map_or(size, Part::len)
     }
 
     /// The member at a place of this node.
     pub(super) fn member(&self, position: usize) -> usize {
-        self.here.as_ref().map_or(position, |here| here[position])
+        self.here.as_ref().map_or(position, |here| here.member(position))
     }
 
     /// The place of a member, if it is on this node.
     pub(super) fn place(&self, member: usize) -> Option<usize> {
-        self.here.as_ref().map_or(Some(member), |here| here.iter().position(|&other| other == member))
+        self.here.as_ref().map_or(Some(member), |here| here.place(member))
     }
 
     /// The member that this one exchanges with in a round of recursive doubling.
@@ -91,6 +93,63 @@ impl Nodes {
     /// The leader of the node `1 << level` nodes further.
     pub(super) fn ahead(&self, level: usize) -> usize {
         self.ahead[level]
+    }
+}
+
+/// The leaders of a group's nodes, in its order.
+enum Leaders<'a> {
+    /// So many members, each of whom exchanges for itself.
+    All(usize),
+    /// The first member on each node, where members are equally spaced ranks, none so far from the next that a node is left out, and
+    /// nodes are equally large.
+    Evenly {
+        members: &'a Members,
+        each: usize,
+    },
+    Some(Vec<usize>),
+}
+
+impl<'a> Leaders<'a> {
+    fn new(conduit: &dyn Conduit, members: &'a Members) -> Self {
+        match (members, conduit.topology().ranks_of_each_node()) {
+            (Members::Range { stride, .. }, Some(each)) if stride.unsigned_abs() <= each => Leaders::Evenly { members, each },
+            (Members::Range { len, .. }, Some(_)) => Leaders::All(*len),
+            _ => {
+                let mut seen = HashSet::new();
+                let node = |member: &usize| conduit.topology().node(members.rank(*member));
+                Leaders::Some((0..members.len()).filter(|member| seen.insert(node(member))).collect())
+            }
+        }
+    }
+
+    /// How many nodes a member is away from the first.
+    fn far(members: &Members, each: usize, member: usize) -> usize {
+        (members.rank(member) / each).abs_diff(members.rank(0) / each)
+    }
+
+    fn count(&self) -> usize {
+        match self {
+            Leaders::All(count) => *count,
+            Leaders::Evenly { members, each } => Self::far(members, *each, members.len() - 1) + 1,
+            Leaders::Some(leaders) => leaders.len(),
+        }
+    }
+
+    fn member(&self, number: usize) -> usize {
+        match self {
+            Leaders::All(_) => number,
+            Leaders::Evenly { members, each } => first_of(members.len(), |member| Self::far(members, *each, member) >= number),
+            Leaders::Some(leaders) => leaders[number],
+        }
+    }
+
+    /// The number of one of them.
+    fn number(&self, leader: usize) -> usize {
+        match self {
+            Leaders::All(_) => leader,
+            Leaders::Evenly { members, each } => Self::far(members, *each, leader),
+            Leaders::Some(leaders) => leaders.binary_search(&leader).expect("a leader is one of them"),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::{Scratch, counts::Counts, reclaim::LiveBlocks};
+use super::{Scratch, counts::Counts, members::Members, reclaim::LiveBlocks};
 use crate::{
     comm::{Conduit, engine::Engine},
     error::{Error, Result},
@@ -26,7 +26,7 @@ pub(crate) struct JobState {
     pub(crate) engine: Arc<Engine>,
     heap: Mutex<Heap>,
     /// The scratch memory of groups that this rank made, by their ranks.
-    groups: Mutex<HashMap<Arc<[usize]>, LiveBlocks>>,
+    groups: Mutex<HashMap<Members, LiveBlocks>>,
     /// Offset of the word that guards accumulates into a rank's memory by the processors of its node, for themselves and for what
     /// arrives; the same on every rank.
     pub(crate) accumulate_lock: usize,
@@ -104,7 +104,7 @@ impl JobState {
     }
 
     /// Works on the scratch memory of groups of a list of ranks.
-    pub(super) fn with_groups_of<R>(&self, ranks: &Arc<[usize]>, work: impl FnOnce(&mut LiveBlocks) -> R) -> R {
+    pub(super) fn with_groups_of<R>(&self, ranks: &Members, work: impl FnOnce(&mut LiveBlocks) -> R) -> R {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         work(groups.entry(ranks.clone()).or_default())
     }

@@ -159,6 +159,10 @@ impl Conduit for Member {
         Some(self.fabric.segment(self.topology.local(rank)))
     }
 
+    fn one_copy(&self, list: &[usize]) -> Arc<[usize]> {
+        self.fabric.one_copy(list)
+    }
+
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
         let range = self.in_mapping(range);
         self.fabric.mapping.commit(range.clone())?;

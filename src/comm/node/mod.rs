@@ -18,9 +18,14 @@ mod supervisor;
 mod wait;
 
 use std::{
+    collections::HashMap,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     io,
     ptr::NonNull,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -37,7 +42,7 @@ use self::{
 };
 use rustix::fd::{BorrowedFd, OwnedFd};
 
-use super::INHERITED;
+use super::{INHERITED, mutex::Mutex};
 use crate::{
     error::Error,
     memory::{
@@ -96,6 +101,8 @@ pub(crate) struct Fabric {
     /// Offset of the first segment.
     first: usize,
     segment: usize,
+    /// Lists of ranks that ranks of this process have, by their hashes.
+    lists: Mutex<HashMap<u64, Weak<[usize]>>>,
 }
 
 impl Fabric {
@@ -122,7 +129,7 @@ impl Fabric {
                         // Of a few ranks only; thousands have small pages, and touch few of their control pages.
                         mapping.commit(0..first)?;
                     }
-                    return Ok(Fabric { mapping, ranks, first, segment });
+                    return Ok(Fabric { mapping, ranks, first, segment, lists: Mutex::default() });
                 }
                 Err((_, error)) if segment / 2 < LEAST.max(granule) => return Err(error),
                 Err((file, _)) => file,
@@ -139,7 +146,7 @@ impl Fabric {
         let first = Self::first(ranks, granule);
         let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
         let mapping = Mapping::reserve(MemoryFile::opened(file, granule), len).map_err(|(_, error)| error)?;
-        Ok(Fabric { mapping, ranks, first, segment })
+        Ok(Fabric { mapping, ranks, first, segment, lists: Mutex::default() })
     }
 
     /// The calling process takes part in the job, or supervises it, and starts no more ranks: no child of it gets the mapping from now
@@ -159,6 +166,19 @@ impl Fabric {
     /// This process was forked by one that takes part in the job: what stands here is its own, and nobody else sees it.
     pub(crate) fn is_inherited(&self) -> bool {
         self.over().load(Ordering::Relaxed) == INHERITED
+    }
+
+    /// A list of ranks, of which the ranks of this process keep one copy together.
+    fn one_copy(&self, list: &[usize]) -> Arc<[usize]> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(list);
+        let mut lists = self.lists.lock();
+        if let Some(known) = lists.get(&hash).and_then(Weak::upgrade).filter(|known| **known == *list) {
+            return known;
+        }
+        lists.retain(|_, list| list.strong_count() > 0);
+        let copy: Arc<[usize]> = list.into();
+        lists.insert(hash, Arc::downgrade(&copy));
+        copy
     }
 
     /// The file, for others to attach to.

@@ -1,5 +1,6 @@
 //! Collectives on slices. Broadcast and reduce use binomial trees; all-reduce uses recursive doubling. In gather, all-gather and
-//! all-to-all, each member writes a chunk into its own box, and others get it.
+//! all-to-all, each member writes a chunk into its own box, and others get it. In an all-gather of many members that are not all mapped,
+//! this would connect each with all. Short blocks they pass on to the members 1, 2, 4 ... behind them, twice as many each time (Bruck).
 //!
 //! A slice is cut into chunks that fit a box. Each chunk is a separate collective and starts with an agreement. So a box is free when
 //! it is written: all members have left the previous chunk.
@@ -7,8 +8,11 @@
 //! A broadcast goes from node to node and then inside each node. Reductions combine in the order of the members, wherever these run,
 //! so the result is always bitwise the same.
 
+use std::ops::Range;
+
 use super::{
     Group, Op, fingerprint,
+    group::Entered,
     scratch::{EMPTY, FULL, Place, post},
     text_fingerprint, whereabouts,
 };
@@ -18,6 +22,11 @@ use crate::{
     error::{Error, Result, located},
     memory::line::WORDS,
 };
+
+/// With so many members each may well be connected with all others: then one round trip gathers all there is.
+const FEW: usize = 16;
+/// Bytes of a block that takes no more memory than a connection.
+const SHORT: usize = 1024;
 
 /// Waits for data that come from a rank, from itself if that is certain.
 struct InTransfer<'a> {
@@ -220,7 +229,11 @@ impl Group {
     pub fn all_gather<T: Element>(&self, data: &[T]) -> Result<Vec<T>> {
         located(move || {
             let mut all = vec![T::zeroed(); data.len() * self.size()];
-            self.collect(Op::AllGather, 0, data, &mut all)?;
+            if self.inner.mapped || self.size() <= FEW || size_of_val(data) > SHORT {
+                self.collect(Op::AllGather, 0, data, &mut all)?;
+            } else {
+                self.collect_by_doubling(data, &mut all)?;
+            }
             Ok(all)
         })
     }
@@ -271,11 +284,61 @@ impl Group {
         })
     }
 
+    /// The blocks of all members, each of which passes on what it has to the members 1, 2, 4 ... behind it, round and round.
+    fn collect_by_doubling<T: Element>(&self, data: &[T], all: &mut [T]) -> Result<()> {
+        let (size, me, block) = (self.size(), self.rank(), size_of_val(data));
+        let (post, _entered) = self.begin::<T>(Op::AllGather, 0, data.len())?;
+        post.again()?;
+        let all: &mut [u8] = bytemuck::cast_slice_mut(all);
+        all[me * block..][..block].copy_from_slice(bytemuck::cast_slice(data));
+        let chunk = self.inner.scratch.chunk();
+        let mut piece = vec![0; chunk.min(size.div_ceil(2) * block)];
+        // No round uses the box of the result of a fold: its line says that a piece was taken.
+        let taken = self.inner.scratch.rounds() + 1;
+        let mut exchange = || {
+            for (round, have) in (0..).map(|round| (round, 1 << round)).take_while(|&(_, have)| have < size) {
+                let (to, from) = ((me + size - have) % size, (me + have) % size);
+                let bytes = have.min(size - have) * block;
+                for begin in (0..bytes).step_by(chunk.max(1)) {
+                    if begin > 0 {
+                        post.receive(to, taken, &mut [])?;
+                    }
+                    let piece = &mut piece[..chunk.min(bytes - begin)];
+                    let mut rest = &mut *piece;
+                    for run in around(me * block + begin, rest.len(), all.len()) {
+                        let (here, behind) = rest.split_at_mut(run.len());
+                        here.copy_from_slice(&all[run]);
+                        rest = behind;
+                    }
+                    post.send(to, round, piece)?;
+                    post.receive(from, round, piece)?;
+                    if begin + chunk < bytes {
+                        post.send(from, taken, &[])?;
+                    }
+                    let mut rest = &*piece;
+                    for run in around(from * block + begin, rest.len(), all.len()) {
+                        let (here, behind) = rest.split_at(run.len());
+                        all[run].copy_from_slice(here);
+                        rest = behind;
+                    }
+                }
+            }
+            Ok(())
+        };
+        exchange().map_err(|error| self.fail(error))
+    }
+
     fn check_root(&self, operation: &'static str, root: usize) -> Result<()> {
         if root < self.size() {
             return Ok(());
         }
         Err(Error::argument(operation, format_args!("root {root} is not a member of a group of {}", self.size())))
+    }
+
+    /// Enters a collective on slices of `len` elements.
+    fn begin<T: Element>(&self, op: Op, root: u64, len: usize) -> Result<(Post<'_>, Entered<'_>)> {
+        let call = fingerprint(&[root, len as u64, text_fingerprint(std::any::type_name::<T>())]);
+        Ok((Post { group: self, op, call }, self.enter(op)?))
     }
 
     /// Runs `step` on chunks that fit a box, each after an agreement on the call.
@@ -284,11 +347,9 @@ impl Group {
         op: Op,
         root: u64,
         len: usize,
-        mut step: impl FnMut(&Post<'_>, std::ops::Range<usize>) -> Result<()>,
+        mut step: impl FnMut(&Post<'_>, Range<usize>) -> Result<()>,
     ) -> Result<()> {
-        let call = fingerprint(&[root, len as u64, text_fingerprint(std::any::type_name::<T>())]);
-        let post = Post { group: self, op, call };
-        let _entered = self.enter(op)?;
+        let (post, _entered) = self.begin::<T>(op, root, len)?;
         let chunk = self.inner.scratch.chunk() / size_of::<T>().max(1);
         if chunk == 0 {
             return Err(Error::argument(
@@ -384,6 +445,13 @@ impl Post<'_> {
         }
         if far.is_empty() { Ok(()) } else { inner.engine().get_slices(far.into_iter(), &self.label()) }
     }
+}
+
+/// `len` bytes from `start` of a circle of `size` bytes: one run, or two.
+fn around(start: usize, len: usize, size: usize) -> [Range<usize>; 2] {
+    let start = start % size.max(1);
+    let end = (start + len).min(size);
+    [start..end, 0..len - (end - start)]
 }
 
 /// The levels at which number `at` of a binomial tree of `size`, counted from its root, has children.

@@ -174,7 +174,7 @@ pub(crate) fn of_many_ranks(launch: &Launch) {
         let a = GlobalArray::<u64, Ix1>::builder(job, [size]).zeros().create()?;
         a.store([(rank + 1) % size], rank as u64)?;
         if rank.is_multiple_of(2) {
-            let even = job.subgroup(&(0..size).step_by(2).collect::<Vec<_>>())?;
+            let even = job.subgroup_range(0..size, 2)?;
             let b = GlobalArray::<u64, Ix1>::builder(&even, [even.size()]).fill(1).create()?;
             assert_eq!(b.sum()?, even.size() as u64);
         }

@@ -113,6 +113,16 @@ fn main() -> ExitCode {
     }
     cases.extend(launched());
     cases.push(runner::case("processes_after_threads", processes_after_threads));
+    for network in ["threads", "threads:unmapped", "threads:nodes_of_3", "threads:packets+hidden"] {
+        let body = move || {
+            for ranks in if runner::long() { &[17, 32, 33, 64, 70][..] } else { &[17, 70] } {
+                let launch = runner::launch(network).ranks(*ranks).memory(1 << 30);
+                let run = launch.run(collectives::all_gather_of_many);
+                run.unwrap_or_else(|error: Error| panic!("{ranks} ranks: {error}"));
+            }
+        };
+        cases.push(runner::case(format!("{network}::all_gather_of_many"), body).within(120));
+    }
     let many =
         if runner::long() { [("threads", 8192), ("shared_memory", 2048)] } else { [("threads", 1024), ("shared_memory", 512)] };
     for (network, ranks) in many {

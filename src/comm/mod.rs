@@ -108,7 +108,7 @@ pub(crate) use conduit::{Conduit, INHERITED, PublishedWait};
 pub(crate) use event::{Cause, Event, Events, Token};
 pub(crate) use network::Network;
 pub(crate) use operations::{Atomic, BLOCK_LEVELS, Full, Issued, Local, Mail, Operations, Remote, SignalOp, SignalWord};
-pub(crate) use topology::Topology;
+pub(crate) use topology::{Spot, Spots, Topology};
 
 pub(crate) use crate::memory::atomic_op::apply_atomic;
 pub(crate) use crate::memory::{atomic_op::AtomicOp, numeric::Scale, word::WaitWord};

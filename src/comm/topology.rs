@@ -4,9 +4,15 @@
 //! of one node see each other's memory. So a network between machines can be tried on one machine.
 //!
 //! Where all machines hold equally many consecutive ranks, as launchers place them by default, the place of a rank is one division and
-//! takes no memory. Any other placement is a table.
+//! takes no memory. Any other placement is a table, which the ranks of a machine share where they share memory.
 
-use std::{collections::HashMap, hash::Hash, ops::Range, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::Hash,
+    ops::{Deref, Range},
+    sync::Arc,
+};
 
 /// Where the ranks of a job are, as one of them sees it. Machines and nodes are numbered from 0 in the order of their lowest ranks.
 #[derive(Clone, Debug)]
@@ -40,6 +46,29 @@ impl Topology {
     /// The same with all memory hidden: every operation takes the network.
     pub(crate) fn with_hidden_memory(self) -> Self {
         Topology { hidden: true, ..self }
+    }
+
+    /// The tables that it needs, one behind the other: none, one, or two.
+    pub(crate) fn tables(&self) -> Vec<Spot> {
+        let both = [&self.machines, &self.nodes];
+        let both = if self.machines == self.nodes { &both[..1] } else { &both[..] };
+        both.iter().filter_map(|placement| placement.table()).flat_map(|table| table.iter().copied()).collect()
+    }
+
+    /// The same with its [`tables`](Self::tables) at the beginning of some memory.
+    pub(crate) fn with_tables(self, spots: &Spots) -> Self {
+        let mut begin = 0;
+        let mut moved = |placement: &Placement| match placement {
+            Placement::Table(table) => {
+                let range = begin..begin + table.len();
+                begin = range.end;
+                Placement::Table(Table { spots: spots.clone(), range })
+            }
+            blocks => blocks.clone(),
+        };
+        let machines = moved(&self.machines);
+        let nodes = if self.machines == self.nodes { machines.clone() } else { moved(&self.nodes) };
+        Topology { machines, nodes, ..self }
     }
 
     /// The rank that sees it so.
@@ -134,13 +163,50 @@ impl Topology {
     }
 }
 
+/// A rank's part and its number inside it.
+pub(crate) type Spot = [u32; 2];
+
+/// Where a table may lie.
+pub(crate) type Spots = Arc<dyn AsRef<[Spot]> + Send + Sync>;
+
 /// Ranks in numbered parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Placement {
     /// Rank `r` in part `r / each`.
-    Blocks { ranks: usize, each: usize },
-    /// Part and number inside it, of each rank.
-    Table(Arc<[(u32, u32)]>),
+    Blocks {
+        ranks: usize,
+        each: usize,
+    },
+    Table(Table),
+}
+
+/// The spot of each rank, in a part of some memory.
+#[derive(Clone)]
+struct Table {
+    spots: Spots,
+    range: Range<usize>,
+}
+
+impl Deref for Table {
+    type Target = [Spot];
+
+    fn deref(&self) -> &[Spot] {
+        &(*self.spots).as_ref()[self.range.clone()]
+    }
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Table {}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 impl Placement {
@@ -154,12 +220,15 @@ impl Placement {
             if part as usize == sizes.len() {
                 sizes.push(0);
             }
-            table.push((part, sizes[part as usize]));
+            table.push([part, sizes[part as usize]]);
             sizes[part as usize] += 1;
         }
         let each = sizes.first().map_or(1, |&size| size as usize);
-        let blocks = table.iter().enumerate().all(|(rank, &(part, _))| part as usize == rank / each);
-        if blocks { Placement::Blocks { ranks: names.len(), each } } else { Placement::Table(table.into()) }
+        let blocks = table.iter().enumerate().all(|(rank, &[part, _])| part as usize == rank / each);
+        if blocks {
+            return Placement::Blocks { ranks: names.len(), each };
+        }
+        Placement::Table(Table { range: 0..table.len(), spots: Arc::new(table) })
     }
 
     /// The same with at most `most` consecutive ranks of a part in each.
@@ -180,7 +249,7 @@ impl Placement {
             // Mostly all are in one part.
             Placement::Blocks { each, .. } if rank < *each => 0,
             Placement::Blocks { each, .. } => rank / each,
-            Placement::Table(table) => table[rank].0 as usize,
+            Placement::Table(table) => table[rank][0] as usize,
         }
     }
 
@@ -190,7 +259,7 @@ impl Placement {
         match self {
             Placement::Blocks { each, .. } if rank < *each => rank,
             Placement::Blocks { each, .. } => rank % each,
-            Placement::Table(table) => table[rank].1 as usize,
+            Placement::Table(table) => table[rank][1] as usize,
         }
     }
 
@@ -198,7 +267,7 @@ impl Placement {
     fn is_one_part(&self, size: usize) -> bool {
         match self {
             Placement::Blocks { each, .. } => *each >= size,
-            Placement::Table(table) => table.iter().all(|&(part, _)| part == 0),
+            Placement::Table(table) => table.iter().all(|&[part, _]| part == 0),
         }
     }
 
@@ -206,7 +275,7 @@ impl Placement {
     fn leaders(&self) -> Vec<usize> {
         match self {
             Placement::Blocks { ranks, each } => (0..*ranks).step_by(*each).collect(),
-            Placement::Table(table) => (0..table.len()).filter(|&rank| table[rank].1 == 0).collect(),
+            Placement::Table(table) => (0..table.len()).filter(|&rank| table[rank][1] == 0).collect(),
         }
     }
 
@@ -215,6 +284,13 @@ impl Placement {
         match self {
             Placement::Blocks { each, .. } => Some(*each),
             Placement::Table(_) => None,
+        }
+    }
+
+    fn table(&self) -> Option<&Table> {
+        match self {
+            Placement::Blocks { .. } => None,
+            Placement::Table(table) => Some(table),
         }
     }
 
@@ -230,7 +306,7 @@ impl Placement {
     fn parts(&self, size: usize) -> usize {
         match self {
             Placement::Blocks { each, .. } => size.div_ceil((*each).max(1)),
-            Placement::Table(table) => table.iter().map(|&(part, _)| part as usize + 1).max().unwrap_or(0),
+            Placement::Table(table) => table.iter().map(|&[part, _]| part as usize + 1).max().unwrap_or(0),
         }
     }
 
@@ -238,7 +314,7 @@ impl Placement {
     fn first_of(&self, part: usize) -> usize {
         match self {
             Placement::Blocks { each, .. } => part * each,
-            Placement::Table(table) => table.iter().position(|&(of, _)| of as usize == part).unwrap_or(0),
+            Placement::Table(table) => table.iter().position(|&[of, _]| of as usize == part).unwrap_or(0),
         }
     }
 
@@ -246,7 +322,7 @@ impl Placement {
     fn ranks_of(&self, part: usize) -> Vec<usize> {
         match self {
             Placement::Blocks { .. } => self.interval(part).into_iter().flatten().collect(),
-            Placement::Table(table) => (0..table.len()).filter(|&rank| table[rank].0 as usize == part).collect(),
+            Placement::Table(table) => (0..table.len()).filter(|&rank| table[rank][0] as usize == part).collect(),
         }
     }
 }
@@ -291,6 +367,20 @@ mod tests {
     fn any_placement_is_found_again() {
         assert!(matches!(check(&[0, 1, 0, 1], &[(0, 0), (1, 0), (0, 1), (1, 1)]), Placement::Table(_)));
         assert!(matches!(check(&[0, 1, 1], &[(0, 0), (1, 0), (1, 1)]), Placement::Table(_)));
+    }
+
+    #[test]
+    fn tables_may_lie_anywhere() {
+        for (names, most) in [(&[0, 1, 0, 1, 1][..], 9), (&[0, 1, 0, 1, 0], 2), (&[0, 0, 0, 1, 1, 1], 2), (&[3, 3, 4, 4], 1)] {
+            let own = Topology::of_machines(1, names).with_ranks_per_node(most);
+            let mut memory = own.tables();
+            memory.push([77, 77]);
+            let moved = own.clone().with_tables(&(Arc::new(memory) as Spots));
+            assert_eq!((&moved.machines, &moved.nodes), (&own.machines, &own.nodes), "{names:?}");
+            let is_moved =
+                |placement: &Placement| placement.table().is_none_or(|table| table.spots.as_ref().as_ref().len() > table.len());
+            assert!(is_moved(&moved.machines) && is_moved(&moved.nodes));
+        }
     }
 
     #[test]

@@ -64,10 +64,17 @@ pub(crate) fn starts() -> Vec<(&'static str, usize)> {
 
 fn starts_of_mpi() -> Vec<(&'static str, usize)> {
     if !super::long() {
-        return vec![("mpi", 1), ("mpi", 3), ("mpi:nodes_of_1", 2), ("mpi:nodes_of_2", 4), ("mpi:nodes_of_2", 7)];
+        return vec![
+            ("mpi", 1),
+            ("mpi", 3),
+            ("mpi:nodes_of_1", 2),
+            ("mpi:nodes_of_2", 4),
+            ("mpi:machines_in_turn_2", 4),
+            ("mpi:nodes_of_2", 7),
+        ];
     }
     let layered = [("mpi+hidden", 3), ("mpi+hidden+delayed+scrambled", 2), ("mpi+delayed+scrambled:nodes_of_1", 3)];
-    let networks = ["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2", "mpi:machines_of_2"];
+    let networks = ["mpi", "mpi:nodes_of_1", "mpi:nodes_of_2", "mpi:machines_of_2", "mpi:machines_in_turn_2"];
     let plain = networks.iter().flat_map(|&network| [1, 2, 3, 4, 7].map(|ranks| (network, ranks)));
     plain.chain(layered).collect()
 }

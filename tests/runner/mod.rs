@@ -102,11 +102,10 @@ pub(crate) fn networks() -> Vec<&'static str> {
 pub(crate) fn launch(name: &str) -> Launch {
     let (network, parts) = network(name);
     let launch = Launch::new().network(network);
-    let ranks =
-        |of: &str| parts.filter(|(variable, _)| *variable == of).map(|(_, ranks)| ranks.parse().expect("a number of ranks"));
-    machines::enter(ranks(machines::VARIABLE));
-    match ranks(PER_NODE) {
-        Some(ranks) => launch.ranks_per_node(ranks),
+    let how = |of: &str| parts.filter(|(variable, _)| *variable == of).map(|(_, how)| how);
+    machines::enter(how(machines::VARIABLE));
+    match how(PER_NODE) {
+        Some(ranks) => launch.ranks_per_node(ranks.parse().expect("a number of ranks")),
         None => launch,
     }
 }
@@ -116,7 +115,7 @@ const PER_NODE: &str = "GA_RANKS_PER_NODE";
 
 /// The network as the crate names it, and the variable that cuts its ranks into nodes or machines.
 pub(crate) fn network(name: &str) -> (String, Option<(&'static str, &str)>) {
-    let parts = [(":nodes_of_", PER_NODE), (":machines_of_", machines::VARIABLE)];
+    let parts = [(":nodes_of_", PER_NODE), (":machines_of_", machines::VARIABLE), (":machines_", machines::VARIABLE)];
     let cut =
         parts.iter().find_map(|(word, variable)| name.split_once(word).map(|(network, ranks)| (network, (*variable, ranks))));
     let (network, parts) = cut.map_or((name, None), |(network, parts)| (network, Some(parts)));

@@ -25,7 +25,7 @@ use rustix::{
 
 use super::Bootstrap;
 use crate::{
-    comm::{Topology, layers::LAYERS, node::Fabric, say::say, settings::Settings},
+    comm::{Spot, Spots, Topology, layers::LAYERS, node::Fabric, say::say, settings::Settings},
     error::Error,
 };
 
@@ -181,9 +181,11 @@ impl Place {
         let (cores, own) = everybody.cores(rank);
         let together = everybody.together(rank);
         let (mut heap, mut large) = (settings.heap, settings.large_pages);
-        let (fabric, crowded) = loop {
-            match share(bootstrap, &everybody.group(rank), token, together > cores, heap, large)? {
-                Shared::Yes { fabric, crowded } => break (fabric, crowded),
+        let (fabric, crowded, topology) = loop {
+            let topology = settings.place(Topology::of_machines(rank, &everybody.groups));
+            let memory = Memory { heap, large, tables: topology.tables() };
+            match share(bootstrap, &everybody.group(rank), token, together > cores, &memory)? {
+                Shared::Yes { fabric, crowded } => break (Arc::new(fabric), crowded, topology),
                 Shared::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
                 Shared::Again { .. } => {
                     return Err(Error::Launch("not even a small heap can be mapped on some node (ulimit -v)".into()));
@@ -204,10 +206,11 @@ impl Place {
                 }
             }
         };
-        let topology = settings.place(Topology::of_machines(rank, &everybody.groups));
+        // One copy of what every rank of the group would have.
+        let topology = topology.with_tables(&(fabric.clone() as Spots));
         // Ranks that could not share memory share the cores all the same.
         let cores = (cores * fabric.ranks() / together).max(1);
-        Ok(Place { topology, fabric: Arc::new(fabric), cores, crowded, unbound: own == cores })
+        Ok(Place { topology, fabric, cores, crowded, unbound: own == cores })
     }
 }
 
@@ -225,16 +228,18 @@ enum Shared {
     Apart,
 }
 
-/// Maps the memory of each group, segments equally long everywhere. Collective.
-fn share(
-    bootstrap: &mut impl Bootstrap,
-    group: &[usize],
-    token: Token,
-    crowded: bool,
+/// What a group is to share: segments of so many bytes, of large pages or not, and the tables of the topology.
+struct Memory {
     heap: usize,
     large: bool,
-) -> Result<Shared, Error> {
-    let made = if group[0] == bootstrap.rank() { Fabric::new(group.len(), heap, large).ok() } else { None };
+    tables: Vec<Spot>,
+}
+
+/// Maps the memory of each group, segments equally long everywhere. Collective.
+fn share(bootstrap: &mut impl Bootstrap, group: &[usize], token: Token, crowded: bool, memory: &Memory) -> Result<Shared, Error> {
+    let &Memory { heap, large, ref tables } = memory;
+    let made = || Fabric::with_tables(group.len(), heap, large, tables).ok();
+    let made = if group[0] == bootstrap.rank() { made() } else { None };
     let told = made.as_ref().map(|fabric| {
         fabric.set_token(token);
         let descriptor = fabric.file().as_raw_fd() as u64;
@@ -246,7 +251,8 @@ fn share(
         _ if segment == 0 => (None, Refusal::TooLarge),
         Some(fabric) => (Some(fabric), Refusal::None),
         None => {
-            match open(told, token).map(|file| Fabric::attach(file.into(), granule as usize, group.len(), segment as usize)) {
+            let attach = |file: File| Fabric::attach(file.into(), granule as usize, group.len(), tables.len(), segment as usize);
+            match open(told, token).map(attach) {
                 Some(Ok(fabric)) => (Some(fabric), Refusal::None),
                 Some(Err(_)) => (None, Refusal::TooLarge),
                 None => (None, Refusal::Apart),

@@ -2,7 +2,7 @@
 //! and what their supervisors say to those of other machines.
 //!
 //! ```text
-//!  | header | rank 0: control, inbox | rank 1 | ... | segment of rank 0 | segment of rank 1 | ...
+//!  | header | rank 0: control, inbox | rank 1 | ... | tables of the topology | segment of rank 0 | segment of rank 1 | ...
 //! ```
 //!
 //! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it and the conduit of jobs inside one node. Segments are
@@ -42,7 +42,7 @@ use self::{
 };
 use rustix::fd::{BorrowedFd, OwnedFd};
 
-use super::{INHERITED, mutex::Mutex};
+use super::{INHERITED, Spot, mutex::Mutex};
 use crate::{
     error::Error,
     memory::{
@@ -98,11 +98,20 @@ pub(crate) const PACKET: usize = 112;
 pub(crate) struct Fabric {
     mapping: Mapping,
     ranks: usize,
+    /// Entries of the tables of a topology.
+    spots: usize,
     /// Offset of the first segment.
     first: usize,
     segment: usize,
     /// Lists of ranks that ranks of this process have, by their hashes.
     lists: Mutex<HashMap<u64, Weak<[usize]>>>,
+}
+
+/// The tables of the topology that it was made with.
+impl AsRef<[Spot]> for Fabric {
+    fn as_ref(&self) -> &[Spot] {
+        self.tables()
+    }
 }
 
 impl Fabric {
@@ -112,11 +121,20 @@ impl Fabric {
     /// # Errors
     /// What the system says when not even a small heap can be mapped.
     pub(crate) fn new(ranks: usize, heap: usize, large_pages: bool) -> io::Result<Self> {
+        Self::with_tables(ranks, heap, large_pages, &[])
+    }
+
+    /// The same with tables of a topology, for all ranks that attach.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub(crate) fn with_tables(ranks: usize, heap: usize, large_pages: bool, tables: &[Spot]) -> io::Result<Self> {
         /// Below this nothing useful fits.
         const LEAST: usize = 1 << 20;
         let mut file = MemoryFile::new(large_pages)?;
         let granule = file.granule();
-        let first = Self::first(ranks, granule);
+        let spots = tables.len();
+        let first = Self::first(ranks, granule, spots);
         let mut segment = heap.max(LEAST).next_multiple_of(granule);
         loop {
             let Some(len) = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)) else {
@@ -129,7 +147,12 @@ impl Fabric {
                         // Of a few ranks only; thousands have small pages, and touch few of their control pages.
                         mapping.commit(0..first)?;
                     }
-                    return Ok(Fabric { mapping, ranks, first, segment, lists: Mutex::default() });
+                    // SAFETY: so many entries lie there, before the first segment, and nobody else has the mapping yet.
+                    unsafe {
+                        let to = mapping.base().add(Self::tables_start(ranks)).cast::<Spot>();
+                        to.copy_from_nonoverlapping(NonNull::from(tables).cast(), spots);
+                    }
+                    return Ok(Fabric { mapping, ranks, spots, first, segment, lists: Mutex::default() });
                 }
                 Err((_, error)) if segment / 2 < LEAST.max(granule) => return Err(error),
                 Err((file, _)) => file,
@@ -142,11 +165,11 @@ impl Fabric {
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn attach(file: OwnedFd, granule: usize, ranks: usize, segment: usize) -> io::Result<Self> {
-        let first = Self::first(ranks, granule);
+    pub(crate) fn attach(file: OwnedFd, granule: usize, ranks: usize, spots: usize, segment: usize) -> io::Result<Self> {
+        let first = Self::first(ranks, granule, spots);
         let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
         let mapping = Mapping::reserve(MemoryFile::opened(file, granule), len).map_err(|(_, error)| error)?;
-        Ok(Fabric { mapping, ranks, first, segment, lists: Mutex::default() })
+        Ok(Fabric { mapping, ranks, spots, first, segment, lists: Mutex::default() })
     }
 
     /// The calling process takes part in the job, or supervises it, and starts no more ranks: no child of it gets the mapping from now
@@ -166,6 +189,15 @@ impl Fabric {
     /// This process was forked by one that takes part in the job: what stands here is its own, and nobody else sees it.
     pub(crate) fn is_inherited(&self) -> bool {
         self.over().load(Ordering::Relaxed) == INHERITED
+    }
+
+    /// The tables that it was made with.
+    fn tables(&self) -> &[Spot] {
+        // SAFETY: so many entries lie there, which whoever made the mapping wrote before others attached; nobody changes them.
+        unsafe {
+            let start = self.mapping.base().add(Self::tables_start(self.ranks)).cast::<Spot>();
+            NonNull::slice_from_raw_parts(start, self.spots).as_ref()
+        }
     }
 
     /// A list of ranks, of which the ranks of this process keep one copy together.
@@ -203,9 +235,14 @@ impl Fabric {
         std::array::from_fn(|k| if k < 8 { first[k] } else { second[k - 8] })
     }
 
+    /// Offset of the tables of a topology.
+    fn tables_start(ranks: usize) -> usize {
+        Self::header_bytes() + ranks * Self::rank_bytes()
+    }
+
     /// Offset of the first segment.
-    fn first(ranks: usize, granule: usize) -> usize {
-        (Self::header_bytes() + ranks * Self::rank_bytes()).next_multiple_of(granule)
+    fn first(ranks: usize, granule: usize, spots: usize) -> usize {
+        (Self::tables_start(ranks) + spots * size_of::<Spot>()).next_multiple_of(granule)
     }
 
     pub(crate) fn ranks(&self) -> usize {

@@ -155,9 +155,10 @@ pub(crate) trait Conduit: Operations {
     /// did not start may act for the rank, nor before all that the rank has put or sent was handled.
     fn publish_wait(&self, awaited: Option<usize>, object: &str);
 
-    /// What a rank has published by [`Conduit::publish_wait`] and not taken back. A rank of another machine is asked, and this is what it
-    /// answered last.
-    fn published_wait(&self, rank: usize) -> Option<PublishedWait>;
+    /// What a rank has published by [`Conduit::publish_wait`] and not taken back. Of a rank of another machine, what it answered last, or
+    /// what others told of it. It is asked at once if `hops` is 0. Otherwise it is so many ranks behind one that is asked, in a chain of
+    /// waits, and is asked itself only if nobody tells of it.
+    fn published_wait(&self, rank: usize, hops: usize) -> Option<PublishedWait>;
 
     /// The object of the wait that a rank published last, cut if it is long. Empty where it is not known.
     fn published_object(&self, rank: usize) -> String;

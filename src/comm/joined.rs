@@ -289,12 +289,13 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let ends = self.ends.load(Ordering::Relaxed);
         let settled = if ends || awaited.is_some() { self.network.settled() } else { Some(false) };
-        // What is published already stays as it is: the rank has sent nothing since.
-        let Some(settled) = settled else { return };
-        if ends && settled && self.ends.swap(false, Ordering::Relaxed) {
+        if ends && settled == Some(true) && self.ends.swap(false, Ordering::Relaxed) {
             self.node.publish_end();
         }
-        self.node.publish_wait(awaited.filter(|_| settled), object);
+        // If that is not known now, what is published already stays as it is: the rank has sent nothing since.
+        if awaited.is_none() || settled.is_some() {
+            self.node.publish_wait(awaited.filter(|_| settled == Some(true)), object);
+        }
     }
 
     /// Others take from it that this rank does nothing more for them. So it may have to wait for a look that finds everything handled.
@@ -326,11 +327,11 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         ended
     }
 
-    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+    fn published_wait(&self, rank: usize, hops: usize) -> Option<PublishedWait> {
         if self.topology().is_near(rank) {
-            return self.node.published_wait(rank);
+            return self.node.published_wait(rank, hops);
         }
-        let (wait, question) = self.node.supervisor().published_wait(rank);
+        let (wait, question) = self.node.supervisor().published_wait(rank, hops);
         question.into_iter().for_each(|question| self.network.send_note(rank, question));
         wait
     }

@@ -28,7 +28,7 @@
 //! What only ranks that have ended could do is never done, whatever threads there are: a collective without a member, a lock whose
 //! holder has ended, a signal when all others have. A wait for it is *hopeless*.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use super::{Conduit, PublishedWait, say::say};
 use crate::error::{Error, calling};
@@ -248,13 +248,35 @@ impl Drop for Lasting<'_> {
     }
 }
 
+/// Follows a chain of waits.
+struct Chain<'c> {
+    conduit: &'c dyn Conduit,
+    /// How many ranks the next one is behind the last that is asked, and tells of those behind it.
+    hops: usize,
+}
+
+impl<'c> Chain<'c> {
+    fn new(conduit: &'c dyn Conduit) -> Self {
+        Chain { conduit, hops: 0 }
+    }
+
+    /// What the next rank waits for.
+    fn next(&mut self, rank: usize) -> Option<PublishedWait> {
+        let wait = self.conduit.published_wait(rank, self.hops);
+        // A rank of this machine is not asked.
+        self.hops = if self.conduit.topology().is_near(rank) { 0 } else { self.hops + 1 };
+        wait
+    }
+}
+
 /// The published waits from this rank back to itself.
 fn cycle(conduit: &dyn Conduit) -> Option<Vec<(usize, PublishedWait)>> {
+    let mut chain = Chain::new(conduit);
     let (mut rank, mut waits) = (conduit.rank(), Vec::new());
     // A rank of a cycle that this one is not in; Brent's way to find such a cycle without a list of ranks.
     let (mut mark, mut next_mark) = (usize::MAX, 1);
     loop {
-        let wait = conduit.published_wait(rank).filter(|wait| wait.awaited != rank)?;
+        let wait = chain.next(rank).filter(|wait| wait.awaited != rank)?;
         waits.push((rank, wait));
         rank = wait.awaited;
         if rank == conduit.rank() {
@@ -271,8 +293,9 @@ fn cycle(conduit: &dyn Conduit) -> Option<Vec<(usize, PublishedWait)>> {
 
 /// The rank that a rank waits for in the end: the first on the way that waits for nobody, as far as is known.
 pub(crate) fn end_of_chain(conduit: &dyn Conduit, mut rank: usize) -> usize {
+    let mut chain = Chain::new(conduit);
     for _ in 0..conduit.size() {
-        match conduit.published_wait(rank).filter(|wait| wait.awaited != rank) {
+        match chain.next(rank).filter(|wait| wait.awaited != rank) {
             Some(wait) => rank = wait.awaited,
             None => break,
         }
@@ -282,13 +305,13 @@ pub(crate) fn end_of_chain(conduit: &dyn Conduit, mut rank: usize) -> usize {
 
 /// Which of several awaited ranks to publish: one whose own wait leads to this rank, or one that waits at all, or the first.
 pub(crate) fn one_of(conduit: &dyn Conduit, awaited: impl Iterator<Item = usize>) -> Option<usize> {
-    let mut visited = vec![false; conduit.size()];
+    let mut visited = HashSet::new();
     let (mut any, mut first) = (None, None);
     for rank in awaited {
         any = any.or(Some(rank));
-        let mut at = rank;
-        while !std::mem::replace(&mut visited[at], true) {
-            let Some(wait) = conduit.published_wait(at) else { break };
+        let (mut at, mut chain) = (rank, Chain::new(conduit));
+        while visited.insert(at) {
+            let Some(wait) = chain.next(at) else { break };
             first = first.or((at == rank).then_some(rank));
             if wait.awaited == conduit.rank() {
                 return Some(rank);

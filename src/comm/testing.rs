@@ -207,7 +207,7 @@ impl Conduit for Fake {
         false
     }
 
-    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+    fn published_wait(&self, rank: usize, _hops: usize) -> Option<PublishedWait> {
         self.waits.lock().unwrap()[rank].map(|wait| PublishedWait { at: wait.at.min(self.now()), ..wait })
     }
 

@@ -163,12 +163,16 @@ fn a_rank_that_computes_is_there() {
     assert!(done.iter().all(Result::is_ok), "{done:?}");
 }
 
-/// What the ranks say who find out.
+/// What a rank says that finds out: more than those say that hear of it.
 fn deadlock(names: &[usize], slow: Slow, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> String {
     let start = Instant::now();
     let done = run(names, slow, body);
     let took = start.elapsed();
-    let said = done.iter().filter_map(|done| done.as_ref().err()).find(|said| said.contains(" forever: "));
+    let said = done
+        .iter()
+        .filter_map(|done| done.as_ref().err())
+        .filter(|said| said.contains(" forever: "))
+        .max_by_key(|said| said.len());
     let said = said.unwrap_or_else(|| panic!("no deadlock: {done:?}"));
     assert!(done.iter().all(Result::is_err), "{done:?}");
     assert!(took < Duration::from_secs(10), "found after {took:?}: {said}");
@@ -193,6 +197,22 @@ fn locks_in_opposite_orders_are_a_deadlock_between_machines() {
     for words in ["rank 0 waits for lock 5 of 8 (made at src/job/apart.rs:", "which rank 2 holds", "rank 2 waits for lock 3 of 8"]
     {
         assert!(said.contains(words), "{said}");
+    }
+}
+
+/// Each rank hears of those behind the next one from that one.
+#[test]
+fn a_long_ring_of_locks_is_a_deadlock_between_machines() {
+    let said = deadlock(&[0, 1, 2, 3, 4, 5, 6, 7], Slow::Nothing, |job| {
+        let locks = Locks::with_count(job, job.size())?;
+        let held = locks.lock(job.rank())?;
+        job.barrier()?;
+        locks.lock((job.rank() + 1) % job.size())?.unlock()?;
+        held.unlock()
+    });
+    for rank in 0..8 {
+        let words = format!("rank {rank} waits for lock {} of 8 (made at src/job/apart.rs:", (rank + 1) % 8);
+        assert!(said.contains(&words), "{said}");
     }
 }
 

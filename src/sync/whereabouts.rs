@@ -103,7 +103,7 @@ impl Group {
         let begin = conduit.now();
         let is_silent = |rank: &usize| {
             // Asks.
-            conduit.published_wait(*rank);
+            conduit.published_wait(*rank, 0);
             conduit.last_seen(*rank).is_none()
         };
         while asked.iter().filter(|rank| is_silent(rank)).count() > 0 && conduit.now() - begin < LIMIT {

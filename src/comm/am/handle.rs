@@ -90,18 +90,20 @@ impl<W: Wire> Endpoint<W> {
                 let Some(note) = record.words.first_chunk().and_then(|words| Note::of_record(*words, record.payload)) else {
                     return Ok(Handled::Wrong);
                 };
-                let answer = match note.what {
+                let answers = match note.what {
                     // Who answers only when its program calls may be silent for long.
-                    What::Beat => self.answers_always.then(|| Note::bare(What::Alive)),
+                    What::Beat => self.answers_always.then(|| Note::bare(What::Alive)).into_iter().collect(),
                     What::Alive => {
                         self.beats.answers(self.topology.machine(from));
-                        None
+                        Vec::new()
                     }
                     _ => self.supervisor.hear(from, note),
                 };
-                let Some(answer) = answer else { return Ok(Handled::Done) };
-                let (words, text) = answer.record();
-                self.answer(from, Kind::Note, &words, text.len(), |to| to.copy_from_slice(text)).map(|()| Handled::Done)
+                for answer in answers {
+                    let (words, text) = answer.record();
+                    self.answer(from, Kind::Note, &words, text.len(), |to| to.copy_from_slice(text))?;
+                }
+                Ok(Handled::Done)
             }
             Kind::End => {
                 let words = record.words().filter(|[culprit, _]| *culprit < self.topology.size());

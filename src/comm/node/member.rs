@@ -277,7 +277,7 @@ impl Conduit for Member {
         self.fabric.ends() + 1 >= self.fabric.ranks() + own
     }
 
-    fn published_wait(&self, rank: usize) -> Option<PublishedWait> {
+    fn published_wait(&self, rank: usize, _hops: usize) -> Option<PublishedWait> {
         let at = self.now();
         let (wait, looks) = self.fabric.wait_words(self.topology.local(rank));
         PublishedWait::of_words(wait, looks, self.topology.size(), at)

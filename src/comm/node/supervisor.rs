@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `Ask` | tell me of yourself |
 //! | `Tell` | the answer: where the rank is, what wait it has published, how often it looked |
+//! | `Told` | behind it: the same of the rank that this one waits for, as far as it knows, and so on along the chain |
 //! | `Wave` | tell me when all ranks of your machine, and of those below it, wait (`protocol::waves`) |
 //! | `AllWait` | the answer, once they do |
 //! | `Beat`, `Alive` | are you there, and the answer (`protocol::beats`); an `Am` keeps them to itself |
@@ -16,13 +17,16 @@
 //! A rank publishes a wait only when all that it has put, signaled or mailed to whomever was *handled*
 //! ([`Network::settled`](crate::comm::Network::settled)). It sends nothing more before it takes the publication back, but for tries to take the
 //! lock that it waits for. So a published wait says: what this rank has done for others has arrived. An answer carries the moment at
-//! which it was asked for, by the clock of who asked. Whatever the answer says was true at that moment or later. That is all that
-//! `lasting` needs to tell a deadlock from a slow network, however late notes arrive.
+//! which it was asked for, by the clock of who asked. Whatever the answer says was true at that moment or later. What it tells of others
+//! is older, by an age that the answering rank knows: it was true that long before the question, or later. That is all that `lasting`
+//! needs to tell a deadlock from a slow network, however late notes arrive.
 //!
 //! # What is asked
 //!
-//! A rank asks only the rank that it waits for, the rank that this one waits for, and so on, and only once its wait has lasted: each that
-//! waits some times a second, one that does not wait ever more seldom. It keeps one answer for each rank that it ever asked.
+//! A rank whose wait has lasted asks the rank that it waits for, some times a second while that one waits too, and ever more seldom while
+//! it does not. That rank asks the one that *it* waits for, and passes on what it learns. So if all ranks wait for one in the end, only
+//! those ask it that communicate with it anyway. A rank farther down the chain is asked directly if no news of it came for longer than
+//! they take ([`patience`]). Answers are kept for ranks that were asked or told of lately.
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +46,20 @@ use crate::comm::{
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(3200)];
 
 /// Older answers say nothing of where a rank is now.
-const OLD: Duration = Duration::from_secs(6);
+const OLD: Duration = Duration::from_secs(10);
+
+/// Answers of so many ranks are kept however old they are.
+const KEPT: usize = 64;
+
+/// Of so many ranks a rank tells what it knows: the logarithm of any number of ranks, for the chains of collectives.
+const TOLD: usize = 16;
+
+/// How old the last news of a rank may be that is so many ranks down a chain: each passes them on when it looks next, and if nobody on the
+/// way is lost or slow they are younger. A rank that does not wait is asked seldom, also by the rank that waits for it.
+const fn patience(hops: usize, waits: bool) -> Duration {
+    let far = if hops < TOLD { hops } else { TOLD } as u64;
+    Duration::from_millis(1000 + 400 * far + if waits { 0 } else { 3200 })
+}
 
 /// An unanswered question is repeated after this long.
 const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -77,11 +94,15 @@ pub(crate) enum What {
     Beat = 5,
     /// The answer.
     Alive = 6,
+    /// The time of `Ask`, another rank, how long ago (ns) that rank was asked and whether it has come to its end in the lowest bit, its
+    /// wait, looks, place (two words); text: what it waits for.
+    Told = 7,
 }
 
 impl What {
     fn of(code: u64) -> Option<Self> {
-        [What::Ask, What::Tell, What::Wave, What::AllWait, What::Beat, What::Alive].into_iter().find(|what| *what as u64 == code)
+        let all = [What::Ask, What::Tell, What::Wave, What::AllWait, What::Beat, What::Alive, What::Told];
+        all.into_iter().find(|what| *what as u64 == code)
     }
 }
 
@@ -139,11 +160,21 @@ struct Far {
     /// Between its answer and the next question.
     pause: Duration,
     seen: Option<Seen>,
+    /// Since when its answer is wanted, and when it was last.
+    wanted: [Duration; 2],
 }
 
 impl Default for Far {
     fn default() -> Self {
-        Far { asked: None, pause: PAUSES[0], seen: None }
+        Far { asked: None, pause: PAUSES[0], seen: None, wanted: [Duration::ZERO; 2] }
+    }
+}
+
+impl Far {
+    /// Whether nobody is interested in it any more.
+    fn is_forgotten(&self, now: Duration) -> bool {
+        let last = self.seen.as_ref().map_or(Duration::ZERO, |seen| seen.at).max(self.wanted[1]);
+        self.asked.is_none() && now.saturating_sub(last) >= OLD
     }
 }
 
@@ -199,9 +230,10 @@ impl Supervisor {
         self.far.lock().values().any(|far| far.seen.as_ref().is_some_and(|seen| seen.ended))
     }
 
-    /// The wait that a rank of another machine has published, by its last answer; and what to send it for another one.
-    pub(crate) fn published_wait(&self, rank: usize) -> (Option<PublishedWait>, Option<Note>) {
-        let (seen, question) = self.ask(rank);
+    /// The wait that a rank of another machine has published, by its last answer or what was told of it; and what to send it for another
+    /// answer. It is so many ranks down a chain of waits, behind the last that is asked anyway.
+    pub(crate) fn published_wait(&self, rank: usize, hops: usize) -> (Option<PublishedWait>, Option<Note>) {
+        let (seen, question) = self.ask(rank, hops);
         let wait = seen.and_then(|seen| PublishedWait::of_words(seen.wait, seen.looks, self.topology.size(), seen.at));
         (wait, question)
     }
@@ -217,7 +249,7 @@ impl Supervisor {
                 let has_ended =
                     self.far.lock().get(&first).and_then(|far| far.seen.as_ref()).is_some_and(|seen| seen.machine_ended);
                 if !has_ended {
-                    return (false, self.ask(first).1.map(|question| (first, question)));
+                    return (false, self.ask(first, 0).1.map(|question| (first, question)));
                 }
             }
             *ended += 1;
@@ -226,11 +258,26 @@ impl Supervisor {
     }
 
     /// What a rank of another machine answered last, and what to send it for another answer.
-    fn ask(&self, rank: usize) -> (Option<Seen>, Option<Note>) {
+    fn ask(&self, rank: usize, hops: usize) -> (Option<Seen>, Option<Note>) {
         let now = self.now();
         let mut all = self.far.lock();
+        if all.len() > KEPT && !all.contains_key(&rank) {
+            all.retain(|_, far| !far.is_forgotten(now));
+        }
         let far = all.entry(rank).or_default();
-        let is_due = far.seen.as_ref().is_none_or(|seen| now.saturating_sub(seen.at) >= far.pause);
+        let [since, last] = &mut far.wanted;
+        if now.saturating_sub(*last) >= OLD {
+            // Another wait.
+            *since = now;
+        }
+        *last = now;
+        let is_due = if hops == 0 {
+            far.seen.as_ref().is_none_or(|seen| now.saturating_sub(seen.at) >= far.pause)
+        } else {
+            let waits = far.seen.as_ref().is_none_or(|seen| PublishedWait::is_wait(seen.wait));
+            let news = far.seen.as_ref().map_or(*since, |seen| seen.at.max(*since));
+            now.saturating_sub(news) >= patience(hops, waits)
+        };
         // Questions are not lost. Should one be, because a job was about to end, there is another one.
         let question = (is_due && far.asked.is_none_or(|asked| now.saturating_sub(asked) >= FORGOTTEN)).then(|| {
             far.asked = Some(now);
@@ -239,19 +286,88 @@ impl Supervisor {
         (far.seen.clone(), question)
     }
 
-    /// A note has come. What to answer, if anything.
-    pub(crate) fn hear(&self, from: usize, note: Note) -> Option<Note> {
-        let [first, second, third, wait, looks, ended, machine_ended] = note.words;
+    /// A note has come. What to answer.
+    pub(crate) fn hear(&self, from: usize, note: Note) -> Vec<Note> {
         match note.what {
             What::Ask => {
-                let own = self.topology.local(self.topology.rank());
-                let [place, detail] = self.fabric.place(own);
-                // The looks are read behind the wait, as `node` has them read.
-                let (wait, looks) = self.fabric.wait_words(own);
-                let ended = [self.fabric.has_ended(own), self.fabric.ends() == self.fabric.ranks()].map(u64::from);
-                let words = [first, place, detail, wait, looks, ended[0], ended[1]];
-                let texts = [self.fabric.call(own, detail >> CALL_SHIFT), self.fabric.object(own)];
-                Some(Note::new(What::Tell, &words, cut(texts.join(&BETWEEN.to_string()))))
+                let asked = note.words[0];
+                std::iter::once(self.tell(asked)).chain(self.told(from, asked)).collect()
+            }
+            _ => {
+                self.learn(from, note);
+                Vec::new()
+            }
+        }
+    }
+
+    /// What this rank says of itself, asked at some time.
+    fn tell(&self, asked: u64) -> Note {
+        let own = self.topology.local(self.topology.rank());
+        let Seen { place: [place, detail], wait, looks, ended, object, call, .. } = self.near(own);
+        let machine_ended = self.fabric.ends() == self.fabric.ranks();
+        let words = [asked, place, detail, wait, looks, u64::from(ended), u64::from(machine_ended)];
+        Note::new(What::Tell, &words, texts(&call, &object))
+    }
+
+    /// What a rank of this machine shows.
+    fn near(&self, local: usize) -> Seen {
+        let at = self.now();
+        let place = self.fabric.place(local);
+        // The looks are read behind the wait, as `node` has them read.
+        let (wait, looks) = self.fabric.wait_words(local);
+        let (ended, call) = (self.fabric.has_ended(local), self.fabric.call(local, place[1] >> CALL_SHIFT));
+        Seen { at, place, wait, looks, ended, machine_ended: false, object: self.fabric.object(local), call }
+    }
+
+    /// What this rank knows of those that it waits for, one after the other, but for the one that asks.
+    fn told(&self, to: usize, asked: u64) -> Vec<Note> {
+        let mut rank = self.topology.rank();
+        let mut seen = self.near(self.topology.local(rank));
+        let mut notes = Vec::new();
+        while notes.len() < TOLD {
+            let wait = PublishedWait::of_words(seen.wait, seen.looks, self.topology.size(), seen.at);
+            let Some(PublishedWait { awaited, .. }) = wait.filter(|wait| wait.awaited != rank && wait.awaited != to) else {
+                break;
+            };
+            let next = if self.topology.is_near(awaited) {
+                Some(self.near(self.topology.local(awaited)))
+            } else {
+                self.far.lock().get(&awaited).and_then(|far| far.seen.clone())
+            };
+            let Some(next) = next.filter(|next| self.now().saturating_sub(next.at) < OLD) else { break };
+            (rank, seen) = (awaited, next);
+            if rank == self.topology.rank() {
+                break;
+            }
+            let age = self.now().saturating_sub(seen.at).as_nanos() as u64;
+            let [place, detail] = seen.place;
+            let words = [asked, rank as u64, age << 1 | u64::from(seen.ended), seen.wait, seen.looks, place, detail];
+            notes.push(Note::new(What::Told, &words, texts(&seen.call, &seen.object)));
+        }
+        notes
+    }
+
+    fn learn(&self, from: usize, note: Note) -> Option<()> {
+        let [first, second, third, wait, looks, ended, machine_ended] = note.words;
+        match note.what {
+            What::Told => {
+                let ([rank, told, place, detail], now) = ([second, third, ended, machine_ended], self.now());
+                let rank = rank as usize;
+                if rank >= self.topology.size() || self.topology.is_near(rank) {
+                    return None;
+                }
+                let at = Duration::from_nanos(first).min(now).saturating_sub(Duration::from_nanos(told >> 1));
+                let mut all = self.far.lock();
+                let far = all.entry(rank).or_default();
+                let (known, machine_ended) =
+                    far.seen.as_ref().map_or((Duration::ZERO, false), |seen| (seen.at, seen.machine_ended));
+                if at > known {
+                    let (call, object) = note.text.split_once(BETWEEN).unwrap_or_default();
+                    let (call, object) = (call.to_owned(), object.to_owned());
+                    let (place, ended) = ([place, detail], told & 1 != 0);
+                    far.seen = Some(Seen { at, place, wait, looks, ended, machine_ended, object, call });
+                }
+                None
             }
             What::Tell => {
                 let mut all = self.far.lock();
@@ -275,11 +391,11 @@ impl Supervisor {
                 self.waves.lock().asked(first);
                 None
             }
-            What::Beat | What::Alive => None,
+            What::Ask | What::Beat | What::Alive => None,
             What::AllWait => {
                 let machine = self.topology.machine(from);
                 self.waves.lock().heard(machine, first, Stage::of(second)?, note.text);
-                None
+                Some(())
             }
         }
     }
@@ -326,9 +442,123 @@ impl Supervisor {
     }
 }
 
+/// The text of a call and the object of a wait, in one.
+fn texts(call: &str, object: &str) -> String {
+    cut(format!("{call}{BETWEEN}{object}"))
+}
+
 /// As much of a text as a note carries.
 fn cut(mut text: String) -> String {
     let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text.truncate(end);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    /// A machine for each rank; whom each waits for.
+    struct Ranks(Vec<Supervisor>);
+
+    impl Ranks {
+        fn new(awaited: &[Option<usize>]) -> Self {
+            let names: Vec<usize> = (0..awaited.len()).collect();
+            let supervisor = |(rank, awaited): (usize, &Option<usize>)| {
+                let fabric = Arc::new(Fabric::new(1, 1 << 20, false).expect("memory"));
+                let control = fabric.control(0);
+                control.wait.store(PublishedWait::word_after(0, *awaited), Ordering::Relaxed);
+                control.object.set(&format!("what {rank} waits for"));
+                Supervisor::new(fabric, Topology::of_machines(rank, &names), Instant::now())
+            };
+            Ranks(awaited.iter().enumerate().map(supervisor).collect())
+        }
+
+        /// Time goes by, and all ranks look once more.
+        fn pass(&mut self, time: Duration) {
+            for supervisor in &mut self.0 {
+                supervisor.start -= time;
+                supervisor.fabric.control(0).looks.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+
+        /// A rank follows the chain of waits from itself; a question is answered at once. Whom it asked, and what it found.
+        fn follow(&self, from: usize) -> (Vec<usize>, Vec<PublishedWait>) {
+            let (mut asked, mut found) = (Vec::new(), Vec::new());
+            let mut rank = self.0[from].awaited();
+            for hops in 0.. {
+                let Some(next) = rank.filter(|&rank| rank != from) else { break };
+                let (wait, question) = self.0[from].published_wait(next, hops);
+                if let Some(question) = question {
+                    asked.push(next);
+                    self.0[next].hear(from, question).into_iter().for_each(|note| {
+                        let (words, text) = note.record();
+                        let note = Note::of_record(words, text).expect("a note");
+                        assert!(self.0[from].hear(next, note).is_empty());
+                    });
+                }
+                rank = wait.map(|wait| wait.awaited);
+                found.extend(wait);
+            }
+            (asked, found)
+        }
+    }
+
+    impl Supervisor {
+        fn awaited(&self) -> Option<usize> {
+            let seen = self.near(0);
+            PublishedWait::of_words(seen.wait, seen.looks, self.topology.size(), seen.at).map(|wait| wait.awaited)
+        }
+    }
+
+    const STEP: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn only_who_waits_for_a_rank_asks_it_and_all_hear_of_it() {
+        let last = 9;
+        let awaited: Vec<Option<usize>> = (0..=last).map(|rank| (rank < last).then_some(rank + 1)).collect();
+        let mut ranks = Ranks::new(&awaited);
+        for step in 0..300 {
+            ranks.pass(STEP);
+            for rank in 0..last {
+                let (asked, found) = ranks.follow(rank);
+                assert!(asked.iter().all(|&asked| asked == rank + 1), "at step {step} rank {rank} asks {asked:?}");
+                assert!(step < 30 || found.len() == last - 1 - rank, "at step {step} rank {rank} finds {found:?}");
+            }
+        }
+        let first = &ranks.0[0];
+        assert_eq!(first.published_object(last - 1), format!("what {} waits for", last - 1));
+        assert!(first.last_seen(last).is_some());
+    }
+
+    #[test]
+    fn what_is_told_was_so_at_the_time_that_is_said_or_later() {
+        let mut ranks = Ranks::new(&[Some(1), Some(2), Some(0)]);
+        for step in 0..100 {
+            // Each pass is a look of each rank, so looks are the time.
+            ranks.pass(STEP);
+            for rank in [0, 2, 1] {
+                for (hops, wait) in ranks.follow(rank).1.into_iter().enumerate() {
+                    let said = wait.at.as_millis() as u64 / STEP.as_millis() as u64;
+                    assert!(said <= wait.looks, "at step {step}, {hops} behind {rank}: {said}, looked {}", wait.looks);
+                    assert!(step < 20 || wait.looks + 10 > step, "at step {step}, {hops} behind {rank}: {}", wait.looks);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_that_nobody_tells_of_is_asked() {
+        let mut ranks = Ranks::new(&[Some(1), Some(2), None]);
+        ranks.pass(STEP);
+        // Rank 1 does not look, so it knows nothing of rank 2.
+        ranks.follow(0);
+        let mut asked = Vec::new();
+        for _ in 0..20 {
+            ranks.pass(STEP);
+            asked.extend(ranks.follow(0).0);
+        }
+        assert!(asked.contains(&2) && asked.contains(&1), "{asked:?}");
+    }
 }

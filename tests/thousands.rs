@@ -41,7 +41,7 @@ struct Cost {
     heap: i64,
     /// Of the segments, for groups and arrays.
     segments: u64,
-    /// All that is in memory, with stacks and control pages.
+    /// All that is in memory, with stacks and control pages, beyond what the process had before.
     resident: u64,
 }
 
@@ -53,10 +53,23 @@ fn resident() -> u64 {
     words.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number of pages") * 4096
 }
 
+/// Bytes on the heap, once the threads of the job before have given theirs back.
+fn before() -> i64 {
+    let mut last = i64::MIN;
+    loop {
+        let now = BYTES.load(Ordering::Relaxed);
+        if now == last {
+            return now;
+        }
+        last = now;
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 /// Of a job whose ranks make groups of every second rank, a group of all but one, and an array of each.
-fn costs(ranks: usize) -> [Cost; 3] {
+fn costs(network: &str, split: Option<usize>, ranks: usize) -> [Cost; 3] {
     let costs = Mutex::new([Cost::default(); 3]);
-    let (heap, pages) = (BYTES.load(Ordering::Relaxed), resident());
+    let (heap, pages) = (before(), resident());
     let measure = |job: &Job, moment: usize| {
         job.sync()?;
         if job.rank() == 0 {
@@ -83,24 +96,49 @@ fn costs(ranks: usize) -> [Cost; 3] {
         drop((a, b));
         Ok::<(), Error>(())
     };
-    Launch::new().network("threads").ranks(ranks).heap(1 << 20).run(body).expect("a job");
+    let launch = Launch::new().network(network).ranks(ranks).heap(1 << 20);
+    let launch = split.into_iter().fold(launch, Launch::ranks_per_node);
+    launch.run(body).expect("a job");
     costs.into_inner().expect("no panic")
+}
+
+/// Boxes of a group are smaller from more members on; groups have half the ranks.
+const LEAST: usize = 256;
+
+/// Twice as many ranks: each agreement has a round more, with a box, a partner and a leader farther on.
+const MORE_HEAP: i64 = 100;
+/// A table that doubles its room.
+const ONE_STEP: i64 = 512;
+const MORE_SEGMENT: u64 = 3 * (64 << 10);
+
+fn measure(network: &str, split: Option<usize>, most: u32) {
+    let all: Vec<(usize, _)> = (LEAST.ilog2()..=most).map(|log| (1_usize << log, costs(network, split, 1 << log))).collect();
+    for (moment, when) in MOMENTS.iter().enumerate() {
+        let nodes = split.map_or(String::new(), |ranks| format!(" in nodes of {ranks}"));
+        println!("{network}{nodes}, {when}: bytes of each rank\n ranks       heap   segment   in memory beyond before");
+        for (ranks, costs) in &all {
+            let Cost { heap, segments, resident } = costs[moment];
+            println!("{ranks:6} {heap:10} {segments:9} {resident:23}");
+        }
+        let [(few, first), .., (many, last)] = &all[..] else { unreachable!("several numbers") };
+        let doublings = (many / few).ilog2();
+        let more = last[moment].heap - first[moment].heap;
+        assert!(
+            more <= i64::from(doublings) * MORE_HEAP + ONE_STEP,
+            "{network}, {when}: {more} bytes of heap more with {many} ranks than with {few}"
+        );
+        let more = last[moment].segments - first[moment].segments;
+        assert!(
+            more <= u64::from(doublings) * MORE_SEGMENT,
+            "{network}, {when}: {more} bytes more with {many} ranks than with {few}"
+        );
+    }
 }
 
 #[test]
 fn what_a_rank_keeps_grows_as_the_logarithm_of_their_number() {
     let long = env::var_os("GA_TEST_LONG").is_some();
-    let all: Vec<_> = (6..=if long { 13 } else { 10 }).map(|log| (1 << log, costs(1 << log))).collect();
-    for (moment, when) in MOMENTS.iter().enumerate() {
-        println!("{when}: bytes of each rank\n ranks       heap   segment   in memory");
-        for (ranks, costs) in &all {
-            let Cost { heap, segments, resident } = costs[moment];
-            println!("{ranks:6} {heap:10} {segments:9} {resident:11}");
-        }
-        for pair in all.windows(2) {
-            let [less, more] = [0, 1].map(|at| pair[at].1[moment].heap);
-            // Twice as many: a round more of each agreement, with a partner and a leader further on.
-            assert!(more - less < 128, "{when}: {less} bytes with {} ranks, {more} with {}", pair[0].0, pair[1].0);
-        }
-    }
+    measure("threads", None, if long { 13 } else { 10 });
+    measure("threads", Some(64), if long { 11 } else { 10 });
+    measure("threads:unmapped", None, if long { 11 } else { 10 });
 }

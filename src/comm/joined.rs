@@ -292,7 +292,7 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         if ends && settled == Some(true) && self.ends.swap(false, Ordering::Relaxed) {
             self.node.publish_end();
         }
-        // If that is not known now, what is published already stays as it is: the rank has sent nothing since.
+        // If that is not known now, what is published already stays as it is, and counts no look.
         if awaited.is_none() || settled.is_some() {
             self.node.publish_wait(awaited.filter(|_| settled == Some(true)), object);
         }

@@ -21,6 +21,9 @@ pub(crate) struct Topology {
     size: usize,
     machines: Placement,
     nodes: Placement,
+    /// Of this rank; every operation asks for them.
+    machine: usize,
+    node: usize,
     /// No rank sees any memory, not even its own.
     hidden: bool,
 }
@@ -29,18 +32,20 @@ impl Topology {
     /// Of a job whose ranks are all on one machine, seen by one of them.
     pub(crate) fn one_machine(rank: usize, size: usize) -> Self {
         let all = Placement::Blocks { ranks: size, each: size };
-        Topology { rank, size, machines: all.clone(), nodes: all, hidden: false }
+        Topology { rank, size, machines: all.clone(), nodes: all, machine: 0, node: 0, hidden: false }
     }
 
     /// From what names each rank's machine.
     pub(crate) fn of_machines<N: Copy + Eq + Hash>(rank: usize, names: &[N]) -> Self {
         let machines = Placement::new(names);
-        Topology { rank, size: names.len(), nodes: machines.clone(), machines, hidden: false }
+        let machine = machines.part(rank);
+        Topology { rank, size: names.len(), nodes: machines.clone(), machines, machine, node: machine, hidden: false }
     }
 
     /// The same with at most `most` consecutive ranks of a machine in each node.
     pub(crate) fn with_ranks_per_node(self, most: usize) -> Self {
-        Topology { nodes: self.machines.split(self.size, most), ..self }
+        let nodes = self.machines.split(self.size, most);
+        Topology { node: nodes.part(self.rank), nodes, ..self }
     }
 
     /// The same with all memory hidden: every operation takes the network.
@@ -107,12 +112,12 @@ impl Topology {
 
     /// Whether a rank is on this one's machine.
     pub(crate) fn is_near(&self, rank: usize) -> bool {
-        self.machine(rank) == self.machine(self.rank)
+        self.machine(rank) == self.machine
     }
 
     /// Whether a rank is on this one's node.
     pub(crate) fn is_here(&self, rank: usize) -> bool {
-        self.node(rank) == self.node(self.rank)
+        self.node(rank) == self.node
     }
 
     /// Whether this rank sees the memory of another.
@@ -122,7 +127,7 @@ impl Topology {
 
     /// The ranks whose memory this rank sees, where every node has equally many consecutive ones.
     pub(crate) fn mapped_ranks(&self) -> Option<Range<usize>> {
-        if self.hidden { Some(0..0) } else { self.nodes.interval(self.node(self.rank)) }
+        if self.hidden { Some(0..0) } else { self.nodes.interval(self.node) }
     }
 
     /// How many consecutive ranks each node has, but for the last; none where they differ.
@@ -132,12 +137,12 @@ impl Topology {
 
     /// The ranks of this one's node, as [`mapped_ranks`](Self::mapped_ranks).
     pub(crate) fn node_ranks(&self) -> Option<Range<usize>> {
-        self.nodes.interval(self.node(self.rank))
+        self.nodes.interval(self.node)
     }
 
     /// The same of its machine.
     pub(crate) fn near_ranks(&self) -> Option<Range<usize>> {
-        self.machines.interval(self.machine(self.rank))
+        self.machines.interval(self.machine)
     }
 
     /// Whether every rank sees the memory of all.
@@ -154,7 +159,7 @@ impl Topology {
 
     /// The ranks of this one's machine, ascending.
     pub(crate) fn machine_ranks(&self) -> Vec<usize> {
-        self.machines.ranks_of(self.machine(self.rank))
+        self.machines.ranks_of(self.machine)
     }
 
     /// One rank of each node, the lowest.

@@ -25,8 +25,9 @@ use crate::{
 
 /// With so many members each may well be connected with all others: then one round trip gathers all there is.
 const FEW: usize = 16;
-/// Bytes of a block that takes no more memory than a connection.
-const SHORT: usize = 1024;
+/// Bytes of a block up to which connections cost more than passing it on. Longer ones would go through many boxes, one after the other:
+/// boxes of large groups are small.
+const SHORT: usize = 256;
 
 /// Waits for data that come from a rank, from itself if that is certain.
 struct InTransfer<'a> {
@@ -420,7 +421,7 @@ impl Post<'_> {
         inner.engine().wait_word(word, &waiter, |value| value != EMPTY)?;
         let beside = word.load();
         inner.segments.own_part::<u8>(base, data, bytes.len()).read_slice(0, bytes);
-        // Nobody sends to it again before this member has entered the next agreement.
+        // Nobody sends to it again before this member has entered the next agreement, or has said that it took this.
         word.store(EMPTY);
         Ok(beside)
     }

@@ -19,7 +19,7 @@ use crate::{
     memory::segments::{Bases, Evenly, Segments},
 };
 
-/// An ordered set of ranks: all ranks of a job, or those of a list.
+/// An ordered set of ranks: all ranks of a job, or some of them.
 ///
 /// Members are numbered from 0 in the group's order. Arrays, counters and collectives belong to a group, and only its members take
 /// part in them. There is no default group: you always pass the group explicitly.

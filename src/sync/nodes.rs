@@ -10,7 +10,7 @@ use super::{
     members::{Members, Part, first_of},
     scratch::rounds,
 };
-use crate::comm::Conduit;
+use crate::comm::{Conduit, Topology};
 use std::collections::HashSet;
 
 /// The place of a member among the nodes of its group.
@@ -46,7 +46,7 @@ impl Nodes {
             (Leaders::All(size), Some(Part::Interval(me..me + 1)))
         } else {
             let is_here = |rank| topology.is_here(rank);
-            (Leaders::new(conduit, members), Some(members.part(topology.node_ranks(), is_here)))
+            (Leaders::new(topology, members), Some(members.part(topology.node_ranks(), is_here)))
         };
         let exchanger = leaders.number(here.as_ref().map_or(me, |here| here.member(0)));
         let exchangers = leaders.count();
@@ -110,13 +110,13 @@ enum Leaders<'a> {
 }
 
 impl<'a> Leaders<'a> {
-    fn new(conduit: &dyn Conduit, members: &'a Members) -> Self {
-        match (members, conduit.topology().ranks_of_each_node()) {
+    fn new(topology: &Topology, members: &'a Members) -> Self {
+        match (members, topology.ranks_of_each_node()) {
             (Members::Range { stride, .. }, Some(each)) if stride.unsigned_abs() <= each => Leaders::Evenly { members, each },
             (Members::Range { len, .. }, Some(_)) => Leaders::All(*len),
             _ => {
                 let mut seen = HashSet::new();
-                let node = |member: &usize| conduit.topology().node(members.rank(*member));
+                let node = |member: &usize| topology.node(members.rank(*member));
                 Leaders::Some((0..members.len()).filter(|member| seen.insert(node(member))).collect())
             }
         }
@@ -155,3 +155,30 @@ impl<'a> Leaders<'a> {
 
 /// In the place of a partner that does not exist; no member has this number.
 const NOBODY: usize = usize::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaders_are_the_first_members_on_their_nodes() {
+        const RANKS: usize = 13;
+        let irregular = Topology::of_machines(0, &[0, 1, 0, 2, 2, 1, 0, 3, 3, 3, 4, 4, 0]);
+        let regular = (1..=RANKS).map(|each| Topology::one_machine(0, RANKS).with_ranks_per_node(each));
+        for topology in regular.chain([irregular]) {
+            for (first, stride) in (0..RANKS).flat_map(|first| (1..RANKS as isize).map(move |stride| (first, stride))) {
+                for stride in [stride, -stride] {
+                    let is_rank = |member: usize| (0..RANKS as isize).contains(&(first as isize + member as isize * stride));
+                    let len = (0..RANKS).take_while(|&member| is_rank(member)).count();
+                    let members = Members::all(RANKS).every(first, stride, len, |_| unreachable!("a range"));
+                    let node = |member: usize| topology.node(members.rank(member));
+                    let expected: Vec<usize> = (0..len).filter(|&m| (0..m).all(|before| node(before) != node(m))).collect();
+                    let leaders = Leaders::new(&topology, &members);
+                    let found: Vec<usize> = (0..leaders.count()).map(|number| leaders.member(number)).collect();
+                    assert_eq!(found, expected, "{members:?} on {topology:?}");
+                    expected.iter().enumerate().for_each(|(number, &leader)| assert_eq!(leaders.number(leader), number));
+                }
+            }
+        }
+    }
+}

@@ -35,6 +35,19 @@ pub(crate) fn another_order(job: &Job) -> Result<(), Error> {
     let again = job.subgroup(&backwards)?;
     again.sync()?;
     group.sync()?;
+    let size = job.size();
+    let refused = [(0..0, 1), (0..size + 1, 1), (0..size, 0), (job.rank() + 1..size, 1), (0..size, size + job.rank())];
+    for (range, stride) in refused.into_iter().take(if job.rank() > 0 { 5 } else { 4 }) {
+        assert!(job.subgroup_range(range.clone(), stride).is_err(), "{range:?} in steps of {stride}");
+    }
+    let alone = job.subgroup_range(job.rank()..size, size + 1)?;
+    assert_eq!(alone.ranks().collect::<Vec<_>>(), [job.rank()]);
+    // Every second one of a group in another order, and in one that is no range.
+    if group.rank().is_multiple_of(2) {
+        let half = group.subgroup_range(0..size, 2)?;
+        assert!(half.ranks().eq(backwards.iter().copied().step_by(2)));
+        assert_eq!(half.all_gather(&[job.rank()])?, half.ranks().collect::<Vec<_>>());
+    }
     assert!(
         job.subgroup(&[]).is_err() && job.subgroup(&[job.size()]).is_err() && job.subgroup(&[job.rank(), job.rank()]).is_err()
     );

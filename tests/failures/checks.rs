@@ -415,8 +415,9 @@ fn run_on(launched: Option<usize>, name: &str, variables: &[(&str, &str)], limit
     gone(&mark);
     if all.iter().any(|(name, _)| *name == runner::machines::VARIABLE) {
         // Open MPI names its files by the host, and its launcher removes those of its own host.
-        runner::leftovers::remove_all_but(&before);
-    } else if launched.is_some() {
+        runner::leftovers::remove_but(&before, "machine-");
+    }
+    if launched.is_some() {
         runner::leftovers::none_but(&before);
     }
     (status.code(), text)

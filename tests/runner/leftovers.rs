@@ -48,7 +48,13 @@ pub(crate) fn none_but(before: &BTreeSet<PathBuf>) {
 
 /// Removes the new ones that nobody uses, and names them: what a launcher that was killed has left, and the library of its ranks.
 pub(crate) fn remove_all_but(before: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let left: Vec<PathBuf> = files().difference(before).filter(|path| is_a_launchers_or_unused(path)).cloned().collect();
+    remove_but(before, "")
+}
+
+/// The same of those that have some words in their path.
+pub(crate) fn remove_but(before: &BTreeSet<PathBuf>, words: &str) -> Vec<PathBuf> {
+    let is_left = |path: &&PathBuf| path.to_string_lossy().contains(words) && is_a_launchers_or_unused(path);
+    let left: Vec<PathBuf> = files().difference(before).filter(is_left).cloned().collect();
     for path in &left {
         let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }

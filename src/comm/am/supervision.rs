@@ -183,9 +183,10 @@ mod tests {
 
     use super::*;
     use crate::comm::{
-        Network,
+        Conduit, Network,
         agent::Answers,
         apart::{Machines, Slow},
+        joined::Joined,
     };
 
     /// Nothing answers a wave, so nobody says that it was handled.
@@ -209,5 +210,25 @@ mod tests {
         assert_eq!(ends.1.recv_timeout(Duration::from_secs(10)), Ok(true));
         done.store(true, Ordering::Relaxed);
         peer.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_wait_is_taken_back_even_while_another_thread_looks() {
+        let machines = Machines::new(&[0, 1], Slow::Nothing);
+        let (member, am) = machines.network(0);
+        let rank = Joined::new(member, am.clone());
+        rank.publish_wait(Some(1), "a lock");
+        let wait = rank.published_wait(0, 0).expect("all was handled");
+        {
+            let _endpoint = am.endpoint();
+            // Whether all was handled is not known: said later.
+            rank.publish_end();
+            rank.publish_wait(Some(1), "a lock");
+            assert_eq!(rank.published_wait(0, 0).map(|wait| wait.looks), Some(wait.looks));
+            rank.publish_wait(None, "");
+            assert_eq!((rank.published_wait(0, 0), rank.has_ended(0)), (None, false));
+        }
+        rank.publish_wait(Some(1), "a lock");
+        assert!(rank.has_ended(0) && rank.published_wait(0, 0).is_some_and(|next| next.number != wait.number));
     }
 }

@@ -193,7 +193,8 @@ impl Fabric {
 
     /// The tables that it was made with.
     fn tables(&self) -> &[Spot] {
-        // SAFETY: so many entries lie there, which whoever made the mapping wrote before others attached; nobody changes them.
+        // SAFETY: so many entries lie there, which whoever made the mapping wrote before others attached; nobody changes them. In a
+        // child of a rank's process there are zeros instead.
         unsafe {
             let start = self.mapping.base().add(Self::tables_start(self.ranks)).cast::<Spot>();
             NonNull::slice_from_raw_parts(start, self.spots).as_ref()
@@ -203,12 +204,17 @@ impl Fabric {
     /// A list of ranks, of which the ranks of this process keep one copy together.
     fn one_copy(&self, list: &[usize]) -> Arc<[usize]> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(list);
+        let known = self.lists.lock().get(&hash).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| **known == *list) {
+            return known;
+        }
+        let copy: Arc<[usize]> = list.into();
         let mut lists = self.lists.lock();
+        // Another rank may have come first.
         if let Some(known) = lists.get(&hash).and_then(Weak::upgrade).filter(|known| **known == *list) {
             return known;
         }
         lists.retain(|_, list| list.strong_count() > 0);
-        let copy: Arc<[usize]> = list.into();
         lists.insert(hash, Arc::downgrade(&copy));
         copy
     }

@@ -108,7 +108,7 @@
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `GA_Pgroup_create` | `group.subgroup(&[0, 2, 4])` | collective over those members only |
+//! | `GA_Pgroup_create` | `group.subgroup(&[0, 2, 4])`, `group.subgroup_range(0..6, 2)` | collective over those members only |
 //! | `GA_Pgroup_split_irreg` | `group.split(color)` | to reorder members: `group.split_ordered(color, key)` |
 //! | `GA_Pgroup_split` into `n` groups | `group.split((group.rank() * n / group.size()) as u64)` | groups of groups to any depth |
 //! | `GA_Pgroup_self`, `GA_Pgroup_duplicate` | `group.subgroup(&[group.rank()])`, `group.split(0)` | |

@@ -22,10 +22,7 @@ use super::{
     whereabouts,
 };
 use crate::{
-    comm::{
-        engine::{Label, Waiter},
-        lasting::one_of,
-    },
+    comm::engine::{Label, Waiter},
     error::{Error, Result},
     memory::line::{Combine, WORDS},
 };
@@ -58,8 +55,7 @@ impl Waiter for InCollective<'_> {
 
     fn awaits(&self) -> Option<usize> {
         // Who has entered comes to a meeting without waiting for anybody.
-        let conduit = self.group.inner.engine().conduit();
-        self.from.or_else(|| one_of(conduit, self.group.late().filter(|&rank| conduit.mapped(rank).is_some())))
+        self.from.or_else(|| self.group.one_late())
     }
 
     fn is_last(&self) -> bool {

@@ -5,7 +5,7 @@ use std::{
     ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -45,6 +45,8 @@ pub(crate) struct GroupInner {
     pub(crate) words: Segments,
     pub(crate) scratch: Scratch,
     pub(super) nodes: Nodes,
+    /// A member that was late, or the next to be looked at.
+    pub(super) suspect: AtomicUsize,
     /// Number of the last agreement.
     pub(super) sequence: AtomicU32,
     /// How many groups were made of this one from each list of members.
@@ -173,6 +175,7 @@ impl Group {
             code: whereabouts::group_code(key, size),
             segments,
             words,
+            suspect: AtomicUsize::new(0),
             sequence: AtomicU32::new(0),
             lists: Mutex::default(),
             objects: AtomicU64::new(1),

@@ -6,11 +6,15 @@
 //!  | group: 40 bits | its members: 16 bits | operation: 8 bits |      | which call: 32 bits | number of the agreement before: 32 bits |
 //! ```
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use super::{Group, Op, call};
 use crate::{
-    comm::{Conduit, lasting::end_of_chain, node::CALL_SHIFT},
+    comm::{
+        Conduit,
+        lasting::{end_of_chain, one_of},
+        node::CALL_SHIFT,
+    },
     error::Error,
 };
 
@@ -131,6 +135,34 @@ impl Group {
     pub(super) fn late(&self) -> impl Iterator<Item = usize> {
         let (own, is_here) = (self.inner.engine().rank(), self.is_here());
         self.ranks().filter(move |&rank| rank != own && is_here(rank) == Some(false))
+    }
+
+    /// A late member to wait for, of those that are mapped: rather one that waits itself, perhaps for this rank.
+    pub(super) fn one_late(&self) -> Option<usize> {
+        /// Of a larger group so many members are looked at each time, round and round.
+        const LOOKED_AT: usize = 1024;
+        let (inner, conduit) = (&*self.inner, self.inner.engine().conduit());
+        if inner.size() <= LOOKED_AT {
+            return one_of(conduit, self.late().filter(|&rank| conduit.mapped(rank).is_some()));
+        }
+        let is_here = self.is_here();
+        let is_late = |rank: usize| rank != conduit.rank() && conduit.mapped(rank).is_some() && is_here(rank) == Some(false);
+        let start = inner.suspect.load(Ordering::Relaxed);
+        let mut any = None;
+        for member in (start..start + LOOKED_AT).map(|at| at % inner.size()) {
+            let rank = inner.rank_of(member);
+            if !is_late(rank) {
+                continue;
+            }
+            if conduit.published_wait(rank, 0).is_some() {
+                // The first one next time, so that it stays the same as long as it waits.
+                inner.suspect.store(member, Ordering::Relaxed);
+                return Some(rank);
+            }
+            any = any.or(Some(rank));
+        }
+        inner.suspect.store((start + LOOKED_AT) % inner.size(), Ordering::Relaxed);
+        any
     }
 
     /// Whether no member before this one is known to be in the collective.

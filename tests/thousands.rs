@@ -102,17 +102,20 @@ fn costs(network: &str, split: Option<usize>, ranks: usize) -> [Cost; 3] {
     costs.into_inner().expect("no panic")
 }
 
-/// Boxes of a group are smaller from more members on; groups have half the ranks.
+/// What is printed begins here.
+const FIRST: usize = 64;
+/// Boxes of a group are smaller from more members on, and groups have half the ranks: it grows from here.
 const LEAST: usize = 256;
 
 /// Twice as many ranks: each agreement has a round more, with a box, a partner and a leader farther on.
 const MORE_HEAP: i64 = 100;
 /// A table that doubles its room.
 const ONE_STEP: i64 = 512;
+/// A box for each of three groups; segments grow by pieces.
 const MORE_SEGMENT: u64 = 3 * (64 << 10);
 
 fn measure(network: &str, split: Option<usize>, most: u32) {
-    let all: Vec<(usize, _)> = (LEAST.ilog2()..=most).map(|log| (1_usize << log, costs(network, split, 1 << log))).collect();
+    let all: Vec<(usize, _)> = (FIRST.ilog2()..=most).map(|log| (1_usize << log, costs(network, split, 1 << log))).collect();
     for (moment, when) in MOMENTS.iter().enumerate() {
         let nodes = split.map_or(String::new(), |ranks| format!(" in nodes of {ranks}"));
         println!("{network}{nodes}, {when}: bytes of each rank\n ranks       heap   segment   in memory beyond before");
@@ -120,7 +123,8 @@ fn measure(network: &str, split: Option<usize>, most: u32) {
             let Cost { heap, segments, resident } = costs[moment];
             println!("{ranks:6} {heap:10} {segments:9} {resident:23}");
         }
-        let [(few, first), .., (many, last)] = &all[..] else { unreachable!("several numbers") };
+        let from = all.iter().position(|(ranks, _)| *ranks == LEAST).unwrap_or(0);
+        let [(few, first), .., (many, last)] = &all[from..] else { unreachable!("several numbers") };
         let doublings = (many / few).ilog2();
         let more = last[moment].heap - first[moment].heap;
         assert!(

@@ -14,8 +14,8 @@
 //!   whatever is waited for would have been found, and nobody in the cycle can do it any more. A rank that was stopped, or gets no core,
 //!   does not look.
 //!
-//! What a rank of another machine has published is asked for (`node::supervisor`), and is as old as the question. So "seen not before a moment"
-//! means asked for not before it.
+//! What a rank of another machine has published is asked for (`node::supervisor`). An answer is as old as the question, and what it tells of
+//! other ranks is older by an age that it names. So "seen not before a moment" means asked for not before it.
 //!
 //! The condition to wait on is one rank's act: a rank that waits for several publishes one of them, rather one that leads back
 //! to itself. A rank that waits for a lock publishes the holder. A rank that waits for a signal, which any rank may raise, publishes
@@ -30,7 +30,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use super::{Conduit, PublishedWait, say::say};
+use super::{Conduit, PublishedWait, node::TOLD, say::say};
 use crate::error::{Error, calling};
 
 /// How long to let others go before looking again at what changes without a word to this rank, a lock that is released for
@@ -234,7 +234,8 @@ impl Cycle {
                 false
             }
             Some(first) => {
-                looks.zip(first).all(|(now, first)| now.wrapping_sub(*first) >= 2) && now.saturating_sub(self.since) >= DOUBT_FOR
+                looks.zip(first).all(|(now, first)| now.saturating_sub(*first) >= 2)
+                    && now.saturating_sub(self.since) >= DOUBT_FOR
             }
         }
     }
@@ -264,7 +265,8 @@ impl<'c> Chain<'c> {
     fn next(&mut self, rank: usize) -> Option<PublishedWait> {
         let wait = self.conduit.published_wait(rank, self.hops);
         // A rank of this machine is not asked.
-        self.hops = if self.conduit.topology().is_near(rank) { 0 } else { self.hops + 1 };
+        let is_asked = self.conduit.topology().is_near(rank) || self.hops == TOLD;
+        self.hops = if is_asked { 0 } else { self.hops + 1 };
         wait
     }
 }
@@ -303,8 +305,9 @@ pub(crate) fn end_of_chain(conduit: &dyn Conduit, mut rank: usize) -> usize {
     rank
 }
 
-/// Which of several awaited ranks to publish: one whose own wait leads to this rank, or one that waits at all, or the first.
-pub(crate) fn one_of(conduit: &dyn Conduit, awaited: impl Iterator<Item = usize>) -> Option<usize> {
+/// Which of several awaited ranks to publish: one whose own wait leads to this rank, or one that waits at all, or the first. And whether
+/// its wait leads to this rank.
+pub(crate) fn one_of(conduit: &dyn Conduit, awaited: impl Iterator<Item = usize>) -> Option<(usize, bool)> {
     let mut visited = HashSet::new();
     let (mut any, mut first) = (None, None);
     for rank in awaited {
@@ -314,12 +317,12 @@ pub(crate) fn one_of(conduit: &dyn Conduit, awaited: impl Iterator<Item = usize>
             let Some(wait) = chain.next(at) else { break };
             first = first.or((at == rank).then_some(rank));
             if wait.awaited == conduit.rank() {
-                return Some(rank);
+                return Some((rank, true));
             }
             at = wait.awaited;
         }
     }
-    first.or(any)
+    first.or(any).map(|rank| (rank, false))
 }
 
 #[cold]
@@ -488,11 +491,11 @@ mod tests {
     fn of_several_the_one_that_leads_back_is_awaited() {
         let choose = |waits: &[Option<usize>], several: &[usize]| one_of(&Ranks::new(waits).fake, several.iter().copied());
         // By way of rank 4.
-        assert_eq!(choose(&[None, Some(1), Some(4), Some(0)], &[1, 2, 3]), Some(3));
+        assert_eq!(choose(&[None, Some(1), Some(4), Some(0)], &[1, 2, 3]), Some((3, true)));
         // None does: one that waits, or the first.
-        assert_eq!(choose(&[None, Some(1), None, None], &[1, 2, 3]), Some(2));
-        assert_eq!(choose(&[None; 4], &[3, 1]), Some(3));
-        assert_eq!(choose(&[Some(2), Some(1), None, None], &[1, 2]), Some(1));
+        assert_eq!(choose(&[None, Some(1), None, None], &[1, 2, 3]), Some((2, false)));
+        assert_eq!(choose(&[None; 4], &[3, 1]), Some((3, false)));
+        assert_eq!(choose(&[Some(2), Some(1), None, None], &[1, 2]), Some((1, false)));
         assert_eq!(choose(&[None], &[]), None);
     }
 }

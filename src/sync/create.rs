@@ -47,7 +47,7 @@ impl Waiter for Creating<'_> {
     fn awaits(&self) -> Option<usize> {
         match self.missing {
             [rank] => Some(*rank),
-            several => one_of(self.parent.inner.engine().conduit(), several.iter().copied()),
+            several => one_of(self.parent.inner.engine().conduit(), several.iter().copied()).map(|(rank, _)| rank),
         }
     }
     fn place(&self, rank: usize) -> String {

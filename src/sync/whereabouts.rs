@@ -137,32 +137,20 @@ impl Group {
         self.ranks().filter(move |&rank| rank != own && is_here(rank) == Some(false))
     }
 
-    /// A late member to wait for, of those that are mapped: rather one that waits itself, perhaps for this rank.
+    /// A late member to wait for, of those that are mapped: rather one that waits for this rank in turn, or one that waits at all.
     pub(super) fn one_late(&self) -> Option<usize> {
         /// Of a larger group so many members are looked at each time, round and round.
         const LOOKED_AT: usize = 1024;
         let (inner, conduit) = (&*self.inner, self.inner.engine().conduit());
-        if inner.size() <= LOOKED_AT {
-            return one_of(conduit, self.late().filter(|&rank| conduit.mapped(rank).is_some()));
-        }
         let is_here = self.is_here();
-        let is_late = |rank: usize| rank != conduit.rank() && conduit.mapped(rank).is_some() && is_here(rank) == Some(false);
-        let start = inner.suspect.load(Ordering::Relaxed);
-        let mut any = None;
-        for member in (start..start + LOOKED_AT).map(|at| at % inner.size()) {
-            let rank = inner.rank_of(member);
-            if !is_late(rank) {
-                continue;
-            }
-            if conduit.published_wait(rank, 0).is_some() {
-                // The first one next time, so that it stays the same as long as it waits.
-                inner.suspect.store(member, Ordering::Relaxed);
-                return Some(rank);
-            }
-            any = any.or(Some(rank));
-        }
-        inner.suspect.store((start + LOOKED_AT) % inner.size(), Ordering::Relaxed);
-        any
+        let is_late = |rank: &usize| *rank != conduit.rank() && conduit.mapped(*rank).is_some() && is_here(*rank) == Some(false);
+        let start = if inner.size() <= LOOKED_AT { 0 } else { inner.suspect.load(Ordering::Relaxed) };
+        let members = || (start..start + LOOKED_AT.min(inner.size())).map(|at| at % inner.size());
+        let (found, leads_back) = one_of(conduit, members().map(|member| inner.rank_of(member)).filter(is_late))?;
+        // One that leads back stays the first, so that it is found again.
+        let next = members().find(|&member| leads_back && inner.rank_of(member) == found);
+        inner.suspect.store(next.unwrap_or((start + LOOKED_AT) % inner.size()), Ordering::Relaxed);
+        Some(found)
     }
 
     /// Whether no member before this one is known to be in the collective.

@@ -33,7 +33,7 @@ pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
 pub(crate) use member::Member;
-pub(crate) use supervisor::{CALL_SHIFT, Note, Supervisor, What};
+pub(crate) use supervisor::{CALL_SHIFT, Note, Supervisor, TOLD, What};
 pub(crate) use wait::Patience;
 
 use self::{
@@ -368,8 +368,14 @@ impl Fabric {
     /// The wait that a rank has published, and how often it looked; the looks are those of this wait or of a later one.
     fn wait_words(&self, rank: usize) -> (u64, u64) {
         let control = self.control(rank);
-        let wait = control.wait.load(Ordering::Acquire);
-        (wait, control.looks.load(Ordering::Acquire))
+        loop {
+            let wait = control.wait.load(Ordering::Acquire);
+            let looks = control.looks.load(Ordering::Acquire);
+            // Taking a wait back counts as a look too: not as one of the wait that it ended.
+            if control.wait.load(Ordering::Acquire) == wait {
+                return (wait, looks);
+            }
+        }
     }
 
     /// What the wait that a rank published last is for.

@@ -24,9 +24,12 @@
 //! # What is asked
 //!
 //! A rank whose wait has lasted asks the rank that it waits for, some times a second while that one waits too, and ever more seldom while
-//! it does not. That rank asks the one that *it* waits for, and passes on what it learns. So if all ranks wait for one in the end, only
-//! those ask it that communicate with it anyway. A rank farther down the chain is asked directly if no news of it came for longer than
-//! they take ([`patience`]). Answers are kept for ranks that were asked or told of lately.
+//! it does not. That rank asks the one that *it* waits for, and passes on what it learns, or that it has not heard anything yet. So if all
+//! ranks wait for one in the end, only those ask it that wait for it directly, and with it their machines. A rank farther down the chain is
+//! asked directly if nobody told of it for longer than that takes ([`patience`]), and every [`TOLD`] ranks. Answers are kept for ranks that
+//! were asked or told of lately.
+//!
+//! News of a rank come on several ways, and may overtake each other. They are taken by the times that they say, which are never too late.
 
 use std::{
     collections::BTreeMap,
@@ -45,6 +48,9 @@ use crate::comm::{
 /// seldom.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(3200)];
 
+/// In the place of a wait, of a rank that was asked and has not answered. No wait is awaited from so high a rank.
+const UNKNOWN: u64 = u64::MAX;
+
 /// Older answers say nothing of where a rank is now.
 const OLD: Duration = Duration::from_secs(10);
 
@@ -52,7 +58,7 @@ const OLD: Duration = Duration::from_secs(10);
 const KEPT: usize = 64;
 
 /// Of so many ranks a rank tells what it knows: the logarithm of any number of ranks, for the chains of collectives.
-const TOLD: usize = 16;
+pub(crate) const TOLD: usize = 16;
 
 /// How old the last news of a rank may be that is so many ranks down a chain: each passes them on when it looks next, and if nobody on the
 /// way is lost or slow they are younger. A rank that does not wait is asked seldom, also by the rank that waits for it.
@@ -94,8 +100,8 @@ pub(crate) enum What {
     Beat = 5,
     /// The answer.
     Alive = 6,
-    /// The time of `Ask`, another rank, how long ago (ns) that rank was asked and whether it has come to its end in the lowest bit, its
-    /// wait, looks, place (two words); text: what it waits for.
+    /// The time of `Ask`, another rank, how long ago (ns) it was so and whether that rank has come to its end in the lowest bit, its
+    /// wait ([`UNKNOWN`] if it has not answered yet), looks, place (two words); text: what it waits for.
     Told = 7,
 }
 
@@ -131,10 +137,10 @@ impl Note {
     }
 }
 
-/// What a rank of another machine said of itself.
+/// What a rank shows: one of this machine; or one of another, by its own answer or by that of a rank that knows of it.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// When it was asked.
+    /// It was so at this time or later: when it was looked at, or asked.
     at: Duration,
     place: [u64; 2],
     wait: u64,
@@ -160,21 +166,42 @@ struct Far {
     /// Between its answer and the next question.
     pause: Duration,
     seen: Option<Seen>,
+    /// When another rank was last known to wait for its answer.
+    pending: Duration,
     /// Since when its answer is wanted, and when it was last.
-    wanted: [Duration; 2],
+    wanted: Option<[Duration; 2]>,
 }
 
 impl Default for Far {
     fn default() -> Self {
-        Far { asked: None, pause: PAUSES[0], seen: None, wanted: [Duration::ZERO; 2] }
+        Far { asked: None, pause: PAUSES[0], seen: None, pending: Duration::ZERO, wanted: None }
     }
 }
 
 impl Far {
     /// Whether nobody is interested in it any more.
     fn is_forgotten(&self, now: Duration) -> bool {
-        let last = self.seen.as_ref().map_or(Duration::ZERO, |seen| seen.at).max(self.wanted[1]);
+        let seen = self.seen.as_ref().map_or(Duration::ZERO, |seen| seen.at);
+        let last = seen.max(self.wanted.map_or(Duration::ZERO, |[_, last]| last));
         self.asked.is_none() && now.saturating_sub(last) >= OLD
+    }
+
+    /// Takes what is said of it, which may be older than what is known, for all that the times say.
+    fn hears(&mut self, news: Seen) {
+        if PublishedWait::is_wait(news.wait) {
+            self.pause = PAUSES[0];
+        }
+        let Some(known) = &mut self.seen else {
+            self.seen = Some(news);
+            return;
+        };
+        // What has ended stays so, and looks of a wait only grow.
+        let (ended, machine_ended) = (known.ended | news.ended, known.machine_ended | news.machine_ended);
+        let looks = if known.wait == news.wait { known.looks.max(news.looks) } else { news.looks };
+        if news.at > known.at {
+            *known = Seen { looks, ..news };
+        }
+        (known.ended, known.machine_ended) = (ended, machine_ended);
     }
 }
 
@@ -261,21 +288,15 @@ impl Supervisor {
     fn ask(&self, rank: usize, hops: usize) -> (Option<Seen>, Option<Note>) {
         let now = self.now();
         let mut all = self.far.lock();
-        if all.len() > KEPT && !all.contains_key(&rank) {
-            all.retain(|_, far| !far.is_forgotten(now));
-        }
-        let far = all.entry(rank).or_default();
-        let [since, last] = &mut far.wanted;
-        if now.saturating_sub(*last) >= OLD {
-            // Another wait.
-            *since = now;
-        }
-        *last = now;
+        let far = entry(&mut all, rank, now);
+        // If it was not wanted lately, this is another wait.
+        let since = far.wanted.filter(|[_, last]| now.saturating_sub(*last) < OLD).map_or(now, |[since, _]| since);
+        far.wanted = Some([since, now]);
         let is_due = if hops == 0 {
             far.seen.as_ref().is_none_or(|seen| now.saturating_sub(seen.at) >= far.pause)
         } else {
             let waits = far.seen.as_ref().is_none_or(|seen| PublishedWait::is_wait(seen.wait));
-            let news = far.seen.as_ref().map_or(*since, |seen| seen.at.max(*since));
+            let news = far.seen.as_ref().map_or(since, |seen| seen.at.max(since)).max(far.pending);
             now.saturating_sub(news) >= patience(hops, waits)
         };
         // Questions are not lost. Should one be, because a job was about to end, there is another one.
@@ -324,25 +345,42 @@ impl Supervisor {
         let mut rank = self.topology.rank();
         let mut seen = self.near(self.topology.local(rank));
         let mut notes = Vec::new();
-        while notes.len() < TOLD {
+        for _ in 0..2 * TOLD {
             let wait = PublishedWait::of_words(seen.wait, seen.looks, self.topology.size(), seen.at);
             let Some(PublishedWait { awaited, .. }) = wait.filter(|wait| wait.awaited != rank && wait.awaited != to) else {
                 break;
             };
-            let next = if self.topology.is_near(awaited) {
-                Some(self.near(self.topology.local(awaited)))
-            } else {
-                self.far.lock().get(&awaited).and_then(|far| far.seen.clone())
-            };
-            let Some(next) = next.filter(|next| self.now().saturating_sub(next.at) < OLD) else { break };
-            (rank, seen) = (awaited, next);
-            if rank == self.topology.rank() {
+            if awaited == self.topology.rank() || notes.len() == TOLD {
                 break;
             }
-            let age = self.now().saturating_sub(seen.at).as_nanos() as u64;
-            let [place, detail] = seen.place;
-            let words = [asked, rank as u64, age << 1 | u64::from(seen.ended), seen.wait, seen.looks, place, detail];
-            notes.push(Note::new(What::Told, &words, texts(&seen.call, &seen.object)));
+            // What is known, and since when at the latest somebody waits for news.
+            let now = self.now();
+            let (next, pending) = if self.topology.is_near(awaited) {
+                (Some(self.near(self.topology.local(awaited))), Duration::ZERO)
+            } else {
+                let all = self.far.lock();
+                let pending = |far: &Far| if far.asked.is_some() { now } else { far.pending };
+                all.get(&awaited).map_or_else(Default::default, |far| (far.seen.clone(), pending(far)))
+            };
+            let Some(next) = next.filter(|next| now.saturating_sub(next.at) < OLD) else {
+                let age = now.saturating_sub(pending);
+                if pending > Duration::ZERO && age < OLD {
+                    notes.push(Note::new(
+                        What::Told,
+                        &[asked, awaited as u64, (age.as_nanos() as u64) << 1, UNKNOWN],
+                        String::new(),
+                    ));
+                }
+                break;
+            };
+            (rank, seen) = (awaited, next);
+            // Whoever asks sees the ranks of its own machine.
+            if self.topology.machine(rank) != self.topology.machine(to) {
+                let age = self.now().saturating_sub(seen.at).as_nanos() as u64;
+                let [place, detail] = seen.place;
+                let words = [asked, rank as u64, age << 1 | u64::from(seen.ended), seen.wait, seen.looks, place, detail];
+                notes.push(Note::new(What::Told, &words, texts(&seen.call, &seen.object)));
+            }
         }
         notes
     }
@@ -358,15 +396,15 @@ impl Supervisor {
                 }
                 let at = Duration::from_nanos(first).min(now).saturating_sub(Duration::from_nanos(told >> 1));
                 let mut all = self.far.lock();
-                let far = all.entry(rank).or_default();
-                let (known, machine_ended) =
-                    far.seen.as_ref().map_or((Duration::ZERO, false), |seen| (seen.at, seen.machine_ended));
-                if at > known {
-                    let (call, object) = note.text.split_once(BETWEEN).unwrap_or_default();
-                    let (call, object) = (call.to_owned(), object.to_owned());
-                    let (place, ended) = ([place, detail], told & 1 != 0);
-                    far.seen = Some(Seen { at, place, wait, looks, ended, machine_ended, object, call });
+                let far = entry(&mut all, rank, now);
+                if wait == UNKNOWN {
+                    far.pending = far.pending.max(at);
+                    return None;
                 }
+                let (call, object) = note.text.split_once(BETWEEN).unwrap_or_default();
+                let (call, object) = (call.to_owned(), object.to_owned());
+                let (place, ended) = ([place, detail], told & 1 != 0);
+                far.hears(Seen { at, place, wait, looks, ended, machine_ended: false, object, call });
                 None
             }
             What::Tell => {
@@ -375,16 +413,12 @@ impl Supervisor {
                 let far = all.get_mut(&from)?;
                 // The first word is the time at which it was asked for.
                 let at = Duration::from_nanos(first).min(now);
-                if far.seen.as_ref().is_some_and(|seen| seen.at > at) {
-                    return None;
-                }
                 far.asked = None;
-                let [least, most] = PAUSES;
-                far.pause = if PublishedWait::is_wait(wait) { least } else { (2 * far.pause).min(most) };
+                far.pause = (2 * far.pause).min(PAUSES[1]);
                 let [ended, machine_ended] = [ended, machine_ended].map(|word| word != 0);
                 let (call, object) = note.text.split_once(BETWEEN).unwrap_or_default();
                 let (call, object) = (call.to_owned(), object.to_owned());
-                far.seen = Some(Seen { at, place: [second, third], wait, looks, ended, machine_ended, object, call });
+                far.hears(Seen { at, place: [second, third], wait, looks, ended, machine_ended, object, call });
                 None
             }
             What::Wave => {
@@ -442,6 +476,14 @@ impl Supervisor {
     }
 }
 
+/// What is known of a rank; forgets what nobody wants any more.
+fn entry(all: &mut BTreeMap<usize, Far>, rank: usize, now: Duration) -> &mut Far {
+    if all.len() > KEPT && !all.contains_key(&rank) {
+        all.retain(|_, far| !far.is_forgotten(now));
+    }
+    all.entry(rank).or_default()
+}
+
 /// The text of a call and the object of a wait, in one.
 fn texts(call: &str, object: &str) -> String {
     cut(format!("{call}{BETWEEN}{object}"))
@@ -485,13 +527,21 @@ mod tests {
 
         /// A rank follows the chain of waits from itself; a question is answered at once. Whom it asked, and what it found.
         fn follow(&self, from: usize) -> (Vec<usize>, Vec<PublishedWait>) {
+            self.follow_but(from, |_| false)
+        }
+
+        /// The same where some do not answer.
+        fn follow_but(&self, from: usize, silent: impl Fn(usize) -> bool) -> (Vec<usize>, Vec<PublishedWait>) {
             let (mut asked, mut found) = (Vec::new(), Vec::new());
             let mut rank = self.0[from].awaited();
             for hops in 0.. {
                 let Some(next) = rank.filter(|&rank| rank != from) else { break };
-                let (wait, question) = self.0[from].published_wait(next, hops);
+                let (wait, question) = self.0[from].published_wait(next, hops % (TOLD + 1));
                 if let Some(question) = question {
                     asked.push(next);
+                    if silent(next) {
+                        continue;
+                    }
                     self.0[next].hear(from, question).into_iter().for_each(|note| {
                         let (words, text) = note.record();
                         let note = Note::of_record(words, text).expect("a note");
@@ -519,6 +569,8 @@ mod tests {
         let last = 9;
         let awaited: Vec<Option<usize>> = (0..=last).map(|rank| (rank < last).then_some(rank + 1)).collect();
         let mut ranks = Ranks::new(&awaited);
+        // A job is some seconds old when its ranks wait for the first time.
+        ranks.pass(Duration::from_secs(5));
         for step in 0..300 {
             ranks.pass(STEP);
             for rank in 0..last {
@@ -546,6 +598,72 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_is_an_answer() {
+        let mut ranks = Ranks::new(&[Some(1), Some(2), None]);
+        ranks.pass(STEP);
+        let question = ranks.0[0].published_wait(2, 0).1.expect("a question");
+        ranks.pass(STEP);
+        // Rank 1 is answered sooner, and tells.
+        ranks.follow(1);
+        ranks.follow(0);
+        let told = ranks.0[0].far.lock()[&2].seen.clone().expect("news");
+        ranks.0[2].fabric.control(0).ended.store(1, Ordering::Relaxed);
+        ranks.0[2].fabric.header().ended.store(1, Ordering::Relaxed);
+        for note in ranks.0[2].hear(0, question) {
+            ranks.0[0].hear(2, note);
+        }
+        let far = &ranks.0[0].far.lock()[&2];
+        let seen = far.seen.as_ref().expect("news");
+        assert_eq!((far.asked, seen.at, seen.ended, seen.machine_ended), (None, told.at, true, true));
+    }
+
+    #[test]
+    fn looks_of_a_wait_do_not_go_back() {
+        let mut far = Far::default();
+        let seen = |at, wait, looks| Seen { at: Duration::from_secs(at), wait, looks, ..Seen::default() };
+        for (news, looks) in [(seen(1, 5, 7), 7), (seen(2, 5, 6), 7), (seen(1, 5, 9), 7), (seen(3, 5, 8), 8), (seen(4, 6, 1), 1)]
+        {
+            far.hears(news);
+            assert_eq!(far.seen.as_ref().map(|seen| seen.looks), Some(looks));
+        }
+    }
+
+    #[test]
+    fn a_rank_that_does_not_answer_is_asked_by_who_waits_for_it() {
+        let last = 5;
+        let awaited: Vec<Option<usize>> = (0..=last).map(|rank| (rank < last).then_some(rank + 1)).collect();
+        let mut ranks = Ranks::new(&awaited);
+        ranks.pass(Duration::from_secs(5));
+        for _ in 0..200 {
+            ranks.pass(STEP);
+            for rank in 0..last {
+                let silent = |asked: usize| asked == last;
+                let asked = ranks.follow_but(rank, silent).0;
+                assert!(asked.iter().all(|&asked| asked == rank + 1), "rank {rank} asks {asked:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_ring_is_seen_whole_soon() {
+        const RANKS: usize = 40;
+        let awaited: Vec<Option<usize>> = (0..RANKS).map(|rank| Some((rank + 1) % RANKS)).collect();
+        let mut ranks = Ranks::new(&awaited);
+        let mut whole = None;
+        for step in 0..100 {
+            ranks.pass(STEP);
+            // In the direction in which news travel slowest.
+            for rank in 0..RANKS {
+                let found = ranks.follow(rank).1;
+                if rank == 0 && found.len() == RANKS - 1 {
+                    whole = whole.or(Some(step));
+                }
+            }
+        }
+        assert!(whole.is_some_and(|step| step <= 60), "{whole:?}");
     }
 
     #[test]

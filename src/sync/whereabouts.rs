@@ -146,11 +146,12 @@ impl Group {
         let is_late = |rank: &usize| *rank != conduit.rank() && conduit.mapped(*rank).is_some() && is_here(*rank) == Some(false);
         let start = if inner.size() <= LOOKED_AT { 0 } else { inner.suspect.load(Ordering::Relaxed) };
         let members = || (start..start + LOOKED_AT.min(inner.size())).map(|at| at % inner.size());
-        let (found, leads_back) = one_of(conduit, members().map(|member| inner.rank_of(member)).filter(is_late))?;
+        let found = one_of(conduit, members().map(|member| inner.rank_of(member)).filter(is_late));
         // One that leads back stays the first, so that it is found again.
-        let next = members().find(|&member| leads_back && inner.rank_of(member) == found);
+        let leads_back = found.filter(|(_, leads_back)| *leads_back);
+        let next = leads_back.and_then(|(rank, _)| members().find(|&member| inner.rank_of(member) == rank));
         inner.suspect.store(next.unwrap_or((start + LOOKED_AT) % inner.size()), Ordering::Relaxed);
-        Some(found)
+        found.map(|(rank, _)| rank)
     }
 
     /// Whether no member before this one is known to be in the collective.

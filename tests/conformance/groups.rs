@@ -197,3 +197,25 @@ pub(crate) fn of_many_ranks(launch: &Launch) {
     });
     run.unwrap_or_else(|error: Error| panic!("{error}"));
 }
+
+/// Each rank looks at some of the others at a time, and finds the one that matters.
+pub(crate) fn deadlock_among_many(network: &str, ranks: usize) {
+    let (holds, waits) = (1, ranks - 2);
+    let run = Launch::new().network(network).ranks(ranks).heap(1 << 20).run(|job| {
+        let locks = Locks::new(job)?;
+        let held = if job.rank() == holds { Some(locks.lock(0)?) } else { None };
+        job.barrier()?;
+        if job.rank() == waits {
+            locks.lock(0)?.unlock()?;
+        }
+        job.barrier()?;
+        held.map_or(Ok(()), |held| held.unlock())
+    });
+    let said = run.map_err(|error: Error| error.to_string()).expect_err("a deadlock");
+    let who = [
+        format!("rank {waits} waits for lock 0"),
+        format!("which rank {holds} holds"),
+        format!("rank {holds} waits for rank {waits}"),
+    ];
+    assert!(who.iter().all(|words| said.contains(words)), "{said}");
+}

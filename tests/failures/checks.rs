@@ -264,14 +264,6 @@ pub(crate) fn all() -> Vec<Case> {
             }));
         }
     }
-    cases.push(case("threads::waits_for_a_lock_among_many", || {
-        let variables = [("GA_NETWORK", "threads"), ("GA_RANKS", "1300"), ("GA_HEAP", "1M")];
-        let (status, text) = run("waits_for_a_lock_among_many", &variables, 2 * SOON);
-        assert_eq!(status, Some(1), "{text}");
-        let words =
-            ["rank 1298 waits for lock 0 of 1", "which rank 1 holds", "rank 1 waits for rank 1298 in barrier of all ranks"];
-        says(&text, &words);
-    }));
     cases.push(case("array_beyond_its_job", || {
         let (status, text) = run("keeps_an_array", &[], SOON);
         assert_eq!(status, Some(0), "{text}");

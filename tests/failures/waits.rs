@@ -61,18 +61,6 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         job.barrier()?;
         held.map_or(Ok(()), |held| held.unlock())
     }),
-    // Each rank looks at some of the others at a time.
-    ("waits_for_a_lock_among_many", |job| {
-        let (holds, waits) = (CULPRIT, job.size() - 2);
-        let locks = Locks::with_count(job, 1)?;
-        let held = if job.rank() == holds { Some(locks.lock(0)?) } else { None };
-        job.barrier()?;
-        if job.rank() == waits {
-            locks.lock(0)?.unlock()?;
-        }
-        job.barrier()?;
-        held.map_or(Ok(()), |held| held.unlock())
-    }),
     ("takes_locks_in_opposite_orders", |job| {
         let locks = Locks::with_count(job, 8)?;
         let Some(pair) = pair(job, [0, 1])? else { return job.sync() };

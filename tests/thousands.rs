@@ -143,6 +143,6 @@ fn measure(network: &str, split: Option<usize>, most: u32) {
 fn what_a_rank_keeps_grows_as_the_logarithm_of_their_number() {
     let long = env::var_os("GA_TEST_LONG").is_some();
     measure("threads", None, if long { 13 } else { 10 });
-    measure("threads", Some(64), if long { 11 } else { 10 });
-    measure("threads:unmapped", None, if long { 11 } else { 10 });
+    measure("threads", Some(64), if long { 11 } else { 9 });
+    measure("threads:unmapped", None, if long { 11 } else { 9 });
 }

@@ -12,8 +12,10 @@ mod access;
 mod alive;
 mod control;
 mod ending;
+mod far;
 mod inbox;
 mod member;
+mod note;
 mod supervisor;
 mod wait;
 
@@ -32,8 +34,10 @@ use std::{
 pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
+pub(crate) use far::TOLD;
 pub(crate) use member::Member;
-pub(crate) use supervisor::{CALL_SHIFT, Note, Supervisor, TOLD, What};
+pub(crate) use note::{Note, What};
+pub(crate) use supervisor::{CALL_SHIFT, Supervisor};
 pub(crate) use wait::Patience;
 
 use self::{

@@ -37,173 +37,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Fabric;
+use super::{
+    Fabric,
+    far::{FORGOTTEN, Far, OLD, PAUSES, Seen, TOLD, entry, patience},
+    note::{Note, UNKNOWN, What, cut, parts, texts},
+};
 use crate::comm::{
     PublishedWait, Topology,
     mutex::Mutex,
     protocol::waves::{Stage, Step, Waves},
 };
 
-/// An answer is asked for again after this long if the rank waits. If it does not, many may ask it while it computes: then ever more
-/// seldom.
-const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(3200)];
-
-/// In the place of a wait, of a rank that was asked and has not answered. No wait is awaited from so high a rank.
-const UNKNOWN: u64 = u64::MAX;
-
-/// Older answers say nothing of where a rank is now.
-const OLD: Duration = Duration::from_secs(10);
-
-/// Answers of so many ranks are kept however old they are.
-const KEPT: usize = 64;
-
-/// Of so many ranks a rank tells what it knows: the logarithm of any number of ranks, for the chains of collectives.
-pub(crate) const TOLD: usize = 16;
-
-/// How old the last news of a rank may be that is so many ranks down a chain: each passes them on when it looks next, and if nobody on the
-/// way is lost or slow they are younger. A rank that does not wait is asked seldom, also by the rank that waits for it.
-const fn patience(hops: usize, waits: bool) -> Duration {
-    let far = if hops < TOLD { hops } else { TOLD } as u64;
-    Duration::from_millis(1000 + 400 * far + if waits { 0 } else { 3200 })
-}
-
-/// An unanswered question is repeated after this long.
-const FORGOTTEN: Duration = Duration::from_secs(60);
-
-/// What supervisors say to each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
-    pub what: What,
-    pub words: [u64; WORDS],
-    pub text: String,
-}
-
-/// Words of a note.
-const WORDS: usize = 7;
-
-/// The longest text of a note, in bytes; it fits any frame.
-const LONGEST_TEXT: usize = 400;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub(crate) enum What {
-    /// The time when it was asked, by the clock of the rank that asks.
-    Ask = 1,
-    /// That time, place (two words), wait, looks, whether the rank has come to its end, whether all of its machine have; text: what it
-    /// waits for.
-    Tell = 2,
-    /// Number of the wave.
-    Wave = 3,
-    /// Number of the wave, stage; text: each rank and what it waits for.
-    AllWait = 4,
-    /// Are you there?
-    Beat = 5,
-    /// The answer.
-    Alive = 6,
-    /// The time of `Ask`, another rank, how long ago (ns) it was so and whether that rank has come to its end in the lowest bit, its
-    /// wait ([`UNKNOWN`] if it has not answered yet), looks, place (two words); text: what it waits for.
-    Told = 7,
-}
-
-impl What {
-    fn of(code: u64) -> Option<Self> {
-        let all = [What::Ask, What::Tell, What::Wave, What::AllWait, What::Beat, What::Alive, What::Told];
-        all.into_iter().find(|what| *what as u64 == code)
-    }
-}
-
-impl Note {
-    /// As words and text of a record.
-    pub(crate) fn record(&self) -> ([u64; 1 + WORDS], &[u8]) {
-        let words = std::array::from_fn(|k| if k == 0 { self.what as u64 } else { self.words[k - 1] });
-        (words, self.text.as_bytes())
-    }
-
-    /// From words and text of a record.
-    pub(crate) fn of_record([what, words @ ..]: [u64; 1 + WORDS], text: &[u8]) -> Option<Self> {
-        let what = What::of(what)?;
-        Some(Note { what, words, text: String::from_utf8_lossy(text).into_owned() })
-    }
-
-    /// A note that says nothing more.
-    pub(crate) fn bare(what: What) -> Self {
-        Note::new(what, &[], String::new())
-    }
-
-    fn new(what: What, words: &[u64], text: String) -> Self {
-        let mut all = [0; WORDS];
-        all[..words.len()].copy_from_slice(words);
-        Note { what, words: all, text }
-    }
-}
-
-/// What a rank shows: one of this machine; or one of another, by its own answer or by that of a rank that knows of it.
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    /// It was so at this time or later: when it was looked at, or asked.
-    at: Duration,
-    place: [u64; 2],
-    wait: u64,
-    looks: u64,
-    ended: bool,
-    /// All ranks of its machine have come to their end.
-    machine_ended: bool,
-    object: String,
-    /// The text of the call that it is in, or was in last.
-    call: String,
-}
-
-/// Stands between the texts of an answer.
-const BETWEEN: char = '\u{1f}';
-
 /// What is published for a call stands in the upper half of the second word of a place.
 pub(crate) const CALL_SHIFT: u32 = 32;
-
-#[derive(Debug)]
-struct Far {
-    /// When it was asked last, if it has not answered.
-    asked: Option<Duration>,
-    /// Between its answer and the next question.
-    pause: Duration,
-    seen: Option<Seen>,
-    /// When another rank was last known to wait for its answer.
-    pending: Duration,
-    /// Since when its answer is wanted, and when it was last.
-    wanted: Option<[Duration; 2]>,
-}
-
-impl Default for Far {
-    fn default() -> Self {
-        Far { asked: None, pause: PAUSES[0], seen: None, pending: Duration::ZERO, wanted: None }
-    }
-}
-
-impl Far {
-    /// Whether nobody is interested in it any more.
-    fn is_forgotten(&self, now: Duration) -> bool {
-        let seen = self.seen.as_ref().map_or(Duration::ZERO, |seen| seen.at);
-        let last = seen.max(self.wanted.map_or(Duration::ZERO, |[_, last]| last));
-        self.asked.is_none() && now.saturating_sub(last) >= OLD
-    }
-
-    /// Takes what is said of it, which may be older than what is known, for all that the times say.
-    fn hears(&mut self, news: Seen) {
-        if PublishedWait::is_wait(news.wait) {
-            self.pause = PAUSES[0];
-        }
-        let Some(known) = &mut self.seen else {
-            self.seen = Some(news);
-            return;
-        };
-        // What has ended stays so, and looks of a wait only grow.
-        let (ended, machine_ended) = (known.ended | news.ended, known.machine_ended | news.machine_ended);
-        let looks = if known.wait == news.wait { known.looks.max(news.looks) } else { news.looks };
-        if news.at > known.at {
-            *known = Seen { looks, ..news };
-        }
-        (known.ended, known.machine_ended) = (ended, machine_ended);
-    }
-}
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -401,8 +247,7 @@ impl Supervisor {
                     far.pending = far.pending.max(at);
                     return None;
                 }
-                let (call, object) = note.text.split_once(BETWEEN).unwrap_or_default();
-                let (call, object) = (call.to_owned(), object.to_owned());
+                let [call, object] = parts(&note.text);
                 let (place, ended) = ([place, detail], told & 1 != 0);
                 far.hears(Seen { at, place, wait, looks, ended, machine_ended: false, object, call });
                 None
@@ -416,8 +261,7 @@ impl Supervisor {
                 far.asked = None;
                 far.pause = (2 * far.pause).min(PAUSES[1]);
                 let [ended, machine_ended] = [ended, machine_ended].map(|word| word != 0);
-                let (call, object) = note.text.split_once(BETWEEN).unwrap_or_default();
-                let (call, object) = (call.to_owned(), object.to_owned());
+                let [call, object] = parts(&note.text);
                 far.hears(Seen { at, place: [second, third], wait, looks, ended, machine_ended, object, call });
                 None
             }
@@ -474,26 +318,6 @@ impl Supervisor {
         }
         said.join(", ")
     }
-}
-
-/// What is known of a rank; forgets what nobody wants any more.
-fn entry(all: &mut BTreeMap<usize, Far>, rank: usize, now: Duration) -> &mut Far {
-    if all.len() > KEPT && !all.contains_key(&rank) {
-        all.retain(|_, far| !far.is_forgotten(now));
-    }
-    all.entry(rank).or_default()
-}
-
-/// The text of a call and the object of a wait, in one.
-fn texts(call: &str, object: &str) -> String {
-    cut(format!("{call}{BETWEEN}{object}"))
-}
-
-/// As much of a text as a note carries.
-fn cut(mut text: String) -> String {
-    let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    text.truncate(end);
-    text
 }
 
 #[cfg(test)]

@@ -180,7 +180,6 @@ impl Supervisor {
     fn near(&self, local: usize) -> Seen {
         let at = self.now();
         let place = self.fabric.place(local);
-        // The looks are read behind the wait, as `node` has them read.
         let (wait, looks) = self.fabric.wait_words(local);
         let (ended, call) = (self.fabric.has_ended(local), self.fabric.call(local, place[1] >> CALL_SHIFT));
         Seen { at, place, wait, looks, ended, machine_ended: false, object: self.fabric.object(local), call }
@@ -231,31 +230,31 @@ impl Supervisor {
         notes
     }
 
-    fn learn(&self, from: usize, note: Note) -> Option<()> {
+    /// Takes an answer, or a question that others are to answer.
+    fn learn(&self, from: usize, note: Note) {
         let [first, second, third, wait, looks, ended, machine_ended] = note.words;
         match note.what {
             What::Told => {
                 let ([rank, told, place, detail], now) = ([second, third, ended, machine_ended], self.now());
                 let rank = rank as usize;
                 if rank >= self.topology.size() || self.topology.is_near(rank) {
-                    return None;
+                    return;
                 }
                 let at = Duration::from_nanos(first).min(now).saturating_sub(Duration::from_nanos(told >> 1));
                 let mut all = self.far.lock();
                 let far = entry(&mut all, rank, now);
                 if wait == UNKNOWN {
                     far.pending = far.pending.max(at);
-                    return None;
+                    return;
                 }
                 let [call, object] = parts(&note.text);
                 let (place, ended) = ([place, detail], told & 1 != 0);
                 far.hears(Seen { at, place, wait, looks, ended, machine_ended: false, object, call });
-                None
             }
             What::Tell => {
                 let mut all = self.far.lock();
                 let now = self.now();
-                let far = all.get_mut(&from)?;
+                let Some(far) = all.get_mut(&from) else { return };
                 // The first word is the time at which it was asked for.
                 let at = Duration::from_nanos(first).min(now);
                 far.asked = None;
@@ -263,18 +262,14 @@ impl Supervisor {
                 let [ended, machine_ended] = [ended, machine_ended].map(|word| word != 0);
                 let [call, object] = parts(&note.text);
                 far.hears(Seen { at, place: [second, third], wait, looks, ended, machine_ended, object, call });
-                None
             }
-            What::Wave => {
-                self.waves.lock().asked(first);
-                None
-            }
-            What::Ask | What::Beat | What::Alive => None,
+            What::Wave => self.waves.lock().asked(first),
             What::AllWait => {
-                let machine = self.topology.machine(from);
-                self.waves.lock().heard(machine, first, Stage::of(second)?, note.text);
-                Some(())
+                if let Some(stage) = Stage::of(second) {
+                    self.waves.lock().heard(self.topology.machine(from), first, stage, note.text);
+                }
             }
+            What::Ask | What::Beat | What::Alive => {}
         }
     }
 

@@ -314,6 +314,8 @@ impl<R> Here for Result<R> {
 thread_local! {
     /// The line of the program whose call the thread is in.
     static CALLING: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+    /// What is published for the array's collective that the thread is in; 0 if it is in none. A thread is in one call at a time, of one job.
+    static DOING: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Runs the body of a public function; see [`Here`].
@@ -327,6 +329,24 @@ pub(crate) fn located<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
 /// The line of the program whose call this thread is in: of the outermost function that is [`located`].
 pub(crate) fn calling() -> Option<&'static Location<'static>> {
     CALLING.get()
+}
+
+/// Another rank may run in this thread meanwhile, whose calls are its own.
+pub(crate) fn elsewhere(run: impl FnOnce()) {
+    let (line, doing) = (CALLING.take(), DOING.take());
+    run();
+    CALLING.set(line);
+    DOING.set(doing);
+}
+
+/// What is published for the collective that the thread is in; 0 if it is in none.
+pub(crate) fn doing() -> u64 {
+    DOING.get()
+}
+
+/// The thread is in another collective; the one that it was in.
+pub(crate) fn replace_doing(published: u64) -> u64 {
+    DOING.replace(published)
 }
 
 /// The thread is in a call until this is dropped.

@@ -145,7 +145,7 @@ pub use array::{
 pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Operation, Result};
-pub use job::{Job, Launch, Memory, Stats, run};
+pub use job::{Job, Launch, Memory, Stats, Work, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
 
 /// Types of whole-array operations: patches as operands, and element traits.

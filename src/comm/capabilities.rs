@@ -18,6 +18,8 @@ pub struct Capabilities {
     pub progress: Progress,
     /// Which optional operations exist.
     pub native: Native,
+    /// Any thread of a rank may call. If not, only the one that runs the rank's body may.
+    pub threads: bool,
     /// The ranks of some node outnumber its cores, the same answer on every rank: waiting by turns beats spinning.
     pub crowded: bool,
 }
@@ -31,6 +33,7 @@ impl Default for Capabilities {
             granule: 1 << 16,
             progress: Progress::Caller,
             native: Native::default(),
+            threads: true,
             crowded: false,
         }
     }

@@ -103,8 +103,16 @@ pub(crate) trait Conduit: Operations {
     /// Time since the conduit started.
     fn now(&self) -> Duration;
 
+    /// The rank has carried out so many floating-point operations, with so many bytes from and to memory: where time is virtual, it passes.
+    fn compute(&self, _flops: f64, _bytes: f64) {}
+
     /// Returns when `poll` may have something to say, after `limit` at the latest. May return early.
     fn wait(&self, limit: Duration);
+
+    /// Lets others go before the caller looks again at what changes without a word to it: as [`wait`](Self::wait), but time passes.
+    fn pause(&self, limit: Duration) {
+        self.wait(limit);
+    }
 
     /// Returns when the word differs from `seen`, when `poll` may have something to say, or after `limit`. May return early.
     /// The word lies in the caller's own segment or in mapped memory.

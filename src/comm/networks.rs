@@ -8,7 +8,7 @@ use super::mpi;
 use super::{
     layers::{HARSH, LAYERS, Layer},
     settings::{DEVICES, Device},
-    shared_memory,
+    shared_memory, simulated,
     start::Named,
     threads,
 };
@@ -17,6 +17,7 @@ use super::{
 const NETWORKS: &[Named] = &[
     shared_memory::NETWORK,
     threads::NETWORK,
+    simulated::NETWORK,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];
@@ -35,13 +36,15 @@ const UNMAPPED: &str = "unmapped";
 pub(crate) struct Choice {
     pub network: &'static Named,
     pub device: Device,
+    /// What stands for a device where the network is a model: the machine that it is a model of.
+    pub machine: Option<String>,
     pub layers: Vec<Layer>,
 }
 
 impl Choice {
     /// The network alone, without a device or layers that the name asks for.
     pub(crate) fn is_plain(&self) -> bool {
-        self.device == Device::default() && self.layers.is_empty()
+        self.device == Device::default() && self.machine.is_none() && self.layers.is_empty()
     }
 }
 
@@ -59,7 +62,8 @@ fn parse(name: &str) -> Option<Choice> {
     let mut layers: Vec<Layer> = Vec::new();
     let (base, device) = base.split_once(':').map_or((base, None), |(base, device)| (base, Some(device)));
     let network = NETWORKS.iter().find(|network| network.name == base)?;
-    let device = match device {
+    let machine = device.filter(|_| network.is_a_model()).map(str::to_owned);
+    let device = match device.filter(|_| machine.is_none()) {
         None => Device::default(),
         Some(UNMAPPED) => {
             layers.push(Layer::Hidden);
@@ -76,11 +80,17 @@ fn parse(name: &str) -> Option<Choice> {
         }
         layers.push(layer);
     }
-    Some(Choice { network, device, layers })
+    Some(Choice { network, device, machine, layers })
 }
 
 fn refusal(name: &str) -> String {
-    let networks: Vec<&str> = NETWORKS.iter().map(|network| network.name).collect();
+    let networks: Vec<String> = NETWORKS
+        .iter()
+        .map(|network| match network.is_a_model() {
+            true => format!("{}:MACHINE (of {}, or a file)", network.name, simulated::NAMES.join(", ")),
+            false => network.name.to_owned(),
+        })
+        .collect();
     let left_out: String = LEFT_OUT.iter().map(|name| format!(" (or {name}, built with `--features {name}`)")).collect();
     let devices: Vec<String> =
         [UNMAPPED].into_iter().chain(DEVICES.map(|(name, _)| name)).map(|name| format!(":{name}")).collect();
@@ -106,7 +116,7 @@ mod tests {
         assert_eq!(layers("threads+delayed+hidden"), Some(vec![Layer::Delayed, Layer::Hidden]));
         assert_eq!(layers("threads+hidden+traced+counted"), Some(vec![Layer::Hidden, Layer::Traced, Layer::Counted]));
         assert_eq!(layers("shared_memory:unmapped"), layers("shared_memory+hidden+delayed+scrambled"));
-        let Choice { network, device, layers: stack } = parse("threads:packets+hidden").unwrap();
+        let Choice { network, device, layers: stack, .. } = parse("threads:packets+hidden").unwrap();
         assert_eq!(
             (network.name, network.ranks, device, &stack[..]),
             ("threads", Ranks::Threads, Device::Packets, &[Layer::Hidden][..])

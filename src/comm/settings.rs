@@ -9,6 +9,7 @@ use super::{
     Topology,
     launcher::Started,
     layers::{self, Layer},
+    soft::Form,
 };
 use crate::error::Error;
 
@@ -46,6 +47,13 @@ pub(crate) struct Settings {
     pub device: Device,
     /// What stands on the network, from below.
     pub layers: Vec<Layer>,
+    /// The machine that a simulated network is a model of: a name or a file.
+    pub machine: Option<String>,
+    /// What simulated ranks are, and bytes of the stack of each.
+    pub form: Form,
+    pub stack: usize,
+    /// Of the order of what happens at one time in a simulated network.
+    pub seed: u64,
     /// Every so many consecutive ranks are a node. A network that has nodes of its own splits them by it.
     pub ranks_per_node: Option<usize>,
     /// Bytes of each segment, at most.

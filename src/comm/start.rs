@@ -22,6 +22,8 @@ pub(crate) struct Named {
 pub(crate) enum Ranks {
     /// Threads of the process that starts the job.
     Threads,
+    /// In the process that starts the job, one at a time.
+    Simulated,
     /// Processes that it forks.
     Children,
     /// Processes that a launcher started, this one among them.
@@ -33,6 +35,11 @@ pub(crate) enum Ranks {
 pub(crate) type Body<'b> = dyn Fn(Arc<dyn Conduit>, usize) -> Result<(), String> + Sync + 'b;
 
 impl Named {
+    /// Whether it is a model of a machine, which its name names behind a colon.
+    pub(crate) fn is_a_model(&self) -> bool {
+        self.ranks == Ranks::Simulated
+    }
+
     /// Whether all ranks are on the machine of the process that starts them.
     pub(crate) fn is_of_one_machine(&self) -> bool {
         self.ranks != Ranks::Launched

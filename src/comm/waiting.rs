@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    WaitWord,
+    Conduit, WaitWord,
     engine::Engine,
     lasting::{Lasting, TURN, Waiter},
     requests::Label,
@@ -38,7 +38,7 @@ impl Turns<'_> {
         }
         self.lasting.look(self.waiter)?;
         if poll {
-            self.engine.conduit.wait(TURN);
+            self.engine.conduit.pause(TURN);
         }
         Ok(())
     }
@@ -52,15 +52,20 @@ impl Engine {
 
     /// Waits until `ready` has something, making progress.
     pub(crate) fn wait_until<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
-        self.look_every(Duration::from_millis(50), waiter, ready)
+        self.look_every(|conduit| conduit.wait(Duration::from_millis(50)), waiter, ready)
     }
 
     /// The same for what comes without a word to this rank: looks after every [`TURN`].
     pub(crate) fn take_turns<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
-        self.look_every(TURN, waiter, ready)
+        self.look_every(|conduit| conduit.pause(TURN), waiter, ready)
     }
 
-    fn look_every<R>(&self, pause: Duration, waiter: &dyn Waiter, mut ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
+    fn look_every<R>(
+        &self,
+        pause: impl Fn(&dyn Conduit),
+        waiter: &dyn Waiter,
+        mut ready: impl FnMut() -> Option<R>,
+    ) -> Result<R, Error> {
         let mut lasting = Lasting::new(&*self.conduit, self.timeout);
         loop {
             if let Some(result) = ready() {
@@ -71,7 +76,7 @@ impl Engine {
                 return Ok(result);
             }
             lasting.look(waiter)?;
-            self.conduit.wait(pause);
+            pause(&*self.conduit);
         }
     }
 

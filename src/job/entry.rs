@@ -23,8 +23,8 @@ static WORD: AtomicU64 = AtomicU64::new(0);
 const WHOLE: u64 = 1 << 31;
 
 thread_local! {
-    /// The process in which this thread is a rank.
-    static RANK_OF: Cell<u32> = const { Cell::new(0) };
+    /// The process in which this thread is a rank, and how many it is: simulated ranks may share one.
+    static RANK_OF: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
 /// What a job takes of the process that starts it.
@@ -49,7 +49,7 @@ impl Entry {
     /// # Errors
     /// A rank asks.
     pub(super) fn new(extent: Extent) -> Result<Self> {
-        if RANK_OF.get() == std::process::id() {
+        if matches!(RANK_OF.get(), (process, ranks) if process == std::process::id() && ranks > 0) {
             return Err(refusal("this thread"));
         }
         let own = own();
@@ -74,7 +74,8 @@ impl Entry {
             // A rank that was forked for the job is in it as its parent is.
             WORD.store(own() | WHOLE, Ordering::Relaxed);
         }
-        RANK_OF.set(std::process::id());
+        let others = Some(RANK_OF.get()).filter(|&(process, _)| process == std::process::id());
+        RANK_OF.set((std::process::id(), others.map_or(0, |(_, ranks)| ranks) + 1));
         Rank(PhantomData)
     }
 }
@@ -98,7 +99,8 @@ pub(super) struct Rank(PhantomData<*const ()>);
 
 impl Drop for Rank {
     fn drop(&mut self) {
-        RANK_OF.set(0);
+        let (process, ranks) = RANK_OF.get();
+        RANK_OF.set((process, ranks.saturating_sub(1)));
     }
 }
 

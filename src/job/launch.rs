@@ -14,7 +14,9 @@ use super::{
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
 #[cfg(test)]
-use crate::comm::threads;
+pub(crate) use crate::comm::simulated::Report;
+#[cfg(test)]
+use crate::comm::{simulated, threads};
 use crate::{
     comm::{
         Conduit,
@@ -22,14 +24,20 @@ use crate::{
         layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},
         settings::Settings,
+        soft::Form,
         start::{Named, Ranks},
     },
     error::Error,
     memory::{large_pages::LARGE, limits},
 };
 
-/// Most ranks that one process may start.
+/// Most ranks that one process may start, and most that it may simulate.
 const MOST_RANKS: usize = 8192;
+const MOST_SIMULATED: usize = 65_536;
+
+/// Bytes of the stack of a simulated rank, and the fewest.
+const STACK: usize = 256 << 10;
+const LEAST_STACK: usize = 64 << 10;
 
 /// Seconds after which a wait may time out. A shorter limit would end waits that a healthy job has all the time, be it that the
 /// system lets another process go first; the longest is some thirty years.
@@ -54,6 +62,9 @@ const SILENCES: (f64, f64) = (1.0, 1e9);
 /// | [`stats`](Self::stats) | `GA_STATS` | 0; 1 counts operations and prints a table at the end |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; value in seconds |
 /// | [`silence`](Self::silence) | `GA_SILENCE` | 4; seconds after which a machine that does not answer ends the job |
+/// | [`seed`](Self::seed) | `GA_SEED` | 0; of a simulated network, the order of what happens at one time |
+/// | [`stack`](Self::stack) | `GA_STACK` | 256K; bytes of the stack of a simulated rank |
+/// | [`coroutines`](Self::coroutines) | `GA_COROUTINES` | simulated ranks are threads below 256, coroutines from 256 on |
 ///
 /// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024). Switches are 0 or 1. An invalid value, in a variable or
 /// from a method, is an [`Error::Launch`] of [`run`](Self::run); an empty variable counts as unset.
@@ -61,6 +72,9 @@ const SILENCES: (f64, f64) = (1.0, 1e9);
 /// Networks: `shared_memory` (ranks are processes), `threads` (ranks are threads of this process), and, to test programs against
 /// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`. With the feature `mpi`, `mpi`: ranks are
 /// processes that an MPI launcher started. Over `mpi` the values must be equal on all ranks.
+///
+/// `simulated:gemini`, `simulated:infiniband`, `simulated:extoll` and `simulated:bluegene` run the program in virtual time on a model of such a
+/// machine, and `simulated:FILE` on a model of your own.
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for
@@ -80,6 +94,9 @@ pub struct Launch {
     stats: Option<bool>,
     timeout: Option<f64>,
     silence: Option<f64>,
+    seed: Option<u64>,
+    stack: Option<usize>,
+    coroutines: Option<bool>,
 }
 
 impl Launch {
@@ -88,7 +105,7 @@ impl Launch {
         Self::default()
     }
 
-    /// Number of ranks, from 1 to 8192.
+    /// Number of ranks, from 1 to 8192, and to 65,536 of a simulated network.
     pub fn ranks(mut self, ranks: usize) -> Self {
         self.ranks = Some(ranks);
         self
@@ -173,6 +190,26 @@ impl Launch {
         self
     }
 
+    /// Of a simulated network, another order of what happens at one time. The same seed gives the same run. 0 is the order in which
+    /// ranks are numbered.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Bytes of the stack of each simulated rank, at least 64 KiB.
+    pub fn stack(mut self, bytes: usize) -> Self {
+        self.stack = Some(bytes);
+        self
+    }
+
+    /// Whether simulated ranks are coroutines, which share the thread-locals of one thread, or threads. Both do the same at the same times.
+    /// Without a choice, 256 ranks and more are coroutines.
+    pub fn coroutines(mut self, coroutines: bool) -> Self {
+        self.coroutines = Some(coroutines);
+        self
+    }
+
     /// Starts the ranks, runs `body` on each, and returns when all have ended. See [`run`](crate::run).
     ///
     /// # Errors
@@ -240,6 +277,14 @@ impl Launch {
         threads::run(&start.settings, &|member| start.rank(&entry, join(member), start.settings.cores, &body))
     }
 
+    /// Runs a simulated job, and says what happened.
+    #[cfg(test)]
+    pub(crate) fn simulate(&self, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Result<Report, Error> {
+        let start = self.resolve()?;
+        let entry = Entry::new(Extent::Threads)?;
+        simulated::run(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))
+    }
+
     /// Runs one rank that a test has made, as it says, in a thread that is its own.
     #[cfg(test)]
     pub(crate) fn run_as(&self, conduit: Arc<dyn Conduit>, body: impl FnOnce(&Job) -> Result<(), Error>) -> Result<(), String> {
@@ -252,12 +297,6 @@ impl Launch {
         let affinity = sched_getaffinity(None).map_err(|e| Error::system("reading the cores of this process", e))?;
         let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| affinity.is_set(cpu)).collect();
         let cores = cpus.len().max(1);
-        let allowed = format!("a number of ranks from 1 to {MOST_RANKS}");
-        let ranks = Setting { method: "ranks", variable: "GA_RANKS", allowed: &allowed };
-        let asked = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=MOST_RANKS).contains(ranks))?;
-        let ranks = asked.unwrap_or(cores);
-        // What comes from the machine must not be more either.
-        let ranks = ranks.min(MOST_RANKS);
         let chosen = match &self.network {
             Some(name) => Some(name.clone()),
             None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?,
@@ -269,12 +308,23 @@ impl Launch {
         };
         let choice = networks::choose(&name).map_err(Error::Launch)?;
         let is_plain = choice.is_plain();
-        let Choice { network, device, layers } = choice;
+        let Choice { network, device, machine, layers } = choice;
+        let most = if network.is_a_model() { MOST_SIMULATED } else { MOST_RANKS };
+        let allowed = format!("a number of ranks from 1 to {most}");
+        let ranks = Setting { method: "ranks", variable: "GA_RANKS", allowed: &allowed };
+        let asked = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=most).contains(ranks))?;
+        // What comes from the machine must not be more either.
+        let ranks = asked.unwrap_or(cores).min(most);
         let launched = launched(network, self.bootstrap.as_deref(), started, asked)?;
         let per_node =
             Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
-        if !is_plain && !layers.contains(&Layer::Hidden) && ranks_per_node.is_none() && network.is_of_one_machine() {
+        if !is_plain
+            && !layers.contains(&Layer::Hidden)
+            && ranks_per_node.is_none()
+            && network.is_of_one_machine()
+            && !network.is_a_model()
+        {
             return Err(Error::Launch(format!("the device or layers of \"{name}\" would do nothing: {WITHOUT_EFFECT}")));
         }
         let heap = Setting { method: "heap", variable: "GA_HEAP", allowed: BYTES };
@@ -286,6 +336,12 @@ impl Launch {
         let pin = switch(self.pin, "pin", "GA_PIN")?.unwrap_or(true);
         let large = switch(self.large_pages, "large_pages", "GA_LARGE_PAGES")?.unwrap_or(true);
         let stats = switch(self.stats, "stats", "GA_STATS")?.unwrap_or(false);
+        let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
+        let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
+        let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
+        let fits = |stack: &usize| (LEAST_STACK..1 << 40).contains(stack);
+        let stack = stack.value(self.stack, |text| size(text)?.try_into().ok(), fits)?.unwrap_or(STACK);
+        let form = Form::of(ranks, switch(self.coroutines, "coroutines", "GA_COROUTINES")?);
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let (least, most) = TIMEOUTS;
         let allowed = format!("a number of seconds from {least} to {most:e}");
@@ -309,6 +365,10 @@ impl Launch {
             launched,
             device,
             layers,
+            machine,
+            form,
+            stack,
+            seed,
             ranks_per_node,
             heap,
             large_pages,
@@ -384,7 +444,7 @@ pub(crate) struct Start {
 impl Start {
     /// What the job takes of the process that starts it.
     fn extent(&self) -> Extent {
-        if self.network.ranks == Ranks::Threads { Extent::Threads } else { Extent::Process }
+        if matches!(self.network.ranks, Ranks::Threads | Ranks::Simulated) { Extent::Threads } else { Extent::Process }
     }
 
     /// One rank of the job, on a machine whose ranks share so many cores: the body, and its orderly end.

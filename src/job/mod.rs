@@ -12,13 +12,17 @@ mod islands;
 pub(crate) mod launch;
 mod memory;
 mod setting;
+#[cfg(test)]
+mod simulated;
 mod stats;
+mod time;
 
 use std::{num::NonZero, sync::Arc};
 
 pub use launch::Launch;
 pub use memory::Memory;
 pub use stats::Stats;
+pub use time::Work;
 
 use crate::{
     comm::{Capabilities, Conduit, engine::Label},

@@ -1,15 +1,13 @@
 //! The call of the program that a thread is in: its line, and which array it is about. Collectives publish it, so that a rank that waits
 //! can name what a late rank was in.
 
-use std::{cell::Cell, panic::Location};
+use std::panic::Location;
 
 use super::Group;
-use crate::{comm::Conduit, error::calling};
-
-thread_local! {
-    /// What is published for the array's collective that the thread is in; 0 if it is in none. A thread is in one call at a time, of one job.
-    static DOING: Cell<u64> = const { Cell::new(0) };
-}
+use crate::{
+    comm::Conduit,
+    error::{calling, doing, replace_doing},
+};
 
 /// The thread is in an operation on an array until this is dropped.
 #[derive(Debug)]
@@ -21,28 +19,28 @@ impl Doing {
     pub(crate) fn new(group: &Group, operation: &'static str, (number, name): (u64, &str)) -> Self {
         let text = || format!("{operation} of \"{name}\"{}", line());
         let about = (operation.as_ptr().addr() as u64).rotate_left(40) ^ number;
-        Doing(DOING.replace(group.inner.engine().conduit().name_call(key(about), &text)))
+        Doing(replace_doing(group.inner.engine().conduit().name_call(key(about), &text)))
     }
 }
 
 impl Drop for Doing {
     fn drop(&mut self) {
-        DOING.set(self.0);
+        replace_doing(self.0);
     }
 }
 
 /// What to publish for the call that the thread is in.
 #[inline]
 pub(super) fn published(conduit: &dyn Conduit) -> u64 {
-    match DOING.get() {
+    match doing() {
         0 => conduit.name_call(key(0), &line),
-        doing => doing,
+        published => published,
     }
 }
 
 /// The operation on an array that the thread is in, for people.
 pub(super) fn operation(conduit: &dyn Conduit) -> Option<String> {
-    let doing = Some(DOING.get()).filter(|&doing| doing != 0)?;
+    let doing = Some(doing()).filter(|&doing| doing != 0)?;
     Some(split(&conduit.call(conduit.rank(), doing)).0.to_owned()).filter(|operation| !operation.is_empty())
 }
 

@@ -112,7 +112,7 @@ impl Group {
         };
         while asked.iter().filter(|rank| is_silent(rank)).count() > 0 && conduit.now() - begin < LIMIT {
             engine.progress();
-            conduit.wait(PAUSE);
+            conduit.pause(PAUSE);
         }
         let more = self.ranks().filter(|rank| !is_near(rank)).count() - asked.len();
         let seen = places(conduit, self.ranks().filter(|rank| is_near(rank) || asked.contains(rank)));

@@ -1,0 +1,232 @@
+//! One simulated rank as the engine sees it.
+//!
+//! Memory, and what ranks publish about themselves, are a machine's, whose memory is hidden. Time is virtual, and every wait goes through
+//! the world, which lets others run.
+
+use std::{
+    io,
+    ops::Range,
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use super::world::World;
+use crate::comm::{
+    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Network, Operations, PublishedWait, Remote, SignalWord,
+    Token, Topology, WaitWord,
+    node::Member,
+    soft::{Picos, Processor},
+};
+
+/// What [`Conduit::over`] says to whom it is not the turn of.
+static NOT_HERE: AtomicU32 = AtomicU32::new(2);
+
+/// Waits that a message about a deadlock names.
+const NAMED: usize = 16;
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct Simulated {
+    world: Arc<World>,
+    node: Member,
+    rank: usize,
+    capabilities: Capabilities,
+    network: Arc<dyn Network>,
+    processor: Processor,
+}
+
+impl Simulated {
+    pub(super) fn new(world: Arc<World>, node: Member, network: Arc<dyn Network>, processor: Processor) -> Self {
+        let capabilities = Capabilities { granule: node.capabilities().granule, ..network.capabilities().clone() };
+        Simulated { world, rank: node.topology().rank(), node, capabilities, network, processor }
+    }
+
+    /// Whether the caller is this rank. Another thread has no place in virtual time; and a rank that unwinds must not wait.
+    fn is_here(&self) -> bool {
+        self.world.ranks().is_turn_of(self.rank) && !std::thread::panicking()
+    }
+}
+
+impl Operations for Simulated {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.network.put(to, local, token) }
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.network.get(from, local, token) }
+    }
+
+    fn cancel(&self, token: Token) {
+        self.network.cancel(token);
+    }
+
+    fn flush(&self, rank: usize, token: Token) {
+        self.network.flush(rank, token);
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        unsafe { self.network.atomic(word, atomic, token) }
+    }
+
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        self.network.mail(rank, mail)
+    }
+
+    fn poll(&self, events: &mut Events) {
+        self.network.poll(events);
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.network.put_signal(to, local, signal, token) }
+    }
+}
+
+impl Conduit for Simulated {
+    fn topology(&self) -> &Topology {
+        self.node.topology()
+    }
+
+    fn segment(&self) -> NonNull<u8> {
+        self.node.segment()
+    }
+
+    fn segment_len(&self) -> usize {
+        self.node.segment_len()
+    }
+
+    fn mapped(&self, _rank: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    fn one_copy(&self, list: &[usize]) -> Arc<[usize]> {
+        self.node.one_copy(list)
+    }
+
+    fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        self.node.commit(range)
+    }
+
+    fn release(&self, range: Range<usize>) -> io::Result<()> {
+        self.node.release(range)
+    }
+
+    fn committed(&self) -> u64 {
+        self.node.committed()
+    }
+
+    fn body_ended(&self) {
+        self.network.body_ended();
+    }
+
+    fn now(&self) -> Duration {
+        self.world.now(self.rank).duration()
+    }
+
+    fn compute(&self, flops: f64, bytes: f64) {
+        let seconds = (flops / self.processor.flops).max(bytes / self.processor.memory);
+        self.world.spend(self.rank, Picos::of_seconds(seconds));
+    }
+
+    fn wait(&self, _limit: Duration) {
+        self.world.sleep(self.rank, None);
+    }
+
+    fn wait_on(&self, word: &WaitWord, seen: u32, _limit: Duration) {
+        self.world.sleep(self.rank, Some((word, seen)));
+    }
+
+    fn pause(&self, limit: Duration) {
+        self.world.pause(self.rank, Picos::of_duration(limit));
+    }
+
+    fn over(&self) -> &AtomicU32 {
+        let over = self.node.over();
+        if over.load(Ordering::Relaxed) != 0 || self.is_here() { over } else { &NOT_HERE }
+    }
+
+    fn over_cause(&self) -> String {
+        if self.node.over().load(Ordering::Relaxed) != 0 {
+            self.node.over_cause()
+        } else if std::thread::panicking() {
+            "this rank panics".into()
+        } else {
+            "a simulated rank calls from its own thread only: one that the program has started has no place in virtual time"
+                .into()
+        }
+    }
+
+    fn end(&self, cause: &str) {
+        self.node.end(cause);
+        self.world.wake_all();
+    }
+
+    fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
+        self.node.last_seen(rank)
+    }
+
+    fn publish(&self, place: [u64; 2]) {
+        self.node.publish(place);
+    }
+
+    fn name_call(&self, key: u64, text: &dyn Fn() -> String) -> u64 {
+        self.node.name_call(key, text)
+    }
+
+    fn call(&self, rank: usize, published: u64) -> String {
+        self.node.call(rank, published)
+    }
+
+    fn publish_end(&self) {
+        self.node.publish_end();
+    }
+
+    fn has_ended(&self, rank: usize) -> bool {
+        self.node.has_ended(rank)
+    }
+
+    fn knows_ends(&self) -> bool {
+        self.node.knows_ends()
+    }
+
+    fn have_others_ended(&self) -> bool {
+        self.node.have_others_ended()
+    }
+
+    fn publish_wait(&self, awaited: Option<usize>, object: &str) {
+        self.node.publish_wait(awaited, object);
+    }
+
+    fn published_wait(&self, rank: usize, hops: usize) -> Option<PublishedWait> {
+        self.node.published_wait(rank, hops).map(|wait| PublishedWait { at: self.now(), ..wait })
+    }
+
+    fn published_object(&self, rank: usize) -> String {
+        self.node.published_object(rank)
+    }
+
+    fn look_at_all(&self) -> Option<String> {
+        if !self.world.is_dead() {
+            return None;
+        }
+        let waits = (0..self.size()).filter(|&rank| self.node.published_wait(rank, 0).is_some());
+        let mut waits: Vec<usize> = waits.collect();
+        let more = waits.len().saturating_sub(NAMED);
+        waits.truncate(NAMED);
+        let texts: Vec<String> =
+            waits.iter().map(|&rank| format!("rank {rank} waits for {}", self.node.published_object(rank))).collect();
+        let text = texts.join(", ");
+        Some(if more > 0 { format!("{text}, and {more} ranks more wait") } else { text })
+    }
+}

@@ -1,0 +1,141 @@
+//! One operation on its way.
+
+use crate::comm::{Atomic, Event, Local, Mail, Remote, SignalWord, Token, node::Fabric, soft::Picos};
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) kind: Kind,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) token: Token,
+    /// When its sender knows that it has arrived.
+    pub(super) answered: Picos,
+    offset: usize,
+    memory: Memory,
+    /// The old value of an atomic operation.
+    value: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// With a signal behind it, or without.
+    Put(Option<SignalWord>),
+    Get,
+    Atomic(Atomic),
+    Mail(Mail),
+}
+
+impl Kind {
+    pub(super) fn is_put(&self) -> bool {
+        matches!(self, Kind::Put(_))
+    }
+}
+
+/// The memory of the rank that issued it.
+#[derive(Debug)]
+enum Memory {
+    /// Its bytes, read with the call; nobody waits for them.
+    Copied(Box<[u8]>),
+    /// Its own, until the operation is done.
+    Lent(Local),
+    /// It was given up.
+    Gone(usize),
+}
+
+// SAFETY: who issues a transfer promises that its memory is valid until the transfer is done or given up, wherever that happens.
+unsafe impl Send for Memory {}
+
+impl Flight {
+    fn new(kind: Kind, from: usize, to: Remote, memory: Memory, token: Token) -> Self {
+        Flight { kind, from, to: to.rank, token, answered: Picos::ZERO, offset: to.offset, memory, value: 0 }
+    }
+
+    /// A put whose bytes are read now.
+    ///
+    /// # Safety
+    /// `local` is readable.
+    pub(super) unsafe fn copied(from: usize, to: Remote, local: Local, signal: Option<SignalWord>) -> Self {
+        let mut bytes = vec![0; local.len].into_boxed_slice();
+        if local.len > 0 {
+            // SAFETY: the caller's promise; the copy is new.
+            unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(local.ptr, local.len) };
+        }
+        Flight::new(Kind::Put(signal), from, to, Memory::Copied(bytes), Token::NOBODY)
+    }
+
+    /// A put or a get of memory that stays valid until it is done or given up.
+    ///
+    /// # Safety
+    /// As [`Operations::put`](crate::comm::Operations::put) and [`get`](crate::comm::Operations::get).
+    pub(super) unsafe fn lent(kind: Kind, from: usize, to: Remote, local: Local, token: Token) -> Self {
+        Flight::new(kind, from, to, Memory::Lent(local), token)
+    }
+
+    /// An atomic operation.
+    ///
+    /// # Safety
+    /// As [`Operations::atomic`](crate::comm::Operations::atomic).
+    pub(super) unsafe fn atomic(from: usize, word: Remote, atomic: Atomic, token: Token) -> Self {
+        Flight::new(Kind::Atomic(atomic), from, word, Memory::Gone(atomic.width), token)
+    }
+
+    pub(super) fn mail(from: usize, to: usize, mail: Mail) -> Self {
+        let to = Remote { rank: to, offset: 0 };
+        Flight::new(Kind::Mail(mail), from, to, Memory::Gone(size_of::<Mail>()), Token::NOBODY)
+    }
+
+    /// Bytes of data.
+    pub(super) fn len(&self) -> usize {
+        match &self.memory {
+            Memory::Copied(bytes) => bytes.len(),
+            Memory::Lent(local) => local.len,
+            Memory::Gone(len) => *len,
+        }
+    }
+
+    /// A put reaches its target.
+    pub(super) fn write(&self, fabric: &Fabric, signal: Option<SignalWord>) {
+        let local = match &self.memory {
+            Memory::Copied(bytes) => Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() },
+            Memory::Lent(local) => *local,
+            Memory::Gone(_) => return,
+        };
+        // SAFETY: who issued it promised the target; its own memory is readable until it is given up.
+        unsafe {
+            match signal {
+                Some(signal) => fabric.write_signal(self.to, self.offset, local, signal),
+                None => fabric.write(self.to, self.offset, local),
+            }
+        }
+    }
+
+    /// An operation that brings something back reaches its target.
+    pub(super) fn apply(&mut self, fabric: &Fabric) {
+        if let Kind::Atomic(atomic) = self.kind {
+            // SAFETY: who issued it promised so.
+            self.value = unsafe { fabric.apply(self.to, self.offset, atomic) };
+        }
+    }
+
+    /// It is done; what to report.
+    pub(super) fn done(&self, fabric: &Fabric) -> Option<Event> {
+        match (&self.memory, self.kind) {
+            (_, Kind::Atomic(_)) => Some(Event::Value(self.token, self.value)),
+            (Memory::Lent(local), Kind::Get) => {
+                // SAFETY: who issued it promised the source; its own memory is writable until it is given up.
+                unsafe { fabric.read(self.to, self.offset, *local) };
+                Some(Event::LocalDone(self.token))
+            }
+            (Memory::Lent(_), _) => Some(Event::LocalDone(self.token)),
+            _ => None,
+        }
+    }
+
+    /// Nothing touches memory of its rank any more; its token, if that had to wait.
+    pub(super) fn give_up(&mut self) -> Option<Token> {
+        let Memory::Lent(local) = &self.memory else { return None };
+        self.memory = Memory::Gone(local.len);
+        Some(self.token)
+    }
+}

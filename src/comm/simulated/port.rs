@@ -1,0 +1,102 @@
+//! The network of a rank: what it is asked for becomes messages.
+
+use std::sync::Arc;
+
+use super::{
+    flight::{Flight, Kind},
+    world::World,
+};
+use crate::comm::{
+    Atomic, Capabilities, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Progress, Remote, SignalWord,
+    Token, soft::Adapter,
+};
+
+/// Longest transfer.
+const LONGEST: usize = 1 << 30;
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct Port {
+    world: Arc<World>,
+    rank: usize,
+    /// Puts up to so many bytes are copied with the call.
+    copied: usize,
+    capabilities: Capabilities,
+}
+
+impl Port {
+    pub(super) fn new(world: Arc<World>, rank: usize, adapter: &Adapter) -> Self {
+        let mut capabilities =
+            Capabilities { progress: Progress::Hardware, threads: false, crowded: true, ..Capabilities::default() };
+        capabilities.window = adapter.window;
+        capabilities.longest_transfer = LONGEST;
+        capabilities.order = Ordering { put_put: adapter.ordered, put_get: adapter.ordered };
+        capabilities.native = Native { signals: adapter.signals, ..Native::default() };
+        Port { world, rank, copied: adapter.copied, capabilities }
+    }
+}
+
+impl Operations for Port {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        if local.len <= self.copied {
+            // SAFETY: the caller's promise.
+            self.world.issue(self.rank, unsafe { Flight::copied(self.rank, to, local, None) });
+            return Issued::Complete;
+        }
+        // SAFETY: the caller's promise.
+        self.world.issue(self.rank, unsafe { Flight::lent(Kind::Put(None), self.rank, to, local, token) });
+        Issued::Pending
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+        // SAFETY: the caller's promise.
+        self.world.issue(self.rank, unsafe { Flight::lent(Kind::Get, self.rank, from, local, token) });
+    }
+
+    fn cancel(&self, token: Token) {
+        self.world.cancel(self.rank, token);
+    }
+
+    fn flush(&self, rank: usize, token: Token) {
+        self.world.flush(self.rank, rank, token);
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        self.world.issue(self.rank, unsafe { Flight::atomic(self.rank, word, atomic, token) });
+    }
+
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        self.world.issue(self.rank, Flight::mail(self.rank, rank, mail));
+        Ok(())
+    }
+
+    fn poll(&self, events: &mut Events) {
+        self.world.poll(self.rank, events);
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+        if local.len <= self.copied {
+            // SAFETY: the caller's promise.
+            self.world.issue(self.rank, unsafe { Flight::copied(self.rank, to, local, Some(signal)) });
+            return Issued::Complete;
+        }
+        // SAFETY: the caller's promise.
+        self.world.issue(self.rank, unsafe { Flight::lent(Kind::Put(Some(signal)), self.rank, to, local, token) });
+        Issued::Pending
+    }
+}
+
+impl Network for Port {
+    fn attend(&self) -> bool {
+        false
+    }
+
+    fn body_ended(&self) {
+        self.world.let_go(self.rank);
+    }
+}

@@ -1,0 +1,226 @@
+//! Machines: those with names, and how a file of a user's own is read.
+//!
+//! A machine is a TOML file. Every number is required, names its unit, and must be sensible. The files of the machines with names, in the folder
+//! `machines`, say where each number is from; a user's file begins as a copy of one.
+
+use toml::{Table, Value};
+
+use crate::{
+    comm::{
+        settings::Settings,
+        soft::{Adapter, Block, Machine, Node, Picos, Processor, Shape},
+    },
+    error::Error,
+};
+
+const MACHINES: [(&str, &str); 4] = [
+    ("infiniband", include_str!("machines/infiniband.toml")),
+    ("gemini", include_str!("machines/gemini.toml")),
+    ("extoll", include_str!("machines/extoll.toml")),
+    ("bluegene", include_str!("machines/bluegene.toml")),
+];
+
+/// Of the machines with names.
+pub(in crate::comm) const NAMES: [&str; 4] = [MACHINES[0].0, MACHINES[1].0, MACHINES[2].0, MACHINES[3].0];
+
+/// The machine of a name, or of a file.
+pub(super) fn machine(name: &str, settings: &Settings) -> Result<Machine, Error> {
+    let refuse = |why: String| Error::Launch(format!("the network \"simulated:{name}\": {why}"));
+    let known = MACHINES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
+    let text = match known {
+        Some(text) => text,
+        None if name.is_empty() => return Err(refuse(format!("name a machine ({}) or a file", NAMES.join(", ")))),
+        None => std::fs::read_to_string(name)
+            .map_err(|error| refuse(format!("there is no such machine ({}), and no such file: {error}", NAMES.join(", "))))?,
+    };
+    read(&text, settings.ranks, settings.ranks_per_node).map_err(refuse)
+}
+
+/// A part of a file, of which each field is taken once.
+struct Part<'p> {
+    path: &'p str,
+    fields: Table,
+}
+
+impl Part<'_> {
+    fn take(&mut self, name: &str) -> Result<Value, String> {
+        self.fields.remove(name).ok_or_else(|| format!("[{}] has no {name}", self.path))
+    }
+
+    fn wrong(&self, name: &str, value: &Value, wanted: &str) -> String {
+        format!("{name} of [{}] is {value}, and must be {wanted}", self.path)
+    }
+
+    /// A number that is at least `least`, and above it unless that is allowed.
+    fn number(&mut self, name: &str, allows_zero: bool) -> Result<f64, String> {
+        let value = self.take(name)?;
+        let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+        // Larger ones are no machine's; sums of smaller ones are finite.
+        let fits = |&number: &f64| (number > 0.0 || number == 0.0 && allows_zero) && number < 1e12;
+        let wanted = if allows_zero { "a number, 0 or more" } else { "a number above 0" };
+        number.filter(fits).ok_or_else(|| self.wrong(name, &value, wanted))
+    }
+
+    fn micros(&mut self, name: &str) -> Result<Picos, String> {
+        self.number(name, true).map(Picos::of_micros)
+    }
+
+    /// Picoseconds for each byte.
+    fn per_byte(&mut self, name: &str) -> Result<f64, String> {
+        self.number(name, false).map(|gigabytes| 1000.0 / gigabytes)
+    }
+
+    fn count(&mut self, name: &str, least: usize) -> Result<usize, String> {
+        let value = self.take(name)?;
+        let count = value.as_integer().and_then(|count| usize::try_from(count).ok());
+        count
+            .filter(|count| (least..1 << 31).contains(count))
+            .ok_or_else(|| self.wrong(name, &value, &format!("a whole number, at least {least}")))
+    }
+
+    fn switch(&mut self, name: &str) -> Result<bool, String> {
+        let value = self.take(name)?;
+        value.as_bool().ok_or_else(|| self.wrong(name, &value, "true or false"))
+    }
+
+    /// Nothing may be left.
+    fn end(self) -> Result<(), String> {
+        match self.fields.keys().next() {
+            Some(name) => Err(format!("there is no {name} in [{}]", self.path)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn read(text: &str, ranks: usize, ranks_per_node: Option<usize>) -> Result<Machine, String> {
+    let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string().trim().replace('\n', " "))?;
+    let mut file = table;
+    let mut part = |path: &'static str| match file.remove(path) {
+        Some(Value::Table(fields)) => Ok(Part { path, fields }),
+        _ => Err(format!("it has no part [{path}]")),
+    };
+    let mut of_processor = part("processor")?;
+    let flops = 1e9 * of_processor.number("gigaflops", false)?;
+    let memory = 1e9 * of_processor.number("memory_gb_per_s", false)?;
+    of_processor.end()?;
+    let mut of_node = part("node")?;
+    let own = of_node.count("ranks", 1)?;
+    let node = Node { latency: of_node.micros("latency_us")?, per_byte: of_node.per_byte("bandwidth_gb_per_s")? };
+    of_node.end()?;
+    let ranks_per_node = ranks_per_node.unwrap_or(own);
+    let adapter = adapter(part("adapter")?)?;
+    let mut network = part("network")?;
+    let hop = network.micros("switch_us")?;
+    let link = network.per_byte("link_gb_per_s")?;
+    let shape = shape(&mut network, ranks.div_ceil(ranks_per_node))?;
+    network.end()?;
+    if let Some(name) = file.keys().next() {
+        return Err(format!("there is no part [{name}]"));
+    }
+    Ok(Machine { ranks_per_node, processor: Processor { flops, memory }, node, adapter, shape, link, hop })
+}
+
+fn adapter(mut part: Part<'_>) -> Result<Adapter, String> {
+    let block = match part.fields.remove("block") {
+        None => None,
+        Some(Value::Table(fields)) => {
+            let mut part = Part { path: "adapter.block", fields };
+            let block = Block {
+                from: part.count("from_bytes", 1)?,
+                startup: part.micros("startup_us")?,
+                per_byte: part.per_byte("bandwidth_gb_per_s")?,
+            };
+            part.end()?;
+            Some(block)
+        }
+        Some(value) => return Err(part.wrong("block", &value, "a part [adapter.block]")),
+    };
+    let adapter = Adapter {
+        overhead: part.micros("overhead_us")?,
+        gap: part.micros("gap_us")?,
+        per_byte: part.per_byte("bandwidth_gb_per_s")?,
+        latency: part.micros("latency_us")?,
+        block,
+        copied: part.count("copied_bytes", 0)?,
+        window: part.count("window", 1)?,
+        ordered: part.switch("ordered")?,
+        signals: part.switch("signals")?,
+    };
+    part.end()?;
+    Ok(adapter)
+}
+
+fn shape(part: &mut Part<'_>, nodes: usize) -> Result<Shape, String> {
+    const SHAPES: &str = "\"crossbar\", \"fat_tree\", \"torus\" or \"dragonfly\"";
+    let name = part.take("topology")?;
+    let shape = match name.as_str() {
+        Some("crossbar") => Shape::Crossbar,
+        Some("fat_tree") => Shape::FatTree { leaf: part.count("nodes_per_switch", 1)?, up: part.count("uplinks", 1)? },
+        Some("torus") => {
+            let share = part.count("nodes_per_switch", 1)?;
+            match part.fields.remove("sides") {
+                None => Shape::torus_of(nodes, share),
+                Some(value) => {
+                    let side = |value: &Value| {
+                        value.as_integer().and_then(|side| usize::try_from(side).ok()).filter(|side| (1..1 << 20).contains(side))
+                    };
+                    let sides = value.as_array().and_then(|sides| sides.iter().map(side).collect::<Option<Vec<usize>>>());
+                    let sides = sides
+                        .and_then(|sides| sides.try_into().ok())
+                        .ok_or_else(|| part.wrong("sides", &value, "three whole numbers above 0"))?;
+                    Shape::Torus { sides, share }
+                }
+            }
+        }
+        Some("dragonfly") => {
+            Shape::Dragonfly { routers: part.count("switches_per_group", 1)?, share: part.count("nodes_per_switch", 1)? }
+        }
+        _ => return Err(part.wrong("topology", &name, SHAPES)),
+    };
+    if shape.room() < nodes {
+        return Err(format!("sides of [network] have room for {} nodes, and the job has {nodes}", shape.room()));
+    }
+    Ok(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_with_names_are_read() {
+        for (name, text) in MACHINES {
+            for ranks in [1, 2, 100, 8192, 65_536] {
+                let machine = read(text, ranks, None).unwrap_or_else(|why| panic!("{name}: {why}"));
+                assert!(machine.shape.room() >= ranks.div_ceil(machine.ranks_per_node), "{name}");
+            }
+            assert_eq!(read(text, 4, Some(1)).unwrap().ranks_per_node, 1);
+        }
+    }
+
+    /// Each line is one that a user could have written.
+    #[test]
+    fn bad_files_give_one_clear_line() {
+        let good = MACHINES[1].1;
+        for (from, to, said) in [
+            ("gap_us = 0.06", "gap_us = -1", "gap_us of [adapter] is -1, and must be a number, 0 or more"),
+            ("gap_us = 0.06", "gap_us = \"much\"", "gap_us of [adapter] is \"much\""),
+            ("gap_us = 0.06", "gap_us = nan", "gap_us of [adapter] is nan"),
+            ("gap_us = 0.06", "", "[adapter] has no gap_us"),
+            ("gap_us = 0.06", "gap_us = 0.06\nspeed = 3", "there is no speed in [adapter]"),
+            ("link_gb_per_s = 9.4", "link_gb_per_s = 0", "link_gb_per_s of [network] is 0, and must be a number above 0"),
+            ("\"torus\"", "\"hypercube\"", "topology of [network] is \"hypercube\", and must be \"crossbar\", \"fat_tree\""),
+            ("\"torus\"", "\"torus\"\nsides = [2, 2, 2]", "sides of [network] have room for 16 nodes, and the job has 100"),
+            ("\"torus\"", "\"torus\"\nsides = [2, 2]", "sides of [network] is [2, 2], and must be three whole numbers"),
+            ("[processor]", "[cpu]", "it has no part [processor]"),
+            ("[network]", "[more]\n[network]", "there is no part [more]"),
+            ("ranks = 24", "ranks = 0", "ranks of [node] is 0, and must be a whole number, at least 1"),
+            ("window = 64", "window = 64.5", "window of [adapter] is 64.5"),
+            ("[network]", "[network", "line"),
+        ] {
+            assert!(good.contains(from), "{from}");
+            let words = read(&good.replacen(from, to, 1), 2400, None).unwrap_err();
+            assert!(words.contains(said) && !words.contains('\n'), "{words}");
+        }
+    }
+}

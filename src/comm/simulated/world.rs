@@ -1,0 +1,434 @@
+//! All ranks of a job, their messages, and virtual time.
+//!
+//! Events happen in the order of their times: a rank gets its turn, a message leaves, arrives, is answered. One rank runs at a time. It has a
+//! clock of its own, which runs ahead of the events while the rank computes or issues operations. Only when it polls or waits, it lets
+//! happen what happens before that. So a rank that looks has seen all that arrived by then, and whatever it issued left in its turn.
+//!
+//! What an operation does to memory happens at one moment: a put's bytes are written when the last has arrived, and a get's are read and
+//! written when the last is back.
+
+use std::sync::{Arc, MutexGuard, atomic::Ordering};
+
+use super::flight::{Flight, Kind};
+use crate::{
+    comm::{
+        Cause, Event, Events as Reports, Mail, Token, WaitWord,
+        mutex::Mutex,
+        node::Fabric,
+        peers::Peers,
+        slab::Slab,
+        soft::{Events, Machine, Model, Picos, Ranks},
+    },
+    error::elsewhere,
+};
+
+/// Who waits looks up so often, to see whether it waits in vain.
+const TICK: Picos = Picos(500_000_000_000);
+
+/// A look that finds nothing takes so long: a rank that looks again and again is to see time pass.
+const LOOK: Picos = Picos(50_000);
+
+/// A job in which nothing has happened for so many ticks, although its ranks look up, has come to nothing.
+const DEAD: u32 = 120;
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct World {
+    fabric: Arc<Fabric>,
+    ranks: Ranks,
+    state: Mutex<State>,
+    tick: Picos,
+}
+
+/// What has happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// When the last event was.
+    pub(super) end: Picos,
+    pub(super) messages: u64,
+    pub(super) events: u64,
+    /// Of all events, in their order.
+    pub(crate) digest: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    now: Picos,
+    events: Events<Happens>,
+    model: Model,
+    ranks: Vec<Rank>,
+    flights: Slab<Flight>,
+    /// Whose turn is next, if a rank has found that out.
+    next: Option<usize>,
+    /// Ranks whose bodies have not ended.
+    alive: usize,
+    /// For how many ticks nothing has happened, and the messages until then.
+    idle: (u32, u64),
+    report: Report,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    /// A rank gets its turn.
+    Turn(u32),
+    /// A message enters the adapter.
+    Leaves(u64),
+    /// It reaches its target.
+    Arrives(u64),
+    /// It is answered.
+    Done(u64),
+    /// A rank asks for a word when all that it has put to another is there.
+    Flush {
+        by: u32,
+        of: u32,
+        token: Token,
+    },
+    Tick,
+}
+
+#[derive(Debug, Default)]
+struct Rank {
+    clock: Picos,
+    phase: Phase,
+    /// To be polled.
+    reports: Reports,
+    /// By target: what it has put there that was not answered.
+    puts: Peers<Unanswered>,
+}
+
+#[derive(Debug, Default)]
+enum Phase {
+    /// It has its turn, or waits for it.
+    #[default]
+    Runs,
+    /// It waits for a report, or for a word to differ from a value.
+    Sleeps(Option<(Word, u32)>),
+    Ended,
+}
+
+/// A word that a rank sleeps on, which it has borrowed for that long.
+#[derive(Clone, Copy, Debug)]
+struct Word(*const WaitWord);
+
+// SAFETY: words are shared among threads; this one lives as long as its rank sleeps.
+unsafe impl Send for Word {}
+
+#[derive(Debug, Default)]
+struct Unanswered {
+    puts: usize,
+    flushes: Vec<Token>,
+}
+
+impl World {
+    pub(super) fn new(fabric: Arc<Fabric>, ranks: Ranks, machine: Machine, seed: u64, timeout: Option<f64>) -> Self {
+        let count = fabric.ranks();
+        let mut events = Events::new(seed);
+        (0..count).for_each(|rank| events.add(Picos::ZERO, rank, Happens::Turn(rank as u32)));
+        let tick = timeout.map_or(TICK, |seconds| TICK.min(Picos::of_seconds(seconds)));
+        events.add(tick, count, Happens::Tick);
+        let state = State {
+            now: Picos::ZERO,
+            events,
+            model: Model::new(machine, count),
+            ranks: (0..count).map(|_| Rank::default()).collect(),
+            flights: Slab::default(),
+            next: None,
+            alive: count,
+            idle: (0, 0),
+            report: Report::default(),
+        };
+        World { fabric, ranks, state: Mutex::new(state), tick }
+    }
+
+    pub(super) fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    pub(super) fn report(&self) -> Report {
+        self.state.lock().report
+    }
+
+    /// Whose turn is next; none when all have ended.
+    pub(super) fn next(&self) -> Option<usize> {
+        let mut state = self.state.lock();
+        let known = state.next.take();
+        known.or_else(|| state.advance(self))
+    }
+
+    /// The time of a rank.
+    pub(super) fn now(&self, rank: usize) -> Picos {
+        self.state.lock().ranks[rank].clock
+    }
+
+    /// A rank is busy for some time.
+    pub(super) fn spend(&self, rank: usize, time: Picos) {
+        self.state.lock().ranks[rank].clock += time;
+    }
+
+    /// Issues an operation.
+    pub(super) fn issue(&self, rank: usize, flight: Flight) {
+        let mut state = self.state.lock();
+        let overhead = state.model.machine().adapter.overhead;
+        let issuer = &mut state.ranks[rank];
+        issuer.clock += overhead;
+        let at = issuer.clock;
+        if flight.kind.is_put() {
+            issuer.puts.meet(flight.to).puts += 1;
+        }
+        let id = state.flights.add(flight);
+        state.events.add(at, rank, Happens::Leaves(id));
+    }
+
+    /// Asks for a report when all that a rank has put to another was answered.
+    pub(super) fn flush(&self, by: usize, of: usize, token: Token) {
+        let mut state = self.state.lock();
+        let at = state.ranks[by].clock;
+        state.events.add(at, by, Happens::Flush { by: by as u32, of: of as u32, token });
+    }
+
+    /// Gives up what a request has in flight of its caller's memory: nothing touches that any more.
+    pub(super) fn cancel(&self, rank: usize, token: Token) {
+        self.state.lock().give_up(rank, Some(token));
+    }
+
+    /// The body of a rank has ended, and with it the memory of its requests.
+    pub(super) fn let_go(&self, rank: usize) {
+        self.state.lock().give_up(rank, None);
+    }
+
+    /// What a rank has to poll, when all has happened that happens before its time.
+    pub(super) fn poll(&self, rank: usize, reports: &mut Reports) {
+        let mut state = self.catch_up(rank);
+        let polls = &mut state.ranks[rank];
+        if polls.reports.is_empty() {
+            polls.clock += LOOK;
+        }
+        reports.append(&mut polls.reports);
+    }
+
+    /// Returns when a rank has something to poll, or the word has changed, or after a tick.
+    pub(super) fn sleep(&self, rank: usize, word: Option<(&WaitWord, u32)>) {
+        let mut state = self.catch_up(rank);
+        let changed = word.is_some_and(|(word, seen)| word.load() != seen);
+        if changed || !state.ranks[rank].reports.is_empty() || self.is_still(rank) {
+            return;
+        }
+        state.ranks[rank].phase = Phase::Sleeps(word.map(|(word, seen)| (Word(word), seen)));
+        self.end_turn(state, rank);
+    }
+
+    /// Returns after so much time.
+    pub(super) fn pause(&self, rank: usize, time: Picos) {
+        if !self.is_still(rank) {
+            self.spend(rank, time);
+            drop(self.catch_up(rank));
+        }
+    }
+
+    /// Whether a rank may not let others run: the job is over, or the rank unwinds, and another that ran meanwhile would be taken to unwind
+    /// too.
+    fn is_still(&self, rank: usize) -> bool {
+        std::thread::panicking() || self.fabric.over().load(Ordering::Relaxed) != 0 || !self.ranks.is_turn_of(rank)
+    }
+
+    /// Lets happen what happens up to the time of a rank that has its turn.
+    fn catch_up(&self, rank: usize) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        if self.is_still(rank) {
+            return state;
+        }
+        let clock = state.ranks[rank].clock;
+        if state.events.next_at().is_some_and(|at| at <= clock) {
+            state.events.add(clock, rank, Happens::Turn(rank as u32));
+            self.end_turn(state, rank);
+            return self.state.lock();
+        }
+        state.now = state.now.max(clock);
+        state
+    }
+
+    /// Lets others run until a turn of this rank.
+    fn end_turn(&self, mut state: MutexGuard<'_, State>, rank: usize) {
+        let next = state.advance(self);
+        if next != Some(rank) {
+            state.next = next;
+            drop(state);
+            elsewhere(|| self.ranks.suspend(rank));
+        }
+    }
+
+    /// Everyone is to see that the job is over.
+    pub(super) fn wake_all(&self) {
+        let mut state = self.state.lock();
+        (0..self.fabric.ranks()).for_each(|rank| state.wake(rank));
+    }
+
+    /// The last turn of a rank.
+    pub(super) fn ended(&self, rank: usize) {
+        let mut state = self.state.lock();
+        state.give_up(rank, None);
+        state.ranks[rank].phase = Phase::Ended;
+        state.alive -= 1;
+    }
+
+    /// Whether nothing will ever happen any more: no message is on its way, and no rank runs.
+    pub(super) fn is_dead(&self) -> bool {
+        self.state.lock().idle.0 > 1
+    }
+}
+
+impl State {
+    /// Lets things happen until a rank gets its turn: that one. None when all have ended.
+    fn advance(&mut self, world: &World) -> Option<usize> {
+        while self.alive > 0 {
+            let (at, event) = self.events.take()?;
+            self.now = at;
+            self.report.end = at;
+            self.report.events += 1;
+            self.digest(at, event);
+            match event {
+                Happens::Turn(rank) => {
+                    let rank = rank as usize;
+                    let runs = &mut self.ranks[rank];
+                    runs.clock = runs.clock.max(at);
+                    return Some(rank);
+                }
+                Happens::Leaves(id) => self.leaves(id),
+                Happens::Arrives(id) => self.arrives(id, &world.fabric),
+                Happens::Done(id) => self.done(id, &world.fabric),
+                Happens::Flush { by, of, token } => {
+                    let by = by as usize;
+                    match self.ranks[by].puts.get_mut(of as usize).filter(|unanswered| unanswered.puts > 0) {
+                        Some(unanswered) => unanswered.flushes.push(token),
+                        None => self.tell(by, Event::RemoteDone(token)),
+                    }
+                }
+                Happens::Tick => self.tick(world),
+            }
+        }
+        None
+    }
+
+    /// Adds an event to the digest of all.
+    fn digest(&mut self, at: Picos, event: Happens) {
+        let (code, what) = match event {
+            Happens::Turn(rank) => (1, u64::from(rank)),
+            Happens::Leaves(id) => (2, id),
+            Happens::Arrives(id) => (3, id),
+            Happens::Done(id) => (4, id),
+            Happens::Flush { by, of, .. } => (5, u64::from(by) << 32 | u64::from(of)),
+            Happens::Tick => (6, 0),
+        };
+        // FNV-1a, a word at a time.
+        for word in [at.0, code, what] {
+            self.report.digest = (self.report.digest ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(23);
+        }
+    }
+
+    /// A rank gets a turn if it sleeps.
+    fn wake(&mut self, rank: usize) {
+        let sleeper = &mut self.ranks[rank];
+        if let Phase::Sleeps(_) = sleeper.phase {
+            sleeper.phase = Phase::Runs;
+            let at = self.now.max(sleeper.clock);
+            self.events.add(at, rank, Happens::Turn(rank as u32));
+        }
+    }
+
+    /// Something has happened to the memory of a rank.
+    fn touched(&mut self, rank: usize) {
+        let wakes = match self.ranks[rank].phase {
+            // SAFETY: the rank lends the word for as long as it sleeps.
+            Phase::Sleeps(Some((word, seen))) => unsafe { &*word.0 }.load() != seen,
+            Phase::Sleeps(None) => true,
+            _ => false,
+        };
+        if wakes {
+            self.wake(rank);
+        }
+    }
+
+    fn tell(&mut self, rank: usize, report: Event) {
+        if let Phase::Ended = self.ranks[rank].phase {
+            return;
+        }
+        self.ranks[rank].reports.push(report);
+        self.wake(rank);
+    }
+
+    fn leaves(&mut self, id: u64) {
+        let Some(flight) = self.flights.get_mut(id) else { return };
+        // A request is a message without bytes.
+        let bytes = if flight.kind.is_put() { flight.len() } else { 0 };
+        let times = self.model.send(self.now, flight.from, flight.to, bytes);
+        flight.answered = times.answered;
+        self.report.messages += 1;
+        self.events.add(times.arrived, flight.from, Happens::Arrives(id));
+    }
+
+    fn arrives(&mut self, id: u64, fabric: &Fabric) {
+        let Some(flight) = self.flights.get_mut(id) else { return };
+        let (from, to) = (flight.from, flight.to);
+        match flight.kind {
+            Kind::Put(signal) => {
+                flight.write(fabric, signal);
+                self.events.add(flight.answered, from, Happens::Done(id));
+                self.touched(to);
+            }
+            Kind::Get | Kind::Atomic(_) => {
+                flight.apply(fabric);
+                let back = self.model.send(self.now, to, from, flight.len());
+                self.report.messages += 1;
+                self.events.add(back.arrived, from, Happens::Done(id));
+                self.touched(to);
+            }
+            Kind::Mail(mail) => {
+                self.flights.remove(id);
+                self.mail(from, to, mail);
+            }
+        }
+    }
+
+    fn mail(&mut self, from: usize, to: usize, mail: Mail) {
+        self.tell(to, Event::Mail(from, mail));
+    }
+
+    fn done(&mut self, id: u64, fabric: &Fabric) {
+        let Some(flight) = self.flights.remove(id) else { return };
+        if flight.kind.is_put() {
+            let unanswered = self.ranks[flight.from].puts.meet(flight.to);
+            unanswered.puts -= 1;
+            if unanswered.puts == 0 {
+                let flushes = std::mem::take(&mut unanswered.flushes);
+                flushes.into_iter().for_each(|token| self.tell(flight.from, Event::RemoteDone(token)));
+            }
+        }
+        if let Some(report) = flight.done(fabric) {
+            self.tell(flight.from, report);
+        }
+    }
+
+    /// Nothing touches local memory of a rank any more, of one request or of all, and what would have is reported as failed.
+    fn give_up(&mut self, rank: usize, token: Option<Token>) {
+        let mut failed = Vec::new();
+        for (_, flight) in self.flights.iter_mut() {
+            if flight.from == rank && token.is_none_or(|token| flight.token == token) {
+                failed.extend(flight.give_up());
+            }
+        }
+        for token in failed {
+            self.tell(rank, Event::Failed(token, Cause("it was given up".into())));
+        }
+    }
+
+    fn tick(&mut self, world: &World) {
+        let messages = self.report.messages;
+        let idles = self.events.next_at().is_none() && self.idle.1 == messages;
+        self.idle = (if idles { self.idle.0 + 1 } else { 0 }, messages);
+        if self.idle.0 > DEAD {
+            world.fabric.end(None, "no message is on its way, and no rank can run");
+        }
+        (0..self.ranks.len()).for_each(|rank| self.wake(rank));
+        self.events.add(self.now + world.tick, self.ranks.len(), Happens::Tick);
+    }
+}

@@ -1,0 +1,184 @@
+//! The shape of a network: which links a message takes from one node to another.
+//!
+//! A link carries one way. Links between a node and its first switch belong to the node's adapter, and are none here.
+
+/// How the switches of a network are joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::comm) enum Shape {
+    /// No links that messages share.
+    Crossbar,
+    /// Two levels of switches: `leaf` nodes on each lower one, which has `up` links to as many upper ones.
+    FatTree { leaf: usize, up: usize },
+    /// A ring in each direction, with `share` nodes on each switch.
+    Torus { sides: [usize; 3], share: usize },
+    /// Groups of `routers`, all joined in a group, with `share` nodes on each router, and one link between any two groups.
+    Dragonfly { routers: usize, share: usize },
+}
+
+impl Shape {
+    /// The torus of about equal sides that has room for so many nodes.
+    pub(in crate::comm) fn torus_of(nodes: usize, share: usize) -> Self {
+        let switches = nodes.div_ceil(share).max(1);
+        let root = |count: usize, of: f64| (count as f64).powf(1.0 / of).ceil() as usize;
+        // The smallest of the boxes whose sides are near the cube's.
+        let longest = root(switches, 3.0).max(1) + 1;
+        let mut best = [switches, 1, 1];
+        for x in 1..=longest {
+            for y in x..=longest {
+                let z = switches.div_ceil(x * y).max(y);
+                let volume = |sides: &[usize; 3]| (sides.iter().product::<usize>(), sides.iter().sum::<usize>());
+                if volume(&[x, y, z]) < volume(&best) && z <= 2 * x.max(1) + 1 {
+                    best = [x, y, z];
+                }
+            }
+        }
+        let [x, y, z] = best;
+        Shape::Torus { sides: [z, y, x], share }
+    }
+
+    /// How many links there are for so many nodes.
+    pub(super) fn links(&self, nodes: usize) -> usize {
+        match self {
+            Shape::Crossbar => 0,
+            Shape::FatTree { leaf, up } => 2 * nodes.div_ceil(*leaf) * up,
+            Shape::Torus { sides, .. } => 6 * sides.iter().product::<usize>(),
+            Shape::Dragonfly { routers, share } => {
+                let groups = nodes.div_ceil(routers * share);
+                groups * routers * routers + groups * groups
+            }
+        }
+    }
+
+    /// How many nodes there is room for.
+    pub(in crate::comm) fn room(&self) -> usize {
+        match self {
+            Shape::Torus { sides, share } => share * sides.iter().product::<usize>(),
+            // One link from each router to another group.
+            _ => usize::MAX,
+        }
+    }
+
+    /// Adds the links from one node to another, in order. There is one switch more on the way.
+    pub(super) fn route(&self, nodes: usize, from: usize, to: usize, links: &mut Vec<usize>) {
+        match *self {
+            Shape::Crossbar => {}
+            Shape::FatTree { leaf, up } => {
+                let (below, above) = (from / leaf, to / leaf);
+                if below == above {
+                    return;
+                }
+                // Which upper switch: the same for all messages to a node, so that they stay in order.
+                let over = to % up;
+                let down = nodes.div_ceil(leaf) * up;
+                links.extend([below * up + over, down + above * up + over]);
+            }
+            Shape::Torus { sides, share } => torus(sides, from / share, to / share, links),
+            Shape::Dragonfly { routers, share } => {
+                let (from, to) = (from / share, to / share);
+                let (group, other) = (from / routers, to / routers);
+                let groups = nodes.div_ceil(routers * share);
+                let inside = |group: usize, a: usize, b: usize| (group * routers + a) * routers + b;
+                if group == other {
+                    if from != to {
+                        links.push(inside(group, from % routers, to % routers));
+                    }
+                    return;
+                }
+                // The routers with the link between the two groups.
+                let (leaves, enters) = (other % routers, group % routers);
+                if from % routers != leaves {
+                    links.push(inside(group, from % routers, leaves));
+                }
+                links.push(groups * routers * routers + group * groups + other);
+                if to % routers != enters {
+                    links.push(inside(other, enters, to % routers));
+                }
+            }
+        }
+    }
+}
+
+/// Dimension by dimension, the shorter way round each ring.
+fn torus(sides: [usize; 3], from: usize, to: usize, links: &mut Vec<usize>) {
+    let place = |switch: usize| [switch % sides[0], switch / sides[0] % sides[1], switch / (sides[0] * sides[1])];
+    let (mut at, to) = (place(from), place(to));
+    for (axis, &side) in sides.iter().enumerate() {
+        let ahead = (to[axis] + side - at[axis]) % side;
+        let forward = 2 * ahead <= side;
+        for _ in 0..ahead.min(side - ahead) {
+            let switch = at[0] + sides[0] * (at[1] + sides[1] * at[2]);
+            links.push(6 * switch + 2 * axis + usize::from(!forward));
+            at[axis] = if forward { (at[axis] + 1) % side } else { (at[axis] + side - 1) % side };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(shape: &Shape, nodes: usize, from: usize, to: usize) -> Vec<usize> {
+        let mut links = Vec::new();
+        shape.route(nodes, from, to, &mut links);
+        links
+    }
+
+    /// Between any two nodes: known links, each once, not too many; and the way back is as long.
+    #[test]
+    fn routes_are_made_of_links() {
+        for (shape, nodes, most) in [
+            (Shape::Crossbar, 5, 0),
+            (Shape::FatTree { leaf: 4, up: 2 }, 11, 2),
+            (Shape::Torus { sides: [4, 3, 2], share: 2 }, 48, 2 + 1 + 1),
+            (Shape::Dragonfly { routers: 3, share: 2 }, 18, 3),
+        ] {
+            for from in 0..nodes {
+                for to in 0..nodes {
+                    let links = route(&shape, nodes, from, to);
+                    assert!(links.iter().all(|&link| link < shape.links(nodes)), "{shape:?}: {links:?}");
+                    assert!(links.len() <= most, "{shape:?}: {links:?} from {from} to {to}");
+                    let mut sorted = links.clone();
+                    sorted.sort_unstable();
+                    sorted.dedup();
+                    assert_eq!(sorted.len(), links.len(), "{shape:?}: from {from} to {to}");
+                    assert_eq!(links.len(), route(&shape, nodes, to, from).len(), "{shape:?}");
+                    assert!(from != to || links.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_ring_is_left_on_its_shorter_side() {
+        let ring = Shape::Torus { sides: [5, 1, 1], share: 1 };
+        assert_eq!(route(&ring, 5, 4, 1), [6 * 4, 0]);
+        assert_eq!(route(&ring, 5, 1, 4), [6 + 1, 1]);
+    }
+
+    #[test]
+    fn a_torus_is_about_a_cube() {
+        for (nodes, share, sides) in
+            [(1, 1, [1, 1, 1]), (64, 1, [4, 4, 4]), (512, 2, [8, 8, 4]), (2, 2, [1, 1, 1]), (27, 1, [3, 3, 3])]
+        {
+            assert_eq!(Shape::torus_of(nodes, share), Shape::Torus { sides, share }, "{nodes}");
+        }
+        for nodes in 1..3000 {
+            let torus = Shape::torus_of(nodes, 2);
+            assert!(torus.room() >= nodes && torus.room() <= 2 * nodes + 30, "{nodes}: {torus:?}");
+        }
+    }
+
+    /// All pairs of a group, and all pairs of groups, have links of their own.
+    #[test]
+    fn a_dragonfly_joins_all_groups() {
+        let shape = Shape::Dragonfly { routers: 4, share: 1 };
+        let mut global: Vec<usize> = (0..5)
+            .flat_map(|a| (0..5).map(move |b| (a, b)))
+            .filter(|(a, b)| a != b)
+            .map(|(a, b)| route(&shape, 20, 4 * a + b % 4, 4 * b + a % 4)[0])
+            .collect();
+        global.sort_unstable();
+        global.dedup();
+        assert_eq!(global.len(), 20);
+    }
+}

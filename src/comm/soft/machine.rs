@@ -1,0 +1,77 @@
+//! The parameters of a machine, in the terms of LogGP: overhead `o`, gap `g`, gap for each byte `G`, latency `L` (A. Alexandrov, M. F.
+//! Ionescu, K. E. Schauser, C. Scheiman: LogGP, SPAA 1995), with a network of links behind the adapters.
+
+use super::{Picos, Shape};
+
+/// See the module's essay.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::comm) struct Machine {
+    pub ranks_per_node: usize,
+    pub processor: Processor,
+    pub node: Node,
+    pub adapter: Adapter,
+    pub shape: Shape,
+    /// Of a link for each byte.
+    pub link: f64,
+    /// Of a switch.
+    pub hop: Picos,
+}
+
+/// What one rank computes with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::comm) struct Processor {
+    /// Operations on numbers in a second.
+    pub flops: f64,
+    /// Bytes from and to memory in a second.
+    pub memory: f64,
+}
+
+/// Between ranks of a node, whose processor copies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::comm) struct Node {
+    pub latency: Picos,
+    pub per_byte: f64,
+}
+
+/// What joins a node to the network. It sends one message at a time, and receives one at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::comm) struct Adapter {
+    /// Of the processor for each operation: `o`.
+    pub overhead: Picos,
+    /// Of the adapter for each message: `g`.
+    pub gap: Picos,
+    /// Of the adapter for each byte: `G`.
+    pub per_byte: f64,
+    /// From one adapter to another, without the switches: `L`.
+    pub latency: Picos,
+    /// Another engine for long transfers.
+    pub block: Option<Block>,
+    /// The processor's part of a put is over with the call up to so many bytes.
+    pub copied: usize,
+    /// Operations that a rank may have in flight.
+    pub window: usize,
+    /// Puts of one rank to another arrive in order, and so do gets behind them.
+    pub ordered: bool,
+    /// A put can change a word behind its data.
+    pub signals: bool,
+}
+
+/// The engine for long transfers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::comm) struct Block {
+    /// Bytes of the shortest.
+    pub from: usize,
+    /// More latency.
+    pub startup: Picos,
+    pub per_byte: f64,
+}
+
+impl Adapter {
+    /// What a transfer takes in the adapter for each byte, and what more it takes to begin.
+    pub(super) fn engine(&self, bytes: usize) -> (f64, Picos) {
+        match self.block {
+            Some(block) if bytes >= block.from => (block.per_byte, block.startup),
+            _ => (self.per_byte, Picos::ZERO),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Ranks that run one at a time, each until it suspends itself.
+//!
+//! | form | what a rank is | for |
+//! |---|---|---|
+//! | [`Form::Threads`] | a thread that waits for its turn | debuggers, thread-locals |
+//! | [`Form::Coroutines`] | a stack, in the thread that runs them all | thousands |
+//!
+//! Which rank is next is said from outside, so both forms run them in the same order.
+
+use std::{
+    cell::Cell,
+    io,
+    sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use corosensei::{Coroutine, Yielder};
+
+use super::stacks::{Slot, Stacks};
+use crate::comm::WaitWord;
+
+/// What a rank is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Threads,
+    Coroutines,
+}
+
+impl Form {
+    /// Of so many ranks, unless a program has chosen whether they are coroutines.
+    pub(crate) fn of(ranks: usize, coroutines: Option<bool>) -> Self {
+        /// A debugger, and a program's thread-locals, see threads; so many are no burden.
+        const FEW: usize = 256;
+        if coroutines.unwrap_or(ranks >= FEW) { Form::Coroutines } else { Form::Threads }
+    }
+}
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(in crate::comm) struct Ranks {
+    switch: Switch,
+    /// The rank whose turn it is, and the mark of its thread; nobody's between turns.
+    current: AtomicUsize,
+    thread: AtomicUsize,
+}
+
+/// How a turn goes from one to another.
+#[derive(Debug)]
+enum Switch {
+    /// Counts the turns of each rank, and how often one came back.
+    Batons { turns: Box<[WaitWord]>, back: WaitWord },
+    /// How each suspends itself.
+    Yielders(Box<[Place]>),
+}
+
+/// Where a coroutine leaves how it is suspended.
+type Place = AtomicPtr<Yielder<(), ()>>;
+
+const NOBODY: usize = usize::MAX;
+
+/// A sleeper looks after this long at the latest, should a wake-up be lost.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a rank does in all its turns.
+type Main<'m> = dyn Fn(usize) + Sync + 'm;
+
+/// A number of the calling thread, which no other thread has that lives.
+fn mark() -> usize {
+    thread_local! {
+        static MARK: Cell<u8> = const { Cell::new(0) };
+    }
+    MARK.with(|mark| std::ptr::from_ref(mark).addr())
+}
+
+/// Waits until a word differs.
+fn await_change(word: &WaitWord, seen: u32) {
+    while word.load() == seen {
+        word.sleep(seen, LOOK);
+    }
+}
+
+impl Ranks {
+    pub(in crate::comm) fn new(form: Form, ranks: usize) -> Self {
+        let switch = match form {
+            Form::Threads => {
+                Switch::Batons { turns: (0..ranks).map(|_| WaitWord::default()).collect(), back: WaitWord::default() }
+            }
+            Form::Coroutines => Switch::Yielders((0..ranks).map(|_| AtomicPtr::default()).collect()),
+        };
+        Ranks { switch, current: AtomicUsize::new(NOBODY), thread: AtomicUsize::new(0) }
+    }
+
+    /// Whether the caller is this rank, and has its turn.
+    pub(in crate::comm) fn is_turn_of(&self, rank: usize) -> bool {
+        self.current.load(Ordering::Relaxed) == rank && self.thread.load(Ordering::Relaxed) == mark()
+    }
+
+    /// Gives a turn to each rank that `next` names, until it names none; `main` is what a rank does. Stacks have at least so many bytes.
+    ///
+    /// # Errors
+    /// A rank could not be made: it, and why. Nothing has run.
+    ///
+    /// # Panics
+    /// If `next` names none before all have ended that it named.
+    pub(in crate::comm) fn run(
+        &self,
+        stack: usize,
+        main: &Main<'_>,
+        next: &mut dyn FnMut() -> Option<usize>,
+    ) -> Result<(), (usize, io::Error)> {
+        match &self.switch {
+            Switch::Batons { turns, back } => self.run_threads(turns, back, stack, main, next),
+            Switch::Yielders(yielders) => self.run_coroutines(yielders, stack, main, next),
+        }
+    }
+
+    fn begin(&self, rank: usize) {
+        self.current.store(rank, Ordering::Relaxed);
+        self.thread.store(mark(), Ordering::Relaxed);
+    }
+
+    fn run_threads(
+        &self,
+        turns: &[WaitWord],
+        back: &WaitWord,
+        stack: usize,
+        main: &Main<'_>,
+        next: &mut dyn FnMut() -> Option<usize>,
+    ) -> Result<(), (usize, io::Error)> {
+        /// A rank that is never to run has this turn.
+        const NEVER: u32 = u32::MAX;
+        std::thread::scope(|scope| {
+            for (rank, turn) in turns.iter().enumerate() {
+                let rank_main = move || {
+                    await_change(turn, 0);
+                    if turn.load() != NEVER {
+                        self.begin(rank);
+                        main(rank);
+                        self.give_back(back);
+                    }
+                };
+                let builder = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(stack);
+                if let Err(error) = builder.spawn_scoped(scope, rank_main) {
+                    for turn in &turns[..rank] {
+                        turn.store(NEVER);
+                        turn.wake();
+                    }
+                    return Err((rank, error));
+                }
+            }
+            while let Some(rank) = next() {
+                let seen = back.load();
+                turns[rank].add(1);
+                turns[rank].wake();
+                await_change(back, seen);
+            }
+            Ok(())
+        })
+    }
+
+    fn give_back(&self, back: &WaitWord) {
+        self.current.store(NOBODY, Ordering::Relaxed);
+        back.add(1);
+        back.wake();
+    }
+
+    fn run_coroutines(
+        &self,
+        yielders: &[Place],
+        stack: usize,
+        main: &Main<'_>,
+        next: &mut dyn FnMut() -> Option<usize>,
+    ) -> Result<(), (usize, io::Error)> {
+        let stacks = Stacks::new(yielders.len(), stack).map_err(|error| (0, error))?;
+        // SAFETY: only coroutines have it, and they have ended, or are unwound, before this function returns.
+        let main: &'static Main<'static> = unsafe { std::mem::transmute::<&Main<'_>, &'static Main<'static>>(main) };
+        // SAFETY: as above; the table is a part of `self`.
+        let yielders: &'static [Place] = unsafe { std::mem::transmute::<&[Place], &'static [Place]>(yielders) };
+        // Dropped before the stacks.
+        let mut coroutines: Vec<Option<Coroutine<(), (), (), Slot>>> = Vec::new();
+        coroutines.resize_with(yielders.len(), || None);
+        while let Some(rank) = next() {
+            let coroutine = coroutines[rank].get_or_insert_with(|| {
+                Coroutine::with_stack(stacks.stack(rank), move |own, ()| {
+                    yielders[rank].store(std::ptr::from_ref(own).cast_mut(), Ordering::Relaxed);
+                    main(rank);
+                })
+            });
+            self.begin(rank);
+            let ended = coroutine.resume(()).as_return().is_some();
+            self.current.store(NOBODY, Ordering::Relaxed);
+            if ended {
+                coroutines[rank] = None;
+            }
+        }
+        assert!(coroutines.iter().all(Option::is_none), "ranks that have not ended");
+        Ok(())
+    }
+
+    /// Ends the turn of the calling rank; returns at its next.
+    pub(in crate::comm) fn suspend(&self, rank: usize) {
+        debug_assert!(self.is_turn_of(rank), "rank {rank} has no turn");
+        match &self.switch {
+            Switch::Batons { turns, back } => {
+                let turn = &turns[rank];
+                let seen = turn.load();
+                self.give_back(back);
+                await_change(turn, seen);
+                self.begin(rank);
+            }
+            Switch::Yielders(yielders) => {
+                // SAFETY: the coroutine of the rank wrote it when it began; it is that which calls, so it lives.
+                let yielder = unsafe { &*yielders[rank].load(Ordering::Relaxed) };
+                yielder.suspend(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Three ranks that say where they are, in the order 2, 0, 1, 2, 0, 1 ...
+    fn said(form: Form) -> Vec<(usize, u32)> {
+        let (ranks, said) = (Ranks::new(form, 3), Mutex::new(Vec::new()));
+        let main = |rank: usize| {
+            for turn in 0..4 {
+                assert!(ranks.is_turn_of(rank) && !ranks.is_turn_of((rank + 1) % 3));
+                said.lock().unwrap().push((rank, turn));
+                if turn < 3 {
+                    ranks.suspend(rank);
+                }
+            }
+        };
+        let mut turns = [2, 0, 1].into_iter().cycle().take(12);
+        ranks.run(64 << 10, &main, &mut || turns.next()).unwrap();
+        assert!(!ranks.is_turn_of(1));
+        said.into_inner().unwrap()
+    }
+
+    #[test]
+    fn ranks_run_in_the_order_that_is_said() {
+        let expected: Vec<(usize, u32)> = (0..4).flat_map(|turn| [2, 0, 1].map(|rank| (rank, turn))).collect();
+        assert_eq!(said(Form::Threads), expected);
+        assert_eq!(said(Form::Coroutines), expected);
+    }
+
+    #[test]
+    fn a_thread_that_is_no_rank_has_no_turn() {
+        for form in [Form::Threads, Form::Coroutines] {
+            let ranks = Ranks::new(form, 1);
+            let main = |rank: usize| {
+                assert!(ranks.is_turn_of(rank));
+                std::thread::scope(|scope| assert!(!scope.spawn(|| ranks.is_turn_of(rank)).join().unwrap()));
+            };
+            let mut left = Some(0);
+            ranks.run(64 << 10, &main, &mut || left.take()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_rank_may_panic_and_be_caught() {
+        for form in [Form::Threads, Form::Coroutines] {
+            let ranks = Ranks::new(form, 1);
+            let caught = Mutex::new(false);
+            let main = |_| *caught.lock().unwrap() = std::panic::catch_unwind(|| panic!("on purpose")).is_err();
+            let mut left = Some(0);
+            ranks.run(128 << 10, &main, &mut || left.take()).unwrap();
+            assert!(*caught.lock().unwrap());
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Jobs in virtual time: what they do is the same again, takes what the model says, and ends as on real networks.
+
+use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
+
+use super::launch::Report;
+use crate::{Work, prelude::*};
+
+/// A machine in a file, of which a test knows every number.
+struct Machine(PathBuf);
+
+impl Machine {
+    /// One rank on each node, an adapter of 1 GB/s, no links to share.
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("global-arrays-{test}-{}.toml", std::process::id()));
+        let text = "
+            [processor]
+            gigaflops = 1
+            memory_gb_per_s = 1
+            [node]
+            ranks = 1
+            latency_us = 1
+            bandwidth_gb_per_s = 1
+            [adapter]
+            overhead_us = 2
+            gap_us = 3
+            bandwidth_gb_per_s = 1
+            latency_us = 20
+            copied_bytes = 1000000
+            window = 1000
+            ordered = true
+            signals = true
+            [network]
+            topology = \"crossbar\"
+            switch_us = 1
+            link_gb_per_s = 1";
+        fs::write(&path, text).unwrap();
+        Machine(path)
+    }
+
+    fn launch(&self, ranks: usize) -> Launch {
+        Launch::new().network(format!("simulated:{}", self.0.display())).ranks(ranks).heap(1 << 24)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Overhead, latency and a switch of the machine, in microseconds.
+const MESSAGE: f64 = 2.0 + 20.0 + 1.0;
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+#[track_caller]
+fn assert_close(measured: f64, expected: f64) {
+    assert!((measured - expected).abs() <= 0.01 * expected, "{measured} where {expected} was expected");
+}
+
+/// What some rank measured.
+fn measured(launch: &Launch, body: impl Fn(&Job) -> Result<Option<Duration>, Error> + Sync) -> f64 {
+    let last = Mutex::new(Duration::ZERO);
+    let all = |job: &Job| {
+        job.sync()?;
+        if let Some(time) = body(job)? {
+            let mut last = last.lock().unwrap();
+            *last = time.max(*last);
+        }
+        job.sync()
+    };
+    launch.simulate(all).unwrap();
+    micros(last.into_inner().unwrap())
+}
+
+/// Gets, puts, accumulates, counters, locks, signals, groups: all kinds of messages, whose order depends on who comes first.
+fn busy(sums: &Mutex<Vec<f64>>) -> impl Fn(&Job) -> Result<(), Error> + Sync {
+    move |job| {
+        let (me, size) = (job.rank(), job.size());
+        let mut a = GlobalArray::<f64, Ix2>::builder(job, [40, 30]).fill(1.0).create()?;
+        let (tasks, locks, signal) = (Counter::new(job)?, Locks::with_count(job, 2)?, Signal::new(job)?);
+        while let Some(task) = tasks.next_below(40)? {
+            let row = task as usize;
+            let part = a.get(s![row..row + 1, ..])?;
+            job.work(Work::flops(1e4 * (row % 7) as f64));
+            a.accumulate(s![row..row + 1, 3..9], 1.0, part.slice(s![.., 3..9]))?;
+            let _held = locks.lock(row % 2)?;
+            a.put(s![row..row + 1, 0..1], part.slice(s![.., 0..1]))?;
+        }
+        signal.at((me + 1) % size, 0).notify()?;
+        signal.wait_at_least(0, 1)?;
+        let half = job.split(me as u64 % 2)?;
+        let sums_of_half = half.all_reduce_one(me as f64, ops::sum)?;
+        job.sync()?;
+        let sum = a.sum()? + sums_of_half;
+        a.fill(0.0)?;
+        if me == 0 {
+            sums.lock().unwrap().push(sum);
+        }
+        job.sync()
+    }
+}
+
+fn run_busy(network: &str, seed: u64, coroutines: bool) -> (Report, f64) {
+    let sums = Mutex::default();
+    let launch = Launch::new().network(network).ranks(6).ranks_per_node(2).heap(1 << 24).seed(seed).coroutines(coroutines);
+    let report = launch.simulate(busy(&sums)).unwrap();
+    (report, sums.into_inner().unwrap()[0])
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for network in ["simulated:gemini", "simulated:infiniband", "simulated:extoll", "simulated:bluegene"] {
+        let (first, sum) = run_busy(network, 0, true);
+        assert!(first.digest != 0);
+        for run in 0..20 {
+            assert_eq!(run_busy(network, 0, run % 2 == 0).0, first, "run {run} over {network}");
+        }
+        // Another order, the same results.
+        let mut digests: Vec<u64> = (0..10)
+            .map(|seed| run_busy(network, seed, true))
+            .map(|(report, other)| {
+                assert_eq!(other, sum, "{network}");
+                report.digest
+            })
+            .collect();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), 10, "{network}");
+    }
+}
+
+#[test]
+fn a_ping_pong_takes_its_overhead_latency_and_bytes() {
+    let machine = Machine::new("ping-pong");
+    for bytes in [8_usize, 1000, 100_000] {
+        let time = measured(&machine.launch(2), |job| {
+            let a = GlobalArray::<u8, Ix1>::builder(job, [2 * bytes]).zeros().create()?;
+            let signal = Signal::new(job)?;
+            let (other, data) = (1 - job.rank(), vec![1; bytes]);
+            let patch = s![other * bytes..(other + 1) * bytes];
+            job.sync()?;
+            let begin = job.now();
+            for round in 1..=10 {
+                if job.rank() == 0 {
+                    a.put_signal(patch, ndarray::aview1(&data), signal.at(other, 0))?;
+                }
+                signal.wait_at_least(0, round)?;
+                if job.rank() == 1 {
+                    a.put_signal(patch, ndarray::aview1(&data), signal.at(other, 0))?;
+                }
+            }
+            Ok((job.rank() == 0).then(|| (job.now() - begin) / 20))
+        });
+        assert_close(time, MESSAGE + bytes as f64 / 1000.0);
+    }
+}
+
+/// All ranks begin at this time.
+const BEGIN: Duration = Duration::from_secs(1);
+
+fn begin(job: &Job) {
+    let left = BEGIN - job.now();
+    // The machine's ranks do one operation in a nanosecond.
+    job.work(Work::flops(left.as_nanos() as f64));
+    assert_eq!(job.now(), BEGIN);
+}
+
+#[test]
+fn an_incast_takes_turns_at_the_receiver() {
+    let machine = Machine::new("incast");
+    // The gap of 3 µs is the longer one, and then the bytes.
+    for bytes in [8_usize, 50_000] {
+        let senders = 15;
+        let time = measured(&machine.launch(senders + 1), |job| {
+            let a = GlobalArray::<u8, Ix1>::builder(job, [(senders + 1) * bytes]).zeros().create()?;
+            let (signal, data) = (Signal::new(job)?, vec![1; bytes]);
+            begin(job);
+            if job.rank() > 0 {
+                a.put_signal(s![..bytes], ndarray::aview1(&data), signal.at(0, 0))?;
+                return Ok(None);
+            }
+            signal.wait_at_least(0, senders as u32)?;
+            Ok(Some(job.now() - BEGIN))
+        });
+        let bytes = bytes as f64 / 1000.0;
+        assert_close(time, MESSAGE + (senders - 1) as f64 * bytes.max(3.0) + bytes);
+    }
+}
+
+#[test]
+fn a_barrier_takes_a_message_for_each_round() {
+    let machine = Machine::new("barrier");
+    for rounds in [1_u32, 3, 6] {
+        let time = measured(&machine.launch(1 << rounds), |job| {
+            begin(job);
+            job.barrier()?;
+            Ok(Some(job.now() - BEGIN))
+        });
+        assert_close(time, f64::from(rounds) * MESSAGE);
+    }
+}
+
+/// An agreement, and a binomial tree.
+#[test]
+fn a_broadcast_takes_a_message_for_each_level() {
+    let machine = Machine::new("broadcast");
+    for rounds in [1_u32, 3, 6] {
+        let bytes = 2000;
+        let time = measured(&machine.launch(1 << rounds), |job| {
+            let mut data = vec![1_u8; bytes];
+            begin(job);
+            job.broadcast(0, &mut data)?;
+            Ok(Some(job.now() - BEGIN))
+        });
+        assert_close(time, f64::from(rounds) * (MESSAGE + MESSAGE + bytes as f64 / 1000.0));
+    }
+}
+
+#[test]
+fn work_takes_the_longer_of_its_times() {
+    let machine = Machine::new("work");
+    let time = measured(&machine.launch(1), |job| {
+        let begin = job.now();
+        job.work(Work::flops(2000.0) + Work::bytes(5000.0));
+        job.work(Work::flops(4000.0) + Work::bytes(1000.0));
+        Ok(Some(job.now() - begin))
+    });
+    assert_close(time, 9.0);
+}
+
+/// What a job that fails says.
+fn said(ranks: usize, coroutines: bool, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> String {
+    let launch = Launch::new().network("simulated:infiniband").ranks(ranks).heap(1 << 24).coroutines(coroutines);
+    launch.simulate(body).expect_err("a job that fails").to_string()
+}
+
+#[test]
+fn deadlocks_name_who_waits_for_what() {
+    for coroutines in [false, true] {
+        let text = said(3, coroutines, |job| {
+            let locks = Locks::with_count(job, 2)?;
+            let own = if job.rank() < 2 { Some(locks.lock(job.rank())?) } else { None };
+            job.barrier()?;
+            let other = if job.rank() < 2 { Some(locks.lock(1 - job.rank())?) } else { None };
+            drop((own, other));
+            job.sync()
+        });
+        for word in ["rank 0 waits for", "rank 1 waits for", "lock"] {
+            assert!(text.contains(word), "{text}");
+        }
+        let text = said(3, coroutines, |job| {
+            let signal = Signal::new(job)?;
+            if job.rank() == 1 {
+                signal.wait_at_least(0, 1)?;
+            }
+            job.sync()
+        });
+        assert!(text.contains("rank 1") && text.contains("signal") && text.contains("src/job/simulated.rs:"), "{text}");
+    }
+}
+
+#[test]
+fn a_rank_that_panics_lets_nobody_run_before_it_has_unwound() {
+    struct Calls<'j>(&'j Job, &'j Mutex<Vec<String>>);
+    impl Drop for Calls<'_> {
+        fn drop(&mut self) {
+            self.1.lock().unwrap().push(self.0.sync().unwrap_err().to_string());
+        }
+    }
+    for coroutines in [false, true] {
+        let calls = Mutex::default();
+        let text = said(4, coroutines, |job| {
+            job.sync()?;
+            if job.rank() == 2 {
+                let _calls = Calls(job, &calls);
+                panic!("on purpose");
+            }
+            job.sync()
+        });
+        assert!(text.contains("rank 2 panicked: on purpose"), "{text}");
+        let calls = calls.into_inner().unwrap();
+        assert!(calls.len() == 1 && calls[0].contains("this rank panics"), "{calls:?}");
+    }
+}
+
+#[test]
+fn a_thread_of_the_program_has_no_place_in_virtual_time() {
+    for coroutines in [false, true] {
+        let text = said(2, coroutines, |job| {
+            let a = GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create()?;
+            let refused = std::thread::scope(|scope| scope.spawn(|| a.load([9])).join().unwrap());
+            a.store([job.rank()], 1.0)?;
+            job.sync()?;
+            refused.map(|_| ())
+        });
+        assert!(text.contains("from its own thread only"), "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_says_why() {
+    for (network, words) in [
+        ("simulated", "name a machine (infiniband, gemini, extoll, bluegene) or a file"),
+        ("simulated:nowhere", "no such file"),
+        ("simulated:gemini+delayed", "no layer +delayed"),
+    ] {
+        let text = Launch::new().network(network).ranks(1).simulate(|_| Ok(())).unwrap_err().to_string();
+        assert!(text.contains(words), "{text}");
+    }
+    let text = Launch::new().network("simulated:gemini").ranks(65_537).simulate(|_| Ok(())).unwrap_err().to_string();
+    assert!(text.contains("from 1 to 65536"), "{text}");
+}
+
+#[test]
+fn layers_show_what_a_simulated_network_is_asked_for() {
+    for network in ["simulated:gemini+counted", "simulated:infiniband+scrambled"] {
+        let sums = Mutex::default();
+        Launch::new().network(network).ranks(3).heap(1 << 24).simulate(busy(&sums)).unwrap();
+        assert!(sums.into_inner().unwrap()[0] > 1200.0);
+    }
+}

@@ -1,0 +1,70 @@
+//! Time of a job: the one clock that programs read, and what they say about their computing.
+
+use std::{ops::Add, time::Duration};
+
+use super::Job;
+
+/// How much a rank has computed, for [`Job::work`].
+///
+/// # Examples
+/// ```
+/// use global_arrays::Work;
+/// let (m, n, k) = (100.0, 200.0, 50.0);
+/// let product = Work::flops(2.0 * m * n * k) + Work::bytes(8.0 * (m * k + k * n + 2.0 * m * n));
+/// assert_eq!(product, Work::bytes(440_000.0) + Work::flops(2e6));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[must_use]
+pub struct Work {
+    flops: f64,
+    bytes: f64,
+}
+
+impl Work {
+    /// So many floating-point operations.
+    pub fn flops(flops: f64) -> Self {
+        Work { flops, bytes: 0.0 }
+    }
+
+    /// So many bytes read from memory and written to it, not counting what caches keep.
+    pub fn bytes(bytes: f64) -> Self {
+        Work { flops: 0.0, bytes }
+    }
+}
+
+/// Both together: operations overlap with accesses to memory.
+impl Add for Work {
+    type Output = Work;
+
+    fn add(self, other: Work) -> Work {
+        Work { flops: self.flops + other.flops, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Job {
+    /// Time since the job began, as this rank sees it: real time, or virtual time over a simulated network. Use it for whatever a program
+    /// measures of itself. Local.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.inner.conduit().now()
+    }
+
+    /// Says that this rank has computed so much. Over a simulated network it takes the time that the machine's model says, the longer of
+    /// those of its operations and of its accesses to memory. Over others the call does nothing. Local.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::{Work, prelude::*};
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("simulated:gemini").run(|job| {
+    ///     let begin = job.now();
+    ///     job.work(Work::flops(8.4e9));
+    ///     assert!((job.now() - begin).as_secs_f64() >= 1.0);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    pub fn work(&self, work: Work) {
+        self.inner.conduit().compute(work.flops, work.bytes);
+    }
+}

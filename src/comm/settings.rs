@@ -21,6 +21,34 @@ pub(crate) enum Device {
     Packets,
 }
 
+/// The time that computing takes in a simulated job.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Computing {
+    /// What the program says, at the speed of the machine's model.
+    #[default]
+    Declared,
+    /// What it takes here, times this.
+    Measured(f64),
+    /// None.
+    Zero,
+}
+
+impl Computing {
+    /// From its name.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        match (name, name.strip_prefix("measured:")) {
+            ("declared", _) => Some(Computing::Declared),
+            ("measured", _) => Some(Computing::Measured(1.0)),
+            ("zero", _) => Some(Computing::Zero),
+            (_, Some(factor)) => {
+                let factor = factor.parse().ok().filter(|factor: &f64| *factor > 0.0 && *factor < 1e6);
+                factor.map(Computing::Measured)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The names of all devices.
 pub(crate) const DEVICES: [(&str, Device); 2] = [("mapping", Device::Mapping), ("packets", Device::Packets)];
 
@@ -54,6 +82,7 @@ pub(crate) struct Settings {
     pub stack: usize,
     /// Of the order of what happens at one time in a simulated network.
     pub seed: u64,
+    pub computing: Computing,
     /// Every so many consecutive ranks are a node. A network that has nodes of its own splits them by it.
     pub ranks_per_node: Option<usize>,
     /// Bytes of each segment, at most.

@@ -7,8 +7,8 @@
 //!
 //! | variable | value | default |
 //! |---|---|---|
-//! | `GA_RANKS` | number of ranks, from 1 to 8192. Under `mpirun` and `srun` the launcher sets it | one per core that the process may use |
-//! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `shared_memory:unmapped` or `threads:unmapped` | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
+//! | `GA_RANKS` | number of ranks, from 1 to 8192, or to 65,536 over a simulated network. Under `mpirun` and `srun` the launcher sets it | one per core that the process may use |
+//! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `shared_memory:unmapped` or `threads:unmapped`; `simulated:gemini` and its like, see [the virtual cluster](super::virtual_cluster) | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
 //! | `GA_BOOTSTRAP` | how the ranks of `shared_memory` start: `fork`; or `pmi` or `pmix`, by the launcher that started this process and speaks that protocol | the launcher's protocol if one started this process and the binary has no MPI, else `fork` |
 //! | `GA_RANKS_PER_NODE` | splits the ranks into nodes of this many consecutive ranks. Only ranks of one node share memory. Use it to test the path between machines on one machine | a node is a machine |
 //! | `GA_HEAP` | address space for the arrays of each rank, in bytes. Pages are allocated when arrays are created | the memory of the node, halved until it can be mapped |
@@ -17,7 +17,11 @@
 //! | `GA_LARGE_PAGES` | `0` or `1`: `0` uses no 2 MiB pages | 2 MiB pages where the system allows an ordinary user to have them |
 //! | `GA_STATS` | `0` or `1`: `1` counts how much data each rank moves to which others, and prints a table when the job ends | `0` |
 //! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |
-//! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer ends the job; `0`: never | `4` |
+//! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer ends the job; `0`: never | `3.5` |
+//! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
+//! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR` or `zero` | `declared` |
+//! | `GA_COROUTINES` | of a simulated network: `0` or `1`: whether ranks are coroutines, not threads | `1` from 256 ranks on |
+//! | `GA_STACK` | of a simulated network: bytes of the stack of each rank, at least `64K` | `256K` |
 //! | `GA_BLAS` | with the feature `blas`: the path or the name of a BLAS for [`matmul`](crate::GlobalArray::matmul), or `none` | Intel MKL, AOCL-BLIS, FlexiBLAS or OpenBLAS, the first that is found; else none |
 //!
 //! Sizes take the suffixes `K`, `M`, `G` and `T`, which are powers of 1024: `GA_HEAP=8G`. An invalid value is an error at the

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`tutorial`] | an introduction in eight short pages |
 //! | [`cookbook`] | "how do I …?": programs to copy from |
+//! | [`virtual_cluster`] | your program on thousands of ranks of a modelled machine |
 //! | [`environment`] | the `GA_*` variables, and the limits of the library |
 //! | [`glossary`] | our terms next to those of GA, ARMCI, MPI and OpenSHMEM |
 //! | [`coming_from_ga`] | for users of Global Arrays: the equivalent of each call |
@@ -15,3 +16,4 @@ pub mod glossary;
 #[cfg(test)]
 mod pictures;
 pub mod tutorial;
+pub mod virtual_cluster;

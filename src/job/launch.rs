@@ -23,7 +23,7 @@ use crate::{
         launcher::{self, Protocol, Started},
         layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},
-        settings::Settings,
+        settings::{Computing, Settings},
         soft::Form,
         start::{Named, Ranks},
     },
@@ -44,7 +44,7 @@ const LEAST_STACK: usize = 64 << 10;
 const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 
 /// Seconds after which a machine that does not answer ends the job, and what may be chosen.
-const SILENCE: f64 = 4.0;
+const SILENCE: f64 = 3.5;
 const SILENCES: (f64, f64) = (1.0, 1e9);
 
 /// How to start a job. Values that the program does not set come from the environment, or else from the machine.
@@ -61,8 +61,9 @@ const SILENCES: (f64, f64) = (1.0, 1e9);
 /// | [`large_pages`](Self::large_pages) | `GA_LARGE_PAGES` | 2 MiB pages where the system allows an ordinary user to have them |
 /// | [`stats`](Self::stats) | `GA_STATS` | 0; 1 counts operations and prints a table at the end |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; value in seconds |
-/// | [`silence`](Self::silence) | `GA_SILENCE` | 4; seconds after which a machine that does not answer ends the job |
+/// | [`silence`](Self::silence) | `GA_SILENCE` | 3.5; seconds after which a machine that does not answer ends the job |
 /// | [`seed`](Self::seed) | `GA_SEED` | 0; of a simulated network, the order of what happens at one time |
+/// | [`computing`](Self::computing) | `GA_COMPUTING` | `declared`; over a simulated network, the time that computing takes |
 /// | [`stack`](Self::stack) | `GA_STACK` | 256K; bytes of the stack of a simulated rank |
 /// | [`coroutines`](Self::coroutines) | `GA_COROUTINES` | simulated ranks are threads below 256, coroutines from 256 on |
 ///
@@ -97,6 +98,7 @@ pub struct Launch {
     seed: Option<u64>,
     stack: Option<usize>,
     coroutines: Option<bool>,
+    computing: Option<String>,
 }
 
 impl Launch {
@@ -207,6 +209,16 @@ impl Launch {
     /// Without a choice, 256 ranks and more are coroutines.
     pub fn coroutines(mut self, coroutines: bool) -> Self {
         self.coroutines = Some(coroutines);
+        self
+    }
+
+    /// What computing takes over a simulated network:
+    ///
+    /// * `declared`: what the program says by [`Job::work`], at the speed of the modelled processor.
+    /// * `measured`, or `measured:2.5`: what each rank takes here between its calls, times a factor. Not the same in each run.
+    /// * `zero`: no time. What remains is communication.
+    pub fn computing(mut self, name: impl Into<String>) -> Self {
+        self.computing = Some(name.into());
         self
     }
 
@@ -341,6 +353,11 @@ impl Launch {
         let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
         let fits = |stack: &usize| (LEAST_STACK..1 << 40).contains(stack);
         let stack = stack.value(self.stack, |text| size(text)?.try_into().ok(), fits)?.unwrap_or(STACK);
+        const NAMES: &str = "declared, measured, measured:FACTOR or zero";
+        let computing = Setting { method: "computing", variable: "GA_COMPUTING", allowed: NAMES };
+        let is_known = |name: &String| Computing::of_name(name).is_some();
+        let computing = computing.value(self.computing.clone(), |text| Some(text.to_owned()), is_known)?;
+        let computing = computing.and_then(|name| Computing::of_name(&name)).unwrap_or_default();
         let form = Form::of(ranks, switch(self.coroutines, "coroutines", "GA_COROUTINES")?);
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let (least, most) = TIMEOUTS;
@@ -369,6 +386,7 @@ impl Launch {
             form,
             stack,
             seed,
+            computing,
             ranks_per_node,
             heap,
             large_pages,

@@ -231,6 +231,28 @@ fn work_takes_the_longer_of_its_times() {
     assert_close(time, 9.0);
 }
 
+#[test]
+fn computing_takes_what_is_said_or_measured_or_nothing() {
+    let machine = Machine::new("computing");
+    let spent = |computing: &str| {
+        measured(&machine.launch(1).computing(computing), |job| {
+            let begin = job.now();
+            job.work(Work::flops(5e6));
+            std::hint::black_box((0..3_000_000_u64).map(|k| std::hint::black_box(k) % 7).sum::<u64>());
+            Ok(Some(job.now() - begin))
+        })
+    };
+    assert_close(spent("declared"), 5000.0);
+    assert!(spent("zero") == 0.0);
+    let (once, much) = (spent("measured"), spent("measured:1000"));
+    // Runs differ, but not by that much.
+    assert!(once > 100.0 && much > 20.0 * once, "{once} and {much}");
+    for name in ["guessed", "measured:", "measured:-1", "measured:nan"] {
+        let text = machine.launch(1).computing(name).simulate(|_| Ok(())).unwrap_err().to_string();
+        assert!(text.contains("GA_COMPUTING"), "{text}");
+    }
+}
+
 /// What a job that fails says.
 fn said(ranks: usize, coroutines: bool, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> String {
     let launch = Launch::new().network("simulated:infiniband").ranks(ranks).heap(1 << 24).coroutines(coroutines);

@@ -125,7 +125,7 @@ fn main() -> ExitCode {
                 run.unwrap_or_else(|error: Error| panic!("{ranks} ranks: {error}"));
             }
         };
-        cases.push(runner::case(format!("{network}::all_gather_of_many"), body).within(120));
+        cases.push(runner::case(format!("{network}::all_gather_of_many"), body).within(300));
     }
     let many =
         if runner::long() { [("threads", 8192), ("shared_memory", 2048)] } else { [("threads", 1024), ("shared_memory", 512)] };

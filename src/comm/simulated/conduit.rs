@@ -9,16 +9,19 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
+
+use rustix::time::{ClockId, clock_gettime};
 
 use super::world::World;
 use crate::comm::{
     Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Network, Operations, PublishedWait, Remote, SignalWord,
     Token, Topology, WaitWord,
     node::Member,
+    settings::Computing,
     soft::{Picos, Processor},
 };
 
@@ -37,12 +40,51 @@ pub(super) struct Simulated {
     capabilities: Capabilities,
     network: Arc<dyn Network>,
     processor: Processor,
+    computing: Computing,
+    /// Processor time of the thread at the end of the last call, in nanoseconds, where computing is measured.
+    last: AtomicU64,
+}
+
+/// A rank is in a call, which takes no time that is measured.
+struct Inside<'r>(&'r Simulated);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        if let Computing::Measured(_) = self.0.computing {
+            self.0.last.store(processor_time(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Of the calling thread, in nanoseconds.
+fn processor_time() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 impl Simulated {
-    pub(super) fn new(world: Arc<World>, node: Member, network: Arc<dyn Network>, processor: Processor) -> Self {
+    /// A rank whose turn it is.
+    pub(super) fn new(
+        world: Arc<World>,
+        node: Member,
+        network: Arc<dyn Network>,
+        processor: Processor,
+        computing: Computing,
+    ) -> Self {
         let capabilities = Capabilities { granule: node.capabilities().granule, ..network.capabilities().clone() };
-        Simulated { world, rank: node.topology().rank(), node, capabilities, network, processor }
+        let last = AtomicU64::new(processor_time());
+        Simulated { world, rank: node.topology().rank(), node, capabilities, network, processor, computing, last }
+    }
+
+    /// To be called first in whatever takes virtual time, or asks for it: the time since the last call was spent computing.
+    fn inside(&self) -> Inside<'_> {
+        if let Computing::Measured(factor) = self.computing
+            && self.is_here()
+        {
+            let nanos = processor_time().saturating_sub(self.last.load(Ordering::Relaxed));
+            self.world.spend(self.rank, Picos::of_seconds(1e-9 * nanos as f64 * factor));
+        }
+        Inside(self)
     }
 
     /// Whether the caller is this rank. Another thread has no place in virtual time; and a rank that unwinds must not wait.
@@ -57,11 +99,13 @@ impl Operations for Simulated {
     }
 
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        let _inside = self.inside();
         // SAFETY: the caller's promise.
         unsafe { self.network.put(to, local, token) }
     }
 
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+        let _inside = self.inside();
         // SAFETY: the caller's promise.
         unsafe { self.network.get(from, local, token) }
     }
@@ -71,23 +115,28 @@ impl Operations for Simulated {
     }
 
     fn flush(&self, rank: usize, token: Token) {
+        let _inside = self.inside();
         self.network.flush(rank, token);
     }
 
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        let _inside = self.inside();
         // SAFETY: the caller's promise.
         unsafe { self.network.atomic(word, atomic, token) }
     }
 
     fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        let _inside = self.inside();
         self.network.mail(rank, mail)
     }
 
     fn poll(&self, events: &mut Events) {
+        let _inside = self.inside();
         self.network.poll(events);
     }
 
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+        let _inside = self.inside();
         // SAFETY: the caller's promise.
         unsafe { self.network.put_signal(to, local, signal, token) }
     }
@@ -131,23 +180,30 @@ impl Conduit for Simulated {
     }
 
     fn now(&self) -> Duration {
+        let _inside = self.inside();
         self.world.now(self.rank).duration()
     }
 
     fn compute(&self, flops: f64, bytes: f64) {
+        if self.computing != Computing::Declared {
+            return;
+        }
         let seconds = (flops / self.processor.flops).max(bytes / self.processor.memory);
         self.world.spend(self.rank, Picos::of_seconds(seconds));
     }
 
     fn wait(&self, _limit: Duration) {
+        let _inside = self.inside();
         self.world.sleep(self.rank, None);
     }
 
     fn wait_on(&self, word: &WaitWord, seen: u32, _limit: Duration) {
+        let _inside = self.inside();
         self.world.sleep(self.rank, Some((word, seen)));
     }
 
     fn pause(&self, limit: Duration) {
+        let _inside = self.inside();
         self.world.pause(self.rank, Picos::of_duration(limit));
     }
 
@@ -209,7 +265,7 @@ impl Conduit for Simulated {
     }
 
     fn published_wait(&self, rank: usize, hops: usize) -> Option<PublishedWait> {
-        self.node.published_wait(rank, hops).map(|wait| PublishedWait { at: self.now(), ..wait })
+        self.node.published_wait(rank, hops).map(|wait| PublishedWait { at: self.world.now(self.rank).duration(), ..wait })
     }
 
     fn published_object(&self, rank: usize) -> String {

@@ -84,7 +84,8 @@ pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
             let node = Member::new(fabric.clone(), topology, settings.cores, usize::MAX);
             let port: Arc<dyn super::Network> = Arc::new(Port::new(world.clone(), rank, &machine.adapter));
             let network = layers::stack(&settings.layers, rank, port);
-            body(Arc::new(Simulated::new(world.clone(), node, network, machine.processor)), 1)
+            let conduit = Simulated::new(world.clone(), node, network, machine.processor, settings.computing);
+            body(Arc::new(conduit), 1)
         });
         if let Err(words) = ended {
             fail(rank, words);

@@ -45,7 +45,7 @@ const KILLS: [Kill; 4] = [
     (What::Rank, "a rank", Some((" was killed by SIGKILL", 70))),
     (What::Thread, "a thread of a rank", Some((" was killed by SIGKILL", 70))),
     (What::Host, "a host", None),
-    (What::Cable, "the cable", Some((" and its machine have not answered for 4 s", 100))),
+    (What::Cable, "the cable", Some((" and its machine have not answered for 3.5 s", 100))),
 ];
 
 /// Kills on two hosts, by the suite that has the program.

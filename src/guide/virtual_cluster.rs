@@ -1,0 +1,82 @@
+//! The virtual cluster: run your program on thousands of ranks of a modelled machine, on your own.
+//!
+//! ```text
+//! GA_NETWORK=simulated:gemini GA_RANKS=1024 GA_STATS=1 my-program
+//! ```
+//!
+//! This runs the unmodified program. All ranks are in one process and run one at a time. Time is *virtual*: a model of the machine says how
+//! long each message takes, and [`Job::now`](crate::Job::now) is that time. The same program with the same input does the same, at the same
+//! times, in each run.
+//!
+//! With `GA_STATS=1`, the last line on stderr shows the virtual time of the run, its messages and events, and a digest of all events. Two runs
+//! with the same digest were the same.
+//!
+//! # Machines
+//!
+//! | network | a model of |
+//! |---|---|
+//! | `simulated:gemini` | a Cray XE6: Gemini, a 3-D torus, 24 ranks on a node |
+//! | `simulated:infiniband` | a cluster with InfiniBand HDR100, a fat tree, 64 ranks on a node |
+//! | `simulated:extoll` | nodes with EXTOLL, a 3-D torus, 4 ranks on a node |
+//! | `simulated:bluegene` | an IBM Blue Gene/P, a 3-D torus, 4 ranks on a node |
+//! | `simulated:my-machine.toml` | your own |
+//!
+//! `GA_RANKS_PER_NODE` sets another number of ranks on a node.
+//!
+//! For a machine of your own, copy one of the files in `src/comm/simulated/machines` and change its numbers. This is the one of Gemini:
+//!
+//! ```toml
+#![doc = include_str!("../comm/simulated/machines/gemini.toml")]
+//! ```
+//!
+//! A rank spends `overhead_us` on each operation. The adapter of a node sends one message at a time and receives one at a time. Each takes
+//! `gap_us`, or the time of its bytes if that is longer. A message then takes `latency_us`, `switch_us` for each switch, and the time of its
+//! bytes at the slowest link. Messages that share a link take turns. Transfers of `adapter.block` or more use another engine. Ranks of a
+//! node copy, which takes `latency_us` and `bandwidth_gb_per_s` of `[node]`.
+//!
+//! | topology | more fields |
+//! |---|---|
+//! | `crossbar` | none: messages share no link |
+//! | `fat_tree` | `nodes_per_switch`, and `uplinks` of each lower switch |
+//! | `torus` | `nodes_per_switch`; `sides = [x, y, z]`, or about a cube |
+//! | `dragonfly` | `nodes_per_switch`, `switches_per_group`; one link joins each pair of groups |
+//!
+//! # Computing
+//!
+//! The model does not know how long your program computes. Say it:
+//!
+//! ```
+//! use global_arrays::{Work, prelude::*};
+//! # fn main() -> Result<(), Error> {
+//! Launch::new().ranks(4).network("simulated:infiniband").run(|job| {
+//!     let begin = job.now();
+//!     // ... multiply two matrices of 500 x 500 ...
+//!     job.work(Work::flops(2.0 * 500.0_f64.powi(3)));
+//!     job.sync()?;
+//!     if job.rank() == 0 {
+//!         println!("{:.3} ms", 1e3 * (job.now() - begin).as_secs_f64());
+//!     }
+//!     Ok(())
+//! })
+//! # }
+//! ```
+//!
+//! Over other networks, `work` does nothing. `GA_COMPUTING=measured` takes instead what your processor needs between the calls of each rank, and
+//! `measured:0.5` half of that; such runs differ from each other. `GA_COMPUTING=zero` leaves communication alone.
+//!
+//! # Another order
+//!
+//! Events at one time are handled in the order of the ranks. `GA_SEED=1`, `GA_SEED=2` and so on choose other orders. A program
+//! whose result depends on the seed depends on who comes first.
+//!
+//! # Limits
+//!
+//! * All data exist: a run needs the memory of all its arrays. What a rank costs beyond that is some 28 KiB.
+//! * Only the thread that runs the body of a rank may call the library. Other threads get an error.
+//! * From 256 ranks on, ranks are coroutines, which share the thread-locals of one thread. `GA_COROUTINES=0` makes them threads. A rank that
+//!   holds a lock of its program (`std::sync::Mutex`) across a call of the library may stop all ranks.
+//! * A rank has a stack of 256 KiB; `GA_STACK` sets another size. A program that exceeds it ends with a segmentation fault.
+//! * Nodes share no memory here: inside a node too, each operation is a message, and collectives use as many messages as if each rank had its
+//!   own node.
+//! * Gets and puts are served without the target. Accumulates take the lock of the owner, as on networks that cannot add.
+//! * The models were not compared with machines yet.

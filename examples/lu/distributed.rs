@@ -1,6 +1,6 @@
 //! The factorisation and the solves on a process grid; [`crate`] says how. One value of [`Rank`] on each rank.
 
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis as Dimension, ShapeBuilder};
 
 use crate::axis::Axis;
@@ -20,7 +20,8 @@ const STRIP: usize = 512;
 pub(crate) type Stop = Stopped<Error>;
 
 /// One rank's place in the grid and what it needs to talk to the others.
-pub(crate) struct Rank {
+pub(crate) struct Rank<'j> {
+    job: &'j Job,
     pub(crate) rows: Axis,
     pub(crate) columns: Axis,
     grid: Grid,
@@ -48,14 +49,15 @@ impl Team for Column {
     }
 }
 
-impl Rank {
+impl<'j> Rank<'j> {
     /// Collective: makes the buffers. `n` is the order, ranks are numbered row by row of the grid.
-    pub(crate) fn new(job: &Job, n: usize, block: usize, grid: Grid) -> Result<Self, Error> {
+    pub(crate) fn new(job: &'j Job, n: usize, block: usize, grid: Grid) -> Result<Self, Error> {
         let (p, q) = (job.rank() / grid.columns, job.rank() % grid.columns);
         let rows = Axis { extent: n, block, processes: grid.rows, me: p };
         let columns = Axis { extent: n, block, processes: grid.columns, me: q };
         let members: Vec<usize> = (0..grid.rows).map(|row| row * grid.columns + q).collect();
         Ok(Rank {
+            job,
             rows,
             columns,
             grid,
@@ -122,13 +124,18 @@ impl Rank {
     /// too.
     fn factor_in_place(&mut self, mut rows: ArrayViewMut2<'_, f64>, first: usize) -> Result<Factored, Stop> {
         let axis = self.rows;
-        let factored = Phases::time(&mut self.phases.panel, || panel::factor(rows.view_mut(), first, axis, &mut self.column));
+        let (height, width) = rows.dim();
+        let factored = Phases::time(self.job, &mut self.phases.panel, || {
+            // Each column is subtracted from those right of it.
+            self.job.work(Work::flops(height as f64 * (width * width) as f64));
+            panel::factor(rows.view_mut(), first, axis, &mut self.column)
+        });
         match factored {
             Ok(factored) => {
                 let end = first + factored.top.nrows();
                 let below = self.rows.first_local(end) - self.rows.first_local(first);
                 let lower = rows.slice(s![below.., ..]);
-                let sent = Phases::time(&mut self.phases.swap, || self.panels.send(first, &factored, lower));
+                let sent = Phases::time(self.job, &mut self.phases.swap, || self.panels.send(first, &factored, lower));
                 sent.map_err(Stopped::Team)?;
                 Ok(factored)
             }
@@ -146,9 +153,9 @@ impl Rank {
         if self.grid.rows == 1 || columns.ncols() == 0 {
             return Ok(None);
         }
-        let start = std::time::Instant::now();
+        let start = self.job.now();
         let upper = self.exchange.exchange(moves, columns)?;
-        self.phases.swap += start.elapsed();
+        self.phases.swap += self.job.now() - start;
         Ok(Some(upper))
     }
 
@@ -175,17 +182,25 @@ impl Rank {
         for (mut c, mut u) in strips {
             let rows = self.rows;
             if !is_moved {
-                Phases::time(&mut self.phases.swap, || moves.apply(c.view_mut(), u.view_mut(), |row| rows.first_local(row)));
+                Phases::time(self.job, &mut self.phases.swap, || {
+                    moves.apply(c.view_mut(), u.view_mut(), |row| rows.first_local(row))
+                });
             }
-            Phases::time(&mut self.phases.triangle, || solve_unit_lower(panel.factored.top.view(), u.view_mut()));
+            Phases::time(self.job, &mut self.phases.triangle, || {
+                self.job.work(Work::flops((width * width) as f64 * u.ncols() as f64));
+                solve_unit_lower(panel.factored.top.view(), u.view_mut());
+            });
             if rows.mine(moves.first) {
                 let top = rows.first_local(moves.first);
-                Phases::time(&mut self.phases.swap, || c.slice_mut(s![top..top + width, ..]).assign(&u));
+                Phases::time(self.job, &mut self.phases.swap, || c.slice_mut(s![top..top + width, ..]).assign(&u));
             }
         }
         let below = self.rows.first_local(moves.first + width);
         let trailing = c.slice_mut(s![below..self.rows.local_extent(), ..]);
-        Phases::time(&mut self.phases.update, || multiply_subtract(trailing, panel.lower(), u.view()));
+        Phases::time(self.job, &mut self.phases.update, || {
+            self.job.work(Work::flops(2.0 * trailing.len() as f64 * width as f64));
+            multiply_subtract(trailing, panel.lower(), u.view());
+        });
         self.upper = own;
     }
 
@@ -247,6 +262,7 @@ impl Rank {
         let column = self.columns.first_local(first);
         let mut own: Vec<f64> = rows.clone().map(|row| z[self.rows.global(row)]).collect();
         let block = a.slice(s![rows.clone(), column..column + solved.len()]);
+        self.job.work(Work::flops(2.0 * block.len() as f64) + Work::bytes(8.0 * block.len() as f64));
         subtract_product(&mut own, block, solved);
         rows.zip(own).for_each(|(row, value)| z[self.rows.global(row)] = value);
     }

@@ -79,7 +79,6 @@ mod swaps;
 mod vectorized;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Parser;
 use global_arrays::prelude::*;
@@ -132,13 +131,13 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
         let mut local = part.view_mut();
         matrix.fill(rank.rows, rank.columns, local.slice_mut(s![..rows, ..]));
         job.barrier().map_err(Stopped::Team)?;
-        let start = Instant::now();
+        let start = job.now();
         let pivots = rank.factor(local.slice_mut(s![..rows, ..]), |columns| bar.set_position(columns as u64))?;
         job.barrier().map_err(Stopped::Team)?;
-        let factored = start.elapsed();
-        let start = Instant::now();
+        let factored = job.now() - start;
+        let start = job.now();
         let x = rank.solve(job, local.slice(s![..rows, ..]), &pivots, &b).map_err(Stopped::Team)?;
-        Ok((x, factored, start.elapsed()))
+        Ok((x, factored, job.now() - start))
     })?;
     bar.finish_and_clear();
     let (x, factor, solve) = outcome.map_err(|stopped| match stopped {

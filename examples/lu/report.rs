@@ -1,7 +1,7 @@
 //! What a run tells: times of its phases, rates, the residual, and whether it passed.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use global_arrays::prelude::*;
 use serde_json::json;
@@ -27,10 +27,10 @@ pub(crate) struct Phases {
 
 impl Phases {
     /// Runs `work` and adds the time that it took to `phase`.
-    pub(crate) fn time<R>(phase: &mut Duration, work: impl FnOnce() -> R) -> R {
-        let start = Instant::now();
+    pub(crate) fn time<R>(job: &Job, phase: &mut Duration, work: impl FnOnce() -> R) -> R {
+        let start = job.now();
         let result = work();
-        *phase += start.elapsed();
+        *phase += job.now() - start;
         result
     }
 

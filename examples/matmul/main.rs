@@ -36,10 +36,9 @@ mod report;
 use std::mem;
 use std::ops::Range;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Parser;
-use global_arrays::{algebra::Matmul, prelude::*};
+use global_arrays::{Work, algebra::Matmul, prelude::*};
 
 use crate::cli::Arguments;
 use crate::cube::Cube;
@@ -103,9 +102,9 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
 /// The time until the slowest rank is through, in seconds. Collective.
 fn timed(job: &Job, work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
     job.sync()?;
-    let start = Instant::now();
+    let start = job.now();
     work()?;
-    job.all_reduce_one(start.elapsed().as_secs_f64(), ops::max)
+    job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)
 }
 
 /// One rank's buffers, which stay from one product to the next.
@@ -160,6 +159,7 @@ impl Worker {
                     next.fetch(scope, a, b, (&rows, &columns), following)?;
                 }
                 let depth = ready.depth;
+                job.work(Work::flops(2.0 * product.len() as f64 * depth as f64));
                 f64::multiply(product.view_mut(), 1.0, ready.a.slice(s![.., ..depth]), ready.b.slice(s![..depth, ..]), 1.0);
                 Ok::<(), Error>(())
             })?;

@@ -24,7 +24,6 @@ mod table;
 
 use std::fmt;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use global_arrays::{FetchOp, prelude::*};
@@ -80,12 +79,12 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
         Way::Buckets => {
             let exchange = Exchange::new(job, table)?;
             job.sync()?;
-            start = Instant::now();
+            start = job.now();
             words.owner_epoch(|part| exchange.run(part, progress))??;
         }
         Way::Lists => {
             job.sync()?;
-            start = Instant::now();
+            start = job.now();
             let mut subscripts = Vec::with_capacity(LOOK_AHEAD);
             in_batches(table, job.rank(), |updates| {
                 subscripts.clear();
@@ -96,7 +95,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
         }
         Way::Elements => {
             job.sync()?;
-            start = Instant::now();
+            start = job.now();
             in_batches(table, job.rank(), |updates| {
                 progress(updates.len() as u64);
                 updates.iter().try_for_each(|&a| words.fetch_op([table.index(a)], FetchOp::Xor, a).map(|_| ()))
@@ -104,7 +103,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
         }
     }
     job.sync()?;
-    let seconds = job.all_reduce_one(start.elapsed().as_secs_f64(), ops::max)?;
+    let seconds = job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)?;
     bar.finish_and_clear();
     let reached = match (job.stats(), before) {
         (Some(now), Some(before)) => {

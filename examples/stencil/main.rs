@@ -32,10 +32,10 @@ mod sweep;
 mod whole_file;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Parser;
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 
 use crate::cli::Arguments;
 use crate::mode::{Mode, WAVES};
@@ -96,21 +96,23 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
     let (mut x, mut y) = (array("x")?, array("y")?);
     x.map_indexed(|cell, _| mode.first(cell))?;
     let mut sweeper = Sweeper::new(&x, arguments.tile);
+    let own = x.blocks(job.rank()).map(|block| block.patch.count().size()).sum::<usize>();
 
     job.barrier()?;
-    let start = Instant::now();
+    let start = job.now();
     let mut left = sweeps;
     while left > 0 {
         let together = depth.min(left);
         job.epoch((x.ghosts(), y.ghosts_mut()), |(from, mut to)| {
             sweeper.run(&from.view(), &mut to.view_mut(), together);
+            job.work(sweep(own * together));
         })?;
         std::mem::swap(&mut x, &mut y);
         left -= together;
         done(sweeps - left);
     }
     job.barrier()?;
-    let elapsed = Duration::from_secs_f64(job.all_reduce_one(start.elapsed().as_secs_f64(), ops::max)?);
+    let elapsed = Duration::from_secs_f64(job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)?);
 
     let errors = x.read_epoch(|part, _| {
         let mut errors = [0.0_f64; 2];
@@ -127,6 +129,11 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
     })?;
     let (max_error, heat_error) = (job.all_reduce_one(errors[0], larger)?, job.all_reduce_one(errors[1], larger)?);
     Ok(Run { elapsed, max_error, heat_error })
+}
+
+/// The work of new values for so many cells: five additions, a product, and a cell read and written.
+fn sweep(cells: usize) -> Work {
+    Work::flops(6.0 * cells as f64) + Work::bytes(16.0 * cells as f64)
 }
 
 /// The larger of two; unlike `f64::max`, it keeps what is not a number, in either place.

@@ -345,7 +345,7 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     }
 
     fn look_at_all(&self) -> Option<String> {
-        let (notes, found) = self.node.supervisor().look_at_all();
+        let (notes, found) = self.node.supervisor().look_at_all(self.now());
         notes.into_iter().for_each(|(rank, note)| self.network.send_note(rank, note));
         found
     }

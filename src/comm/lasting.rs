@@ -39,6 +39,10 @@ use crate::error::{Error, calling};
 /// the slack of its timers, 50 µs, and what it takes to wake.
 pub(super) const TURN: Duration = Duration::from_micros(20);
 
+/// A wait that lasts looks less often: it is late by this part of it at most, and never looks less often than that.
+const PART: u32 = 64;
+const LONGEST_TURN: Duration = Duration::from_millis(10);
+
 /// A waiter says who is missing after this long, once.
 const SAY_AFTER: Duration = Duration::from_secs(10);
 
@@ -94,8 +98,9 @@ pub(crate) trait Waiter {
 pub(super) struct Lasting<'c> {
     conduit: &'c dyn Conduit,
     timeout: Option<Duration>,
-    /// When the first look was in vain.
+    /// When the first look was in vain, and the last.
     start: Option<Duration>,
+    looked_at: Duration,
     said: bool,
     /// Since when it has looked hopeless.
     doubt: Option<Duration>,
@@ -114,6 +119,7 @@ impl<'c> Lasting<'c> {
             conduit,
             timeout,
             start,
+            looked_at: Duration::ZERO,
             said: false,
             doubt,
             published: false,
@@ -123,6 +129,12 @@ impl<'c> Lasting<'c> {
         }
     }
 
+    /// How long to let others go before the next look at what changes without a word.
+    pub(super) fn turn(&self) -> Duration {
+        let waited = self.start.map_or(Duration::ZERO, |start| self.looked_at.saturating_sub(start));
+        (waited / PART).clamp(TURN, LONGEST_TURN)
+    }
+
     /// To be called after each look in vain; fails when the wait must end.
     pub(super) fn look(&mut self, waiter: &dyn Waiter) -> Result<(), Error> {
         let conduit = self.conduit;
@@ -130,6 +142,7 @@ impl<'c> Lasting<'c> {
             return Err(Error::JobEnded { operation: "waiting".into(), cause: conduit.over_cause() });
         }
         let now = conduit.now();
+        self.looked_at = now;
         let waited = now.saturating_sub(*self.start.get_or_insert(now));
         if let Some(timeout) = self.timeout
             && waited >= timeout

@@ -52,17 +52,17 @@ impl Engine {
 
     /// Waits until `ready` has something, making progress.
     pub(crate) fn wait_until<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
-        self.look_every(|conduit| conduit.wait(Duration::from_millis(50)), waiter, ready)
+        self.look_every(|conduit, _| conduit.wait(Duration::from_millis(50)), waiter, ready)
     }
 
-    /// The same for what comes without a word to this rank: looks after every [`TURN`].
+    /// The same for what comes without a word to this rank: looks after every turn.
     pub(crate) fn take_turns<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
-        self.look_every(|conduit| conduit.pause(TURN), waiter, ready)
+        self.look_every(|conduit, lasting| conduit.pause(lasting.turn()), waiter, ready)
     }
 
     fn look_every<R>(
         &self,
-        pause: impl Fn(&dyn Conduit),
+        pause: impl Fn(&dyn Conduit, &Lasting<'_>),
         waiter: &dyn Waiter,
         mut ready: impl FnMut() -> Option<R>,
     ) -> Result<R, Error> {
@@ -76,7 +76,7 @@ impl Engine {
                 return Ok(result);
             }
             lasting.look(waiter)?;
-            pause(&*self.conduit);
+            pause(&*self.conduit, &lasting);
         }
     }
 

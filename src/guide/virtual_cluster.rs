@@ -8,8 +8,8 @@
 //! long each message takes, and [`Job::now`](crate::Job::now) is that time. The same program with the same input does the same, at the same
 //! times, in each run.
 //!
-//! With `GA_STATS=1`, the last line on stderr shows the virtual time of the run, its messages and events, and a digest of all events. Two runs
-//! with the same digest were the same.
+//! With `GA_STATS=1`, the last line on stderr shows the virtual time of the run, its messages and events, and a digest of all of them: when each
+//! happened, between which ranks, how many bytes where. Runs with the same digest did the same.
 //!
 //! # Machines
 //!
@@ -30,7 +30,7 @@
 //! ```
 //!
 //! A rank spends `overhead_us` on each operation. The adapter of a node sends one message at a time and receives one at a time. Each takes
-//! `gap_us`, or the time of its bytes if that is longer. A message then takes `latency_us`, `switch_us` for each switch, and the time of its
+//! `gap_us`, or the time of its bytes if that is longer. A message takes `latency_us`, `switch_us` for each switch, and the time of its
 //! bytes at the slowest link. Messages that share a link take turns. Transfers of `adapter.block` or more use another engine. Ranks of a
 //! node copy, which takes `latency_us` and `bandwidth_gb_per_s` of `[node]`.
 //!
@@ -66,8 +66,9 @@
 //!
 //! # Another order
 //!
-//! Events at one time are handled in the order of the ranks. `GA_SEED=1`, `GA_SEED=2` and so on choose other orders. A program
-//! whose result depends on the seed depends on who comes first.
+//! Events at one time are handled in the order of the ranks. `GA_SEED=1`, `GA_SEED=2` and so on choose other orders. Where the network
+//! keeps no order (`ordered = false`), a seed also delays each message by up to twice the latency. A program whose result depends on the
+//! seed depends on who comes first.
 //!
 //! # Limits
 //!

@@ -11,6 +11,10 @@ struct Machine(PathBuf);
 impl Machine {
     /// One rank on each node, an adapter of 1 GB/s, no links to share.
     fn new(test: &str) -> Self {
+        Machine::of_bandwidth(test, "1")
+    }
+
+    fn of_bandwidth(test: &str, gigabytes: &str) -> Self {
         let path = std::env::temp_dir().join(format!("global-arrays-{test}-{}.toml", std::process::id()));
         let text = "
             [processor]
@@ -23,7 +27,7 @@ impl Machine {
             [adapter]
             overhead_us = 2
             gap_us = 3
-            bandwidth_gb_per_s = 1
+            bandwidth_gb_per_s = BANDWIDTH
             latency_us = 20
             copied_bytes = 1000000
             window = 1000
@@ -33,7 +37,7 @@ impl Machine {
             topology = \"crossbar\"
             switch_us = 1
             link_gb_per_s = 1";
-        fs::write(&path, text).unwrap();
+        fs::write(&path, text.replace("BANDWIDTH", gigabytes)).unwrap();
         Machine(path)
     }
 
@@ -115,11 +119,12 @@ fn the_same_seed_gives_the_same_run() {
     for network in ["simulated:gemini", "simulated:infiniband", "simulated:extoll", "simulated:bluegene"] {
         let (first, sum) = run_busy(network, 0, true);
         assert!(first.digest != 0);
-        for run in 0..20 {
-            assert_eq!(run_busy(network, 0, run % 2 == 0).0, first, "run {run} over {network}");
+        // Threads are slow.
+        for run in 0..if network.ends_with("gemini") { 20 } else { 3 } {
+            assert_eq!(run_busy(network, 0, run % 3 > 0).0, first, "run {run} over {network}");
         }
         // Another order, the same results.
-        let mut digests: Vec<u64> = (0..10)
+        let mut digests: Vec<u64> = (0..5)
             .map(|seed| run_busy(network, seed, true))
             .map(|(report, other)| {
                 assert_eq!(other, sum, "{network}");
@@ -128,7 +133,7 @@ fn the_same_seed_gives_the_same_run() {
             .collect();
         digests.sort_unstable();
         digests.dedup();
-        assert_eq!(digests.len(), 10, "{network}");
+        assert_eq!(digests.len(), 5, "{network}");
     }
 }
 
@@ -165,7 +170,7 @@ fn begin(job: &Job) {
     let left = BEGIN - job.now();
     // The machine's ranks do one operation in a nanosecond.
     job.work(Work::flops(left.as_nanos() as f64));
-    assert_eq!(job.now(), BEGIN);
+    assert_close(micros(job.now()), micros(BEGIN));
 }
 
 #[test]
@@ -243,7 +248,7 @@ fn computing_takes_what_is_said_or_measured_or_nothing() {
         })
     };
     assert_close(spent("declared"), 5000.0);
-    assert!(spent("zero") == 0.0);
+    assert!(spent("zero") < 0.1);
     let (once, much) = (spent("measured"), spent("measured:1000"));
     // Runs differ, but not by that much.
     assert!(once > 100.0 && much > 20.0 * once, "{once} and {much}");
@@ -284,6 +289,59 @@ fn deadlocks_name_who_waits_for_what() {
     }
 }
 
+/// Who waits for a lock looks again and again, so something happens all the time.
+#[test]
+fn deadlocks_of_one_lock_are_found() {
+    let twice = said(2, true, |job| {
+        let locks = Locks::new(job)?;
+        if job.rank() == 0 {
+            let _held = locks.lock(0)?;
+            drop(locks.lock(0)?);
+        }
+        job.sync()
+    });
+    assert!(twice.contains("rank 0") && twice.contains("lock 0"), "{twice}");
+    let mixed = said(2, true, |job| {
+        let (locks, signal) = (Locks::new(job)?, Signal::new(job)?);
+        let held = if job.rank() == 0 { Some(locks.lock(0)?) } else { None };
+        job.barrier()?;
+        if job.rank() == 0 {
+            signal.wait_at_least(0, 1)?;
+        } else {
+            drop(locks.lock(0)?);
+            signal.at(0, 0).notify()?;
+        }
+        drop(held);
+        job.sync()
+    });
+    assert!(mixed.contains("rank 0") && mixed.contains("signal") && mixed.contains("rank 1"), "{mixed}");
+}
+
+/// What is on its way for seconds is no deadlock, and neither is a rank that has ended before its last words arrive.
+#[test]
+fn what_takes_long_is_no_deadlock() {
+    let machine = Machine::of_bandwidth("long", "0.001");
+    let bytes = 64 << 10;
+    // Each takes 66 ms; the words of the barrier queue behind them.
+    let launch = machine.launch(2).coroutines(true);
+    let body = |job: &Job| {
+        let a = GlobalArray::<u8, Ix1>::builder(job, [2 * bytes]).create()?;
+        let signal = Signal::new(job)?;
+        let other = 1 - job.rank();
+        for _ in 0..60 {
+            drop(a.put_nb(s![other * bytes..(other + 1) * bytes], ndarray::Array1::zeros(bytes))?);
+        }
+        job.barrier()?;
+        if job.rank() == 1 {
+            job.work(Work::flops(20e9));
+            signal.at(0, 0).notify()?;
+            return Ok(());
+        }
+        signal.wait_at_least(0, 1)
+    };
+    launch.simulate(body).unwrap();
+}
+
 #[test]
 fn a_rank_that_panics_lets_nobody_run_before_it_has_unwound() {
     struct Calls<'j>(&'j Job, &'j Mutex<Vec<String>>);
@@ -311,15 +369,47 @@ fn a_rank_that_panics_lets_nobody_run_before_it_has_unwound() {
 #[test]
 fn a_thread_of_the_program_has_no_place_in_virtual_time() {
     for coroutines in [false, true] {
-        let text = said(2, coroutines, |job| {
+        let told: Mutex<Vec<String>> = Mutex::default();
+        let body = |job: &Job| {
             let a = GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create()?;
-            let refused = std::thread::scope(|scope| scope.spawn(|| a.load([9])).join().unwrap());
+            job.sync()?;
+            let before = job.now();
+            let calls = || {
+                let said = |outcome: Result<(), Error>| outcome.unwrap_err().to_string();
+                job.work(Work::flops(1e12));
+                let all = [
+                    said(a.load([9]).map(|_| ())),
+                    said(a.store([9], 1.0)),
+                    said(a.put(s![8..10], &ndarray::array![1.0, 2.0])),
+                    said(a.get(s![8..10]).map(|_| ())),
+                    said(a.accumulate(s![8..10], 1.0, &ndarray::array![1.0, 2.0])),
+                ];
+                all.to_vec()
+            };
+            let all = std::thread::scope(|scope| scope.spawn(calls).join().unwrap());
+            told.lock().unwrap().extend(all);
+            assert!(micros(job.now() - before) < 1000.0);
             a.store([job.rank()], 1.0)?;
             job.sync()?;
-            refused.map(|_| ())
-        });
-        assert!(text.contains("from its own thread only"), "{text}");
+            assert_eq!(a.get(..)?.sum(), 2.0);
+            job.sync()
+        };
+        let launch = Launch::new().network("simulated:infiniband").ranks(2).heap(1 << 24).coroutines(coroutines);
+        let outcome = launch.simulate(body);
+        let told = told.into_inner().unwrap();
+        assert!(told.iter().all(|text| text.contains("from its own thread only")), "{told:?}");
+        outcome.unwrap();
     }
+}
+
+#[test]
+fn the_clock_goes_on_while_a_rank_reads_it() {
+    let body = |job: &Job| {
+        let end = job.now() + Duration::from_micros(5);
+        while job.now() < end {}
+        job.sync()
+    };
+    Launch::new().network("simulated:gemini").ranks(2).simulate(body).unwrap();
 }
 
 #[test]

@@ -22,14 +22,28 @@ pub struct Work {
 
 impl Work {
     /// So many floating-point operations.
+    ///
+    /// # Panics
+    /// If that is negative, or not a finite number.
+    #[track_caller]
     pub fn flops(flops: f64) -> Self {
-        Work { flops, bytes: 0.0 }
+        Work { flops: amount(flops), bytes: 0.0 }
     }
 
     /// So many bytes read from memory and written to it, not counting what caches keep.
+    ///
+    /// # Panics
+    /// If that is negative, or not a finite number.
+    #[track_caller]
     pub fn bytes(bytes: f64) -> Self {
-        Work { flops: 0.0, bytes }
+        Work { flops: 0.0, bytes: amount(bytes) }
     }
+}
+
+#[track_caller]
+fn amount(value: f64) -> f64 {
+    assert!(value.is_finite() && value >= 0.0, "{value} is no amount of work");
+    value
 }
 
 /// Both together: operations overlap with accesses to memory.

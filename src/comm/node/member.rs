@@ -241,7 +241,8 @@ impl Conduit for Member {
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let control = self.fabric.control(self.own);
         // Another thread of the rank may do what the awaited one waits for.
-        let awaited = awaited.filter(|_| threads_of_this_process().is_ok_and(|threads| threads <= self.threads));
+        let are_known = || threads_of_this_process().is_ok_and(|threads| threads <= self.threads);
+        let awaited = awaited.filter(|_| self.threads == usize::MAX || are_known());
         let word = control.wait.load(Ordering::Relaxed);
         if awaited.is_some() && PublishedWait::word_after(word, awaited) != word {
             control.object.set(object);
@@ -288,6 +289,6 @@ impl Conduit for Member {
     }
 
     fn look_at_all(&self) -> Option<String> {
-        self.supervisor.look_at_all().1
+        self.supervisor.look_at_all(self.now()).1
     }
 }

@@ -273,9 +273,9 @@ impl Supervisor {
         }
     }
 
-    /// Takes part in finding out whether all ranks of the job wait for good: the first rank of each machine does, while it waits. The notes to
-    /// send, and at the first machine, if they do, what they wait for.
-    pub(crate) fn look_at_all(&self) -> (Vec<(usize, Note)>, Option<String>) {
+    /// Takes part in finding out whether all ranks of the job wait for good, at a time that passes as it does for the rank: the first rank of
+    /// each machine does, while it waits. The notes to send, and at the first machine, if they do, what they wait for.
+    pub(crate) fn look_at_all(&self, now: Duration) -> (Vec<(usize, Note)>, Option<String>) {
         let ranks = self.fabric.ranks();
         if self.topology.local(self.topology.rank()) != 0 {
             return (Vec::new(), None);
@@ -288,7 +288,7 @@ impl Supervisor {
             near.filter(|near| near.iter().all(|(wait, _)| PublishedWait::is_wait(*wait)))
         };
         let say = || self.what_they_wait_for();
-        let Step { wave, answer, found } = self.waves.lock().step(self.now(), look, say);
+        let Step { wave, answer, found } = self.waves.lock().step(now, look, say);
         let mut notes = Vec::new();
         if let Some((number, children)) = wave {
             let note = Note::new(What::Wave, &[number], String::new());

@@ -9,14 +9,14 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::world::World;
+use super::world::{World, why_not_here};
 use crate::comm::{
     Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Network, Operations, PublishedWait, Remote, SignalWord,
     Token, Topology, WaitWord,
@@ -28,8 +28,8 @@ use crate::comm::{
 /// What [`Conduit::over`] says to whom it is not the turn of.
 static NOT_HERE: AtomicU32 = AtomicU32::new(2);
 
-/// Waits that a message about a deadlock names.
-const NAMED: usize = 16;
+/// To read the clock takes so long.
+const READING: Picos = Picos(20_000);
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -43,6 +43,10 @@ pub(super) struct Simulated {
     computing: Computing,
     /// Processor time of the thread at the end of the last call, in nanoseconds, where computing is measured.
     last: AtomicU64,
+    /// This rank has come to its end, and has not published it.
+    ends: AtomicBool,
+    /// A call was refused while the rank unwound.
+    refused: AtomicBool,
 }
 
 /// A rank is in a call, which takes no time that is measured.
@@ -50,7 +54,9 @@ struct Inside<'r>(&'r Simulated);
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        if let Computing::Measured(_) = self.0.computing {
+        if let Computing::Measured(_) = self.0.computing
+            && self.0.is_here()
+        {
             self.0.last.store(processor_time(), Ordering::Relaxed);
         }
     }
@@ -73,11 +79,15 @@ impl Simulated {
     ) -> Self {
         let capabilities = Capabilities { granule: node.capabilities().granule, ..network.capabilities().clone() };
         let last = AtomicU64::new(processor_time());
-        Simulated { world, rank: node.topology().rank(), node, capabilities, network, processor, computing, last }
+        let (rank, [ends, refused]) = (node.topology().rank(), [const { AtomicBool::new(false) }; 2]);
+        Simulated { world, rank, node, capabilities, network, processor, computing, last, ends, refused }
     }
 
     /// To be called first in whatever takes virtual time, or asks for it: the time since the last call was spent computing.
     fn inside(&self) -> Inside<'_> {
+        if self.refused.load(Ordering::Relaxed) && self.is_here() && self.over().load(Ordering::Relaxed) == 0 {
+            self.end("went on after it had panicked: what it would have given back while it unwound, a lock perhaps, is lost");
+        }
         if let Computing::Measured(factor) = self.computing
             && self.is_here()
         {
@@ -89,7 +99,7 @@ impl Simulated {
 
     /// Whether the caller is this rank. Another thread has no place in virtual time; and a rank that unwinds must not wait.
     fn is_here(&self) -> bool {
-        self.world.ranks().is_turn_of(self.rank) && !std::thread::panicking()
+        self.world.is_here(self.rank)
     }
 }
 
@@ -181,11 +191,15 @@ impl Conduit for Simulated {
 
     fn now(&self) -> Duration {
         let _inside = self.inside();
+        // Who looks at the clock until it shows a time is to see it.
+        if self.is_here() {
+            self.world.spend(self.rank, READING);
+        }
         self.world.now(self.rank).duration()
     }
 
     fn compute(&self, flops: f64, bytes: f64) {
-        if self.computing != Computing::Declared {
+        if self.computing != Computing::Declared || !self.is_here() {
             return;
         }
         let seconds = (flops / self.processor.flops).max(bytes / self.processor.memory);
@@ -194,12 +208,16 @@ impl Conduit for Simulated {
 
     fn wait(&self, _limit: Duration) {
         let _inside = self.inside();
-        self.world.sleep(self.rank, None);
+        if !self.network.attend() {
+            self.world.sleep(self.rank, None);
+        }
     }
 
     fn wait_on(&self, word: &WaitWord, seen: u32, _limit: Duration) {
         let _inside = self.inside();
-        self.world.sleep(self.rank, Some((word, seen)));
+        if !self.network.attend() {
+            self.world.sleep(self.rank, Some((word, seen)));
+        }
     }
 
     fn pause(&self, limit: Duration) {
@@ -209,18 +227,17 @@ impl Conduit for Simulated {
 
     fn over(&self) -> &AtomicU32 {
         let over = self.node.over();
-        if over.load(Ordering::Relaxed) != 0 || self.is_here() { over } else { &NOT_HERE }
+        if over.load(Ordering::Relaxed) != 0 || self.is_here() {
+            return over;
+        }
+        if std::thread::panicking() {
+            self.refused.store(true, Ordering::Relaxed);
+        }
+        &NOT_HERE
     }
 
     fn over_cause(&self) -> String {
-        if self.node.over().load(Ordering::Relaxed) != 0 {
-            self.node.over_cause()
-        } else if std::thread::panicking() {
-            "this rank panics".into()
-        } else {
-            "a simulated rank calls from its own thread only: one that the program has started has no place in virtual time"
-                .into()
-        }
+        if self.node.over().load(Ordering::Relaxed) != 0 { self.node.over_cause() } else { why_not_here().into() }
     }
 
     fn end(&self, cause: &str) {
@@ -244,8 +261,10 @@ impl Conduit for Simulated {
         self.node.call(rank, published)
     }
 
+    /// Others take from it that this rank does nothing more for them. So it may have to wait for a look that finds everything handled.
     fn publish_end(&self) {
-        self.node.publish_end();
+        self.ends.store(true, Ordering::Relaxed);
+        self.publish_wait(None, "");
     }
 
     fn has_ended(&self, rank: usize) -> bool {
@@ -261,7 +280,11 @@ impl Conduit for Simulated {
     }
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
-        self.node.publish_wait(awaited, object);
+        let settled = self.network.settled() == Some(true);
+        if settled && self.ends.swap(false, Ordering::Relaxed) {
+            self.node.publish_end();
+        }
+        self.node.publish_wait(awaited.filter(|_| settled), object);
     }
 
     fn published_wait(&self, rank: usize, hops: usize) -> Option<PublishedWait> {
@@ -273,16 +296,6 @@ impl Conduit for Simulated {
     }
 
     fn look_at_all(&self) -> Option<String> {
-        if !self.world.is_dead() {
-            return None;
-        }
-        let waits = (0..self.size()).filter(|&rank| self.node.published_wait(rank, 0).is_some());
-        let mut waits: Vec<usize> = waits.collect();
-        let more = waits.len().saturating_sub(NAMED);
-        waits.truncate(NAMED);
-        let texts: Vec<String> =
-            waits.iter().map(|&rank| format!("rank {rank} waits for {}", self.node.published_object(rank))).collect();
-        let text = texts.join(", ");
-        Some(if more > 0 { format!("{text}, and {more} ranks more wait") } else { text })
+        self.node.supervisor().look_at_all(self.world.now(self.rank).duration()).1
     }
 }

@@ -13,9 +13,16 @@ pub(super) struct Flight {
     pub(super) answered: Picos,
     offset: usize,
     memory: Memory,
+    /// It has reached its target, and what it brings back is on its way.
+    back: bool,
     /// The old value of an atomic operation.
     value: u64,
+    /// The bytes of a short get.
+    bytes: Option<Box<[u8]>>,
 }
+
+/// A get of at most so many bytes reads them all at the moment when it reaches its target; a longer one when they are back.
+const SHORT: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
@@ -48,20 +55,31 @@ unsafe impl Send for Memory {}
 
 impl Flight {
     fn new(kind: Kind, from: usize, to: Remote, memory: Memory, token: Token) -> Self {
-        Flight { kind, from, to: to.rank, token, answered: Picos::ZERO, offset: to.offset, memory, value: 0 }
+        Flight {
+            kind,
+            from,
+            to: to.rank,
+            token,
+            answered: Picos::ZERO,
+            offset: to.offset,
+            memory,
+            back: false,
+            value: 0,
+            bytes: None,
+        }
     }
 
-    /// A put whose bytes are read now.
+    /// A put whose bytes are read now; who waits for it has a token.
     ///
     /// # Safety
     /// `local` is readable.
-    pub(super) unsafe fn copied(from: usize, to: Remote, local: Local, signal: Option<SignalWord>) -> Self {
+    pub(super) unsafe fn copied(from: usize, to: Remote, local: Local, signal: Option<SignalWord>, token: Token) -> Self {
         let mut bytes = vec![0; local.len].into_boxed_slice();
         if local.len > 0 {
             // SAFETY: the caller's promise; the copy is new.
             unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(local.ptr, local.len) };
         }
-        Flight::new(Kind::Put(signal), from, to, Memory::Copied(bytes), Token::NOBODY)
+        Flight::new(Kind::Put(signal), from, to, Memory::Copied(bytes), token)
     }
 
     /// A put or a get of memory that stays valid until it is done or given up.
@@ -94,6 +112,37 @@ impl Flight {
         }
     }
 
+    /// Whether it uses memory of its rank.
+    pub(super) fn is_lent(&self) -> bool {
+        matches!(self.memory, Memory::Lent(_))
+    }
+
+    /// The message that is under way: from a rank to another, so many bytes.
+    pub(super) fn leg(&self) -> (usize, usize, usize) {
+        match (self.kind, self.back) {
+            (Kind::Put(_) | Kind::Mail(_), _) => (self.from, self.to, self.len()),
+            // A request is a message without bytes.
+            (_, false) => (self.from, self.to, 0),
+            (_, true) => (self.to, self.from, self.len()),
+        }
+    }
+
+    pub(super) fn is_back(&self) -> bool {
+        self.back
+    }
+
+    /// What tells it from others.
+    pub(super) fn words(&self) -> [u64; 4] {
+        let kind = match self.kind {
+            Kind::Put(None) => 1,
+            Kind::Put(Some(_)) => 2,
+            Kind::Get => 3,
+            Kind::Atomic(_) => 4,
+            Kind::Mail(_) => 5,
+        };
+        [kind, (self.from as u64) << 32 | self.to as u64, self.offset as u64, self.len() as u64]
+    }
+
     /// A put reaches its target.
     pub(super) fn write(&self, fabric: &Fabric, signal: Option<SignalWord>) {
         let local = match &self.memory {
@@ -112,9 +161,18 @@ impl Flight {
 
     /// An operation that brings something back reaches its target.
     pub(super) fn apply(&mut self, fabric: &Fabric) {
-        if let Kind::Atomic(atomic) = self.kind {
+        self.back = true;
+        match (self.kind, &self.memory) {
             // SAFETY: who issued it promised so.
-            self.value = unsafe { fabric.apply(self.to, self.offset, atomic) };
+            (Kind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.to, self.offset, atomic) },
+            (Kind::Get, Memory::Lent(local)) if local.len <= SHORT => {
+                let mut bytes = vec![0; local.len].into_boxed_slice();
+                let copy = Local { ptr: bytes.as_mut_ptr(), len: bytes.len() };
+                // SAFETY: who issued it promised the source; the copy is new.
+                unsafe { fabric.read(self.to, self.offset, copy) };
+                self.bytes = Some(bytes);
+            }
+            _ => {}
         }
     }
 
@@ -123,11 +181,17 @@ impl Flight {
         match (&self.memory, self.kind) {
             (_, Kind::Atomic(_)) => Some(Event::Value(self.token, self.value)),
             (Memory::Lent(local), Kind::Get) => {
-                // SAFETY: who issued it promised the source; its own memory is writable until it is given up.
-                unsafe { fabric.read(self.to, self.offset, *local) };
+                // SAFETY: who issued it promised the source; its own memory is writable until it is given up. The copy is as long.
+                unsafe {
+                    match &self.bytes {
+                        Some(bytes) => local.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()),
+                        None => fabric.read(self.to, self.offset, *local),
+                    }
+                }
                 Some(Event::LocalDone(self.token))
             }
             (Memory::Lent(_), _) => Some(Event::LocalDone(self.token)),
+            (Memory::Copied(_), _) if self.token != Token::NOBODY => Some(Event::LocalDone(self.token)),
             _ => None,
         }
     }

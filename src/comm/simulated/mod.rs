@@ -24,14 +24,12 @@ mod port;
 mod table;
 mod world;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use self::{conduit::Simulated, port::Port, world::World};
 use super::{
     layers::{self, Layer},
+    mutex::Mutex,
     node::{Fabric, Member, keeping},
     say::say,
     settings::Settings,
@@ -71,10 +69,10 @@ pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
     let turns = Turns::new(settings.form, settings.ranks);
     let world = Arc::new(World::new(fabric.clone(), turns, machine.clone(), settings.seed, settings.timeout));
     // The first to end the job is the culprit: others fail because they hear of it.
-    let failed = AtomicBool::new(false);
+    let failed = Mutex::new(None);
     let fail = |rank: usize, cause: String| {
         fabric.end(Some(rank), &cause);
-        failed.store(true, Ordering::Relaxed);
+        failed.lock().get_or_insert((rank, cause));
         world.wake_all();
     };
     let main = |rank: usize| {
@@ -94,8 +92,9 @@ pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
     };
     let ran = world.ranks().run(settings.stack, &main, &mut || world.next());
     ran.map_err(|(rank, error)| Error::Launch(format!("simulated rank {rank} could not be started: {error}")))?;
-    match fabric.failure() {
-        Some((Some(rank), cause)) if failed.into_inner() => Err(Error::RankFailed { rank, cause }),
+    let first = failed.lock().take();
+    match (fabric.failure(), first) {
+        (Some((Some(rank), cause)), Some(_)) | (_, Some((rank, cause))) => Err(Error::RankFailed { rank, cause }),
         _ => {
             fabric.end(None, "it has ended");
             Ok(world.report())

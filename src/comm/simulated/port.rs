@@ -34,6 +34,33 @@ impl Port {
         capabilities.native = Native { signals: adapter.signals, ..Native::default() };
         Port { world, rank, copied: adapter.copied, capabilities }
     }
+
+    /// Issues an operation of the rank; from elsewhere it fails.
+    fn issue(&self, token: Token, flight: impl FnOnce() -> Flight) {
+        if self.world.is_here(self.rank) {
+            self.world.issue(self.rank, flight());
+        } else {
+            self.world.refuse(self.rank, token);
+        }
+    }
+
+    /// A put, with a signal or without.
+    ///
+    /// # Safety
+    /// As [`Operations::put_signal`].
+    unsafe fn put_anyhow(&self, to: Remote, local: Local, signal: Option<SignalWord>, token: Token) -> Issued {
+        let rank = self.rank;
+        if local.len > self.copied {
+            // SAFETY: the caller's promise.
+            self.issue(token, || unsafe { Flight::lent(Kind::Put(signal), rank, to, local, token) });
+            return Issued::Pending;
+        }
+        let is_at_once = self.world.is_here(rank) && self.world.has_room(rank);
+        let answer = if is_at_once { Token::NOBODY } else { token };
+        // SAFETY: the caller's promise.
+        self.issue(token, || unsafe { Flight::copied(rank, to, local, signal, answer) });
+        if is_at_once { Issued::Complete } else { Issued::Pending }
+    }
 }
 
 impl Operations for Port {
@@ -42,19 +69,13 @@ impl Operations for Port {
     }
 
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
-        if local.len <= self.copied {
-            // SAFETY: the caller's promise.
-            self.world.issue(self.rank, unsafe { Flight::copied(self.rank, to, local, None) });
-            return Issued::Complete;
-        }
         // SAFETY: the caller's promise.
-        self.world.issue(self.rank, unsafe { Flight::lent(Kind::Put(None), self.rank, to, local, token) });
-        Issued::Pending
+        unsafe { self.put_anyhow(to, local, None, token) }
     }
 
     unsafe fn get(&self, from: Remote, local: Local, token: Token) {
         // SAFETY: the caller's promise.
-        self.world.issue(self.rank, unsafe { Flight::lent(Kind::Get, self.rank, from, local, token) });
+        self.issue(token, || unsafe { Flight::lent(Kind::Get, self.rank, from, local, token) });
     }
 
     fn cancel(&self, token: Token) {
@@ -62,15 +83,22 @@ impl Operations for Port {
     }
 
     fn flush(&self, rank: usize, token: Token) {
-        self.world.flush(self.rank, rank, token);
+        if self.world.is_here(self.rank) {
+            self.world.flush(self.rank, rank, token);
+        } else {
+            self.world.refuse(self.rank, token);
+        }
     }
 
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
         // SAFETY: the caller's promise.
-        self.world.issue(self.rank, unsafe { Flight::atomic(self.rank, word, atomic, token) });
+        self.issue(token, || unsafe { Flight::atomic(self.rank, word, atomic, token) });
     }
 
     fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        if !self.world.is_here(self.rank) {
+            return Err(Full);
+        }
         self.world.issue(self.rank, Flight::mail(self.rank, rank, mail));
         Ok(())
     }
@@ -80,20 +108,18 @@ impl Operations for Port {
     }
 
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        if local.len <= self.copied {
-            // SAFETY: the caller's promise.
-            self.world.issue(self.rank, unsafe { Flight::copied(self.rank, to, local, Some(signal)) });
-            return Issued::Complete;
-        }
         // SAFETY: the caller's promise.
-        self.world.issue(self.rank, unsafe { Flight::lent(Kind::Put(Some(signal)), self.rank, to, local, token) });
-        Issued::Pending
+        unsafe { self.put_anyhow(to, local, Some(signal), token) }
     }
 }
 
 impl Network for Port {
     fn attend(&self) -> bool {
         false
+    }
+
+    fn settled(&self) -> Option<bool> {
+        Some(self.world.is_settled(self.rank))
     }
 
     fn body_ended(&self) {

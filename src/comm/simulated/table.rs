@@ -177,6 +177,9 @@ fn shape(part: &mut Part<'_>, nodes: usize) -> Result<Shape, String> {
         }
         _ => return Err(part.wrong("topology", &name, SHAPES)),
     };
+    if !shape.is_small(nodes) {
+        return Err("[network] has too many links for a model".into());
+    }
     if shape.room() < nodes {
         return Err(format!("sides of [network] have room for {} nodes, and the job has {nodes}", shape.room()));
     }

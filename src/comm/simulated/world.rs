@@ -71,18 +71,14 @@ struct State {
 enum Happens {
     /// A rank gets its turn.
     Turn(u32),
-    /// A message enters the adapter.
+    /// A message is handed to its adapter.
     Leaves(u64),
+    /// It begins to leave.
+    Travels(u64),
     /// It reaches its target.
     Arrives(u64),
     /// It is answered.
     Done(u64),
-    /// A rank asks for a word when all that it has put to another is there.
-    Flush {
-        by: u32,
-        of: u32,
-        token: Token,
-    },
     Tick,
 }
 
@@ -94,6 +90,9 @@ struct Rank {
     reports: Reports,
     /// By target: what it has put there that was not answered.
     puts: Peers<Unanswered>,
+    /// Operations in flight, and of these what use memory of its own.
+    flying: usize,
+    lent: usize,
 }
 
 #[derive(Debug, Default)]
@@ -117,6 +116,15 @@ unsafe impl Send for Word {}
 struct Unanswered {
     puts: usize,
     flushes: Vec<Token>,
+}
+
+/// Why a call is refused.
+pub(super) fn why_not_here() -> &'static str {
+    if std::thread::panicking() {
+        "this rank panics"
+    } else {
+        "a simulated rank calls from its own thread only: one that the program has started has no place in virtual time"
+    }
 }
 
 impl World {
@@ -169,12 +177,15 @@ impl World {
     pub(super) fn issue(&self, rank: usize, flight: Flight) {
         let mut state = self.state.lock();
         let overhead = state.model.machine().adapter.overhead;
+        let copies = if flight.kind.is_put() { state.model.copies(rank, flight.to, flight.len()) } else { Picos::ZERO };
         let issuer = &mut state.ranks[rank];
-        issuer.clock += overhead;
+        issuer.clock = issuer.clock + overhead + copies;
+        issuer.flying += 1;
         let at = issuer.clock;
         if flight.kind.is_put() {
             issuer.puts.meet(flight.to).puts += 1;
         }
+        issuer.lent += usize::from(flight.is_lent());
         let id = state.flights.add(flight);
         state.events.add(at, rank, Happens::Leaves(id));
     }
@@ -182,8 +193,29 @@ impl World {
     /// Asks for a report when all that a rank has put to another was answered.
     pub(super) fn flush(&self, by: usize, of: usize, token: Token) {
         let mut state = self.state.lock();
-        let at = state.ranks[by].clock;
-        state.events.add(at, by, Happens::Flush { by: by as u32, of: of as u32, token });
+        let flushes = &mut state.ranks[by];
+        match flushes.puts.get_mut(of).filter(|unanswered| unanswered.puts > 0) {
+            Some(unanswered) => unanswered.flushes.push(token),
+            None => flushes.reports.push(Event::RemoteDone(token)),
+        }
+    }
+
+    /// Whether all was handled that a rank has issued, and it knows what others sent.
+    pub(super) fn is_settled(&self, rank: usize) -> bool {
+        let state = self.catch_up(rank);
+        let rank = &state.ranks[rank];
+        rank.flying == 0 && rank.reports.is_empty()
+    }
+
+    /// Whether the adapter takes one more operation of a rank without a wait.
+    pub(super) fn has_room(&self, rank: usize) -> bool {
+        let state = self.state.lock();
+        state.ranks[rank].flying < state.model.machine().adapter.window
+    }
+
+    /// An operation that was refused is reported as failed.
+    pub(super) fn refuse(&self, rank: usize, token: Token) {
+        self.state.lock().ranks[rank].reports.push(Event::Failed(token, Cause(why_not_here().into())));
     }
 
     /// Gives up what a request has in flight of its caller's memory: nothing touches that any more.
@@ -198,9 +230,10 @@ impl World {
 
     /// What a rank has to poll, when all has happened that happens before its time.
     pub(super) fn poll(&self, rank: usize, reports: &mut Reports) {
+        let is_here = self.is_here(rank);
         let mut state = self.catch_up(rank);
         let polls = &mut state.ranks[rank];
-        if polls.reports.is_empty() {
+        if polls.reports.is_empty() && is_here {
             polls.clock += LOOK;
         }
         reports.append(&mut polls.reports);
@@ -225,10 +258,15 @@ impl World {
         }
     }
 
+    /// Whether the caller is a rank that has its turn, and does not unwind.
+    pub(super) fn is_here(&self, rank: usize) -> bool {
+        self.ranks.is_turn_of(rank) && !std::thread::panicking()
+    }
+
     /// Whether a rank may not let others run: the job is over, or the rank unwinds, and another that ran meanwhile would be taken to unwind
     /// too.
     fn is_still(&self, rank: usize) -> bool {
-        std::thread::panicking() || self.fabric.over().load(Ordering::Relaxed) != 0 || !self.ranks.is_turn_of(rank)
+        !self.is_here(rank) || self.fabric.over().load(Ordering::Relaxed) != 0
     }
 
     /// Lets happen what happens up to the time of a rank that has its turn.
@@ -270,11 +308,6 @@ impl World {
         state.ranks[rank].phase = Phase::Ended;
         state.alive -= 1;
     }
-
-    /// Whether nothing will ever happen any more: no message is on its way, and no rank runs.
-    pub(super) fn is_dead(&self) -> bool {
-        self.state.lock().idle.0 > 1
-    }
 }
 
 impl State {
@@ -294,15 +327,9 @@ impl State {
                     return Some(rank);
                 }
                 Happens::Leaves(id) => self.leaves(id),
+                Happens::Travels(id) => self.travels(id),
                 Happens::Arrives(id) => self.arrives(id, &world.fabric),
                 Happens::Done(id) => self.done(id, &world.fabric),
-                Happens::Flush { by, of, token } => {
-                    let by = by as usize;
-                    match self.ranks[by].puts.get_mut(of as usize).filter(|unanswered| unanswered.puts > 0) {
-                        Some(unanswered) => unanswered.flushes.push(token),
-                        None => self.tell(by, Event::RemoteDone(token)),
-                    }
-                }
                 Happens::Tick => self.tick(world),
             }
         }
@@ -314,13 +341,14 @@ impl State {
         let (code, what) = match event {
             Happens::Turn(rank) => (1, u64::from(rank)),
             Happens::Leaves(id) => (2, id),
-            Happens::Arrives(id) => (3, id),
-            Happens::Done(id) => (4, id),
-            Happens::Flush { by, of, .. } => (5, u64::from(by) << 32 | u64::from(of)),
+            Happens::Travels(id) => (3, id),
+            Happens::Arrives(id) => (4, id),
+            Happens::Done(id) => (5, id),
             Happens::Tick => (6, 0),
         };
+        let message = self.flights.get(what).filter(|_| code == 2).map_or([0; 4], Flight::words);
         // FNV-1a, a word at a time.
-        for word in [at.0, code, what] {
+        for word in [at.0, code, what].into_iter().chain(message) {
             self.report.digest = (self.report.digest ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(23);
         }
     }
@@ -357,13 +385,36 @@ impl State {
     }
 
     fn leaves(&mut self, id: u64) {
+        let Some(flight) = self.flights.get(id) else { return };
+        let ((from, to, bytes), source) = (flight.leg(), flight.from);
+        match self.model.begins(self.now, from, to, bytes) {
+            begin if begin > self.now => self.events.add(begin, source, Happens::Travels(id)),
+            _ => self.travels(id),
+        }
+    }
+
+    fn travels(&mut self, id: u64) {
         let Some(flight) = self.flights.get_mut(id) else { return };
-        // A request is a message without bytes.
-        let bytes = if flight.kind.is_put() { flight.len() } else { 0 };
-        let times = self.model.send(self.now, flight.from, flight.to, bytes);
-        flight.answered = times.answered;
+        let (from, to, bytes) = flight.leg();
+        let times = self.model.travels(self.now, from, to, bytes);
         self.report.messages += 1;
-        self.events.add(times.arrived, flight.from, Happens::Arrives(id));
+        let is_back = flight.is_back();
+        let copies = if is_back { self.model.copies(from, to, bytes) } else { Picos::ZERO };
+        let late = self.late(id, from, to);
+        let flight = self.flights.get_mut(id).expect("it was there");
+        flight.answered = times.answered + late;
+        let next = if is_back { Happens::Done(id) } else { Happens::Arrives(id) };
+        self.events.add(times.arrived + copies + late, flight.from, next);
+    }
+
+    /// How much later than in the model a message arrives: where the network keeps no order, a seed has another.
+    fn late(&self, id: u64, from: usize, to: usize) -> Picos {
+        let adapter = &self.model.machine().adapter;
+        let is_mail = self.flights.get(id).is_some_and(|flight| matches!(flight.kind, Kind::Mail(_)));
+        if adapter.ordered || is_mail || self.model.copies(from, to, 1) > Picos::ZERO {
+            return Picos::ZERO;
+        }
+        Picos(self.events.draw(id) % (2 * adapter.latency.0 + 1))
     }
 
     fn arrives(&mut self, id: u64, fabric: &Fabric) {
@@ -377,13 +428,13 @@ impl State {
             }
             Kind::Get | Kind::Atomic(_) => {
                 flight.apply(fabric);
-                let back = self.model.send(self.now, to, from, flight.len());
-                self.report.messages += 1;
-                self.events.add(back.arrived, from, Happens::Done(id));
+                // What it brings back leaves now.
+                self.leaves(id);
                 self.touched(to);
             }
             Kind::Mail(mail) => {
                 self.flights.remove(id);
+                self.ranks[from].flying -= 1;
                 self.mail(from, to, mail);
             }
         }
@@ -395,6 +446,9 @@ impl State {
 
     fn done(&mut self, id: u64, fabric: &Fabric) {
         let Some(flight) = self.flights.remove(id) else { return };
+        let issuer = &mut self.ranks[flight.from];
+        issuer.flying -= 1;
+        issuer.lent -= usize::from(flight.is_lent());
         if flight.kind.is_put() {
             let unanswered = self.ranks[flight.from].puts.meet(flight.to);
             unanswered.puts -= 1;
@@ -410,12 +464,16 @@ impl State {
 
     /// Nothing touches local memory of a rank any more, of one request or of all, and what would have is reported as failed.
     fn give_up(&mut self, rank: usize, token: Option<Token>) {
+        if self.ranks[rank].lent == 0 {
+            return;
+        }
         let mut failed = Vec::new();
         for (_, flight) in self.flights.iter_mut() {
             if flight.from == rank && token.is_none_or(|token| flight.token == token) {
                 failed.extend(flight.give_up());
             }
         }
+        self.ranks[rank].lent -= failed.len();
         for token in failed {
             self.tell(rank, Event::Failed(token, Cause("it was given up".into())));
         }

@@ -62,6 +62,11 @@ impl<E> Events<E> {
         self.heap.push(Reverse(Entry { at, turn, said: self.said, event }));
     }
 
+    /// A number that belongs to the seed, to now, and to what it is drawn for; 0 with seed 0.
+    pub(in crate::comm) fn draw(&self, what: u64) -> u64 {
+        if self.seed == 0 { 0 } else { mix(self.seed ^ mix(what ^ mix(self.said))) }
+    }
+
     /// When the next happens.
     pub(in crate::comm) fn next_at(&self) -> Option<Picos> {
         self.heap.peek().map(|Reverse(entry)| entry.at)

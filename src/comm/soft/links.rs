@@ -36,6 +36,21 @@ impl Shape {
         Shape::Torus { sides: [z, y, x], share }
     }
 
+    /// Whether there are not too many links to keep a time for each.
+    pub(in crate::comm) fn is_small(&self, nodes: usize) -> bool {
+        const MOST: u128 = 1 << 26;
+        let product = |factors: &[usize]| factors.iter().fold(1_u128, |product, &factor| product.saturating_mul(factor as u128));
+        match self {
+            Shape::Crossbar => true,
+            Shape::FatTree { up, .. } => product(&[nodes, *up]) < MOST,
+            Shape::Torus { sides: [x, y, z], share } => product(&[*x, *y, *z, *share]) < MOST,
+            Shape::Dragonfly { routers, share } => {
+                let groups = 1 + nodes / product(&[*routers, *share]).min(1 << 40) as usize;
+                product(&[groups, *routers, *routers]) < MOST && product(&[groups, groups]) < MOST
+            }
+        }
+    }
+
     /// How many links there are for so many nodes.
     pub(super) fn links(&self, nodes: usize) -> usize {
         match self {

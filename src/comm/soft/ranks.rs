@@ -79,6 +79,24 @@ fn await_change(word: &WaitWord, seen: u32) {
     }
 }
 
+/// A rank gives its turn back when it ends, however it does.
+struct GivesBack<'r>(&'r Ranks, &'r WaitWord);
+
+impl Drop for GivesBack<'_> {
+    fn drop(&mut self) {
+        self.0.give_back(self.1);
+    }
+}
+
+/// Ends the process if it is dropped.
+struct AbortsOnPanic;
+
+impl Drop for AbortsOnPanic {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
 impl Ranks {
     pub(in crate::comm) fn new(form: Form, ranks: usize) -> Self {
         let switch = match form {
@@ -92,7 +110,7 @@ impl Ranks {
 
     /// Whether the caller is this rank, and has its turn.
     pub(in crate::comm) fn is_turn_of(&self, rank: usize) -> bool {
-        self.current.load(Ordering::Relaxed) == rank && self.thread.load(Ordering::Relaxed) == mark()
+        self.current.load(Ordering::Acquire) == rank && self.thread.load(Ordering::Relaxed) == mark()
     }
 
     /// Gives a turn to each rank that `next` names, until it names none; `main` is what a rank does. Stacks have at least so many bytes.
@@ -115,8 +133,8 @@ impl Ranks {
     }
 
     fn begin(&self, rank: usize) {
-        self.current.store(rank, Ordering::Relaxed);
         self.thread.store(mark(), Ordering::Relaxed);
+        self.current.store(rank, Ordering::Release);
     }
 
     fn run_threads(
@@ -135,8 +153,8 @@ impl Ranks {
                     await_change(turn, 0);
                     if turn.load() != NEVER {
                         self.begin(rank);
+                        let _back = GivesBack(self, back);
                         main(rank);
-                        self.give_back(back);
                     }
                 };
                 let builder = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(stack);
@@ -148,18 +166,22 @@ impl Ranks {
                     return Err((rank, error));
                 }
             }
+            // Ranks that wait for a turn would wait for ever.
+            let bomb = AbortsOnPanic;
             while let Some(rank) = next() {
                 let seen = back.load();
                 turns[rank].add(1);
                 turns[rank].wake();
                 await_change(back, seen);
             }
+            std::mem::forget(bomb);
             Ok(())
         })
     }
 
     fn give_back(&self, back: &WaitWord) {
-        self.current.store(NOBODY, Ordering::Relaxed);
+        self.current.store(NOBODY, Ordering::Release);
+        self.thread.store(0, Ordering::Relaxed);
         back.add(1);
         back.wake();
     }

@@ -26,7 +26,7 @@ static MACHINES: AtomicUsize = AtomicUsize::new(0);
 /// How many machines so many ranks are on.
 pub(crate) fn of(ranks: usize) -> usize {
     match MACHINES.load(Ordering::Relaxed) {
-        0 => ranks.checked_div(EACH.load(Ordering::Relaxed)).map_or(1, |machines| machines.max(1)),
+        0 => Some(EACH.load(Ordering::Relaxed)).filter(|&each| each > 0).map_or(1, |each| ranks.div_ceil(each)),
         machines => machines.min(ranks),
     }
 }

@@ -58,7 +58,7 @@ impl Expected {
 /// A job that counts, and one that does not.
 pub(crate) fn jobs(network: &str, ranks: usize) -> Result<(), Error> {
     let launch = crate::runner::launch(network).ranks(ranks).memory(1 << 30);
-    let hidden = network.ends_with(":unmapped") || network.contains("+hidden");
+    let hidden = [":unmapped", "+hidden", "simulated:"].iter().any(|word| network.contains(word));
     launch.clone().stats(true).run(|job| counted(job, hidden))?;
     // What is no patch of the array is found before it is counted.
     launch.clone().stats(true).run(crate::patches::beyond_all_bounds)?;

@@ -131,7 +131,8 @@ fn main() -> ExitCode {
         if runner::long() { [("threads", 8192), ("shared_memory", 2048)] } else { [("threads", 1024), ("shared_memory", 512)] };
     for (network, ranks) in many {
         let body = move || groups::of_many_ranks(&Launch::new().network(network).ranks(ranks).heap(1 << 20));
-        cases.push(runner::case(format!("{network}::{ranks}_ranks"), body).within(120));
+        // A build without optimization takes minutes for 8192.
+        cases.push(runner::case(format!("{network}::{ranks}_ranks"), body).within(if runner::long() { 400 } else { 120 }));
     }
     // Not among those of the conduit: no wait is published where a checker has a thread of its own.
     cases.push(runner::case("a_deadlock_among_many", || groups::deadlock_among_many("threads", 1300)).within(120));

@@ -4,8 +4,9 @@
 //!
 //! [`Operations`] move bytes between local memory and an offset of a rank's *segment*, change words there, and deliver mail. A
 //! [`Network`] carries them out for any rank. A [`Conduit`] is what the engine drives: it also knows where each rank is, can wait,
-//! and supervises. There are two. A [`Member`](node::Member) is one rank of a machine, and the conduit of a job whose ranks are all
-//! mapped. [`Joined`](joined::Joined) is a member with a network for the ranks that are not.
+//! and supervises. There are three. A [`Member`](node::Member) is one rank of a machine, and the conduit of a job whose ranks are all
+//! mapped. [`Joined`](joined::Joined) is a member with a network for the ranks that are not. A rank of [`simulated`] is a member too, whose
+//! network and time are a model.
 //!
 //! Strided patches, accumulates, locks, counters, collectives and request tables exist once, above (`engine`, `crate::sync`,
 //! `crate::array`). To add a network, write a folder beside `mpi` against the documentation of [`Operations`] and [`Network`], add
@@ -47,6 +48,8 @@
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `node` | what ranks of one machine share whatever the network: mapping, control pages, inboxes, waiting; what machines know of each other |
 //! | `threads`, `shared_memory`, `mpi` | how ranks start; the network of `mpi` |
+//! | `simulated` | all ranks in one process, in virtual time |
+//! | `soft` | virtual time, models of machines, ranks that run one at a time |
 //! | `testing`, `islands`, `post`, `watched`, `apart` | networks for tests |
 #![allow(unsafe_code)]
 

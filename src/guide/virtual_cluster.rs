@@ -5,11 +5,11 @@
 //! ```
 //!
 //! This runs the unmodified program. All ranks are in one process and run one at a time. Time is *virtual*: a model of the machine says how
-//! long each message takes, and [`Job::now`](crate::Job::now) is that time. The same program with the same input does the same, at the same
-//! times, in each run.
+//! long each message takes, and [`Job::now`](crate::Job::now) returns that time. The same program with the same input does the same things at
+//! the same times in each run.
 //!
-//! With `GA_STATS=1`, the last line on stderr shows the virtual time of the run, its messages and events, and a digest of all of them: when each
-//! happened, between which ranks, how many bytes where. Runs with the same digest did the same.
+//! With `GA_STATS=1`, the last line on stderr shows the virtual time of the run, the number of messages and events, and a digest of all
+//! events: their times, ranks, lengths and places. If two runs have the same digest, they did the same.
 //!
 //! # Machines
 //!
@@ -67,17 +67,18 @@
 //! # Another order
 //!
 //! Events at one time are handled in the order of the ranks. `GA_SEED=1`, `GA_SEED=2` and so on choose other orders. Where the network
-//! keeps no order (`ordered = false`), a seed also delays each message by up to twice the latency. A program whose result depends on the
-//! seed depends on who comes first.
+//! keeps no order (`ordered = false`), a seed also delays each message by up to twice the latency. If the result of a program depends on the
+//! seed, it depends on the order in which ranks arrive.
 //!
 //! # Limits
 //!
-//! * All data exist: a run needs the memory of all its arrays. What a rank costs beyond that is some 28 KiB.
-//! * Only the thread that runs the body of a rank may call the library. Other threads get an error.
-//! * From 256 ranks on, ranks are coroutines, which share the thread-locals of one thread. `GA_COROUTINES=0` makes them threads. A rank that
-//!   holds a lock of its program (`std::sync::Mutex`) across a call of the library may stop all ranks.
-//! * A rank has a stack of 256 KiB; `GA_STACK` sets another size. A program that exceeds it ends with a segmentation fault.
-//! * Nodes share no memory here: inside a node too, each operation is a message, and collectives use as many messages as if each rank had its
-//!   own node.
-//! * Gets and puts are served without the target. Accumulates take the lock of the owner, as on networks that cannot add.
-//! * The models were not compared with machines yet.
+//! * The models have not been compared with real machines yet.
+//! * A run needs the memory of all its arrays, and some 28 KiB more for each rank.
+//! * Only the thread that runs the body of a rank may call the library. Calls from other threads return errors.
+//! * From 256 ranks on, ranks are coroutines that share one thread and its thread-locals. With `GA_COROUTINES=0` they are threads. If a rank
+//!   holds a lock of the program (`std::sync::Mutex`) during a call of the library, the whole run may stop.
+//! * Each rank has a stack of 256 KiB, or `GA_STACK`. A program that needs more ends with a segmentation fault.
+//! * Ranks of a node do not share memory here: operations inside a node are messages too, and collectives send as many messages as if each
+//!   rank had its own node.
+//! * No network here adds at the target. So an accumulate takes the lock of the owner, and gets, adds and puts.
+//! * Virtual time ends after 100 days.

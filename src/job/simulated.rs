@@ -79,7 +79,7 @@ fn measured(launch: &Launch, body: impl Fn(&Job) -> Result<Option<Duration>, Err
     micros(last.into_inner().unwrap())
 }
 
-/// Gets, puts, accumulates, counters, locks, signals, groups: all kinds of messages, whose order depends on who comes first.
+/// All kinds of messages, in an order that depends on which rank is first: gets, puts, accumulates, counters, locks, signals, groups.
 fn busy(sums: &Mutex<Vec<f64>>) -> impl Fn(&Job) -> Result<(), Error> + Sync {
     move |job| {
         let (me, size) = (job.rank(), job.size());
@@ -289,7 +289,7 @@ fn deadlocks_name_who_waits_for_what() {
     }
 }
 
-/// Who waits for a lock looks again and again, so something happens all the time.
+/// A rank that waits for a lock polls it. So there are always events, although all ranks wait.
 #[test]
 fn deadlocks_of_one_lock_are_found() {
     let twice = said(2, true, |job| {
@@ -400,6 +400,15 @@ fn a_thread_of_the_program_has_no_place_in_virtual_time() {
         assert!(told.iter().all(|text| text.contains("from its own thread only")), "{told:?}");
         outcome.unwrap();
     }
+}
+
+#[test]
+fn virtual_time_has_an_end() {
+    let text = said(2, true, |job| {
+        job.work(Work::flops(1e300));
+        job.sync()
+    });
+    assert!(text.contains("beyond the end of virtual time"), "{text}");
 }
 
 #[test]

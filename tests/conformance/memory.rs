@@ -259,7 +259,9 @@ pub(crate) fn limit(job: &Job) -> Result<(), Error> {
                 let each = 8 * vast as u64 / job.size() as u64;
                 let ranks = (asked + each / 2) / each;
                 assert!(ranks > 0 && asked.abs_diff(ranks * each) <= 8 * ranks, "{asked} bytes, of {each} for each rank");
-                assert!(ranks as usize >= job.size() / runner::machines::of(job.size()), "{ranks} ranks of {}", job.size());
+                let machines = runner::machines::of(job.size());
+                let of_one = job.size() / machines..=job.size().div_ceil(machines);
+                assert!(of_one.contains(&(ranks as usize)), "{ranks} ranks of {}", job.size());
                 assert!((500_000_000..=1 << 30).contains(available), "{available}");
             }
             other => panic!("{other}"),

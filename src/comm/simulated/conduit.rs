@@ -28,7 +28,7 @@ use crate::comm::{
 /// What [`Conduit::over`] says to whom it is not the turn of.
 static NOT_HERE: AtomicU32 = AtomicU32::new(2);
 
-/// To read the clock takes so long.
+/// The time of reading the clock. Without it, a loop that waits for a time would stop time.
 const READING: Picos = Picos(20_000);
 
 /// See the module's essay.
@@ -49,7 +49,7 @@ pub(super) struct Simulated {
     refused: AtomicBool,
 }
 
-/// A rank is in a call, which takes no time that is measured.
+/// A rank is in a call. The call itself takes no measured time.
 struct Inside<'r>(&'r Simulated);
 
 impl Drop for Inside<'_> {
@@ -191,7 +191,6 @@ impl Conduit for Simulated {
 
     fn now(&self) -> Duration {
         let _inside = self.inside();
-        // Who looks at the clock until it shows a time is to see it.
         if self.is_here() {
             self.world.spend(self.rank, READING);
         }
@@ -280,7 +279,8 @@ impl Conduit for Simulated {
     }
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
-        let settled = self.network.settled() == Some(true);
+        let asks = awaited.is_some() || self.ends.load(Ordering::Relaxed);
+        let settled = asks && self.network.settled() == Some(true);
         if settled && self.ends.swap(false, Ordering::Relaxed) {
             self.node.publish_end();
         }

@@ -42,7 +42,7 @@ impl Kind {
 /// The memory of the rank that issued it.
 #[derive(Debug)]
 enum Memory {
-    /// Its bytes, read with the call; nobody waits for them.
+    /// A copy, made by the call.
     Copied(Box<[u8]>),
     /// Its own, until the operation is done.
     Lent(Local),
@@ -69,7 +69,7 @@ impl Flight {
         }
     }
 
-    /// A put whose bytes are read now; who waits for it has a token.
+    /// A put whose bytes are copied now. Its completion is reported, unless the token is [`Token::NOBODY`].
     ///
     /// # Safety
     /// `local` is readable.

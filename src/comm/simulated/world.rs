@@ -1,18 +1,18 @@
 //! All ranks of a job, their messages, and virtual time.
 //!
 //! Events happen in the order of their times: a rank gets its turn, a message leaves, arrives, is answered. One rank runs at a time. It has a
-//! clock of its own, which runs ahead of the events while the rank computes or issues operations. Only when it polls or waits, it lets
-//! happen what happens before that. So a rank that looks has seen all that arrived by then, and whatever it issued left in its turn.
+//! clock of its own, which runs ahead of the events while the rank computes or issues operations. When it polls or waits, all events up to
+//! its own time are handled first. So a rank that looks has seen all that arrived by then, and its operations leave in the order of time.
 //!
-//! What an operation does to memory happens at one moment: a put's bytes are written when the last has arrived, and a get's are read and
-//! written when the last is back.
+//! An operation changes memory at one moment: the bytes of a put are written when the last one has arrived. A short get reads its bytes when
+//! its request arrives, a long one when the answer is back.
 
 use std::sync::{Arc, MutexGuard, atomic::Ordering};
 
 use super::flight::{Flight, Kind};
 use crate::{
     comm::{
-        Cause, Event, Events as Reports, Mail, Token, WaitWord,
+        Cause, Event, Events as Reports, Token, WaitWord,
         mutex::Mutex,
         node::Fabric,
         peers::Peers,
@@ -22,13 +22,13 @@ use crate::{
     error::elsewhere,
 };
 
-/// Who waits looks up so often, to see whether it waits in vain.
+/// A waiting rank wakes up at this interval, to find out whether it waits in vain.
 const TICK: Picos = Picos(500_000_000_000);
 
-/// A look that finds nothing takes so long: a rank that looks again and again is to see time pass.
+/// The time of a poll that finds nothing. Without it, a rank that polls in a loop would stop time.
 const LOOK: Picos = Picos(50_000);
 
-/// A job in which nothing has happened for so many ticks, although its ranks look up, has come to nothing.
+/// The job ends after this many ticks without a message.
 const DEAD: u32 = 120;
 
 /// See the module's essay.
@@ -118,6 +118,9 @@ struct Unanswered {
     flushes: Vec<Token>,
 }
 
+/// Virtual time ends here, after 100 days: long before it could overflow.
+const END_OF_TIME: Picos = Picos(100 * 86_400 * 1_000_000_000_000);
+
 /// Why a call is refused.
 pub(super) fn why_not_here() -> &'static str {
     if std::thread::panicking() {
@@ -168,9 +171,15 @@ impl World {
         self.state.lock().ranks[rank].clock
     }
 
-    /// A rank is busy for some time.
+    /// A rank is busy for some time. The job ends if that is beyond the end of time.
     pub(super) fn spend(&self, rank: usize, time: Picos) {
-        self.state.lock().ranks[rank].clock += time;
+        let mut state = self.state.lock();
+        let clock = state.ranks[rank].clock + time;
+        if clock < END_OF_TIME {
+            state.ranks[rank].clock = clock;
+        } else {
+            self.fabric.end(Some(rank), "computes beyond the end of virtual time, 100 days");
+        }
     }
 
     /// Issues an operation.
@@ -200,9 +209,9 @@ impl World {
         }
     }
 
-    /// Whether all was handled that a rank has issued, and it knows what others sent.
+    /// Whether all was handled that a rank has issued, and it knows what others sent. Lets nobody run: a rank asks while it takes a wait back.
     pub(super) fn is_settled(&self, rank: usize) -> bool {
-        let state = self.catch_up(rank);
+        let state = self.state.lock();
         let rank = &state.ranks[rank];
         rank.flying == 0 && rank.reports.is_empty()
     }
@@ -435,13 +444,9 @@ impl State {
             Kind::Mail(mail) => {
                 self.flights.remove(id);
                 self.ranks[from].flying -= 1;
-                self.mail(from, to, mail);
+                self.tell(to, Event::Mail(from, mail));
             }
         }
-    }
-
-    fn mail(&mut self, from: usize, to: usize, mail: Mail) {
-        self.tell(to, Event::Mail(from, mail));
     }
 
     fn done(&mut self, id: u64, fabric: &Fabric) {

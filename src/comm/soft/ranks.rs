@@ -166,7 +166,7 @@ impl Ranks {
                     return Err((rank, error));
                 }
             }
-            // Ranks that wait for a turn would wait for ever.
+            // If this thread panicked, the ranks would wait for their next turn forever.
             let bomb = AbortsOnPanic;
             while let Some(rank) = next() {
                 let seen = back.load();

@@ -128,6 +128,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod array;
+mod calls;
 mod comm;
 pub mod distribution;
 mod element;

@@ -13,6 +13,7 @@ use ndarray::{ArrayView, Dimension};
 
 use super::GlobalArray;
 use crate::{
+    calls::Here,
     comm::{
         Scale,
         accumulate::{accumulate_at_owner, accumulate_remote},
@@ -21,7 +22,7 @@ use crate::{
     },
     distribution::Single,
     element::Accumulate,
-    error::{Here, Result},
+    error::Result,
     index::{IntoPatch, Patch, Selection},
     memory::{buffer::Source, stripes},
     sync::Kind,

@@ -6,9 +6,10 @@ use ndarray::{Dimension, IntoDimension};
 
 use super::{GlobalArray, ghost::Plan};
 use crate::{
+    calls::located,
     distribution::{Boundary, Distribution, DistributionError, Ghosts, Order},
     element::{Accumulate, Element},
-    error::{Error, Result, located},
+    error::{Error, Result},
     memory::heap::ALIGN,
     sync::{Group, Op, fingerprint, text_fingerprint},
 };

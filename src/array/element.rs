@@ -4,10 +4,11 @@ use ndarray::{Dimension, IntoDimension};
 
 use super::GlobalArray;
 use crate::{
+    calls::Here,
     comm::{AtomicOp, engine::Road},
     distribution::Location,
     element::{AtomicInteger, Element, has_atomics},
-    error::{Here, Result},
+    error::Result,
     sync::Kind,
 };
 

@@ -64,13 +64,7 @@ use std::fmt;
 use ndarray::{Array, ArrayViewMut, Dimension, IntoDimension};
 
 use super::{GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
-use crate::{
-    element::Element,
-    error::{Result, located},
-    index::IntoPatch,
-    job::Job,
-    sync::Group,
-};
+use crate::{calls::located, element::Element, error::Result, index::IntoPatch, job::Job, sync::Group};
 
 /// The one-sided reads of a read epoch.
 pub struct Reader<'a, T, D>(&'a GlobalArray<T, D>);

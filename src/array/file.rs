@@ -22,7 +22,8 @@ use super::{
     npy::{Header, NpyElement},
 };
 use crate::{
-    error::{Error, Result, located},
+    calls::located,
+    error::{Error, Result},
     index::Patch,
     sync::{Group, Op, fingerprint, text_fingerprint},
 };

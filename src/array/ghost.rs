@@ -31,9 +31,10 @@ use ndarray::Dimension;
 
 use super::{Get, GlobalArray};
 use crate::{
+    calls::located,
     distribution::{Distribution, GhostBox, Side},
     element::Element,
-    error::{Error, Result, located},
+    error::{Error, Result},
     memory::{buffer::Source, planned::PlannedCopy},
     sync::{Group, Kind, Op, call::Doing},
 };

@@ -15,13 +15,14 @@ use ndarray::{Dimension, IntoDimension};
 
 use super::{FetchOp, GlobalArray};
 use crate::{
+    calls::located,
     comm::{
         Scale,
         accumulate::{Term, accumulate_list, accumulate_list_at_owners},
     },
     distribution::Location,
     element::{Accumulate, AtomicInteger, Element},
-    error::{Error, Result, located},
+    error::{Error, Result},
     memory::{part::Slot, stripes},
     sync::Kind,
 };

@@ -71,10 +71,11 @@ pub use periodic::{IndexRanges, Periodic};
 pub use scope::Scope;
 
 use crate::{
+    calls::located,
     comm::engine::{Engine, Label},
     distribution::{Block, Distribution},
     element::{Element, has_atomics},
-    error::{Error, Result, located},
+    error::{Error, Result},
     index::PatchError,
     memory::{
         part::Part,

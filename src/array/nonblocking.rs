@@ -13,12 +13,13 @@ use ndarray::{Array, Dimension};
 
 use super::GlobalArray;
 use crate::{
+    calls::located,
     comm::{
         engine::{Engine, Label, Ticket},
         owned::{get_owned, put_owned},
     },
     element::{Accumulate, Element},
-    error::{Result, located},
+    error::Result,
     index::{IntoPatch, Selection},
 };
 

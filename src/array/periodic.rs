@@ -9,8 +9,9 @@ use ndarray::{Array, ArrayView, ArrayViewMut, Dimension, Slice};
 
 use super::GlobalArray;
 use crate::{
+    calls::located,
     element::{Accumulate, Element},
-    error::{Error, Result, located},
+    error::{Error, Result},
     index::{Patch, PatchError},
 };
 

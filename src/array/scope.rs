@@ -16,9 +16,10 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension};
 
 use super::GlobalArray;
 use crate::{
+    calls::{Here, located},
     comm::engine::{Call, Engine, RequestId},
     element::{Accumulate, Element},
-    error::{Here, Result, located},
+    error::Result,
     index::{IntoPatch, Selection},
     job::Job,
     memory::buffer::{Source, Target},

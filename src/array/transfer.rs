@@ -8,9 +8,10 @@ use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
 
 use super::GlobalArray;
 use crate::{
+    calls::{Here, located},
     distribution::Single,
     element::Element,
-    error::{Here, Result, located},
+    error::Result,
     index::{IntoPatch, Patch, Selection},
     memory::buffer::{self, Source, Target},
     sync::{Kind, SignalTarget},

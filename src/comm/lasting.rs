@@ -31,7 +31,8 @@
 use std::{collections::HashSet, time::Duration};
 
 use super::{Conduit, PublishedWait, node::TOLD, say::say};
-use crate::error::{Error, calling};
+use crate::calls::calling;
+use crate::error::Error;
 
 /// How long to let others go before looking again at what changes without a word to this rank, a lock that is released for
 /// instance. Longer than a slab of an accumulate stays under its lock (256 KiB: 2 µs in caches, 13 µs from memory, `accumulate` in

@@ -69,11 +69,11 @@ mod tests {
     };
 
     use super::*;
+    use crate::calls::Here;
     use crate::comm::{
         Cause, Event,
         testing::{Call as Asked, Fake},
     };
-    use crate::error::Here;
 
     /// A network whose puts all fail.
     fn broken() -> Fake {

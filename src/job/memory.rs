@@ -1,7 +1,8 @@
 //! Memory of a job: how much is requested, committed and left. How it is requested is said in `sync::memory`.
 
 use super::Job;
-use crate::error::{Error, Result, located};
+use crate::calls::located;
+use crate::error::{Error, Result};
 
 /// Bytes of this rank and its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ mod entry;
 mod islands;
 pub(crate) mod launch;
 mod memory;
+mod resolve;
 mod setting;
 #[cfg(test)]
 mod simulated;
@@ -25,8 +26,9 @@ pub use stats::Stats;
 pub use time::Work;
 
 use crate::{
+    calls::located,
     comm::{Capabilities, Conduit, engine::Label},
-    error::{Error, Result, located},
+    error::{Error, Result},
     sync::{Group, JobState, Op},
 };
 

@@ -5,8 +5,8 @@ use std::panic::Location;
 
 use super::Group;
 use crate::{
+    calls::{calling, doing, replace_doing},
     comm::Conduit,
-    error::{calling, doing, replace_doing},
 };
 
 /// The thread is in an operation on an array until this is dropped.

@@ -17,9 +17,10 @@ use super::{
     text_fingerprint, whereabouts,
 };
 use crate::{
+    calls::located,
     comm::engine::{Label, Waiter},
     element::Element,
-    error::{Error, Result, located},
+    error::{Error, Result},
     memory::line::WORDS,
 };
 

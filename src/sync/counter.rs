@@ -1,10 +1,7 @@
 //! A shared counter with fetch-and-add, the usual way to hand out tasks.
 
 use super::{Group, SharedWords};
-use crate::{
-    comm::AtomicOp,
-    error::{Result, located},
-};
+use crate::{calls::located, comm::AtomicOp, error::Result};
 
 /// A 64-bit counter that all members of a group share, starting at 0.
 ///

@@ -11,12 +11,13 @@ use super::{
     whereabouts::{self, group_code},
 };
 use crate::{
+    calls::located,
     comm::{
         engine::{Label, Waiter},
         lasting::one_of,
         tree::neighbors,
     },
-    error::{Error, Result, located},
+    error::{Error, Result},
 };
 
 /// Instead of 1 for a member that could not commit memory: a transfer of it has failed.

@@ -11,11 +11,12 @@ use std::{
 
 use super::{JobState, Kind, Op, Scratch, members::Members, nodes::Nodes, reclaim::LiveBlocks, whereabouts};
 use crate::{
+    calls::located,
     comm::{
         Conduit,
         engine::{Engine, Label, Road},
     },
-    error::{Error, Result, located},
+    error::{Error, Result},
     memory::segments::{Bases, Evenly, Segments},
 };
 

@@ -4,8 +4,9 @@ use std::{cell::Cell, panic::Location};
 
 use super::{Group, Op, SharedWords};
 use crate::{
+    calls::located,
     comm::{AtomicOp, engine::Waiter},
-    error::{Error, Result, located},
+    error::{Error, Result},
 };
 
 const FREE: u64 = 0;

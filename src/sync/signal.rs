@@ -2,8 +2,9 @@
 
 use super::{Group, SharedWords};
 use crate::{
+    calls::located,
     comm::engine::{Engine, Label, Waiter},
-    error::{Error, Result, located},
+    error::{Error, Result},
 };
 
 /// Counts at each member. Other ranks raise a count, and the member waits for it.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use super::{Group, Kind, Op, fingerprint};
 use crate::{
+    calls::located,
     comm::{AtomicOp, engine::Label},
-    error::{Error, Result, located},
+    error::{Error, Result},
     memory::{heap::ALIGN, part::Part, segments::Placement, word::WaitWord},
 };
 

@@ -6,13 +6,7 @@
 use ndarray::Dimension;
 
 use super::{Operand, PatchRef, patch_fingerprint};
-use crate::{
-    array::GlobalArray,
-    distribution::Piece,
-    element::Element,
-    error::{Result, located},
-    index::Patch,
-};
+use crate::{array::GlobalArray, calls::located, distribution::Piece, element::Element, error::Result, index::Patch};
 
 /// Bytes that travel at once where the source is not mapped: long enough that the network, not its latency, sets the pace.
 const TRANSFER: usize = 1 << 20;

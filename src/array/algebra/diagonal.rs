@@ -7,8 +7,9 @@ use ndarray::{Array1, Ix2};
 
 use crate::{
     array::GlobalArray,
+    calls::located,
     element::{Accumulate, Element},
-    error::{Result, located},
+    error::Result,
     memory::part::Part,
 };
 

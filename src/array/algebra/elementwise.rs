@@ -5,8 +5,9 @@ use ndarray::{Dimension, IntoDimension};
 use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
+    calls::located,
     element::{Accumulate, Element},
-    error::{Result, located},
+    error::Result,
     index::Patch,
 };
 

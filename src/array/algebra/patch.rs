@@ -13,9 +13,10 @@ use super::{
 };
 use crate::{
     array::GlobalArray,
+    calls::located,
     distribution::Piece,
     element::{Accumulate, Element},
-    error::{Result, located},
+    error::Result,
     index::{IntoPatch, Patch, PatchError},
     sync::fingerprint,
 };

@@ -9,8 +9,9 @@ use ndarray::{Dimension, Ix1, Ix2};
 use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
+    calls::located,
     element::{Accumulate, Element},
-    error::{Result, located},
+    error::Result,
     index::Patch,
     sync::ops,
 };

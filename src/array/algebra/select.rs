@@ -6,11 +6,7 @@
 use ndarray::{Dimension, IntoDimension};
 
 use super::buffer_elements;
-use crate::{
-    array::GlobalArray,
-    element::Element,
-    error::{Result, located},
-};
+use crate::{array::GlobalArray, calls::located, element::Element, error::Result};
 
 /// Independent partial results, so that one comparison need not wait for the one before.
 const LANES: usize = 8;

@@ -13,9 +13,10 @@ use ndarray::Dimension;
 use super::{Operand, PatchRef};
 use crate::{
     array::GlobalArray,
+    calls::located,
     distribution::{Distribution, Order},
     element::Element,
-    error::{Error, Result, located},
+    error::{Error, Result},
 };
 
 /// ndarray: arrays with fewer elements are shown in full.

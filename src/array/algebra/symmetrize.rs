@@ -16,9 +16,10 @@ use num_complex::Complex;
 
 use crate::{
     array::GlobalArray,
+    calls::located,
     distribution::{Block, Order, Piece},
     element::Accumulate,
-    error::{Error, Result, located},
+    error::{Error, Result},
     index::Patch,
     sync::Op,
 };

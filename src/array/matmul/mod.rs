@@ -52,7 +52,8 @@ use self::{
 };
 use super::{GlobalArray, OwnedPartMut, PatchMut, PatchRef, algebra::Operand};
 use crate::{
-    error::{Error, Result, located},
+    calls::located,
+    error::{Error, Result},
     index::Patch,
     sync::{Op, call::Doing, fingerprint},
 };

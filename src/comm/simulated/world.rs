@@ -11,6 +11,7 @@ use std::sync::{Arc, MutexGuard, atomic::Ordering};
 
 use super::flight::{Flight, Kind};
 use crate::{
+    calls::elsewhere,
     comm::{
         Cause, Event, Events as Reports, Token, WaitWord,
         mutex::Mutex,
@@ -19,7 +20,6 @@ use crate::{
         slab::Slab,
         soft::{Events, Machine, Model, Picos, Ranks},
     },
-    error::elsewhere,
 };
 
 /// A waiting rank wakes up at this interval, to find out whether it waits in vain.

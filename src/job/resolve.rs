@@ -1,0 +1,217 @@
+//! What a job starts with: each value from the program, the environment, or else the machine.
+
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use super::{
+    launch::{Launch, Start},
+    setting::{BYTES, Setting, size, variable, zero_or_one},
+};
+use crate::{
+    comm::{
+        launcher::{self, Protocol, Started},
+        layers::{Layer, WITHOUT_EFFECT},
+        networks::{self, Choice},
+        settings::{Computing, Settings},
+        soft::Form,
+        start::{Named, Ranks},
+    },
+    error::Error,
+    memory::{large_pages::LARGE, limits},
+};
+
+/// Most ranks that one process may start, and most that it may simulate.
+const MOST_RANKS: usize = 8192;
+const MOST_SIMULATED: usize = 65_536;
+
+/// Bytes of the stack of a simulated rank, and the fewest.
+const STACK: usize = 256 << 10;
+const LEAST_STACK: usize = 64 << 10;
+
+/// Seconds after which a wait may time out. A shorter limit would end waits that a healthy job has all the time, be it that the
+/// system lets another process go first; the longest is some thirty years.
+const TIMEOUTS: (f64, f64) = (0.001, 1e9);
+
+/// Seconds after which a machine that does not answer ends the job, and what may be chosen.
+const SILENCE: f64 = 3.5;
+const SILENCES: (f64, f64) = (1.0, 1e9);
+
+impl Launch {
+    /// Answers every question.
+    pub(super) fn resolve(&self) -> Result<Start, Error> {
+        let affinity = sched_getaffinity(None).map_err(|e| Error::system("reading the cores of this process", e))?;
+        let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| affinity.is_set(cpu)).collect();
+        let cores = cpus.len().max(1);
+        let chosen = match &self.network {
+            Some(name) => Some(name.clone()),
+            None => variable("GA_NETWORK", "a network's name", |text| Some(text.to_owned()))?,
+        };
+        let started = launcher::of_this_process();
+        let name = match chosen {
+            Some(name) => name,
+            None => unchosen(started.as_ref()).to_owned(),
+        };
+        let choice = networks::choose(&name).map_err(Error::Launch)?;
+        let is_plain = choice.is_plain();
+        let Choice { network, device, machine, layers } = choice;
+        let most = if network.is_a_model() { MOST_SIMULATED } else { MOST_RANKS };
+        let allowed = format!("a number of ranks from 1 to {most}");
+        let ranks = Setting { method: "ranks", variable: "GA_RANKS", allowed: &allowed };
+        let asked = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=most).contains(ranks))?;
+        // What comes from the machine must not be more either.
+        let ranks = asked.unwrap_or(cores).min(most);
+        let launched = launched(network, self.bootstrap.as_deref(), started, asked)?;
+        let per_node =
+            Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
+        let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
+        if !is_plain
+            && !layers.contains(&Layer::Hidden)
+            && ranks_per_node.is_none()
+            && network.is_of_one_machine()
+            && !network.is_a_model()
+        {
+            return Err(Error::Launch(format!("the device or layers of \"{name}\" would do nothing: {WITHOUT_EFFECT}")));
+        }
+        let heap = Setting { method: "heap", variable: "GA_HEAP", allowed: BYTES };
+        let heap =
+            heap.value(self.heap, |text| size(text)?.try_into().ok(), |&heap| heap > 0 && isize::try_from(heap).is_ok())?;
+        let memory = Setting { method: "memory", variable: "GA_MEMORY", allowed: BYTES };
+        let memory = memory.value(self.memory, size, |&memory| memory > 0)?;
+        let switch = |set, method, variable| Setting { method, variable, allowed: "0 or 1" }.value(set, zero_or_one, |_| true);
+        let pin = switch(self.pin, "pin", "GA_PIN")?.unwrap_or(true);
+        let large = switch(self.large_pages, "large_pages", "GA_LARGE_PAGES")?.unwrap_or(true);
+        let stats = switch(self.stats, "stats", "GA_STATS")?.unwrap_or(false);
+        let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
+        let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
+        let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
+        let fits = |stack: &usize| (LEAST_STACK..1 << 40).contains(stack);
+        let stack = stack.value(self.stack, |text| size(text)?.try_into().ok(), fits)?.unwrap_or(STACK);
+        const NAMES: &str = "declared, measured, measured:FACTOR or zero";
+        let computing = Setting { method: "computing", variable: "GA_COMPUTING", allowed: NAMES };
+        let is_known = |name: &String| Computing::of_name(name).is_some();
+        let computing = computing.value(self.computing.clone(), |text| Some(text.to_owned()), is_known)?;
+        let computing = computing.and_then(|name| Computing::of_name(&name)).unwrap_or_default();
+        let form = Form::of(ranks, switch(self.coroutines, "coroutines", "GA_COROUTINES")?);
+        let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
+        let (least, most) = TIMEOUTS;
+        let allowed = format!("a number of seconds from {least} to {most:e}");
+        let timeout = Setting { method: "timeout", variable: "GA_TIMEOUT", allowed: &allowed };
+        // What is not a number is in no range.
+        let timeout = timeout.value(self.timeout, |text| text.parse().ok(), |seconds| (least..=most).contains(seconds))?;
+        let (least, most) = SILENCES;
+        let allowed = format!("a number of seconds from {least} to {most:e}, or 0");
+        let silence = Setting { method: "silence", variable: "GA_SILENCE", allowed: &allowed };
+        let in_range = |seconds: &f64| *seconds == 0.0 || (least..=most).contains(seconds);
+        let silence = silence.value(self.silence, |text| text.parse().ok(), in_range)?.unwrap_or(SILENCE);
+        let silence = (silence > 0.0).then(|| Duration::from_secs_f64(silence));
+        // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
+        let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
+        let pins = if pin { cpus } else { Vec::new() };
+        let wanted = self.ranks;
+        let settings = Settings {
+            ranks,
+            wanted,
+            started,
+            launched,
+            device,
+            layers,
+            machine,
+            form,
+            stack,
+            seed,
+            computing,
+            ranks_per_node,
+            heap,
+            large_pages,
+            stats,
+            timeout,
+            silence,
+            cores,
+            pins,
+        };
+        Ok(Start { network, name, settings, memory })
+    }
+}
+
+/// The network of a program that chose none.
+fn unchosen(started: Option<&Started>) -> &'static str {
+    if started.is_some() && cfg!(feature = "mpi") { "mpi" } else { "shared_memory" }
+}
+
+/// The launcher by which the ranks of a network meet that has none of its own.
+fn launched(
+    network: &Named,
+    chosen: Option<&str>,
+    started: Option<Started>,
+    asked: Option<usize>,
+) -> Result<Option<Started>, Error> {
+    // Two must not speak with one launcher: MPI's library, and this crate.
+    let started = started.filter(|_| !cfg!(feature = "mpi"));
+    let chosen = match chosen {
+        Some(name) => Some(name.to_owned()),
+        None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
+    };
+    let protocol = started.and_then(|started| started.protocol()).map(Protocol::name);
+    if network.ranks != Ranks::Children {
+        return chosen.map_or(Ok(None), |name| {
+            Err(Error::Launch(format!(
+                "the bootstrap \"{name}\" is for ranks of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
+                network.name
+            )))
+        });
+    }
+    match chosen.as_deref() {
+        Some("fork") => Ok(None),
+        Some(name @ ("pmi" | "pmix")) if protocol == Some(name) => Ok(started),
+        Some(name @ ("pmi" | "pmix")) => Err(Error::Launch(format!(
+            "the bootstrap is \"{name}\" (GA_BOOTSTRAP), but {}",
+            match protocol {
+                _ if cfg!(feature = "mpi") => "in a binary with the feature `mpi` a launcher is MPI's; use GA_NETWORK=mpi".into(),
+                None => "no launcher that speaks it started this process".into(),
+                Some(other) => format!("a launcher that speaks \"{other}\" started this process"),
+            }
+        ))),
+        Some(name) => Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix"))),
+        None => match started {
+            Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
+            // A process alone may fork more ranks, if it is asked to.
+            started => Ok(started.filter(|started| {
+                started.protocol().is_some() && (started.has_others() || asked.is_none_or(|asked| asked == 1))
+            })),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_started_says_why() {
+        let refusal = |launch: Launch| launch.resolve().unwrap_err().to_string();
+        for (launch, words) in [
+            (Launch::new().ranks(0), ["Launch::ranks(0)", "GA_RANKS", "from 1 to 8192"]),
+            (Launch::new().ranks(9000), ["Launch::ranks(9000)", "GA_RANKS", "from 1 to 8192"]),
+            (Launch::new().ranks_per_node(0), ["Launch::ranks_per_node(0)", "GA_RANKS_PER_NODE", "at least 1"]),
+            (Launch::new().heap(0), ["Launch::heap(0)", "GA_HEAP", "above 0"]),
+            (Launch::new().heap(usize::MAX), ["Launch::heap(18446744073709551615)", "GA_HEAP", "can be addressed"]),
+            (Launch::new().memory(0), ["Launch::memory(0)", "GA_MEMORY", "above 0"]),
+        ] {
+            let said = refusal(launch);
+            assert!(words.iter().all(|word| said.contains(word)), "{said}");
+        }
+        for seconds in [0.0, -0.0, -1.0, 1e-300, 1e-4, 1e10, 1e300, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            let said = refusal(Launch::new().timeout(seconds));
+            let value = format!("Launch::timeout({seconds:?})");
+            assert!(said.contains(&value) && said.contains("GA_TIMEOUT") && said.contains("from 0.001 to 1e9"), "{said}");
+        }
+        assert!(Launch::new().ranks(8192).ranks_per_node(usize::MAX).timeout(0.001).resolve().is_ok());
+        assert!(Launch::new().heap(isize::MAX as usize).memory(u64::MAX).timeout(1e9).resolve().is_ok());
+        assert!(refusal(Launch::new().network("carrier pigeons")).contains("carrier pigeons"));
+        for network in ["threads+scrambled", "shared_memory:packets"] {
+            assert!(refusal(Launch::new().network(network)).contains("add +hidden"), "{network}");
+            assert!(Launch::new().network(network).ranks_per_node(1).resolve().is_ok(), "{network}");
+        }
+    }
+}

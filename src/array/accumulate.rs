@@ -13,7 +13,7 @@ use ndarray::{ArrayView, Dimension};
 
 use super::GlobalArray;
 use crate::{
-    calls::Here,
+    calls::{Here, record},
     comm::{
         Scale,
         accumulate::{accumulate_at_owner, accumulate_remote},
@@ -64,6 +64,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
 
     /// A patch that lies in one block of a mapped owner needs no cutting.
     #[inline(never)]
+    #[track_caller]
     fn accumulate_block(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
         if !self.group.inner.direct {
             return self.accumulate_elsewhere(operation, patch, alpha, from);
@@ -88,8 +89,10 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
 
     /// If the job counts operations, or over the network.
     #[cold]
+    #[track_caller]
     fn accumulate_elsewhere(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
+        let _recorded = record::call(operation);
         if self.group.inner.mapped {
             self.count_patch(Kind::Accumulate, patch);
             return self.accumulate_mapped(patch, alpha, from);

@@ -4,7 +4,7 @@ use ndarray::{Dimension, IntoDimension};
 
 use super::GlobalArray;
 use crate::{
-    calls::Here,
+    calls::{Here, record},
     comm::{AtomicOp, engine::Road},
     distribution::Location,
     element::{AtomicInteger, Element, has_atomics},
@@ -90,7 +90,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     #[cold]
+    #[track_caller]
     fn load_remote(&self, member: usize, offset: usize) -> Result<T> {
+        let _recorded = record::call("load");
         self.group.inner.count(Kind::Get, member, size_of::<T>());
         if let Some(part) = self.counted_element_part(member) {
             return Ok(part.load(offset));
@@ -104,7 +106,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     #[cold]
+    #[track_caller]
     fn store_remote(&self, member: usize, offset: usize, value: T) -> Result<()> {
+        let _recorded = record::call("store");
         self.group.inner.count(Kind::Put, member, size_of::<T>());
         if let Some(part) = self.counted_element_part(member) {
             part.store(offset, value);
@@ -216,7 +220,9 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
 
     /// If the job counts operations, or over the network.
     #[cold]
+    #[track_caller]
     fn atomic_elsewhere(&self, name: &'static str, location: Location, op: AtomicOp, operand: T, comparand: T) -> Result<T> {
+        let _recorded = record::call(name);
         self.group.inner.count(Kind::Atomic, location.member, size_of::<T>());
         if let Some(part) = self.counted_element_part(location.member) {
             return Ok(part.slot(location.offset).apply(op, operand, comparand));

@@ -64,7 +64,14 @@ use std::fmt;
 use ndarray::{Array, ArrayViewMut, Dimension, IntoDimension};
 
 use super::{GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
-use crate::{calls::located, element::Element, error::Result, index::IntoPatch, job::Job, sync::Group};
+use crate::{
+    calls::{located, record::program},
+    element::Element,
+    error::Result,
+    index::IntoPatch,
+    job::Job,
+    sync::Group,
+};
 
 /// The one-sided reads of a read epoch.
 pub struct Reader<'a, T, D>(&'a GlobalArray<T, D>);
@@ -384,7 +391,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             let array = &*inside.claims.0;
             // SAFETY: the module's essay: the epoch has begun, and `body` cannot keep the part beyond its call.
             let part = OwnedPartMut::new(unsafe { array.own_part().exclusive() }, &array.distribution, array.group.rank());
-            let result = body(part);
+            let result = program(|| body(part));
             inside.end()?;
             Ok(result)
         })
@@ -403,7 +410,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             let array = &*inside.claims.0;
             // SAFETY: the epoch has begun: until it ends nobody writes the part. The reader only gets.
             let part = OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.rank());
-            let result = body(part, Reader(array));
+            let result = program(|| body(part, Reader(array)));
             inside.end()?;
             Ok(result)
         })
@@ -483,7 +490,8 @@ impl Job {
         located(move || {
             let inside = Inside::begin(&mut claims)?;
             // SAFETY: all epochs have begun, and `body` cannot keep the parts beyond its call.
-            let result = body(unsafe { inside.claims.parts() });
+            let parts = unsafe { inside.claims.parts() };
+            let result = program(|| body(parts));
             inside.end()?;
             Ok(result)
         })

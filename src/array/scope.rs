@@ -91,7 +91,7 @@ impl Job {
         let scope =
             Scope { requests: RefCell::default(), signals: RefCell::default(), others: Cell::default(), env: PhantomData };
         let value = body(&scope);
-        let completed = scope.complete();
+        let completed = located(|| scope.complete());
         let value = value?;
         completed.and_then(|()| scope.raise()).here().map(|()| value)
     }

@@ -8,7 +8,7 @@ use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
 
 use super::GlobalArray;
 use crate::{
-    calls::{Here, located},
+    calls::{Here, located, record},
     distribution::Single,
     element::Element,
     error::Result,
@@ -170,6 +170,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     /// A patch that lies in one block of a mapped owner needs no cutting.
     #[inline(never)]
+    #[track_caller]
     fn get_block(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
         if patch.is_unit_step()
             && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
@@ -182,6 +183,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     #[inline(never)]
+    #[track_caller]
     fn put_block(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
         if patch.is_unit_step()
             && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
@@ -195,11 +197,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     /// Cuts the patch by owners.
     #[inline(never)]
+    #[track_caller]
     fn get_pieces(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
         if self.group.inner.direct {
             self.get_mapped(patch, to);
             return Ok(());
         }
+        let _recorded = record::call(operation);
         if self.group.inner.mapped {
             self.get_mapped(patch, to);
             self.count_patch(Kind::Get, patch);
@@ -211,11 +215,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     #[inline(never)]
+    #[track_caller]
     fn put_pieces(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
         if self.group.inner.direct {
             self.put_mapped(patch, from);
             return Ok(());
         }
+        let _recorded = record::call(operation);
         if self.group.inner.mapped {
             self.put_mapped(patch, from);
             self.count_patch(Kind::Put, patch);

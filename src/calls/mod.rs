@@ -1,7 +1,10 @@
-//! The program's calls: which line of it each thread is in.
+//! The program's calls: which line of it each thread is in, and what it spends its time on (`record`).
+
+pub(crate) mod record;
 
 use std::{cell::Cell, panic::Location};
 
+use self::record::InCall;
 use crate::error::Result;
 
 /// Says on a failure which line of the program made the call: the caller of the public function that is `#[track_caller]`.
@@ -32,8 +35,8 @@ thread_local! {
 /// Runs the body of a public function; see [`Here`].
 #[inline(always)]
 #[track_caller]
-pub(crate) fn located<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
-    let _calling = Calling::new(Location::caller());
+pub(crate) fn located<R, F: FnOnce() -> Result<R>>(body: F) -> Result<R> {
+    let _calling = Calling::new(Location::caller(), std::any::type_name::<F>());
     body().here()
 }
 
@@ -44,10 +47,11 @@ pub(crate) fn calling() -> Option<&'static Location<'static>> {
 
 /// Another rank may run in this thread meanwhile, whose calls are its own.
 pub(crate) fn elsewhere(run: impl FnOnce()) {
-    let (line, doing) = (CALLING.take(), DOING.take());
+    let (line, doing, recorder) = (CALLING.take(), DOING.take(), record::set_aside());
     run();
     CALLING.set(line);
     DOING.set(doing);
+    record::give_back(recorder);
 }
 
 /// What is published for the collective that the thread is in; 0 if it is in none.
@@ -61,20 +65,24 @@ pub(crate) fn replace_doing(published: u64) -> u64 {
 }
 
 /// The thread is in a call until this is dropped.
-struct Calling(Option<&'static Location<'static>>);
+struct Calling {
+    outer: Option<&'static Location<'static>>,
+    _recorded: InCall,
+}
 
 impl Calling {
     #[inline(always)]
-    fn new(line: &'static Location<'static>) -> Self {
+    fn new(line: &'static Location<'static>, name: &'static str) -> Self {
+        let recorded = InCall::new(name, line);
         let outer = CALLING.get();
         CALLING.set(outer.or(Some(line)));
-        Calling(outer)
+        Calling { outer, _recorded: recorded }
     }
 }
 
 impl Drop for Calling {
     #[inline(always)]
     fn drop(&mut self) {
-        CALLING.set(self.0);
+        CALLING.set(self.outer);
     }
 }

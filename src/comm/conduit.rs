@@ -2,6 +2,8 @@
 
 use std::{io, ops::Range, ptr::NonNull, sync::Arc, time::Duration};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::{Operations, Topology, WaitWord};
 
 /// The value of [`Conduit::over`] in a process that was forked by a rank: the job is its parent's. Nothing that a network shares
@@ -102,6 +104,12 @@ pub(crate) trait Conduit: Operations {
 
     /// Time since the conduit started.
     fn now(&self) -> Duration;
+
+    /// A clock that the caller reads without moving it, and its number: ranks whose numbers are equal read the same clock.
+    fn stamp(&self) -> (usize, Duration) {
+        let time = clock_gettime(ClockId::Monotonic);
+        (self.topology().machine(self.rank()), Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
 
     /// The rank has carried out so many floating-point operations, with so many bytes from and to memory: where time is virtual, it passes.
     fn compute(&self, _flops: f64, _bytes: f64) {}

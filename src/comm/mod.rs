@@ -88,7 +88,7 @@ mod progress;
 mod protocol;
 mod remote_lock;
 mod requests;
-mod say;
+pub(crate) mod say;
 pub(crate) mod settings;
 mod shared_memory;
 mod signals;

@@ -8,11 +8,16 @@ use super::{
     lasting::{Lasting, TURN, Waiter},
     requests::Label,
 };
-use crate::error::Error;
+use crate::{calls::record, error::Error};
 
 impl Waiter for Label {
     fn operation(&self) -> String {
-        format!("{} of array \"{}\"", self.operation, self.array)
+        // A name in parentheses is none.
+        if self.array.starts_with('(') {
+            self.operation.into()
+        } else {
+            format!("{} of array \"{}\"", self.operation, self.array)
+        }
     }
     fn missing(&self) -> String {
         "the completion of a transfer".into()
@@ -24,12 +29,14 @@ pub(super) struct Turns<'e> {
     engine: &'e Engine,
     waiter: &'e dyn Waiter,
     lasting: Lasting<'e>,
+    recorded: Option<record::Waiting>,
 }
 
 impl Turns<'_> {
     /// To be called after a look in vain: lets others go, makes progress only if the caller may `poll`, and fails when the wait
     /// must end.
     pub(super) fn pause(&mut self, poll: bool) -> Result<(), Error> {
+        self.recorded.get_or_insert_with(|| record::waiting(|| self.waiter.operation()));
         if poll {
             self.engine.progress();
         } else {
@@ -47,7 +54,7 @@ impl Turns<'_> {
 impl Engine {
     /// For a wait of several turns, see [`Turns::pause`].
     pub(super) fn turns<'e>(&'e self, waiter: &'e dyn Waiter) -> Turns<'e> {
-        Turns { engine: self, waiter, lasting: Lasting::new(&*self.conduit, self.timeout) }
+        Turns { engine: self, waiter, lasting: Lasting::new(&*self.conduit, self.timeout), recorded: None }
     }
 
     /// Waits until `ready` has something, making progress.
@@ -67,10 +74,12 @@ impl Engine {
         mut ready: impl FnMut() -> Option<R>,
     ) -> Result<R, Error> {
         let mut lasting = Lasting::new(&*self.conduit, self.timeout);
+        let mut recorded = None;
         loop {
             if let Some(result) = ready() {
                 return Ok(result);
             }
+            recorded.get_or_insert_with(|| record::waiting(|| waiter.operation()));
             self.progress();
             if let Some(result) = ready() {
                 return Ok(result);
@@ -87,6 +96,7 @@ impl Engine {
         if ready(seen) {
             return Ok(());
         }
+        let _recorded = record::waiting(|| waiter.operation());
         self.conduit.wait_on(word, seen, Duration::from_millis(50));
         if ready(word.load()) {
             return Ok(());

@@ -191,8 +191,30 @@
 //! | in flight is 0 or 1 over a network | the rank waits for each transfer | `get_nb`, or [`job.scope`](crate::Job::scope) |
 //! | few bytes, but still slow | communication is not the cause: the time is in your code, or in waiting for a late rank | a profiler on one rank, such as `perf record -p` |
 //!
+//! A second table shows where the time goes: the time of each call, as a mean of all ranks, and the part of it that was spent waiting. This is
+//! the example `lu` on a modelled Cray XE6, `GA_NETWORK=simulated:gemini target/release/lu --n 512 --ranks 4`:
+//!
+//! ```text
+//! time of 4 ranks, the mean of all: 10.225 ms
+//!        calls        time   share  waiting        most  call
+//!           14    4.055 ms  39.7 %  100.0 %    5.034 ms  Signal::wait_at_least
+//!         1024    1.729 ms  16.9 %   90.8 %    2.964 ms  Group::all_gather
+//!         1027  159.723 us   1.6 %   54.1 %  227.428 us  put
+//!                 3.473 ms  34.0 %                       (computing, and all else between calls)
+//! ```
+//!
+//! | you see | it means | try |
+//! |---|---|---|
+//! | much time in `sync`, `barrier` or a collective, nearly all of it waiting | ranks wait for the slowest | look for who is late in a trace; balance the work |
+//! | much time in `get`, nearly all of it waiting | the network's latency, or a busy owner | larger patches, `get_nb`, [`job.scope`](crate::Job::scope) |
+//! | much time in a call without waiting | the processor copies | larger contiguous patches |
+//! | most time between calls | your own code | a profiler |
+//!
+//! `GA_TRACE=run.json` writes a timeline: what each rank was doing, when, called from which line. Open the file in <https://ui.perfetto.dev>.
+//! `GA_STATS=run.svg` draws how many bytes each rank moves from and to each other.
+//!
 //! To look at one phase only, take [`job.stats()`](crate::Job::stats) before and after and subtract with
 //! [`since`](crate::Stats::since).
 //!
-//! Epochs do not appear in the table: they are plain memory. Counting makes small operations slower, so do not time a program with
+//! What an epoch does to its memory does not appear in the first table: it is plain memory. Counting makes small operations slower, so do not time a program with
 //! `GA_STATS=1`.

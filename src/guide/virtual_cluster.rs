@@ -9,7 +9,9 @@
 //! the same times in each run.
 //!
 //! With `GA_STATS=1`, the last line on stderr shows the virtual time of the run, the number of messages and events, and a digest of all
-//! events: their times, ranks, lengths and places. If two runs have the same digest, they did the same.
+//! events: their times, ranks, lengths and places. If two runs have the same digest, they did the same. The tables above that line show what
+//! the ranks moved and what they spent their virtual time on; `GA_TRACE=run.json` writes a timeline of it
+//! ([cookbook](super::cookbook#why-is-my-code-slow)).
 //!
 //! # Machines
 //!

@@ -11,22 +11,22 @@ mod entry;
 mod islands;
 pub(crate) mod launch;
 mod memory;
+mod report;
 mod resolve;
 mod setting;
 #[cfg(test)]
 mod simulated;
-mod stats;
 mod time;
 
 use std::{num::NonZero, sync::Arc};
 
 pub use launch::Launch;
 pub use memory::Memory;
-pub use stats::Stats;
+pub use report::Stats;
 pub use time::Work;
 
 use crate::{
-    calls::located,
+    calls::{located, record},
     comm::{Capabilities, Conduit, engine::Label},
     error::{Error, Result},
     sync::{Group, JobState, Op},
@@ -71,6 +71,7 @@ pub struct Job {
     world: Group,
     cores: usize,
     network: String,
+    wanted: report::Wanted,
 }
 
 impl std::ops::Deref for Job {
@@ -90,10 +91,11 @@ impl AsRef<Group> for Job {
 impl Job {
     /// A rank over a conduit, on a machine whose ranks share so many cores.
     fn start(conduit: Arc<dyn Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
+        start.wanted.start(&conduit);
         let (state, scratch) = JobState::new(conduit, start.settings.timeout, start.memory, start.settings.stats)?;
         let inner = Arc::new(state);
         let world = Group::world(inner.clone(), scratch);
-        Ok(Job { inner, world, cores, network: start.name.clone() })
+        Ok(Job { inner, world, cores, network: start.name.clone(), wanted: start.wanted.clone() })
     }
 
     /// The orderly end of a rank: everything complete, all ranks here, the statistics printed.
@@ -105,7 +107,7 @@ impl Job {
         if self.inner.counts.is_none() {
             return Ok(());
         }
-        self.print_stats()?;
+        self.wanted.tell(self)?;
         self.world.settle(Op::End, 0)
     }
 
@@ -164,6 +166,7 @@ impl Job {
 /// Bodies borrow their job, so this is the end of a body, whether it returned or unwound.
 impl Drop for Job {
     fn drop(&mut self) {
+        let _ = record::stop();
         self.inner.conduit().body_ended();
     }
 }

@@ -6,6 +6,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::{
     launch::{Launch, Start},
+    report::{self, Wanted},
     setting::{BYTES, Setting, size, variable, zero_or_one},
 };
 use crate::{
@@ -81,7 +82,7 @@ impl Launch {
         let switch = |set, method, variable| Setting { method, variable, allowed: "0 or 1" }.value(set, zero_or_one, |_| true);
         let pin = switch(self.pin, "pin", "GA_PIN")?.unwrap_or(true);
         let large = switch(self.large_pages, "large_pages", "GA_LARGE_PAGES")?.unwrap_or(true);
-        let stats = switch(self.stats, "stats", "GA_STATS")?.unwrap_or(false);
+        let wanted = self.wanted()?;
         let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
         let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
         let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
@@ -108,10 +109,9 @@ impl Launch {
         // Each rank may use the whole node: address space costs nothing. A reservation that cannot be mapped is halved.
         let heap = heap.unwrap_or_else(|| limits::total().max(1 << 30));
         let pins = if pin { cpus } else { Vec::new() };
-        let wanted = self.ranks;
         let settings = Settings {
             ranks,
-            wanted,
+            wanted: self.ranks,
             started,
             launched,
             device,
@@ -124,13 +124,38 @@ impl Launch {
             ranks_per_node,
             heap,
             large_pages,
-            stats,
+            stats: wanted.any(),
             timeout,
             silence,
             cores,
             pins,
         };
-        Ok(Start { network, name, settings, memory })
+        Ok(Start { network, name, settings, memory, wanted })
+    }
+
+    /// What the job is to tell about itself.
+    fn wanted(&self) -> Result<Wanted, Error> {
+        const STATS: &str = "0, 1 or the name of a file that ends in .json or .svg";
+        const TRACE: &str = "the name of a file that ends in .json";
+        let any = |text: &str| Some(text.to_owned());
+        let stats = |name: &str, text: &str| report::file(name, text, &["json", "svg"], STATS);
+        let trace = |name: &str, text: &str| report::file(name, text, &["json"], TRACE);
+        let mut wanted = Wanted { tables: self.stats.unwrap_or(false), ..Wanted::default() };
+        if let Some(path) = &self.stats_file {
+            wanted.file = Some(stats("Launch::stats_file", &path.to_string_lossy())?);
+        } else if self.stats.is_none() {
+            match variable("GA_STATS", STATS, any)?.as_deref() {
+                None | Some("0") => {}
+                Some("1") => wanted.tables = true,
+                Some(text) => wanted.file = Some(stats("GA_STATS", text)?),
+            }
+        }
+        wanted.trace = match (&self.trace, variable("GA_TRACE", TRACE, any)?) {
+            (Some(path), _) => Some(trace("Launch::trace", &path.to_string_lossy())?),
+            (None, Some(text)) => Some(trace("GA_TRACE", &text)?),
+            (None, None) => None,
+        };
+        Ok(wanted)
     }
 }
 

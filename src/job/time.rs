@@ -3,6 +3,7 @@
 use std::{ops::Add, time::Duration};
 
 use super::Job;
+use crate::calls::record;
 
 /// How much a rank has computed, for [`Job::work`].
 ///
@@ -79,6 +80,6 @@ impl Job {
     /// # }
     /// ```
     pub fn work(&self, work: Work) {
-        self.inner.conduit().compute(work.flops, work.bytes);
+        record::work(|| self.inner.conduit().compute(work.flops, work.bytes));
     }
 }

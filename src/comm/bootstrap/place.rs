@@ -99,7 +99,7 @@ impl Everybody {
         let first = self.told[0];
         let (rank, other) = self.told.iter().enumerate().find(|&(_, &other)| other != first)?;
         let name = match first ^ other {
-            differ if differ & COUNTED != 0 => "GA_STATS",
+            differ if differ & COUNTED != 0 => "GA_STATS or GA_TRACE",
             differ if differ >> FIRST_LAYER != 0 => "GA_NETWORK",
             _ => "GA_RANKS_PER_NODE",
         };

@@ -197,6 +197,10 @@ impl Conduit for Simulated {
         self.world.now(self.rank).duration()
     }
 
+    fn stamp(&self) -> (usize, Duration) {
+        (0, self.world.now(self.rank).duration())
+    }
+
     fn compute(&self, flops: f64, bytes: f64) {
         if self.computing != Computing::Declared || !self.is_here() {
             return;

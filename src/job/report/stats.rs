@@ -21,13 +21,10 @@
 //! lock and looks up its peer: measured, about 50 ns more for an element and 200 ns for a small patch. Only peers that were reached
 //! have an entry.
 
-mod table;
-
 use std::collections::BTreeMap;
 
-use super::Job;
 use crate::{
-    error::Result,
+    job::Job,
     sync::{Tally, Traffic},
 };
 
@@ -159,12 +156,6 @@ impl Job {
         let conduit = self.inner.conduit();
         let peers = counts.into_iter().map(|(rank, traffic)| (rank, (conduit.topology().node(rank), traffic))).collect();
         Some(Stats { local, peers, most_in_flight: self.inner.engine.most_in_flight() })
-    }
-
-    /// Prints all ranks' statistics, if the job counts. Collective then.
-    pub(super) fn print_stats(&self) -> Result<()> {
-        let Some(stats) = self.stats() else { return Ok(()) };
-        table::print(self, &stats)
     }
 }
 

@@ -3,9 +3,9 @@
 //! Each rank sends a row of numbers to rank 0, and in small jobs the bytes that it moved to each other rank. Beyond [`MOST_ROWS`]
 //! ranks, the table shows the minimum, mean and maximum of each column and the busiest ranks.
 
-use std::{fmt::Write as _, io::Write as _};
+use std::fmt::Write as _;
 
-use super::Stats;
+use super::stats::Stats;
 use crate::{
     error::Result,
     job::Job,
@@ -65,8 +65,22 @@ impl Row {
     }
 }
 
-/// Gathers all ranks' figures and prints them on rank 0, to stderr. Collective.
-pub(super) fn print(job: &Job, stats: &Stats) -> Result<()> {
+/// All ranks' figures.
+#[derive(Debug)]
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    nodes: usize,
+    pairs: Vec<u64>,
+}
+
+impl Rows {
+    pub(super) fn text(&self) -> String {
+        table(&self.rows, self.nodes, &self.pairs)
+    }
+}
+
+/// Brings all ranks' figures to rank 0. Collective.
+pub(super) fn gather(job: &Job, stats: &Stats) -> Result<Option<Rows>> {
     let size = job.size();
     let nodes = (0..size).map(|rank| job.inner.conduit().topology().node(rank)).max().map_or(0, |last| last + 1);
     let rows = job.gather(0, &Row::of(job.rank(), stats).to_words())?;
@@ -79,12 +93,10 @@ pub(super) fn print(job: &Job, stats: &Stats) -> Result<()> {
     } else {
         Vec::new()
     };
-    if let Some(words) = rows {
-        let rows: Vec<Row> = words.chunks_exact(WORDS).enumerate().map(|(rank, words)| Row::from_words(rank, words)).collect();
-        // Nobody reads it if it cannot be written.
-        let _ = std::io::stderr().write_all(table(&rows, nodes, &pairs).as_bytes());
-    }
-    Ok(())
+    Ok(rows.map(|words| {
+        let rows = words.chunks_exact(WORDS).enumerate().map(|(rank, words)| Row::from_words(rank, words)).collect();
+        Rows { rows, nodes, pairs }
+    }))
 }
 
 const HEAD: &str =
@@ -160,7 +172,7 @@ fn count(value: u64) -> String {
 }
 
 /// At most nine characters.
-fn bytes(value: u64) -> String {
+pub(super) fn bytes(value: u64) -> String {
     match value {
         0..1024 => format!("{value} B"),
         _ => scaled(value as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"], " "),

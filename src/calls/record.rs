@@ -1,0 +1,386 @@
+//! What a rank's thread does, and when: its calls, the waits in them, and the computing that the program declares.
+//!
+//! A rank records while its job prints statistics or writes a trace. Other ranks read one flag of their thread for each call. Only the thread
+//! that runs the rank's body is recorded. Calls inside calls belong to the outer one, except those that the program makes in an epoch.
+//! Elements of mapped memory are read and written without a record.
+
+use std::{borrow::Cow, cell::Cell, collections::BTreeMap, panic::Location, time::Duration};
+
+/// What fills a slice of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Call,
+    Wait,
+    Work,
+}
+
+/// A slice of a rank's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) what: What,
+    pub(crate) name: Cow<'static, str>,
+    /// The line of the program that made the call.
+    pub(crate) line: Option<&'static Location<'static>>,
+    pub(crate) begin: Duration,
+    pub(crate) end: Duration,
+}
+
+/// All calls of one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) calls: u64,
+    pub(crate) time: Duration,
+    /// Of that, time in waits, and in declared computing.
+    pub(crate) waited: Duration,
+    pub(crate) worked: Duration,
+}
+
+impl Sum {
+    fn add(&mut self, other: Sum) {
+        self.calls += other.calls;
+        self.time += other.time;
+        self.waited += other.waited;
+        self.worked += other.worked;
+    }
+}
+
+/// See the module's essay.
+pub(crate) struct Recorder {
+    clock: Box<dyn Fn() -> Duration>,
+    began: Duration,
+    slices: Vec<Slice>,
+    /// How many slices are kept, and how many were not.
+    most: usize,
+    lost: u64,
+    /// By the address of its name.
+    calls: BTreeMap<usize, (&'static str, Sum)>,
+    /// Waits outside of calls.
+    waits: BTreeMap<String, Sum>,
+    /// How many calls the thread is in, and the outermost.
+    depth: usize,
+    open: Option<Open>,
+    /// Calls that wait for the program's code to return.
+    outer: Vec<(usize, Option<Open>)>,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    name: &'static str,
+    line: &'static Location<'static>,
+    begin: Duration,
+    sum: Sum,
+}
+
+/// What a rank has done when its record ends.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) began: Duration,
+    pub(crate) ended: Duration,
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) lost: u64,
+    pub(crate) sums: BTreeMap<String, Sum>,
+}
+
+thread_local! {
+    /// Whether this thread records.
+    static RECORDS: Cell<bool> = const { Cell::new(false) };
+    static RECORDER: Cell<Option<Box<Recorder>>> = const { Cell::new(None) };
+}
+
+#[inline(always)]
+fn records() -> bool {
+    RECORDS.get()
+}
+
+/// Nothing if the thread does not record.
+fn with<R>(run: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
+    let mut recorder = RECORDER.take()?;
+    let result = run(&mut recorder);
+    RECORDER.set(Some(recorder));
+    Some(result)
+}
+
+/// The calling thread records from now on, and keeps so many slices.
+pub(crate) fn start(clock: Box<dyn Fn() -> Duration>, most: usize) {
+    let began = clock();
+    RECORDER.set(Some(Box::new(Recorder {
+        clock,
+        began,
+        slices: Vec::new(),
+        most,
+        lost: 0,
+        calls: BTreeMap::new(),
+        waits: BTreeMap::new(),
+        depth: 0,
+        open: None,
+        outer: Vec::new(),
+    })));
+    RECORDS.set(true);
+}
+
+/// What the thread has recorded, if it has; it records no more.
+pub(crate) fn stop() -> Option<Record> {
+    RECORDS.set(false);
+    let recorder = RECORDER.take()?;
+    let ended = (recorder.clock)();
+    let mut sums = recorder.waits;
+    for (name, sum) in recorder.calls.into_values() {
+        sums.entry(method(name)).or_default().add(sum);
+    }
+    let slices = recorder.slices.into_iter().map(|slice| match slice.what {
+        What::Call => Slice { name: method(&slice.name).into(), ..slice },
+        _ => slice,
+    });
+    Some(Record { began: recorder.began, ended, slices: slices.collect(), lost: recorder.lost, sums })
+}
+
+/// Sets aside what the thread records, for [`give_back`]: another rank may run in it.
+pub(super) fn set_aside() -> Option<Box<Recorder>> {
+    RECORDS.set(false);
+    RECORDER.take()
+}
+
+pub(super) fn give_back(recorder: Option<Box<Recorder>>) {
+    RECORDS.set(recorder.is_some());
+    RECORDER.set(recorder);
+}
+
+/// The thread is in a call until this is dropped.
+#[must_use]
+pub(crate) struct InCall(());
+
+impl InCall {
+    /// `name` is that of the call, or of the type of a closure in it.
+    #[inline(always)]
+    pub(super) fn new(name: &'static str, line: &'static Location<'static>) -> Self {
+        if records() {
+            with(|recorder| recorder.enter(name, line));
+        }
+        InCall(())
+    }
+}
+
+impl Drop for InCall {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if records() {
+            with(Recorder::leave);
+        }
+    }
+}
+
+/// The thread is in a call, which [`located`](super::located) does not see, until the answer is dropped.
+#[inline]
+#[track_caller]
+pub(crate) fn call(name: &'static str) -> InCall {
+    InCall::new(name, Location::caller())
+}
+
+/// Runs code of the program inside a call: its calls are calls of their own.
+pub(crate) fn program<R>(body: impl FnOnce() -> R) -> R {
+    if !records() {
+        return body();
+    }
+    with(Recorder::pause);
+    let result = body();
+    with(Recorder::resume);
+    result
+}
+
+/// The program has declared some computing, and the virtual time of that has passed in `compute`.
+pub(crate) fn work(compute: impl FnOnce()) {
+    let begin = if records() { with(|recorder| (recorder.clock)()) } else { None };
+    compute();
+    if let Some(begin) = begin {
+        with(|recorder| recorder.close(What::Work, "computing".into(), begin));
+    }
+}
+
+/// The thread waits until this is dropped.
+pub(crate) struct Waiting(Option<(String, Duration)>);
+
+/// Begins a wait.
+#[inline]
+pub(crate) fn waiting(operation: impl FnOnce() -> String) -> Waiting {
+    Waiting(if records() { with(|recorder| (operation(), (recorder.clock)())) } else { None })
+}
+
+impl Drop for Waiting {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((name, begin)) = self.0.take() {
+            with(|recorder| recorder.close(What::Wait, name, begin));
+        }
+    }
+}
+
+impl Recorder {
+    fn enter(&mut self, name: &'static str, line: &'static Location<'static>) {
+        self.depth += 1;
+        if self.depth == 1 {
+            self.open = Some(Open { name, line, begin: (self.clock)(), sum: Sum { calls: 1, ..Sum::default() } });
+        }
+    }
+
+    fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+        if self.depth == 0 {
+            self.end_call();
+        }
+    }
+
+    fn end_call(&mut self) {
+        let Some(Open { name, line, begin, mut sum }) = self.open.take() else { return };
+        let end = (self.clock)();
+        sum.time = end.saturating_sub(begin);
+        self.calls.entry(name.as_ptr().addr()).or_insert((name, Sum::default())).1.add(sum);
+        self.keep(Slice { what: What::Call, name: name.into(), line: Some(line), begin, end });
+    }
+
+    fn pause(&mut self) {
+        let open = self.open;
+        self.end_call();
+        self.outer.push((std::mem::take(&mut self.depth), open));
+    }
+
+    fn resume(&mut self) {
+        let Some((depth, open)) = self.outer.pop() else { return };
+        let begin = (self.clock)();
+        self.depth = depth;
+        self.open = open.map(|open| Open { begin, sum: Sum::default(), ..open });
+    }
+
+    /// Ends a part of a call, or one of the program itself.
+    fn close(&mut self, what: What, name: String, begin: Duration) {
+        let end = (self.clock)();
+        let time = end.saturating_sub(begin);
+        match (&mut self.open, what) {
+            (Some(open), What::Wait) => open.sum.waited += time,
+            (Some(open), What::Work) => open.sum.worked += time,
+            (None, What::Wait) => {
+                self.waits.entry(name.clone()).or_default().add(Sum { calls: 1, time, waited: time, worked: Duration::ZERO })
+            }
+            _ => {}
+        }
+        let line = self.open.map(|open| open.line);
+        self.keep(Slice { what, name: name.into(), line, begin, end });
+    }
+
+    fn keep(&mut self, slice: Slice) {
+        if self.slices.len() < self.most {
+            self.slices.push(slice);
+        } else {
+            self.lost += 1;
+        }
+    }
+}
+
+/// `Type::method` from the name of a closure's type, such as `global_arrays::sync::lock::Lock::lock::{{closure}}`; only the method of an array.
+fn method(name: &str) -> String {
+    let path = name.trim_end_matches("::{{closure}}");
+    let parts = parts(path);
+    let bare = |part: &str| part.split('<').next().unwrap_or_default().to_owned();
+    match parts[..] {
+        [.., of, method] => {
+            // `<impl path::Type<..>>`, or the type itself.
+            let of = of.strip_prefix("<impl ").and_then(|of| of.strip_suffix('>')).unwrap_or(of);
+            // `Trait for Type`.
+            let of = of.rsplit(" for ").next().unwrap_or(of);
+            match self::parts(of).last().map_or(String::new(), |of| bare(of)) {
+                of if of == "GlobalArray" => bare(method),
+                of => format!("{of}::{}", bare(method)),
+            }
+        }
+        _ => bare(path),
+    }
+}
+
+/// The parts of a path, which may have paths in angle brackets.
+fn parts(path: &str) -> Vec<&str> {
+    let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0_usize);
+    let mut last = ' ';
+    for (at, sign) in path.char_indices() {
+        match sign {
+            '<' => depth += 1,
+            '>' if last != '-' => depth = depth.saturating_sub(1),
+            ':' if depth == 0 && last == ':' => {
+                parts.push(&path[from..at - 1]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+        last = sign;
+    }
+    parts.push(&path[from..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, rc::Rc};
+
+    use super::*;
+    use crate::calls::located;
+
+    #[test]
+    fn methods_are_found_in_the_names_of_closures() {
+        for (name, said) in [
+            ("global_arrays::sync::lock::Lock::lock::{{closure}}", "Lock::lock"),
+            (
+                "global_arrays::array::transfer::<impl global_arrays::array::GlobalArray<f64,ndarray::Dim<[usize; 2]>>>::get_into<(A,B)>::{{closure}}",
+                "get_into",
+            ),
+            ("a::<impl a::Trait<fn() -> u8> for b::Type<u8>>::f::{{closure}}::{{closure}}", "Type::f"),
+            ("f::{{closure}}", "f"),
+        ] {
+            assert_eq!(method(name), said);
+        }
+    }
+
+    fn spends(time: &Rc<RefCell<u64>>, nanos: u64) {
+        *time.borrow_mut() += nanos;
+    }
+
+    /// A thread whose clock the test moves.
+    #[test]
+    fn time_belongs_to_the_outermost_call_but_not_that_of_the_program() {
+        let time = Rc::new(RefCell::new(100));
+        let clock = time.clone();
+        start(Box::new(move || Duration::from_nanos(*clock.borrow())), 6);
+        spends(&time, 1);
+        work(|| spends(&time, 2));
+        located(|| {
+            spends(&time, 4);
+            located(|| {
+                let _wait = waiting(|| "an answer".into());
+                spends(&time, 8);
+                Ok(())
+            })?;
+            program(|| {
+                spends(&time, 16);
+                located(|| {
+                    spends(&time, 32);
+                    Ok(())
+                })
+            })?;
+            work(|| spends(&time, 64));
+            Ok(())
+        })
+        .unwrap();
+        drop(waiting(|| "nobody".into()));
+        let record = stop().unwrap();
+        assert_eq!(record.ended - record.began, Duration::from_nanos(127));
+        let nanos = |sum: &Sum| (sum.calls, sum.time.as_nanos(), sum.waited.as_nanos(), sum.worked.as_nanos());
+        let sums: Vec<_> = record.sums.values().map(nanos).collect();
+        // The test's own name twice: the inner call of the program, and the outer one.
+        assert_eq!(sums, [(1, 0, 0, 0), (2, 12 + 32 + 64, 8, 64)], "{:?}", record.sums);
+        let slices: Vec<_> = record.slices.iter().map(|slice| (slice.what, (slice.end - slice.begin).as_nanos())).collect();
+        assert_eq!(
+            slices,
+            [(What::Work, 2), (What::Wait, 8), (What::Call, 12), (What::Call, 32), (What::Work, 64), (What::Call, 64)]
+        );
+        assert_eq!(record.lost, 1);
+        assert!(stop().is_none());
+        located(|| Ok(())).unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! What a job tells about itself: how much its ranks moved, what they spent their time on, and when they did what.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `stats` | what a rank moved to which others; [`Job::stats`] |
+//! | `table`, `times` | the tables that a job prints at its end |
+//! | `matrix` | the same in a file: as JSON for programs, as a picture of who moved how much to whom |
+//! | `trace` | a timeline of all ranks in a file |
+//! | `collect` | lines of all ranks, brought to rank 0 |
+//!
+//! All of it is made at the end of a job that went well, by collectives of all ranks; rank 0 prints and writes.
+
+mod collect;
+mod matrix;
+mod stats;
+mod table;
+mod times;
+mod trace;
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+pub use stats::Stats;
+
+use super::Job;
+use crate::{
+    calls::record,
+    comm::Conduit,
+    error::{Error, Result},
+};
+
+/// What a job is asked to tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Tables on stderr.
+    pub(super) tables: bool,
+    /// The same in a file, whose name ends in `.json` or `.svg`.
+    pub(super) file: Option<PathBuf>,
+    /// A timeline.
+    pub(super) trace: Option<PathBuf>,
+}
+
+/// All ranks together keep about so many slices of time for a trace, some 500 MB.
+const MOST_SLICES: usize = 4_000_000;
+/// And each at least so many.
+const LEAST_SLICES: usize = 200;
+
+impl Wanted {
+    /// Whether there is anything to tell.
+    pub(super) fn any(&self) -> bool {
+        *self != Wanted::default()
+    }
+
+    /// The calling thread is a rank, and records from now on, if it is to tell anything.
+    pub(super) fn start(&self, conduit: &std::sync::Arc<dyn Conduit>) {
+        if self.any() {
+            let most = if self.trace.is_some() { (MOST_SLICES / conduit.size()).max(LEAST_SLICES) } else { 0 };
+            let conduit = conduit.clone();
+            record::start(Box::new(move || conduit.stamp().1), most);
+        }
+    }
+
+    /// Tells it. Collective.
+    ///
+    /// # Errors
+    /// A file that cannot be written; the end of the job.
+    pub(super) fn tell(&self, job: &Job) -> Result<()> {
+        let record = record::stop();
+        let (Some(record), Some(stats)) = (record, job.stats()) else { return Ok(()) };
+        let rows = table::gather(job, &stats)?;
+        let times = times::gather(job, &record)?;
+        if self.tables
+            && let (Some(rows), Some(times)) = (&rows, &times)
+        {
+            // Nobody reads it if it cannot be written.
+            let _ = std::io::stderr().write_all(format!("{}\n{}", rows.text(), times.text()).as_bytes());
+        }
+        if let Some(path) = &self.file {
+            matrix::write(job, path, &stats, times.as_ref())?;
+        }
+        if let Some(path) = &self.trace {
+            trace::write(job, path, &record)?;
+        }
+        Ok(())
+    }
+}
+
+/// A file of a report whose name ends as it should, in a folder that is there; as a path that stays the same in another folder.
+pub(super) fn file(variable: &str, text: &str, endings: &[&str], allowed: &str) -> Result<PathBuf> {
+    let refuse = |why: &str| Error::Launch(format!("{variable}={text:?} is not {allowed}{why}"));
+    let path = std::path::absolute(text).map_err(|error| refuse(&format!(": {error}")))?;
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    if !endings.contains(&ending) {
+        return Err(refuse(""));
+    }
+    match path.parent() {
+        Some(folder) if !folder.is_dir() => Err(refuse(&format!(": there is no folder {}", folder.display()))),
+        _ => Ok(path),
+    }
+}
+
+/// An error of a file.
+fn cannot_write(operation: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error {
+    move |source| Error::File { operation: operation.into(), path: path.to_owned(), source }
+}
+
+/// Writes a file whole.
+fn write_whole(operation: &'static str, path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(cannot_write(operation, path))
+}
+
+/// A text in JSON.
+fn quoted(text: &str) -> String {
+    let mut json = String::from("\"");
+    for sign in text.chars() {
+        match sign {
+            '"' | '\\' => json.extend(['\\', sign]),
+            sign if sign < ' ' => json += &format!("\\u{:04x}", sign as u32),
+            sign => json.push(sign),
+        }
+    }
+    json + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_no_bare_quotes() {
+        assert_eq!(quoted("get of \"a\\b\"\n"), r#""get of \"a\\b\"\u000a""#);
+    }
+
+    #[test]
+    fn files_that_could_not_be_written_are_refused_at_the_start() {
+        let of = |text: &str| file("GA_TRACE", text, &["json"], "a file that ends in .json");
+        let refusal = |text: &str| of(text).unwrap_err().to_string();
+        assert!(refusal("run.txt").ends_with("GA_TRACE=\"run.txt\" is not a file that ends in .json"));
+        assert!(refusal("/no/such/folder/run.json").contains("there is no folder /no/such/folder"));
+        assert!(of("run.json").unwrap().is_absolute());
+    }
+}

@@ -1,0 +1,190 @@
+//! What ranks spent their time on: a table of all calls, by name.
+
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+
+use super::{
+    collect::{LONGEST_LINE, collect},
+    quoted,
+};
+use crate::{
+    calls::record::{Record, Sum},
+    error::Result,
+    job::Job,
+};
+
+/// Rows of the table; the rest are one row.
+const MOST_ROWS: usize = 20;
+
+/// All ranks' times.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    ranks: usize,
+    /// Of all ranks together.
+    whole: Duration,
+    calls: BTreeMap<String, Total>,
+}
+
+/// Calls of one name on all ranks together. Computing that the program declares in them is not theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Total {
+    calls: u64,
+    time: Duration,
+    waited: Duration,
+    /// Of the rank that spent most.
+    most: Duration,
+}
+
+/// Brings all ranks' times to rank 0. Collective.
+pub(super) fn gather(job: &Job, record: &Record) -> Result<Option<Times>> {
+    let mut lines = format!("\t{}\n", (record.ended - record.began).as_nanos());
+    for (name, Sum { calls, time, waited, worked }) in &record.sums {
+        let name: String = name.replace(['\t', '\n'], " ").chars().take(LONGEST_LINE / 8).collect();
+        let time = time.saturating_sub(*worked).as_nanos();
+        let _ = writeln!(lines, "{name}\t{time}\t{calls}\t{}", waited.as_nanos());
+    }
+    let mut times = Times { ranks: job.size(), ..Times::default() };
+    collect(job, &lines, |_, text| {
+        text.lines().for_each(|line| times.add(line));
+        Ok(())
+    })?;
+    Ok((job.rank() == 0).then_some(times))
+}
+
+impl Times {
+    fn add(&mut self, line: &str) {
+        let mut words = line.split('\t');
+        let name = words.next().unwrap_or_default();
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or_default();
+        let time = Duration::from_nanos(number());
+        if name.is_empty() {
+            self.whole += time;
+            return;
+        }
+        let total = self.calls.entry(name.to_owned()).or_default();
+        total.time += time;
+        total.calls += number();
+        total.waited += Duration::from_nanos(number());
+        total.most = total.most.max(time);
+    }
+
+    /// What is not in calls.
+    fn rest(&self) -> Duration {
+        self.whole.saturating_sub(self.calls.values().map(|total| total.time).sum())
+    }
+
+    /// Those that took the longest first, and the others as one.
+    fn rows(&self) -> Vec<(String, Total)> {
+        let mut rows: Vec<_> = self.calls.iter().map(|(name, &total)| (name.clone(), total)).collect();
+        rows.sort_by(|a, b| b.1.time.cmp(&a.1.time).then_with(|| a.0.cmp(&b.0)));
+        if rows.len() > MOST_ROWS {
+            let others = rows.split_off(MOST_ROWS - 1);
+            let name = format!("{} others", others.len());
+            let sum = others.iter().fold(Total::default(), |sum, (_, total)| Total {
+                calls: sum.calls + total.calls,
+                time: sum.time + total.time,
+                waited: sum.waited + total.waited,
+                most: sum.most.max(total.most),
+            });
+            rows.push((name, sum));
+        }
+        rows
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mean = |time: Duration| time.as_secs_f64() / self.ranks as f64;
+        let share = |time: Duration, of: Duration| 100.0 * time.as_secs_f64() / of.as_secs_f64().max(1e-12);
+        let mut text = format!(
+            "time of {}, the mean of all: {}\n{:>12}{:>12}{:>8}{:>9}{:>12}  call\n",
+            if self.ranks == 1 { "1 rank".into() } else { format!("{} ranks", self.ranks) },
+            seconds(mean(self.whole)),
+            "calls",
+            "time",
+            "share",
+            "waiting",
+            "most"
+        );
+        for (name, total) in self.rows() {
+            let _ = writeln!(
+                text,
+                "{:>12}{:>12}{:>6.1} %{:>7.1} %{:>12}  {name}",
+                total.calls,
+                seconds(mean(total.time)),
+                share(total.time, self.whole),
+                share(total.waited, total.time),
+                seconds(total.most.as_secs_f64()),
+            );
+        }
+        let rest = self.rest();
+        let _ = writeln!(
+            text,
+            "{:>12}{:>12}{:>6.1} %{:>9}{:>12}  (computing, and all else between calls)",
+            "",
+            seconds(mean(rest)),
+            share(rest, self.whole),
+            "",
+            ""
+        );
+        text
+    }
+
+    /// As members of a JSON object: mean seconds of a rank.
+    pub(super) fn json(&self) -> String {
+        let mean = |time: Duration| time.as_secs_f64() / self.ranks as f64;
+        let mut json = format!("\"seconds\":{:.9},\"computing\":{:.9},\"calls\":[", mean(self.whole), mean(self.rest()));
+        for (at, (name, total)) in self.rows().iter().enumerate() {
+            let _ = write!(
+                json,
+                "{}{{\"name\":{},\"calls\":{},\"seconds\":{:.9},\"waiting\":{:.9},\"most\":{:.9}}}",
+                if at > 0 { "," } else { "" },
+                quoted(name),
+                total.calls,
+                mean(total.time),
+                mean(total.waited),
+                total.most.as_secs_f64()
+            );
+        }
+        json + "]"
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds >= 1.0 => format!("{seconds:.3} s"),
+        seconds if seconds >= 1e-3 => format!("{:.3} ms", 1e3 * seconds),
+        seconds => format!("{:.3} us", 1e6 * seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_add_up_and_the_rest_is_computing() {
+        let mut times = Times { ranks: 2, ..Times::default() };
+        for line in ["\t1000", "get\t300\t3\t100", "sync\t100\t1\t90", "\t3000", "get\t500\t4\t500"] {
+            times.add(line);
+        }
+        let nanos = Duration::from_nanos;
+        assert_eq!(times.calls["get"], Total { calls: 7, time: nanos(800), waited: nanos(600), most: nanos(500) });
+        assert_eq!(times.rest(), nanos(3100));
+        let text = times.text();
+        assert!(text.starts_with("time of 2 ranks, the mean of all: 2.000 us\n"), "{text}");
+        assert!(text.contains("           7    0.400 us  20.0 %   75.0 %    0.500 us  get\n"), "{text}");
+        assert!(text.contains("1.550 us  77.5 %"), "{text}");
+        assert!(
+            times
+                .json()
+                .starts_with("\"seconds\":0.000002000,\"computing\":0.000001550,\"calls\":[{\"name\":\"get\",\"calls\":7,")
+        );
+    }
+
+    #[test]
+    fn many_names_end_in_one_row() {
+        let mut times = Times { ranks: 1, ..Times::default() };
+        (0..50).for_each(|name| times.add(&format!("call {name:02}\t{}\t1\t0", 100 - name)));
+        let rows = times.rows();
+        assert_eq!((rows.len(), rows[0].0.as_str(), rows[MOST_ROWS - 1].0.as_str()), (MOST_ROWS, "call 00", "31 others"));
+        assert_eq!(rows.iter().map(|row| row.1.calls).sum::<u64>(), 50);
+    }
+}

@@ -25,17 +25,19 @@ impl Drop for Written {
 }
 
 /// The line of the call of `get` in [`body`].
-const GET: u32 = line!() + 8;
+const GET: u32 = line!() + 9;
 
 /// Rank 1 reads 100 elements of rank 0, in an epoch in which all compute.
 fn body(job: &Job) -> Result<(), Error> {
     let mut a = GlobalArray::<f64, Ix1>::builder(job, [300]).zeros().create()?;
-    a.read_epoch(|_, reader| {
-        job.work(Work::flops(8.4e9));
-        if job.rank() == 1 {
-            reader.get(s![..100])?;
-        }
-        Ok::<(), Error>(())
+    job.phase("reading", || {
+        a.read_epoch(|_, reader| {
+            job.work(Work::flops(8.4e9));
+            if job.rank() == 1 {
+                reader.get(s![..100])?;
+            }
+            Ok::<(), Error>(())
+        })
     })??;
     job.sync()
 }
@@ -56,10 +58,12 @@ fn a_trace_has_the_calls_of_all_ranks_with_their_waits_and_lines() {
             (begin, begin + event["dur"].as_f64().unwrap())
         };
         for rank in 0..3 {
+            let [phase] = of(rank, "phase", "reading")[..] else { panic!("{network}: {trace}") };
             // The epoch is two slices, and what the program does in between lies there.
             let [begins, ends] = of(rank, "call", "read_epoch")[..] else { panic!("{network}: {trace}") };
             let gets = of(rank, "call", "Reader::get");
             assert_eq!(gets.len(), usize::from(rank == 1), "{network}");
+            assert!(span(phase).0 <= span(begins).0 && span(ends).1 <= span(phase).1 + 0.001, "{network}");
             for get in gets {
                 assert_eq!(get["args"]["at"], format!("{}:{GET}", file!()), "{network}");
                 assert!(span(begins).1 <= span(get).0 && span(get).1 <= span(ends).0, "{network}");
@@ -89,9 +93,11 @@ fn a_file_of_statistics_has_times_and_bytes() {
         Launch::new().ranks(3).network(network).stats_file(&json.0).run(body).unwrap();
         let stats = json.json();
         assert_eq!((&stats["ranks"], &stats["bytes"]), (&3.into(), &serde_json::json!([[1, 0, 800]])), "{network}: {stats}");
-        let calls = stats["calls"].as_array().unwrap();
+        let [other, phase] = stats["phases"].as_array().unwrap().as_slice() else { panic!("{stats}") };
+        assert_eq!((other["name"].as_str(), phase["name"].as_str()), (Some(""), Some("reading")));
+        let calls = phase["calls"].as_array().unwrap();
         let in_calls: f64 = calls.iter().map(|call| call["seconds"].as_f64().unwrap()).sum();
-        let [seconds, computing] = ["seconds", "computing"].map(|name| stats[name].as_f64().unwrap());
+        let [seconds, computing] = ["seconds", "computing"].map(|name| phase[name].as_f64().unwrap());
         assert!((seconds - computing - in_calls).abs() < 1e-6, "{network}: {stats}");
         assert!(network == "threads" || (1.0..1.001).contains(&computing), "{stats}");
         let gets = calls.iter().find(|call| call["name"] == "Reader::get").unwrap();

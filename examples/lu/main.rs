@@ -132,11 +132,13 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
         matrix.fill(rank.rows, rank.columns, local.slice_mut(s![..rows, ..]));
         job.barrier().map_err(Stopped::Team)?;
         let start = job.now();
-        let pivots = rank.factor(local.slice_mut(s![..rows, ..]), |columns| bar.set_position(columns as u64))?;
-        job.barrier().map_err(Stopped::Team)?;
+        let pivots = job.phase("factor", || {
+            let pivots = rank.factor(local.slice_mut(s![..rows, ..]), |columns| bar.set_position(columns as u64))?;
+            job.barrier().map_err(Stopped::Team).map(|()| pivots)
+        })?;
         let factored = job.now() - start;
         let start = job.now();
-        let x = rank.solve(job, local.slice(s![..rows, ..]), &pivots, &b).map_err(Stopped::Team)?;
+        let x = job.phase("solve", || rank.solve(job, local.slice(s![..rows, ..]), &pivots, &b)).map_err(Stopped::Team)?;
         Ok((x, factored, job.now() - start))
     })?;
     bar.finish_and_clear();

@@ -103,7 +103,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
 fn timed(job: &Job, work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
     job.sync()?;
     let start = job.now();
-    work()?;
+    job.phase("products", work)?;
     job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)
 }
 

@@ -80,25 +80,29 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
             let exchange = Exchange::new(job, table)?;
             job.sync()?;
             start = job.now();
-            words.owner_epoch(|part| exchange.run(part, progress))??;
+            job.phase("updates", || words.owner_epoch(|part| exchange.run(part, progress)))??;
         }
         Way::Lists => {
             job.sync()?;
             start = job.now();
             let mut subscripts = Vec::with_capacity(LOOK_AHEAD);
-            in_batches(table, job.rank(), |updates| {
-                subscripts.clear();
-                subscripts.extend(updates.iter().map(|&a| table.index(a)));
-                progress(updates.len() as u64);
-                words.scatter_op(&subscripts, FetchOp::Xor, updates)
+            job.phase("updates", || {
+                in_batches(table, job.rank(), |updates| {
+                    subscripts.clear();
+                    subscripts.extend(updates.iter().map(|&a| table.index(a)));
+                    progress(updates.len() as u64);
+                    words.scatter_op(&subscripts, FetchOp::Xor, updates)
+                })
             })?;
         }
         Way::Elements => {
             job.sync()?;
             start = job.now();
-            in_batches(table, job.rank(), |updates| {
-                progress(updates.len() as u64);
-                updates.iter().try_for_each(|&a| words.fetch_op([table.index(a)], FetchOp::Xor, a).map(|_| ()))
+            job.phase("updates", || {
+                in_batches(table, job.rank(), |updates| {
+                    progress(updates.len() as u64);
+                    updates.iter().try_for_each(|&a| words.fetch_op([table.index(a)], FetchOp::Xor, a).map(|_| ()))
+                })
             })?;
         }
     }

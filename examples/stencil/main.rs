@@ -100,18 +100,20 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
 
     job.barrier()?;
     let start = job.now();
-    let mut left = sweeps;
-    while left > 0 {
-        let together = depth.min(left);
-        job.epoch((x.ghosts(), y.ghosts_mut()), |(from, mut to)| {
-            sweeper.run(&from.view(), &mut to.view_mut(), together);
-            job.work(sweep(own * together));
-        })?;
-        std::mem::swap(&mut x, &mut y);
-        left -= together;
-        done(sweeps - left);
-    }
-    job.barrier()?;
+    job.phase("sweeps", || {
+        let mut left = sweeps;
+        while left > 0 {
+            let together = depth.min(left);
+            job.epoch((x.ghosts(), y.ghosts_mut()), |(from, mut to)| {
+                sweeper.run(&from.view(), &mut to.view_mut(), together);
+                job.work(sweep(own * together));
+            })?;
+            std::mem::swap(&mut x, &mut y);
+            left -= together;
+            done(sweeps - left);
+        }
+        job.barrier()
+    })?;
     let elapsed = Duration::from_secs_f64(job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)?);
 
     let errors = x.read_epoch(|part, _| {

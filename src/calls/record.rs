@@ -2,7 +2,8 @@
 //!
 //! A rank records while its job prints statistics or writes a trace. Other ranks read one flag of their thread for each call. Only the thread
 //! that runs the rank's body is recorded. Calls inside calls belong to the outer one, except those that the program makes in an epoch.
-//! Elements of mapped memory are read and written without a record.
+//! Elements of mapped memory are read and written without a record. Sums are kept for each phase that the program names; time belongs to the
+//! innermost.
 
 use std::{borrow::Cow, cell::Cell, collections::BTreeMap, panic::Location, time::Duration};
 
@@ -12,6 +13,7 @@ pub(crate) enum What {
     Call,
     Wait,
     Work,
+    Phase,
 }
 
 /// A slice of a rank's time.
@@ -52,15 +54,25 @@ pub(crate) struct Recorder {
     /// How many slices are kept, and how many were not.
     most: usize,
     lost: u64,
-    /// By the address of its name.
-    calls: BTreeMap<usize, (&'static str, Sum)>,
-    /// Waits outside of calls.
-    waits: BTreeMap<String, Sum>,
+    /// What the program does, by its name for it, and since when it has been in that phase.
+    phases: BTreeMap<&'static str, Sums>,
+    phase: &'static str,
+    since: Duration,
     /// How many calls the thread is in, and the outermost.
     depth: usize,
     open: Option<Open>,
     /// Calls that wait for the program's code to return.
     outer: Vec<(usize, Option<Open>)>,
+}
+
+/// What was done in a phase.
+#[derive(Default)]
+struct Sums {
+    time: Duration,
+    /// By the address of its name.
+    calls: BTreeMap<usize, (&'static str, Sum)>,
+    /// Waits outside of calls.
+    waits: BTreeMap<String, Sum>,
 }
 
 #[derive(Clone, Copy)]
@@ -78,7 +90,8 @@ pub(crate) struct Record {
     pub(crate) ended: Duration,
     pub(crate) slices: Vec<Slice>,
     pub(crate) lost: u64,
-    pub(crate) sums: BTreeMap<String, Sum>,
+    /// By the name of the phase, which is empty outside of phases: its time, and its calls by name.
+    pub(crate) phases: BTreeMap<&'static str, (Duration, BTreeMap<String, Sum>)>,
 }
 
 thread_local! {
@@ -109,8 +122,9 @@ pub(crate) fn start(clock: Box<dyn Fn() -> Duration>, most: usize) {
         slices: Vec::new(),
         most,
         lost: 0,
-        calls: BTreeMap::new(),
-        waits: BTreeMap::new(),
+        phases: BTreeMap::new(),
+        phase: "",
+        since: began,
         depth: 0,
         open: None,
         outer: Vec::new(),
@@ -121,17 +135,21 @@ pub(crate) fn start(clock: Box<dyn Fn() -> Duration>, most: usize) {
 /// What the thread has recorded, if it has; it records no more.
 pub(crate) fn stop() -> Option<Record> {
     RECORDS.set(false);
-    let recorder = RECORDER.take()?;
-    let ended = (recorder.clock)();
-    let mut sums = recorder.waits;
-    for (name, sum) in recorder.calls.into_values() {
-        sums.entry(method(name)).or_default().add(sum);
-    }
+    let mut recorder = RECORDER.take()?;
+    let ended = recorder.change_phase("");
+    let phases = recorder.phases.into_iter().map(|(phase, sums)| {
+        let mut calls = sums.waits;
+        for (name, sum) in sums.calls.into_values() {
+            calls.entry(method(name)).or_default().add(sum);
+        }
+        (phase, (sums.time, calls))
+    });
+    let phases = phases.collect();
     let slices = recorder.slices.into_iter().map(|slice| match slice.what {
         What::Call => Slice { name: method(&slice.name).into(), ..slice },
         _ => slice,
     });
-    Some(Record { began: recorder.began, ended, slices: slices.collect(), lost: recorder.lost, sums })
+    Some(Record { began: recorder.began, ended, slices: slices.collect(), lost: recorder.lost, phases })
 }
 
 /// Sets aside what the thread records, for [`give_back`]: another rank may run in it.
@@ -187,6 +205,19 @@ pub(crate) fn program<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs a phase of the program.
+pub(crate) fn phase<R>(name: &'static str, body: impl FnOnce() -> R) -> R {
+    let outer = if records() { with(|recorder| (recorder.phase, recorder.change_phase(name))) } else { None };
+    let result = body();
+    if let Some((outer, begin)) = outer {
+        with(|recorder| {
+            let end = recorder.change_phase(outer);
+            recorder.keep(Slice { what: What::Phase, name: name.into(), line: None, begin, end });
+        });
+    }
+    result
+}
+
 /// The program has declared some computing, and the virtual time of that has passed in `compute`.
 pub(crate) fn work(compute: impl FnOnce()) {
     let begin = if records() { with(|recorder| (recorder.clock)()) } else { None };
@@ -215,6 +246,19 @@ impl Drop for Waiting {
 }
 
 impl Recorder {
+    fn sums(&mut self) -> &mut Sums {
+        self.phases.entry(self.phase).or_default()
+    }
+
+    /// Time goes on in another phase; when that is.
+    fn change_phase(&mut self, phase: &'static str) -> Duration {
+        let now = (self.clock)();
+        let time = now.saturating_sub(self.since);
+        self.sums().time += time;
+        (self.phase, self.since) = (phase, now);
+        now
+    }
+
     fn enter(&mut self, name: &'static str, line: &'static Location<'static>) {
         self.depth += 1;
         if self.depth == 1 {
@@ -233,7 +277,7 @@ impl Recorder {
         let Some(Open { name, line, begin, mut sum }) = self.open.take() else { return };
         let end = (self.clock)();
         sum.time = end.saturating_sub(begin);
-        self.calls.entry(name.as_ptr().addr()).or_insert((name, Sum::default())).1.add(sum);
+        self.sums().calls.entry(name.as_ptr().addr()).or_insert((name, Sum::default())).1.add(sum);
         self.keep(Slice { what: What::Call, name: name.into(), line: Some(line), begin, end });
     }
 
@@ -257,9 +301,12 @@ impl Recorder {
         match (&mut self.open, what) {
             (Some(open), What::Wait) => open.sum.waited += time,
             (Some(open), What::Work) => open.sum.worked += time,
-            (None, What::Wait) => {
-                self.waits.entry(name.clone()).or_default().add(Sum { calls: 1, time, waited: time, worked: Duration::ZERO })
-            }
+            (None, What::Wait) => self.sums().waits.entry(name.clone()).or_default().add(Sum {
+                calls: 1,
+                time,
+                waited: time,
+                worked: Duration::ZERO,
+            }),
             _ => {}
         }
         let line = self.open.map(|open| open.line);
@@ -371,9 +418,11 @@ mod tests {
         let record = stop().unwrap();
         assert_eq!(record.ended - record.began, Duration::from_nanos(127));
         let nanos = |sum: &Sum| (sum.calls, sum.time.as_nanos(), sum.waited.as_nanos(), sum.worked.as_nanos());
-        let sums: Vec<_> = record.sums.values().map(nanos).collect();
+        let (time, calls) = &record.phases[""];
+        let sums: Vec<_> = calls.values().map(nanos).collect();
         // The test's own name twice: the inner call of the program, and the outer one.
-        assert_eq!(sums, [(1, 0, 0, 0), (2, 12 + 32 + 64, 8, 64)], "{:?}", record.sums);
+        assert_eq!(sums, [(1, 0, 0, 0), (2, 12 + 32 + 64, 8, 64)], "{calls:?}");
+        assert_eq!(time.as_nanos(), 127);
         let slices: Vec<_> = record.slices.iter().map(|slice| (slice.what, (slice.end - slice.begin).as_nanos())).collect();
         assert_eq!(
             slices,
@@ -382,5 +431,32 @@ mod tests {
         assert_eq!(record.lost, 1);
         assert!(stop().is_none());
         located(|| Ok(())).unwrap();
+    }
+
+    #[test]
+    fn a_phase_has_the_time_that_no_inner_phase_has() {
+        let time = Rc::new(RefCell::new(0));
+        let clock = time.clone();
+        start(Box::new(move || Duration::from_nanos(*clock.borrow())), 6);
+        let call = |nanos| {
+            located(|| {
+                spends(&time, nanos);
+                Ok(())
+            })
+        };
+        call(1).unwrap();
+        phase("outer", || {
+            spends(&time, 2);
+            phase("inner", || call(4).unwrap());
+            call(8).unwrap();
+        });
+        spends(&time, 16);
+        let record = stop().unwrap();
+        let phases = record
+            .phases
+            .iter()
+            .map(|(name, (time, calls))| (*name, time.as_nanos(), calls.values().map(|sum| sum.time.as_nanos()).sum::<u128>()));
+        assert_eq!(phases.collect::<Vec<_>>(), [("", 17, 1), ("inner", 4, 4), ("outer", 10, 8)]);
+        assert_eq!(record.slices.iter().filter(|slice| slice.what == What::Phase).count(), 2);
     }
 }

@@ -64,6 +64,23 @@ impl Job {
         self.inner.conduit().now()
     }
 
+    /// Runs `body` as a phase of the program with a name. `GA_STATS=1` has a table of times for each phase, and a trace shows it. A phase in
+    /// a phase has its time for itself. Otherwise the call does nothing. Local.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let a = job.phase("reading the input", || GlobalArray::<f64, Ix1>::builder(job, [100]).zeros().create())?;
+    ///     job.phase("solving", || a.fill(1.0))
+    /// })
+    /// # }
+    /// ```
+    pub fn phase<R>(&self, name: &'static str, body: impl FnOnce() -> R) -> R {
+        record::phase(name, body)
+    }
+
     /// Says that this rank has computed so much. Over a simulated network it takes the time that the machine's model says, the longer of
     /// those of its operations and of its accesses to memory. Over others the call does nothing. Local.
     ///

@@ -1,10 +1,11 @@
 //! Who moved how much to whom, in a file: as JSON for programs, or as a picture.
 //!
 //! ```json
-//! {"ranks":8,"nodes":2,"seconds":0.03,"computing":0.02,"calls":[{"name":"get","calls":64,"seconds":0.01,...}],"bytes":[[0,1,4096],...]}
+//! {"ranks":8,"nodes":2,"phases":[{"name":"","seconds":0.03,"computing":0.02,"calls":[{"name":"get","calls":64,"seconds":0.01,...}]}],
+//!  "bytes":[[0,1,4096],...]}
 //! ```
 //!
-//! Seconds are means of all ranks. `bytes` has a triple for each pair of ranks that moved any: the rank that called, the rank whose memory it
+//! Seconds are means of all ranks. The phase without a name is the time outside of phases. `bytes` has a triple for each pair of ranks that moved any: the rank that called, the rank whose memory it
 //! was, bytes.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};

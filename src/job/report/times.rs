@@ -1,4 +1,4 @@
-//! What ranks spent their time on: a table of all calls, by name.
+//! What ranks spent their time on: a table of all calls by name, for each phase that the program names.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
@@ -15,11 +15,16 @@ use crate::{
 /// Rows of the table; the rest are one row.
 const MOST_ROWS: usize = 20;
 
-/// All ranks' times.
+/// All ranks' times, by phase; the name of time outside of phases is empty.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     ranks: usize,
-    /// Of all ranks together.
+    phases: BTreeMap<String, Phase>,
+}
+
+/// All ranks' times in a phase, all ranks together.
+#[derive(Debug, Default)]
+struct Phase {
     whole: Duration,
     calls: BTreeMap<String, Total>,
 }
@@ -36,11 +41,15 @@ struct Total {
 
 /// Brings all ranks' times to rank 0. Collective.
 pub(super) fn gather(job: &Job, record: &Record) -> Result<Option<Times>> {
-    let mut lines = format!("\t{}\n", (record.ended - record.began).as_nanos());
-    for (name, Sum { calls, time, waited, worked }) in &record.sums {
-        let name: String = name.replace(['\t', '\n'], " ").chars().take(LONGEST_LINE / 8).collect();
-        let time = time.saturating_sub(*worked).as_nanos();
-        let _ = writeln!(lines, "{name}\t{time}\t{calls}\t{}", waited.as_nanos());
+    let short = |name: &str| name.replace(['\t', '\n'], " ").chars().take(LONGEST_LINE / 16).collect::<String>();
+    let mut lines = String::new();
+    for (phase, (whole, calls)) in &record.phases {
+        let phase = short(phase);
+        let _ = writeln!(lines, "{phase}\t\t{}", whole.as_nanos());
+        for (name, Sum { calls, time, waited, worked }) in calls {
+            let time = time.saturating_sub(*worked).as_nanos();
+            let _ = writeln!(lines, "{phase}\t{}\t{time}\t{calls}\t{}", short(name), waited.as_nanos());
+        }
     }
     let mut times = Times { ranks: job.size(), ..Times::default() };
     collect(job, &lines, |_, text| {
@@ -53,20 +62,53 @@ pub(super) fn gather(job: &Job, record: &Record) -> Result<Option<Times>> {
 impl Times {
     fn add(&mut self, line: &str) {
         let mut words = line.split('\t');
+        let phase = self.phases.entry(words.next().unwrap_or_default().to_owned()).or_default();
         let name = words.next().unwrap_or_default();
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or_default();
         let time = Duration::from_nanos(number());
         if name.is_empty() {
-            self.whole += time;
+            phase.whole += time;
             return;
         }
-        let total = self.calls.entry(name.to_owned()).or_default();
+        let total = phase.calls.entry(name.to_owned()).or_default();
         total.time += time;
         total.calls += number();
         total.waited += Duration::from_nanos(number());
         total.most = total.most.max(time);
     }
 
+    pub(super) fn text(&self) -> String {
+        let ranks = if self.ranks == 1 { "1 rank".into() } else { format!("{} ranks", self.ranks) };
+        let many = self.phases.len() > 1;
+        let mut text = String::new();
+        for (name, phase) in &self.phases {
+            let name = match name.as_str() {
+                "" if many => " outside of phases".into(),
+                "" => String::new(),
+                name => format!(" in phase {name}"),
+            };
+            let _ = writeln!(text, "time of {ranks}{name}, the mean of all: {}", seconds(mean(phase.whole, self.ranks)));
+            phase.table(self.ranks, &mut text);
+        }
+        text
+    }
+
+    /// As members of a JSON object: mean seconds of a rank.
+    pub(super) fn json(&self) -> String {
+        let mut json = String::from("\"phases\":[");
+        for (at, (name, phase)) in self.phases.iter().enumerate() {
+            let _ = write!(json, "{}{{\"name\":{},{}}}", if at > 0 { "," } else { "" }, quoted(name), phase.json(self.ranks));
+        }
+        json + "]"
+    }
+}
+
+/// Seconds of a rank.
+fn mean(time: Duration, ranks: usize) -> f64 {
+    time.as_secs_f64() / ranks as f64
+}
+
+impl Phase {
     /// What is not in calls.
     fn rest(&self) -> Duration {
         self.whole.saturating_sub(self.calls.values().map(|total| total.time).sum())
@@ -90,25 +132,15 @@ impl Times {
         rows
     }
 
-    pub(super) fn text(&self) -> String {
-        let mean = |time: Duration| time.as_secs_f64() / self.ranks as f64;
+    fn table(&self, ranks: usize, text: &mut String) {
         let share = |time: Duration, of: Duration| 100.0 * time.as_secs_f64() / of.as_secs_f64().max(1e-12);
-        let mut text = format!(
-            "time of {}, the mean of all: {}\n{:>12}{:>12}{:>8}{:>9}{:>12}  call\n",
-            if self.ranks == 1 { "1 rank".into() } else { format!("{} ranks", self.ranks) },
-            seconds(mean(self.whole)),
-            "calls",
-            "time",
-            "share",
-            "waiting",
-            "most"
-        );
+        let _ = writeln!(text, "{:>12}{:>12}{:>8}{:>9}{:>12}  call", "calls", "time", "share", "waiting", "most");
         for (name, total) in self.rows() {
             let _ = writeln!(
                 text,
                 "{:>12}{:>12}{:>6.1} %{:>7.1} %{:>12}  {name}",
                 total.calls,
-                seconds(mean(total.time)),
+                seconds(mean(total.time, ranks)),
                 share(total.time, self.whole),
                 share(total.waited, total.time),
                 seconds(total.most.as_secs_f64()),
@@ -119,18 +151,16 @@ impl Times {
             text,
             "{:>12}{:>12}{:>6.1} %{:>9}{:>12}  (computing, and all else between calls)",
             "",
-            seconds(mean(rest)),
+            seconds(mean(rest, ranks)),
             share(rest, self.whole),
             "",
             ""
         );
-        text
     }
 
-    /// As members of a JSON object: mean seconds of a rank.
-    pub(super) fn json(&self) -> String {
-        let mean = |time: Duration| time.as_secs_f64() / self.ranks as f64;
-        let mut json = format!("\"seconds\":{:.9},\"computing\":{:.9},\"calls\":[", mean(self.whole), mean(self.rest()));
+    fn json(&self, ranks: usize) -> String {
+        let (whole, rest) = (mean(self.whole, ranks), mean(self.rest(), ranks));
+        let mut json = format!("\"seconds\":{whole:.9},\"computing\":{rest:.9},\"calls\":[");
         for (at, (name, total)) in self.rows().iter().enumerate() {
             let _ = write!(
                 json,
@@ -138,8 +168,8 @@ impl Times {
                 if at > 0 { "," } else { "" },
                 quoted(name),
                 total.calls,
-                mean(total.time),
-                mean(total.waited),
+                mean(total.time, ranks),
+                mean(total.waited, ranks),
                 total.most.as_secs_f64()
             );
         }
@@ -162,19 +192,20 @@ mod tests {
     #[test]
     fn calls_add_up_and_the_rest_is_computing() {
         let mut times = Times { ranks: 2, ..Times::default() };
-        for line in ["\t1000", "get\t300\t3\t100", "sync\t100\t1\t90", "\t3000", "get\t500\t4\t500"] {
+        for line in ["\t\t1000", "\tget\t300\t3\t100", "\tsync\t100\t1\t90", "\t\t3000", "\tget\t500\t4\t500"] {
             times.add(line);
         }
         let nanos = Duration::from_nanos;
-        assert_eq!(times.calls["get"], Total { calls: 7, time: nanos(800), waited: nanos(600), most: nanos(500) });
-        assert_eq!(times.rest(), nanos(3100));
+        let phase = &times.phases[""];
+        assert_eq!(phase.calls["get"], Total { calls: 7, time: nanos(800), waited: nanos(600), most: nanos(500) });
+        assert_eq!(phase.rest(), nanos(3100));
         let text = times.text();
         assert!(text.starts_with("time of 2 ranks, the mean of all: 2.000 us\n"), "{text}");
         assert!(text.contains("           7    0.400 us  20.0 %   75.0 %    0.500 us  get\n"), "{text}");
         assert!(text.contains("1.550 us  77.5 %"), "{text}");
         assert!(
-            times
-                .json()
+            phase
+                .json(2)
                 .starts_with("\"seconds\":0.000002000,\"computing\":0.000001550,\"calls\":[{\"name\":\"get\",\"calls\":7,")
         );
     }
@@ -182,8 +213,8 @@ mod tests {
     #[test]
     fn many_names_end_in_one_row() {
         let mut times = Times { ranks: 1, ..Times::default() };
-        (0..50).for_each(|name| times.add(&format!("call {name:02}\t{}\t1\t0", 100 - name)));
-        let rows = times.rows();
+        (0..50).for_each(|name| times.add(&format!("\tcall {name:02}\t{}\t1\t0", 100 - name)));
+        let rows = times.phases[""].rows();
         assert_eq!((rows.len(), rows[0].0.as_str(), rows[MOST_ROWS - 1].0.as_str()), (MOST_ROWS, "call 00", "31 others"));
         assert_eq!(rows.iter().map(|row| row.1.calls).sum::<u64>(), 50);
     }

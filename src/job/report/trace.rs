@@ -36,6 +36,7 @@ pub(super) fn write(job: &Job, path: &Path, record: &Record) -> Result<()> {
             What::Call => ("call", slice.name.to_string()),
             What::Wait => ("wait", format!("waits in {}", slice.name)),
             What::Work => ("computing", slice.name.to_string()),
+                What::Phase => ("phase", slice.name.to_string()),
         };
         let name: String = name.chars().take(LONGEST_LINE / 8).collect();
         let line: String = slice.line.map_or(String::new(), |at| {

@@ -66,6 +66,18 @@
 //! Over other networks, `work` does nothing. `GA_COMPUTING=measured` takes instead what your processor needs between the calls of each rank, and
 //! `measured:0.5` half of that; such runs differ from each other. `GA_COMPUTING=zero` leaves communication alone.
 //!
+//! # A scaling curve
+//!
+//! In a clone of the crate, `cargo xtask scale` runs a program for each of several numbers of ranks, and writes a table as CSV and a picture:
+//! time, efficiency, and what the time was spent on.
+//!
+//! ```text
+//! cargo xtask scale --example lu --network gemini --ranks 64..1024 -- --n 4096
+//! cargo xtask scale --program ~/bin/my-program --network my-machine.toml --ranks 1..256 -- my arguments
+//! ```
+//!
+//! The time is that of the phases that the program names ([`Job::phase`](crate::Job::phase)), or of the whole run if it names none.
+//!
 //! # Another order
 //!
 //! Events at one time are handled in the order of the ranks. `GA_SEED=1`, `GA_SEED=2` and so on choose other orders. Where the network

@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask lint`, `cargo xtask faults`.
+//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask scale`, `cargo xtask lint`, `cargo xtask
+//! faults`.
 
 mod cargo;
 mod child;
@@ -7,6 +8,7 @@ mod faults;
 mod lint;
 mod packages;
 mod quiet;
+mod scale;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -25,6 +27,8 @@ enum Command {
     Test(test::Options),
     /// Measure the crate beside what a user would take instead, on this machine, in one run
     Compare(compare::Options),
+    /// Run a program on modelled machines with more and more ranks; writes a table as CSV and a picture as SVG
+    Scale(scale::Options),
     /// Check the rules between the layers that the compiler does not
     Lint(lint::Options),
     /// Put each fault of `tests/faults.txt` into the sources and look whether a test finds it
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
     let done = child::guard().and_then(|()| match arguments.command {
         Command::Test(options) => test::run(&options),
         Command::Compare(options) => compare::run(&options),
+        Command::Scale(options) => scale::run(&options),
         Command::Lint(options) => lint::run(&options),
         Command::Faults(options) => faults::run(&options),
     });

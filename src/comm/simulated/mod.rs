@@ -90,7 +90,7 @@ pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
         }
         world.ended(rank);
     };
-    let ran = world.ranks().run(settings.stack, &main, &mut || world.next());
+    let ran = world.ranks().run(settings.stack, !settings.pins.is_empty(), &main, &mut || world.next());
     ran.map_err(|(rank, error)| Error::Launch(format!("simulated rank {rank} could not be started: {error}")))?;
     let first = failed.lock().take();
     match (fabric.failure(), first) {

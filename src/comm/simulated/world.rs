@@ -298,9 +298,8 @@ impl World {
     fn end_turn(&self, mut state: MutexGuard<'_, State>, rank: usize) {
         let next = state.advance(self);
         if next != Some(rank) {
-            state.next = next;
             drop(state);
-            elsewhere(|| self.ranks.suspend(rank));
+            elsewhere(|| self.ranks.suspend(rank, next, |next| self.state.lock().next = Some(next)));
         }
     }
 

@@ -18,12 +18,12 @@
 
 use std::ops::Range;
 
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 use crate::boxes::Levels;
 use crate::cluster::{Cluster, NUMBERS, numbers, numbers_mut};
-use crate::kernel::{Sums, add_forces};
+use crate::kernel::{self, Sums, add_forces};
 use crate::list::{List, Scratch};
 use crate::pace::Pace;
 use crate::plan::Plan;
@@ -37,9 +37,9 @@ const WORTH: u64 = 5;
 
 /// The part of a job's state that makes forces.
 #[derive(Debug)]
-pub(crate) struct Forces {
+pub(crate) struct Forces<'j> {
     rank: usize,
-    pace: Pace,
+    pace: Pace<'j>,
     atoms: usize,
     /// Clusters of a block.
     block: usize,
@@ -81,12 +81,12 @@ struct State {
     touched: bool,
 }
 
-impl Forces {
+impl<'j> Forces<'j> {
     /// For `atoms` atoms in a box with edges `lengths`, in blocks of `block` clusters, of which rank r owns those from `cuts[r]`
     /// on. Collective.
     pub(crate) fn new(
         job: &Job,
-        pace: Pace,
+        pace: Pace<'j>,
         (atoms, lengths): (usize, [f64; 3]),
         (block, cuts): (usize, Vec<usize>),
         method: &Method,
@@ -123,6 +123,13 @@ impl Forces {
     pub(crate) fn plan(&mut self, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
         let all = 0..self.positions.len();
         fetch(positions, &mut self.reference, all)?;
+        self.pace.keep(|| self.replan());
+        Ok(())
+    }
+
+    /// The same by the reference. All blocks are held against each other, with some 40 operations for two of them; boxes take 6 for
+    /// each coordinate, which is read and copied.
+    fn replan(&mut self) -> ((), Work) {
         self.positions.copy_from_slice(&self.reference);
         self.blocks.iter_mut().for_each(|block| block.fetched = true);
         self.levels = Levels::new(&self.reference, self.atoms, self.block);
@@ -132,7 +139,8 @@ impl Forces {
         self.spare.extend(self.lists.drain(..).flatten());
         self.lists.resize_with(self.plan.pairings.len(), || None);
         self.fresh = true;
-        Ok(())
+        let (blocks, numbers) = (self.levels.blocks() as f64, (NUMBERS * self.positions.len()) as f64);
+        ((), Work::flops(20.0 * blocks * (blocks + 1.0) + 6.0 * numbers) + Work::bytes(24.0 * numbers))
     }
 
     /// After the first step of a plan, gives each task to the rank that made its list. Collective.
@@ -174,7 +182,8 @@ impl Forces {
                 && let Some(next) = self.counters[queue].next_below(first + length)?
             {
                 let task = self.plan.queues[queue].tasks[(next - first) as usize] as usize;
-                let share = self.pace.keep(|| self.task(task, positions, sums))?;
+                self.fetch_blocks(task, positions)?;
+                let share = self.pace.keep(|| self.task(task, sums));
                 total.energy += share.energy;
                 total.virial += share.virial;
                 self.tasks += 1;
@@ -209,8 +218,8 @@ impl Forces {
         Ok(())
     }
 
-    /// One block of the force matrix.
-    fn task(&mut self, number: usize, positions: &GlobalArray<f64, Ix1>, sums: bool) -> Result<Sums, Error> {
+    /// Fetches what a block of the force matrix needs, if it is not there.
+    fn fetch_blocks(&mut self, number: usize, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
         let pairing = &self.plan.pairings[number];
         for block in [pairing.a, pairing.b] {
             if !self.blocks[block].fetched {
@@ -219,13 +228,21 @@ impl Forces {
             }
             self.blocks[block].touched = true;
         }
+        Ok(())
+    }
+
+    /// One block of the force matrix.
+    fn task(&mut self, number: usize, sums: bool) -> (Sums, Work) {
+        let pairing = &self.plan.pairings[number];
+        let mut work = Work::default();
         let list = self.lists[number].get_or_insert_with(|| {
             let mut list = self.spare.pop().unwrap_or_default();
-            list.build(pairing, &self.levels, &self.reference, self.atoms, self.reach, &mut self.scratch);
+            work = list.build(pairing, &self.levels, &self.reference, self.atoms, self.reach, &mut self.scratch);
             self.lists_made += 1;
             list
         });
-        Ok(add_forces(list, &self.potential, &self.positions, &mut self.forces, sums))
+        let share = add_forces(list, &self.potential, &self.positions, &mut self.forces, sums);
+        (share, work + kernel::work(list, &self.potential, sums))
     }
 
     /// Accumulates what the tasks have left in the buffer, neighbouring blocks together, and empties it.

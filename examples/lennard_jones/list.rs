@@ -5,6 +5,8 @@
 //! one comparison; then each atom of the one cluster is held against the atoms of the other, so that an atom's row has only
 //! clusters with an atom in its own reach.
 
+use global_arrays::Work;
+
 use crate::boxes::{Bounds, Level, Levels};
 use crate::cluster::{Cluster, Lanes, NOWHERE, WIDTH};
 use crate::vectorized::vectorized;
@@ -29,6 +31,8 @@ pub(crate) struct List {
     pub(crate) images: Vec<[f64; 3]>,
     pub(crate) rows: Vec<Row>,
     pub(crate) clusters: Vec<u32>,
+    /// Rows that meet atoms of their own cluster.
+    own: usize,
 }
 
 /// A block of the force matrix as far as its images are within reach.
@@ -48,6 +52,9 @@ pub(crate) struct Pairing {
 pub(crate) struct Scratch {
     candidates: Vec<u32>,
     nearest: Vec<Lanes>,
+    /// Vectors of eight boxes held against a cluster, and candidates, in one list.
+    boxes: usize,
+    measured: usize,
 }
 
 impl List {
@@ -57,7 +64,15 @@ impl List {
         (self.clusters.len() + 2 * self.rows.len()) as u64
     }
 
+    /// Atoms with eight others, in all rows.
+    pub(crate) fn vectors(&self) -> usize {
+        self.clusters.len() + self.own
+    }
+
     /// Makes the list of `pairing` for all pairs within `reach`; `positions` are those of all clusters, `atoms` their number.
+    ///
+    /// Returns what was computed: 18 operations to hold a box against another, of which eight go together; for each of the 64 pairs of
+    /// atoms in two clusters 9; and 8 to choose rows.
     pub(crate) fn build(
         &mut self,
         pairing: &Pairing,
@@ -66,9 +81,11 @@ impl List {
         atoms: usize,
         reach: f64,
         scratch: &mut Scratch,
-    ) {
+    ) -> Work {
         self.rows.clear();
         self.clusters.clear();
+        self.own = 0;
+        (scratch.boxes, scratch.measured) = (0, 0);
         self.images.clone_from(&pairing.images);
         vectorized(
             #[inline(always)]
@@ -82,7 +99,8 @@ impl List {
                         }
                         scratch.candidates.clear();
                         let first = if diagonal { cluster + 1 } else { 0 };
-                        find(levels, pairing.b, &home, reach, first, &mut scratch.candidates);
+                        scratch.boxes += find(levels, pairing.b, &home, reach, first, &mut scratch.candidates);
+                        scratch.measured += scratch.candidates.len();
                         if !diagonal && scratch.candidates.is_empty() {
                             continue;
                         }
@@ -92,6 +110,8 @@ impl List {
                 }
             },
         );
+        let flops = 18 * WIDTH * scratch.boxes + (9 * WIDTH * WIDTH + 8) * scratch.measured;
+        Work::flops(flops as f64) + Work::bytes((size_of_val(&self.rows[..]) + size_of_val(&self.clusters[..])) as f64)
     }
 
     /// The rows of one cluster's atoms.
@@ -110,16 +130,18 @@ impl List {
             self.clusters.truncate(start + count);
             if count > 0 || itself {
                 let (atom, end) = ((cluster * WIDTH + lane) as u32, self.clusters.len() as u32);
+                self.own += usize::from(itself);
                 self.rows.push(Row { atom, image: image as u16, itself, end });
             }
         }
     }
 }
 
-/// The clusters of block `b` from number `first` on whose boxes are within reach of `home`.
+/// The clusters of block `b` from number `first` on whose boxes are within reach of `home`. Returns how many eights of boxes it looked at.
 #[inline(always)]
-fn find(levels: &Levels, b: usize, home: &Bounds, reach: f64, first: usize, found: &mut Vec<u32>) {
+fn find(levels: &Levels, b: usize, home: &Bounds, reach: f64, first: usize, found: &mut Vec<u32>) -> usize {
     let groups = levels.groups_of(b);
+    let mut eights = groups.end.div_ceil(WIDTH) - groups.start / WIDTH;
     for over in groups.start / WIDTH..groups.end.div_ceil(WIDTH) {
         let gaps = levels.gaps(Level::Groups, over, home);
         for (k, gap) in gaps.into_iter().enumerate() {
@@ -127,6 +149,7 @@ fn find(levels: &Levels, b: usize, home: &Bounds, reach: f64, first: usize, foun
             if gap > reach * reach || !groups.contains(&group) || (group + 1) * WIDTH <= first {
                 continue;
             }
+            eights += 1;
             for (k, gap) in levels.gaps(Level::Clusters, group, home).into_iter().enumerate() {
                 let cluster = group * WIDTH + k;
                 if gap < reach * reach && cluster >= first {
@@ -135,6 +158,7 @@ fn find(levels: &Levels, b: usize, home: &Bounds, reach: f64, first: usize, foun
             }
         }
     }
+    eights
 }
 
 /// For each candidate the square of the distance of its nearest atom from each atom of `home`.

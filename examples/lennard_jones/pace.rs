@@ -5,25 +5,30 @@
 //! gives each the core for whole milliseconds, longer than a time step, and in a step every rank must move its atoms.
 
 use std::hint::spin_loop;
-use std::time::Instant;
+
+use global_arrays::{Work, prelude::*};
 
 /// How fast this rank works.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct Pace<'j> {
+    pub(crate) job: &'j Job,
     pub(crate) slow: bool,
 }
 
-impl Pace {
-    /// Does a piece of work at this rank's pace.
+impl Pace<'_> {
+    /// Does a piece of work, which tells how much it was, at this rank's pace.
     #[inline(always)]
-    pub(crate) fn keep<R>(self, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn keep<R>(self, work: impl FnOnce() -> (R, Work)) -> R {
         if !self.slow {
-            return work();
+            let (result, work) = work();
+            self.job.work(work);
+            return result;
         }
-        let start = Instant::now();
-        let result = work();
-        let end = start.elapsed() * 2;
-        while start.elapsed() < end {
+        let start = self.job.now();
+        let (result, work) = work();
+        self.job.work(work);
+        let now = self.job.now();
+        while self.job.now() < now + (now - start) {
             spin_loop();
         }
         result

@@ -1,6 +1,6 @@
 //! A run from its start to its report, on one rank.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use global_arrays::prelude::*;
 
@@ -85,19 +85,19 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     tell(&last, &reference, &simulation)?;
     // The clock runs while atoms move, not while files are written.
     let mut elapsed = Duration::ZERO;
-    let mut since = Instant::now();
+    let mut since = job.now();
     for step in 1..=*steps {
         let asked = step.is_multiple_of(arguments.every) || step == *steps;
         let asked = asked || task.trace.iter().any(|other| other[0] == step as f64);
         simulation.step(asked)?;
         if asked {
             let (measured, row) = row(step, &mut simulation)?;
-            elapsed += since.elapsed();
+            elapsed += job.now() - since;
             tell(&row, &measured, &simulation)?;
             checks::sane(&first_row, &row).map_err(Error::other)?;
             last = row;
             bar.set_position((arguments.equilibrate + step) as u64);
-            since = Instant::now();
+            since = job.now();
         }
     }
     bar.finish_and_clear();

@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use global_arrays::{epoch::OwnedPartMut, prelude::*};
+use global_arrays::{Work, epoch::OwnedPartMut, prelude::*};
 use ndarray::ArrayViewMut1;
 
 use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers_mut};
@@ -62,7 +62,7 @@ pub(crate) struct Measured {
 #[derive(Debug)]
 pub(crate) struct Simulation<'j> {
     job: &'j Job,
-    pace: Pace,
+    pace: Pace<'j>,
     pub(crate) method: Method,
     pub(crate) lengths: [f64; 3],
     pub(crate) atoms: usize,
@@ -73,7 +73,7 @@ pub(crate) struct Simulation<'j> {
     numbers: GlobalArray<u64, Ix1>,
     /// This rank's clusters.
     own: Range<usize>,
-    pub(crate) pairs: Forces,
+    pub(crate) pairs: Forces<'j>,
     lists_in_order: u32,
     share: Sums,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Simulation<'j> {
 impl<'j> Simulation<'j> {
     /// Spreads the atoms of `start` over the job and computes their first forces. Collective; all ranks come with the same start.
     pub(crate) fn new(job: &'j Job, start: &Start, method: Method) -> Result<Self, Error> {
-        let (atoms, pace) = (start.positions.len(), Pace { slow: method.slow == Some(job.rank()) });
+        let (atoms, pace) = (start.positions.len(), Pace { job, slow: method.slow == Some(job.rank()) });
         let clusters = atoms.div_ceil(WIDTH);
         let block = method.block / WIDTH;
         let blocks = clusters.div_ceil(block);
@@ -140,7 +140,7 @@ impl<'j> Simulation<'j> {
             if self.lists_in_order >= LISTS_OF_AN_ORDER {
                 self.sort()?;
             }
-            self.pace.keep(|| self.pairs.plan(&self.positions))?;
+            self.pairs.plan(&self.positions)?;
         }
         self.compute(sums)
     }
@@ -150,7 +150,12 @@ impl<'j> Simulation<'j> {
         let (step, pace, reference) = (self.method.step, self.pace, self.pairs.reference(self.own.clone()));
         let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut());
         self.job.epoch(claims, |(mut x, mut v, mut f)| {
-            pace.keep(|| drift(step, (slice(&mut x), slice(&mut v), slice(&mut f)), reference))
+            pace.keep(|| {
+                let x = slice(&mut x);
+                // Seven operations on each number; x, v, f are read and written, the reference is read.
+                let work = Work::flops(7.0 * x.len() as f64) + Work::bytes(56.0 * x.len() as f64);
+                (drift(step, (x, slice(&mut v), slice(&mut f)), reference), work)
+            })
         })
     }
 
@@ -162,6 +167,7 @@ impl<'j> Simulation<'j> {
     /// Energies, virial and momentum of the present step. Collective.
     pub(crate) fn measure(&mut self) -> Result<Measured, Error> {
         let half = 0.5 * self.method.step;
+        self.job.work(self.streamed(2));
         let (kinetic, momentum) = self.job.epoch((self.velocities.owned(), self.forces.owned()), |(v, f)| {
             let (mut kinetic, mut momentum) = (0.0, [0.0; 3]);
             for (at, (v, f)) in v.iter().zip(f.iter()).enumerate() {
@@ -181,9 +187,15 @@ impl<'j> Simulation<'j> {
     /// Multiplies all velocities v(t) by `factor`. Collective.
     pub(crate) fn scale_velocities(&mut self, factor: f64) -> Result<(), Error> {
         let half = 0.5 * self.method.step;
+        self.job.work(self.streamed(3));
         self.job.epoch((self.velocities.owned_mut(), self.forces.owned()), |(mut v, f)| {
             v.iter_mut().zip(f.iter()).for_each(|(v, f)| *v = factor * (*v + half * f) - half * f);
         })
+    }
+
+    /// So many passes through one of this rank's own arrays.
+    fn streamed(&self, passes: usize) -> Work {
+        Work::bytes((8 * passes * NUMBERS * self.own.len()) as f64)
     }
 
     /// Positions folded into the box, velocities v(t) and forces of all atoms by their numbers, on the caller. Not collective, but
@@ -227,6 +239,10 @@ impl<'j> Simulation<'j> {
         let point = |(place, at): (usize, &[f64; 3])| Point { at: fold(*at, lengths), place: place as u32 };
         let mut points: Vec<Point> = positions.iter().enumerate().map(point).collect();
         order(&mut points, lengths, self.method.block, &own);
+        // All points are halved once, half of them again and so on, down to the own share: twice all in sum. The share goes on down to
+        // clusters. A selection passes through its points some three times, and moves some of them.
+        let levels = (own.len().max(WIDTH) / WIDTH).ilog2() as usize;
+        self.job.work(Work::bytes((4 * size_of::<Point>() * (2 * points.len() + levels * own.len())) as f64));
         self.lists_in_order = 0;
         let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut(), self.numbers.owned_mut());
         self.job.epoch(claims, |(mut x, mut v, mut f, mut n)| {

@@ -42,7 +42,6 @@ mod whole_file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Parser;
 use global_arrays::prelude::*;
@@ -100,14 +99,14 @@ fn rank_main(job: &Job, arguments: &Arguments, shape: Shape) -> Result<(), Error
     let bar = command_line::progress_bar(job, arguments.iterations, "iterations");
     let before = job.stats();
     job.sync()?;
-    let start = Instant::now();
+    let start = job.now();
     let mut deviations = Vec::with_capacity(arguments.iterations + 1);
     for _ in 0..arguments.iterations {
         calculators.overlap()?;
         deviations.push(calculators.correct()?);
         bar.inc(1);
     }
-    let seconds = job.all_reduce_one(start.elapsed().as_secs_f64(), ops::max)? / arguments.iterations as f64;
+    let seconds = job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)? / arguments.iterations as f64;
     bar.finish_and_clear();
     let reached = match (job.stats(), before) {
         (Some(now), Some(before)) => {

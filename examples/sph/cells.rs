@@ -7,6 +7,8 @@
 //! The order is (cell, identity), and cells are the same on all ranks. Each sum over neighbours therefore runs through the same
 //! terms in the same order whoever owns the particle, and results do not depend on the number of ranks, to the last bit.
 
+use global_arrays::Work;
+
 use crate::case::Wall;
 use crate::particle::{Fluid, Particle, Viscosity};
 
@@ -111,7 +113,10 @@ impl<const D: usize> Cells<D> {
     /// what is near own ones. Walls are numbered behind the fluid.
     ///
     /// Complete are the neighbours of own particles, and the fluid around the walls near them.
-    pub(crate) fn build(&mut self, fluid: &Fluid<D>, particles: &[Particle<D>], own: usize, walls: &[Wall<D>]) {
+    ///
+    /// Returns the bytes that pass: particles and walls are read to find their cells, and those in the grid once more to become entries; of
+    /// each entry five numbers are written, and read, in sorting.
+    pub(crate) fn build(&mut self, fluid: &Fluid<D>, particles: &[Particle<D>], own: usize, walls: &[Wall<D>]) -> Work {
         let support = fluid.support();
         let (mut low, mut high) = ([f64::INFINITY; D], [f64::NEG_INFINITY; D]);
         for particle in &particles[..own] {
@@ -154,6 +159,9 @@ impl<const D: usize> Cells<D> {
             .extend(walls.iter().map(|Wall { position, .. }| if own > 0 && near(position) { count(position) } else { NOWHERE }));
         self.sort(particles, walls.len());
         self.fill(fluid, particles, own, walls);
+        let entries = self.sources.len();
+        let read = size_of_val(particles) + size_of_val(walls) + entries * size_of::<Particle<D>>();
+        Work::bytes((read + entries * (size_of::<Source<D>>() + 40) + 8 * self.start.len()) as f64)
     }
 
     /// Brings the numbers of all entries into the order (cell, identity).

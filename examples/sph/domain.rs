@@ -101,6 +101,11 @@ impl<const D: usize> Domain<D> {
         Ok(Domain { regions, period })
     }
 
+    /// Bins of the histograms of all columns.
+    pub(crate) fn bins(&self) -> usize {
+        BINS * grid(self.regions.len()).0
+    }
+
     /// The position inside the period.
     #[inline(always)]
     pub(crate) fn wrap(&self, position: &mut [f64; D]) {

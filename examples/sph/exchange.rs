@@ -12,7 +12,7 @@
 //! The rank that held a particle before it moved knows all regions, so it alone tells everybody who needs the particle: its new
 //! owner, and whoever sees it as a ghost. One round of messages is enough.
 
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 use crate::domain::{Domain, Reach};
@@ -86,6 +86,9 @@ impl<const D: usize> Exchange<D> {
         let me = job.rank();
         self.peers = (0..job.size()).filter(|&rank| rank != me).collect();
         self.reach = self.domain.reach(me, f64::INFINITY);
+        // Read three times to place the cuts, and all are held against all regions. Each rank cuts all columns.
+        let (passes, bins) = ((3 * size_of::<Particle<D>>() * own) as f64, self.domain.bins() as f64);
+        job.work(Work::bytes(passes + 8.0 * bins) + Work::flops((4 * D * own * self.reach.len()) as f64));
         let (own, ghosts) = self.sort_out(me, particles, own, false, beside_wall)?;
         let mut words: Vec<u64> = self.outgoing.iter().map(|out| out.words() as u64).collect();
         job.all_reduce(&mut words, ops::sum)?;
@@ -114,6 +117,7 @@ impl<const D: usize> Exchange<D> {
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
         let (own, ghosts) = self.sort_out(job.rank(), particles, own, true, beside_wall)?;
+        job.work(Work::bytes((size_of::<Particle<D>>() * own) as f64));
         self.deliver(job, particles, own, ghosts)
     }
 
@@ -202,6 +206,8 @@ impl<const D: usize> Exchange<D> {
                 return Err(Error::other(format!("rank {peer} has no room for {words} more words of particles")));
             }
             let at = half * self.capacity + start;
+            // Written as a message, which the network reads.
+            job.work(Work::bytes((8 * words) as f64));
             self.inbox.put_signal(s![peer, at..at + words], out.whole::<D>(), self.arrived.at(peer, half))?;
             out.clear();
         }
@@ -225,6 +231,8 @@ impl<const D: usize> Exchange<D> {
         }
         let own = particles.len();
         particles.append(&mut ghosts);
+        // What came is read, and written as particles.
+        job.work(Work::bytes((16 * words) as f64));
         Ok(own)
     }
 }

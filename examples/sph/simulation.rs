@@ -3,7 +3,7 @@
 //! A step is: exchange (migrants and ghosts), snapshot in order of cells, wall pass, force pass with the integrator. Only
 //! neighbouring ranks wait for each other, but for one step in [`RECUT`].
 
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 
 use crate::case::Case;
 use crate::cells::Cells;
@@ -67,19 +67,21 @@ impl<'a, const D: usize> Simulation<'a, D> {
             self.exchange.step(self.job, &mut self.particles, self.own, beside_wall)?
         };
         let fluid = &self.case.fluid;
-        self.cells.build(fluid, &self.particles, self.own, &self.case.walls);
-        walls::pass(fluid, &mut self.cells, &mut self.around);
+        let sorted = self.cells.build(fluid, &self.particles, self.own, &self.case.walls);
+        let walls = walls::pass(fluid, &mut self.cells, &mut self.around);
 
         let (dt, first) = (self.time_step, self.steps == 0);
         let shift = integrator::SPREADING * fluid.smoothing() * fluid.sound * dt;
         let particles = &mut self.particles;
         let mut fastest = 0.0_f64;
         let mut sound = true;
-        forces::pass(fluid, &self.cells, |k, derivatives| {
+        let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
             let square = integrator::advance(&mut particles[k], derivatives, dt, shift, first);
             sound &= square.is_finite();
             fastest = fastest.max(square);
         });
+        // One after the other: what streams memory does not hide behind what computes.
+        [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.work(work));
         self.steps += 1;
         if !sound || fastest.sqrt() * dt > FARTHEST * fluid.smoothing() {
             let (step, advised) = (self.steps, fluid.time_step());

@@ -13,6 +13,7 @@
 //! S. Adami, X. Y. Hu & N. A. Adams: *A generalized wall boundary condition for smoothed particle hydrodynamics*, J. Comput. Phys.
 //! 231 (2012), eqs. 22 to 27. There the wall's own velocity enters continuity, here the extrapolated one does.
 
+use global_arrays::Work;
 use pulp::{Simd, WithSimd};
 
 use crate::cells::{Cells, Source, WALL};
@@ -22,9 +23,11 @@ use crate::particle::Fluid;
 const WIDEST: usize = 8;
 
 /// Sets the wall particles of the snapshot. `found` is scratch memory.
-pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found: &mut Vec<(usize, Around<D>)>) {
+///
+/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 8 operations for each axis and 13 more.
+pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found: &mut Vec<(usize, Around<D>)>) -> Work {
     found.clear();
-    pulp::Arch::new().dispatch(Pass { fluid, cells, found });
+    let pairs = pulp::Arch::new().dispatch(Pass { fluid, cells, found });
     for (entry, around) in found.drain(..) {
         let wall = &mut cells.sources[entry];
         if around.weight == 0.0 {
@@ -41,6 +44,7 @@ pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found
             wall.friction = Source::friction(fluid, wall.density);
         }
     }
+    Work::flops(((8 * D + 13) * pairs) as f64)
 }
 
 /// Sums over the fluid around a wall particle.
@@ -59,10 +63,12 @@ struct Pass<'a, const D: usize> {
 }
 
 impl<const D: usize> WithSimd for Pass<'_, D> {
-    type Output = ();
+    /// How many pairs of a wall's particle and one of fluid.
+    type Output = usize;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
+    fn with_simd<S: Simd>(mut self, simd: S) -> usize {
+        let mut pairs = 0;
         let width = size_of::<S::f64s>() / size_of::<f64>();
         let cells = self.cells;
         for row in 0..cells.rows() {
@@ -70,17 +76,19 @@ impl<const D: usize> WithSimd for Pass<'_, D> {
             for first in entries.clone().step_by(width) {
                 let last = (first + width).min(entries.end) - 1;
                 if cells.owner[first..=last].contains(&WALL) {
-                    self.visit(simd, row, first, last);
+                    pairs += (last + 1 - first) * self.visit(simd, row, first, last);
                 }
             }
         }
+        pairs
     }
 }
 
 impl<const D: usize> Pass<'_, D> {
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn visit<S: Simd>(&mut self, simd: S, row: usize, first: usize, last: usize) {
+    /// Returns how many particles of fluid it saw.
+    fn visit<S: Simd>(&mut self, simd: S, row: usize, first: usize, last: usize) -> usize {
         let (cells, fluid) = (self.cells, self.fluid);
         let splat = |x: f64| simd.splat_f64s(x);
         let (zero, one, slope) = (splat(0.0), splat(1.0), splat(0.5 / fluid.smoothing()));
@@ -93,7 +101,7 @@ impl<const D: usize> Pass<'_, D> {
         }
         let position: [S::f64s; D] = std::array::from_fn(|axis| S::as_simd_f64s(&position[axis]).0[0]);
         let (mut weight, mut pressure, mut velocity) = (zero, zero, [zero; D]);
-        let mut fluid_there = false;
+        let mut seen = 0;
         cells.around(row, first, last, |stretch| {
             if !cells.any_fluid(&stretch) {
                 return;
@@ -102,7 +110,7 @@ impl<const D: usize> Pass<'_, D> {
                 if owner == WALL {
                     continue;
                 }
-                fluid_there = true;
+                seen += 1;
                 let r: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(position[axis], splat(source.position[axis])));
                 let mut square = simd.mul_f64s(r[0], r[0]);
                 let mut weighed = simd.mul_f64s(r[0], splat(source.density * fluid.gravity[0]));
@@ -123,8 +131,8 @@ impl<const D: usize> Pass<'_, D> {
                 }
             }
         });
-        if !fluid_there {
-            return;
+        if seen == 0 {
+            return 0;
         }
         let store = |vector: S::f64s| {
             let mut lanes = [0.0; WIDEST];
@@ -138,5 +146,6 @@ impl<const D: usize> Pass<'_, D> {
                 self.found.push((first + lane, around));
             }
         }
+        seen
     }
 }

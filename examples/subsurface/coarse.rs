@@ -96,7 +96,10 @@ impl Coarse {
                 }
             }
         }
+        // Each row's entries are added up, in one box or another.
+        team.work(7.0, 7);
         team.sum_all(&mut entries)?;
+        team.compute(count * self.width * self.width);
         // Row by row: L_ij = (A_ij − Σ_k L_ik·L_jk) / L_jj within the band.
         let width = self.width;
         let at = |i: usize, j: usize| i * (width + 1) + j + width - i;
@@ -130,6 +133,11 @@ impl Coarse {
         for (run, number) in &self.runs {
             sums[*number] += r[run.clone()].iter().sum::<f64>();
         }
+    }
+
+    /// Operations of [`solve`](Self::solve): each entry of the factor has a part in two products.
+    pub(crate) fn flops(&self) -> usize {
+        4 * self.factor.len()
     }
 
     /// Solves the boxes' equations for the right-hand side `sums`, and returns it times the solution.

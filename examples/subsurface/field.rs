@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 use ndarray::ArrayViewMut3;
 
 /// This rank's block and where its cells lie in a bordered array.
@@ -197,6 +197,18 @@ impl<'j> Team<'j> {
     /// A field of zeros.
     pub(crate) fn zeros(&self) -> Vec<f64> {
         vec![0.0; self.layout.len()]
+    }
+
+    /// For each cell of the block, this rank has carried out so many operations and read or written so many numbers of bordered arrays.
+    /// Numbers of the rows around a cell are in the cache, and count once.
+    pub(crate) fn work(&self, flops: f64, numbers: usize) {
+        let cells = self.layout.count.iter().product::<usize>() as f64;
+        self.job.work(Work::flops(cells * flops) + Work::bytes(8.0 * cells * numbers as f64));
+    }
+
+    /// The same for what all ranks compute alike, whatever the cells.
+    pub(crate) fn compute(&self, flops: usize) {
+        self.job.work(Work::flops(flops as f64));
     }
 
     /// Sums over all ranks. Collective.

@@ -133,6 +133,8 @@ impl Incomplete {
             ends.iter().for_each(|&n| pivots[n] = (pivot(layout, a, n, pivots) - less[n]).recip());
         }
         let reversed = layout.is_reversed(2);
+        // Three products of three numbers, a reciprocal, two scaled bands; seven bands, pivots and the scaled bands.
+        team.work(12.0, 11);
         for n in layout.rows().flatten() {
             before[n] = a.band(2, reversed)[n] * pivots[n];
             after[n] = a.band(2, !reversed)[n] * pivots[n];
@@ -148,6 +150,8 @@ impl Incomplete {
         if !second {
             self.forward_ends(a, r, z);
         }
+        // Two bands, the scaled one, pivots, r and z. An axis of one cell is counted like any other.
+        team.work(7.0, 6);
         team.pass(z, false)?;
         if second {
             for &Bridge { own, other, axis, upper } in &self.bridges {
@@ -163,6 +167,7 @@ impl Incomplete {
             self.backward_ends(a, z);
         }
         self.backward(a, z);
+        team.work(8.0, 6);
         Ok(())
     }
 

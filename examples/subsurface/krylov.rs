@@ -70,6 +70,8 @@ impl Krylov {
             let (scalars, boxes) = sums.split_at_mut(2);
             scalars.copy_from_slice(&[layout.dot(r, z), layout.magnitude(r)]);
             coarse.restrict(r, boxes);
+            // Two of the dot product, one of the norm, one of the boxes' sums.
+            team.work(4.0, 4);
             // With z's border, that of p is known without another exchange.
             team.exchange_and_sum(z, sums)?;
             let (&[fine, norm], boxes) = sums.split_at(2) else { unreachable!() };
@@ -81,10 +83,13 @@ impl Krylov {
                 return Ok(Solved { iterations, converged: false });
             }
             let next = fine + coarse.solve(boxes);
+            team.compute(coarse.flops());
             let beta = next / rz;
             rz = next;
             coarse.add(z, beta, p);
             a.multiply(&layout, p, q);
+            // 3 and 3 numbers for p; 13 and 9 for the product; 2 and 2 for the dot product.
+            team.work(18.0, 14);
             [pq] = team.sum([layout.dot(p, q)])?;
             let alpha = rz / pq;
             for row in layout.rows() {
@@ -93,6 +98,7 @@ impl Krylov {
                     r[n] -= alpha * q[n];
                 }
             }
+            team.work(4.0, 6);
         }
         Ok(Solved { iterations: MOST_ITERATIONS, converged: false })
     }
@@ -121,6 +127,8 @@ impl Krylov {
             incomplete.solve(team, a, p, y)?;
             team.exchange(y)?;
             a.multiply(&layout, y, v);
+            // The product, and a dot product.
+            team.work(15.0, 11);
             let [shadow_v] = team.sum([layout.dot(shadow, v)])?;
             let alpha = rho / shadow_v;
             for row in layout.rows() {
@@ -128,9 +136,12 @@ impl Krylov {
                     s[n] = r[n] - alpha * v[n];
                 }
             }
+            team.work(2.0, 3);
             incomplete.solve(team, a, s, z)?;
             team.exchange(z)?;
             a.multiply(&layout, z, t);
+            // The product, two dot products, a norm.
+            team.work(18.0, 13);
             let [ts, tt, half] = team.sum([layout.dot(t, s), layout.dot(t, t), layout.magnitude(s)])?;
             // The half step may have been enough, and then t is zero.
             let omega = if half <= target { 0.0 } else { ts / tt };
@@ -140,6 +151,8 @@ impl Krylov {
                     r[n] = s[n] - omega * t[n];
                 }
             }
+            // Two vectors moved on, a dot product, a norm.
+            team.work(9.0, 11);
             let [next, norm] = team.sum([layout.dot(shadow, r), layout.magnitude(r)])?;
             if norm <= target {
                 return Ok(Solved { iterations, converged: true });
@@ -154,6 +167,7 @@ impl Krylov {
                     p[n] = r[n] + beta * (p[n] - omega * v[n]);
                 }
             }
+            team.work(4.0, 4);
         }
         Ok(Solved { iterations: MOST_ITERATIONS, converged: false })
     }

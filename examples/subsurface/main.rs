@@ -40,7 +40,6 @@ mod system;
 mod whole_file;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Parser;
 use global_arrays::prelude::*;
@@ -105,7 +104,7 @@ fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<Option<
     let decades = |time: f64| (1000.0 * (1.0 + time / schedule.first_step).ln()) as u64;
     let bar = command_line::progress_bar(job, decades(end) as usize, "parts of the logarithm of time");
     let mut history = Vec::new();
-    let start = Instant::now();
+    let start = job.now();
     let marched = march::march(&mut team, &mut newton, case, &schedule, &mut |time, heads| {
         if job.rank() == 0 {
             history.push((time, case.observe(time, heads)?));
@@ -113,7 +112,7 @@ fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<Option<
         }
         Ok(())
     })?;
-    let [seconds, peers] = [start.elapsed().as_secs_f64(), team.peers()? as f64];
+    let [seconds, peers] = [(job.now() - start).as_secs_f64(), team.peers()? as f64];
     let (seconds, peers) = (team.largest(seconds)?, team.largest(peers)? as usize);
     bar.finish_and_clear();
     // Rank 0 has read what it needs.

@@ -92,6 +92,7 @@ pub(crate) fn march(
             if let (Some(accuracy), Some((earlier, dt_before))) = (schedule.accuracy, &earlier) {
                 let change = |n: usize| head[n] - before[n] - (before[n] - earlier[n]) * (dt / dt_before);
                 let mine = layout.rows().flatten().map(|n| change(n).abs()).fold(0.0, f64::max);
+                team.work(6.0, 3);
                 let error = team.largest(mine)? * dt / (dt + dt_before);
                 factor = (SAFETY * (accuracy / error).sqrt()).clamp(CUT, GROWTH);
                 if error > 2.0 * accuracy && CUT * dt >= schedule.shortest_step {

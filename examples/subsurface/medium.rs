@@ -46,6 +46,14 @@ pub(crate) enum Medium {
 }
 
 impl Medium {
+    /// Operations of [`at`](Self::at), with six functions of twenty operations each where the ground is variably saturated.
+    pub(crate) fn flops(&self) -> usize {
+        match self {
+            Medium::Confined { .. } => 1,
+            Medium::VanGenuchten { .. } => 6 * 20 + 32,
+        }
+    }
+
     /// The state at pressure head `head` [m].
     pub(crate) fn at(&self, head: f64) -> State {
         match *self {

@@ -26,6 +26,9 @@ const FORCING: f64 = 1e-4;
 /// Of the tolerance: what the linear equations of a linear step leave.
 const MARGIN: f64 = 0.1;
 
+/// A medium, a head, and the four numbers of a state.
+const NUMBERS_OF_MEDIUM: usize = 10;
+
 /// What the solver did so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Work {
@@ -69,6 +72,7 @@ impl Newton {
     pub(crate) fn step(&mut self, team: &mut Team<'_>, head: &mut Vec<f64>, dt: f64) -> Result<Option<(Sums, usize)>, Error> {
         let old = head.clone();
         self.system.begin(head);
+        team.work(self.system.flops_of_media(), NUMBERS_OF_MEDIUM);
         team.exchange(head)?;
         let mut sums = self.evaluate(team, head, dt)?;
         for iterations in 0..=MOST_ITERATIONS {
@@ -91,6 +95,8 @@ impl Newton {
         let layout = team.layout.clone();
         let enough = MARGIN * self.tolerance * sums.throughput;
         self.system.jacobian(head, dt, &mut self.jacobian);
+        // For each of three faces a flow with its slopes, added to four entries. Seven bands are set to zero, then changed.
+        team.work(2.0 + 3.0 * 12.0, 20);
         let (krylov, a, b, x) = (&mut self.krylov, &self.jacobian, &mut self.residual, &mut self.correction);
         let solved = if self.linear {
             krylov.conjugate_gradients(team, a, b, x, enough)?
@@ -108,6 +114,7 @@ impl Newton {
                     self.trial[n] = head[n] - fraction * self.correction[n];
                 }
             }
+            team.work(2.0, 3);
             let mut trial = std::mem::take(&mut self.trial);
             team.exchange(&mut trial)?;
             let next = self.evaluate(team, &trial, dt)?;
@@ -126,6 +133,9 @@ impl Newton {
     /// F at `head`, and its sums over the grid.
     fn evaluate(&mut self, team: &Team<'_>, head: &[f64], dt: f64) -> Result<Sums, Error> {
         let mine = self.system.residual(head, dt, &mut self.residual);
+        // Beside the media: 10 for the storage, 8 for each of three faces, one for the norm. A residual written three times, volumes,
+        // contents, sources, four numbers of faces.
+        team.work(self.system.flops_of_media() + 35.0, NUMBERS_OF_MEDIUM + 11);
         Ok(Sums::from_array(team.sum(mine.to_array())?))
     }
 }

@@ -75,6 +75,7 @@ pub(crate) struct System {
     rises: Vec<f64>,
     edges: Vec<Edge>,
     states: Vec<State>,
+    flops_of_media: f64,
     /// θ at the beginning of the step.
     before: Vec<f64>,
 }
@@ -127,7 +128,15 @@ impl System {
             }
         }
         let states = vec![State::default(); layout.len()];
-        System { layout: layout.clone(), media, volumes, sources, conductances, rises, edges, states, before: field() }
+        let flops: usize = layout.cells().map(|(_, n)| media[n].flops()).sum();
+        let flops_of_media = flops as f64 / layout.cells().count().max(1) as f64;
+        let (layout, before) = (layout.clone(), field());
+        System { layout, media, volumes, sources, conductances, rises, edges, states, flops_of_media, before }
+    }
+
+    /// Operations for the state of a cell, on average.
+    pub(crate) fn flops_of_media(&self) -> f64 {
+        self.flops_of_media
     }
 
     /// Remembers the water content at `head` as that of the beginning of a step.

@@ -63,6 +63,7 @@
 //! # }
 //! ```
 //!
+//! The library's own products of matrices and algebra on arrays say theirs, but not what a closure of yours computes.
 //! Over other networks, `work` does nothing. `GA_COMPUTING=measured` takes instead what your processor needs between the calls of each rank, and
 //! `measured:0.5` half of that; such runs differ from each other. `GA_COMPUTING=zero` leaves communication alone.
 //!

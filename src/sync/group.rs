@@ -260,6 +260,13 @@ impl Group {
         engine.fence(None, &Label::new("(all arrays)", op.name()))
     }
 
+    /// This rank has carried out so many floating-point operations, with so many bytes from and to memory: over a simulated network they
+    /// take time.
+    #[inline]
+    pub(crate) fn work(&self, flops: f64, bytes: f64) {
+        self.inner.engine().conduit().compute(flops, bytes);
+    }
+
     /// Enters a collective; one thread of a rank at a time.
     #[inline]
     pub(super) fn enter(&self, op: Op) -> Result<Entered<'_>> {

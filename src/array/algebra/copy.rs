@@ -52,7 +52,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.check_operand(OPERATION, patch, &source)?;
         self.enter(OPERATION, &[patch_fingerprint(patch), source.fingerprint()])?;
         let copied = if self.matches(patch, &source) {
-            self.own_part().copy_from(&source.array.own_part());
+            let own = self.own_part();
+            own.copy_from(&source.array.own_part());
+            self.streamed::<T>(2 * own.len());
             Ok(())
         } else if source.transposed {
             self.fetch_transposed(patch, &source)
@@ -81,11 +83,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     fn fetch_boxes(&self, patch: &Patch<D>, source: &Operand<'_, T, D>) -> Result<()> {
         let most = TRANSFER / size_of::<T>().max(1);
         let mut buffer = vec![T::zeroed(); most.max(1).min(patch.len())];
-        self.own_boxes(patch, self.edges(most), |own| {
+        let elements = self.own_boxes(patch, self.edges(most), |own| {
             source.read(&own.start, &own.count, self.box_view(&own.count, &mut buffer))?;
             self.write_box(own, &self.box_view(&own.count, &mut buffer).view());
             Ok(())
-        })
+        })?;
+        // What has arrived is read once more.
+        self.streamed::<T>(2 * elements);
+        Ok(())
     }
 }
 

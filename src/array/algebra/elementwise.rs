@@ -44,7 +44,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         const OPERATION: &str = "fill";
         self.enter(OPERATION, &[patch_fingerprint(patch)])?;
         let part = self.own_part();
-        self.own_runs(patch, |run| part.slice(run).fill(value));
+        self.own_runs(patch, 1, |run| part.slice(run).fill(value));
         self.leave(OPERATION, Ok(()))
     }
 
@@ -68,7 +68,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             let part = self.own_part();
             let most = buffer_elements::<T>();
             let mut buffer = vec![T::zeroed(); most.min(part.len())];
-            self.own_runs(patch, |run| {
+            self.own_runs(patch, 2, |run| {
                 for at in run.clone().step_by(most) {
                     let values = &mut buffer[..most.min(run.end - at)];
                     part.read_slice(at, values);
@@ -166,7 +166,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.check_operand(operation, patch, b)?;
         self.enter(operation, &[patch_fingerprint(patch), a.fingerprint(), b.fingerprint()])?;
         let mut out = Vec::new();
-        let zipped = self.own_pairs(patch, a, b, |xs, ys, write| {
+        let zipped = self.own_pairs(patch, a, b, true, |xs, ys, write| {
             out.resize(xs.len(), T::zeroed());
             f(&mut out, xs, ys);
             write(&out);
@@ -205,7 +205,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         const OPERATION: &str = "scale";
         self.enter(OPERATION, &[patch_fingerprint(patch)])?;
         let part = self.own_part();
-        self.own_runs(patch, |run| part.slice(run).scale(alpha));
+        self.own_runs(patch, 2, |run| part.slice(run).scale(alpha));
         self.leave(OPERATION, Ok(()))
     }
 
@@ -259,7 +259,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         self.check_operand(OPERATION, patch, &x)?;
         self.check_operand(OPERATION, patch, &y)?;
         self.enter(OPERATION, &[patch_fingerprint(patch), x.fingerprint(), y.fingerprint()])?;
-        self.own_part().axpby(alpha, &x.array.own_part(), beta, &y.array.own_part());
+        let own = self.own_part();
+        own.axpby(alpha, &x.array.own_part(), beta, &y.array.own_part());
+        self.streamed::<T>(3 * own.len());
         self.leave(OPERATION, Ok(()))
     }
 
@@ -293,6 +295,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         self.enter(OPERATION, &[patch_fingerprint(patch), x.fingerprint(), patch_fingerprint(patch)])?;
         let own = self.own_part();
         own.axpby(alpha, &x.array.own_part(), T::ONE, &own);
+        self.streamed::<T>(3 * own.len());
         self.leave(OPERATION, Ok(()))
     }
 

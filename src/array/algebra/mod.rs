@@ -29,6 +29,12 @@
 //! No epoch is open, because the handles are borrowed. But other ranks may write: a program that issues one-sided operations while a
 //! collective runs gets unspecified values, but no undefined behavior, because everything goes through
 //! [`Part`](crate::memory::part::Part) or through private buffers of [`BUFFER`] bytes.
+//!
+//! # What it takes in virtual time
+//!
+//! Over a simulated network each member declares the bytes that it reads from memory and writes to it ([`GlobalArray::streamed`]). The
+//! arithmetic, an operation or two for each element, is faster than memory on every machine and is not declared. What a closure of the
+//! program computes is not known.
 
 // The order of the methods in the documentation.
 mod patch;
@@ -98,6 +104,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             return Err(Error::Mismatch { operation: operation.into(), what });
         }
         Ok(value)
+    }
+
+    /// This rank has read from memory, or written to it, so many elements.
+    fn streamed<U>(&self, elements: usize) {
+        self.group.work(0.0, (elements * size_of::<U>()) as f64);
     }
 
     /// Another array that takes part: sound, and over the same ranks in the same order.

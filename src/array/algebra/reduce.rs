@@ -77,7 +77,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let most = buffer_elements::<T>().next_multiple_of(LANES);
         let mut buffer = vec![T::zeroed(); most.min(part.len())];
         let mut lanes = [neutral; LANES];
-        self.own_runs(&self.whole(), |run| {
+        self.own_runs(&self.whole(), 1, |run| {
             for at in run.clone().step_by(most) {
                 let values = &mut buffer[..most.min(run.end - at)];
                 part.read_slice(at, values);
@@ -102,6 +102,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             Ok(())
         });
         debug_assert!(read.is_ok(), "no box fails");
+        self.streamed::<T>(read.unwrap_or(0));
     }
 }
 
@@ -128,7 +129,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         self.check_operand(operation, patch, other)?;
         let own = || {
             if self.matches(patch, other) {
-                return Ok(self.own_part().dot(&other.array.own_part()));
+                let part = self.own_part();
+                self.streamed::<T>(2 * part.len());
+                return Ok(part.dot(&other.array.own_part()));
             }
             self.dot_own(patch, other)
         };
@@ -138,7 +141,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     fn dot_own(&self, patch: &Patch<D>, other: &Operand<'_, T, D>) -> Result<T> {
         let mut sum = T::ZERO;
         let own = Operand { array: self, patch: patch.clone(), transposed: false };
-        self.own_pairs(patch, &own, other, |xs, ys, _| {
+        self.own_pairs(patch, &own, other, false, |xs, ys, _| {
             sum = xs.iter().zip(ys).fold(sum, |sum, (&x, &y)| sum.plus(x.times(y)));
         })?;
         Ok(sum)

@@ -105,6 +105,7 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
             Ok(())
         });
         debug_assert!(read.is_ok(), "no box fails");
+        self.streamed::<T>(read.unwrap_or(0));
         best
     }
 }

@@ -169,6 +169,8 @@ impl<T: Halve> GlobalArray<T, Ix2> {
             self.put(&patch, ArrayView::from_shape(shape, &other[..m * n]).expect("as many as the box has"))?;
         }
         self.write_box(&piece, &self.box_view(&count, own).view());
+        // The box and its mirror image, read and written.
+        self.streamed::<T>(4 * m * n);
         Ok(())
     }
 }

@@ -32,13 +32,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     fn fetch_transposed_tiles(&self, patch: &Patch<D>, source: &Operand<'_, T, D>) -> Result<()> {
         let mut buffer = vec![T::zeroed(); (TILE * TILE).min(patch.len())];
-        self.own_boxes(patch, tile, |own| {
+        let elements = self.own_boxes(patch, tile, |own| {
             // The buffer lies as the source does.
             let shape = reversed(&own.count);
             source.read(&own.start, &own.count, self.box_view(&shape, &mut buffer).reversed_axes())?;
             self.write_box(own, &self.box_view(&shape, &mut buffer).view().reversed_axes());
             Ok(())
-        })
+        })?;
+        self.streamed::<T>(2 * elements);
+        Ok(())
     }
 }
 

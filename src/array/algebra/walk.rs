@@ -38,11 +38,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Calls `f` with each contiguous range of this rank's part that belongs to a patch; with one if that is the whole array, but
-    /// where there are ghost cells.
-    pub(super) fn own_runs(&self, patch: &Patch<D>, mut f: impl FnMut(Range<usize>)) {
+    /// where there are ghost cells. `f` passes through each element `passes` times, to read it or to write it.
+    pub(super) fn own_runs(&self, patch: &Patch<D>, passes: usize, mut f: impl FnMut(Range<usize>)) {
         if self.is_dense() && self.is_whole(patch) {
-            return f(0..self.own_part().len());
+            let len = self.own_part().len();
+            f(0..len);
+            return self.streamed::<T>(passes * len);
         }
+        let mut elements = 0;
         let width = size_of::<T>().max(1);
         for piece in self.own_pieces(patch) {
             let strides = bytemuck::cast_slice(piece.strides.slice());
@@ -51,17 +54,21 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             loops.for_each_run(|at, _| {
                 let start = piece.offset.wrapping_add_signed(at / width as isize);
                 f(start..start + len);
+                elements += len;
             });
         }
+        self.streamed::<T>(passes * elements);
     }
 
-    /// Calls `f` with this rank's pieces of a patch, cut so that no box has more elements than `edges` allow.
+    /// Calls `f` with this rank's pieces of a patch, cut so that no box has more elements than `edges` allow; returns the number of
+    /// elements.
     pub(super) fn own_boxes(
         &self,
         patch: &Patch<D>,
         edges: impl Fn(&D) -> D,
         mut f: impl FnMut(&Piece<D>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<usize> {
+        let mut elements = 0;
         for piece in self.own_pieces(patch) {
             boxes(&piece.count, &edges(&piece.count)).try_for_each(|(start, count)| {
                 let mut offset = piece.offset;
@@ -71,10 +78,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                     offset = offset.wrapping_add(start[axis].wrapping_mul(piece.strides[axis]));
                     position[axis] += start[axis];
                 }
+                elements += count.size();
                 f(&Piece { member: piece.member, offset, strides: piece.strides.clone(), start: position, count })
             })?;
         }
-        Ok(())
+        Ok(elements)
     }
 
     /// Edges of boxes of at most `most` elements, longest along the contiguous axis.
@@ -117,15 +125,17 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             Ok(())
         });
         debug_assert!(updated.is_ok(), "no box fails");
+        self.streamed::<T>(2 * updated.unwrap_or(0));
     }
 
     /// Calls `f` with equal stretches of two patches' elements, for the positions that this rank owns of `patch`, and with what
-    /// writes as many elements there. Both operands have its shape.
+    /// writes as many elements there, which `f` calls if it `writes`. Both operands have its shape.
     pub(super) fn own_pairs<A: Element, B: Element>(
         &self,
         patch: &Patch<D>,
         a: &Operand<'_, A, D>,
         b: &Operand<'_, B, D>,
+        writes: bool,
         mut f: impl FnMut(&[A], &[B], &dyn Fn(&[T])),
     ) -> Result<()> {
         let most = buffer_elements::<T>().min(buffer_elements::<A>()).min(buffer_elements::<B>());
@@ -139,9 +149,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 b.read_slice(at, ys);
                 f(xs, ys, &|values| part.write_slice(at, values));
             }
+            self.streamed_pairs::<A, B>(part.len(), writes);
             return Ok(());
         }
-        self.own_boxes(patch, self.edges(most), |own| {
+        let elements = self.own_boxes(patch, self.edges(most), |own| {
             let len = own.count.size();
             a.read(&own.start, &own.count, self.box_view(&own.count, &mut xs))?;
             b.read(&own.start, &own.count, self.box_view(&own.count, &mut ys))?;
@@ -150,7 +161,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 self.write_box(own, &ArrayView::from_shape(shape, values).expect("as many as the box has"));
             });
             Ok(())
-        })
+        })?;
+        self.streamed_pairs::<A, B>(elements, writes);
+        Ok(())
+    }
+
+    fn streamed_pairs<A, B>(&self, elements: usize, writes: bool) {
+        self.streamed::<A>(elements);
+        self.streamed::<B>(elements);
+        self.streamed::<T>(if writes { elements } else { 0 });
     }
 }
 

@@ -32,6 +32,10 @@ pub trait Matmul: Accumulate {
         blocked(c, alpha, a, b, beta);
     }
 
+    /// Operations on real numbers of a multiplication with an addition.
+    #[doc(hidden)]
+    const FLOPS: f64 = 2.0;
+
     /// The product of factors that copy their blocks when these are packed, for types whose kernel packs.
     #[doc(hidden)]
     const BY_BLOCKS: Option<ByBlocks<Self>> = None;
@@ -48,8 +52,10 @@ macro_rules! by_loop {
 by_loop!(i8, u8, i16, u16, i32, u32, i64, u64, i128, u128, isize, usize);
 
 macro_rules! by_tiles {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $flops:expr);*) => {$(
         impl Matmul for $t {
+            const FLOPS: f64 = $flops;
+
             fn multiply(c: ArrayViewMut2<'_, Self>, alpha: Self, a: ArrayView2<'_, Self>, b: ArrayView2<'_, Self>, beta: Self) {
                 #[cfg(feature = "blas")]
                 let Some(c) = blas::multiply(c, alpha, &a, &b, beta) else { return };
@@ -64,7 +70,7 @@ macro_rules! by_tiles {
         }
     )*};
 }
-by_tiles!(f32, f64, Complex<f32>, Complex<f64>);
+by_tiles!(f32, 2.0; f64, 2.0; Complex<f32>, 8.0; Complex<f64>, 8.0);
 
 /// Whether a BLAS of the system multiplies elements of this type.
 ///

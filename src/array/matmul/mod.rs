@@ -255,11 +255,18 @@ impl<T: Matmul> Product<'_, T> {
                         span::for_each_matrix(own, [rows, columns], [i.clone(), j.clone()], |c, rows, columns| {
                             T::multiply(c, self.alpha, a.slice(s![rows, ..]), b.slice(s![.., columns]), beta);
                         });
+                        self.work(i.len(), j.len(), k.len());
                     }
                 }
             }
             Ok(())
         })
+    }
+
+    /// Two panels have been multiplied, which are read to be packed, into a tile of C, which is read and written.
+    fn work(&self, m: usize, n: usize, k: usize) {
+        let elements = m * k + k * n + 2 * m * n;
+        self.a.array.group.work(T::FLOPS * (m * n * k) as f64, (elements * size_of::<T>()) as f64);
     }
 }
 

@@ -5,7 +5,7 @@
 //! barrier anywhere.
 
 use global_arrays::prelude::*;
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, ShapeBuilder};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, ShapeBuilder};
 
 use crate::axis::Axis;
 use crate::panel::Factored;
@@ -54,13 +54,16 @@ pub(crate) type Received = Result<(Factored, Array2<f64>), usize>;
 
 /// Panels, sent by process column q_k to the others of each process row.
 ///
-/// A message is `top` and pivots behind a word of status (0, or 1 + the column without a pivot), then the rows of L₂₁ column by
-/// column. Row and column numbers are exact in f64 up to 2⁵³.
+/// A message is a head, a word of status (0, or 1 + the column without a pivot) and the pivots, and a body, `top` and then the rows of L₂₁
+/// column by column. Row and column numbers are exact in f64 up to 2⁵³. Where nothing is computed, bodies have no contents.
 pub(crate) struct PanelBuffers {
     rows: Axis,
     columns: Axis,
-    slots: GlobalArray<f64, Ix2>,
-    slot: usize,
+    heads: GlobalArray<f64, Ix2>,
+    bodies: GlobalArray<f64, Ix2>,
+    /// Words of a body.
+    body: usize,
+    skips: bool,
     there: Signal,
     free: Signal,
     /// How often each process column's signals were waited for.
@@ -71,15 +74,18 @@ pub(crate) struct PanelBuffers {
 impl PanelBuffers {
     pub(crate) fn new(job: &Job, rows: Axis, columns: Axis) -> Result<Self, Error> {
         let (block, most) = (rows.block, Axis { me: 0, ..rows }.local_extent());
-        let slot = head(block) + block * most;
+        let body = block * block + block * most;
         let ranks = job.size();
-        let slots = GlobalArray::builder(job, [ranks, 2 * slot]).grid([ranks, 1]).name("panel buffers").create()?;
+        let heads = GlobalArray::builder(job, [ranks, 2 * (1 + block)]).grid([ranks, 1]).name("panel heads").create()?;
+        let bodies = GlobalArray::builder(job, [ranks, 2 * body]).grid([ranks, 1]).name("panels").hollow().create()?;
         let q = columns.processes;
         Ok(PanelBuffers {
             rows,
             columns,
-            slots,
-            slot,
+            heads,
+            bodies,
+            body,
+            skips: job.skips(),
             there: Signal::with_count(job, q)?,
             free: Signal::with_count(job, q)?,
             seen: vec![0; q],
@@ -91,38 +97,60 @@ impl PanelBuffers {
         self.rows.me * self.columns.processes + column
     }
 
-    fn start(&self, first: usize) -> usize {
-        first / self.rows.block % 2 * self.slot
+    /// The first words of the head and of the body.
+    fn start(&self, first: usize) -> (usize, usize) {
+        let slot = first / self.rows.block % 2;
+        (slot * (1 + self.rows.block), slot * self.body)
     }
 
     /// Sends the panel that starts at `first`, whose rows of L₂₁ are `lower` here.
     pub(crate) fn send(&mut self, first: usize, factored: &Factored, lower: ArrayView2<'_, f64>) -> Result<(), Error> {
-        let mut message = vec![0.0];
-        message.extend(factored.pivots.iter().map(|&row| row as f64));
-        message.extend(factored.top.t().iter());
-        self.tell_others(first, &message, Some(lower))
+        let mut head = vec![0.0];
+        head.extend(factored.pivots.iter().map(|&row| row as f64));
+        let top = factored.top.len();
+        let body = if self.skips {
+            vec![0.0; top + lower.len()]
+        } else {
+            let mut body = Vec::with_capacity(top + lower.len());
+            body.extend(factored.top.t().iter());
+            if self.columns.processes > 2 {
+                // One message for each of several, instead of one for each column.
+                body.extend(lower.t().iter());
+            }
+            body
+        };
+        let columns = if body.len() == top { Some(lower) } else { None };
+        self.tell_others(first, &head, &body, columns)
     }
 
     /// Tells that `column` has no pivot.
     pub(crate) fn send_failure(&mut self, first: usize, column: usize) -> Result<(), Error> {
-        self.tell_others(first, &[1.0 + column as f64], None)
+        self.tell_others(first, &[1.0 + column as f64], &[], None)
     }
 
-    fn tell_others(&mut self, first: usize, message: &[f64], lower: Option<ArrayView2<'_, f64>>) -> Result<(), Error> {
-        let (me, start) = (self.columns.me, self.start(first));
+    /// Sends a head and a body, and behind that the columns of a matrix.
+    fn tell_others(
+        &mut self,
+        first: usize,
+        head: &[f64],
+        body: &[f64],
+        columns: Option<ArrayView2<'_, f64>>,
+    ) -> Result<(), Error> {
+        let (me, (head_at, body_at)) = (self.columns.me, self.start(first));
         for column in (0..self.columns.processes).filter(|&column| column != me) {
             if self.told_free(first, column) {
                 self.freed[column] += 1;
                 self.free.wait_at_least(column, self.freed[column])?;
             }
             let to = self.rank(column);
-            let mut at = start + head(self.rows.block);
-            for values in lower.iter().flat_map(|lower| lower.columns()) {
-                self.slots.put(s![to, at..at + values.len()], values)?;
+            let mut at = body_at + body.len();
+            self.bodies.put(s![to, body_at..at], ArrayView1::from(body))?;
+            for values in columns.iter().flat_map(|columns| columns.columns()) {
+                self.bodies.put(s![to, at..at + values.len()], values)?;
                 at += values.len();
             }
-            let patch = s![to, start..start + message.len()];
-            self.slots.put_signal(patch, ArrayView1::from(message), self.there.at(to, me))?;
+            let patch = s![to, head_at..head_at + head.len()];
+            self.heads.put_signal(patch, ArrayView1::from(head), self.there.at(to, me))?;
         }
         Ok(())
     }
@@ -142,30 +170,32 @@ impl PanelBuffers {
         let sender = self.columns.owner(first);
         self.seen[sender] += 1;
         self.there.wait_at_least(sender, self.seen[sender])?;
-        let (me, start) = (self.rank(self.columns.me), self.start(first));
-        let message = self.slots.get(s![me, start..start + 1 + width + width * width])?;
-        let message = message.as_slice().expect("one row");
-        if message[0] != 0.0 {
-            return Ok(Err(message[0] as usize - 1));
+        let (me, (head_at, body_at)) = (self.rank(self.columns.me), self.start(first));
+        let head = self.heads.get(s![me, head_at..=head_at + width])?.to_vec();
+        if head[0] != 0.0 {
+            return Ok(Err(head[0] as usize - 1));
         }
         let below = self.rows.local_extent() - self.rows.first_local(first + width);
-        storage.resize(below * width, 0.0);
-        let at = start + head(block);
-        self.slots.get_into(s![me, at..at + below * width], ndarray::ArrayViewMut1::from(&mut storage[..]))?;
-        let lower = Array2::from_shape_vec((below, width).f(), storage).expect("as long as its shape says");
+        let mut top = Array2::zeros((width, width).f());
+        let (middle, end) = (body_at + width * width, body_at + (width + below) * width);
+        let lower = if self.skips {
+            // As one, and nothing of it is kept.
+            drop(self.bodies.get(s![me, body_at..end])?);
+            Array2::zeros((below, 0).f())
+        } else {
+            let words = top.as_slice_memory_order_mut().expect("columns behind each other");
+            self.bodies.get_into(s![me, body_at..middle], ArrayViewMut1::from(words))?;
+            storage.resize(below * width, 0.0);
+            self.bodies.get_into(s![me, middle..end], ArrayViewMut1::from(&mut storage[..]))?;
+            Array2::from_shape_vec((below, width).f(), storage).expect("as long as its shape says")
+        };
         let next = first + 2 * block;
         if next < n && self.columns.owner(next) != self.columns.me {
             self.free.at(self.rank(self.columns.owner(next)), self.columns.me).notify()?;
         }
-        let pivots = message[1..=width].iter().map(|&row| row as usize).collect();
-        let top = Array2::from_shape_vec((width, width).f(), message[1 + width..].to_vec()).expect("a square block");
+        let pivots = head[1..].iter().map(|&row| row as usize).collect();
         Ok(Ok((Factored { top, pivots }, lower)))
     }
-}
-
-/// Words in front of L₂₁.
-fn head(block: usize) -> usize {
-    1 + block + block * block
 }
 
 /// Pivot rows, exchanged along each process column: all get the rows of U before their solve, each gets the rows that end with it.
@@ -174,6 +204,7 @@ pub(crate) struct RowBuffers {
     columns: Axis,
     slots: Option<GlobalArray<f64, Ix2>>,
     slot: usize,
+    skips: bool,
     there: Signal,
     free: Signal,
     uses: u32,
@@ -184,10 +215,10 @@ impl RowBuffers {
         let slot = 2 * rows.block * Axis { me: 0, ..columns }.local_extent();
         let ranks = job.size();
         let slots = (rows.processes > 1)
-            .then(|| GlobalArray::builder(job, [ranks, 2 * slot]).grid([ranks, 1]).name("row buffers").create())
+            .then(|| GlobalArray::builder(job, [ranks, 2 * slot]).grid([ranks, 1]).name("row buffers").hollow().create())
             .transpose()?;
         let (there, free) = (Signal::with_count(job, rows.processes)?, Signal::with_count(job, rows.processes)?);
-        Ok(RowBuffers { rows, columns, slots, slot, there, free, uses: 0 })
+        Ok(RowBuffers { rows, columns, slots, slot, skips: job.skips(), there, free, uses: 0 })
     }
 
     fn rank(&self, row: usize) -> usize {
@@ -202,13 +233,21 @@ impl RowBuffers {
         let start = self.uses as usize % 2 * self.slot;
         let owner = rows.owner(moves.first);
         // The places in the block row that each process row fills, in their order.
-        let fills: Vec<Vec<usize>> =
-            (0..rows.processes).map(|p| (0..width).filter(|&i| rows.owner(moves.into_top[i]) == p).collect()).collect();
+        let mut fills = vec![Vec::new(); rows.processes];
+        moves.into_top.iter().enumerate().for_each(|(i, &row)| fills[rows.owner(row)].push(i));
         let mut upper = Array2::zeros((width, count).f());
-        for &i in &fills[me] {
-            upper.row_mut(i).assign(&columns.row(rows.first_local(moves.into_top[i])));
+        let skips = self.skips;
+        if !skips {
+            for &i in &fills[me] {
+                upper.row_mut(i).assign(&columns.row(rows.first_local(moves.into_top[i])));
+            }
         }
-        let pack = |list: &[usize]| -> Vec<f64> { list.iter().flat_map(|&row| columns.row(row).to_vec()).collect() };
+        let pack = |list: &[usize]| -> Vec<f64> {
+            match skips {
+                true => vec![0.0; list.len() * count],
+                false => list.iter().flat_map(|&row| columns.row(row).to_vec()).collect(),
+            }
+        };
         let mine = pack(&fills[me].iter().map(|&i| rows.first_local(moves.into_top[i])).collect::<Vec<_>>());
         let before: usize = fills[..me].iter().map(Vec::len).sum();
         for other in (0..rows.processes).filter(|&p| p != me) {
@@ -232,29 +271,29 @@ impl RowBuffers {
         }
         // Own rows that end with this rank: from the own block row at once, else by message below.
         let ending: Vec<(usize, usize)> = moves.out_of_top.iter().copied().filter(|&(_, end)| rows.owner(end) == me).collect();
-        if owner == me {
+        if owner == me && !skips {
             for &(row, end) in &ending {
                 let values = columns.row(rows.first_local(row)).to_owned();
                 columns.row_mut(rows.first_local(end)).assign(&values);
             }
         }
-        let rank = self.rank(me);
-        let mut at = start;
-        for (other, places) in fills.iter().enumerate() {
-            if other != me {
-                self.there.wait_at_least(other, self.uses + 1)?;
-                let values = slots.get(s![rank, at..at + places.len() * count])?;
-                for (&i, row) in places.iter().zip(values.as_slice().expect("one row").chunks_exact(count)) {
-                    upper.row_mut(i).assign(&ArrayView1::from(row));
+        for other in (0..rows.processes).filter(|&p| p != me) {
+            self.there.wait_at_least(other, self.uses + 1)?;
+        }
+        // The rows of U in the order of who sent them, and what the own block row displaced: all in one.
+        let displaced = if owner == me { 0 } else { ending.len() };
+        let values = slots.get(s![self.rank(me), start..start + (width + displaced) * count])?;
+        if !skips && count > 0 {
+            let mut sent = values.as_slice().expect("one row").chunks_exact(count).map(ArrayView1::from);
+            for (other, places) in fills.iter().enumerate() {
+                for (&i, row) in places.iter().zip(sent.by_ref()) {
+                    if other != me {
+                        upper.row_mut(i).assign(&row);
+                    }
                 }
             }
-            at += places.len() * count;
-        }
-        if owner != me {
-            let at = start + width * count;
-            let values = slots.get(s![rank, at..at + ending.len() * count])?;
-            for (&(_, end), row) in ending.iter().zip(values.as_slice().expect("one row").chunks_exact(count)) {
-                columns.row_mut(rows.first_local(end)).assign(&ArrayView1::from(row));
+            for (&(_, end), row) in ending.iter().zip(sent) {
+                columns.row_mut(rows.first_local(end)).assign(&row);
             }
         }
         for other in (0..rows.processes).filter(|&p| p != me) {

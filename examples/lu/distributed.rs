@@ -128,7 +128,10 @@ impl<'j> Rank<'j> {
         let factored = Phases::time(self.job, &mut self.phases.panel, || {
             // Each column is subtracted from those right of it.
             self.job.work(Work::flops(height as f64 * (width * width) as f64));
-            panel::factor(rows.view_mut(), first, axis, &mut self.column)
+            match self.job.skips() {
+                true => panel::skip(width, first, axis, &mut self.column),
+                false => panel::factor(rows.view_mut(), first, axis, &mut self.column),
+            }
         });
         match factored {
             Ok(factored) => {
@@ -171,6 +174,15 @@ impl<'j> Rank<'j> {
             return;
         }
         let width = panel.factored.top.nrows();
+        let below = self.rows.first_local(moves.first + width);
+        if self.job.skips() {
+            // What is computed below.
+            let rows = self.rows.local_extent() - below;
+            let (triangle, product) = ((width * width * c.ncols()) as f64, 2.0 * (rows * c.ncols() * width) as f64);
+            Phases::time(self.job, &mut self.phases.triangle, || self.job.work(Work::flops(triangle)));
+            Phases::time(self.job, &mut self.phases.update, || self.job.work(Work::flops(product)));
+            return;
+        }
         let mut own = std::mem::take(&mut self.upper);
         let is_moved = upper.is_some();
         let mut u = upper.unwrap_or_else(|| {
@@ -195,7 +207,6 @@ impl<'j> Rank<'j> {
                 Phases::time(self.job, &mut self.phases.swap, || c.slice_mut(s![top..top + width, ..]).assign(&u));
             }
         }
-        let below = self.rows.first_local(moves.first + width);
         let trailing = c.slice_mut(s![below..self.rows.local_extent(), ..]);
         Phases::time(self.job, &mut self.phases.update, || {
             self.job.work(Work::flops(2.0 * trailing.len() as f64 * width as f64));

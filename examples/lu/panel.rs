@@ -84,6 +84,27 @@ pub(crate) fn factor<T: Team>(
     Ok(Factored { top, pivots })
 }
 
+/// What [`factor`] sends for a panel of w columns, and pivots that might come of it, without any of its numbers: each of the rows that are
+/// left is as likely as the others.
+///
+/// # Errors
+///
+/// The team failed.
+pub(crate) fn skip<T: Team>(width: usize, first: usize, axis: Axis, team: &mut T) -> Result<Factored, Stopped<T::Error>> {
+    let message = vec![0.0; HEAD + 2 * width];
+    let mut gathered = vec![0.0; team.size() * message.len()];
+    let mut pivots = Vec::with_capacity(width);
+    for row in first..first + width {
+        if team.size() > 1 {
+            team.all_gather(&message, &mut gathered).map_err(Stopped::Team)?;
+        }
+        // Knuth's multiplicative hash: the same on all processes.
+        let drawn = (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        pivots.push(row + drawn as usize % (axis.extent - row));
+    }
+    Ok(Factored { top: Array2::zeros((width, width).f()), pivots })
+}
+
 /// Words at the start of a message: magnitude of the candidate (negative: none), its global row. Then follow the row of
 /// the candidate and, from the owner of the diagonal, the row that makes room.
 const HEAD: usize = 2;

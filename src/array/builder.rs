@@ -41,6 +41,7 @@ pub struct Builder<'g, T, D> {
     ghosts: Option<Vec<usize>>,
     boundaries: Option<Vec<Boundary>>,
     corners: bool,
+    hollow: bool,
 }
 
 /// # Creation
@@ -59,6 +60,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             ghosts: None,
             boundaries: None,
             corners: true,
+            hollow: false,
         }
     }
 
@@ -68,13 +70,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Same as [`Builder::create`].
     #[track_caller]
     pub fn duplicate(&self, name: &str) -> Result<Self> {
-        located(move || Self::create(&self.group, self.distribution.clone(), name.into(), None))
+        located(move || Self::create(&self.group, self.distribution.clone(), name.into(), None, false))
     }
 
-    fn create(group: &Group, distribution: Distribution<D>, name: Arc<str>, first: Option<T>) -> Result<Self> {
+    /// A `hollow` array has contents only unless the conduit skips.
+    fn create(group: &Group, distribution: Distribution<D>, name: Arc<str>, first: Option<T>, hollow: bool) -> Result<Self> {
         let inner = &group.inner;
         let part_len = distribution.max_part_len();
-        let own_len = distribution.part_len(inner.me());
+        let hollow = hollow && inner.engine().conduit().skips();
+        let own_len = if hollow { 0 } else { distribution.part_len(inner.me()) };
         let too_large = || Error::HeapFull {
             operation: "create".into(),
             what: format!("array \"{name}\""),
@@ -98,6 +102,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         ]);
         let what = || format!("array \"{name}\" of {:?} elements of {} bytes", distribution.shape(), size_of::<T>());
         let (offset, id) = inner.job.allocate(group, bytes(part_len)?, bytes(own_len)?, Op::Create, call, &what)?;
+        if hollow {
+            inner.engine().conduit().set_contents(offset..offset + bytes(part_len)?, false);
+        }
         let array = GlobalArray {
             extents: distribution.extents().clone(),
             ghost_plan: Plan::new::<T>(&distribution, group),
@@ -110,7 +117,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             poisoned: false,
             destroyed: false,
         };
-        if let Some(value) = first {
+        if let Some(value) = first.filter(|_| !hollow) {
             array.own_part().fill(value);
             // Nobody touches it before everybody has filled its part.
             group.barrier()?;
@@ -123,6 +130,13 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     /// The name, used in messages. The default is `GlobalArray` and the extents.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// The program does not need the contents where [`Job::skips`](crate::Job::skips) says so: the array then uses no memory, what is read
+    /// of it is meaningless, and transfers take their time but move nothing. Elsewhere this changes nothing.
+    pub fn hollow(mut self) -> Self {
+        self.hollow = true;
         self
     }
 
@@ -293,7 +307,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
                 Some(owners) => distribution.restricted(owners, self.group.size()).map_err(impossible)?,
                 None => distribution,
             };
-            GlobalArray::create(self.group, distribution, name.into(), self.first)
+            GlobalArray::create(self.group, distribution, name.into(), self.first, self.hollow)
         })
     }
 

@@ -114,6 +114,15 @@ pub(crate) trait Conduit: Operations {
     /// The rank has carried out so many floating-point operations, with so many bytes from and to memory: where time is virtual, it passes.
     fn compute(&self, _flops: f64, _bytes: f64) {}
 
+    /// Whether programs are to leave out what they compute, and arrays may go without contents.
+    fn skips(&self) -> bool {
+        false
+    }
+
+    /// Says whether what the caller has created at a range of its own and of others' segments has contents. If it has none, and the conduit
+    /// [`skips`](Self::skips), the caller's puts and gets there take their time but move nothing.
+    fn set_contents(&self, _range: Range<usize>, _has: bool) {}
+
     /// Returns when `poll` may have something to say, after `limit` at the latest. May return early.
     fn wait(&self, limit: Duration);
 

@@ -31,6 +31,8 @@ pub(crate) enum Computing {
     Measured(f64),
     /// None.
     Zero,
+    /// What the program says, but it computes nothing, and arrays without contents have none.
+    Skipped,
 }
 
 impl Computing {
@@ -40,6 +42,7 @@ impl Computing {
             ("declared", _) => Some(Computing::Declared),
             ("measured", _) => Some(Computing::Measured(1.0)),
             ("zero", _) => Some(Computing::Zero),
+            ("skip", _) => Some(Computing::Skipped),
             (_, Some(factor)) => {
                 let factor = factor.parse().ok().filter(|factor: &f64| *factor > 0.0 && *factor < 1e6);
                 factor.map(Computing::Measured)

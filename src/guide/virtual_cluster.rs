@@ -67,6 +67,10 @@
 //! Over other networks, `work` does nothing. `GA_COMPUTING=measured` takes instead what your processor needs between the calls of each rank, and
 //! `measured:0.5` half of that; such runs differ from each other. `GA_COMPUTING=zero` leaves communication alone.
 //!
+//! `GA_COMPUTING=skip` is for a problem that is too large to compute or to store here. A program that knows it ([`Job::skips`](crate::Job::skips))
+//! says what it would compute, but does not, and creates its large arrays as [`hollow`](crate::Builder::hollow): they use no memory, and transfers
+//! take their time but move nothing. The example `lu` does so.
+//!
 //! # A scaling curve
 //!
 //! In a clone of the crate, `cargo xtask scale` runs a program for each of several numbers of ranks, and writes a table as CSV and a picture:

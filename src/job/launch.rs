@@ -214,6 +214,7 @@ impl Launch {
     /// * `declared`: what the program says by [`Job::work`], at the speed of the modelled processor.
     /// * `measured`, or `measured:2.5`: what each rank takes here between its calls, times a factor. Not the same in each run.
     /// * `zero`: no time. What remains is communication.
+    /// * `skip`: what the program says, but it computes nothing; see [`Job::skips`].
     pub fn computing(mut self, name: impl Into<String>) -> Self {
         self.computing = Some(name.into());
         self

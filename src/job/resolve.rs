@@ -88,7 +88,7 @@ impl Launch {
         let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
         let fits = |stack: &usize| (LEAST_STACK..1 << 40).contains(stack);
         let stack = stack.value(self.stack, |text| size(text)?.try_into().ok(), fits)?.unwrap_or(STACK);
-        const NAMES: &str = "declared, measured, measured:FACTOR or zero";
+        const NAMES: &str = "declared, measured, measured:FACTOR, zero or skip";
         let computing = Setting { method: "computing", variable: "GA_COMPUTING", allowed: NAMES };
         let is_known = |name: &String| Computing::of_name(name).is_some();
         let computing = computing.value(self.computing.clone(), |text| Some(text.to_owned()), is_known)?;

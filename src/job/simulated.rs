@@ -443,3 +443,43 @@ fn layers_show_what_a_simulated_network_is_asked_for() {
         assert!(sums.into_inner().unwrap()[0] > 1200.0);
     }
 }
+
+/// An array without contents takes the time of one with, and no memory; what lies there later has contents.
+#[test]
+fn hollow_arrays_take_time_but_no_memory() {
+    let machine = Machine::new("hollow");
+    let n = 1_000_000_usize;
+    let time = |computing: &str, hollow: bool| {
+        let launch = machine.launch(2).heap(1 << 30).computing(computing);
+        let taken = Mutex::new((Duration::ZERO, 0));
+        let body = |job: &Job| {
+            let builder = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(7);
+            let mut a = if hollow { builder.hollow().create()? } else { builder.create()? };
+            job.sync()?;
+            let committed = job.memory().committed;
+            let begin = job.now();
+            if job.rank() == 0 {
+                let data = ndarray::Array1::from_elem(n, 1);
+                a.put(s![n..], &data)?;
+                let back = a.get(s![n..])?;
+                assert_eq!(back == data, !job.skips());
+                *taken.lock().unwrap() = (job.now() - begin, committed);
+            }
+            job.sync()?;
+            a.owner_epoch(|part| assert!(part.iter().all(|&value| job.skips() == (value == 0))))?;
+            a.destroy()?;
+            // At the same place.
+            let b = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(3).create()?;
+            b.put(s![n * (1 - job.rank())..n * (2 - job.rank())], &ndarray::Array1::from_elem(n, 5))?;
+            job.sync()?;
+            assert!(b.get(..)?.iter().all(|&value| value == 5));
+            job.sync()
+        };
+        launch.run(body).unwrap();
+        taken.into_inner().unwrap()
+    };
+    let (full, hollow) = (time("declared", true), time("skip", true));
+    assert_eq!(full.0, hollow.0);
+    assert!(full.1 >= n as u64 && hollow.1 < n as u64, "{full:?}, {hollow:?}");
+    assert_eq!(time("skip", false).1, full.1);
+}

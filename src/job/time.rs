@@ -64,6 +64,32 @@ impl Job {
         self.inner.conduit().now()
     }
 
+    /// Whether the program is to leave out what it computes (`GA_COMPUTING=skip`, over a simulated network only). It then only says what it
+    /// would compute, by [`work`](Self::work), and communicates as if it had. Arrays that it creates as
+    /// [`hollow`](crate::Builder::hollow) have no contents; all other communication brings what was sent. So a run shows the communication
+    /// and the time of a problem that is too large to be computed or stored here. Local.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::{Work, prelude::*};
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(4).network("simulated:gemini").computing("skip").run(|job| {
+    ///     let n = 100_000; // 80 GB
+    ///     let a = GlobalArray::<f64, Ix2>::builder(job, [n, n]).hollow().create()?;
+    ///     let row = a.get(s![job.rank(), ..])?; // takes the time of 800 kB
+    ///     if !job.skips() {
+    ///         assert!(row.sum().is_finite());
+    ///     }
+    ///     job.work(Work::flops(n as f64));
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn skips(&self) -> bool {
+        self.inner.conduit().skips()
+    }
+
     /// Runs `body` as a phase of the program with a name. `GA_STATS=1` has a table of times for each phase, and a trace shows it. A phase in
     /// a phase has its time for itself. Otherwise the call does nothing. Local.
     ///

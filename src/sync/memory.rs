@@ -178,6 +178,7 @@ impl JobState {
             self.heap().free(offset);
             return Err(error);
         }
+        self.conduit().set_contents(offset..offset + most, true);
         group.inner.blocks().add(offset);
         Ok((offset, group.inner.next_object()))
     }

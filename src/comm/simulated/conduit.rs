@@ -202,11 +202,21 @@ impl Conduit for Simulated {
     }
 
     fn compute(&self, flops: f64, bytes: f64) {
-        if self.computing != Computing::Declared || !self.is_here() {
+        if !matches!(self.computing, Computing::Declared | Computing::Skipped) || !self.is_here() {
             return;
         }
         let seconds = (flops / self.processor.flops).max(bytes / self.processor.memory);
         self.world.spend(self.rank, Picos::of_seconds(seconds));
+    }
+
+    fn skips(&self) -> bool {
+        self.computing == Computing::Skipped
+    }
+
+    fn set_contents(&self, range: Range<usize>, has: bool) {
+        if self.skips() {
+            self.world.set_contents(self.rank, range, has);
+        }
     }
 
     fn wait(&self, _limit: Duration) {

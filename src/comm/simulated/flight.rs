@@ -1,5 +1,7 @@
 //! One operation on its way.
 
+use std::ptr::NonNull;
+
 use crate::comm::{Atomic, Event, Local, Mail, Remote, SignalWord, Token, node::Fabric, soft::Picos};
 
 /// See the module's essay.
@@ -15,6 +17,8 @@ pub(super) struct Flight {
     memory: Memory,
     /// It has reached its target, and what it brings back is on its way.
     back: bool,
+    /// It moves nothing, because its target has no contents.
+    pub(super) hollow: bool,
     /// The old value of an atomic operation.
     value: u64,
     /// The bytes of a short get.
@@ -64,6 +68,7 @@ impl Flight {
             offset: to.offset,
             memory,
             back: false,
+            hollow: false,
             value: 0,
             bytes: None,
         }
@@ -143,9 +148,15 @@ impl Flight {
         [kind, (self.from as u64) << 32 | self.to as u64, self.offset as u64, self.len() as u64]
     }
 
+    /// The first byte of the target's segment that it touches.
+    pub(super) fn offset(&self) -> usize {
+        self.offset
+    }
+
     /// A put reaches its target.
     pub(super) fn write(&self, fabric: &Fabric, signal: Option<SignalWord>) {
         let local = match &self.memory {
+            Memory::Copied(_) | Memory::Lent(_) if self.hollow => Local { ptr: NonNull::dangling().as_ptr(), len: 0 },
             Memory::Copied(bytes) => Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() },
             Memory::Lent(local) => *local,
             Memory::Gone(_) => return,
@@ -165,7 +176,7 @@ impl Flight {
         match (self.kind, &self.memory) {
             // SAFETY: who issued it promised so.
             (Kind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.to, self.offset, atomic) },
-            (Kind::Get, Memory::Lent(local)) if local.len <= SHORT => {
+            (Kind::Get, Memory::Lent(local)) if local.len <= SHORT && !self.hollow => {
                 let mut bytes = vec![0; local.len].into_boxed_slice();
                 let copy = Local { ptr: bytes.as_mut_ptr(), len: bytes.len() };
                 // SAFETY: who issued it promised the source; the copy is new.
@@ -180,7 +191,7 @@ impl Flight {
     pub(super) fn done(&self, fabric: &Fabric) -> Option<Event> {
         match (&self.memory, self.kind) {
             (_, Kind::Atomic(_)) => Some(Event::Value(self.token, self.value)),
-            (Memory::Lent(local), Kind::Get) => {
+            (Memory::Lent(local), Kind::Get) if !self.hollow => {
                 // SAFETY: who issued it promised the source; its own memory is writable until it is given up. The copy is as long.
                 unsafe {
                     match &self.bytes {

@@ -7,7 +7,11 @@
 //! An operation changes memory at one moment: the bytes of a put are written when the last one has arrived. A short get reads its bytes when
 //! its request arrives, a long one when the answer is back.
 
-use std::sync::{Arc, MutexGuard, atomic::Ordering};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, MutexGuard, atomic::Ordering},
+};
 
 use super::flight::{Flight, Kind};
 use crate::{
@@ -93,6 +97,15 @@ struct Rank {
     /// Operations in flight, and of these what use memory of its own.
     flying: usize,
     lent: usize,
+    /// Where its segment, and those of the other members of what lies there, have no contents: by the first byte, the end.
+    hollow: BTreeMap<usize, usize>,
+}
+
+impl Rank {
+    /// Whether a byte has no contents, of its segment or of one that it may access there.
+    fn is_hollow(&self, offset: usize) -> bool {
+        self.hollow.range(..=offset).next_back().is_some_and(|(_, &end)| offset < end)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -182,9 +195,25 @@ impl World {
         }
     }
 
+    /// Says whether a range of a rank's segment has contents.
+    pub(super) fn set_contents(&self, rank: usize, range: Range<usize>, has: bool) {
+        let hollow = &mut self.state.lock().ranks[rank].hollow;
+        // What overlaps loses that part.
+        while let Some((&begin, &end)) = hollow.range(..range.end).next_back().filter(|&(_, &end)| end > range.start) {
+            hollow.remove(&begin);
+            let (before, after) = (begin..range.start, range.end..end);
+            hollow.extend([before, after].into_iter().filter(|part| part.start < part.end).map(|part| (part.start, part.end)));
+        }
+        if !has && range.start < range.end {
+            hollow.insert(range.start, range.end);
+        }
+    }
+
     /// Issues an operation.
-    pub(super) fn issue(&self, rank: usize, flight: Flight) {
+    pub(super) fn issue(&self, rank: usize, mut flight: Flight) {
         let mut state = self.state.lock();
+        // What this rank has created, not the other: that one may not have come so far.
+        flight.hollow = state.ranks[rank].is_hollow(flight.offset());
         let overhead = state.model.machine().adapter.overhead;
         let copies = if flight.kind.is_put() { state.model.copies(rank, flight.to, flight.len()) } else { Picos::ZERO };
         let issuer = &mut state.ranks[rank];
@@ -196,7 +225,12 @@ impl World {
         }
         issuer.lent += usize::from(flight.is_lent());
         let id = state.flights.add(flight);
-        state.events.add(at, rank, Happens::Leaves(id));
+        if state.events.next_at().is_none_or(|next| next > at) {
+            // Nothing comes before it: no other rank runs until then.
+            let _ = state.happens(at, Happens::Leaves(id), self);
+        } else {
+            state.events.add(at, rank, Happens::Leaves(id));
+        }
     }
 
     /// Asks for a report when all that a rank has put to another was answered.
@@ -323,23 +357,31 @@ impl State {
     fn advance(&mut self, world: &World) -> Option<usize> {
         while self.alive > 0 {
             let (at, event) = self.events.take()?;
-            self.now = at;
-            self.report.end = at;
-            self.report.events += 1;
-            self.digest(at, event);
-            match event {
-                Happens::Turn(rank) => {
-                    let rank = rank as usize;
-                    let runs = &mut self.ranks[rank];
-                    runs.clock = runs.clock.max(at);
-                    return Some(rank);
-                }
-                Happens::Leaves(id) => self.leaves(id),
-                Happens::Travels(id) => self.travels(id),
-                Happens::Arrives(id) => self.arrives(id, &world.fabric),
-                Happens::Done(id) => self.done(id, &world.fabric),
-                Happens::Tick => self.tick(world),
+            if let Some(rank) = self.happens(at, event, world) {
+                return Some(rank);
             }
+        }
+        None
+    }
+
+    /// An event; the rank that gets its turn by it.
+    fn happens(&mut self, at: Picos, event: Happens, world: &World) -> Option<usize> {
+        self.now = at;
+        self.report.end = at;
+        self.report.events += 1;
+        self.digest(at, event);
+        match event {
+            Happens::Turn(rank) => {
+                let rank = rank as usize;
+                let runs = &mut self.ranks[rank];
+                runs.clock = runs.clock.max(at);
+                return Some(rank);
+            }
+            Happens::Leaves(id) => self.leaves(id),
+            Happens::Travels(id) => self.travels(id),
+            Happens::Arrives(id) => self.arrives(id, &world.fabric),
+            Happens::Done(id) => self.done(id, &world.fabric),
+            Happens::Tick => self.tick(world),
         }
         None
     }

@@ -129,8 +129,11 @@ impl Engine {
             drop(table);
             lasting.get_or_insert_with(|| Lasting::new(&*self.conduit, self.timeout)).look(&Room { rank, window })?;
             self.progress();
-            // Another thread of this rank may find what ends: no word comes of that.
-            self.conduit.wait(TURN);
+            // What has ended is not reported again: who waits now waits for one transfer more.
+            if self.lock().in_flight >= window {
+                // Another thread of this rank may find what ends: no word comes of that.
+                self.conduit.wait(TURN);
+            }
         }
     }
 

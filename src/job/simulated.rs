@@ -11,12 +11,14 @@ struct Machine(PathBuf);
 impl Machine {
     /// One rank on each node, an adapter of 1 GB/s, no links to share.
     fn new(test: &str) -> Self {
-        Machine::of_bandwidth(test, "1")
+        Machine::but(test, &[])
     }
 
-    fn of_bandwidth(test: &str, gigabytes: &str) -> Self {
+    /// The same with other lines.
+    fn but(test: &str, lines: &[(&str, &str)]) -> Self {
         let path = std::env::temp_dir().join(format!("global-arrays-{test}-{}.toml", std::process::id()));
-        let text = "
+        let mut text = String::from(
+            "
             [processor]
             gigaflops = 1
             memory_gb_per_s = 1
@@ -27,7 +29,7 @@ impl Machine {
             [adapter]
             overhead_us = 2
             gap_us = 3
-            bandwidth_gb_per_s = BANDWIDTH
+            bandwidth_gb_per_s = 1.0
             latency_us = 20
             copied_bytes = 1000000
             window = 1000
@@ -36,8 +38,13 @@ impl Machine {
             [network]
             topology = \"crossbar\"
             switch_us = 1
-            link_gb_per_s = 1";
-        fs::write(&path, text.replace("BANDWIDTH", gigabytes)).unwrap();
+            link_gb_per_s = 1",
+        );
+        for (line, other) in lines {
+            assert!(text.contains(line), "{line}");
+            text = text.replacen(line, other, 1);
+        }
+        fs::write(&path, text).unwrap();
         Machine(path)
     }
 
@@ -317,10 +324,29 @@ fn deadlocks_of_one_lock_are_found() {
     assert!(mixed.contains("rank 0") && mixed.contains("signal") && mixed.contains("rank 1"), "{mixed}");
 }
 
+/// A window that has room for all that is on its way hides every latency but the last.
+#[test]
+fn a_window_is_full_only_while_it_is() {
+    let lines = [("gap_us = 3", "gap_us = 1"), ("copied_bytes = 1000000", "copied_bytes = 0"), ("window = 1000", "window = 30")];
+    let machine = Machine::but("window", &lines);
+    let (puts, data) = (300, [1; 8]);
+    let time = measured(&machine.launch(2), |job| {
+        let a = GlobalArray::<u8, Ix1>::builder(job, [2 * data.len()]).zeros().create()?;
+        begin(job);
+        if job.rank() == 1 {
+            return Ok(None);
+        }
+        job.scope(|scope| (0..puts).try_for_each(|_| scope.put(&a, s![data.len()..], ndarray::aview1(&data))))?;
+        Ok(Some(job.now() - BEGIN))
+    });
+    // An overhead for each, and for the last one also the way there and back.
+    assert_close(time, f64::from(puts) * 2.0 + 2.0 * 21.0);
+}
+
 /// What is on its way for seconds is no deadlock, and neither is a rank that has ended before its last words arrive.
 #[test]
 fn what_takes_long_is_no_deadlock() {
-    let machine = Machine::of_bandwidth("long", "0.001");
+    let machine = Machine::but("long", &[("bandwidth_gb_per_s = 1.0", "bandwidth_gb_per_s = 0.001")]);
     let bytes = 64 << 10;
     // Each takes 66 ms; the words of the barrier queue behind them.
     let launch = machine.launch(2).coroutines(true);

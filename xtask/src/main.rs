@@ -1,5 +1,5 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask scale`, `cargo xtask lint`, `cargo xtask
-//! faults`.
+//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask scale`, `cargo xtask validate`,
+//! `cargo xtask lint`, `cargo xtask faults`.
 
 mod cargo;
 mod child;
@@ -10,6 +10,7 @@ mod packages;
 mod quiet;
 mod scale;
 mod test;
+mod validate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -29,6 +30,8 @@ enum Command {
     Compare(compare::Options),
     /// Run a program on modelled machines with more and more ranks; writes a table as CSV and a picture as SVG
     Scale(scale::Options),
+    /// Compare the virtual cluster with SimGrid, on machines of the same parameters
+    Validate(validate::Options),
     /// Check the rules between the layers that the compiler does not
     Lint(lint::Options),
     /// Put each fault of `tests/faults.txt` into the sources and look whether a test finds it
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Scale(options) => scale::run(&options),
+        Command::Validate(options) => validate::run(&options),
         Command::Lint(options) => lint::run(&options),
         Command::Faults(options) => faults::run(&options),
     });

@@ -2,7 +2,11 @@
 
 use std::ptr::NonNull;
 
-use crate::comm::{Atomic, Event, Local, Mail, Remote, SignalWord, Token, node::Fabric, soft::Picos};
+use crate::comm::{
+    Atomic, Event, Local, Mail, Remote, SignalWord, Token,
+    node::Fabric,
+    soft::{Picos, Way},
+};
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -13,6 +17,8 @@ pub(super) struct Flight {
     pub(super) token: Token,
     /// When its sender knows that it has arrived.
     pub(super) answered: Picos,
+    /// Of the message that is under way.
+    pub(super) way: Way,
     offset: usize,
     memory: Memory,
     /// It has reached its target, and what it brings back is on its way.
@@ -65,6 +71,7 @@ impl Flight {
             to: to.rank,
             token,
             answered: Picos::ZERO,
+            way: Way::default(),
             offset: to.offset,
             memory,
             back: false,
@@ -173,6 +180,7 @@ impl Flight {
     /// An operation that brings something back reaches its target.
     pub(super) fn apply(&mut self, fabric: &Fabric) {
         self.back = true;
+        self.way = Way::default();
         match (self.kind, &self.memory) {
             // SAFETY: who issued it promised so.
             (Kind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.to, self.offset, atomic) },

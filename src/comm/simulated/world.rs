@@ -22,7 +22,7 @@ use crate::{
         node::Fabric,
         peers::Peers,
         slab::Slab,
-        soft::{Events, Machine, Model, Picos, Ranks},
+        soft::{Events, Machine, Model, Next, Picos, Ranks},
     },
 };
 
@@ -77,7 +77,7 @@ enum Happens {
     Turn(u32),
     /// A message is handed to its adapter.
     Leaves(u64),
-    /// It begins to leave.
+    /// It begins to leave, or its head is at a link or at its target.
     Travels(u64),
     /// It reaches its target.
     Arrives(u64),
@@ -446,7 +446,10 @@ impl State {
     fn travels(&mut self, id: u64) {
         let Some(flight) = self.flights.get_mut(id) else { return };
         let (from, to, bytes) = flight.leg();
-        let times = self.model.travels(self.now, from, to, bytes);
+        let times = match self.model.travels(self.now, from, to, bytes, &mut flight.way) {
+            Next::Ends(times) => times,
+            Next::Head(at) => return self.events.add(at, flight.from, Happens::Travels(id)),
+        };
         self.report.messages += 1;
         let is_back = flight.is_back();
         let copies = if is_back { self.model.copies(from, to, bytes) } else { Picos::ZERO };

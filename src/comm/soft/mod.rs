@@ -23,7 +23,7 @@ mod time;
 pub(super) use events::Events;
 pub(super) use links::Shape;
 pub(super) use machine::{Adapter, Block, Machine, Node, Processor};
-pub(super) use model::Model;
+pub(super) use model::{Model, Next, Way};
 pub(crate) use ranks::Form;
 pub(super) use ranks::Ranks;
 pub(super) use time::Picos;

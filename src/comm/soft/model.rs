@@ -1,9 +1,9 @@
 //! When a message has left, and when it has arrived.
 //!
 //! An adapter sends one message at a time and receives one at a time, and a link carries one at a time. A message's head goes from the
-//! adapter through the links as they become free; its bytes follow at the rate of the slowest. A message takes its turns on links and at the
-//! receiver when it begins to leave: times depend on earlier calls only. So one that begins later does not overtake on a link, though it may
-//! be closer to it. Messages of one rank to another arrive in the order in which they leave.
+//! adapter through the links as they become free; its bytes follow at the rate of the slowest. A message takes its turn on a link, and at
+//! the receiver, when its head is there: first come, first served. So whoever asks follows each head from link to link, and times depend
+//! on earlier calls only. If the adapter keeps order, messages of one rank to another arrive in the order in which they leave.
 
 use super::{Machine, Picos};
 
@@ -16,7 +16,20 @@ pub(in crate::comm) struct Model {
     sends: Vec<Picos>,
     receives: Vec<Picos>,
     links: Vec<Picos>,
-    route: Vec<usize>,
+    /// When the last head of each node was in the network.
+    heads: Vec<Picos>,
+}
+
+/// How far a message is: the links that its head takes, and how many it has behind it. None before it begins to leave.
+#[derive(Debug, Default)]
+pub(in crate::comm) struct Way(Option<(Vec<usize>, usize)>);
+
+/// What comes next of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::comm) enum Next {
+    /// Its head is at a link or at the receiver. Ask again then.
+    Head(Picos),
+    Ends(Times),
 }
 
 /// What becomes of a message.
@@ -33,7 +46,7 @@ impl Model {
         let nodes = ranks.div_ceil(machine.ranks_per_node);
         let free = |count: usize| vec![Picos::ZERO; count];
         let links = free(machine.shape.links(nodes));
-        Model { nodes, sends: free(nodes), receives: free(nodes), links, route: Vec::new(), machine }
+        Model { nodes, sends: free(nodes), receives: free(nodes), links, heads: free(nodes), machine }
     }
 
     pub(in crate::comm) fn machine(&self) -> &Machine {
@@ -62,36 +75,47 @@ impl Model {
         begin
     }
 
-    /// What becomes of a message that begins to leave now. Calls come in the order of `now`.
-    pub(in crate::comm) fn travels(&mut self, now: Picos, from: usize, to: usize, bytes: usize) -> Times {
+    /// What comes next of a message that begins to leave now, or whose head has come so far. Calls come in the order of `now`.
+    pub(in crate::comm) fn travels(&mut self, now: Picos, from: usize, to: usize, bytes: usize, way: &mut Way) -> Next {
         if self.is_near(from, to) {
             let latency = self.machine.node.latency;
-            return Times { arrived: now + latency, answered: now + latency + latency };
+            return Next::Ends(Times { arrived: now + latency, answered: now + latency + latency });
         }
         let (from, to) = (from / self.machine.ranks_per_node, to / self.machine.ranks_per_node);
         let adapter = &self.machine.adapter;
         let (per_byte, startup) = adapter.engine(bytes);
-        self.route.clear();
-        self.machine.shape.route(self.nodes, from, to, &mut self.route);
+        let Some((route, behind)) = &mut way.0 else {
+            let mut route = Vec::new();
+            self.machine.shape.route(self.nodes, from, to, &mut route);
+            way.0 = Some((route, 0));
+            let mut head = now + startup + adapter.latency + self.machine.hop;
+            if adapter.ordered {
+                // One that starts up faster stays behind.
+                head = head.max(self.heads[from]);
+                self.heads[from] = head;
+            }
+            return Next::Head(head);
+        };
         let on_link = Picos::of_bytes(bytes, self.machine.link);
-        let mut head = now + startup + adapter.latency + self.machine.hop;
-        for &link in &self.route {
-            let free = &mut self.links[link];
-            let enters = head.max(*free);
-            *free = enters + on_link;
-            head = enters + self.machine.hop;
+        if let Some(&link) = route.get(*behind) {
+            *behind += 1;
+            let enters = now.max(self.links[link]);
+            self.links[link] = enters + on_link;
+            return Next::Head(enters + self.machine.hop);
         }
-        let slowest = if self.route.is_empty() { per_byte } else { per_byte.max(self.machine.link) };
-        let (enters, bytes) = (head.max(self.receives[to]), Picos::of_bytes(bytes, slowest));
+        let (enters, bytes) = (now.max(self.receives[to]), Picos::of_bytes(bytes, per_byte));
         self.receives[to] = enters + adapter.gap.max(bytes);
-        let arrived = enters + bytes;
-        let back = (0..=self.route.len()).fold(adapter.latency, |time, _| time + self.machine.hop);
-        Times { arrived, answered: arrived + back }
+        // The last byte comes at the rate of a link, and is received at that of the adapter.
+        let arrived = if route.is_empty() { enters + bytes } else { (enters + bytes).max(now + on_link) };
+        let back = (0..=route.len()).fold(adapter.latency, |time, _| time + self.machine.hop);
+        Next::Ends(Times { arrived, answered: arrived + back })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::comm::soft::{Adapter, Block, Node, Processor, Shape};
 
@@ -117,41 +141,81 @@ mod tests {
         Times { arrived: Picos(arrived), answered: Picos(answered) }
     }
 
-    /// When a message begins, and what becomes of it.
-    fn send(model: &mut Model, now: u64, from: usize, to: usize, bytes: usize) -> (u64, Times) {
-        let begin = model.begins(Picos(now), from, to, bytes);
-        (begin.0, model.travels(begin, from, to, bytes))
+    /// What becomes of messages, by when each is handed to its adapter: from, to, bytes.
+    fn send(model: &mut Model, messages: &[(u64, usize, usize, usize)]) -> Vec<(u64, Times)> {
+        let mut sent: Vec<_> = messages.iter().map(|_| (None, Way::default(), times(0, 0))).collect();
+        let mut queue: BTreeSet<(u64, usize)> =
+            messages.iter().enumerate().map(|(number, message)| (message.0, number)).collect();
+        while let Some((now, number)) = queue.pop_first() {
+            let (_, from, to, bytes) = messages[number];
+            let (begin, way, times) = &mut sent[number];
+            let at = match begin {
+                None => {
+                    let at = model.begins(Picos(now), from, to, bytes);
+                    *begin = Some(at);
+                    at
+                }
+                Some(_) => match model.travels(Picos(now), from, to, bytes, way) {
+                    Next::Head(at) => at,
+                    Next::Ends(ends) => {
+                        *times = ends;
+                        continue;
+                    }
+                },
+            };
+            queue.insert((at.0, number));
+        }
+        sent.into_iter().map(|(begin, _, times)| (begin.unwrap().0, times)).collect()
     }
 
     #[test]
     fn an_adapter_sends_one_message_at_a_time_and_receives_one_at_a_time() {
         let mut model = Model::new(machine(Shape::Crossbar), 8);
-        // The gap is longer than the bytes, and then not.
-        assert_eq!(send(&mut model, 0, 0, 2, 8), (0, times(1130, 2180)));
-        assert_eq!(send(&mut model, 0, 1, 4, 40), (100, times(1550, 2600)));
-        // The receiving adapter is free at 1150.
-        assert_eq!(send(&mut model, 0, 6, 3, 8), (0, times(1230, 2280)));
+        // The gap is longer than the bytes, and then not. The receiving adapter is free at 1150.
+        let sent = send(&mut model, &[(0, 0, 2, 8), (0, 1, 4, 40), (0, 6, 3, 8)]);
+        assert_eq!(sent, [(0, times(1130, 2180)), (100, times(1550, 2600)), (0, times(1230, 2280))]);
         // The other engine.
-        assert_eq!(send(&mut model, 10_000, 0, 2, 64), (10_000, times(16_370, 17_420)));
-        assert_eq!(send(&mut model, 10_000, 1, 4, 1).0, 10_320);
+        let sent = send(&mut model, &[(10_000, 0, 2, 64), (10_000, 1, 4, 1)]);
+        assert_eq!(sent[0], (10_000, times(16_370, 17_420)));
+        // Its head stays behind.
+        assert_eq!(sent[1], (10_320, times(16_060, 17_110)));
     }
 
     #[test]
     fn ranks_of_a_node_copy() {
         let mut model = Model::new(machine(Shape::Crossbar), 4);
         assert_eq!((model.copies(0, 1, 64), model.copies(0, 2, 64)), (Picos(64), Picos::ZERO));
-        assert_eq!(send(&mut model, 10, 0, 1, 64), (10, times(17, 24)));
-        assert_eq!(send(&mut model, 10, 0, 0, 64), (10, times(17, 24)));
+        assert_eq!(send(&mut model, &[(10, 0, 1, 64), (10, 0, 0, 64)]), [(10, times(17, 24)); 2]);
     }
 
     #[test]
     fn messages_share_links() {
         // Leaves 0, 1 and 2, 3, one link up from each.
         let mut model = Model::new(machine(Shape::FatTree { leaf: 2, up: 1 }), 8);
-        // At its receiver after two links and three switches.
-        assert_eq!(send(&mut model, 0, 0, 4, 40), (0, times(1000 + 3 * 50 + 800, 1950 + 1150)));
-        // The link up is busy until 1050 + 800.
-        assert_eq!(send(&mut model, 0, 2, 6, 40), (0, times(1850 + 100 + 800, 2750 + 1150)));
+        // At its receiver after two links and three switches. Then the link up is busy until 1050 + 800.
+        let sent = send(&mut model, &[(0, 0, 4, 40), (0, 2, 6, 40)]);
+        assert_eq!(sent, [(0, times(1000 + 3 * 50 + 800, 1950 + 1150)), (0, times(1850 + 100 + 800, 2750 + 1150))]);
+    }
+
+    /// On a ring where all send over two links, each link carries two messages, its own node's first. None waits for more than one.
+    #[test]
+    fn whoever_is_at_a_link_first_goes_first() {
+        let ring = Shape::Torus { sides: [8, 1, 1], share: 1 };
+        let mut model = Model::new(machine(ring), 16);
+        let messages: Vec<_> = (0..8).map(|node| (0, 2 * node, 2 * ((node + 2) % 8), 40)).collect();
+        for (_, times) in send(&mut model, &messages) {
+            assert_eq!(times.arrived, Picos(1000 + 3 * 50 + (800 - 50) + 800));
+        }
+    }
+
+    /// An adapter that is faster than a link receives from two at once.
+    #[test]
+    fn a_receiver_is_busy_at_its_own_rate() {
+        let ring = Shape::Torus { sides: [8, 1, 1], share: 1 };
+        let mut model = Model::new(machine(ring), 16);
+        // 400 in the adapter, 800 on a link.
+        let sent = send(&mut model, &[(0, 2, 0, 40), (0, 14, 0, 40)]);
+        assert_eq!([sent[0].1.arrived, sent[1].1.arrived], [Picos(1100 + 800), Picos(1100 + 800)]);
     }
 
     /// Whatever else is under way, and however slow links are.
@@ -167,18 +231,17 @@ mod tests {
         {
             for link in [1.0, 10.0, 100.0] {
                 let mut model = Model::new(Machine { link, ..machine(shape.clone()) }, 16);
+                let mut now = 0;
+                let messages: Vec<_> = (0..2000)
+                    .map(|_| {
+                        now += random(200);
+                        (now, random(16) as usize, random(16) as usize, random(100) as usize)
+                    })
+                    .collect();
                 let mut last = std::collections::HashMap::new();
-                let (mut now, mut queue) = (0, std::collections::BTreeMap::new());
-                for number in 0..2000_u64 {
-                    now += random(200);
-                    let (from, to, bytes) = (random(16) as usize, random(16) as usize, random(100) as usize);
-                    let begin = model.begins(Picos(now), from, to, bytes);
-                    queue.insert((begin, number), (from, to, bytes));
-                }
-                for ((begin, _), (from, to, bytes)) in queue {
-                    let arrived = model.travels(begin, from, to, bytes).arrived;
-                    let before = last.insert((from, to), arrived);
-                    assert!(before.is_none_or(|before| before <= arrived), "{shape:?}, {link}: from {from} to {to}");
+                for ((_, from, to, _), (_, times)) in messages.iter().zip(send(&mut model, &messages)) {
+                    let before = last.insert((*from, *to), times.arrived);
+                    assert!(before.is_none_or(|before| before <= times.arrived), "{shape:?}, {link}: from {from} to {to}");
                 }
             }
         }

@@ -48,9 +48,9 @@ static double exchange(int first, int last, int bytes, double answer)
   begin += AHEAD;
   wait_until(begin);
   for (int i = 0; i < count; i++) {
-    int distance = (first + i) % ranks, slot = i % window;
+    int distance = (first + i) % ranks, slot = i;
     if (i >= window)
-      MPI_Wait(&sends[slot], MPI_STATUS_IGNORE);
+      MPI_Waitany(window, sends, &slot, MPI_STATUS_IGNORE);
     MPI_Isend(source, bytes, MPI_BYTE, (rank + distance) % ranks, distance, MPI_COMM_WORLD, &sends[slot]);
   }
   wait_for(sends, count < window ? count : window);

@@ -488,11 +488,11 @@ fn hollow_arrays_take_time_but_no_memory() {
                 let data = ndarray::Array1::from_elem(n, 1);
                 a.put(s![n..], &data)?;
                 let back = a.get(s![n..])?;
-                assert_eq!(back == data, !job.skips());
+                assert_eq!(back == data, !(hollow && job.skips()));
                 *taken.lock().unwrap() = (job.now() - begin, committed);
             }
             job.sync()?;
-            a.owner_epoch(|part| assert!(part.iter().all(|&value| job.skips() == (value == 0))))?;
+            a.owner_epoch(|part| assert!(part.iter().all(|&value| (hollow && job.skips()) == (value == 0))))?;
             a.destroy()?;
             // At the same place.
             let b = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(3).create()?;

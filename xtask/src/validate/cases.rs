@@ -1,11 +1,15 @@
 //! Which patterns run on how many ranks.
 //!
 //! A case is bounded by what it costs the simulators: 1024 ranks have a million messages in an all-to-all, for which SMPI takes minutes.
+//! An all-to-all of 256 ranks on a torus, all of whose flows share links with all others, takes it longer than that.
 
 use super::machine::{LEAF, Network};
 use std::fmt;
 
 pub const RANKS: [usize; 3] = [64, 256, 1024];
+
+/// A distance on the torus over links of all three directions.
+pub const ACROSS: usize = 31;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -36,8 +40,16 @@ pub fn of(network: Network, ranks: usize) -> Vec<Case> {
         Network::Crossbar => &[1, 32],
         // Most to the same switch; all to the next one; as many to one as to another.
         Network::FatTree => &[1, LEAF, 2 * LEAF + LEAF / 2],
+        // Over one link, over two of a ring, over several rings.
+        Network::Torus if ranks == RANKS[0] => &[1, 2, ACROSS],
+        Network::Torus => return Vec::new(),
     };
-    let sizes: &[usize] = if ranks <= 256 { &[KIB, 64 * KIB, MIB] } else { &[KIB, 64 * KIB] };
+    let sizes: &[usize] = match network {
+        // Its ways differ in length, and the bytes are to count.
+        Network::Torus => &[64 * KIB, MIB],
+        _ if ranks <= 256 => &[KIB, 64 * KIB, MIB],
+        _ => &[KIB, 64 * KIB],
+    };
     let shifts = distances.iter().flat_map(|&distance| sizes.iter().map(move |&bytes| Case::Shift { distance, bytes }));
     let blocks: &[usize] = if ranks <= 256 { &[KIB, 64 * KIB] } else { &[KIB] };
     shifts.chain(blocks.iter().map(|&bytes| Case::AllToAll { bytes })).collect()

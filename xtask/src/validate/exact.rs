@@ -25,7 +25,7 @@ pub fn seconds(machine: &Machine, network: Network, ranks: usize, case: Case) ->
             let last = if each > machine.overhead { messages * each } else { (messages - 1.0) * machine.overhead + each };
             Some(way(2.0) + last + machine.answer(network))
         }
-        (Case::AllToAll { .. }, Network::FatTree) => None,
+        (Case::AllToAll { .. }, Network::FatTree) | (_, Network::Torus) => None,
     }
 }
 

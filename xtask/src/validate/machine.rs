@@ -3,6 +3,9 @@
 //! SimGrid describes a cluster by one bandwidth and one latency for all its links, those between nodes and switches included. So the
 //! adapter has the bandwidth of a link, and its own latency is that of a switch: a message through one switch takes two latencies on both
 //! sides, and a message through three takes four.
+//!
+//! Nodes of SimGrid's torus have no adapters. So ours have none to speak of there: ten times the bandwidth of a link, and no latency. What is
+//! left is the switch of the sender, whose latency counts at the end of SimGrid's side.
 
 use std::path::Path;
 
@@ -27,27 +30,45 @@ pub enum Network {
     Crossbar,
     /// 16 nodes on each lower switch, with 8 links up.
     FatTree,
+    /// Room for 75 nodes. No side is even: which way is the shorter one is then no question.
+    Torus,
 }
 
 pub const LEAF: usize = 16;
 pub const UPLINKS: usize = 8;
+const SIDES: [usize; 3] = [5, 5, 3];
+/// An adapter of the torus, beside a link.
+const FASTER: f64 = 10.0;
 
 impl Network {
-    pub const ALL: [Network; 2] = [Network::Crossbar, Network::FatTree];
+    pub const ALL: [Network; 3] = [Network::Crossbar, Network::FatTree, Network::Torus];
 
     pub fn name(self) -> &'static str {
         match self {
             Network::Crossbar => "crossbar",
             Network::FatTree => "fat_tree",
+            Network::Torus => "torus",
         }
     }
 
-    /// Latencies on the longest way: one more than switches.
-    pub fn farthest(self) -> f64 {
+    /// Latencies on the longest way.
+    fn farthest(self) -> f64 {
         match self {
             Network::Crossbar => 2.0,
             Network::FatTree => 4.0,
+            // Half way round each ring, and the switch of the sender.
+            Network::Torus => SIDES.into_iter().map(|side| side / 2).sum::<usize>() as f64 + 1.0,
         }
+    }
+
+    /// What SimGrid's way lacks.
+    fn missing(self) -> f64 {
+        if self == Network::Torus { 1.0 } else { 0.0 }
+    }
+
+    /// How many nodes SimGrid's cluster has.
+    pub fn nodes(self, ranks: usize) -> usize {
+        if self == Network::Torus { SIDES.into_iter().product() } else { ranks }
     }
 
     /// More fields of `[network]`.
@@ -55,6 +76,7 @@ impl Network {
         match self {
             Network::Crossbar => String::new(),
             Network::FatTree => format!("nodes_per_switch = {LEAF}\nuplinks = {UPLINKS}\n"),
+            Network::Torus => format!("nodes_per_switch = 1\nsides = {SIDES:?}\n"),
         }
     }
 
@@ -66,6 +88,10 @@ impl Network {
                 let leaves = ranks.div_ceil(LEAF);
                 format!(" topology=\"FAT_TREE\" topo_parameters=\"2;{LEAF},{leaves};1,{UPLINKS};1,1\"")
             }
+            Network::Torus => {
+                let [x, y, z] = SIDES;
+                format!(" topology=\"TORUS\" topo_parameters=\"{x},{y},{z}\"")
+            }
         }
     }
 }
@@ -75,10 +101,11 @@ impl Machine {
     pub fn toml(&self, network: Network) -> String {
         let (overhead, latency) = (1e6 * self.overhead, 1e6 * self.latency);
         let (gigabytes, window) = (1e-9 * self.bandwidth, self.window);
+        let (adapter, own) = if network == Network::Torus { (FASTER * gigabytes, 0.0) } else { (gigabytes, latency) };
         format!(
             "[processor]\ngigaflops = 1\nmemory_gb_per_s = 1\n\n\
              [node]\nranks = 1\nlatency_us = 0\nbandwidth_gb_per_s = {gigabytes}\n\n\
-             [adapter]\noverhead_us = {overhead}\ngap_us = {overhead}\nbandwidth_gb_per_s = {gigabytes}\nlatency_us = {latency}\n\
+             [adapter]\noverhead_us = {overhead}\ngap_us = {overhead}\nbandwidth_gb_per_s = {adapter}\nlatency_us = {own}\n\
              copied_bytes = 0\nwindow = {window}\nordered = true\nsignals = true\n\n\
              [network]\ntopology = \"{}\"\n{}switch_us = {latency}\nlink_gb_per_s = {gigabytes}\n",
             network.name(),
@@ -92,7 +119,7 @@ impl Machine {
             "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n\
              <cluster id=\"cluster\" prefix=\"node-\" suffix=\"\" radical=\"0-{}\" speed=\"1Gf\" bw=\"{}Bps\" lat=\"{}s\" \
              sharing_policy=\"SPLITDUPLEX\"{}/>\n</platform>\n",
-            ranks - 1,
+            network.nodes(ranks) - 1,
             self.bandwidth,
             self.latency,
             network.attributes(ranks),
@@ -125,9 +152,9 @@ impl Machine {
         settings.into_iter().chain([overhead.as_str()]).map(|setting| format!("--cfg={setting}")).collect()
     }
 
-    /// From the arrival of a message to its sender's knowing: an answer's way over the longest route.
+    /// From the arrival of SimGrid's last message to the end of the case: an answer's way over the longest route, and what its own lacks.
     pub fn answer(&self, network: Network) -> f64 {
-        network.farthest() * self.latency
+        (network.farthest() + network.missing()) * self.latency
     }
 }
 

@@ -52,6 +52,9 @@ pub fn run(options: &Options) -> Result<bool> {
     for network in Network::ALL {
         for ranks in cases::RANKS.into_iter().filter(|&ranks| ranks <= most) {
             let cases = cases::of(network, ranks);
+            if cases.is_empty() {
+                continue;
+            }
             let our_times = ours::times(&ours, &folder, network, ranks, &cases)?;
             let their_times = simgrid::times(&theirs, &folder, network, ranks, &cases)?;
             for ((case, ours), theirs) in cases.into_iter().zip(our_times).zip(their_times) {

@@ -9,7 +9,7 @@ use super::{
     Topology,
     launcher::Started,
     layers::{self, Layer},
-    soft::Form,
+    soft::{Faults, Form},
 };
 use crate::error::Error;
 
@@ -86,6 +86,8 @@ pub(crate) struct Settings {
     /// Of the order of what happens at one time in a simulated network.
     pub seed: u64,
     pub computing: Computing,
+    /// What goes wrong in a simulated network.
+    pub faults: Faults,
     /// Every so many consecutive ranks are a node. A network that has nodes of its own splits them by it.
     pub ranks_per_node: Option<usize>,
     /// Bytes of each segment, at most.

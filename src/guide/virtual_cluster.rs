@@ -89,6 +89,11 @@
 //! keeps no order (`ordered = false`), a seed also delays each message by up to twice the latency. If the result of a program depends on the
 //! seed, it depends on the order in which ranks arrive.
 //!
+//! # When something goes wrong
+//!
+//! `GA_FAULTS=die:3@0.5` ends rank 3 after 0.5 s of virtual time: you see what your program does then. `stall:2@0.1+0.05` stops the adapter of
+//! node 2 for 0.05 s, and `delay:0.01*20` sends one message of a hundred up to 20 µs late. Separate several by commas.
+//!
 //! # Limits
 //!
 //! * The models have not been compared with real machines yet.

@@ -42,6 +42,7 @@ use crate::{
 /// | [`silence`](Self::silence) | `GA_SILENCE` | 3.5; seconds after which a machine that does not answer ends the job |
 /// | [`seed`](Self::seed) | `GA_SEED` | 0; of a simulated network, the order of what happens at one time |
 /// | [`computing`](Self::computing) | `GA_COMPUTING` | `declared`; over a simulated network, the time that computing takes |
+/// | [`faults`](Self::faults) | `GA_FAULTS` | none; what goes wrong in a simulated network |
 /// | [`stack`](Self::stack) | `GA_STACK` | 256K; bytes of the stack of a simulated rank |
 /// | [`coroutines`](Self::coroutines) | `GA_COROUTINES` | simulated ranks are threads below 256, coroutines from 256 on |
 ///
@@ -79,6 +80,7 @@ pub struct Launch {
     pub(super) stack: Option<usize>,
     pub(super) coroutines: Option<bool>,
     pub(super) computing: Option<String>,
+    pub(super) faults: Option<String>,
 }
 
 impl Launch {
@@ -217,6 +219,14 @@ impl Launch {
     /// * `skip`: what the program says, but it computes nothing; see [`Job::skips`].
     pub fn computing(mut self, name: impl Into<String>) -> Self {
         self.computing = Some(name.into());
+        self
+    }
+
+    /// What goes wrong in a simulated network, at which time: `die:3@0.5`, rank 3 dies after 0.5 s; `stall:2@0.1+0.05`, the adapter of node 2
+    /// sends and receives nothing for 0.05 s, from 0.1 s on; `delay:0.01*20`, a hundredth of all messages leaves up to 20 µs late, by the
+    /// seed. Several are separated by commas.
+    pub fn faults(mut self, faults: impl Into<String>) -> Self {
+        self.faults = Some(faults.into());
         self
     }
 

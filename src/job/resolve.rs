@@ -15,7 +15,7 @@ use crate::{
         layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},
         settings::{Computing, Settings},
-        soft::Form,
+        soft::{Faults, Form},
         start::{Named, Ranks},
     },
     error::Error,
@@ -93,6 +93,10 @@ impl Launch {
         let is_known = |name: &String| Computing::of_name(name).is_some();
         let computing = computing.value(self.computing.clone(), |text| Some(text.to_owned()), is_known)?;
         let computing = computing.and_then(|name| Computing::of_name(&name)).unwrap_or_default();
+        let faults = Setting { method: "faults", variable: "GA_FAULTS", allowed: Faults::ALLOWED };
+        let is_one = |text: &String| Faults::of_text(text).is_some();
+        let faults = faults.value(self.faults.clone(), |text| Some(text.to_owned()), is_one)?;
+        let faults = faults.and_then(|text| Faults::of_text(&text)).unwrap_or_default();
         let form = Form::of(ranks, switch(self.coroutines, "coroutines", "GA_COROUTINES")?);
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let (least, most) = TIMEOUTS;
@@ -121,6 +125,7 @@ impl Launch {
             stack,
             seed,
             computing,
+            faults,
             ranks_per_node,
             heap,
             large_pages,

@@ -509,3 +509,45 @@ fn hollow_arrays_take_time_but_no_memory() {
     assert!(full.1 >= n as u64 && hollow.1 < n as u64, "{full:?}, {hollow:?}");
     assert_eq!(time("skip", false).1, full.1);
 }
+
+/// A rank dies at its time, and the others hear of it; an adapter that stalls is late by what is left of that; late messages change times, not
+/// results.
+#[test]
+fn faults_happen_when_they_are_said() {
+    let machine = Machine::new("faults");
+    let counts = |job: &Job| {
+        let counter = Counter::new(job)?;
+        (0..100).try_for_each(|_| counter.fetch_add(1).map(|_| ()))?;
+        job.sync()?;
+        assert_eq!(counter.get()?, 100 * job.size() as u64);
+        job.sync()
+    };
+    let died = machine.launch(3).faults("die:1@0.002").run(counts).unwrap_err();
+    assert_eq!(died.to_string(), "rank 1 died after 0.002 s, as GA_FAULTS says");
+    for (faults, words) in [("die:3@1", "names rank 3, but there are 3"), ("stall:7@1+1", "names node 7, but there are 3")] {
+        let refused = machine.launch(3).faults(faults).run(counts).unwrap_err().to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
+    let ping = |faults: &str| {
+        let launch = machine.launch(2);
+        let launch = if faults.is_empty() { launch } else { launch.faults(faults) };
+        measured(&launch, |job| {
+            let a = GlobalArray::<u8, Ix1>::builder(job, [2]).zeros().create()?;
+            begin(job);
+            if job.rank() == 1 {
+                return Ok(None);
+            }
+            a.store([1], 1)?;
+            a.fence()?;
+            Ok(Some(job.now() - BEGIN))
+        })
+    };
+    let begin = BEGIN.as_secs_f64();
+    let (late, usual) = (ping(&format!("stall:1@{begin}+0.001")), ping(""));
+    // What arrives at a stalled adapter waits for it; the last byte and the way back come after.
+    assert!((late - (1000.0 + usual - MESSAGE)).abs() < 1.0, "{late} and {usual}");
+    let end = |launch: &Launch| launch.simulate(counts).unwrap().digest;
+    let delayed = |seed: u64| end(&machine.launch(3).faults("delay:0.5*100").seed(seed));
+    assert_eq!(delayed(1), delayed(1));
+    assert!(delayed(1) != delayed(2) && delayed(1) != end(&machine.launch(3).seed(1)));
+}

@@ -316,6 +316,8 @@ pub(crate) fn all() -> Vec<Case> {
         ("GA_STATS", "run.txt"),
         ("GA_STATS", "/no/such/folder/run.svg"),
         ("GA_TRACE", "1"),
+        ("GA_FAULTS", "die:1"),
+        ("GA_FAULTS", "burn:1@2"),
         ("GA_TRACE", "run.svg"),
         ("GA_TRACE", "/no/such/folder/run.json"),
         ("GA_TIMEOUT", "0"),

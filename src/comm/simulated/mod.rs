@@ -63,11 +63,22 @@ pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
     if settings.layers.contains(&Layer::Delayed) {
         return Err(Error::Launch("a simulated network has no layer +delayed: its model says when a put is visible".into()));
     }
+    let nodes = settings.ranks.div_ceil(machine.ranks_per_node);
+    let named = |what: &str, number: usize, count: usize| {
+        Error::Launch(format!("GA_FAULTS names {what} {number}, but there are {count}, from 0 on"))
+    };
+    if let Some(&(rank, _)) = settings.faults.deaths.iter().find(|death| death.0 >= settings.ranks) {
+        return Err(named("rank", rank, settings.ranks));
+    }
+    if let Some(&(node, ..)) = settings.faults.stalls.iter().find(|stall| stall.0 >= nodes) {
+        return Err(named("node", node, nodes));
+    }
     let fabric = Fabric::new(settings.ranks, settings.heap, false).map_err(|error| Error::system("reserving the heap", error))?;
     let fabric = Arc::new(fabric);
     fabric.keep_from_children().map_err(keeping)?;
     let turns = Turns::new(settings.form, settings.ranks);
-    let world = Arc::new(World::new(fabric.clone(), turns, machine.clone(), settings.seed, settings.timeout));
+    let world =
+        Arc::new(World::new(fabric.clone(), turns, machine.clone(), settings.seed, settings.faults.clone(), settings.timeout));
     // The first to end the job is the culprit: others fail because they hear of it.
     let failed = Mutex::new(None);
     let fail = |rank: usize, cause: String| {

@@ -22,7 +22,7 @@ use crate::{
         node::Fabric,
         peers::Peers,
         slab::Slab,
-        soft::{Events, Machine, Model, Next, Picos, Ranks},
+        soft::{Events, Faults, Machine, Model, Next, Picos, Ranks},
     },
 };
 
@@ -57,6 +57,8 @@ pub(crate) struct Report {
 
 #[derive(Debug)]
 struct State {
+    /// The part of messages that leave late, and by how much at most.
+    delay: Option<(f64, Picos)>,
     now: Picos,
     events: Events<Happens>,
     model: Model,
@@ -84,6 +86,10 @@ enum Happens {
     /// It is answered.
     Done(u64),
     Tick,
+    /// A rank dies.
+    Dies(u32),
+    /// The adapter of a node stalls until then.
+    Stalls(u32, Picos),
 }
 
 #[derive(Debug, Default)]
@@ -144,13 +150,28 @@ pub(super) fn why_not_here() -> &'static str {
 }
 
 impl World {
-    pub(super) fn new(fabric: Arc<Fabric>, ranks: Ranks, machine: Machine, seed: u64, timeout: Option<f64>) -> Self {
+    pub(super) fn new(
+        fabric: Arc<Fabric>,
+        ranks: Ranks,
+        machine: Machine,
+        seed: u64,
+        faults: Faults,
+        timeout: Option<f64>,
+    ) -> Self {
         let count = fabric.ranks();
         let mut events = Events::new(seed);
         (0..count).for_each(|rank| events.add(Picos::ZERO, rank, Happens::Turn(rank as u32)));
         let tick = timeout.map_or(TICK, |seconds| TICK.min(Picos::of_seconds(seconds)));
         events.add(tick, count, Happens::Tick);
+        let Faults { deaths, stalls, delay } = faults;
+        for &(rank, at) in &deaths {
+            events.add(at, count, Happens::Dies(rank as u32));
+        }
+        for &(node, at, until) in &stalls {
+            events.add(at, count, Happens::Stalls(node as u32, until));
+        }
         let state = State {
+            delay,
             now: Picos::ZERO,
             events,
             model: Model::new(machine, count),
@@ -382,6 +403,12 @@ impl State {
             Happens::Arrives(id) => self.arrives(id, &world.fabric),
             Happens::Done(id) => self.done(id, &world.fabric),
             Happens::Tick => self.tick(world),
+            Happens::Dies(rank) => {
+                let seconds = at.duration().as_secs_f64();
+                world.fabric.end(Some(rank as usize), &format!("died after {seconds} s, as GA_FAULTS says"));
+                (0..self.ranks.len()).for_each(|rank| self.wake(rank));
+            }
+            Happens::Stalls(node, until) => self.model.stall(node as usize, until),
         }
         None
     }
@@ -395,6 +422,8 @@ impl State {
             Happens::Arrives(id) => (4, id),
             Happens::Done(id) => (5, id),
             Happens::Tick => (6, 0),
+            Happens::Dies(rank) => (7, u64::from(rank)),
+            Happens::Stalls(node, _) => (8, u64::from(node)),
         };
         let message = self.flights.get(what).filter(|_| code == 2).map_or([0; 4], Flight::words);
         // FNV-1a, a word at a time.
@@ -437,10 +466,20 @@ impl State {
     fn leaves(&mut self, id: u64) {
         let Some(flight) = self.flights.get(id) else { return };
         let ((from, to, bytes), source) = (flight.leg(), flight.from);
-        match self.model.begins(self.now, from, to, bytes) {
+        let handed = self.now + self.delay(id);
+        match self.model.begins(handed, from, to, bytes) {
             begin if begin > self.now => self.events.add(begin, source, Happens::Travels(id)),
             _ => self.travels(id),
         }
+    }
+
+    /// How late a message leaves, because of a fault.
+    fn delay(&self, id: u64) -> Picos {
+        let Some((part, most)) = self.delay else { return Picos::ZERO };
+        // Half of the bits choose the message, the others by how much it is late.
+        let drawn = self.events.draw_any(id);
+        let is_late = ((drawn >> 32) as f64) < part * f64::from(u32::MAX);
+        if is_late { Picos((most.0 as f64 * (drawn as u32 as f64 / f64::from(u32::MAX))) as u64) } else { Picos::ZERO }
     }
 
     fn travels(&mut self, id: u64) {

@@ -64,7 +64,12 @@ impl<E> Events<E> {
 
     /// A number that belongs to the seed, to now, and to what it is drawn for; 0 with seed 0.
     pub(in crate::comm) fn draw(&self, what: u64) -> u64 {
-        if self.seed == 0 { 0 } else { mix(self.seed ^ mix(what ^ mix(self.said))) }
+        if self.seed == 0 { 0 } else { self.draw_any(what) }
+    }
+
+    /// The same with any seed.
+    pub(in crate::comm) fn draw_any(&self, what: u64) -> u64 {
+        mix(self.seed ^ mix(what ^ mix(self.said)))
     }
 
     /// When the next happens.

@@ -58,6 +58,13 @@ impl Model {
         one / self.machine.ranks_per_node == other / self.machine.ranks_per_node
     }
 
+    /// The adapter of a node sends and receives nothing until then.
+    pub(in crate::comm) fn stall(&mut self, node: usize, until: Picos) {
+        for free in [&mut self.sends, &mut self.receives].into_iter().filter_map(|nodes| nodes.get_mut(node)) {
+            *free = until.max(*free);
+        }
+    }
+
     /// How long a processor copies so many bytes to or from another rank of its node; nothing for a rank of another.
     pub(in crate::comm) fn copies(&self, from: usize, to: usize, bytes: usize) -> Picos {
         if self.is_near(from, to) { Picos::of_bytes(bytes, self.machine.node.per_byte) } else { Picos::ZERO }

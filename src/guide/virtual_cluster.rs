@@ -100,7 +100,7 @@
 //! * A run needs the memory of all its arrays, and some 28 KiB more for each rank.
 //! * Only the thread that runs the body of a rank may call the library. Calls from other threads return errors.
 //! * From 256 ranks on, ranks are coroutines that share one thread and its thread-locals. With `GA_COROUTINES=0` they are threads. If a rank
-//!   holds a lock of the program (`std::sync::Mutex`) during a call of the library, the whole run may stop.
+//!   holds a lock of the program (`std::sync::Mutex`) during a call of the library, the whole run may stop; a line then says so.
 //! * Each rank has a stack of 256 KiB, or `GA_STACK`. A program that needs more ends with a segmentation fault.
 //! * Ranks of a node do not share memory here: operations inside a node are messages too, and collectives send as many messages as if each
 //!   rank had its own node.

@@ -337,6 +337,12 @@ pub(crate) fn all() -> Vec<Case> {
             assert!(!text.contains("panicked"), "{text}");
         }));
     }
+    cases.push(case("a_lock_of_the_program_stops_all_simulated_ranks", || {
+        let variables = [("GA_NETWORK", "simulated:gemini"), ("GA_RANKS", "2")];
+        let (status, text) = run("holds_a_lock_of_its_own_in_a_call", &variables, Duration::from_secs(30));
+        assert_eq!(status, Some(0), "{text}");
+        says(&text, &["simulated rank 1 has been blocked outside of the library", "std::sync::Mutex"]);
+    }));
     cases.push(case("wrong_network", || {
         let (status, text) = run("does_nothing", &[("GA_NETWORK", "pigeons")], SOON);
         assert_eq!(status, Some(1), "{text}");

@@ -231,6 +231,19 @@ const BODIES: &[(&str, Body)] = &[
         heat.fill(2.0)
     }),
     ("does_nothing", |job| job.sync()),
+    ("holds_a_lock_of_its_own_in_a_call", |job| {
+        static LOCK: Mutex<()> = Mutex::new(());
+        if job.rank() == 0 {
+            let _held = LOCK.lock().expect("nobody panicked");
+            return job.sync();
+        }
+        // Not for ever: the others would never run again.
+        let end = Instant::now() + Duration::from_secs(11);
+        while LOCK.try_lock().is_err() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        job.sync()
+    }),
     ("says_its_size", |job| {
         if job.rank() == 0 {
             println!("{} ranks", job.size());

@@ -13,6 +13,7 @@
 //! | `machines`, `table` | the machines that have names; how one is read |
 //! | `world` | ranks, messages, virtual time |
 //! | `flight` | one operation on its way |
+//! | `watchdog` | says when no rank can run because one is blocked outside of the library |
 //! | `port`, `conduit` | the network of a rank; the rank as the engine sees it |
 //!
 //! A deadlock is exact here: no message is on its way, and no rank can run. Ranks look up twice a second of virtual time, so its message
@@ -22,11 +23,12 @@ mod conduit;
 mod flight;
 mod port;
 mod table;
+mod watchdog;
 mod world;
 
 use std::sync::Arc;
 
-use self::{conduit::Simulated, port::Port, world::World};
+use self::{conduit::Simulated, port::Port, watchdog::Watchdog, world::World};
 use super::{
     layers::{self, Layer},
     mutex::Mutex,
@@ -101,7 +103,10 @@ pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
         }
         world.ended(rank);
     };
-    let ran = world.ranks().run(settings.stack, !settings.pins.is_empty(), &main, &mut || world.next());
+    let ran = std::thread::scope(|scope| {
+        let _watchdog = Watchdog::start(scope, &world);
+        world.ranks().run(settings.stack, !settings.pins.is_empty(), &main, &mut || world.next())
+    });
     ran.map_err(|(rank, error)| Error::Launch(format!("simulated rank {rank} could not be started: {error}")))?;
     let first = failed.lock().take();
     match (fabric.failure(), first) {

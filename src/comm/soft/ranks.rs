@@ -114,6 +114,11 @@ impl Ranks {
         self.current.load(Ordering::Acquire) == rank && self.thread.load(Ordering::Relaxed) == mark()
     }
 
+    /// The rank that has its turn.
+    pub(in crate::comm) fn current(&self) -> Option<usize> {
+        Some(self.current.load(Ordering::Relaxed)).filter(|&rank| rank != NOBODY)
+    }
+
     /// Gives a turn to each rank that `next` names, until it names none; `main` is what a rank does. Stacks have at least so many bytes.
     /// Threads that are to be `pinned` run on one core: no two run at a time, and a turn is handed on there ten times as fast.
     ///

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
 
 use super::launch::Report;
-use crate::{Work, prelude::*};
+use crate::{FetchOp, Work, prelude::*};
 
 /// A machine in a file, of which a test knows every number.
 struct Machine(PathBuf);
@@ -550,4 +550,51 @@ fn faults_happen_when_they_are_said() {
     let delayed = |seed: u64| end(&machine.launch(3).faults("delay:0.5*100").seed(seed));
     assert_eq!(delayed(1), delayed(1));
     assert!(delayed(1) != delayed(2) && delayed(1) != end(&machine.launch(3).seed(1)));
+}
+
+/// Small jobs in which one message must not overtake another, in as many orders as the network allows: data before its signal, puts before
+/// the counter that says so, what a lock guards before the lock, a put before what its rank does there next.
+#[test]
+fn any_order_gives_the_same_results() {
+    const RANKS: usize = 3;
+    let body = |job: &Job| {
+        let (me, next) = (job.rank(), (job.rank() + 1) % RANKS);
+        let a = GlobalArray::<u64, Ix2>::builder(job, [RANKS, 16]).grid([RANKS, 1]).zeros().create()?;
+        let own = GlobalArray::<u64, Ix2>::builder(job, [RANKS, 16]).grid([RANKS, 1]).zeros().create()?;
+        let (there, free, told) = (Signal::new(job)?, Signal::new(job)?, Counter::new(job)?);
+        let (locks, guarded) = (Locks::with_count(job, 1)?, GlobalArray::<u64, Ix1>::builder(job, [2]).zeros().create()?);
+        for round in 1..=3_u32 {
+            let words = ndarray::Array1::from_elem(16, u64::from(round));
+            a.put_signal(s![next, ..], &words, there.at(next, 0))?;
+            there.wait_at_least(0, round)?;
+            assert_eq!(a.get(s![me, ..])?, words, "a signal before its data");
+            free.at((me + RANKS - 1) % RANKS, 0).notify()?;
+            free.wait_at_least(0, round)?;
+            // A rank's own operations on one place, which it owns or not.
+            let mine = ndarray::Array1::from_elem(16, u64::from(round) << 8 | me as u64);
+            own.put(s![next, ..], &mine)?;
+            assert_eq!(own.fetch_op([next, 15], FetchOp::Add, 1)?, mine[15], "an atomic operation before a put");
+            own.put(s![next, ..], &(&mine + 1))?;
+            assert_eq!(own.get(s![next, ..])?, mine + 1, "a get before a put");
+            let _held = locks.lock(0)?;
+            let pair = guarded.get(..)?;
+            assert_eq!(pair[0], pair[1], "a lock before what it guards");
+            guarded.put(.., &(pair + 1))?;
+        }
+        job.sync()?;
+        a.put(s![next, ..], &ndarray::Array1::from_elem(16, 7))?;
+        a.fence()?;
+        told.fetch_add(1)?;
+        while told.get()? < RANKS as u64 {}
+        assert!(a.get(s![me, ..])?.iter().all(|&word| word == 7), "a counter before what was fenced");
+        assert_eq!(guarded.get(..)?.to_vec(), [3 * RANKS as u64; 2]);
+        job.sync()
+    };
+    let seeds = if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") { 100_000 } else { 300 };
+    for seed in 0..seeds {
+        let machine = ["gemini", "extoll", "infiniband", "bluegene"][seed as usize % 4];
+        let launch = Launch::new().network(format!("simulated:{machine}")).ranks(RANKS).heap(1 << 22).seed(seed);
+        let run = launch.ranks_per_node(1 + seed as usize % 2).coroutines(true).run(body);
+        run.unwrap_or_else(|error| panic!("GA_SEED={seed} on {machine}: {error}"));
+    }
 }

@@ -343,6 +343,17 @@ pub(crate) fn all() -> Vec<Case> {
         assert_eq!(status, Some(0), "{text}");
         says(&text, &["simulated rank 1 has been blocked outside of the library", "std::sync::Mutex"]);
     }));
+    cases.push(case("simulated_runs_of_two_processes_are_the_same", || {
+        let told = |seed: &str| {
+            let variables = [("GA_NETWORK", "simulated:gemini"), ("GA_RANKS", "30"), ("GA_STATS", "1"), ("GA_SEED", seed)];
+            let (status, text) = run("says_its_size", &variables, SOON);
+            assert_eq!(status, Some(0), "{text}");
+            let line = text.lines().find(|line| line.contains("digest")).unwrap_or_else(|| panic!("{text}"));
+            line.to_owned()
+        };
+        assert_eq!(told("3"), told("3"));
+        assert_ne!(told("3"), told("4"));
+    }));
     cases.push(case("wrong_network", || {
         let (status, text) = run("does_nothing", &[("GA_NETWORK", "pigeons")], SOON);
         assert_eq!(status, Some(1), "{text}");

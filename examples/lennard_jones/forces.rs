@@ -17,6 +17,7 @@
 //! §IV-C: blocks of the force matrix by a shared counter, forces returned by accumulate.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView1, ArrayViewMut1};
@@ -68,6 +69,16 @@ pub(crate) struct Forces<'j> {
     pub(crate) tasks: u64,
     /// Lists made by this rank.
     pub(crate) lists_made: u64,
+    pub(crate) times: Times,
+}
+
+/// What this rank has spent so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Times {
+    /// In tasks.
+    pub(crate) computing: Duration,
+    /// In bringing forces back.
+    pub(crate) accumulate: Duration,
 }
 
 /// What this rank has of a block.
@@ -115,6 +126,7 @@ impl<'j> Forces<'j> {
             cuts,
             tasks: 0,
             lists_made: 0,
+            times: Times::default(),
         })
     }
 
@@ -183,13 +195,17 @@ impl<'j> Forces<'j> {
             {
                 let task = self.plan.queues[queue].tasks[(next - first) as usize] as usize;
                 self.fetch_blocks(task, positions)?;
+                let start = self.pace.job.now();
                 let share = self.pace.keep(|| self.task(task, sums));
+                self.times.computing += self.pace.job.now() - start;
                 total.energy += share.energy;
                 total.virial += share.virial;
                 self.tasks += 1;
             }
         }
+        let start = self.pace.job.now();
         self.give(forces)?;
+        self.times.accumulate += self.pace.job.now() - start;
         Ok(total)
     }
 

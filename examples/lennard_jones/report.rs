@@ -47,6 +47,9 @@ pub(crate) struct Report {
     pub(crate) ranks: usize,
     pub(crate) steps: usize,
     pub(crate) seconds: f64,
+    /// Of the rank that spent most, in tasks and in bringing forces back.
+    pub(crate) computing_seconds: f64,
+    pub(crate) accumulate_seconds: f64,
     pub(crate) last: Row,
     pub(crate) averages: Averages,
     pub(crate) tasks_by_rank: Vec<u64>,
@@ -80,6 +83,8 @@ impl Report {
         json.insert("start".into(), json!(self.start));
         json.insert("ranks".into(), json!(self.ranks));
         json.insert("network".into(), json!(self.network));
+        json.insert("computing_seconds".into(), json!(self.computing_seconds));
+        json.insert("accumulate_seconds".into(), json!(self.accumulate_seconds));
         json.insert("tasks_by_rank".into(), json!(self.tasks_by_rank));
         json.insert("lists_by_rank".into(), json!(self.lists_by_rank));
         json.insert("passed".into(), json!(self.failure.is_none()));

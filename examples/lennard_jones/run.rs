@@ -85,6 +85,7 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     tell(&last, &reference, &simulation)?;
     // The clock runs while atoms move, not while files are written.
     let mut elapsed = Duration::ZERO;
+    let before = simulation.pairs.times;
     let mut since = job.now();
     for step in 1..=*steps {
         let asked = step.is_multiple_of(arguments.every) || step == *steps;
@@ -104,12 +105,17 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     if let Some(other) = task.trace.iter().find(|other| other[0] > *steps as f64) {
         failure = failure.or(Some(format!("the trace goes on to step {}, the run only to {steps}", other[0])));
     }
+    let times = simulation.pairs.times;
+    let mut most = [times.computing - before.computing, times.accumulate - before.accumulate].map(|time| time.as_secs_f64());
+    job.all_reduce(&mut most, ops::max)?;
     let mut report = Report {
         start: task.name.clone(),
         network: job.network().to_owned(),
         ranks: job.size(),
         steps: *steps,
         seconds: elapsed.as_secs_f64(),
+        computing_seconds: most[0],
+        accumulate_seconds: most[1],
         last,
         averages,
         tasks_by_rank: job.all_gather(&[simulation.pairs.tasks])?,

@@ -130,6 +130,9 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
     (report.ranks, report.network) = (job.size(), job.network().to_owned());
     (report.steps, report.time_step) = (steps, simulation.time_step);
     report.seconds = job.all_reduce_one(seconds, ops::max)?;
+    let mut most = [simulation.exchanging, simulation.computing].map(|time| time.as_secs_f64());
+    job.all_reduce(&mut most, ops::max)?;
+    [report.exchange_seconds, report.computing_seconds] = most;
     if let Some(file) = &arguments.plot
         && job.rank() == 0
     {

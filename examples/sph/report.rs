@@ -33,6 +33,9 @@ pub(crate) struct Report {
     pub(crate) time_step: f64,
     /// Seconds in the steps: without frames and what was looked at.
     pub(crate) seconds: f64,
+    /// Of these, of the rank that spent most: in exchanges, and in computing.
+    pub(crate) exchange_seconds: f64,
+    pub(crate) computing_seconds: f64,
     pub(crate) fingerprint: u64,
     /// The flow from start to end.
     pub(crate) history: Vec<Observation>,
@@ -57,6 +60,8 @@ impl Report {
             steps: 0,
             time_step: 0.0,
             seconds: 0.0,
+            exchange_seconds: 0.0,
+            computing_seconds: 0.0,
             fingerprint: 0,
             history,
             front,
@@ -137,6 +142,8 @@ impl Report {
             "time_step": self.time_step,
             "end_time": end.time,
             "seconds": self.seconds,
+            "exchange_seconds": self.exchange_seconds,
+            "computing_seconds": self.computing_seconds,
             "particle_steps_per_second": self.particle_steps_per_second(),
             "fastest": end.fastest,
             "fingerprint": format!("{:016x}", self.fingerprint),

@@ -3,6 +3,8 @@
 //! A step is: exchange (migrants and ghosts), snapshot in order of cells, wall pass, force pass with the integrator. Only
 //! neighbouring ranks wait for each other, but for one step in [`RECUT`].
 
+use std::time::Duration;
+
 use global_arrays::{Work, prelude::*};
 
 use crate::case::Case;
@@ -31,6 +33,9 @@ pub(crate) struct Simulation<'a, const D: usize> {
     around: Vec<(usize, walls::Around<D>)>,
     pub(crate) time_step: f64,
     pub(crate) steps: usize,
+    /// In exchanges, and in what comes after them.
+    pub(crate) exchanging: Duration,
+    pub(crate) computing: Duration,
 }
 
 impl<'a, const D: usize> Simulation<'a, D> {
@@ -43,7 +48,19 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let domain = Domain { regions: vec![everywhere; job.size()], period: case.period };
         let own = particles.len();
         let exchange = Exchange::new(job, case.fluid.support(), domain)?;
-        Ok(Simulation { job, case, particles, own, exchange, cells: Cells::new(), around: Vec::new(), time_step, steps: 0 })
+        Ok(Simulation {
+            job,
+            case,
+            particles,
+            own,
+            exchange,
+            cells: Cells::new(),
+            around: Vec::new(),
+            time_step,
+            steps: 0,
+            exchanging: Duration::ZERO,
+            computing: Duration::ZERO,
+        })
     }
 
     /// This rank's particles.
@@ -59,6 +76,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
     /// One step. Neighbours take part, in one step of [`RECUT`] all ranks.
     pub(crate) fn step(&mut self) -> Result<(), Error> {
         let case = self.case;
+        let start = self.job.now();
         let beside_wall = |position: &[f64; D]| case.beside_wall(position);
         self.own = if self.steps.is_multiple_of(RECUT) {
             self.check_lost()?;
@@ -66,6 +84,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
         } else {
             self.exchange.step(self.job, &mut self.particles, self.own, beside_wall)?
         };
+        let exchanged = self.job.now();
         let fluid = &self.case.fluid;
         let sorted = self.cells.build(fluid, &self.particles, self.own, &self.case.walls);
         let walls = walls::pass(fluid, &mut self.cells, &mut self.around);
@@ -82,6 +101,8 @@ impl<'a, const D: usize> Simulation<'a, D> {
         });
         // One after the other: what streams memory does not hide behind what computes.
         [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.work(work));
+        self.exchanging += exchanged - start;
+        self.computing += self.job.now() - exchanged;
         self.steps += 1;
         if !sound || fastest.sqrt() * dt > FARTHEST * fluid.smoothing() {
             let (step, advised) = (self.steps, fluid.time_step());

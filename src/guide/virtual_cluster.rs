@@ -33,7 +33,7 @@
 //!
 //! A rank spends `overhead_us` on each operation. The adapter of a node sends one message at a time and receives one at a time. Each takes
 //! `gap_us`, or the time of its bytes if that is longer. A message takes `latency_us`, `switch_us` for each switch, and the time of its
-//! bytes at the slowest link. Messages that share a link take turns. Transfers of `adapter.block` or more use another engine. Ranks of a
+//! bytes at the slowest link. The target of a get reads for `read_us` before its answer leaves. Messages that share a link take turns. Transfers of `adapter.block` or more use another engine. Ranks of a
 //! node copy, which takes `latency_us` and `bandwidth_gb_per_s` of `[node]`.
 //!
 //! | topology | more fields |

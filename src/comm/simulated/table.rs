@@ -140,6 +140,7 @@ fn adapter(mut part: Part<'_>) -> Result<Adapter, String> {
         gap: part.micros("gap_us")?,
         per_byte: part.per_byte("bandwidth_gb_per_s")?,
         latency: part.micros("latency_us")?,
+        read: part.micros("read_us")?,
         block,
         copied: part.count("copied_bytes", 0)?,
         window: part.count("window", 1)?,

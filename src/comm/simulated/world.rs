@@ -520,8 +520,13 @@ impl State {
             }
             Kind::Get | Kind::Atomic(_) => {
                 flight.apply(fabric);
-                // What it brings back leaves now.
-                self.leaves(id);
+                // What it brings back leaves now, or when it is read.
+                if matches!(flight.kind, Kind::Get) && !self.model.is_near(from, to) {
+                    let read = self.now + self.model.machine().adapter.read;
+                    self.events.add(read, to, Happens::Leaves(id));
+                } else {
+                    self.leaves(id);
+                }
                 self.touched(to);
             }
             Kind::Mail(mail) => {

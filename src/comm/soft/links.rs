@@ -20,9 +20,9 @@ impl Shape {
     pub(in crate::comm) fn torus_of(nodes: usize, share: usize) -> Self {
         let switches = nodes.div_ceil(share).max(1);
         let root = |count: usize, of: f64| (count as f64).powf(1.0 / of).ceil() as usize;
-        // The smallest of the boxes whose sides are near the cube's.
+        // The smallest of the boxes whose sides are near the cube's. One with room to begin with: a ring would have no switch too many.
         let longest = root(switches, 3.0).max(1) + 1;
-        let mut best = [switches, 1, 1];
+        let mut best = [longest; 3];
         for x in 1..=longest {
             for y in x..=longest {
                 let z = switches.div_ceil(x * y).max(y);
@@ -172,14 +172,21 @@ mod tests {
 
     #[test]
     fn a_torus_is_about_a_cube() {
-        for (nodes, share, sides) in
-            [(1, 1, [1, 1, 1]), (64, 1, [4, 4, 4]), (512, 2, [8, 8, 4]), (2, 2, [1, 1, 1]), (27, 1, [3, 3, 3])]
-        {
+        for (nodes, share, sides) in [
+            (1, 1, [1, 1, 1]),
+            (64, 1, [4, 4, 4]),
+            (512, 2, [8, 8, 4]),
+            (2, 2, [1, 1, 1]),
+            (27, 1, [3, 3, 3]),
+            (11, 1, [3, 2, 2]),
+        ] {
             assert_eq!(Shape::torus_of(nodes, share), Shape::Torus { sides, share }, "{nodes}");
         }
         for nodes in 1..3000 {
             let torus = Shape::torus_of(nodes, 2);
             assert!(torus.room() >= nodes && torus.room() <= 2 * nodes + 30, "{nodes}: {torus:?}");
+            let Shape::Torus { sides: [z, _, x], .. } = torus else { unreachable!() };
+            assert!(z <= 2 * x + 1, "{nodes}: {torus:?} is no cube");
         }
     }
 

@@ -44,6 +44,8 @@ pub(in crate::comm) struct Adapter {
     pub per_byte: f64,
     /// From one adapter to another, without the switches: `L`.
     pub latency: Picos,
+    /// Of a target's adapter until it has read what a get asks for.
+    pub read: Picos,
     /// Another engine for long transfers.
     pub block: Option<Block>,
     /// The processor's part of a put is over with the call up to so many bytes.

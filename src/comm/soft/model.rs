@@ -54,7 +54,7 @@ impl Model {
     }
 
     /// Whether two ranks are on one node.
-    fn is_near(&self, one: usize, other: usize) -> bool {
+    pub(in crate::comm) fn is_near(&self, one: usize, other: usize) -> bool {
         one / self.machine.ranks_per_node == other / self.machine.ranks_per_node
     }
 
@@ -136,6 +136,7 @@ mod tests {
             gap: Picos(100),
             per_byte: 10.0,
             latency: Picos(1000),
+            read: Picos::ZERO,
             block: Some(Block { from: 64, startup: Picos(5000), per_byte: 5.0 }),
             copied: 0,
             window: 1,

@@ -1,0 +1,53 @@
+//! The communication benchmarks of ARMCI-Gemini (A. Vishnu, J. Daily, B. Palmer: *Designing Scalable PGAS Communication Subsystems on Cray
+//! Gemini Interconnect*, HiPC 2012, section IV-B), as ordinary programs.
+//!
+//! `papers BENCHMARK` writes one line for each measurement: `benchmark,bytes,value`. Time is [`Job::now`], so over a simulated network it is
+//! virtual. `cargo xtask papers` runs it over the model of that machine and puts the results beside the published ones.
+//!
+//! | benchmark | figures | bytes | value |
+//! |---|---|---|---|
+//! | `get`, `put` | 7, 8, 10, 11 | of a transfer | microseconds of one |
+//! | `strided_get`, `strided_put` | 9, 12 | of a chunk | microseconds of a patch of [`strided::PATCH`] bytes |
+//! | `shift`, `transpose` | 16, 17 | of a put | microseconds until all ranks have written to all |
+//!
+//! The first four take two ranks, on two nodes; the others as many as there are.
+
+mod contiguous;
+mod patterns;
+mod strided;
+
+use global_arrays::prelude::*;
+
+type Benchmark = fn(&Job) -> Result<Vec<(usize, f64)>, Error>;
+
+const BENCHMARKS: &[(&str, Benchmark)] = &[
+    ("get", contiguous::get),
+    ("put", contiguous::put),
+    ("strided_get", strided::get),
+    ("strided_put", strided::put),
+    ("shift", patterns::shift),
+    ("transpose", patterns::transpose),
+];
+
+fn main() -> Result<(), Error> {
+    // Cargo adds flags of its own.
+    let name = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let Some((name, benchmark)) = BENCHMARKS.iter().find(|(known, _)| name.as_deref() == Some(*known)) else {
+        let names: Vec<&str> = BENCHMARKS.iter().map(|(name, _)| *name).collect();
+        eprintln!("papers: name one of {}", names.join(", "));
+        return Ok(());
+    };
+    Launch::new().run(|job| {
+        for (bytes, micros) in benchmark(job)? {
+            println!("{name},{bytes},{micros:.4}");
+        }
+        Ok(())
+    })
+}
+
+/// The mean time of `times` calls, in microseconds.
+fn mean_micros(job: &Job, times: usize, mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+    let start = job.now();
+    (0..times).try_for_each(|_| call())?;
+    Ok(1e6 * (job.now() - start).as_secs_f64() / times as f64)
+}

@@ -96,7 +96,7 @@
 //!
 //! # Limits
 //!
-//! * The models have not been compared with real machines yet.
+//! * The model of Gemini is compared with one paper, by `cargo xtask papers`. The others have not been compared with real machines yet.
 //! * A run needs the memory of all its arrays, and some 28 KiB more for each rank.
 //! * Only the thread that runs the body of a rank may call the library. Calls from other threads return errors.
 //! * From 256 ranks on, ranks are coroutines that share one thread and its thread-locals. With `GA_COROUTINES=0` they are threads. If a rank

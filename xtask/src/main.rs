@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask scale`, `cargo xtask validate`,
-//! `cargo xtask lint`, `cargo xtask faults`.
+//! `cargo xtask lint`, `cargo xtask faults`, `cargo xtask papers`.
 
 mod cargo;
 mod child;
@@ -7,6 +7,7 @@ mod compare;
 mod faults;
 mod lint;
 mod packages;
+mod papers;
 mod quiet;
 mod scale;
 mod test;
@@ -36,6 +37,8 @@ enum Command {
     Lint(lint::Options),
     /// Put each fault of `tests/faults.txt` into the sources and look whether a test finds it
     Faults(faults::Options),
+    /// Print the figures of published papers beside what the models of the virtual cluster give
+    Papers(papers::Options),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Validate(options) => validate::run(&options),
         Command::Lint(options) => lint::run(&options),
         Command::Faults(options) => faults::run(&options),
+        Command::Papers(options) => papers::run(&options),
     });
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,0 +1,93 @@
+//! The programs, built as a user's release build would be, and run over a modelled machine.
+
+use crate::{cargo, child};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Of one run.
+const LIMIT: Duration = Duration::from_secs(1200);
+
+const APPLICATIONS: [&str; 3] = ["lu", "lennard_jones", "sph"];
+
+#[derive(Debug)]
+pub struct Programs {
+    /// `benches/papers`.
+    benchmarks: PathBuf,
+    applications: Vec<(&'static str, PathBuf)>,
+}
+
+/// Where a program runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'n> {
+    pub network: &'n str,
+    pub ranks: usize,
+    /// If not the machine's own.
+    pub ranks_per_node: Option<usize>,
+}
+
+impl Programs {
+    pub fn build() -> Result<Self> {
+        let find = |arguments: &[&str], name: &str| -> Result<PathBuf> {
+            let built = cargo::build(arguments)?.into_iter().find(|program| program.name == name);
+            Ok(built.with_context(|| format!("cargo has not built {name}"))?.path)
+        };
+        let benchmarks = find(&["bench", "--no-run", "--package", cargo::BENCHES, "--bench", "papers"], "papers")?;
+        let applications = APPLICATIONS.iter().map(|&name| Ok((name, find(&["build", "--release", "--package", name], name)?)));
+        Ok(Programs { benchmarks, applications: applications.collect::<Result<_>>()? })
+    }
+
+    /// Sizes and microseconds of one of the benchmarks.
+    pub fn benchmark(&self, name: &str, job: Job<'_>) -> Result<Vec<(usize, f64)>> {
+        let mut command = Command::new(&self.benchmarks);
+        let lines = run(command.arg(name), job)?;
+        let measured: Vec<_> = lines.lines().filter_map(|line| measurement(line, name)).collect();
+        ensure!(!measured.is_empty(), "{name} has measured nothing");
+        Ok(measured)
+    }
+
+    /// The line of JSON of an application whose own checks hold.
+    pub fn application(&self, name: &str, arguments: &[&str], job: Job<'_>) -> Result<Value> {
+        let (_, path) = self.applications.iter().find(|(known, _)| *known == name).context("a known application")?;
+        let lines = run(Command::new(path).args(arguments).arg("--json"), job)?;
+        let report = lines.lines().find_map(|line| serde_json::from_str::<Value>(line).ok().filter(Value::is_object));
+        let report = report.with_context(|| format!("{name} has printed no JSON"))?;
+        ensure!(report["passed"] == true, "{name}: its own check failed");
+        Ok(report)
+    }
+}
+
+/// A number of a report.
+pub fn number(report: &Value, key: &str) -> Result<f64> {
+    report[key].as_f64().with_context(|| format!("a report has no number {key}"))
+}
+
+fn measurement(line: &str, name: &str) -> Option<(usize, f64)> {
+    let (bytes, micros) = line.strip_prefix(name)?.strip_prefix(',')?.split_once(',')?;
+    Some((bytes.parse().ok()?, micros.parse().ok()?))
+}
+
+fn run(command: &mut Command, job: Job<'_>) -> Result<String> {
+    command.env("GA_NETWORK", job.network).env("GA_RANKS", job.ranks.to_string());
+    command.env("GA_COROUTINES", "1").env("GA_COMPUTING", "declared").env_remove("GA_SEED").env_remove("GA_RANKS_PER_NODE");
+    command.envs(job.ranks_per_node.map(|count| ("GA_RANKS_PER_NODE", count.to_string())));
+    let outcome = child::run(command, LIMIT)?;
+    if !outcome.success() {
+        bail!("{command:?} on {} ranks: {}\n{}", job.ranks, outcome.end, outcome.tail(5));
+    }
+    Ok(outcome.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_benchmarks() {
+        assert_eq!(measurement("get,16,1.3034", "get"), Some((16, 1.3034)));
+        assert_eq!(measurement("get,16,1.3034", "put"), None);
+        assert_eq!(measurement("get,16", "get"), None);
+    }
+}

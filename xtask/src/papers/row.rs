@@ -1,0 +1,158 @@
+//! A row of the table: what was published, what we have, and how the two compare.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+/// How a row and the model belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A parameter of the model was fitted to it.
+    Fitted,
+    /// The model must predict it.
+    Predicted,
+}
+
+/// What came of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Holds,
+    Fails,
+    /// It fails, for a reason that is known.
+    Explained(&'static str),
+    /// It was not run as it was published: why.
+    NotDone(&'static str),
+}
+
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub figure: u32,
+    pub what: String,
+    pub kind: Kind,
+    pub published: String,
+    pub ours: String,
+    pub tolerance: String,
+    pub verdict: Verdict,
+}
+
+impl Row {
+    /// A published number, which ours must equal but for a fraction of it.
+    pub fn near(figure: u32, what: &str, kind: Kind, unit: &str, published: f64, ours: f64, tolerance: f64) -> Row {
+        let holds = (ours - published).abs() <= tolerance * published;
+        Row {
+            figure,
+            what: what.to_owned(),
+            kind,
+            published: format!("{published} {unit}"),
+            ours: format!("{ours:.3} {unit}"),
+            tolerance: format!("± {:.0} %", 100.0 * tolerance),
+            verdict: if holds { Verdict::Holds } else { Verdict::Fails },
+        }
+    }
+
+    /// A published trend, which ours must show.
+    pub fn trend(figure: u32, what: &str, published: &str, ours: String, tolerance: &str, holds: bool) -> Row {
+        Row {
+            figure,
+            what: what.to_owned(),
+            kind: Kind::Predicted,
+            published: published.to_owned(),
+            ours,
+            tolerance: tolerance.to_owned(),
+            verdict: if holds { Verdict::Holds } else { Verdict::Fails },
+        }
+    }
+
+    /// The same row, which may fail for this reason.
+    pub fn unless(self, reason: &'static str) -> Row {
+        let verdict = if self.verdict == Verdict::Fails { Verdict::Explained(reason) } else { self.verdict };
+        Row { verdict, ..self }
+    }
+
+    /// The same row, which counts neither way.
+    pub fn not_done(self, why: &'static str) -> Row {
+        Row { verdict: Verdict::NotDone(why), ..self }
+    }
+}
+
+/// A Markdown table.
+pub fn table(rows: &[Row]) -> String {
+    let mut text = String::from("| figure | what | | published | ours | tolerance | verdict |\n|--:|---|---|---|---|---|---|\n");
+    for Row { figure, what, kind, published, ours, tolerance, verdict } in rows {
+        let kind = if *kind == Kind::Fitted { "F" } else { "P" };
+        let _ = writeln!(text, "| {figure} | {what} | {kind} | {published} | {ours} | {tolerance} | {verdict} |");
+    }
+    text
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Holds => write!(f, "holds"),
+            Verdict::Fails => write!(f, "FAILS"),
+            Verdict::Explained(reason) => write!(f, "fails: {reason}"),
+            Verdict::NotDone(why) => write!(f, "not done: {why}"),
+        }
+    }
+}
+
+/// Rows by what came of them; all but `fitted` and `not_done` are predicted ones that were done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub fitted: usize,
+    pub predicted: usize,
+    pub failed: usize,
+    pub explained: usize,
+    pub not_done: usize,
+}
+
+/// A fitted row that fails is a failure too: the fit is not what it claims to be.
+pub fn count(rows: &[Row]) -> Count {
+    let mut count = Count::default();
+    for row in rows {
+        match (&row.verdict, row.kind) {
+            (Verdict::NotDone(_), _) => count.not_done += 1,
+            (verdict, kind) => {
+                count.failed += usize::from(*verdict == Verdict::Fails);
+                match kind {
+                    Kind::Fitted => count.fitted += 1,
+                    Kind::Predicted => {
+                        count.predicted += 1;
+                        count.explained += usize::from(matches!(verdict, Verdict::Explained(_)));
+                    }
+                }
+            }
+        }
+    }
+    count
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Count { fitted, predicted, failed, explained, not_done } = self;
+        write!(
+            f,
+            "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {failed} failed; {not_done} not done"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_judged_and_counted() {
+        let near = |ours| Row::near(7, "latency", Kind::Predicted, "us", 1.0, ours, 0.1);
+        assert_eq!(
+            (near(1.05).verdict, near(0.8).verdict, near(f64::NAN).verdict),
+            (Verdict::Holds, Verdict::Fails, Verdict::Fails)
+        );
+        assert_eq!(near(1.05).unless("why").verdict, Verdict::Holds);
+        let rows = [near(1.0), near(2.0), near(2.0).unless("why"), near(2.0).not_done("why")];
+        let counted = Count { fitted: 0, predicted: 3, failed: 1, explained: 1, not_done: 1 };
+        assert_eq!(count(&rows), counted);
+        let text = table(&rows);
+        assert_eq!(text.lines().count(), 2 + rows.len());
+        assert!(text.contains("| 7 | latency | P | 1 us | 2.000 us | ± 10 % | FAILS |"), "{text}");
+    }
+}

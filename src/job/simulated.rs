@@ -31,6 +31,7 @@ impl Machine {
             gap_us = 3
             bandwidth_gb_per_s = 1.0
             latency_us = 20
+            read_us = 0
             copied_bytes = 1000000
             window = 1000
             ordered = true

@@ -105,7 +105,7 @@ impl Machine {
         format!(
             "[processor]\ngigaflops = 1\nmemory_gb_per_s = 1\n\n\
              [node]\nranks = 1\nlatency_us = 0\nbandwidth_gb_per_s = {gigabytes}\n\n\
-             [adapter]\noverhead_us = {overhead}\ngap_us = {overhead}\nbandwidth_gb_per_s = {adapter}\nlatency_us = {own}\n\
+             [adapter]\noverhead_us = {overhead}\ngap_us = {overhead}\nbandwidth_gb_per_s = {adapter}\nlatency_us = {own}\nread_us = 0\n\
              copied_bytes = 0\nwindow = {window}\nordered = true\nsignals = true\n\n\
              [network]\ntopology = \"{}\"\n{}switch_us = {latency}\nlink_gb_per_s = {gigabytes}\n",
             network.name(),

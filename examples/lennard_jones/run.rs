@@ -90,7 +90,7 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     for step in 1..=*steps {
         let asked = step.is_multiple_of(arguments.every) || step == *steps;
         let asked = asked || task.trace.iter().any(|other| other[0] == step as f64);
-        simulation.step(asked)?;
+        job.phase("steps", || simulation.step(asked))?;
         if asked {
             let (measured, row) = row(step, &mut simulation)?;
             elapsed += job.now() - since;

@@ -120,7 +120,7 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
             break;
         }
         let start = job.now();
-        simulation.step()?;
+        job.phase("steps", || simulation.step())?;
         seconds += (job.now() - start).as_secs_f64();
     }
     bar.finish_and_clear();

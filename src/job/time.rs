@@ -98,7 +98,7 @@ impl Job {
     /// use global_arrays::prelude::*;
     /// # fn main() -> Result<(), Error> {
     /// Launch::new().ranks(2).network("threads").run(|job| {
-    ///     let a = job.phase("reading the input", || GlobalArray::<f64, Ix1>::builder(job, [100]).zeros().create())?;
+    ///     let mut a = job.phase("reading the input", || GlobalArray::<f64, Ix1>::builder(job, [100]).zeros().create())?;
     ///     job.phase("solving", || a.fill(1.0))
     /// })
     /// # }

@@ -108,19 +108,20 @@ impl PanelBuffers {
         let mut head = vec![0.0];
         head.extend(factored.pivots.iter().map(|&row| row as f64));
         let top = factored.top.len();
+        // For several, one message for each instead of one for each column.
+        let packs = self.columns.processes > 2;
+        let len = top + if packs { lower.len() } else { 0 };
         let body = if self.skips {
-            vec![0.0; top + lower.len()]
+            vec![0.0; len]
         } else {
-            let mut body = Vec::with_capacity(top + lower.len());
+            let mut body = Vec::with_capacity(len);
             body.extend(factored.top.t().iter());
-            if self.columns.processes > 2 {
-                // One message for each of several, instead of one for each column.
+            if packs {
                 body.extend(lower.t().iter());
             }
             body
         };
-        let columns = if body.len() == top { Some(lower) } else { None };
-        self.tell_others(first, &head, &body, columns)
+        self.tell_others(first, &head, &body, (!packs).then_some(lower))
     }
 
     /// Tells that `column` has no pivot.
@@ -179,8 +180,9 @@ impl PanelBuffers {
         let mut top = Array2::zeros((width, width).f());
         let (middle, end) = (body_at + width * width, body_at + (width + below) * width);
         let lower = if self.skips {
-            // As one, and nothing of it is kept.
-            drop(self.bodies.get(s![me, body_at..end])?);
+            // Nothing of it is kept.
+            drop(self.bodies.get(s![me, body_at..middle])?);
+            drop(self.bodies.get(s![me, middle..end])?);
             Array2::zeros((below, 0).f())
         } else {
             let words = top.as_slice_memory_order_mut().expect("columns behind each other");

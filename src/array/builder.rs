@@ -70,15 +70,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Same as [`Builder::create`].
     #[track_caller]
     pub fn duplicate(&self, name: &str) -> Result<Self> {
-        located(move || Self::create(&self.group, self.distribution.clone(), name.into(), None, false))
+        located(move || Self::create(&self.group, self.distribution.clone(), name.into(), None, self.hollow))
     }
 
-    /// A `hollow` array has contents only unless the conduit skips.
+    /// A `hollow` array has no contents if the conduit skips.
     fn create(group: &Group, distribution: Distribution<D>, name: Arc<str>, first: Option<T>, hollow: bool) -> Result<Self> {
         let inner = &group.inner;
         let part_len = distribution.max_part_len();
-        let hollow = hollow && inner.engine().conduit().skips();
-        let own_len = if hollow { 0 } else { distribution.part_len(inner.me()) };
+        let empty = hollow && inner.engine().conduit().skips();
+        let own_len = if empty { 0 } else { distribution.part_len(inner.me()) };
         let too_large = || Error::HeapFull {
             operation: "create".into(),
             what: format!("array \"{name}\""),
@@ -102,7 +102,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         ]);
         let what = || format!("array \"{name}\" of {:?} elements of {} bytes", distribution.shape(), size_of::<T>());
         let (offset, id) = inner.job.allocate(group, bytes(part_len)?, bytes(own_len)?, Op::Create, call, &what)?;
-        if hollow {
+        if empty {
             inner.engine().conduit().set_contents(offset..offset + bytes(part_len)?, false);
         }
         let array = GlobalArray {
@@ -116,8 +116,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             name,
             poisoned: false,
             destroyed: false,
+            hollow,
         };
-        if let Some(value) = first.filter(|_| !hollow) {
+        if let Some(value) = first.filter(|_| !empty) {
             array.own_part().fill(value);
             // Nobody touches it before everybody has filled its part.
             group.barrier()?;
@@ -133,8 +134,9 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// The program does not need the contents where [`Job::skips`](crate::Job::skips) says so: the array then uses no memory, what is read
-    /// of it is meaningless, and transfers take their time but move nothing. Elsewhere this changes nothing.
+    /// The program does not need the contents where [`Job::skips`](crate::Job::skips) says so: what is read of the array is then meaningless, and
+    /// puts and gets take their time but move nothing. The array uses memory only for what is touched in an epoch, by atomic operations, or by
+    /// operations on the whole array, and that memory is not checked against what is left. Elsewhere this changes nothing.
     pub fn hollow(mut self) -> Self {
         self.hollow = true;
         self

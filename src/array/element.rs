@@ -92,11 +92,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[cold]
     #[track_caller]
     fn load_remote(&self, member: usize, offset: usize) -> Result<T> {
-        let _recorded = record::call("load");
         self.group.inner.count(Kind::Get, member, size_of::<T>());
         if let Some(part) = self.counted_element_part(member) {
             return Ok(part.load(offset));
         }
+        let _recorded = record::call("load");
         let mut value = T::zeroed();
         let at = self.offset + offset * size_of::<T>();
         let bytes = bytemuck::bytes_of_mut(&mut value);
@@ -108,12 +108,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[cold]
     #[track_caller]
     fn store_remote(&self, member: usize, offset: usize, value: T) -> Result<()> {
-        let _recorded = record::call("store");
         self.group.inner.count(Kind::Put, member, size_of::<T>());
         if let Some(part) = self.counted_element_part(member) {
             part.store(offset, value);
             return Ok(());
         }
+        let _recorded = record::call("store");
         let at = self.offset + offset * size_of::<T>();
         let (rank, bytes, label) = (self.group.inner.rank_of(member), bytemuck::bytes_of(&value), self.label("store"));
         if has_atomics::<T>() && !self.engine().conduit().capabilities().native.coherent {
@@ -222,11 +222,11 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     #[cold]
     #[track_caller]
     fn atomic_elsewhere(&self, name: &'static str, location: Location, op: AtomicOp, operand: T, comparand: T) -> Result<T> {
-        let _recorded = record::call(name);
         self.group.inner.count(Kind::Atomic, location.member, size_of::<T>());
         if let Some(part) = self.counted_element_part(location.member) {
             return Ok(part.slot(location.offset).apply(op, operand, comparand));
         }
+        let _recorded = record::call(name);
         let rank = self.group.inner.rank_of(location.member);
         let at = self.offset + location.offset * size_of::<T>();
         let (operand, comparand) = (operand.to_bits(), comparand.to_bits());

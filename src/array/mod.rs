@@ -121,6 +121,8 @@ pub struct GlobalArray<T, D> {
     poisoned: bool,
     /// The block was given back; dropping the handle says nothing more.
     destroyed: bool,
+    /// It needs no contents where the job skips.
+    hollow: bool,
 }
 
 /// A global array of one axis.

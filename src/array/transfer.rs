@@ -114,7 +114,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Writes a view into a patch and then raises a signal of a member, `signal.at(member, index)`. At that member the data are
-    /// visible before the signal. One-sided; on return the view may be reused.
+    /// visible before the signal. So is everything that this rank put to the member before. One-sided; on return the view may be reused.
     ///
     /// The guarantee requires that the member owns the whole patch. Elements that other members own are still fenced before the
     /// signal. Data and signal are one message if the network has [signals](crate::network::Native::signals) and the patch is one run of

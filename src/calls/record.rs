@@ -84,7 +84,7 @@ struct Open {
 }
 
 /// What a rank has done when its record ends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) began: Duration,
     pub(crate) ended: Duration,
@@ -107,10 +107,24 @@ fn records() -> bool {
 
 /// Nothing if the thread does not record.
 fn with<R>(run: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
-    let mut recorder = RECORDER.take()?;
-    let result = run(&mut recorder);
-    RECORDER.set(Some(recorder));
-    Some(result)
+    /// Puts it back, also if `run` panics.
+    struct Taken(Option<Box<Recorder>>);
+    impl Drop for Taken {
+        fn drop(&mut self) {
+            RECORDER.set(self.0.take());
+        }
+    }
+    let mut taken = Taken(Some(RECORDER.take()?));
+    taken.0.as_deref_mut().map(run)
+}
+
+/// Does something to the recorder when it is dropped, also while the program's code unwinds.
+struct Later<F: FnMut(&mut Recorder)>(F);
+
+impl<F: FnMut(&mut Recorder)> Drop for Later<F> {
+    fn drop(&mut self) {
+        with(&mut self.0);
+    }
 }
 
 /// The calling thread records from now on, and keeps so many slices.
@@ -200,22 +214,20 @@ pub(crate) fn program<R>(body: impl FnOnce() -> R) -> R {
         return body();
     }
     with(Recorder::pause);
-    let result = body();
-    with(Recorder::resume);
-    result
+    let _later = Later(Recorder::resume);
+    body()
 }
 
 /// Runs a phase of the program.
 pub(crate) fn phase<R>(name: &'static str, body: impl FnOnce() -> R) -> R {
     let outer = if records() { with(|recorder| (recorder.phase, recorder.change_phase(name))) } else { None };
-    let result = body();
-    if let Some((outer, begin)) = outer {
-        with(|recorder| {
+    let _later = outer.map(|(outer, begin)| {
+        Later(move |recorder: &mut Recorder| {
             let end = recorder.change_phase(outer);
             recorder.keep(Slice { what: What::Phase, name: name.into(), line: None, begin, end });
-        });
-    }
-    result
+        })
+    });
+    body()
 }
 
 /// The program has declared some computing, and the virtual time of that has passed in `compute`.
@@ -233,7 +245,11 @@ pub(crate) struct Waiting(Option<(String, Duration)>);
 /// Begins a wait.
 #[inline]
 pub(crate) fn waiting(operation: impl FnOnce() -> String) -> Waiting {
-    Waiting(if records() { with(|recorder| (operation(), (recorder.clock)())) } else { None })
+    if !records() {
+        return Waiting(None);
+    }
+    let operation = operation();
+    Waiting(with(|recorder| (operation, (recorder.clock)())))
 }
 
 impl Drop for Waiting {

@@ -68,8 +68,8 @@
 //! `measured:0.5` half of that; such runs differ from each other. `GA_COMPUTING=zero` leaves communication alone.
 //!
 //! `GA_COMPUTING=skip` is for a problem that is too large to compute or to store here. A program that knows it ([`Job::skips`](crate::Job::skips))
-//! says what it would compute, but does not, and creates its large arrays as [`hollow`](crate::Builder::hollow): they use no memory, and transfers
-//! take their time but move nothing. The example `lu` does so.
+//! says what it would compute, but does not, and creates its large arrays as [`hollow`](crate::Builder::hollow): they use no memory as long as nobody touches them in an epoch, and
+//! transfers take their time but move nothing. The example `lu` does so.
 //!
 //! # A scaling curve
 //!
@@ -91,8 +91,8 @@
 //!
 //! # When something goes wrong
 //!
-//! `GA_FAULTS=die:3@0.5` ends rank 3 after 0.5 s of virtual time: you see what your program does then. `stall:2@0.1+0.05` stops the adapter of
-//! node 2 for 0.05 s, and `delay:0.01*20` sends one message of a hundred up to 20 µs late. Separate several by commas.
+//! `GA_FAULTS=die:3@0.5` kills rank 3 after 0.5 s of virtual time, which ends the job as on any network. `stall:2@0.1+0.05` stops the adapter of
+//! node 2 for 0.05 s, and `delay:0.01*20` sends one message of a hundred between nodes up to 20 µs late, and what is behind it in its adapter too. Separate several by commas.
 //!
 //! # Limits
 //!

@@ -138,7 +138,7 @@ impl Launch {
         self
     }
 
-    /// Whether to pin ranks to cores.
+    /// Whether to pin ranks to cores. Simulated ranks that are threads are pinned to one core together, with the threads that they start.
     pub fn pin(mut self, pin: bool) -> Self {
         self.pin = Some(pin);
         self
@@ -170,8 +170,8 @@ impl Launch {
     /// Writes a timeline of all ranks into a file when the job ends successfully: calls with their waits, and the computing that
     /// [`Job::work`] declares. Its name ends in `.json`; <https://ui.perfetto.dev> shows it.
     ///
-    /// A rank keeps 56 bytes for each slice of time, and a file 120. All ranks together keep the first 4 million slices; a line says how
-    /// many are missing. Elements of mapped memory take the longer path that `stats` takes, some 50 ns more each.
+    /// All ranks together keep the first million slices of time, at some 150 bytes each, and as much again while they are written; a line says
+    /// how many are missing. Elements of mapped memory have no slices, but take the longer path that `stats` takes, some 50 ns more each.
     pub fn trace(mut self, path: impl Into<PathBuf>) -> Self {
         self.trace = Some(path.into());
         self
@@ -223,8 +223,8 @@ impl Launch {
     }
 
     /// What goes wrong in a simulated network, at which time: `die:3@0.5`, rank 3 dies after 0.5 s; `stall:2@0.1+0.05`, the adapter of node 2
-    /// sends and receives nothing for 0.05 s, from 0.1 s on; `delay:0.01*20`, a hundredth of all messages leaves up to 20 µs late, by the
-    /// seed. Several are separated by commas.
+    /// sends and receives nothing for 0.05 s, from 0.1 s on; `delay:0.01*20`, a hundredth of all messages between nodes leaves up to 20 µs
+    /// late, by the seed, and what is behind it in its adapter too. Several are separated by commas. A death ends the job, as on any network.
     pub fn faults(mut self, faults: impl Into<String>) -> Self {
         self.faults = Some(faults.into());
         self

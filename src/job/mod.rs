@@ -91,8 +91,8 @@ impl AsRef<Group> for Job {
 impl Job {
     /// A rank over a conduit, on a machine whose ranks share so many cores.
     fn start(conduit: Arc<dyn Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
+        let (state, scratch) = JobState::new(conduit.clone(), start.settings.timeout, start.memory, start.settings.stats)?;
         start.wanted.start(&conduit);
-        let (state, scratch) = JobState::new(conduit, start.settings.timeout, start.memory, start.settings.stats)?;
         let inner = Arc::new(state);
         let world = Group::world(inner.clone(), scratch);
         Ok(Job { inner, world, cores, network: start.name.clone(), wanted: start.wanted.clone() })

@@ -495,6 +495,11 @@ fn hollow_arrays_take_time_but_no_memory() {
             job.sync()?;
             a.owner_epoch(|part| assert!(part.iter().all(|&value| (hollow && job.skips()) == (value == 0))))?;
             a.destroy()?;
+            // What a group needs for itself has contents, also where an array had none.
+            let pair = job.subgroup(&[0, 1])?;
+            GlobalArray::<u64, Ix1>::builder(&pair, [100_000]).hollow().create()?.destroy()?;
+            let other = job.subgroup(&[1, 0])?;
+            assert_eq!(other.all_reduce_one(1 + job.rank() as u64, ops::sum)?, 3);
             // At the same place.
             let b = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(3).create()?;
             b.put(s![n * (1 - job.rank())..n * (2 - job.rank())], &ndarray::Array1::from_elem(n, 5))?;

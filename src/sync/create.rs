@@ -265,6 +265,7 @@ impl Group {
             return Err(Error::system("memory for a group on another node", std::io::ErrorKind::OutOfMemory));
         }
         inner.job.heap().take_high(offset, bytes);
+        inner.job.conduit().set_contents(offset..offset + bytes, true);
         inner.job.with_groups_of(ranks, |groups| groups.add(offset));
         Ok(offset)
     }

@@ -59,6 +59,8 @@ pub(crate) struct Report {
 struct State {
     /// The part of messages that leave late, and by how much at most.
     delay: Option<(f64, Picos)>,
+    /// Other faults that are still to come.
+    faults: usize,
     now: Picos,
     events: Events<Happens>,
     model: Model,
@@ -172,6 +174,7 @@ impl World {
         }
         let state = State {
             delay,
+            faults: deaths.len() + stalls.len(),
             now: Picos::ZERO,
             events,
             model: Model::new(machine, count),
@@ -404,11 +407,15 @@ impl State {
             Happens::Done(id) => self.done(id, &world.fabric),
             Happens::Tick => self.tick(world),
             Happens::Dies(rank) => {
+                self.faults -= 1;
                 let seconds = at.duration().as_secs_f64();
                 world.fabric.end(Some(rank as usize), &format!("died after {seconds} s, as GA_FAULTS says"));
                 (0..self.ranks.len()).for_each(|rank| self.wake(rank));
             }
-            Happens::Stalls(node, until) => self.model.stall(node as usize, until),
+            Happens::Stalls(node, until) => {
+                self.faults -= 1;
+                self.model.stall(node as usize, until);
+            }
         }
         None
     }
@@ -466,7 +473,7 @@ impl State {
     fn leaves(&mut self, id: u64) {
         let Some(flight) = self.flights.get(id) else { return };
         let ((from, to, bytes), source) = (flight.leg(), flight.from);
-        let handed = self.now + self.delay(id);
+        let handed = self.now + self.delay(id, from, to);
         match self.model.begins(handed, from, to, bytes) {
             begin if begin > self.now => self.events.add(begin, source, Happens::Travels(id)),
             _ => self.travels(id),
@@ -474,8 +481,9 @@ impl State {
     }
 
     /// How late a message leaves, because of a fault.
-    fn delay(&self, id: u64) -> Picos {
-        let Some((part, most)) = self.delay else { return Picos::ZERO };
+    fn delay(&self, id: u64, from: usize, to: usize) -> Picos {
+        // Ranks of a node have no adapter between them that would keep the order.
+        let Some((part, most)) = self.delay.filter(|_| !self.model.is_near(from, to)) else { return Picos::ZERO };
         // Half of the bits choose the message, the others by how much it is late.
         let drawn = self.events.draw_any(id);
         let is_late = ((drawn >> 32) as f64) < part * f64::from(u32::MAX);
@@ -574,7 +582,7 @@ impl State {
 
     fn tick(&mut self, world: &World) {
         let messages = self.report.messages;
-        let idles = self.events.next_at().is_none() && self.idle.1 == messages;
+        let idles = self.events.len() == self.faults && self.idle.1 == messages;
         self.idle = (if idles { self.idle.0 + 1 } else { 0 }, messages);
         if self.idle.0 > DEAD {
             world.fabric.end(None, "no message is on its way, and no rank can run");

@@ -72,6 +72,11 @@ impl<E> Events<E> {
         mix(self.seed ^ mix(what ^ mix(self.said)))
     }
 
+    /// How many are to happen.
+    pub(in crate::comm) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// When the next happens.
     pub(in crate::comm) fn next_at(&self) -> Option<Picos> {
         self.heap.peek().map(|Reverse(entry)| entry.at)

@@ -53,9 +53,9 @@ impl Faults {
     }
 }
 
-/// Not negative, and not beyond the end of virtual time.
+/// Not negative, and not more than a month.
 fn number(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|number| (0.0..1e7).contains(number))
+    text.parse().ok().filter(|number| (0.0..=2.7e6).contains(number))
 }
 
 fn seconds(text: &str) -> Option<Picos> {

@@ -5,7 +5,7 @@
 //! the receiver, when its head is there: first come, first served. So whoever asks follows each head from link to link, and times depend
 //! on earlier calls only. If the adapter keeps order, messages of one rank to another arrive in the order in which they leave.
 
-use super::{Machine, Picos};
+use super::{Machine, Picos, Shape};
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Model {
         let Some((route, behind)) = &mut way.0 else {
             let mut route = Vec::new();
             self.machine.shape.route(self.nodes, from, to, &mut route);
-            let is_at_once = route.is_empty() && adapter.block.is_none();
+            let is_at_once = self.machine.shape == Shape::Crossbar && adapter.block.is_none();
             way.0 = Some((route, 0));
             let mut head = now + startup + adapter.latency + self.machine.hop;
             if adapter.ordered {
@@ -127,7 +127,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::comm::soft::{Adapter, Block, Node, Processor, Shape};
+    use crate::comm::soft::{Adapter, Block, Node, Processor};
 
     /// Two ranks on each node.
     fn machine(shape: Shape) -> Machine {
@@ -217,6 +217,17 @@ mod tests {
         for (_, times) in send(&mut model, &messages) {
             assert_eq!(times.arrived, Picos(1000 + 3 * 50 + (800 - 50) + 800));
         }
+    }
+
+    /// The receiver is taken by the head that is there first, though the other began earlier; also without a second engine.
+    #[test]
+    fn whoever_is_at_a_receiver_first_goes_first() {
+        let shape = Shape::FatTree { leaf: 2, up: 1 };
+        let plain = Machine { adapter: Adapter { block: None, ..machine(Shape::Crossbar).adapter }, ..machine(shape) };
+        let mut model = Model::new(plain, 8);
+        // From another leaf, three switches away, at the rate of its links; and 60 later from the same leaf, one switch away.
+        let sent = send(&mut model, &[(0, 4, 0, 8), (60, 2, 0, 8)]);
+        assert_eq!([sent[1].1.arrived, sent[0].1.arrived], [Picos(60 + 1050 + 80), Picos(1150 + 160)]);
     }
 
     /// An adapter that is faster than a link receives from two at once.

@@ -8,7 +8,7 @@ const LEAST: usize = 4 << 10;
 const MOST: usize = 1 << 20;
 
 /// A line has at most so many bytes.
-pub(super) const LONGEST_LINE: usize = 1 << 10;
+pub(super) const LONGEST_LINE: usize = 4 << 10;
 
 /// Rank 0 hands to `take` what the ranks send, whole lines, with the rank; lines of one rank in order. Collective.
 ///

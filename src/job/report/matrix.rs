@@ -26,7 +26,7 @@ type Bytes = BTreeMap<(usize, usize), u64>;
 ///
 /// # Errors
 /// The file cannot be written; the end of the job.
-pub(super) fn write(job: &Job, path: &Path, stats: &Stats, times: Option<&Times>) -> Result<()> {
+pub(super) fn write(job: &Job, path: Option<&Path>, stats: &Stats, times: Option<&Times>) -> Result<()> {
     let lines: String = stats.peers().fold(String::new(), |mut lines, (rank, traffic)| {
         let _ = writeln!(lines, "{rank} {}", Traffic::total(traffic).bytes);
         lines
@@ -42,7 +42,8 @@ pub(super) fn write(job: &Job, path: &Path, stats: &Stats, times: Option<&Times>
         }
         Ok(())
     })?;
-    let Some(times) = times else { return Ok(()) };
+    // Rank 0 has both.
+    let (Some(times), Some(path)) = (times, path) else { return Ok(()) };
     let text = if path.extension().is_some_and(|ending| ending == "svg") {
         picture(job.size(), &bytes)
     } else {

@@ -43,8 +43,8 @@ pub(super) struct Wanted {
     pub(super) trace: Option<PathBuf>,
 }
 
-/// All ranks together keep about so many slices of time for a trace, some 500 MB.
-const MOST_SLICES: usize = 4_000_000;
+/// All ranks together keep about so many slices of time for a trace, in some 150 MB.
+const MOST_SLICES: usize = 1_000_000;
 /// And each at least so many.
 const LEAST_SLICES: usize = 200;
 
@@ -68,8 +68,8 @@ impl Wanted {
     /// # Errors
     /// A file that cannot be written; the end of the job.
     pub(super) fn tell(&self, job: &Job) -> Result<()> {
-        let record = record::stop();
-        let (Some(record), Some(stats)) = (record, job.stats()) else { return Ok(()) };
+        let record = record::stop().unwrap_or_default();
+        let Some(stats) = job.stats() else { return Ok(()) };
         let rows = table::gather(job, &stats)?;
         let times = times::gather(job, &record)?;
         if self.tables
@@ -78,11 +78,14 @@ impl Wanted {
             // Nobody reads it if it cannot be written.
             let _ = std::io::stderr().write_all(format!("{}\n{}", rows.text(), times.text()).as_bytes());
         }
-        if let Some(path) = &self.file {
-            matrix::write(job, path, &stats, times.as_ref())?;
+        // Rank 0 writes, so what it is asked for counts: a launcher may hand variables on to some ranks only.
+        let mut files = [self.file.is_some(), self.trace.is_some()].map(u8::from);
+        job.broadcast(0, &mut files)?;
+        if files[0] > 0 {
+            matrix::write(job, self.file.as_deref(), &stats, times.as_ref())?;
         }
-        if let Some(path) = &self.trace {
-            trace::write(job, path, &record)?;
+        if files[1] > 0 {
+            trace::write(job, self.trace.as_deref(), &record)?;
         }
         Ok(())
     }
@@ -112,7 +115,13 @@ fn write_whole(operation: &'static str, path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).map_err(cannot_write(operation, path))
 }
 
-/// A text in JSON.
+/// The beginning of a text, of so many bytes at most.
+fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
+}
+
+/// A text in JSON: at most six bytes for each.
 fn quoted(text: &str) -> String {
     let mut json = String::from("\"");
     for sign in text.chars() {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    cannot_write,
+    beginning, cannot_write,
     collect::{LONGEST_LINE, collect},
     quoted,
 };
@@ -23,11 +23,14 @@ use crate::{
 
 const OPERATION: &str = "writing the trace";
 
+/// Bytes of a name and of a place at most. In JSON they may have six times as many.
+const LONGEST_TEXT: usize = LONGEST_LINE / 16;
+
 /// Writes what all ranks have recorded into a file. Collective.
 ///
 /// # Errors
 /// The file cannot be written; the end of the job.
-pub(super) fn write(job: &Job, path: &Path, record: &Record) -> Result<()> {
+pub(super) fn write(job: &Job, path: Option<&Path>, record: &Record) -> Result<()> {
     let origin = origin(job, record)?;
     let node = job.node();
     let lines: String = record.slices.iter().map(|slice| {
@@ -38,20 +41,22 @@ pub(super) fn write(job: &Job, path: &Path, record: &Record) -> Result<()> {
             What::Work => ("computing", slice.name.to_string()),
                 What::Phase => ("phase", slice.name.to_string()),
         };
-        let name: String = name.chars().take(LONGEST_LINE / 8).collect();
+        let name = beginning(&name, LONGEST_TEXT);
         let line: String = slice.line.map_or(String::new(), |at| {
             let place = format!("{}:{}", at.file(), at.line());
-            let place: String = place.chars().take(LONGEST_LINE / 8).collect();
-            format!(",\"args\":{{\"at\":{}}}", quoted(&place))
+            let place = beginning(&place, LONGEST_TEXT);
+            format!(",\"args\":{{\"at\":{}}}", quoted(place))
         });
         format!(
             "{{\"name\":{},\"cat\":\"{category}\",\"ph\":\"X\",\"ts\":{:.3},\"dur\":{:.3},\"pid\":{node},\"tid\":{}{line}}},\n",
-            quoted(&name),
+            quoted(name),
             origin.after(slice.begin),
             micros(slice.end.saturating_sub(slice.begin)),
             job.rank()
         )
     }).collect();
+    // Rank 0 has a path.
+    let path = path.unwrap_or(Path::new(""));
     let failed = cannot_write(OPERATION, path);
     let mut file = None;
     if job.rank() == 0 {

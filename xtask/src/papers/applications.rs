@@ -1,7 +1,7 @@
 //! Figures 18 to 20: the applications, by the workspace's own programs.
 //!
-//! **LU**, order 32768. A matrix that large takes days to factor here, so the rows are not done; a smaller order shows what the program does.
-//! The times of the paper say that its ranks computed at a twentieth of their processors' peak.
+//! **LU**, order 32768, of which nothing is computed, only declared. The paper's 130 s on 512 ranks are fifteen times what the processors' peak
+//! and our communication take, so its program computed far below the peak: the speed of the processor is fitted to that row, for LU alone.
 //!
 //! **Lennard-Jones**, 8192 atoms. "The entire force matrix (N·N) is divided into multiple blocks": all pairs interact, so ours are a droplet
 //! in a wide box, with a cut-off longer than the droplet, in blocks of 64 atoms. Computing is the time in tasks, and what the paper calls
@@ -10,7 +10,7 @@
 //! **SPH**, 16 million particles in a square. Computing is the time of the slowest rank in three steps. The published size takes too long a run here,
 //! so the row is not done; a smaller square shows what the program does.
 
-use super::machine::GEMINI;
+use super::machine::{GEMINI, of_speed};
 use super::program::{Job, Programs, number};
 use super::row::{Kind, Row};
 use crate::cargo;
@@ -19,14 +19,17 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-/// How far from a published number a predicted one may be.
+/// How far from a published number a predicted one may be, and a fitted one.
 const NEAR: f64 = 0.1;
+const FITTED: f64 = 0.05;
 
 const fn gemini(ranks: usize) -> Job<'static> {
-    Job { network: GEMINI, ranks, ranks_per_node: None }
+    Job { network: GEMINI, ranks, ranks_per_node: None, skips: false }
 }
 
-const SMALL_MATRIX: &str = "order 2048 on 128, 256 and 512 ranks in place of 32768 on 512, 1024 and 2048";
+/// At which a rank of the paper's LU computed: fitted.
+const LU_GIGAFLOPS: f64 = 0.46;
+
 const SMALL_SQUARE: &str = "one million particles in place of 16";
 
 /// Why the slowest rank does not compute half as long on twice the ranks.
@@ -36,16 +39,17 @@ const UNEVEN_LISTS: &str =
 const FEWER_BLOCKS: &str = "forces of those blocks go back that a rank's tasks have touched, fewer on more ranks";
 
 pub fn lu(programs: &Programs) -> Result<Vec<Row>> {
+    let network = of_speed(LU_GIGAFLOPS)?;
     let seconds = |ranks: usize| {
-        let report = programs.application("lu", &["--n", "2048", "--block", "64"], gemini(ranks))?;
-        number(&report, "factor_seconds")
+        let job = Job { network: &network, ranks, ranks_per_node: None, skips: true };
+        number(&programs.application("lu", &["--n", "32768"], job)?, "factor_seconds")
     };
-    let [fewest, fewer, most] = [seconds(128)?, seconds(256)?, seconds(512)?];
+    let [fewest, fewer, most] = [seconds(512)?, seconds(1024)?, seconds(2048)?];
     let ratio = most / fewer;
     Ok(vec![
-        Row::near(18, "LU, 512 ranks", Kind::Fitted, "s", 130.0, fewest, NEAR).not_done(SMALL_MATRIX),
-        Row::near(18, "LU, 1024 ranks", Kind::Predicted, "s", 90.0, fewer, NEAR).not_done(SMALL_MATRIX),
-        Row::trend(18, "LU, 2048 over 1024 ranks", "flat", format!("{ratio:.2}"), "≥ 0.85", ratio >= 0.85).not_done(SMALL_MATRIX),
+        Row::near(18, "LU, 512 ranks", Kind::Fitted, "s", 130.0, fewest, FITTED),
+        Row::near(18, "LU, 1024 ranks", Kind::Predicted, "s", 90.0, fewer, NEAR),
+        Row::trend(18, "LU, 2048 over 1024 ranks", "flat", format!("{ratio:.2}"), "≥ 0.85", ratio >= 0.85),
     ])
 }
 

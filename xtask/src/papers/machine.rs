@@ -10,13 +10,33 @@ pub const GEMINI: &str = "simulated:gemini";
 
 const FILE: &str = "src/comm/simulated/machines/gemini.toml";
 
-/// The network of the same machine with a crossbar in place of its torus. It is written below the target folder.
+/// The network of the same machine with a crossbar in place of its torus.
 pub fn without_links() -> Result<String> {
+    network("gemini_without_links.toml", crossbar)
+}
+
+/// The network of the same machine with processors of another speed.
+pub fn of_speed(gigaflops: f64) -> Result<String> {
+    network("gemini_of_another_speed.toml", |text| computes_at(text, gigaflops))
+}
+
+/// The network of the machine with a changed description, which is written below the target folder.
+fn network(name: &str, change: impl Fn(&str) -> Result<String>) -> Result<String> {
     let text = fs::read_to_string(cargo::root().join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
-    let path: PathBuf = cargo::target()?.join("papers").join("gemini_without_links.toml");
+    let path: PathBuf = cargo::target()?.join("papers").join(name);
     fs::create_dir_all(path.parent().context("a folder")?)?;
-    fs::write(&path, crossbar(&text)?).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::write(&path, change(&text)?).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(format!("simulated:{}", path.display()))
+}
+
+fn computes_at(text: &str, gigaflops: f64) -> Result<String> {
+    ensure!(text.lines().any(is_speed), "{FILE} has no line of gigaflops");
+    let lines = text.lines().map(|line| if is_speed(line) { format!("gigaflops = {gigaflops}\n") } else { format!("{line}\n") });
+    Ok(lines.collect())
+}
+
+fn is_speed(line: &str) -> bool {
+    line.starts_with("gigaflops = ")
 }
 
 fn crossbar(text: &str) -> Result<String> {
@@ -35,6 +55,8 @@ mod tests {
         let text = "[network]\ntopology = \"torus\"\nnodes_per_switch = 2 # two\nswitch_us = 0.1\n";
         assert_eq!(crossbar(text)?, "[network]\ntopology = \"crossbar\"\nswitch_us = 0.1\n");
         assert!(crossbar("[network]\n").is_err());
+        assert_eq!(computes_at("[processor]\ngigaflops = 8.4 # peak\n", 0.5)?, "[processor]\ngigaflops = 0.5\n");
+        assert!(computes_at("[processor]\n", 0.5).is_err());
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::program::{Job, Programs};
 use super::row::{Kind, Row};
 use anyhow::{Context, Result};
 
-const TWO_NODES: Job<'static> = Job { network: GEMINI, ranks: 2, ranks_per_node: Some(1) };
+const TWO_NODES: Job<'static> = Job { network: GEMINI, ranks: 2, ranks_per_node: Some(1), skips: false };
 
 /// M of the strided transfers.
 const PATCH: usize = 1 << 20;

@@ -93,30 +93,19 @@ pub fn run(options: &Options) -> Result<bool> {
         figures: &out.with_extension("json"),
         limit: Duration::from_secs(options.limit),
     };
+    let (csv, svg) = (out.with_extension("csv"), out.with_extension("svg"));
+    let title = format!("{name} {} on {machine_name}", options.arguments.join(" "));
     let mut rows: Vec<Row> = Vec::new();
     println!("{}", output::HEAD);
-    let mut failure = None;
     for &ranks in &options.ranks.0 {
-        match run.measure(ranks) {
-            Ok(row) => {
-                rows.push(row);
-                println!("{}", output::line(&rows, rows.len() - 1));
-            }
-            Err(error) => {
-                failure = Some(error);
-                break;
-            }
-        }
-    }
-    if !rows.is_empty() {
-        // What was measured stays, whatever came then.
-        let (csv, svg) = (out.with_extension("csv"), out.with_extension("svg"));
+        rows.push(run.measure(ranks)?);
+        println!("{}", output::line(&rows, rows.len() - 1));
+        // After each: what was measured stays, whatever comes then.
         output::write(&csv, &rows)?;
-        let title = format!("{name} {} on {machine_name}", options.arguments.join(" "));
         chart::draw(&svg, &title, &rows)?;
-        println!("{}\n{}", csv.display(), svg.display());
     }
-    failure.map_or(Ok(true), Err)
+    println!("{}\n{}", csv.display(), svg.display());
+    Ok(true)
 }
 
 /// The program and its name.

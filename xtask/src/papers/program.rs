@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Of one run.
-const LIMIT: Duration = Duration::from_secs(1200);
+const LIMIT: Duration = Duration::from_secs(3600);
 
 const APPLICATIONS: [&str; 3] = ["lu", "lennard_jones", "sph"];
 
@@ -78,6 +78,7 @@ fn run(command: &mut Command, job: Job<'_>) -> Result<String> {
     command.env_remove("GA_SEED").env_remove("GA_RANKS_PER_NODE");
     command.envs(job.ranks_per_node.map(|count| ("GA_RANKS_PER_NODE", count.to_string())));
     let outcome = child::run(command, LIMIT)?;
+    eprintln!("{:.0} s: {:?} on {} ranks", outcome.elapsed.as_secs_f64(), command.get_program(), job.ranks);
     if !outcome.success() {
         bail!("{command:?} on {} ranks: {}\n{}", job.ranks, outcome.end, outcome.tail(5));
     }

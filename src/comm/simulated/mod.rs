@@ -11,7 +11,8 @@
 //! | file | what it does |
 //! |---|---|
 //! | `machines`, `table` | the machines that have names; how one is read |
-//! | `world` | ranks, messages, virtual time |
+//! | `world` | all ranks in virtual time, as each sees it |
+//! | `state` | what happens: turns, messages, faults |
 //! | `flight` | one operation on its way |
 //! | `watchdog` | says when no rank can run because one is blocked outside of the library |
 //! | `port`, `conduit` | the network of a rank; the rank as the engine sees it |
@@ -22,6 +23,7 @@
 mod conduit;
 mod flight;
 mod port;
+mod state;
 mod table;
 mod watchdog;
 mod world;
@@ -39,8 +41,8 @@ use super::{
     start::{Body, Named, Ranks, contain},
 };
 use crate::error::Error;
+pub(crate) use state::Report;
 pub(super) use table::NAMES;
-pub(crate) use world::Report;
 
 /// See the module's essay.
 pub(super) const NETWORK: Named = Named {

@@ -1,28 +1,25 @@
-//! All ranks of a job, their messages, and virtual time.
+//! All ranks of a job in virtual time, as each of them sees it: what it issues, polls and waits for.
 //!
-//! Events happen in the order of their times: a rank gets its turn, a message leaves, arrives, is answered. One rank runs at a time. It has a
-//! clock of its own, which runs ahead of the events while the rank computes or issues operations. When it polls or waits, all events up to
-//! its own time are handled first. So a rank that looks has seen all that arrived by then, and its operations leave in the order of time.
-//!
-//! An operation changes memory at one moment: the bytes of a put are written when the last one has arrived. A short get reads its bytes when
-//! its request arrives, a long one when the answer is back.
+//! What happens is the state's (`state`). One rank runs at a time. It has a clock of its own, which runs ahead of the events while the rank
+//! computes or issues operations. When it polls or waits, all events up to its own time are handled first. So a rank that looks has seen all
+//! that arrived by then, and its operations leave in the order of time.
 
 use std::{
-    collections::BTreeMap,
     ops::Range,
     sync::{Arc, MutexGuard, atomic::Ordering},
 };
 
-use super::flight::{Flight, Kind};
+use super::{
+    flight::Flight,
+    state::{Happens, Phase, Report, State, Word},
+};
 use crate::{
     calls::elsewhere,
     comm::{
         Cause, Event, Events as Reports, Token, WaitWord,
         mutex::Mutex,
         node::Fabric,
-        peers::Peers,
-        slab::Slab,
-        soft::{Events, Faults, Machine, Model, Next, Picos, Ranks},
+        soft::{Faults, Machine, Picos, Ranks},
     },
 };
 
@@ -32,111 +29,12 @@ const TICK: Picos = Picos(500_000_000_000);
 /// The time of a poll that finds nothing. Without it, a rank that polls in a loop would stop time.
 const LOOK: Picos = Picos(50_000);
 
-/// The job ends after this many ticks without a message.
-const DEAD: u32 = 120;
-
 /// See the module's essay.
 #[derive(Debug)]
 pub(super) struct World {
     fabric: Arc<Fabric>,
     ranks: Ranks,
     state: Mutex<State>,
-    tick: Picos,
-}
-
-/// What has happened so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
-    /// When the last event was.
-    pub(super) end: Picos,
-    pub(super) messages: u64,
-    pub(super) events: u64,
-    /// Of all events, in their order.
-    pub(crate) digest: u64,
-}
-
-#[derive(Debug)]
-struct State {
-    /// The part of messages that leave late, and by how much at most.
-    delay: Option<(f64, Picos)>,
-    /// Other faults that are still to come.
-    faults: usize,
-    now: Picos,
-    events: Events<Happens>,
-    model: Model,
-    ranks: Vec<Rank>,
-    flights: Slab<Flight>,
-    /// Whose turn is next, if a rank has found that out.
-    next: Option<usize>,
-    /// Ranks whose bodies have not ended.
-    alive: usize,
-    /// For how many ticks nothing has happened, and the messages until then.
-    idle: (u32, u64),
-    report: Report,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Happens {
-    /// A rank gets its turn.
-    Turn(u32),
-    /// A message is handed to its adapter.
-    Leaves(u64),
-    /// It begins to leave, or its head is at a link or at its target.
-    Travels(u64),
-    /// It reaches its target.
-    Arrives(u64),
-    /// It is answered.
-    Done(u64),
-    Tick,
-    /// A rank dies.
-    Dies(u32),
-    /// The adapter of a node stalls until then.
-    Stalls(u32, Picos),
-}
-
-#[derive(Debug, Default)]
-struct Rank {
-    clock: Picos,
-    phase: Phase,
-    /// To be polled.
-    reports: Reports,
-    /// By target: what it has put there that was not answered.
-    puts: Peers<Unanswered>,
-    /// Operations in flight, and of these what use memory of its own.
-    flying: usize,
-    lent: usize,
-    /// Where its segment, and those of the other members of what lies there, have no contents: by the first byte, the end.
-    hollow: BTreeMap<usize, usize>,
-}
-
-impl Rank {
-    /// Whether a byte has no contents, of its segment or of one that it may access there.
-    fn is_hollow(&self, offset: usize) -> bool {
-        self.hollow.range(..=offset).next_back().is_some_and(|(_, &end)| offset < end)
-    }
-}
-
-#[derive(Debug, Default)]
-enum Phase {
-    /// It has its turn, or waits for it.
-    #[default]
-    Runs,
-    /// It waits for a report, or for a word to differ from a value.
-    Sleeps(Option<(Word, u32)>),
-    Ended,
-}
-
-/// A word that a rank sleeps on, which it has borrowed for that long.
-#[derive(Clone, Copy, Debug)]
-struct Word(*const WaitWord);
-
-// SAFETY: words are shared among threads; this one lives as long as its rank sleeps.
-unsafe impl Send for Word {}
-
-#[derive(Debug, Default)]
-struct Unanswered {
-    puts: usize,
-    flushes: Vec<Token>,
 }
 
 /// Virtual time ends here, after 100 days: long before it could overflow.
@@ -160,32 +58,9 @@ impl World {
         faults: Faults,
         timeout: Option<f64>,
     ) -> Self {
-        let count = fabric.ranks();
-        let mut events = Events::new(seed);
-        (0..count).for_each(|rank| events.add(Picos::ZERO, rank, Happens::Turn(rank as u32)));
         let tick = timeout.map_or(TICK, |seconds| TICK.min(Picos::of_seconds(seconds)));
-        events.add(tick, count, Happens::Tick);
-        let Faults { deaths, stalls, delay } = faults;
-        for &(rank, at) in &deaths {
-            events.add(at, count, Happens::Dies(rank as u32));
-        }
-        for &(node, at, until) in &stalls {
-            events.add(at, count, Happens::Stalls(node as u32, until));
-        }
-        let state = State {
-            delay,
-            faults: deaths.len() + stalls.len(),
-            now: Picos::ZERO,
-            events,
-            model: Model::new(machine, count),
-            ranks: (0..count).map(|_| Rank::default()).collect(),
-            flights: Slab::default(),
-            next: None,
-            alive: count,
-            idle: (0, 0),
-            report: Report::default(),
-        };
-        World { fabric, ranks, state: Mutex::new(state), tick }
+        let state = State::new(fabric.clone(), machine, seed, faults, tick);
+        World { fabric, ranks, state: Mutex::new(state) }
     }
 
     pub(super) fn ranks(&self) -> &Ranks {
@@ -200,7 +75,7 @@ impl World {
     pub(super) fn next(&self) -> Option<usize> {
         let mut state = self.state.lock();
         let known = state.next.take();
-        known.or_else(|| state.advance(self))
+        known.or_else(|| state.advance())
     }
 
     /// The time of a rank.
@@ -251,7 +126,7 @@ impl World {
         let id = state.flights.add(flight);
         if state.events.next_at().is_none_or(|next| next > at) {
             // Nothing comes before it: no other rank runs until then.
-            let _ = state.happens(at, Happens::Leaves(id), self);
+            let _ = state.happens(at, Happens::Leaves(id));
         } else {
             state.events.add(at, rank, Happens::Leaves(id));
         }
@@ -354,7 +229,7 @@ impl World {
 
     /// Lets others run until a turn of this rank.
     fn end_turn(&self, mut state: MutexGuard<'_, State>, rank: usize) {
-        let next = state.advance(self);
+        let next = state.advance();
         if next != Some(rank) {
             drop(state);
             elsewhere(|| self.ranks.suspend(rank, next, |next| self.state.lock().next = Some(next)));
@@ -373,221 +248,5 @@ impl World {
         state.give_up(rank, None);
         state.ranks[rank].phase = Phase::Ended;
         state.alive -= 1;
-    }
-}
-
-impl State {
-    /// Lets things happen until a rank gets its turn: that one. None when all have ended.
-    fn advance(&mut self, world: &World) -> Option<usize> {
-        while self.alive > 0 {
-            let (at, event) = self.events.take()?;
-            if let Some(rank) = self.happens(at, event, world) {
-                return Some(rank);
-            }
-        }
-        None
-    }
-
-    /// An event; the rank that gets its turn by it.
-    fn happens(&mut self, at: Picos, event: Happens, world: &World) -> Option<usize> {
-        self.now = at;
-        self.report.end = at;
-        self.report.events += 1;
-        self.digest(at, event);
-        match event {
-            Happens::Turn(rank) => {
-                let rank = rank as usize;
-                let runs = &mut self.ranks[rank];
-                runs.clock = runs.clock.max(at);
-                return Some(rank);
-            }
-            Happens::Leaves(id) => self.leaves(id),
-            Happens::Travels(id) => self.travels(id),
-            Happens::Arrives(id) => self.arrives(id, &world.fabric),
-            Happens::Done(id) => self.done(id, &world.fabric),
-            Happens::Tick => self.tick(world),
-            Happens::Dies(rank) => {
-                self.faults -= 1;
-                let seconds = at.duration().as_secs_f64();
-                world.fabric.end(Some(rank as usize), &format!("died after {seconds} s, as GA_FAULTS says"));
-                (0..self.ranks.len()).for_each(|rank| self.wake(rank));
-            }
-            Happens::Stalls(node, until) => {
-                self.faults -= 1;
-                self.model.stall(node as usize, until);
-            }
-        }
-        None
-    }
-
-    /// Adds an event to the digest of all.
-    fn digest(&mut self, at: Picos, event: Happens) {
-        let (code, what) = match event {
-            Happens::Turn(rank) => (1, u64::from(rank)),
-            Happens::Leaves(id) => (2, id),
-            Happens::Travels(id) => (3, id),
-            Happens::Arrives(id) => (4, id),
-            Happens::Done(id) => (5, id),
-            Happens::Tick => (6, 0),
-            Happens::Dies(rank) => (7, u64::from(rank)),
-            Happens::Stalls(node, _) => (8, u64::from(node)),
-        };
-        let message = self.flights.get(what).filter(|_| code == 2).map_or([0; 4], Flight::words);
-        // FNV-1a, a word at a time.
-        for word in [at.0, code, what].into_iter().chain(message) {
-            self.report.digest = (self.report.digest ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(23);
-        }
-    }
-
-    /// A rank gets a turn if it sleeps.
-    fn wake(&mut self, rank: usize) {
-        let sleeper = &mut self.ranks[rank];
-        if let Phase::Sleeps(_) = sleeper.phase {
-            sleeper.phase = Phase::Runs;
-            let at = self.now.max(sleeper.clock);
-            self.events.add(at, rank, Happens::Turn(rank as u32));
-        }
-    }
-
-    /// Something has happened to the memory of a rank.
-    fn touched(&mut self, rank: usize) {
-        let wakes = match self.ranks[rank].phase {
-            // SAFETY: the rank lends the word for as long as it sleeps.
-            Phase::Sleeps(Some((word, seen))) => unsafe { &*word.0 }.load() != seen,
-            Phase::Sleeps(None) => true,
-            _ => false,
-        };
-        if wakes {
-            self.wake(rank);
-        }
-    }
-
-    fn tell(&mut self, rank: usize, report: Event) {
-        if let Phase::Ended = self.ranks[rank].phase {
-            return;
-        }
-        self.ranks[rank].reports.push(report);
-        self.wake(rank);
-    }
-
-    fn leaves(&mut self, id: u64) {
-        let Some(flight) = self.flights.get(id) else { return };
-        let ((from, to, bytes), source) = (flight.leg(), flight.from);
-        let handed = self.now + self.delay(id, from, to);
-        match self.model.begins(handed, from, to, bytes) {
-            begin if begin > self.now => self.events.add(begin, source, Happens::Travels(id)),
-            _ => self.travels(id),
-        }
-    }
-
-    /// How late a message leaves, because of a fault.
-    fn delay(&self, id: u64, from: usize, to: usize) -> Picos {
-        // Ranks of a node have no adapter between them that would keep the order.
-        let Some((part, most)) = self.delay.filter(|_| !self.model.is_near(from, to)) else { return Picos::ZERO };
-        // Half of the bits choose the message, the others by how much it is late.
-        let drawn = self.events.draw_any(id);
-        let is_late = ((drawn >> 32) as f64) < part * f64::from(u32::MAX);
-        if is_late { Picos((most.0 as f64 * (drawn as u32 as f64 / f64::from(u32::MAX))) as u64) } else { Picos::ZERO }
-    }
-
-    fn travels(&mut self, id: u64) {
-        let Some(flight) = self.flights.get_mut(id) else { return };
-        let (from, to, bytes) = flight.leg();
-        let times = match self.model.travels(self.now, from, to, bytes, &mut flight.way) {
-            Next::Ends(times) => times,
-            Next::Head(at) => return self.events.add(at, flight.from, Happens::Travels(id)),
-        };
-        self.report.messages += 1;
-        let is_back = flight.is_back();
-        let copies = if is_back { self.model.copies(from, to, bytes) } else { Picos::ZERO };
-        let late = self.late(id, from, to);
-        let flight = self.flights.get_mut(id).expect("it was there");
-        flight.answered = times.answered + late;
-        let next = if is_back { Happens::Done(id) } else { Happens::Arrives(id) };
-        self.events.add(times.arrived + copies + late, flight.from, next);
-    }
-
-    /// How much later than in the model a message arrives: where the network keeps no order, a seed has another.
-    fn late(&self, id: u64, from: usize, to: usize) -> Picos {
-        let adapter = &self.model.machine().adapter;
-        let is_mail = self.flights.get(id).is_some_and(|flight| matches!(flight.kind, Kind::Mail(_)));
-        if adapter.ordered || is_mail || self.model.copies(from, to, 1) > Picos::ZERO {
-            return Picos::ZERO;
-        }
-        Picos(self.events.draw(id) % (2 * adapter.latency.0 + 1))
-    }
-
-    fn arrives(&mut self, id: u64, fabric: &Fabric) {
-        let Some(flight) = self.flights.get_mut(id) else { return };
-        let (from, to) = (flight.from, flight.to);
-        match flight.kind {
-            Kind::Put(signal) => {
-                flight.write(fabric, signal);
-                self.events.add(flight.answered, from, Happens::Done(id));
-                self.touched(to);
-            }
-            Kind::Get | Kind::Atomic(_) => {
-                flight.apply(fabric);
-                // What it brings back leaves now, or when it is read.
-                if matches!(flight.kind, Kind::Get) && !self.model.is_near(from, to) {
-                    let read = self.now + self.model.machine().adapter.read;
-                    self.events.add(read, to, Happens::Leaves(id));
-                } else {
-                    self.leaves(id);
-                }
-                self.touched(to);
-            }
-            Kind::Mail(mail) => {
-                self.flights.remove(id);
-                self.ranks[from].flying -= 1;
-                self.tell(to, Event::Mail(from, mail));
-            }
-        }
-    }
-
-    fn done(&mut self, id: u64, fabric: &Fabric) {
-        let Some(flight) = self.flights.remove(id) else { return };
-        let issuer = &mut self.ranks[flight.from];
-        issuer.flying -= 1;
-        issuer.lent -= usize::from(flight.is_lent());
-        if flight.kind.is_put() {
-            let unanswered = self.ranks[flight.from].puts.meet(flight.to);
-            unanswered.puts -= 1;
-            if unanswered.puts == 0 {
-                let flushes = std::mem::take(&mut unanswered.flushes);
-                flushes.into_iter().for_each(|token| self.tell(flight.from, Event::RemoteDone(token)));
-            }
-        }
-        if let Some(report) = flight.done(fabric) {
-            self.tell(flight.from, report);
-        }
-    }
-
-    /// Nothing touches local memory of a rank any more, of one request or of all, and what would have is reported as failed.
-    fn give_up(&mut self, rank: usize, token: Option<Token>) {
-        if self.ranks[rank].lent == 0 {
-            return;
-        }
-        let mut failed = Vec::new();
-        for (_, flight) in self.flights.iter_mut() {
-            if flight.from == rank && token.is_none_or(|token| flight.token == token) {
-                failed.extend(flight.give_up());
-            }
-        }
-        self.ranks[rank].lent -= failed.len();
-        for token in failed {
-            self.tell(rank, Event::Failed(token, Cause("it was given up".into())));
-        }
-    }
-
-    fn tick(&mut self, world: &World) {
-        let messages = self.report.messages;
-        let idles = self.events.len() == self.faults && self.idle.1 == messages;
-        self.idle = (if idles { self.idle.0 + 1 } else { 0 }, messages);
-        if self.idle.0 > DEAD {
-            world.fabric.end(None, "no message is on its way, and no rank can run");
-        }
-        (0..self.ranks.len()).for_each(|rank| self.wake(rank));
-        self.events.add(self.now + world.tick, self.ranks.len(), Happens::Tick);
     }
 }

@@ -28,9 +28,9 @@
 //! What only ranks that have ended could do is never done, whatever threads there are: a collective without a member, a lock whose
 //! holder has ended, a signal when all others have. A wait for it is *hopeless*.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
-use super::{Conduit, PublishedWait, node::TOLD, say::say};
+use super::{Conduit, PublishedWait, chain::cycle, say::say};
 use crate::calls::calling;
 use crate::error::Error;
 
@@ -263,82 +263,6 @@ impl Drop for Lasting<'_> {
     }
 }
 
-/// Follows a chain of waits.
-struct Chain<'c> {
-    conduit: &'c dyn Conduit,
-    /// How many ranks the next one is behind the last that is asked, and tells of those behind it.
-    hops: usize,
-}
-
-impl<'c> Chain<'c> {
-    fn new(conduit: &'c dyn Conduit) -> Self {
-        Chain { conduit, hops: 0 }
-    }
-
-    /// What the next rank waits for.
-    fn next(&mut self, rank: usize) -> Option<PublishedWait> {
-        let wait = self.conduit.published_wait(rank, self.hops);
-        // A rank of this machine is not asked.
-        let is_asked = self.conduit.topology().is_near(rank) || self.hops == TOLD;
-        self.hops = if is_asked { 0 } else { self.hops + 1 };
-        wait
-    }
-}
-
-/// The published waits from this rank back to itself.
-fn cycle(conduit: &dyn Conduit) -> Option<Vec<(usize, PublishedWait)>> {
-    let mut chain = Chain::new(conduit);
-    let (mut rank, mut waits) = (conduit.rank(), Vec::new());
-    // A rank of a cycle that this one is not in; Brent's way to find such a cycle without a list of ranks.
-    let (mut mark, mut next_mark) = (usize::MAX, 1);
-    loop {
-        let wait = chain.next(rank).filter(|wait| wait.awaited != rank)?;
-        waits.push((rank, wait));
-        rank = wait.awaited;
-        if rank == conduit.rank() {
-            return Some(waits);
-        }
-        if rank == mark {
-            return None;
-        }
-        if waits.len() == next_mark {
-            (mark, next_mark) = (rank, 2 * next_mark);
-        }
-    }
-}
-
-/// The rank that a rank waits for in the end: the first on the way that waits for nobody, as far as is known.
-pub(crate) fn end_of_chain(conduit: &dyn Conduit, mut rank: usize) -> usize {
-    let mut chain = Chain::new(conduit);
-    for _ in 0..conduit.size() {
-        match chain.next(rank).filter(|wait| wait.awaited != rank) {
-            Some(wait) => rank = wait.awaited,
-            None => break,
-        }
-    }
-    rank
-}
-
-/// Which of several awaited ranks to publish: one whose own wait leads to this rank, or one that waits at all, or the first. And whether
-/// its wait leads to this rank.
-pub(crate) fn one_of(conduit: &dyn Conduit, awaited: impl Iterator<Item = usize>) -> Option<(usize, bool)> {
-    let mut visited = HashSet::new();
-    let (mut any, mut first) = (None, None);
-    for rank in awaited {
-        any = any.or(Some(rank));
-        let (mut at, mut chain) = (rank, Chain::new(conduit));
-        while visited.insert(at) {
-            let Some(wait) = chain.next(at) else { break };
-            first = first.or((at == rank).then_some(rank));
-            if wait.awaited == conduit.rank() {
-                return Some((rank, true));
-            }
-            at = wait.awaited;
-        }
-    }
-    first.or(any).map(|rank| (rank, false))
-}
-
 #[cold]
 fn say_who_is_missing(rank: usize, waiter: &dyn Waiter) {
     let (seconds, operation, missing) = (SAY_AFTER.as_secs(), waiter.operation(), waiter.missing());
@@ -351,7 +275,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::comm::{Topology, testing::Fake};
+    use crate::comm::{Topology, chain::one_of, testing::Fake};
 
     /// Rank 0 of some, its wait, and what the others publish.
     struct Ranks {

@@ -40,7 +40,7 @@
 //! | `peers`, `slab`, `tree` | what is kept of other ranks; values under numbers; the binomial tree |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
-//! | `lasting` | waits that last: how they end, what they print, how deadlocks are found |
+//! | `lasting`, `chain` | waits that last: how they end, what they print, how deadlocks are found; who waits for whom |
 //! | `signals` | put with signal: data, then a word that announces them |
 //! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
 //! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
@@ -61,6 +61,7 @@ mod am;
 pub(crate) mod apart;
 mod bootstrap;
 mod capabilities;
+pub(crate) mod chain;
 mod conduit;
 pub(crate) mod engine;
 mod event;

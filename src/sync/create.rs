@@ -13,8 +13,8 @@ use super::{
 use crate::{
     calls::located,
     comm::{
+        chain::one_of,
         engine::{Label, Waiter},
-        lasting::one_of,
         tree::neighbors,
     },
     error::{Error, Result},

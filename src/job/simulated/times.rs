@@ -1,0 +1,188 @@
+//! What operations and computing take in virtual time, in closed forms.
+
+use super::*;
+
+#[test]
+fn a_ping_pong_takes_its_overhead_latency_and_bytes() {
+    let machine = Machine::new("ping-pong");
+    for bytes in [8_usize, 1000, 100_000] {
+        let time = measured(&machine.launch(2), |job| {
+            let a = GlobalArray::<u8, Ix1>::builder(job, [2 * bytes]).zeros().create()?;
+            let signal = Signal::new(job)?;
+            let (other, data) = (1 - job.rank(), vec![1; bytes]);
+            let patch = s![other * bytes..(other + 1) * bytes];
+            job.sync()?;
+            let begin = job.now();
+            for round in 1..=10 {
+                if job.rank() == 0 {
+                    a.put_signal(patch, ndarray::aview1(&data), signal.at(other, 0))?;
+                }
+                signal.wait_at_least(0, round)?;
+                if job.rank() == 1 {
+                    a.put_signal(patch, ndarray::aview1(&data), signal.at(other, 0))?;
+                }
+            }
+            Ok((job.rank() == 0).then(|| (job.now() - begin) / 20))
+        });
+        assert_close(time, MESSAGE + bytes as f64 / 1000.0);
+    }
+}
+
+#[test]
+fn an_incast_takes_turns_at_the_receiver() {
+    let machine = Machine::new("incast");
+    // The gap of 3 µs is the longer one, and then the bytes.
+    for bytes in [8_usize, 50_000] {
+        let senders = 15;
+        let time = measured(&machine.launch(senders + 1), |job| {
+            let a = GlobalArray::<u8, Ix1>::builder(job, [(senders + 1) * bytes]).zeros().create()?;
+            let (signal, data) = (Signal::new(job)?, vec![1; bytes]);
+            begin(job);
+            if job.rank() > 0 {
+                a.put_signal(s![..bytes], ndarray::aview1(&data), signal.at(0, 0))?;
+                return Ok(None);
+            }
+            signal.wait_at_least(0, senders as u32)?;
+            Ok(Some(job.now() - BEGIN))
+        });
+        let bytes = bytes as f64 / 1000.0;
+        assert_close(time, MESSAGE + (senders - 1) as f64 * bytes.max(3.0) + bytes);
+    }
+}
+
+#[test]
+fn a_barrier_takes_a_message_for_each_round() {
+    let machine = Machine::new("barrier");
+    for rounds in [1_u32, 3, 6] {
+        let time = measured(&machine.launch(1 << rounds), |job| {
+            begin(job);
+            job.barrier()?;
+            Ok(Some(job.now() - BEGIN))
+        });
+        assert_close(time, f64::from(rounds) * MESSAGE);
+    }
+}
+
+/// An agreement, and a binomial tree.
+#[test]
+fn a_broadcast_takes_a_message_for_each_level() {
+    let machine = Machine::new("broadcast");
+    for rounds in [1_u32, 3, 6] {
+        let bytes = 2000;
+        let time = measured(&machine.launch(1 << rounds), |job| {
+            let mut data = vec![1_u8; bytes];
+            begin(job);
+            job.broadcast(0, &mut data)?;
+            Ok(Some(job.now() - BEGIN))
+        });
+        assert_close(time, f64::from(rounds) * (MESSAGE + MESSAGE + bytes as f64 / 1000.0));
+    }
+}
+
+#[test]
+fn work_takes_the_longer_of_its_times() {
+    let machine = Machine::new("work");
+    let time = measured(&machine.launch(1), |job| {
+        let begin = job.now();
+        job.work(Work::flops(2000.0) + Work::bytes(5000.0));
+        job.work(Work::flops(4000.0) + Work::bytes(1000.0));
+        Ok(Some(job.now() - begin))
+    });
+    assert_close(time, 9.0);
+}
+
+#[test]
+fn computing_takes_what_is_said_or_measured_or_nothing() {
+    let machine = Machine::new("computing");
+    let spent = |computing: &str| {
+        measured(&machine.launch(1).computing(computing), |job| {
+            let begin = job.now();
+            job.work(Work::flops(5e6));
+            std::hint::black_box((0..3_000_000_u64).map(|k| std::hint::black_box(k) % 7).sum::<u64>());
+            Ok(Some(job.now() - begin))
+        })
+    };
+    assert_close(spent("declared"), 5000.0);
+    assert!(spent("zero") < 0.1);
+    let (once, much) = (spent("measured"), spent("measured:1000"));
+    // Runs differ, but not by that much.
+    assert!(once > 100.0 && much > 20.0 * once, "{once} and {much}");
+    for name in ["guessed", "measured:", "measured:-1", "measured:nan"] {
+        let text = machine.launch(1).computing(name).simulate(|_| Ok(())).unwrap_err().to_string();
+        assert!(text.contains("GA_COMPUTING"), "{text}");
+    }
+}
+
+/// A window that has room for all that is on its way hides every latency but the last.
+#[test]
+fn a_window_is_full_only_while_it_is() {
+    let lines = [("gap_us = 3", "gap_us = 1"), ("copied_bytes = 1000000", "copied_bytes = 0"), ("window = 1000", "window = 30")];
+    let machine = Machine::but("window", &lines);
+    let (puts, data) = (300, [1; 8]);
+    let time = measured(&machine.launch(2), |job| {
+        let a = GlobalArray::<u8, Ix1>::builder(job, [2 * data.len()]).zeros().create()?;
+        begin(job);
+        if job.rank() == 1 {
+            return Ok(None);
+        }
+        job.scope(|scope| (0..puts).try_for_each(|_| scope.put(&a, s![data.len()..], ndarray::aview1(&data))))?;
+        Ok(Some(job.now() - BEGIN))
+    });
+    // An overhead for each, and for the last one also the way there and back.
+    assert_close(time, f64::from(puts) * 2.0 + 2.0 * 21.0);
+}
+
+#[test]
+fn the_clock_goes_on_while_a_rank_reads_it() {
+    let body = |job: &Job| {
+        let end = job.now() + Duration::from_micros(5);
+        while job.now() < end {}
+        job.sync()
+    };
+    Launch::new().network("simulated:gemini").ranks(2).simulate(body).unwrap();
+}
+
+/// An array without contents takes the time of one with, and no memory; what lies there later has contents.
+#[test]
+fn hollow_arrays_take_time_but_no_memory() {
+    let machine = Machine::new("hollow");
+    let n = 1_000_000_usize;
+    let time = |computing: &str, hollow: bool| {
+        let launch = machine.launch(2).heap(1 << 30).computing(computing);
+        let taken = Mutex::new((Duration::ZERO, 0));
+        let body = |job: &Job| {
+            let builder = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(7);
+            let mut a = if hollow { builder.hollow().create()? } else { builder.create()? };
+            job.sync()?;
+            let committed = job.memory().committed;
+            let begin = job.now();
+            if job.rank() == 0 {
+                let data = ndarray::Array1::from_elem(n, 1);
+                a.put(s![n..], &data)?;
+                let back = a.get(s![n..])?;
+                assert_eq!(back == data, !(hollow && job.skips()));
+                *taken.lock().unwrap() = (job.now() - begin, committed);
+            }
+            job.sync()?;
+            a.owner_epoch(|part| assert!(part.iter().all(|&value| (hollow && job.skips()) == (value == 0))))?;
+            a.destroy()?;
+            // What a group needs for itself has contents, also where an array had none.
+            let pair = job.subgroup(&[0, 1])?;
+            GlobalArray::<u64, Ix1>::builder(&pair, [100_000]).hollow().create()?.destroy()?;
+            let other = job.subgroup(&[1, 0])?;
+            assert_eq!(other.all_reduce_one(1 + job.rank() as u64, ops::sum)?, 3);
+            // At the same place.
+            let b = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(3).create()?;
+            b.put(s![n * (1 - job.rank())..n * (2 - job.rank())], &ndarray::Array1::from_elem(n, 5))?;
+            job.sync()?;
+            assert!(b.get(..)?.iter().all(|&value| value == 5));
+            job.sync()
+        };
+        launch.run(body).unwrap();
+        taken.into_inner().unwrap()
+    };
+    let (full, hollow) = (time("declared", true), time("skip", true));
+    assert_eq!(full.0, hollow.0);
+    assert!(full.1 >= n as u64 && hollow.1 < n as u64, "{full:?}, {hollow:?}");
+    assert_eq!(time("skip", false).1, full.1);
+}

@@ -129,7 +129,7 @@ impl Engine {
             drop(table);
             lasting.get_or_insert_with(|| Lasting::new(&*self.conduit, self.timeout)).look(&Room { rank, window })?;
             self.progress();
-            // What has ended is not reported again: who waits now waits for one transfer more.
+            // A completion is reported once. If that poll was told of the last one, a wait would be for one transfer more.
             if self.lock().in_flight >= window {
                 // Another thread of this rank may find what ends: no word comes of that.
                 self.conduit.wait(TURN);

@@ -222,7 +222,7 @@ impl Launch {
         self
     }
 
-    /// What goes wrong in a simulated network, at which time: `die:3@0.5`, rank 3 dies after 0.5 s; `stall:2@0.1+0.05`, the adapter of node 2
+    /// What goes wrong in a simulated network, at which time; an error over any other: `die:3@0.5`, rank 3 dies after 0.5 s; `stall:2@0.1+0.05`, the adapter of node 2
     /// sends and receives nothing for 0.05 s, from 0.1 s on; `delay:0.01*20`, a hundredth of all messages between nodes leaves up to 20 µs
     /// late, by the seed, and what is behind it in its adapter too. Several are separated by commas. A death ends the job, as on any network.
     pub fn faults(mut self, faults: impl Into<String>) -> Self {

@@ -97,6 +97,11 @@ impl Launch {
         let is_one = |text: &String| Faults::of_text(text).is_some();
         let faults = faults.value(self.faults.clone(), |text| Some(text.to_owned()), is_one)?;
         let faults = faults.and_then(|text| Faults::of_text(&text)).unwrap_or_default();
+        if faults != Faults::default() && !network.is_a_model() {
+            return Err(Error::Launch(format!(
+                "the network \"{name}\" is not simulated, and has no faults that can be chosen (GA_FAULTS)"
+            )));
+        }
         let form = Form::of(ranks, switch(self.coroutines, "coroutines", "GA_COROUTINES")?);
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let (least, most) = TIMEOUTS;

@@ -11,6 +11,8 @@ mod nested;
 mod programs;
 #[path = "../runner/mod.rs"]
 mod runner;
+mod simulated;
+mod values;
 mod waits;
 
 use std::process::ExitCode;
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
     cases.extend(launchers::cases());
     cases.extend(layers::programs());
     cases.extend(layers::cases());
+    cases.extend(values::cases());
+    cases.extend(simulated::cases());
     // They wait for time-outs and for processes to end.
     runner::main_together(cases, 4)
 }

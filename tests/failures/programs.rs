@@ -237,7 +237,7 @@ const BODIES: &[(&str, Body)] = &[
             let _held = LOCK.lock().expect("nobody panicked");
             return job.sync();
         }
-        // Not for ever: the others would never run again.
+        // The wait has a limit, because no other rank can run meanwhile.
         let end = Instant::now() + Duration::from_secs(11);
         while LOCK.try_lock().is_err() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(100));

@@ -70,7 +70,8 @@ impl Model {
         if self.is_near(from, to) { Picos::of_bytes(bytes, self.machine.node.per_byte) } else { Picos::ZERO }
     }
 
-    /// When a message of one rank to another begins to leave, if it is handed to the adapter now. Calls come in the order of `now`.
+    /// When a message of one rank to another begins to leave, if it is handed to the adapter at `now`. The adapter sends messages in the order
+    /// of the calls.
     pub(in crate::comm) fn begins(&mut self, now: Picos, from: usize, to: usize, bytes: usize) -> Picos {
         if self.is_near(from, to) {
             return now;

@@ -23,6 +23,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Access, access};
 pub use stats::Stats;
 
 use super::Job;
@@ -101,6 +102,9 @@ pub(super) fn file(variable: &str, text: &str, endings: &[&str], allowed: &str) 
     }
     match path.parent() {
         Some(folder) if !folder.is_dir() => Err(refuse(&format!(": there is no folder {}", folder.display()))),
+        Some(folder) if access(folder, Access::WRITE_OK).is_err() => {
+            Err(refuse(&format!(": the folder {} cannot be written to", folder.display())))
+        }
         _ => Ok(path),
     }
 }

@@ -52,7 +52,9 @@ impl Run<'_> {
         if !outcome.success() {
             bail!("{ranks} ranks: {}\n{}", outcome.end, outcome.tail(10));
         }
-        let figures = fs::read_to_string(self.figures).context("the program wrote no figures: does it run a job?")?;
+        let figures = fs::read_to_string(self.figures).ok();
+        let figures =
+            figures.with_context(|| format!("{ranks} ranks: the program has run no job of this crate, or an older one"))?;
         let _ = fs::remove_file(self.figures);
         let figures: Value = serde_json::from_str(&figures).context("the figures are no JSON")?;
         let row = row(&figures, self.phase).with_context(|| format!("{ranks} ranks"))?;

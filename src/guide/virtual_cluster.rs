@@ -82,6 +82,7 @@
 //! ```
 //!
 //! The time is that of the phases that the program names ([`Job::phase`](crate::Job::phase)), or of the whole run if it names none.
+//! With `--resume`, it measures only the numbers of ranks that the table does not have yet.
 //!
 //! # Another order
 //!

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
 use super::measure::Row;
-use super::output::{efficiency, shares};
+use super::output::{KINDS, efficiency, shares};
 
 const SIZE: (u32, u32) = (1320, 440);
 const INK: RGBColor = RGBColor(40, 44, 52);
@@ -116,7 +116,7 @@ fn efficiencies(panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failure> {
 
 /// A bar for each number of ranks, of computing and the kinds of calls, one on the other.
 fn spent(panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failure> {
-    let (kinds, shares) = shares(rows);
+    let (kinds, shares) = shares(rows, KINDS);
     let count = rows.len() as f64;
     let (bars, legend) = panel.split_horizontally(270);
     let mut chart = ChartBuilder::on(&bars)

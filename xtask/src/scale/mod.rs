@@ -3,6 +3,8 @@
 //! The program runs once for each number of ranks, over a simulated network, with the same arguments. Its time is the virtual time of the
 //! phases that it names (`Job::phase`), or of all if it names none. A program that computes without saying so (`Job::work`) seems to take no
 //! time for that.
+//!
+//! The table says in each row what was run. So `--resume` can add numbers of ranks to a table: it measures only those that the table lacks.
 
 mod chart;
 mod measure;
@@ -39,6 +41,9 @@ pub struct Options {
     /// Where to write; `.csv` and `.svg` are added [default: target/scale/NAME-MACHINE]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Keep the rows that the CSV file already has; the program and the model must be the same as then
+    #[arg(long)]
+    resume: bool,
     /// Longest real time of a run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     limit: u64,
@@ -94,18 +99,36 @@ pub fn run(options: &Options) -> Result<bool> {
         limit: Duration::from_secs(options.limit),
     };
     let (csv, svg) = (out.with_extension("csv"), out.with_extension("svg"));
-    let title = format!("{name} {} on {machine_name}", options.arguments.join(" "));
-    let mut rows: Vec<Row> = Vec::new();
+    let what = what(&name, options, &machine_name, std::env::vars());
+    let mut rows: Vec<Row> = if options.resume { output::read(&csv, &what)? } else { Vec::new() };
     println!("{}", output::HEAD);
+    (0..rows.len()).for_each(|at| println!("{}", output::line(&rows, at)));
     for &ranks in &options.ranks.0 {
-        rows.push(run.measure(ranks)?);
-        println!("{}", output::line(&rows, rows.len() - 1));
+        let Err(at) = rows.binary_search_by_key(&ranks, |row| row.ranks) else { continue };
+        rows.insert(at, run.measure(ranks)?);
+        println!("{}", output::line(&rows, at));
         // After each: what was measured stays, whatever comes then.
-        output::write(&csv, &rows)?;
-        chart::draw(&svg, &title, &rows)?;
+        output::write(&csv, &what, &rows)?;
+        chart::draw(&svg, &what, &rows)?;
     }
     println!("{}\n{}", csv.display(), svg.display());
     Ok(true)
+}
+
+/// What a row measures, but for the number of ranks: the variables that virtual time may depend on, the program, and the machine.
+fn what(name: &str, options: &Options, machine: &str, variables: impl Iterator<Item = (String, String)>) -> String {
+    /// Set for each run, or without an influence on virtual time.
+    const OTHERS: [&str; 5] = ["GA_NETWORK", "GA_RANKS", "GA_STATS", "GA_COROUTINES", "GA_STACK"];
+    let mut words: Vec<String> = variables
+        .filter(|(name, _)| name.starts_with("GA_") && !OTHERS.contains(&name.as_str()))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    words.sort_unstable();
+    words.push(name.to_owned());
+    words.extend_from_slice(&options.arguments);
+    words.extend(["on".to_owned(), machine.to_owned()]);
+    words.extend(options.phase.iter().map(|phase| format!("(phase {phase})")));
+    words.join(" ")
 }
 
 /// The program and its name.
@@ -138,5 +161,24 @@ mod tests {
         for wrong in ["", "0..8", "8..4", "5,3", "x", "1..1000000"] {
             assert!(wrong.parse::<Counts>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_row_names_what_it_depends_on() {
+        let options = Options {
+            example: None,
+            program: None,
+            network: "gemini".into(),
+            ranks: Counts(vec![1]),
+            phase: Some("factor".into()),
+            out: None,
+            resume: false,
+            limit: 1,
+            arguments: vec!["--n".into(), "8".into()],
+        };
+        let variables = [("PATH", "/bin"), ("GA_STATS", "1"), ("GA_SEED", "3"), ("GA_COMPUTING", "skip")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let what = what("lu", &options, "gemini", variables.into_iter());
+        assert_eq!(what, "GA_COMPUTING=skip GA_SEED=3 lu --n 8 on gemini (phase factor)");
     }
 }

@@ -18,15 +18,18 @@ pub(crate) struct Arguments {
     /// NIST sample configuration: box, number of atoms, positions
     #[arg(long, value_name = "FILE", group = "from")]
     pub(crate) config: Option<PathBuf>,
-    /// Face-centred cubic lattice of CELLS³ cubic cells, four atoms each
-    #[arg(long, value_name = "CELLS", value_parser = positive, group = "from")]
-    pub(crate) fcc: Option<usize>,
+    /// Face-centred cubic lattice of CELLS³ cubic cells, or as in 8x16x16, four atoms each
+    #[arg(long, value_name = "CELLS", group = "from")]
+    pub(crate) fcc: Option<Cells>,
     /// LAMMPS dump or extended XYZ, maybe compressed by gzip; of several frames the last
     #[arg(long = "start", id = "start_file", value_name = "FILE", group = "from")]
     pub(crate) start_file: Option<PathBuf>,
     /// Atoms for each unit of volume, on a lattice
     #[arg(long, default_value_t = 0.8442, value_parser = above_zero)]
     pub(crate) density: f64,
+    /// Edge of a box that is longer than the lattice: a droplet
+    #[arg(long = "box", id = "box", value_name = "EDGE", conflicts_with_all = ["config", "start_file"], value_parser = above_zero)]
+    pub(crate) room: Option<f64>,
 
     /// Distance at which the potential ends
     #[arg(long, default_value_t = 2.5, value_parser = above_zero)]
@@ -87,6 +90,23 @@ pub(crate) struct Arguments {
     pub(crate) forces: Option<PathBuf>,
 }
 
+/// Cells of a lattice along each axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cells(pub(crate) [usize; 3]);
+
+impl FromStr for Cells {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let counts: Vec<usize> = text.split('x').map(positive).collect::<Result<_, _>>()?;
+        match counts[..] {
+            [all] => Ok(Cells([all; 3])),
+            [x, y, z] => Ok(Cells([x, y, z])),
+            _ => Err("one number or three are expected, as in 8x16x16".into()),
+        }
+    }
+}
+
 /// A value that one key of the report must have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expectation {
@@ -145,6 +165,9 @@ mod tests {
     fn mistakes_are_refused() {
         let parse = |line: &str| Arguments::try_parse_from(line.split(' ')).map_err(|e| e.to_string());
         assert!(parse("lennard_jones --fcc 0").unwrap_err().contains("at least 1"));
+        assert!(parse("lennard_jones --fcc 3x4").unwrap_err().contains("8x16x16"));
+        assert!(parse("lennard_jones --config a --box 9").is_err());
+        assert!(parse("lennard_jones --fcc 3x4x5 --box 30").is_ok());
         assert!(parse("lennard_jones --fcc 3 --cutoff -1").is_err());
         assert!(parse("lennard_jones --fcc 3 --dt nan").unwrap_err().contains("above 0"));
         assert!(parse("lennard_jones --fcc 3 --block 100").unwrap_err().contains("multiple of 64"));

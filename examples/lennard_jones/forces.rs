@@ -10,12 +10,19 @@
 //! each rank got on, list making is shared by all, and hardly any list is made twice: later a rank takes a task from
 //! another whose list it lacks only if so much is left in that queue that the list is worth its while.
 //!
-//! Counters are never set back: between two steps, when nobody counts, each rank reads where they stand.
+//! A counter is never set back: between two steps, when nobody counts, its owner moves it on to the next [`ROUND`]. So all ranks know
+//! where it began, and none has to ask.
+//!
+//! **Other queues.** To look at the queue of every other rank in each step is too much where there are thousands. What a queue had to begin with is
+//! known to all, so one that never has a task for others is passed over. Of the rest a rank visits those at distances 1, 2, 4 and so on
+//! first, which are others for each rank, and gives up after [`PATIENCE`] queues without a task for it. No task is left by that: the
+//! owner of a queue empties it.
 //!
 //! # Source
 //! A. Vishnu, J. Daily, B. Palmer, *Designing scalable PGAS communication subsystems on Cray Gemini interconnect*, HiPC 2012,
 //! §IV-C: blocks of the force matrix by a shared counter, forces returned by accumulate.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -31,10 +38,14 @@ use crate::plan::Plan;
 use crate::potential::Potential;
 use crate::simulation::Method;
 
-/// How many times a task's own cost must be left in another rank's queue before the task is taken without its list.
-///
-/// Measured, 32,000 atoms of the melt: to make a list takes 3.1 times as long as to use it once.
-const WORTH: u64 = 5;
+/// Of a counter: more than the tasks of a queue and the ranks that may count in a step.
+const ROUND: u64 = 1 << 32;
+
+/// Enough for the cost of a task: its list has 32-bit places.
+const COST_BITS: u32 = 40;
+
+/// How many queues without a task for it a rank visits one after the other before it gives up.
+const PATIENCE: usize = 16;
 
 /// The part of a job's state that makes forces.
 #[derive(Debug)]
@@ -50,14 +61,19 @@ pub(crate) struct Forces<'j> {
     lengths: [f64; 3],
     /// First block of each rank, and the number of blocks.
     cuts: Vec<usize>,
-    counters: Vec<Counter>,
-    /// Where each counter stood at the beginning of the step.
-    counted: Vec<u64>,
+    ranks: usize,
+    /// The counter of each rank's queue, at that rank.
+    counters: GlobalArray<u64, Ix1>,
+    /// Where all counters began in this step.
+    round: u64,
     plan: Plan,
+    /// The queues of others that may have a task for this rank, in the order in which it visits them.
+    visits: Vec<usize>,
     /// No step has been done by the plan.
     fresh: bool,
     levels: Levels,
-    lists: Vec<Option<List>>,
+    /// By the number of the task.
+    lists: BTreeMap<usize, List>,
     spare: Vec<List>,
     scratch: Scratch,
     /// Positions when the plan was made, by which all lists are made, also those that are made later.
@@ -111,12 +127,14 @@ impl<'j> Forces<'j> {
             potential: method.potential,
             reach: method.potential.cutoff + method.skin,
             lengths,
-            counters: job.ranks().map(|rank| Counter::with_owner(job, rank)).collect::<Result<_, _>>()?,
-            counted: vec![0; job.size()],
+            ranks: job.size(),
+            counters: GlobalArray::builder(job, [job.size()]).name("tasks taken").zeros().create()?,
+            round: 0,
             plan: Plan::default(),
+            visits: Vec::new(),
             fresh: true,
             levels: Levels::new(&[], 0, block),
-            lists: Vec::new(),
+            lists: BTreeMap::new(),
             spare: Vec::new(),
             scratch: Scratch::default(),
             reference: vec![Cluster::EMPTY; clusters],
@@ -146,10 +164,13 @@ impl<'j> Forces<'j> {
         self.blocks.iter_mut().for_each(|block| block.fetched = true);
         self.levels = Levels::new(&self.reference, self.atoms, self.block);
         let cuts = &self.cuts;
-        let owner = |block: usize| cuts.partition_point(|&cut| cut <= block) - 1;
-        self.plan = Plan::new(&self.levels, self.lengths, self.reach, self.counters.len(), owner);
-        self.spare.extend(self.lists.drain(..).flatten());
-        self.lists.resize_with(self.plan.pairings.len(), || None);
+        let near = |block: usize| {
+            let owner = cuts.partition_point(|&cut| cut <= block) - 1;
+            cuts.partition_point(|&cut| cut < cuts[owner])..owner + 1
+        };
+        self.plan = Plan::new(&self.levels, self.lengths, self.reach, self.ranks, near);
+        self.visits = others(self.rank, self.ranks).filter(|&rank| !self.plan.queues[rank].tasks.is_empty()).collect();
+        self.spare.extend(std::mem::take(&mut self.lists).into_values());
         self.fresh = true;
         let (blocks, numbers) = (self.levels.blocks() as f64, (NUMBERS * self.positions.len()) as f64);
         ((), Work::flops(20.0 * blocks * (blocks + 1.0) + 6.0 * numbers) + Work::bytes(24.0 * numbers))
@@ -160,20 +181,23 @@ impl<'j> Forces<'j> {
         if !std::mem::take(&mut self.fresh) {
             return Ok(());
         }
-        // Each task was done by one rank, so all others add zeros.
-        let made = |list: &Option<List>| list.as_ref().map_or([0, 0], |list| [self.rank as u64, list.cost()]);
-        let mut known: Vec<u64> = self.lists.iter().flat_map(made).collect();
-        job.all_reduce(&mut known, ops::sum)?;
-        let known: Vec<(usize, u64)> = known.chunks_exact(2).map(|task| (task[0] as usize, task[1])).collect();
+        // Each task was done by one rank, so all others add zeros. A word has the rank above the cost.
+        let mut words = vec![0; self.plan.pairings.len()];
+        for (&task, list) in &self.lists {
+            words[task] = (self.rank as u64) << COST_BITS | list.cost();
+        }
+        job.all_reduce(&mut words, ops::sum)?;
+        let known: Vec<(usize, u64)> =
+            words.into_iter().map(|word| ((word >> COST_BITS) as usize, word & ((1 << COST_BITS) - 1))).collect();
         self.plan.deal(&known);
+        self.visits = others(self.rank, self.ranks).filter(|&rank| self.plan.queues[rank].is_worth_a_visit()).collect();
         Ok(())
     }
 
-    /// Reads where the counters stand: one-sided, between two steps, when no rank takes tasks.
-    pub(crate) fn look(&mut self) -> Result<(), Error> {
-        for (counted, counter) in self.counted.iter_mut().zip(&self.counters) {
-            *counted = counter.get()?;
-        }
+    /// Moves the own counter on to the next round: one-sided, between two steps, when no rank takes tasks.
+    pub(crate) fn next_round(&mut self) -> Result<(), Error> {
+        self.round += ROUND;
+        self.counters.swap([self.rank], self.round)?;
         Ok(())
     }
 
@@ -187,13 +211,13 @@ impl<'j> Forces<'j> {
     ) -> Result<Sums, Error> {
         self.prefetch(positions)?;
         let mut total = Sums::default();
-        let (ranks, rank) = (self.counters.len(), self.rank);
-        for queue in (0..ranks).map(|k| (rank + k) % ranks) {
-            let (first, length) = (self.counted[queue], self.plan.queues[queue].tasks.len() as u64);
+        let mut misses = 0;
+        for visit in 0..=self.visits.len() {
+            let queue = if visit == 0 { self.rank } else { self.visits[visit - 1] };
+            let before = self.tasks;
             while self.worth_while(queue)?
-                && let Some(next) = self.counters[queue].next_below(first + length)?
+                && let Some(task) = self.take(queue)?
             {
-                let task = self.plan.queues[queue].tasks[(next - first) as usize] as usize;
                 self.fetch_blocks(task, positions)?;
                 let start = self.pace.job.now();
                 let share = self.pace.keep(|| self.task(task, sums));
@@ -201,6 +225,10 @@ impl<'j> Forces<'j> {
                 total.energy += share.energy;
                 total.virial += share.virial;
                 self.tasks += 1;
+            }
+            misses = if self.tasks > before { 0 } else { misses + 1 };
+            if misses == PATIENCE {
+                break;
             }
         }
         let start = self.pace.job.now();
@@ -214,10 +242,16 @@ impl<'j> Forces<'j> {
         if queue == self.rank || self.fresh {
             return Ok(true);
         }
-        let (waiting, place) = (&self.plan.queues[queue], self.counters[queue].get()? - self.counted[queue]);
+        let (waiting, place) = (&self.plan.queues[queue], self.counters.load([queue])? - self.round);
         let place = place as usize;
         let Some(&task) = waiting.tasks.get(place) else { return Ok(false) };
-        Ok(self.lists[task as usize].is_some() || waiting.remaining[place] >= WORTH * waiting.cost(place))
+        Ok(self.lists.contains_key(&(task as usize)) || waiting.is_worth_a_list(place))
+    }
+
+    /// Takes the next task of a queue, if there is one.
+    fn take(&self, queue: usize) -> Result<Option<usize>, Error> {
+        let place = self.counters.fetch_add([queue], 1)? - self.round;
+        Ok(self.plan.queues[queue].tasks.get(place as usize).map(|&task| task as usize))
     }
 
     /// The positions of these clusters when the plan was made.
@@ -251,7 +285,7 @@ impl<'j> Forces<'j> {
     fn task(&mut self, number: usize, sums: bool) -> (Sums, Work) {
         let pairing = &self.plan.pairings[number];
         let mut work = Work::default();
-        let list = self.lists[number].get_or_insert_with(|| {
+        let list = self.lists.entry(number).or_insert_with(|| {
             let mut list = self.spare.pop().unwrap_or_default();
             work = list.build(pairing, &self.levels, &self.reference, self.atoms, self.reach, &mut self.scratch);
             self.lists_made += 1;
@@ -276,6 +310,13 @@ impl<'j> Forces<'j> {
     }
 }
 
+/// All ranks but `rank`, in the order in which it visits their queues.
+fn others(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
+    let powers = (0..usize::BITS).map(|power| 1 << power).take_while(move |&distance: &usize| distance < ranks);
+    let rest = (3..ranks).filter(|distance| !distance.is_power_of_two());
+    powers.chain(rest).map(move |distance| (rank + distance) % ranks)
+}
+
 /// Clusters of a run of blocks.
 fn clusters(run: &Range<usize>, block: usize, count: usize) -> Range<usize> {
     run.start * block..(run.end * block).min(count)
@@ -296,4 +337,20 @@ fn runs(blocks: &[State], wanted: impl Fn(&State) -> bool) -> Vec<Range<usize>> 
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_other_rank_is_visited_once() {
+        assert_eq!(others(0, 1).count(), 0);
+        assert!(others(5, 7).eq([6, 0, 2, 1, 3, 4]));
+        for ranks in [2, 16, 33] {
+            let mut all: Vec<usize> = others(1, ranks).chain([1]).collect();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..ranks));
+        }
+    }
 }

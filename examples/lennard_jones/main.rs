@@ -57,7 +57,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use global_arrays::prelude::*;
 
-use cli::Arguments;
+use cli::{Arguments, Cells};
 use report::Report;
 use run::Task;
 
@@ -80,11 +80,13 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
     } else if let Some(file) = &arguments.start_file {
         (read::start(file).map_err(|e| e.to_string())?, told(file), 100, 1.44)
     } else {
-        let cells = arguments.fcc.unwrap_or(1);
-        if cells > MOST_CELLS {
-            return Err(format!("{cells} cells along each edge are too many: at most {MOST_CELLS}"));
+        let Cells(cells) = arguments.fcc.unwrap_or(Cells([1; 3]));
+        let [x, y, z] = cells;
+        if let Some(cells) = cells.iter().find(|&&cells| cells > MOST_CELLS) {
+            return Err(format!("{cells} cells along an edge are too many: at most {MOST_CELLS}"));
         }
-        (start::fcc(cells, arguments.density), format!("fcc lattice of {cells}³ cells"), 100, 1.44)
+        let start = start::fcc(cells, arguments.density, arguments.room.unwrap_or(0.0));
+        (start, format!("fcc lattice of {x} x {y} x {z} cells"), 100, 1.44)
     };
     let temperature = arguments.temperature.unwrap_or(temperature);
     if start.velocities.is_empty() {

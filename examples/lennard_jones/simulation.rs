@@ -123,7 +123,7 @@ impl<'j> Simulation<'j> {
     pub(crate) fn step(&mut self, sums: bool) -> Result<(), Error> {
         let farthest = self.drift()?;
         // The epoch has begun, so all ranks have taken their last task; none takes another before the all-reduce.
-        self.pairs.look()?;
+        self.pairs.next_round()?;
         self.pairs.deal(self.job)?;
         let limit = 0.25 * self.method.skin * self.method.skin;
         let farthest = self.job.all_reduce_one(farthest, greater)?;

@@ -16,20 +16,23 @@ pub(crate) struct Start {
     pub(crate) velocities: Vec<[f64; 3]>,
 }
 
-/// Atoms on a face-centred cubic lattice of `cells`³ cubic cells with four atoms each, at a number density.
-pub(crate) fn fcc(cells: usize, density: f64) -> Start {
+/// Atoms on a face-centred cubic lattice of cubic cells with four atoms each, at a number density.
+///
+/// The box is as long as the lattice, or `room` if that is longer.
+pub(crate) fn fcc(cells: [usize; 3], density: f64, room: f64) -> Start {
     let edge = (4.0 / density).cbrt();
     let basis = [[0.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]];
-    let mut positions = Vec::with_capacity(4 * cells * cells * cells);
-    for z in 0..cells {
-        for y in 0..cells {
-            for x in 0..cells {
+    let mut positions = Vec::with_capacity(4 * cells.iter().product::<usize>());
+    for z in 0..cells[2] {
+        for y in 0..cells[1] {
+            for x in 0..cells[0] {
                 let corner = [x as f64, y as f64, z as f64];
                 positions.extend(basis.map(|place| std::array::from_fn::<f64, 3, _>(|d| (corner[d] + place[d]) * edge)));
             }
         }
     }
-    Start { origin: [0.0; 3], lengths: [edge * cells as f64; 3], positions, velocities: Vec::new() }
+    let lengths = cells.map(|cells| room.max(edge * cells as f64));
+    Start { origin: [0.0; 3], lengths, positions, velocities: Vec::new() }
 }
 
 /// Velocities of `atoms` atoms from Maxwell's distribution: no momentum in all, and exactly the temperature

@@ -79,9 +79,9 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let mut worker = Worker::new(blocks, job.rank());
     let (mut seconds, mut library_seconds) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..arguments.rounds {
-        seconds = seconds.min(timed(job, || worker.multiply(job, &a, &b, &mut c))?);
+        seconds = seconds.min(timed(job, "cube", || worker.multiply(job, &a, &b, &mut c))?);
         bar.inc(1);
-        library_seconds = library_seconds.min(timed(job, || by_library.matmul(1.0, &a, &b, 0.0))?);
+        library_seconds = library_seconds.min(timed(job, "library", || by_library.matmul(1.0, &a, &b, 0.0))?);
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -100,10 +100,10 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
 }
 
 /// The time until the slowest rank is through, in seconds. Collective.
-fn timed(job: &Job, work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
+fn timed(job: &Job, phase: &'static str, work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
     job.sync()?;
     let start = job.now();
-    job.phase("products", work)?;
+    job.phase(phase, work)?;
     job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)
 }
 

@@ -26,9 +26,12 @@ impl<const D: usize> Region<D> {
 
     /// Whether the two regions, the other shifted, come as close as `margin`.
     fn near(&self, other: &Region<D>, shift: &[f64; D], margin: f64) -> bool {
-        (0..D).all(|axis| {
-            self.low[axis] - margin <= other.high[axis] + shift[axis] && other.low[axis] + shift[axis] < self.high[axis] + margin
-        })
+        (0..D).all(|axis| self.near_along(axis, other, shift, margin))
+    }
+
+    /// The same along one axis.
+    fn near_along(&self, axis: usize, other: &Region<D>, shift: &[f64; D], margin: f64) -> bool {
+        self.low[axis] - margin <= other.high[axis] + shift[axis] && other.low[axis] + shift[axis] < self.high[axis] + margin
     }
 }
 
@@ -43,7 +46,10 @@ pub(crate) struct Reach<const D: usize> {
 /// All regions.
 #[derive(Debug, Clone)]
 pub(crate) struct Domain<const D: usize> {
+    /// Column by column, from below.
     pub(crate) regions: Vec<Region<D>>,
+    /// Boxes of a column.
+    pub(crate) rows: usize,
     /// Length of the period along each axis that has one.
     pub(crate) period: [Option<f64>; D],
 }
@@ -98,7 +104,7 @@ impl<const D: usize> Domain<D> {
                 regions.push(region);
             }
         }
-        Ok(Domain { regions, period })
+        Ok(Domain { regions, rows, period })
     }
 
     /// Bins of the histograms of all columns.
@@ -120,6 +126,18 @@ impl<const D: usize> Domain<D> {
         }
     }
 
+    /// The rank in whose region a position is; none for what is no position.
+    pub(crate) fn owner(&self, position: &[f64; D]) -> Option<usize> {
+        let column = last(self.regions.len() / self.rows, |column| self.column(column)[0].low[0] <= position[0]);
+        let row = last(self.rows, |row| self.column(column)[row].low[1] <= position[1]);
+        let rank = column * self.rows + row;
+        self.regions[rank].holds(position, 0.0).then_some(rank)
+    }
+
+    fn column(&self, column: usize) -> &[Region<D>] {
+        &self.regions[column * self.rows..][..self.rows]
+    }
+
     /// The regions and images of regions that come as close as `margin` to the region of `rank`, without that region itself. The
     /// relation is symmetric: each rank of them finds `rank` too.
     pub(crate) fn reach(&self, rank: usize, margin: f64) -> Vec<Reach<D>> {
@@ -137,16 +155,38 @@ impl<const D: usize> Domain<D> {
             }
         }
         let mut reach = Vec::new();
-        for (other, region) in self.regions.iter().enumerate() {
-            for shift in &shifts {
-                let itself = other == rank && shift.iter().all(|&s| s == 0.0);
-                if !itself && region.near(&self.regions[rank], shift, margin) {
-                    reach.push(Reach { rank: other, shift: *shift });
+        for column in 0..self.regions.len() / self.rows {
+            let shifts = shifts.iter().filter(|shift| self.column(column)[0].near_along(0, &self.regions[rank], shift, margin));
+            let shifts: Vec<_> = shifts.collect();
+            if shifts.is_empty() {
+                continue;
+            }
+            for (row, region) in self.column(column).iter().enumerate() {
+                let other = column * self.rows + row;
+                for &&shift in &shifts {
+                    let itself = other == rank && shift.iter().all(|&s| s == 0.0);
+                    if !itself && region.near(&self.regions[rank], &shift, margin) {
+                        reach.push(Reach { rank: other, shift });
+                    }
                 }
             }
         }
         reach
     }
+}
+
+/// The last of `count` for which `is_before` holds, which holds up to some one; the first if for none.
+fn last(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = (low + high) / 2;
+        if is_before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low.saturating_sub(1)
 }
 
 /// Columns and rows of boxes.
@@ -220,11 +260,14 @@ mod tests {
     #[test]
     fn reach_is_symmetric_and_sees_images() {
         let region = |low: f64, high: f64| Region { low: [low, f64::NEG_INFINITY], high: [high, f64::INFINITY] };
-        let domain = Domain { regions: vec![region(0.0, 1.0), region(1.0, 9.0), region(9.0, 10.0)], period: [Some(10.0), None] };
+        let regions = vec![region(0.0, 1.0), region(1.0, 9.0), region(9.0, 10.0)];
+        let domain = Domain { regions, rows: 1, period: [Some(10.0), None] };
         let seen = |rank| domain.reach(rank, 0.5).iter().map(|reach| (reach.rank, reach.shift[0])).collect::<Vec<_>>();
         assert_eq!(seen(0), [(1, 0.0), (2, 10.0)]);
         assert_eq!(seen(1), [(0, 0.0), (2, 0.0)]);
         assert_eq!(seen(2), [(0, -10.0), (1, 0.0)]);
+        assert_eq!([0.0, 0.5, 1.0, 9.5].map(|x| domain.owner(&[x, 7.0])), [Some(0), Some(0), Some(1), Some(2)]);
+        assert_eq!([-1.0, 10.0, f64::NAN].map(|x| domain.owner(&[x, 7.0])), [None; 3]);
         let mut at = [-1e-30, 3.0];
         domain.wrap(&mut at);
         assert_eq!(at, [0.0, 3.0]);

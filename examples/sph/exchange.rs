@@ -11,6 +11,11 @@
 //!
 //! The rank that held a particle before it moved knows all regions, so it alone tells everybody who needs the particle: its new
 //! owner, and whoever sees it as a ghost. One round of messages is enough.
+//!
+//! When the domain is cut anew, any rank may have something for any other. Then messages go only where there is something to say, and all ranks
+//! add up first how many come to each.
+
+use std::collections::BTreeMap;
 
 use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView1, ArrayViewMut1};
@@ -47,9 +52,9 @@ pub(crate) struct Exchange<const D: usize> {
 }
 
 /// What goes to one rank.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Outgoing {
-    /// The words before the particles, and the ghosts.
+    /// Nothing yet, or the words before the particles, and the ghosts.
     message: Vec<f64>,
     migrants: Vec<f64>,
 }
@@ -68,7 +73,7 @@ impl<const D: usize> Exchange<D> {
             domain,
             reach: Vec::new(),
             peers: Vec::new(),
-            outgoing: vec![Outgoing { message: vec![0.0; HEAD], migrants: Vec::new() }; job.size()],
+            outgoing: vec![Outgoing::default(); job.size()],
             received: Vec::new(),
         })
     }
@@ -84,21 +89,28 @@ impl<const D: usize> Exchange<D> {
     ) -> Result<usize, Error> {
         self.domain = Domain::recut(job, self.domain.period, &particles[..own], &beside_wall)?;
         let me = job.rank();
-        self.peers = (0..job.size()).filter(|&rank| rank != me).collect();
-        self.reach = self.domain.reach(me, f64::INFINITY);
-        // Read three times to place the cuts, and all are held against all regions. Each rank cuts all columns.
-        let (passes, bins) = ((3 * size_of::<Particle<D>>() * own) as f64, self.domain.bins() as f64);
-        job.work(Work::bytes(passes + 8.0 * bins) + Work::flops((4 * D * own * self.reach.len()) as f64));
-        let (own, ghosts) = self.sort_out(me, particles, own, false, beside_wall)?;
-        let mut words: Vec<u64> = self.outgoing.iter().map(|out| out.words() as u64).collect();
-        job.all_reduce(&mut words, ops::sum)?;
-        // Room for twice as many, since more may come near until the next cut.
-        let needed = 2 * words.into_iter().max().unwrap_or(0) as usize + HEAD * job.size();
+        let (own_before, mut ghosts) = (own, Vec::new());
+        let own = self.spread(me, particles, own, &mut ghosts, beside_wall)?;
+        // Read three times to place the cuts. Each rank cuts all columns. Particles find their column and their row by halving, and are
+        // held against the regions around theirs, eight of them, and images.
+        let (passes, bins) = ((3 * size_of::<Particle<D>>() * own_before) as f64, self.domain.bins() as f64);
+        let held = own_before * (8 + job.size().ilog2() as usize);
+        job.work(Work::bytes(passes + 8.0 * bins) + Work::flops((4 * D * held) as f64));
+        // Of each rank, how many words come, and how many messages.
+        let to: Vec<usize> = (0..job.size()).filter(|&rank| !self.outgoing[rank].is_empty()).collect();
+        let mut coming = vec![[0_u64; 2]; job.size()];
+        to.iter().for_each(|&rank| coming[rank] = [self.outgoing[rank].words() as u64, 1]);
+        job.all_reduce(coming.as_flattened_mut(), ops::sum)?;
+        // Room for twice as many, since more may come near until the next cut, from ranks that say nothing now.
+        let needed = 2 * coming.iter().map(|of| of[0]).max().unwrap_or(0) as usize + HEAD * job.size();
         if needed > self.capacity {
             self.capacity = needed;
             self.inbox = inboxes(job, needed)?;
         }
-        let own = self.deliver(job, particles, own, ghosts)?;
+        let own = self.deliver(job, particles, own, ghosts, (&to, coming[me][1] as u32))?;
+        // It may have been all particles; in the steps to come it is few.
+        self.outgoing.fill(Outgoing::default());
+        self.received = Vec::new();
         // Whoever comes within the reach of ghosts, and of what moves in a step.
         self.reach = self.domain.reach(me, 3.0 * self.support);
         self.peers = self.reach.iter().map(|reach| reach.rank).filter(|&rank| rank != me).collect();
@@ -116,19 +128,61 @@ impl<const D: usize> Exchange<D> {
         own: usize,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
-        let (own, ghosts) = self.sort_out(job.rank(), particles, own, true, beside_wall)?;
+        let (own, ghosts) = self.sort_out(job.rank(), particles, own, beside_wall)?;
         job.work(Work::bytes((size_of::<Particle<D>>() * own) as f64));
-        self.deliver(job, particles, own, ghosts)
+        let peers = std::mem::take(&mut self.peers);
+        let own = self.deliver(job, particles, own, ghosts, (&peers, peers.len() as u32));
+        self.peers = peers;
+        own
     }
 
-    /// Fills the outgoing messages, and returns how many particles stay and the ghosts that this rank is to itself. `inner`:
-    /// particles are where their region is, so that those far from its edges can be passed over.
+    /// Fills the outgoing messages after a cut, when particles may be anywhere. Returns how many stay; `ghosts` are those that this rank
+    /// is to itself.
+    fn spread(
+        &mut self,
+        me: usize,
+        particles: &mut Vec<Particle<D>>,
+        own: usize,
+        ghosts: &mut Vec<Particle<D>>,
+        beside_wall: impl Fn(&[f64; D]) -> bool,
+    ) -> Result<usize, Error> {
+        particles.truncate(own);
+        let domain = &self.domain;
+        // What is around a region, for those where particles have been found.
+        let mut around = BTreeMap::new();
+        let mut k = 0;
+        while k < particles.len() {
+            domain.wrap(&mut particles[k].position);
+            let particle = particles[k];
+            let owner = domain.owner(&particle.position).ok_or_else(|| too_far(&particle))?;
+            if !domain.regions[owner].holds(&particle.position, -2.0 * self.support) {
+                for reach in around.entry(owner).or_insert_with(|| domain.reach(owner, 2.0 * self.support)) {
+                    let image = image(&particle, reach.shift);
+                    if domain.regions[reach.rank].holds(&image.position, width(self.support, &image, &beside_wall)) {
+                        match reach.rank == me {
+                            true => ghosts.push(image),
+                            false => image.write(self.outgoing[reach.rank].ghosts()),
+                        }
+                    }
+                }
+            }
+            if owner == me {
+                k += 1;
+            } else {
+                particle.write(&mut self.outgoing[owner].migrants);
+                particles.swap_remove(k);
+            }
+        }
+        Ok(particles.len())
+    }
+
+    /// Fills the outgoing messages of a step, when particles are near their region, and returns how many stay and the ghosts that this rank
+    /// is to itself.
     fn sort_out(
         &mut self,
         me: usize,
         particles: &mut Vec<Particle<D>>,
         own: usize,
-        inner: bool,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<(usize, Vec<Particle<D>>), Error> {
         particles.truncate(own);
@@ -136,7 +190,7 @@ impl<const D: usize> Exchange<D> {
         let mut ghosts = Vec::new();
         let mut k = 0;
         while k < particles.len() {
-            if inner && mine.holds(&particles[k].position, -2.0 * self.support) {
+            if mine.holds(&particles[k].position, -2.0 * self.support) {
                 k += 1;
                 continue;
             }
@@ -156,24 +210,17 @@ impl<const D: usize> Exchange<D> {
             let particle = *particle;
             let home = |rank: &usize| regions[*rank].holds(&particle.position, 0.0);
             let owner = std::iter::once(me).chain(self.peers.iter().copied()).find(home);
-            let owner = owner.ok_or_else(|| {
-                Error::other(format!(
-                    "particle {} moved farther in a step than its neighbours are: the time step is too long",
-                    particle.id
-                ))
-            })?;
+            let owner = owner.ok_or_else(|| too_far(&particle))?;
             let here = Reach { rank: me, shift: [0.0; D] };
             for reach in std::iter::once(&here).chain(&self.reach) {
                 let shift: [f64; D] = std::array::from_fn(|axis| reach.shift[axis] + wrapped[axis]);
                 let itself = reach.rank == owner && shift.iter().all(|&s| s == 0.0);
-                let mut image = particle;
-                image.position.iter_mut().zip(shift).for_each(|(x, shift)| *x += shift);
-                let width = if beside_wall(&image.position) { 2.0 * self.support } else { self.support };
-                if !itself && regions[reach.rank].holds(&image.position, width) {
+                let image = image(&particle, shift);
+                if !itself && regions[reach.rank].holds(&image.position, width(self.support, &image, &beside_wall)) {
                     if reach.rank == me {
                         ghosts.push(image);
                     } else {
-                        image.write(&mut self.outgoing[reach.rank].message);
+                        image.write(self.outgoing[reach.rank].ghosts());
                     }
                 }
             }
@@ -187,18 +234,19 @@ impl<const D: usize> Exchange<D> {
         Ok((particles.len(), ghosts))
     }
 
-    /// Sends the messages, waits for those of the peers, and returns how many particles are this rank's then.
+    /// Sends the messages to some ranks, waits for so many, and returns how many particles are this rank's then.
     fn deliver(
         &mut self,
         job: &Job,
         particles: &mut Vec<Particle<D>>,
         own: usize,
         mut ghosts: Vec<Particle<D>>,
+        (to, come): (&[usize], u32),
     ) -> Result<usize, Error> {
         debug_assert_eq!(own, particles.len());
         let (half, me) = (self.half, job.rank());
         self.half = 1 - half;
-        for &peer in &self.peers {
+        for &peer in to {
             let out = &mut self.outgoing[peer];
             let words = out.words();
             let start = self.taken.fetch_add([peer, half], words as i64)? as usize;
@@ -211,10 +259,10 @@ impl<const D: usize> Exchange<D> {
             self.inbox.put_signal(s![peer, at..at + words], out.whole::<D>(), self.arrived.at(peer, half))?;
             out.clear();
         }
-        self.expected[half] = self.expected[half].wrapping_add(self.peers.len() as u32);
+        self.expected[half] = self.expected[half].wrapping_add(come);
         self.arrived.wait_at_least(half, self.expected[half])?;
 
-        let words = if self.peers.is_empty() { 0 } else { self.taken.load([me, half])? as usize };
+        let words = if come == 0 { 0 } else { self.taken.load([me, half])? as usize };
         self.received.resize(words, 0.0);
         let from = half * self.capacity;
         self.inbox.get_into(s![me, from..from + words], ArrayViewMut1::from(&mut self.received[..]))?;
@@ -238,13 +286,25 @@ impl<const D: usize> Exchange<D> {
 }
 
 impl Outgoing {
+    fn is_empty(&self) -> bool {
+        self.words() == HEAD
+    }
+
     fn words(&self) -> usize {
-        self.message.len() + self.migrants.len()
+        self.message.len().max(HEAD) + self.migrants.len()
+    }
+
+    /// The message as far as its ghosts.
+    fn ghosts(&mut self) -> &mut Vec<f64> {
+        if self.message.is_empty() {
+            self.message.resize(HEAD, 0.0);
+        }
+        &mut self.message
     }
 
     /// The message as it is sent.
     fn whole<const D: usize>(&mut self) -> ArrayView1<'_, f64> {
-        let counts = [self.message.len() - HEAD, self.migrants.len()].map(|words| (words / Particle::<D>::WORDS) as f64);
+        let counts = [self.ghosts().len() - HEAD, self.migrants.len()].map(|words| (words / Particle::<D>::WORDS) as f64);
         self.message[..HEAD].copy_from_slice(&counts);
         self.message.append(&mut self.migrants);
         ArrayView1::from(&self.message[..])
@@ -254,6 +314,23 @@ impl Outgoing {
         self.message.truncate(HEAD);
         self.migrants.clear();
     }
+}
+
+/// A particle as it is seen from elsewhere.
+fn image<const D: usize>(particle: &Particle<D>, shift: [f64; D]) -> Particle<D> {
+    let mut image = *particle;
+    image.position.iter_mut().zip(shift).for_each(|(x, shift)| *x += shift);
+    image
+}
+
+/// How far from a region a particle is seen as a ghost.
+fn width<const D: usize>(support: f64, image: &Particle<D>, beside_wall: impl Fn(&[f64; D]) -> bool) -> f64 {
+    if beside_wall(&image.position) { 2.0 * support } else { support }
+}
+
+fn too_far<const D: usize>(particle: &Particle<D>) -> Error {
+    let id = particle.id;
+    Error::other(format!("particle {id} moved farther in a step than its neighbours are: the time step is too long"))
 }
 
 /// One row of two halves for each rank.

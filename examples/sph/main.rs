@@ -120,7 +120,8 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
             break;
         }
         let start = job.now();
-        job.phase("steps", || simulation.step())?;
+        // The first sends all particles where they belong.
+        job.phase(if step == 0 { "first step" } else { "steps" }, || simulation.step())?;
         seconds += (job.now() - start).as_secs_f64();
     }
     bar.finish_and_clear();

@@ -45,7 +45,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let share = |rank: u64| case.particles() * rank / size;
         let particles: Vec<_> = (share(rank)..share(rank + 1)).map(|id| case.particle(id)).collect();
         let everywhere = Region { low: [f64::NEG_INFINITY; D], high: [f64::INFINITY; D] };
-        let domain = Domain { regions: vec![everywhere; job.size()], period: case.period };
+        let domain = Domain { regions: vec![everywhere; job.size()], rows: 1, period: case.period };
         let own = particles.len();
         let exchange = Exchange::new(job, case.fluid.support(), domain)?;
         Ok(Simulation {

@@ -3,8 +3,7 @@
 //! A row is a published statement, a value or a trend. Each is run by ordinary programs of this workspace over a modelled machine. A row is
 //! of one of two kinds: a parameter of the machine was *fitted* to it (F), so it checks nothing but the fit; or the model must *predict*
 //! it (P), and nothing may be tuned to it. A predicted row that misses fails the command, unless a reason is recorded beside it; at most
-//! one predicted row in [`FEW`] may rest on a reason. A row whose published size cannot be run is *not done*: it counts neither way, and what was
-//! run instead is said.
+//! one predicted row in [`FEW`] may rest on a reason.
 //!
 //! | file | what it knows |
 //! |---|---|

@@ -19,8 +19,6 @@ pub enum Verdict {
     Fails,
     /// It fails, for a reason that is known.
     Explained(&'static str),
-    /// It was not run as it was published: why.
-    NotDone(&'static str),
 }
 
 #[derive(Clone, Debug)]
@@ -67,11 +65,6 @@ impl Row {
         let verdict = if self.verdict == Verdict::Fails { Verdict::Explained(reason) } else { self.verdict };
         Row { verdict, ..self }
     }
-
-    /// The same row, which counts neither way.
-    pub fn not_done(self, why: &'static str) -> Row {
-        Row { verdict: Verdict::NotDone(why), ..self }
-    }
 }
 
 /// A Markdown table.
@@ -90,36 +83,29 @@ impl fmt::Display for Verdict {
             Verdict::Holds => write!(f, "holds"),
             Verdict::Fails => write!(f, "FAILS"),
             Verdict::Explained(reason) => write!(f, "fails: {reason}"),
-            Verdict::NotDone(why) => write!(f, "not done: {why}"),
         }
     }
 }
 
-/// Rows by what came of them; all but `fitted` and `not_done` are predicted ones that were done.
+/// Rows by what came of them; all but `fitted` are predicted ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub fitted: usize,
     pub predicted: usize,
     pub failed: usize,
     pub explained: usize,
-    pub not_done: usize,
 }
 
 /// A fitted row that fails is a failure too: the fit is not what it claims to be.
 pub fn count(rows: &[Row]) -> Count {
     let mut count = Count::default();
     for row in rows {
-        match (&row.verdict, row.kind) {
-            (Verdict::NotDone(_), _) => count.not_done += 1,
-            (verdict, kind) => {
-                count.failed += usize::from(*verdict == Verdict::Fails);
-                match kind {
-                    Kind::Fitted => count.fitted += 1,
-                    Kind::Predicted => {
-                        count.predicted += 1;
-                        count.explained += usize::from(matches!(verdict, Verdict::Explained(_)));
-                    }
-                }
+        count.failed += usize::from(row.verdict == Verdict::Fails);
+        match row.kind {
+            Kind::Fitted => count.fitted += 1,
+            Kind::Predicted => {
+                count.predicted += 1;
+                count.explained += usize::from(matches!(row.verdict, Verdict::Explained(_)));
             }
         }
     }
@@ -128,11 +114,8 @@ pub fn count(rows: &[Row]) -> Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Count { fitted, predicted, failed, explained, not_done } = self;
-        write!(
-            f,
-            "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {failed} failed; {not_done} not done"
-        )
+        let Count { fitted, predicted, failed, explained } = self;
+        write!(f, "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {failed} failed")
     }
 }
 
@@ -148,8 +131,8 @@ mod tests {
             (Verdict::Holds, Verdict::Fails, Verdict::Fails)
         );
         assert_eq!(near(1.05).unless("why").verdict, Verdict::Holds);
-        let rows = [near(1.0), near(2.0), near(2.0).unless("why"), near(2.0).not_done("why")];
-        let counted = Count { fitted: 0, predicted: 3, failed: 1, explained: 1, not_done: 1 };
+        let rows = [near(1.0), near(2.0), near(2.0).unless("why")];
+        let counted = Count { fitted: 0, predicted: 3, failed: 1, explained: 1 };
         assert_eq!(count(&rows), counted);
         let text = table(&rows);
         assert_eq!(text.lines().count(), 2 + rows.len());

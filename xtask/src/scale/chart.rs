@@ -58,6 +58,11 @@ fn ranks(rows: &[Row]) -> std::ops::Range<f64> {
     first / 1.3..last.max(2.0 * first) * 1.3
 }
 
+/// Without the digits that come of rounding.
+fn seconds(seconds: &f64) -> String {
+    format!("{seconds:.2e}").parse().map_or_else(|_| String::new(), |rounded: f64| rounded.to_string())
+}
+
 /// Whole numbers of ranks.
 fn whole(ranks: &f64) -> String {
     format!("{ranks:.0}")
@@ -80,6 +85,7 @@ fn time(panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failure> {
         .x_desc("ranks")
         .y_desc("seconds")
         .x_label_formatter(&whole)
+        .y_label_formatter(&seconds)
         .draw()?;
     let measured: Vec<(f64, f64)> = rows.iter().map(|row| (row.ranks as f64, row.seconds)).collect();
     let line = LineSeries::new(rows.iter().map(|row| (row.ranks as f64, ideal(row))), COLOURS[7]);
@@ -171,4 +177,14 @@ fn spent(panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failure> {
         legend.draw(&Text::new(name.to_owned(), (20, y), ("sans-serif", 13).into_font().color(&INK)))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_short() {
+        assert_eq!([0.009_000_000_000_000_001, 20.0, 0.000_3].map(|at| seconds(&at)), ["0.009", "20", "0.0003"]);
+    }
 }

@@ -103,6 +103,9 @@ pub fn run(options: &Options) -> Result<bool> {
     let mut rows: Vec<Row> = if options.resume { output::read(&csv, &what)? } else { Vec::new() };
     println!("{}", output::HEAD);
     (0..rows.len()).for_each(|at| println!("{}", output::line(&rows, at)));
+    if !rows.is_empty() {
+        chart::draw(&svg, &what, &rows)?;
+    }
     for &ranks in &options.ranks.0 {
         let Err(at) = rows.binary_search_by_key(&ranks, |row| row.ranks) else { continue };
         rows.insert(at, run.measure(ranks)?);

@@ -4,7 +4,7 @@ use std::{io, ops::Range, ptr::NonNull, sync::Arc, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Operations, Topology, WaitWord};
+use super::{Events, Operations, Topology, WaitWord};
 
 /// The value of [`Conduit::over`] in a process that was forked by a rank: the job is its parent's. Nothing that a network shares
 /// with the parent may be touched, and nobody touches this process's memory for the job: transfers under way are the parent's.
@@ -122,6 +122,12 @@ pub(crate) trait Conduit: Operations {
     /// Says whether what the caller has created at a range of its own and of others' segments has contents. If it has none, and the conduit
     /// [`skips`](Self::skips), the caller's puts and gets there take their time but move nothing.
     fn set_contents(&self, _range: Range<usize>, _has: bool) {}
+
+    /// Polls for a wait that only a report can end. If nothing came, a conduit may do what the wait does next, and say when the wait first
+    /// looked in vain: it looks at the clock, waits and polls again, for less than `most` from the first look on.
+    fn poll_patiently(&self, events: &mut Events, _first: &mut Option<Duration>, _most: Duration) {
+        self.poll(events);
+    }
 
     /// Returns when `poll` may have something to say, after `limit` at the latest. May return early.
     fn wait(&self, limit: Duration);

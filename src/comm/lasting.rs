@@ -136,6 +136,11 @@ impl<'c> Lasting<'c> {
         (waited / PART).clamp(TURN, LONGEST_TURN)
     }
 
+    /// When the first look was in vain, and how long after that looks need do nothing.
+    pub(super) fn looks(&mut self) -> (&mut Option<Duration>, Duration) {
+        (&mut self.start, self.timeout.map_or(PUBLISH_AFTER, |timeout| timeout.min(PUBLISH_AFTER)))
+    }
+
     /// To be called after each look in vain; fails when the wait must end.
     pub(super) fn look(&mut self, waiter: &dyn Waiter) -> Result<(), Error> {
         let conduit = self.conduit;

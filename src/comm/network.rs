@@ -3,7 +3,9 @@
 //! A network never asks where a rank is: [`Joined`](super::joined::Joined) gives it the operations on ranks whose memory is not mapped,
 //! and does the others itself. It may be given any rank, the caller's own too.
 
-use super::{Operations, node::Note};
+use std::time::Duration;
+
+use super::{Events, Operations, node::Note};
 
 /// A network: it carries out the operations, and helps a rank to wait and to end.
 ///
@@ -12,6 +14,11 @@ pub(crate) trait Network: Operations {
     /// Makes progress for a rank that waits. Whether [`poll`](Operations::poll) has something to report, or more to do: the rank must
     /// not sleep then.
     fn attend(&self) -> bool;
+
+    /// As [`Conduit::poll_patiently`](super::Conduit::poll_patiently), for networks that know what a rank does while it waits.
+    fn poll_patiently(&self, events: &mut Events, _first: &mut Option<Duration>, _most: Duration) {
+        self.poll(events);
+    }
 
     /// The network that a layer stands on.
     fn below(&self) -> Option<&dyn Network> {

@@ -4,7 +4,7 @@
 //! may take it. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken before the table's lock and
 //! never inside it.
 
-use super::{Event, Events, Mail, engine::Engine, lasting::Waiter, requests::Label};
+use super::{Event, Events, Mail, engine::Engine, lasting::{Lasting, Waiter}, requests::Label};
 use crate::error::Error;
 
 impl Engine {
@@ -13,9 +13,21 @@ impl Engine {
         if self.is_inherited() {
             return;
         }
+        self.progress_by(|events| self.conduit.poll(events));
+    }
+
+    /// The same for a wait that only a report can end.
+    pub(super) fn progress_patiently(&self, lasting: &mut Lasting<'_>) {
+        if !self.is_inherited() {
+            let (first, most) = lasting.looks();
+            self.progress_by(|events| self.conduit.poll_patiently(events, first, most));
+        }
+    }
+
+    fn progress_by(&self, poll: impl FnOnce(&mut Events)) {
         let _polling = self.polling.lock();
         let mut events = Events::new();
-        self.conduit.poll(&mut events);
+        poll(&mut events);
         let mut table = self.lock();
         for event in events {
             match event {

@@ -57,18 +57,19 @@ impl Engine {
         Turns { engine: self, waiter, lasting: Lasting::new(&*self.conduit, self.timeout), recorded: None }
     }
 
-    /// Waits until `ready` has something, making progress.
+    /// Waits until `ready` has something, making progress. It changes by what `poll` reports, or by what another thread of this rank does.
     pub(crate) fn wait_until<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
-        self.look_every(|conduit, _| conduit.wait(Duration::from_millis(50)), waiter, ready)
+        self.look_every(Engine::progress_patiently, |conduit, _| conduit.wait(Duration::from_millis(50)), waiter, ready)
     }
 
     /// The same for what comes without a word to this rank: looks after every turn.
     pub(crate) fn take_turns<R>(&self, waiter: &dyn Waiter, ready: impl FnMut() -> Option<R>) -> Result<R, Error> {
-        self.look_every(|conduit, lasting| conduit.pause(lasting.turn()), waiter, ready)
+        self.look_every(|engine, _| engine.progress(), |conduit, lasting| conduit.pause(lasting.turn()), waiter, ready)
     }
 
     fn look_every<R>(
         &self,
+        progress: impl Fn(&Engine, &mut Lasting<'_>),
         pause: impl Fn(&dyn Conduit, &Lasting<'_>),
         waiter: &dyn Waiter,
         mut ready: impl FnMut() -> Option<R>,
@@ -80,7 +81,7 @@ impl Engine {
                 return Ok(result);
             }
             recorded.get_or_insert_with(|| record::waiting(|| waiter.operation()));
-            self.progress();
+            progress(self, &mut lasting);
             if let Some(result) = ready() {
                 return Ok(result);
             }

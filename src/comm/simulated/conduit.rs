@@ -16,7 +16,10 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::world::{World, why_not_here};
+use super::{
+    idle::READING,
+    world::{World, why_not_here},
+};
 use crate::comm::{
     Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Network, Operations, PublishedWait, Remote, SignalWord,
     Token, Topology, WaitWord,
@@ -27,9 +30,6 @@ use crate::comm::{
 
 /// What [`Conduit::over`] says to whom it is not the turn of.
 static NOT_HERE: AtomicU32 = AtomicU32::new(2);
-
-/// The time of reading the clock. Without it, a loop that waits for a time would stop time.
-const READING: Picos = Picos(20_000);
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -217,6 +217,11 @@ impl Conduit for Simulated {
         if self.skips() {
             self.world.set_contents(self.rank, range, has);
         }
+    }
+
+    fn poll_patiently(&self, events: &mut Events, first: &mut Option<Duration>, most: Duration) {
+        let _inside = self.inside();
+        self.network.poll_patiently(events, first, most);
     }
 
     fn wait(&self, _limit: Duration) {

@@ -14,6 +14,7 @@
 //! | `world` | all ranks in virtual time, as each sees it |
 //! | `state` | what happens: turns, messages, faults |
 //! | `flight` | one operation on its way |
+//! | `idle` | what a rank does while it waits for a report |
 //! | `watchdog` | says when no rank can run because one is blocked outside of the library |
 //! | `port`, `conduit` | the network of a rank; the rank as the engine sees it |
 //!
@@ -22,6 +23,7 @@
 
 mod conduit;
 mod flight;
+mod idle;
 mod port;
 mod state;
 mod table;

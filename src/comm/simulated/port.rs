@@ -1,6 +1,6 @@
 //! The network of a rank: what it is asked for becomes messages.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     flight::{Flight, Kind},
@@ -116,6 +116,10 @@ impl Operations for Port {
 impl Network for Port {
     fn attend(&self) -> bool {
         false
+    }
+
+    fn poll_patiently(&self, events: &mut Events, first: &mut Option<Duration>, most: Duration) {
+        self.world.poll_patiently(self.rank, events, first, most);
     }
 
     fn settled(&self) -> Option<bool> {

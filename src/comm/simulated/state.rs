@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::flight::{Flight, Kind};
+use super::{
+    flight::{Flight, Kind},
+    idle::Idle,
+};
 use crate::comm::{
     Cause, Event, Events as Reports, Token, WaitWord,
     node::Fabric,
@@ -31,7 +34,7 @@ pub(crate) struct Report {
 /// See the module's essay.
 #[derive(Debug)]
 pub(super) struct State {
-    fabric: Arc<Fabric>,
+    pub(super) fabric: Arc<Fabric>,
     /// The interval of looks in vain.
     tick: Picos,
     /// The part of messages that leave late, and by how much at most.
@@ -75,6 +78,8 @@ pub(super) enum Happens {
 pub(super) struct Rank {
     pub(super) clock: Picos,
     pub(super) phase: Phase,
+    /// The wait that goes on without it.
+    pub(super) idle: Option<Idle>,
     /// To be polled.
     pub(super) reports: Reports,
     /// By target: what it has put there that was not answered.
@@ -169,7 +174,7 @@ impl State {
                 let rank = rank as usize;
                 let runs = &mut self.ranks[rank];
                 runs.clock = runs.clock.max(at);
-                return Some(rank);
+                return self.has_idled(rank).then_some(rank);
             }
             Happens::Leaves(id) => self.leaves(id),
             Happens::Travels(id) => self.travels(id),
@@ -217,6 +222,17 @@ impl State {
             let at = self.now.max(sleeper.clock);
             self.events.add(at, rank, Happens::Turn(rank as u32));
         }
+    }
+
+    /// Whether nothing else happens before a rank that has its turn goes on, at its time. If not, it gets a turn behind that.
+    pub(super) fn is_next(&mut self, rank: usize) -> bool {
+        let clock = self.ranks[rank].clock;
+        if self.events.next_at().is_some_and(|at| at <= clock) {
+            self.events.add(clock, rank, Happens::Turn(rank as u32));
+            return false;
+        }
+        self.now = self.now.max(clock);
+        true
     }
 
     /// Something has happened to the memory of a rank.

@@ -7,10 +7,12 @@
 use std::{
     ops::Range,
     sync::{Arc, MutexGuard, atomic::Ordering},
+    time::Duration,
 };
 
 use super::{
     flight::Flight,
+    idle::{Idle, LOOK},
     state::{Happens, Phase, Report, State, Word},
 };
 use crate::{
@@ -25,9 +27,6 @@ use crate::{
 
 /// A waiting rank wakes up at this interval, to find out whether it waits in vain.
 const TICK: Picos = Picos(500_000_000_000);
-
-/// The time of a poll that finds nothing. Without it, a rank that polls in a loop would stop time.
-const LOOK: Picos = Picos(50_000);
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -181,6 +180,22 @@ impl World {
         reports.append(&mut polls.reports);
     }
 
+    /// As [`poll`](Self::poll), but if there is nothing, goes on with the wait that the rank is in.
+    pub(super) fn poll_patiently(&self, rank: usize, reports: &mut Reports, first: &mut Option<Duration>, most: Duration) {
+        if self.is_still(rank) {
+            return self.poll(rank, reports);
+        }
+        let mut state = self.state.lock();
+        state.ranks[rank].idle = Some(Idle::new(*first, most));
+        if !state.has_idled(rank) {
+            self.end_turn(state, rank);
+            state = self.state.lock();
+        }
+        let polls = &mut state.ranks[rank];
+        *first = polls.idle.take().and_then(|idle| idle.first());
+        reports.append(&mut polls.reports);
+    }
+
     /// Returns when a rank has something to poll, or the word has changed, or after a tick.
     pub(super) fn sleep(&self, rank: usize, word: Option<(&WaitWord, u32)>) {
         let mut state = self.catch_up(rank);
@@ -217,14 +232,11 @@ impl World {
         if self.is_still(rank) {
             return state;
         }
-        let clock = state.ranks[rank].clock;
-        if state.events.next_at().is_some_and(|at| at <= clock) {
-            state.events.add(clock, rank, Happens::Turn(rank as u32));
-            self.end_turn(state, rank);
-            return self.state.lock();
+        if state.is_next(rank) {
+            return state;
         }
-        state.now = state.now.max(clock);
-        state
+        self.end_turn(state, rank);
+        self.state.lock()
     }
 
     /// Lets others run until a turn of this rank.

@@ -1,0 +1,91 @@
+//! A rank that waits for a report: it polls, looks at the clock, sleeps, and polls again when something has touched it.
+//!
+//! None of this needs the rank itself while nothing comes. So its turns are handled here, at the same times as if it did so, and it is not
+//! switched to: with thousands of ranks, each switch is a walk through memory that is in no cache.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use super::state::{Phase, State};
+use crate::comm::soft::Picos;
+
+/// The time of a poll that finds nothing. Without it, a rank that polls in a loop would stop time.
+pub(super) const LOOK: Picos = Picos(50_000);
+
+/// The time of reading the clock. Without it, a loop that waits for a time would stop time.
+pub(super) const READING: Picos = Picos(20_000);
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct Idle {
+    next: Step,
+    /// When the rank first looked at the clock.
+    first: Option<Duration>,
+    /// It has to look itself so long after that.
+    most: Duration,
+}
+
+/// What the rank does next. Each begins when all has happened that happens before.
+#[derive(Debug)]
+enum Step {
+    /// It begins to poll.
+    Begins,
+    /// It has found nothing, or something.
+    Polls,
+    /// It sleeps, unless something has come.
+    Sleeps,
+}
+
+impl Idle {
+    pub(super) fn new(first: Option<Duration>, most: Duration) -> Self {
+        Idle { next: Step::Begins, first, most }
+    }
+
+    pub(super) fn first(&self) -> Option<Duration> {
+        self.first
+    }
+}
+
+impl State {
+    /// Goes on with the wait of a rank that has its turn, if it is in one: as [`Simulated`](super::conduit::Simulated) polls, reads the clock
+    /// and waits. Whether the rank itself goes on: it has been told something, has to look itself, or the job is over.
+    pub(super) fn has_idled(&mut self, rank: usize) -> bool {
+        let Some(mut idle) = self.ranks[rank].idle.take() else { return true };
+        let is_over = self.fabric.over().load(Ordering::Relaxed) != 0;
+        let goes_on = loop {
+            let waits = &mut self.ranks[rank];
+            match idle.next {
+                Step::Begins => {
+                    idle.next = Step::Polls;
+                    if !is_over && !self.is_next(rank) {
+                        break false;
+                    }
+                }
+                Step::Polls => {
+                    if !waits.reports.is_empty() {
+                        break true;
+                    }
+                    waits.clock += LOOK;
+                    let read = waits.clock + READING;
+                    let now = read.duration();
+                    let first = idle.first.unwrap_or(now);
+                    if is_over || now.saturating_sub(first) >= idle.most {
+                        break true;
+                    }
+                    (waits.clock, idle.first, idle.next) = (read, Some(first), Step::Sleeps);
+                    if !self.is_next(rank) {
+                        break false;
+                    }
+                }
+                Step::Sleeps => {
+                    idle.next = Step::Begins;
+                    if waits.reports.is_empty() && !is_over {
+                        waits.phase = Phase::Sleeps(None);
+                        break false;
+                    }
+                }
+            }
+        };
+        self.ranks[rank].idle = Some(idle);
+        goes_on
+    }
+}

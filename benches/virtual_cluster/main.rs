@@ -24,9 +24,16 @@ const PATTERNS: &[(&str, Pattern)] = &[("puts", puts), ("gets", gets), ("atomics
 
 fn main() -> Result<(), Error> {
     println!("{:<12}{:>8}  {:<8}{:>12}{:>12}{:>16}", "network", "ranks", "pattern", "transfers", "real s", "transfers/s");
+    // Words after `--` choose the lines that contain them all.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_chosen = |line: &str| words.iter().all(|word| line.split(' ').any(|part| part == word));
     for network in ["simulated:infiniband", "simulated:gemini"] {
         for ranks in [64, 1024] {
             for &(name, pattern) in PATTERNS {
+                let machine = network.rsplit(':').next().unwrap_or(network);
+                if !is_chosen(&format!("{machine} {ranks} {name}")) {
+                    continue;
+                }
                 let each = TRANSFERS / ranks;
                 let seconds = |each: usize| {
                     let begin = Instant::now();
@@ -42,12 +49,14 @@ fn main() -> Result<(), Error> {
                 let idle = seconds(0)?;
                 let taken = (seconds(each)? - idle).max(1e-9);
                 let rate = (each * ranks) as f64 / taken;
-                let machine = network.rsplit(':').next().unwrap_or(network);
                 println!("{machine:<12}{ranks:>8}  {name:<8}{:>12}{taken:>12.3}{rate:>16.0}", each * ranks);
             }
         }
     }
     for ranks in [8192, 16_384] {
+        if !is_chosen(&format!("start {ranks}")) {
+            continue;
+        }
         let begin = Instant::now();
         Launch::new().network("simulated:gemini").ranks(ranks).heap(1 << 20).run(|job| {
             let array = GlobalArray::<f64, Ix1>::builder(job, [job.size()]).zeros().create()?;

@@ -2,6 +2,11 @@
 //!
 //! What happens at one time is in the order in which it was said, or with a seed in another order. What one source says for one time
 //! stays in its order.
+//!
+//! Time does not go back, so the queue is a radix heap (R. K. Ahuja, K. Mehlhorn, J. B. Orlin, R. E. Tarjan: Faster Algorithms for the
+//! Shortest Path Problem, J. ACM 37(2), 1990). An event lies in the bucket of the highest bit in which its time differs from now. When
+//! nothing is left for now, time moves to the earliest event, and those of its bucket move to lower ones. Each event is moved a few times
+//! in the order of memory, where a binary heap would compare it with others all over the queue.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -10,9 +15,27 @@ use super::Picos;
 /// See the module's essay.
 #[derive(Debug)]
 pub(in crate::comm) struct Events<E> {
-    heap: BinaryHeap<Reverse<Entry<E>>>,
+    /// When the last event was that was taken.
+    last: Picos,
+    /// What happens at this time too.
+    now: BinaryHeap<Reverse<Entry<E>>>,
+    /// What happens later, by bit.
+    later: [Bucket<E>; BITS],
+    /// The buckets that are not empty.
+    filled: u64,
+    len: usize,
     said: u64,
     seed: u64,
+}
+
+/// Of a time.
+const BITS: usize = u64::BITS as usize;
+
+#[derive(Debug)]
+struct Bucket<E> {
+    entries: Vec<Entry<E>>,
+    /// The earliest of them.
+    first: Picos,
 }
 
 #[derive(Debug)]
@@ -24,8 +47,9 @@ struct Entry<E> {
 }
 
 impl<E> Entry<E> {
-    fn key(&self) -> (Picos, u64, u64) {
-        (self.at, self.turn, self.said)
+    /// Among those of one time.
+    fn key(&self) -> (u64, u64) {
+        (self.turn, self.said)
     }
 }
 
@@ -52,14 +76,29 @@ impl<E> Ord for Entry<E> {
 impl<E> Events<E> {
     /// Seed 0 keeps the order.
     pub(in crate::comm) fn new(seed: u64) -> Self {
-        Events { heap: BinaryHeap::new(), said: 0, seed }
+        let later = std::array::from_fn(|_| Bucket { entries: Vec::new(), first: Picos::ZERO });
+        Events { last: Picos::ZERO, now: BinaryHeap::new(), later, filled: 0, len: 0, said: 0, seed }
     }
 
-    /// Something is to happen, says a source.
+    /// Something is to happen, says a source: not before what was taken last.
     pub(in crate::comm) fn add(&mut self, at: Picos, source: usize, event: E) {
+        debug_assert!(at >= self.last, "an event at {at:?}, and it is {:?}", self.last);
+        let at = at.max(self.last);
         let turn = if self.seed == 0 { 0 } else { mix(self.seed ^ mix(at.0 ^ mix(source as u64))) };
         self.said += 1;
-        self.heap.push(Reverse(Entry { at, turn, said: self.said, event }));
+        self.len += 1;
+        self.keep(Entry { at, turn, said: self.said, event });
+    }
+
+    fn keep(&mut self, entry: Entry<E>) {
+        let differ = entry.at.0 ^ self.last.0;
+        let Some(bit) = differ.checked_ilog2() else { return self.now.push(Reverse(entry)) };
+        let bucket = &mut self.later[bit as usize];
+        if bucket.entries.is_empty() || entry.at < bucket.first {
+            bucket.first = entry.at;
+        }
+        bucket.entries.push(entry);
+        self.filled |= 1 << bit;
     }
 
     /// A number that belongs to the seed, to now, and to what it is drawn for; 0 with seed 0.
@@ -74,17 +113,34 @@ impl<E> Events<E> {
 
     /// How many are to happen.
     pub(in crate::comm) fn len(&self) -> usize {
-        self.heap.len()
+        self.len
     }
 
     /// When the next happens.
     pub(in crate::comm) fn next_at(&self) -> Option<Picos> {
-        self.heap.peek().map(|Reverse(entry)| entry.at)
+        if self.now.is_empty() { self.later.get(self.lowest()).map(|bucket| bucket.first) } else { Some(self.last) }
+    }
+
+    /// The bucket of the earliest of what happens later; none has this number if nothing does.
+    fn lowest(&self) -> usize {
+        self.filled.trailing_zeros() as usize
     }
 
     /// The next.
     pub(in crate::comm) fn take(&mut self) -> Option<(Picos, E)> {
-        self.heap.pop().map(|Reverse(entry)| (entry.at, entry.event))
+        if self.now.is_empty() {
+            let lowest = self.lowest();
+            let bucket = self.later.get_mut(lowest)?;
+            self.last = bucket.first;
+            self.filled ^= 1 << lowest;
+            // All of them have the bit, so they go to lower buckets. The memory stays.
+            let mut entries = std::mem::take(&mut bucket.entries);
+            entries.drain(..).for_each(|entry| self.keep(entry));
+            self.later[lowest].entries = entries;
+        }
+        let Reverse(entry) = self.now.pop()?;
+        self.len -= 1;
+        Some((entry.at, entry.event))
     }
 }
 
@@ -98,7 +154,29 @@ fn mix(word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// Against a sorted set, at spans from none to very long ones.
+    #[test]
+    fn events_come_in_the_order_of_time() {
+        let (mut events, mut sorted, mut now) = (Events::new(0), BTreeSet::new(), 0);
+        for number in 0..20_000_u64 {
+            let drawn = mix(number);
+            if drawn % 5 < 3 {
+                let at = now + (mix(drawn) >> (drawn >> 8) % 64) % (1 << 50);
+                events.add(Picos(at), 0, number);
+                sorted.insert((at, number));
+            } else {
+                let next = sorted.pop_first();
+                assert_eq!(events.take(), next.map(|(at, number)| (Picos(at), number)));
+                now = next.map_or(now, |next| next.0);
+            }
+            assert_eq!(events.next_at(), sorted.first().map(|next| Picos(next.0)));
+            assert_eq!(events.len(), sorted.len());
+        }
+    }
 
     fn order(seed: u64) -> Vec<(usize, u32)> {
         let mut events = Events::new(seed);

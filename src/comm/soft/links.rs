@@ -73,57 +73,113 @@ impl Shape {
         }
     }
 
-    /// Adds the links from one node to another, in order. There is one switch more on the way.
-    pub(super) fn route(&self, nodes: usize, from: usize, to: usize, links: &mut Vec<usize>) {
+    /// The links from one node to another. There is one switch more on the way.
+    pub(super) fn route(&self, nodes: usize, from: usize, to: usize) -> Route {
         match *self {
-            Shape::Crossbar => {}
+            Shape::Crossbar => Route::few([]),
             Shape::FatTree { leaf, up } => {
                 let (below, above) = (from / leaf, to / leaf);
                 if below == above {
-                    return;
+                    return Route::few([]);
                 }
                 // Which upper switch: the same for all messages to a node, so that they stay in order.
                 let over = to % up;
                 let down = nodes.div_ceil(leaf) * up;
-                links.extend([below * up + over, down + above * up + over]);
+                Route::few([below * up + over, down + above * up + over])
             }
-            Shape::Torus { sides, share } => torus(sides, from / share, to / share, links),
+            Shape::Torus { sides, share } => Route::torus(sides, from / share, to / share),
             Shape::Dragonfly { routers, share } => {
                 let (from, to) = (from / share, to / share);
                 let (group, other) = (from / routers, to / routers);
                 let groups = nodes.div_ceil(routers * share);
                 let inside = |group: usize, a: usize, b: usize| (group * routers + a) * routers + b;
                 if group == other {
-                    if from != to {
-                        links.push(inside(group, from % routers, to % routers));
-                    }
-                    return;
+                    let direct = inside(group, from % routers, to % routers);
+                    return if from == to { Route::few([]) } else { Route::few([direct]) };
                 }
                 // The routers with the link between the two groups.
                 let (leaves, enters) = (other % routers, group % routers);
-                if from % routers != leaves {
-                    links.push(inside(group, from % routers, leaves));
-                }
-                links.push(groups * routers * routers + group * groups + other);
-                if to % routers != enters {
-                    links.push(inside(other, enters, to % routers));
+                let between = groups * routers * routers + group * groups + other;
+                let (first, last) = (inside(group, from % routers, leaves), inside(other, enters, to % routers));
+                match (from % routers == leaves, to % routers == enters) {
+                    (true, true) => Route::few([between]),
+                    (true, false) => Route::few([between, last]),
+                    (false, true) => Route::few([first, between]),
+                    (false, false) => Route::few([first, between, last]),
                 }
             }
         }
     }
 }
 
-/// Dimension by dimension, the shorter way round each ring.
-fn torus(sides: [usize; 3], from: usize, to: usize, links: &mut Vec<usize>) {
-    let place = |switch: usize| [switch % sides[0], switch / sides[0] % sides[1], switch / (sides[0] * sides[1])];
-    let (mut at, to) = (place(from), place(to));
-    for (axis, &side) in sides.iter().enumerate() {
-        let ahead = (to[axis] + side - at[axis]) % side;
-        let forward = 2 * ahead <= side;
-        for _ in 0..ahead.min(side - ahead) {
-            let switch = at[0] + sides[0] * (at[1] + sides[1] * at[2]);
-            links.push(6 * switch + 2 * axis + usize::from(!forward));
-            at[axis] = if forward { (at[axis] + 1) % side } else { (at[axis] + side - 1) % side };
+/// The links of a message, one after the other.
+#[derive(Debug)]
+pub(super) struct Route {
+    len: u32,
+    left: Left,
+}
+
+/// Those that its head has not come to.
+#[derive(Debug)]
+enum Left {
+    /// The last of so many.
+    Few { links: [u32; 3], from: u32 },
+    /// Dimension by dimension: where it is, and how far it goes, ahead or back.
+    Torus { at: [u32; 3], steps: [i32; 3] },
+}
+
+impl Route {
+    // There are fewer than 2^32 links, as `is_small` says.
+    fn few<const LEN: usize>(given: [usize; LEN]) -> Self {
+        let mut links = [0; 3];
+        links.iter_mut().zip(given).for_each(|(link, given)| *link = given as u32);
+        Route { len: LEN as u32, left: Left::Few { links, from: 0 } }
+    }
+
+    /// The shorter way round each ring.
+    fn torus(sides: [usize; 3], from: usize, to: usize) -> Self {
+        let place = |switch: usize| [switch % sides[0], switch / sides[0] % sides[1], switch / (sides[0] * sides[1])];
+        let (at, to) = (place(from), place(to));
+        let steps = [0, 1, 2].map(|axis| {
+            let side = sides[axis];
+            let ahead = (to[axis] + side - at[axis]) % side;
+            if 2 * ahead <= side { ahead as i32 } else { ahead as i32 - side as i32 }
+        });
+        let len = steps.iter().map(|steps| steps.unsigned_abs()).sum();
+        Route { len, left: Left::Torus { at: at.map(|at| at as u32), steps } }
+    }
+
+    /// How many there are, with those behind.
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// The next, in the shape of its network.
+    pub(super) fn next(&mut self, shape: &Shape) -> Option<usize> {
+        match (&mut self.left, shape) {
+            (Left::Torus { at, steps }, Shape::Torus { sides, .. }) => {
+                let axis = steps.iter().position(|&steps| steps != 0)?;
+                let forward = steps[axis] > 0;
+                let switch = at[0] as usize + sides[0] * (at[1] as usize + sides[1] * at[2] as usize);
+                let last = sides[axis] as u32 - 1;
+                at[axis] = match (forward, at[axis]) {
+                    (true, at) => {
+                        if at == last {
+                            0
+                        } else {
+                            at + 1
+                        }
+                    }
+                    (false, at) => at.checked_sub(1).unwrap_or(last),
+                };
+                steps[axis] -= steps[axis].signum();
+                Some(6 * switch + 2 * axis + usize::from(!forward))
+            }
+            (Left::Few { links, from }, _) if *from < self.len => {
+                *from += 1;
+                Some(links[*from as usize - 1] as usize)
+            }
+            _ => None,
         }
     }
 }
@@ -133,8 +189,9 @@ mod tests {
     use super::*;
 
     fn route(shape: &Shape, nodes: usize, from: usize, to: usize) -> Vec<usize> {
-        let mut links = Vec::new();
-        shape.route(nodes, from, to, &mut links);
+        let mut route = shape.route(nodes, from, to);
+        let links: Vec<usize> = std::iter::from_fn(|| route.next(shape)).collect();
+        assert_eq!((links.len(), route.next(shape)), (route.len(), None));
         links
     }
 

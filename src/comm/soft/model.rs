@@ -5,7 +5,7 @@
 //! the receiver, when its head is there: first come, first served. So whoever asks follows each head from link to link, and times depend
 //! on earlier calls only. If the adapter keeps order, messages of one rank to another arrive in the order in which they leave.
 
-use super::{Machine, Picos, Shape};
+use super::{Machine, Picos, Shape, links::Route};
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -20,9 +20,9 @@ pub(in crate::comm) struct Model {
     heads: Vec<Picos>,
 }
 
-/// How far a message is: the links that its head takes, and how many it has behind it. None before it begins to leave.
+/// How far a message is: the links that its head takes. None before it begins to leave.
 #[derive(Debug, Default)]
-pub(in crate::comm) struct Way(Option<(Vec<usize>, usize)>);
+pub(in crate::comm) struct Way(Option<Route>);
 
 /// What comes next of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,11 +93,9 @@ impl Model {
         let (from, to) = (from / self.machine.ranks_per_node, to / self.machine.ranks_per_node);
         let adapter = &self.machine.adapter;
         let (per_byte, startup) = adapter.engine(bytes);
-        let Some((route, behind)) = &mut way.0 else {
-            let mut route = Vec::new();
-            self.machine.shape.route(self.nodes, from, to, &mut route);
+        let Some(route) = &mut way.0 else {
+            way.0 = Some(self.machine.shape.route(self.nodes, from, to));
             let is_at_once = self.machine.shape == Shape::Crossbar && adapter.block.is_none();
-            way.0 = Some((route, 0));
             let mut head = now + startup + adapter.latency + self.machine.hop;
             if adapter.ordered {
                 // One that starts up faster stays behind.
@@ -108,8 +106,7 @@ impl Model {
             return if is_at_once { self.travels(head, sender, receiver, bytes, way) } else { Next::Head(head) };
         };
         let on_link = Picos::of_bytes(bytes, self.machine.link);
-        if let Some(&link) = route.get(*behind) {
-            *behind += 1;
+        if let Some(link) = route.next(&self.machine.shape) {
             let enters = now.max(self.links[link]);
             self.links[link] = enters + on_link;
             return Next::Head(enters + self.machine.hop);
@@ -117,7 +114,7 @@ impl Model {
         let (enters, bytes) = (now.max(self.receives[to]), Picos::of_bytes(bytes, per_byte));
         self.receives[to] = enters + adapter.gap.max(bytes);
         // The last byte comes at the rate of a link, and is received at that of the adapter.
-        let arrived = if route.is_empty() { enters + bytes } else { (enters + bytes).max(now + on_link) };
+        let arrived = if route.len() == 0 { enters + bytes } else { (enters + bytes).max(now + on_link) };
         let back = (0..=route.len()).fold(adapter.latency, |time, _| time + self.machine.hop);
         Next::Ends(Times { arrived, answered: arrived + back })
     }

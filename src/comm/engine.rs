@@ -181,8 +181,13 @@ impl Engine {
         self.finish(request).map(|_| ())
     }
 
+    /// Waits for all transfers of a request and takes it out of the table; the value that it brought.
     pub(super) fn finish(&self, id: RequestId) -> Result<Option<u64>, Error> {
-        Ok(self.take(id)?.and_then(|request| request.value))
+        let Some(label) = self.lock().get(id).map(|request| request.label.clone()) else { return Ok(None) };
+        self.wait_until(&label, || {
+            let mut table = self.lock();
+            table.is_complete(id).then(|| table.end(id))
+        })?
     }
 
     /// Waits for all transfers of a request that owns its memory, and returns that if it was kept.
@@ -200,19 +205,6 @@ impl Engine {
         self.lock().told(ticket.serial);
         let kept = Outcome::take(ticket).transpose()?.flatten();
         Ok(kept.and_then(|buffer| buffer.0.downcast::<B>().ok()).map(|buffer| *buffer))
-    }
-
-    /// Waits for all transfers of a request and takes it out of the table.
-    fn take(&self, id: RequestId) -> Result<Option<Request>, Error> {
-        let Some(label) = self.lock().get(id).map(|request| request.label.clone()) else { return Ok(None) };
-        let request = self.wait_until(&label, || {
-            let mut table = self.lock();
-            table.is_complete(id).then(|| table.remove(id))
-        })?;
-        match request.as_ref().and_then(Request::failure) {
-            Some(error) => Err(error),
-            None => Ok(request),
-        }
     }
 
     /// Whether a request is complete; makes progress.

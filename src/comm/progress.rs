@@ -4,7 +4,12 @@
 //! may take it. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken before the table's lock and
 //! never inside it.
 
-use super::{Event, Events, Mail, engine::Engine, lasting::{Lasting, Waiter}, requests::Label};
+use super::{
+    Event, Events, Mail,
+    engine::Engine,
+    lasting::{Lasting, Waiter},
+    requests::Label,
+};
 use crate::error::Error;
 
 impl Engine {

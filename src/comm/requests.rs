@@ -246,6 +246,12 @@ impl Table {
         self.requests.values().count()
     }
 
+    /// Takes out a complete request: the value that it brought, or why it failed.
+    pub(super) fn end(&mut self, request: RequestId) -> Result<Option<u64>, Error> {
+        let Some(request) = self.remove(request) else { return Ok(None) };
+        request.failure().map_or(Ok(request.value), Err)
+    }
+
     /// Whether nothing of a request is in flight; a request that is not in the table is complete.
     pub(super) fn is_complete(&self, request: RequestId) -> bool {
         self.get(request).is_none_or(|request| request.outstanding == 0)

@@ -1,6 +1,6 @@
 //! How fast the virtual cluster runs: transfers in a second of real time, and what thousands of ranks cost.
 //!
-//! `cargo bench -p global-arrays-benches --bench virtual_cluster` prints a line for each pattern. Every rank does the same at once:
+//! `cargo bench -p global-arrays-benches --bench virtual_cluster` prints a line for each pattern; `-- gemini 1024 puts` or fewer words choose. Every rank does the same at once:
 //!
 //! | pattern | a transfer |
 //! |---|---|

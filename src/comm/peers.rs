@@ -6,21 +6,31 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
+/// Of so few, an entry is found by a look at all: they lie in fewer lines of the cache than a table and they.
+const FEW: usize = 4;
+
 /// See the module's essay.
 #[derive(Debug, Default)]
 pub(super) struct Peers<P> {
-    /// Where the entry of a rank is.
+    /// Where the entry of a rank is, if there are more than a few.
     places: HashMap<usize, usize, FxBuildHasher>,
     entries: Vec<(usize, P)>,
 }
 
 impl<P> Peers<P> {
+    fn place(&self, rank: usize) -> Option<usize> {
+        if self.entries.len() <= FEW {
+            return self.entries.iter().position(|entry| entry.0 == rank);
+        }
+        self.places.get(&rank).copied()
+    }
+
     pub(super) fn get(&self, rank: usize) -> Option<&P> {
-        self.places.get(&rank).map(|&place| &self.entries[place].1)
+        self.place(rank).map(|place| &self.entries[place].1)
     }
 
     pub(super) fn get_mut(&mut self, rank: usize) -> Option<&mut P> {
-        self.places.get(&rank).map(|&place| &mut self.entries[place].1)
+        self.place(rank).map(|place| &mut self.entries[place].1)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -39,9 +49,15 @@ impl<P> Peers<P> {
 impl<P: Default> Peers<P> {
     /// The entry of a rank, made at the first contact.
     pub(super) fn meet(&mut self, rank: usize) -> &mut P {
-        let place = *self.places.entry(rank).or_insert_with(|| {
+        let place = self.place(rank).unwrap_or_else(|| {
+            let place = self.entries.len();
             self.entries.push((rank, P::default()));
-            self.entries.len() - 1
+            match place {
+                ..FEW => {}
+                FEW => self.places.extend(self.entries.iter().enumerate().map(|(place, entry)| (entry.0, place))),
+                _ => drop(self.places.insert(rank, place)),
+            }
+            place
         });
         &mut self.entries[place].1
     }
@@ -62,5 +78,19 @@ mod tests {
         peers.iter_mut().for_each(|(rank, peer)| *peer += rank as u32);
         assert_eq!(peers.get_mut(8191).copied(), Some(8192));
         assert!(peers.get_mut(0).is_none());
+    }
+
+    #[test]
+    fn many_are_found_like_a_few() {
+        let mut peers = Peers::<usize>::default();
+        for count in 1..=20 {
+            *peers.meet(100 + count) = count;
+            for other in 1..=20 {
+                let known = (other <= count).then_some(other);
+                assert_eq!((peers.get(100 + other).copied(), peers.get_mut(100 + other).copied()), (known, known));
+                assert!(known.is_none_or(|known| *peers.meet(100 + other) == known));
+            }
+            assert_eq!(peers.len(), count);
+        }
     }
 }

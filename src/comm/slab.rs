@@ -6,60 +6,62 @@ const PLACE: u64 = u32::MAX as u64;
 /// See the module's essay.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    slots: Vec<Slot<T>>,
+    values: Vec<Option<T>>,
+    /// How often each place was used before: beside each other, so that this alone is often in a cache.
+    uses: Vec<u32>,
     free: Vec<u32>,
-}
-
-#[derive(Debug)]
-struct Slot<T> {
-    uses: u32,
-    value: Option<T>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Slab { slots: Vec::new(), free: Vec::new() }
+        Slab { values: Vec::new(), uses: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<T> Slab<T> {
     /// The number that the next [`add`](Self::add) gives.
     pub(super) fn next(&self) -> u64 {
-        let place = self.free.last().map_or(self.slots.len(), |&place| place as usize);
-        u64::from(self.slots.get(place).map_or(0, |slot| slot.uses)) << 32 | place as u64
+        let place = self.free.last().map_or(self.values.len(), |&place| place as usize);
+        u64::from(self.uses.get(place).copied().unwrap_or(0)) << 32 | place as u64
     }
 
     /// Keeps a value.
     pub(super) fn add(&mut self, value: T) -> u64 {
         let number = self.next();
         match self.free.pop() {
-            Some(place) => self.slots[place as usize].value = Some(value),
-            None => self.slots.push(Slot { uses: 0, value: Some(value) }),
+            Some(place) => self.values[place as usize] = Some(value),
+            None => {
+                self.values.push(Some(value));
+                self.uses.push(0);
+            }
         }
         number
     }
 
+    /// The place of a number, unless that comes late.
+    fn place(&self, number: u64) -> Option<usize> {
+        let place = (number & PLACE) as usize;
+        self.uses.get(place).filter(|&&uses| u64::from(uses) == number >> 32).map(|_| place)
+    }
+
     pub(super) fn get(&self, number: u64) -> Option<&T> {
-        let slot = self.slots.get((number & PLACE) as usize)?;
-        slot.value.as_ref().filter(|_| u64::from(slot.uses) == number >> 32)
+        self.values[self.place(number)?].as_ref()
     }
 
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let slot = self.slots.get_mut((number & PLACE) as usize)?;
-        slot.value.as_mut().filter(|_| u64::from(slot.uses) == number >> 32)
+        let place = self.place(number)?;
+        self.values[place].as_mut()
     }
 
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
-        self.get(number)?;
-        let place = (number & PLACE) as usize;
-        let slot = &mut self.slots[place];
-        let value = slot.value.take();
+        let place = self.place(number)?;
+        let value = self.values[place].take()?;
         // The place is given up when its numbers are.
-        if let Some(uses) = slot.uses.checked_add(1) {
-            slot.uses = uses;
+        if let Some(uses) = self.uses[place].checked_add(1) {
+            self.uses[place] = uses;
             self.free.push(place as u32);
         }
-        value
+        Some(value)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -68,21 +70,22 @@ impl<T> Slab<T> {
 
     /// All values, by place.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
-        self.slots.iter_mut().enumerate().filter_map(|(place, slot)| {
-            let number = u64::from(slot.uses) << 32 | place as u64;
-            slot.value.as_mut().map(|value| (number, value))
+        self.values.iter_mut().zip(&self.uses).enumerate().filter_map(|(place, (value, &uses))| {
+            let number = u64::from(uses) << 32 | place as u64;
+            value.as_mut().map(|value| (number, value))
         })
     }
 
     /// All values, by place.
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().filter_map(|slot| slot.value.as_ref())
+        self.values.iter().flatten()
     }
 
     /// Takes all values out. Their numbers come again.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.free.clear();
-        self.slots.drain(..).filter_map(|slot| slot.value)
+        self.uses.clear();
+        self.values.drain(..).flatten()
     }
 }
 

@@ -11,24 +11,51 @@ use crate::comm::{
 /// See the module's essay.
 #[derive(Debug)]
 pub(super) struct Flight {
+    pub(super) message: Message,
     pub(super) kind: Kind,
-    pub(super) from: usize,
-    pub(super) to: usize,
     pub(super) token: Token,
-    /// When its sender knows that it has arrived.
-    pub(super) answered: Picos,
-    /// Of the message that is under way.
-    pub(super) way: Way,
     offset: usize,
     memory: Memory,
-    /// It has reached its target, and what it brings back is on its way.
-    back: bool,
     /// It moves nothing, because its target has no contents.
     pub(super) hollow: bool,
     /// The old value of an atomic operation.
     value: u64,
     /// The bytes of a short get.
     bytes: Option<Box<[u8]>>,
+}
+
+/// Its message that is under way. Most events need no more of an operation: it begins a line of the cache, and fills it.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Message {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) bytes: usize,
+    pub(super) way: Way,
+    /// When its sender knows that it has arrived.
+    pub(super) answered: Picos,
+    /// The operation has reached its target, and this is what it brings back.
+    pub(super) is_back: bool,
+    pub(super) is_mail: bool,
+}
+
+const _: () = assert!(size_of::<Message>() == 64);
+
+impl Message {
+    /// The rank that issued the operation.
+    pub(super) fn issuer(&self) -> usize {
+        (if self.is_back { self.to } else { self.from }) as usize
+    }
+
+    /// The rank that it is for.
+    pub(super) fn target(&self) -> usize {
+        (if self.is_back { self.from } else { self.to }) as usize
+    }
+
+    /// From a rank to another, so many bytes.
+    pub(super) fn leg(&self) -> (usize, usize, usize) {
+        (self.from as usize, self.to as usize, self.bytes)
+    }
 }
 
 /// A get of at most so many bytes reads them all at the moment when it reaches its target; a longer one when they are back.
@@ -60,25 +87,33 @@ enum Memory {
     Gone(usize),
 }
 
+impl Memory {
+    fn len(&self) -> usize {
+        match self {
+            Memory::Copied(bytes) => bytes.len(),
+            Memory::Lent(local) => local.len,
+            Memory::Gone(len) => *len,
+        }
+    }
+}
+
 // SAFETY: who issues a transfer promises that its memory is valid until the transfer is done or given up, wherever that happens.
 unsafe impl Send for Memory {}
 
 impl Flight {
     fn new(kind: Kind, from: usize, to: Remote, memory: Memory, token: Token) -> Self {
-        Flight {
-            kind,
-            from,
-            to: to.rank,
-            token,
-            answered: Picos::ZERO,
+        // A request is a message without bytes.
+        let bytes = if matches!(kind, Kind::Put(_) | Kind::Mail(_)) { memory.len() } else { 0 };
+        let message = Message {
+            from: from as u32,
+            to: to.rank as u32,
+            bytes,
             way: Way::default(),
-            offset: to.offset,
-            memory,
-            back: false,
-            hollow: false,
-            value: 0,
-            bytes: None,
-        }
+            answered: Picos::ZERO,
+            is_back: false,
+            is_mail: matches!(kind, Kind::Mail(_)),
+        };
+        Flight { message, kind, token, offset: to.offset, memory, hollow: false, value: 0, bytes: None }
     }
 
     /// A put whose bytes are copied now. Its completion is reported, unless the token is [`Token::NOBODY`].
@@ -117,30 +152,12 @@ impl Flight {
 
     /// Bytes of data.
     pub(super) fn len(&self) -> usize {
-        match &self.memory {
-            Memory::Copied(bytes) => bytes.len(),
-            Memory::Lent(local) => local.len,
-            Memory::Gone(len) => *len,
-        }
+        self.memory.len()
     }
 
     /// Whether it uses memory of its rank.
     pub(super) fn is_lent(&self) -> bool {
         matches!(self.memory, Memory::Lent(_))
-    }
-
-    /// The message that is under way: from a rank to another, so many bytes.
-    pub(super) fn leg(&self) -> (usize, usize, usize) {
-        match (self.kind, self.back) {
-            (Kind::Put(_) | Kind::Mail(_), _) => (self.from, self.to, self.len()),
-            // A request is a message without bytes.
-            (_, false) => (self.from, self.to, 0),
-            (_, true) => (self.to, self.from, self.len()),
-        }
-    }
-
-    pub(super) fn is_back(&self) -> bool {
-        self.back
     }
 
     /// What tells it from others.
@@ -152,7 +169,7 @@ impl Flight {
             Kind::Atomic(_) => 4,
             Kind::Mail(_) => 5,
         };
-        [kind, (self.from as u64) << 32 | self.to as u64, self.offset as u64, self.len() as u64]
+        [kind, (self.message.issuer() as u64) << 32 | self.message.target() as u64, self.offset as u64, self.len() as u64]
     }
 
     /// The first byte of the target's segment that it touches.
@@ -171,24 +188,24 @@ impl Flight {
         // SAFETY: who issued it promised the target; its own memory is readable until it is given up.
         unsafe {
             match signal {
-                Some(signal) => fabric.write_signal(self.to, self.offset, local, signal),
-                None => fabric.write(self.to, self.offset, local),
+                Some(signal) => fabric.write_signal(self.message.target(), self.offset, local, signal),
+                None => fabric.write(self.message.target(), self.offset, local),
             }
         }
     }
 
     /// An operation that brings something back reaches its target.
     pub(super) fn apply(&mut self, fabric: &Fabric) {
-        self.back = true;
-        self.way = Way::default();
+        let Message { from, to, answered, is_mail, .. } = self.message;
+        self.message = Message { from: to, to: from, bytes: self.len(), way: Way::default(), answered, is_back: true, is_mail };
         match (self.kind, &self.memory) {
             // SAFETY: who issued it promised so.
-            (Kind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.to, self.offset, atomic) },
+            (Kind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.message.target(), self.offset, atomic) },
             (Kind::Get, Memory::Lent(local)) if local.len <= SHORT && !self.hollow => {
                 let mut bytes = vec![0; local.len].into_boxed_slice();
                 let copy = Local { ptr: bytes.as_mut_ptr(), len: bytes.len() };
                 // SAFETY: who issued it promised the source; the copy is new.
-                unsafe { fabric.read(self.to, self.offset, copy) };
+                unsafe { fabric.read(self.message.target(), self.offset, copy) };
                 self.bytes = Some(bytes);
             }
             _ => {}
@@ -204,7 +221,7 @@ impl Flight {
                 unsafe {
                     match &self.bytes {
                         Some(bytes) => local.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()),
-                        None => fabric.read(self.to, self.offset, *local),
+                        None => fabric.read(self.message.target(), self.offset, *local),
                     }
                 }
                 Some(Event::LocalDone(self.token))

@@ -207,7 +207,7 @@ impl State {
             Happens::Dies(rank) => (7, u64::from(rank)),
             Happens::Stalls(node, _) => (8, u64::from(node)),
         };
-        let message = self.flights.get(what).filter(|_| code == 2).map_or([0; 4], Flight::words);
+        let message = if code == 2 { self.flights.get(what).map_or([0; 4], Flight::words) } else { [0; 4] };
         // FNV-1a, a word at a time.
         for word in [at.0, code, what].into_iter().chain(message) {
             self.report.digest = (self.report.digest ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(23);
@@ -258,7 +258,7 @@ impl State {
 
     fn leaves(&mut self, id: u64) {
         let Some(flight) = self.flights.get(id) else { return };
-        let ((from, to, bytes), source) = (flight.leg(), flight.from);
+        let ((from, to, bytes), source) = (flight.message.leg(), flight.message.issuer());
         let handed = self.now + self.delay(id, from, to);
         match self.model.begins(handed, from, to, bytes) {
             begin if begin > self.now => self.events.add(begin, source, Happens::Travels(id)),
@@ -278,38 +278,27 @@ impl State {
 
     fn travels(&mut self, id: u64) {
         let Some(flight) = self.flights.get_mut(id) else { return };
-        let (from, to, bytes) = flight.leg();
-        let times = match self.model.travels(self.now, from, to, bytes, &mut flight.way) {
+        let message = &mut flight.message;
+        let ((from, to, bytes), issuer, is_back) = (message.leg(), message.issuer(), message.is_back);
+        let times = match self.model.travels(self.now, from, to, bytes, &mut message.way) {
             Next::Ends(times) => times,
-            Next::Head(at) => return self.events.add(at, flight.from, Happens::Travels(id)),
+            Next::Head(at) => return self.events.add(at, issuer, Happens::Travels(id)),
         };
         self.report.messages += 1;
-        let is_back = flight.is_back();
         let copies = if is_back { self.model.copies(from, to, bytes) } else { Picos::ZERO };
-        let late = self.late(id, from, to);
-        let flight = self.flights.get_mut(id).expect("it was there");
-        flight.answered = times.answered + late;
+        let late = if message.is_mail { Picos::ZERO } else { late(&self.model, &self.events, id, from, to) };
+        message.answered = times.answered + late;
         let next = if is_back { Happens::Done(id) } else { Happens::Arrives(id) };
-        self.events.add(times.arrived + copies + late, flight.from, next);
-    }
-
-    /// How much later than in the model a message arrives: where the network keeps no order, a seed has another.
-    fn late(&self, id: u64, from: usize, to: usize) -> Picos {
-        let adapter = &self.model.machine().adapter;
-        let is_mail = self.flights.get(id).is_some_and(|flight| matches!(flight.kind, Kind::Mail(_)));
-        if adapter.ordered || is_mail || self.model.copies(from, to, 1) > Picos::ZERO {
-            return Picos::ZERO;
-        }
-        Picos(self.events.draw(id) % (2 * adapter.latency.0 + 1))
+        self.events.add(times.arrived + copies + late, issuer, next);
     }
 
     fn arrives(&mut self, id: u64) {
         let Some(flight) = self.flights.get_mut(id) else { return };
-        let (from, to) = (flight.from, flight.to);
+        let (from, to) = (flight.message.issuer(), flight.message.target());
         match flight.kind {
             Kind::Put(signal) => {
                 flight.write(&self.fabric, signal);
-                self.events.add(flight.answered, from, Happens::Done(id));
+                self.events.add(flight.message.answered, from, Happens::Done(id));
                 self.touched(to);
             }
             Kind::Get | Kind::Atomic(_) => {
@@ -333,19 +322,19 @@ impl State {
 
     fn done(&mut self, id: u64) {
         let Some(flight) = self.flights.remove(id) else { return };
-        let issuer = &mut self.ranks[flight.from];
+        let issuer = &mut self.ranks[flight.message.issuer()];
         issuer.flying -= 1;
         issuer.lent -= usize::from(flight.is_lent());
         if flight.kind.is_put() {
-            let unanswered = self.ranks[flight.from].puts.meet(flight.to);
+            let unanswered = self.ranks[flight.message.issuer()].puts.meet(flight.message.target());
             unanswered.puts -= 1;
             if unanswered.puts == 0 {
                 let flushes = std::mem::take(&mut unanswered.flushes);
-                flushes.into_iter().for_each(|token| self.tell(flight.from, Event::RemoteDone(token)));
+                flushes.into_iter().for_each(|token| self.tell(flight.message.issuer(), Event::RemoteDone(token)));
             }
         }
         if let Some(report) = flight.done(&self.fabric) {
-            self.tell(flight.from, report);
+            self.tell(flight.message.issuer(), report);
         }
     }
 
@@ -356,7 +345,7 @@ impl State {
         }
         let mut failed = Vec::new();
         for (_, flight) in self.flights.iter_mut() {
-            if flight.from == rank && token.is_none_or(|token| flight.token == token) {
+            if flight.message.issuer() == rank && token.is_none_or(|token| flight.token == token) {
                 failed.extend(flight.give_up());
             }
         }
@@ -376,4 +365,13 @@ impl State {
         (0..self.ranks.len()).for_each(|rank| self.wake(rank));
         self.events.add(self.now + self.tick, self.ranks.len(), Happens::Tick);
     }
+}
+
+/// How much later than in the model a message arrives: where the network keeps no order, a seed has another.
+fn late(model: &Model, events: &Events<Happens>, id: u64, from: usize, to: usize) -> Picos {
+    let adapter = &model.machine().adapter;
+    if adapter.ordered || model.copies(from, to, 1) > Picos::ZERO {
+        return Picos::ZERO;
+    }
+    Picos(events.draw(id) % (2 * adapter.latency.0 + 1))
 }

@@ -48,6 +48,11 @@ pub(super) fn why_not_here() -> &'static str {
     }
 }
 
+/// Moves reports to who polls. Their memory goes too: the allocator's next is in a cache, that of a rank is not.
+fn take(reports: &mut Reports, to: &mut Reports) {
+    if to.is_empty() { *to = std::mem::take(reports) } else { to.append(reports) }
+}
+
 impl World {
     pub(super) fn new(
         fabric: Arc<Fabric>,
@@ -113,13 +118,14 @@ impl World {
         // What this rank has created, not the other: that one may not have come so far.
         flight.hollow = state.ranks[rank].is_hollow(flight.offset());
         let overhead = state.model.machine().adapter.overhead;
-        let copies = if flight.kind.is_put() { state.model.copies(rank, flight.to, flight.len()) } else { Picos::ZERO };
+        let copies =
+            if flight.kind.is_put() { state.model.copies(rank, flight.message.target(), flight.len()) } else { Picos::ZERO };
         let issuer = &mut state.ranks[rank];
         issuer.clock = issuer.clock + overhead + copies;
         issuer.flying += 1;
         let at = issuer.clock;
         if flight.kind.is_put() {
-            issuer.puts.meet(flight.to).puts += 1;
+            issuer.puts.meet(flight.message.target()).puts += 1;
         }
         issuer.lent += usize::from(flight.is_lent());
         let id = state.flights.add(flight);
@@ -177,7 +183,7 @@ impl World {
         if polls.reports.is_empty() && is_here {
             polls.clock += LOOK;
         }
-        reports.append(&mut polls.reports);
+        take(&mut polls.reports, reports);
     }
 
     /// As [`poll`](Self::poll), but if there is nothing, goes on with the wait that the rank is in.
@@ -193,7 +199,7 @@ impl World {
         }
         let polls = &mut state.ranks[rank];
         *first = polls.idle.take().and_then(|idle| idle.first());
-        reports.append(&mut polls.reports);
+        take(&mut polls.reports, reports);
     }
 
     /// Returns when a rank has something to poll, or the word has changed, or after a tick.

@@ -165,7 +165,7 @@ mod tests {
         for number in 0..20_000_u64 {
             let drawn = mix(number);
             if drawn % 5 < 3 {
-                let at = now + (mix(drawn) >> (drawn >> 8) % 64) % (1 << 50);
+                let at = now + (mix(drawn) >> ((drawn >> 8) % 64)) % (1 << 50);
                 events.add(Picos(at), 0, number);
                 sorted.insert((at, number));
             } else {

@@ -5,7 +5,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use super::state::{Phase, State};
+use super::state::{Idle, Phase, State, Step};
 use crate::comm::soft::Picos;
 
 /// The time of a poll that finds nothing. Without it, a rank that polls in a loop would stop time.
@@ -14,34 +14,9 @@ pub(super) const LOOK: Picos = Picos(50_000);
 /// The time of reading the clock. Without it, a loop that waits for a time would stop time.
 pub(super) const READING: Picos = Picos(20_000);
 
-/// See the module's essay.
-#[derive(Debug)]
-pub(super) struct Idle {
-    next: Step,
-    /// When the rank first looked at the clock.
-    first: Option<Duration>,
-    /// It has to look itself so long after that.
-    most: Duration,
-}
-
-/// What the rank does next. Each begins when all has happened that happens before.
-#[derive(Debug)]
-enum Step {
-    /// It begins to poll.
-    Begins,
-    /// It has found nothing, or something.
-    Polls,
-    /// It sleeps, unless something has come.
-    Sleeps,
-}
-
 impl Idle {
     pub(super) fn new(first: Option<Duration>, most: Duration) -> Self {
         Idle { next: Step::Begins, first, most }
-    }
-
-    pub(super) fn first(&self) -> Option<Duration> {
-        self.first
     }
 }
 

@@ -3,12 +3,9 @@
 //! There is one queue of events, in the order of their times. An operation changes memory at one moment: the bytes of a put are written when
 //! the last one has arrived. A short get reads its bytes when its request arrives, a long one when the answer is back.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{
-    flight::{Flight, Kind},
-    idle::Idle,
-};
+use super::flight::{Flight, Kind};
 use crate::comm::{
     Cause, Event, Events as Reports, Token, WaitWord,
     node::Fabric,
@@ -106,6 +103,27 @@ pub(super) enum Phase {
     /// It waits for a report, or for a word to differ from a value.
     Sleeps(Option<(Word, u32)>),
     Ended,
+}
+
+/// A wait for a report that goes on without its rank (`idle`).
+#[derive(Debug)]
+pub(super) struct Idle {
+    pub(super) next: Step,
+    /// When the rank first looked at the clock.
+    pub(super) first: Option<Duration>,
+    /// It has to look itself so long after that.
+    pub(super) most: Duration,
+}
+
+/// What the rank does next. Each begins when all has happened that happens before.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// It begins to poll.
+    Begins,
+    /// It has found nothing, or something.
+    Polls,
+    /// It sleeps, unless something has come.
+    Sleeps,
 }
 
 /// A word that a rank sleeps on, which it has borrowed for that long.

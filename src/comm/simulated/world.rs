@@ -12,8 +12,8 @@ use std::{
 
 use super::{
     flight::Flight,
-    idle::{Idle, LOOK},
-    state::{Happens, Phase, Report, State, Word},
+    idle::LOOK,
+    state::{Happens, Idle, Phase, Report, State, Word},
 };
 use crate::{
     calls::elsewhere,
@@ -198,7 +198,7 @@ impl World {
             state = self.state.lock();
         }
         let polls = &mut state.ranks[rank];
-        *first = polls.idle.take().and_then(|idle| idle.first());
+        *first = polls.idle.take().and_then(|idle| idle.first);
         take(&mut polls.reports, reports);
     }
 

@@ -17,7 +17,7 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension};
 use super::GlobalArray;
 use crate::{
     calls::{Here, located},
-    comm::engine::{Call, Engine, RequestId},
+    comm::engine::{Call, Engine, RequestId, Serial},
     element::{Accumulate, Element},
     error::Result,
     index::{IntoPatch, Selection},
@@ -29,6 +29,8 @@ use crate::{
 /// Issues transfers that are complete when the scope ends; see [`Job::scope`].
 pub struct Scope<'env> {
     requests: RefCell<Vec<(Arc<Engine>, RequestId)>>,
+    /// The place of all its transfers in the order of calls: they keep none among themselves.
+    place: Cell<Option<Serial>>,
     /// What is raised when all transfers are complete.
     signals: RefCell<Vec<SignalTarget<'env>>>,
     /// Something was put with a signal to others than the signal's member.
@@ -88,8 +90,13 @@ impl Job {
     /// ```
     #[track_caller]
     pub fn scope<'env, R>(&self, body: impl FnOnce(&Scope<'env>) -> Result<R>) -> Result<R> {
-        let scope =
-            Scope { requests: RefCell::default(), signals: RefCell::default(), others: Cell::default(), env: PhantomData };
+        let scope = Scope {
+            requests: RefCell::default(),
+            place: Cell::default(),
+            signals: RefCell::default(),
+            others: Cell::default(),
+            env: PhantomData,
+        };
         let value = body(&scope);
         let completed = located(|| scope.complete());
         let value = value?;
@@ -249,7 +256,11 @@ impl<'env> Scope<'env> {
         let engine = &array.group.inner.job.engine;
         let mut requests = self.requests.borrow_mut();
         requests.reserve(1);
-        let (request, call) = engine.enter(array.label_at(operation, caller), true);
+        // Another job has an order of its own.
+        let place = self.place.get().filter(|_| requests.last().is_some_and(|(last, _)| Arc::ptr_eq(last, engine)));
+        let place = place.unwrap_or_else(|| engine.serial());
+        self.place.set(Some(place));
+        let (request, call) = engine.enter_at(place, array.label_at(operation, caller), true);
         requests.push((engine.clone(), request));
         call
     }

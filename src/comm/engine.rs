@@ -21,12 +21,12 @@ use std::{
 use super::{
     Conduit, INHERITED, Token,
     mutex::Mutex,
-    requests::{Buffer, Flush, Outcome, Owner, Request, Serial, Table},
+    requests::{Buffer, Flush, Outcome, Owner, Request, Table},
     say::say,
 };
 pub(crate) use super::{
     lasting::Waiter,
-    requests::{Call, Label, RequestId, Ticket},
+    requests::{Call, Label, RequestId, Serial, Ticket},
 };
 use crate::error::Error;
 
@@ -110,15 +110,21 @@ impl Engine {
         Call { serial: self.serial(), request: Cell::new(None), late: Some((label, ordered)) }
     }
 
-    fn serial(&self) -> Serial {
+    /// The next place in the order of calls.
+    pub(crate) fn serial(&self) -> Serial {
         Serial(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A new request in the table, without transfers; they will touch memory of the caller. For
     /// [`finish_borrowed`](Self::finish_borrowed).
     pub(crate) fn enter(&self, label: Label, ordered: bool) -> (RequestId, Call) {
-        let request = self.request(label, Owner::Caller, 0, ordered);
-        let (serial, id) = (request.serial, self.lock().enter(request));
+        self.enter_at(self.serial(), label, ordered)
+    }
+
+    /// As [`enter`](Self::enter), at the place of other requests in the order of calls: their transfers may overtake each other, but none of
+    /// what this rank did before.
+    pub(crate) fn enter_at(&self, serial: Serial, label: Label, ordered: bool) -> (RequestId, Call) {
+        let id = self.lock().enter(Request::new(serial, label, Owner::Caller, 0, ordered));
         (id, Call { serial, request: Cell::new(Some(id)), late: None })
     }
 

@@ -49,7 +49,7 @@ impl From<RequestId> for Token {
 
 /// The place of a call in the order of a rank's calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Serial(pub(super) u64);
+pub(crate) struct Serial(pub(super) u64);
 
 /// A request while its transfers are issued.
 ///

@@ -132,6 +132,35 @@ fn a_window_is_full_only_while_it_is() {
     assert_close(time, f64::from(puts) * 2.0 + 2.0 * 21.0);
 }
 
+/// Where a network keeps no order, transfers of a scope wait for what this rank put before, but not for each other.
+#[test]
+fn transfers_of_a_scope_are_ordered_as_one() {
+    let lines = [("gap_us = 3", "gap_us = 1"), ("ordered = true", "ordered = false")];
+    let machine = Machine::but("scope", &lines);
+    let (puts, data) = (50, [1; 8]);
+    let time = |waits_before: bool| {
+        measured(&machine.launch(2), |job| {
+            let a = GlobalArray::<u8, Ix1>::builder(job, [2 * data.len()]).zeros().create()?;
+            begin(job);
+            if job.rank() == 1 {
+                return Ok(None);
+            }
+            let put = || a.put(s![data.len()..], ndarray::aview1(&data));
+            if waits_before {
+                put()?;
+            }
+            job.scope(|scope| (0..puts).try_for_each(|_| scope.put(&a, s![data.len()..], ndarray::aview1(&data))))?;
+            // Behind the scope.
+            put()?;
+            Ok(Some(job.now() - BEGIN))
+        })
+    };
+    let there_and_back = 2.0 * 21.0;
+    let scope_and_put = f64::from(puts) * 2.0 + there_and_back + 2.0;
+    assert_close(time(false), scope_and_put);
+    assert_close(time(true), 2.0 + there_and_back + scope_and_put);
+}
+
 #[test]
 fn the_clock_goes_on_while_a_rank_reads_it() {
     let body = |job: &Job| {

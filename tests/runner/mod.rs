@@ -93,7 +93,12 @@ pub(crate) fn networks() -> Vec<&'static str> {
     if long() {
         all.extend(["threads+hidden", "threads+hidden+scrambled", "shared_memory+hidden+delayed+scrambled"]);
         all.extend(["threads:packets+hidden", "shared_memory:packets+hidden+scrambled"]);
-        all.extend(["simulated:gemini:nodes_of_1", "simulated:extoll:nodes_of_3", "simulated:bluegene:nodes_of_2"]);
+        all.extend([
+            "simulated:gemini:nodes_of_1",
+            "simulated:extoll:nodes_of_3",
+            "simulated:bluegene:nodes_of_2",
+            "simulated:tcp:nodes_of_1",
+        ]);
         all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
     }
     all

@@ -1,6 +1,7 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask scale`, `cargo xtask validate`,
+//! The project's own commands: `cargo xtask test`, `cargo xtask compare`, `cargo xtask scale`, `cargo xtask validate`, `cargo xtask calibrate`,
 //! `cargo xtask lint`, `cargo xtask faults`, `cargo xtask papers`.
 
+mod calibrate;
 mod cargo;
 mod child;
 mod compare;
@@ -33,6 +34,8 @@ enum Command {
     Scale(scale::Options),
     /// Compare the virtual cluster with SimGrid, on machines of the same parameters
     Validate(validate::Options),
+    /// Fit a model to MPI between two ranks of this machine, and predict programs with it
+    Calibrate(calibrate::Options),
     /// Check the rules between the layers that the compiler does not
     Lint(lint::Options),
     /// Put each fault of `tests/faults.txt` into the sources and look whether a test finds it
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::Scale(options) => scale::run(&options),
         Command::Validate(options) => validate::run(&options),
+        Command::Calibrate(options) => calibrate::run(&options),
         Command::Lint(options) => lint::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Papers(options) => papers::run(&options),

@@ -7,6 +7,7 @@ use crate::comm::{
     node::Fabric,
     soft::{Picos, Way},
 };
+use crate::index::Loops;
 
 /// See the module's essay.
 #[derive(Debug)]
@@ -83,6 +84,8 @@ enum Memory {
     Copied(Box<[u8]>),
     /// Its own, until the operation is done.
     Lent(Local),
+    /// The same of a strided block, from its base.
+    LentBlock(*mut u8, Box<Loops>),
     /// It was given up.
     Gone(usize),
 }
@@ -92,6 +95,7 @@ impl Memory {
         match self {
             Memory::Copied(bytes) => bytes.len(),
             Memory::Lent(local) => local.len,
+            Memory::LentBlock(_, loops) => loops.runs() * loops.run(),
             Memory::Gone(len) => *len,
         }
     }
@@ -137,6 +141,14 @@ impl Flight {
         Flight::new(kind, from, to, Memory::Lent(local), token)
     }
 
+    /// A put or a get of a strided block, as [`lent`](Self::lent).
+    ///
+    /// # Safety
+    /// As [`Operations::put_block`](crate::comm::Operations::put_block) and [`get_block`](crate::comm::Operations::get_block).
+    pub(super) unsafe fn block(kind: Kind, from: usize, to: Remote, loops: &Loops, local: *mut u8, token: Token) -> Self {
+        Flight::new(kind, from, to, Memory::LentBlock(local, Box::new(loops.clone())), token)
+    }
+
     /// An atomic operation.
     ///
     /// # Safety
@@ -157,7 +169,7 @@ impl Flight {
 
     /// Whether it uses memory of its rank.
     pub(super) fn is_lent(&self) -> bool {
-        matches!(self.memory, Memory::Lent(_))
+        matches!(self.memory, Memory::Lent(_) | Memory::LentBlock(..))
     }
 
     /// What tells it from others.
@@ -183,6 +195,11 @@ impl Flight {
             Memory::Copied(_) | Memory::Lent(_) if self.hollow => Local { ptr: NonNull::dangling().as_ptr(), len: 0 },
             Memory::Copied(bytes) => Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() },
             Memory::Lent(local) => *local,
+            Memory::LentBlock(..) if self.hollow => return,
+            Memory::LentBlock(local, loops) => {
+                // SAFETY: who issued it promised the target; its own memory is readable until it is given up.
+                return unsafe { fabric.copy_block(true, self.message.target(), self.offset, loops, *local) };
+            }
             Memory::Gone(_) => return,
         };
         // SAFETY: who issued it promised the target; its own memory is readable until it is given up.
@@ -226,7 +243,12 @@ impl Flight {
                 }
                 Some(Event::LocalDone(self.token))
             }
-            (Memory::Lent(_), _) => Some(Event::LocalDone(self.token)),
+            (Memory::LentBlock(local, loops), Kind::Get) if !self.hollow => {
+                // SAFETY: who issued it promised the source; its own memory is writable until it is given up.
+                unsafe { fabric.copy_block(false, self.message.target(), self.offset, loops, *local) };
+                Some(Event::LocalDone(self.token))
+            }
+            (Memory::Lent(_) | Memory::LentBlock(..), _) => Some(Event::LocalDone(self.token)),
             (Memory::Copied(_), _) if self.token != Token::NOBODY => Some(Event::LocalDone(self.token)),
             _ => None,
         }
@@ -234,8 +256,10 @@ impl Flight {
 
     /// Nothing touches memory of its rank any more; its token, if that had to wait.
     pub(super) fn give_up(&mut self) -> Option<Token> {
-        let Memory::Lent(local) = &self.memory else { return None };
-        self.memory = Memory::Gone(local.len);
+        if !self.is_lent() {
+            return None;
+        }
+        self.memory = Memory::Gone(self.len());
         Some(self.token)
     }
 }

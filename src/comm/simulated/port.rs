@@ -10,6 +10,7 @@ use crate::comm::{
     Atomic, Capabilities, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Progress, Remote, SignalWord,
     Token, soft::Adapter,
 };
+use crate::index::Loops;
 
 /// Longest transfer.
 const LONGEST: usize = 1 << 30;
@@ -31,7 +32,8 @@ impl Port {
         capabilities.window = adapter.window;
         capabilities.longest_transfer = LONGEST;
         capabilities.order = Ordering { put_put: adapter.ordered, put_get: adapter.ordered };
-        capabilities.native = Native { signals: adapter.signals, ..Native::default() };
+        // A processor carries out what a message says.
+        capabilities.native = Native { signals: adapter.signals, blocks: adapter.driven.is_some(), ..Native::default() };
         Port { world, rank, copied: adapter.copied, capabilities }
     }
 
@@ -110,6 +112,17 @@ impl Operations for Port {
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe { self.put_anyhow(to, local, Some(signal), token) }
+    }
+
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
+        // SAFETY: the caller's promise; a put only reads the buffer.
+        self.issue(token, || unsafe { Flight::block(Kind::Put(None), self.rank, to, loops, local.cast_mut(), token) });
+        Issued::Pending
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        // SAFETY: the caller's promise.
+        self.issue(token, || unsafe { Flight::block(Kind::Get, self.rank, from, loops, local, token) });
     }
 }
 

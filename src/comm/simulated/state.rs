@@ -89,6 +89,11 @@ pub(super) struct Rank {
 }
 
 impl Rank {
+    /// Until when it computes, as far as is known.
+    fn computes(&self) -> Picos {
+        if let Phase::Runs = self.phase { self.clock } else { Picos::ZERO }
+    }
+
     /// Whether a byte has no contents, of its segment or of one that it may access there.
     pub(super) fn is_hollow(&self, offset: usize) -> bool {
         self.hollow.range(..=offset).next_back().is_some_and(|(_, &end)| offset < end)
@@ -191,8 +196,13 @@ impl State {
             Happens::Turn(rank) => {
                 let rank = rank as usize;
                 let runs = &mut self.ranks[rank];
-                runs.clock = runs.clock.max(at);
-                return self.has_idled(rank).then_some(rank);
+                runs.clock = runs.clock.max(at).max(self.model.attends(rank));
+                if runs.clock == at {
+                    return self.has_idled(rank).then_some(rank);
+                }
+                // Its processor has moved messages meanwhile.
+                let clock = runs.clock;
+                self.events.add(clock, rank, event);
             }
             Happens::Leaves(id) => self.leaves(id),
             Happens::Travels(id) => self.travels(id),
@@ -278,6 +288,7 @@ impl State {
         let Some(flight) = self.flights.get(id) else { return };
         let ((from, to, bytes), source) = (flight.message.leg(), flight.message.issuer());
         let handed = self.now + self.delay(id, from, to);
+        self.takes(from, self.model.moves(from, to, bytes, false));
         match self.model.begins(handed, from, to, bytes) {
             begin if begin > self.now => self.events.add(begin, source, Happens::Travels(id)),
             _ => self.travels(id),
@@ -298,7 +309,8 @@ impl State {
         let Some(flight) = self.flights.get_mut(id) else { return };
         let message = &mut flight.message;
         let ((from, to, bytes), issuer, is_back) = (message.leg(), message.issuer(), message.is_back);
-        let times = match self.model.travels(self.now, from, to, bytes, &mut message.way) {
+        let computes = self.ranks[to].computes();
+        let times = match self.model.travels(self.now, from, to, bytes, computes, &mut message.way) {
             Next::Ends(times) => times,
             Next::Head(at) => return self.events.add(at, issuer, Happens::Travels(id)),
         };
@@ -308,6 +320,14 @@ impl State {
         message.answered = times.answered + late;
         let next = if is_back { Happens::Done(id) } else { Happens::Arrives(id) };
         self.events.add(times.arrived + copies + late, issuer, next);
+        self.takes(to, self.model.moves(from, to, bytes, true));
+    }
+
+    /// The processor of a rank moves a message for so long, and computes on after that.
+    fn takes(&mut self, rank: usize, time: Picos) {
+        if self.ranks[rank].computes() >= self.now {
+            self.ranks[rank].clock += time;
+        }
     }
 
     fn arrives(&mut self, id: u64) {

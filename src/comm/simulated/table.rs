@@ -8,20 +8,21 @@ use toml::{Table, Value};
 use crate::{
     comm::{
         settings::Settings,
-        soft::{Adapter, Block, Machine, Node, Picos, Processor, Shape},
+        soft::{Adapter, Block, Driven, Machine, Node, Picos, Processor, Shape},
     },
     error::Error,
 };
 
-const MACHINES: [(&str, &str); 4] = [
+const MACHINES: [(&str, &str); 5] = [
     ("infiniband", include_str!("machines/infiniband.toml")),
     ("gemini", include_str!("machines/gemini.toml")),
     ("extoll", include_str!("machines/extoll.toml")),
     ("bluegene", include_str!("machines/bluegene.toml")),
+    ("tcp", include_str!("machines/tcp.toml")),
 ];
 
 /// Of the machines with names.
-pub(in crate::comm) const NAMES: [&str; 4] = [MACHINES[0].0, MACHINES[1].0, MACHINES[2].0, MACHINES[3].0];
+pub(in crate::comm) const NAMES: [&str; 5] = [MACHINES[0].0, MACHINES[1].0, MACHINES[2].0, MACHINES[3].0, MACHINES[4].0];
 
 /// The machine of a name, or of a file.
 pub(super) fn machine(name: &str, settings: &Settings) -> Result<Machine, Error> {
@@ -83,6 +84,25 @@ impl Part<'_> {
         value.as_bool().ok_or_else(|| self.wrong(name, &value, "true or false"))
     }
 
+    /// A part inside this one, which need not be there.
+    fn inner<T>(
+        &mut self,
+        name: &str,
+        path: &'static str,
+        read: impl FnOnce(&mut Part<'_>) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        match self.fields.remove(name) {
+            None => Ok(None),
+            Some(Value::Table(fields)) => {
+                let mut part = Part { path, fields };
+                let inner = read(&mut part)?;
+                part.end()?;
+                Ok(Some(inner))
+            }
+            Some(value) => Err(self.wrong(name, &value, &format!("a part [{path}]"))),
+        }
+    }
+
     /// Nothing may be left.
     fn end(self) -> Result<(), String> {
         match self.fields.keys().next() {
@@ -121,20 +141,13 @@ fn read(text: &str, ranks: usize, ranks_per_node: Option<usize>) -> Result<Machi
 }
 
 fn adapter(mut part: Part<'_>) -> Result<Adapter, String> {
-    let block = match part.fields.remove("block") {
-        None => None,
-        Some(Value::Table(fields)) => {
-            let mut part = Part { path: "adapter.block", fields };
-            let block = Block {
-                from: part.count("from_bytes", 1)?,
-                startup: part.micros("startup_us")?,
-                per_byte: part.per_byte("bandwidth_gb_per_s")?,
-            };
-            part.end()?;
-            Some(block)
-        }
-        Some(value) => return Err(part.wrong("block", &value, "a part [adapter.block]")),
-    };
+    let block = part.inner("block", "adapter.block", |part| {
+        let (from, startup) = (part.count("from_bytes", 1)?, part.micros("startup_us")?);
+        Ok(Block { from, startup, per_byte: part.per_byte("bandwidth_gb_per_s")? })
+    })?;
+    let driven = part.inner("processor", "adapter.processor", |part| {
+        Ok(Driven { receive: part.micros("receive_us")?, attention: part.micros("attention_us")? })
+    })?;
     let adapter = Adapter {
         overhead: part.micros("overhead_us")?,
         gap: part.micros("gap_us")?,
@@ -142,6 +155,7 @@ fn adapter(mut part: Part<'_>) -> Result<Adapter, String> {
         latency: part.micros("latency_us")?,
         read: part.micros("read_us")?,
         block,
+        driven,
         copied: part.count("copied_bytes", 0)?,
         window: part.count("window", 1)?,
         ordered: part.switch("ordered")?,
@@ -218,6 +232,12 @@ mod tests {
             ("\"torus\"", "\"torus\"\nsides = [2, 2]", "sides of [network] is [2, 2], and must be three whole numbers"),
             ("[processor]", "[cpu]", "it has no part [processor]"),
             ("[network]", "[more]\n[network]", "there is no part [more]"),
+            (
+                "gap_us = 0.06",
+                "gap_us = 0.06\nprocessor = 3",
+                "processor of [adapter] is 3, and must be a part [adapter.processor]",
+            ),
+            ("[network]", "[adapter.processor]\nreceive_us = 1\n[network]", "[adapter.processor] has no attention_us"),
             ("ranks = 24", "ranks = 0", "ranks of [node] is 0, and must be a whole number, at least 1"),
             ("window = 64", "window = 64.5", "window of [adapter] is 64.5"),
             ("[network]", "[network", "line"),

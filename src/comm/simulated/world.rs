@@ -117,9 +117,10 @@ impl World {
         let mut state = self.state.lock();
         // What this rank has created, not the other: that one may not have come so far.
         flight.hollow = state.ranks[rank].is_hollow(flight.offset());
-        let overhead = state.model.machine().adapter.overhead;
-        let copies =
-            if flight.kind.is_put() { state.model.copies(rank, flight.message.target(), flight.len()) } else { Picos::ZERO };
+        let (to, machine) = (flight.message.target(), state.model.machine());
+        // No adapter is asked for a rank's own memory.
+        let overhead = if to == rank { LOOK } else { machine.adapter.overhead };
+        let copies = if flight.kind.is_put() { state.model.copies(rank, to, flight.len()) } else { Picos::ZERO };
         let issuer = &mut state.ranks[rank];
         issuer.clock = issuer.clock + overhead + copies;
         issuer.flying += 1;

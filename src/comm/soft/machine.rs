@@ -48,6 +48,8 @@ pub(in crate::comm) struct Adapter {
     pub read: Picos,
     /// Another engine for long transfers.
     pub block: Option<Block>,
+    /// There is no such engine: processors move the messages.
+    pub driven: Option<Driven>,
     /// The processor's part of a put is over with the call up to so many bytes.
     pub copied: usize,
     /// Operations that a rank may have in flight.
@@ -56,6 +58,16 @@ pub(in crate::comm) struct Adapter {
     pub ordered: bool,
     /// A put can change a word behind its data.
     pub signals: bool,
+}
+
+/// The processors of both ranks move messages, as over TCP: each rank sends or receives one message at a time, and computes meanwhile that
+/// much less.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::comm) struct Driven {
+    /// Of the processor for each message that it receives.
+    pub receive: Picos,
+    /// How long a message waits for a rank that computes.
+    pub attention: Picos,
 }
 
 /// The engine for long transfers.

@@ -25,7 +25,7 @@ mod time;
 pub(super) use events::Events;
 pub(crate) use faults::Faults;
 pub(super) use links::Shape;
-pub(super) use machine::{Adapter, Block, Machine, Node, Processor};
+pub(super) use machine::{Adapter, Block, Driven, Machine, Node, Processor};
 pub(super) use model::{Model, Next, Way};
 pub(crate) use ranks::Form;
 pub(super) use ranks::Ranks;

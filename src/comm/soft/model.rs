@@ -4,6 +4,8 @@
 //! adapter through the links as they become free; its bytes follow at the rate of the slowest. A message takes its turn on a link, and at
 //! the receiver, when its head is there: first come, first served. So whoever asks follows each head from link to link, and times depend
 //! on earlier calls only. If the adapter keeps order, messages of one rank to another arrive in the order in which they leave.
+//!
+//! Where processors move the messages ([`Driven`](super::Driven)), each rank is an adapter of its own, which sends *or* receives.
 
 use super::{Machine, Picos, Shape, links::Route};
 
@@ -12,7 +14,8 @@ use super::{Machine, Picos, Shape, links::Route};
 pub(in crate::comm) struct Model {
     machine: Machine,
     nodes: usize,
-    /// When the adapters of all nodes are free again, those of sending and of receiving.
+    /// When the adapters of all nodes are free again, those of sending and of receiving. Where processors move messages, `sends` is of all
+    /// ranks and of both.
     sends: Vec<Picos>,
     receives: Vec<Picos>,
     links: Vec<Picos>,
@@ -46,7 +49,8 @@ impl Model {
         let nodes = ranks.div_ceil(machine.ranks_per_node);
         let free = |count: usize| vec![Picos::ZERO; count];
         let links = free(machine.shape.links(nodes));
-        Model { nodes, sends: free(nodes), receives: free(nodes), links, heads: free(nodes), machine }
+        let sends = free(if machine.adapter.driven.is_some() { ranks } else { nodes });
+        Model { nodes, sends, receives: free(nodes), links, heads: free(nodes), machine }
     }
 
     pub(in crate::comm) fn machine(&self) -> &Machine {
@@ -60,8 +64,28 @@ impl Model {
 
     /// The adapter of a node sends and receives nothing until then.
     pub(in crate::comm) fn stall(&mut self, node: usize, until: Picos) {
-        for free in [&mut self.sends, &mut self.receives].into_iter().filter_map(|nodes| nodes.get_mut(node)) {
-            *free = until.max(*free);
+        let own = match self.machine.adapter.driven {
+            Some(_) => self.machine.ranks_per_node * node..self.machine.ranks_per_node * (node + 1),
+            None => node..node + 1,
+        };
+        let sends = self.sends.iter_mut().enumerate().filter(|(at, _)| own.contains(at)).map(|(_, free)| free);
+        sends.chain(self.receives.get_mut(node)).for_each(|free| *free = until.max(*free));
+    }
+
+    /// When the processor of a rank has moved the messages that have come so far; always, if adapters do.
+    pub(in crate::comm) fn attends(&self, rank: usize) -> Picos {
+        if self.machine.adapter.driven.is_some() { self.sends[rank] } else { Picos::ZERO }
+    }
+
+    /// What the processor of a rank needs for a message that it sends, or receives.
+    pub(in crate::comm) fn moves(&self, from: usize, to: usize, bytes: usize, receives: bool) -> Picos {
+        let adapter = &self.machine.adapter;
+        match adapter.driven.filter(|_| !self.is_near(from, to)) {
+            Some(driven) => {
+                let (per_byte, _) = adapter.engine(bytes);
+                Picos::of_bytes(bytes, per_byte) + if receives { driven.receive } else { Picos::ZERO }
+            }
+            None => Picos::ZERO,
         }
     }
 
@@ -77,16 +101,33 @@ impl Model {
             return now;
         }
         let (per_byte, _) = self.machine.adapter.engine(bytes);
+        let bytes_take = Picos::of_bytes(bytes, per_byte);
+        if self.machine.adapter.driven.is_some() {
+            let sends = &mut self.sends[from];
+            let free = now.max(*sends);
+            *sends = free + bytes_take;
+            // A short one has left with the call.
+            return if bytes > self.machine.adapter.copied { free } else { now };
+        }
         let sends = &mut self.sends[from / self.machine.ranks_per_node];
         let begin = now.max(*sends);
-        *sends = begin + self.machine.adapter.gap.max(Picos::of_bytes(bytes, per_byte));
+        *sends = begin + self.machine.adapter.gap.max(bytes_take);
         begin
     }
 
-    /// What comes next of a message that begins to leave now, or whose head has come so far. Calls come in the order of `now`.
-    pub(in crate::comm) fn travels(&mut self, now: Picos, from: usize, to: usize, bytes: usize, way: &mut Way) -> Next {
+    /// What comes next of a message that begins to leave now, or whose head has come so far. Calls come in the order of `now`. The target
+    /// `computes` until then, as far as is known.
+    pub(in crate::comm) fn travels(
+        &mut self,
+        now: Picos,
+        from: usize,
+        to: usize,
+        bytes: usize,
+        computes: Picos,
+        way: &mut Way,
+    ) -> Next {
         if self.is_near(from, to) {
-            let latency = self.machine.node.latency;
+            let latency = if from == to { Picos::ZERO } else { self.machine.node.latency };
             return Next::Ends(Times { arrived: now + latency, answered: now + latency + latency });
         }
         let (sender, receiver) = (from, to);
@@ -95,7 +136,7 @@ impl Model {
         let (per_byte, startup) = adapter.engine(bytes);
         let Some(route) = &mut way.0 else {
             way.0 = Some(self.machine.shape.route(self.nodes, from, to));
-            let is_at_once = self.machine.shape == Shape::Crossbar && adapter.block.is_none();
+            let is_at_once = self.machine.shape == Shape::Crossbar && adapter.block.is_none() && adapter.driven.is_none();
             let mut head = now + startup + adapter.latency + self.machine.hop;
             if adapter.ordered {
                 // One that starts up faster stays behind.
@@ -103,7 +144,7 @@ impl Model {
                 self.heads[from] = head;
             }
             // Where all heads take equally long, they come in the order in which they begin: nobody has to be asked again.
-            return if is_at_once { self.travels(head, sender, receiver, bytes, way) } else { Next::Head(head) };
+            return if is_at_once { self.travels(head, sender, receiver, bytes, computes, way) } else { Next::Head(head) };
         };
         let on_link = Picos::of_bytes(bytes, self.machine.link);
         if let Some(link) = route.next(&self.machine.shape) {
@@ -111,11 +152,24 @@ impl Model {
             self.links[link] = enters + on_link;
             return Next::Head(enters + self.machine.hop);
         }
+        let back = (0..=route.len()).fold(adapter.latency, |time, _| time + self.machine.hop);
+        let last = if route.len() == 0 { Picos::ZERO } else { now + on_link };
+        if let Some(driven) = adapter.driven {
+            let mut enters = now.max(self.sends[receiver]);
+            if computes > now {
+                // A long one is asked for when its turn has come; short ones wait together.
+                let seen = if bytes > adapter.copied { enters } else { now };
+                enters = enters.max(computes.min(seen + driven.attention));
+            }
+            let arrived = enters + driven.receive + Picos::of_bytes(bytes, per_byte);
+            self.sends[receiver] = arrived;
+            let arrived = arrived.max(last);
+            return Next::Ends(Times { arrived, answered: arrived + back });
+        }
         let (enters, bytes) = (now.max(self.receives[to]), Picos::of_bytes(bytes, per_byte));
         self.receives[to] = enters + adapter.gap.max(bytes);
         // The last byte comes at the rate of a link, and is received at that of the adapter.
-        let arrived = if route.len() == 0 { enters + bytes } else { (enters + bytes).max(now + on_link) };
-        let back = (0..=route.len()).fold(adapter.latency, |time, _| time + self.machine.hop);
+        let arrived = (enters + bytes).max(last);
         Next::Ends(Times { arrived, answered: arrived + back })
     }
 }
@@ -125,7 +179,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::comm::soft::{Adapter, Block, Node, Processor};
+    use crate::comm::soft::{Adapter, Block, Driven, Node, Processor};
 
     /// Two ranks on each node.
     fn machine(shape: Shape) -> Machine {
@@ -136,6 +190,7 @@ mod tests {
             latency: Picos(1000),
             read: Picos::ZERO,
             block: Some(Block { from: 64, startup: Picos(5000), per_byte: 5.0 }),
+            driven: None,
             copied: 0,
             window: 1,
             ordered: true,
@@ -152,6 +207,11 @@ mod tests {
 
     /// What becomes of messages, by when each is handed to its adapter: from, to, bytes.
     fn send(model: &mut Model, messages: &[(u64, usize, usize, usize)]) -> Vec<(u64, Times)> {
+        send_to(model, messages, 0)
+    }
+
+    /// The same to ranks that compute until a time.
+    fn send_to(model: &mut Model, messages: &[(u64, usize, usize, usize)], computes: u64) -> Vec<(u64, Times)> {
         let mut sent: Vec<_> = messages.iter().map(|_| (None, Way::default(), times(0, 0))).collect();
         let mut queue: BTreeSet<(u64, usize)> =
             messages.iter().enumerate().map(|(number, message)| (message.0, number)).collect();
@@ -164,7 +224,7 @@ mod tests {
                     *begin = Some(at);
                     at
                 }
-                Some(_) => match model.travels(Picos(now), from, to, bytes, way) {
+                Some(_) => match model.travels(Picos(now), from, to, bytes, Picos(computes), way) {
                     Next::Head(at) => at,
                     Next::Ends(ends) => {
                         *times = ends;
@@ -194,7 +254,7 @@ mod tests {
     fn ranks_of_a_node_copy() {
         let mut model = Model::new(machine(Shape::Crossbar), 4);
         assert_eq!((model.copies(0, 1, 64), model.copies(0, 2, 64)), (Picos(64), Picos::ZERO));
-        assert_eq!(send(&mut model, &[(10, 0, 1, 64), (10, 0, 0, 64)]), [(10, times(17, 24)); 2]);
+        assert_eq!(send(&mut model, &[(10, 0, 1, 64), (10, 0, 0, 64)]), [(10, times(17, 24)), (10, times(10, 10))]);
     }
 
     #[test]
@@ -236,6 +296,34 @@ mod tests {
         // 400 in the adapter, 800 on a link.
         let sent = send(&mut model, &[(0, 2, 0, 40), (0, 14, 0, 40)]);
         assert_eq!([sent[0].1.arrived, sent[1].1.arrived], [Picos(1100 + 800), Picos(1100 + 800)]);
+    }
+
+    #[test]
+    fn a_processor_that_moves_messages_sends_or_receives() {
+        let driven = Some(Driven { receive: Picos(30), attention: Picos(2000) });
+        let plain = machine(Shape::Crossbar);
+        let adapter = Adapter { block: None, gap: Picos::ZERO, copied: 20, driven, ..plain.adapter };
+        let model = || Model::new(Machine { adapter, ..plain.clone() }, 8);
+        // 400 to send, 1050 on the way, 30 + 400 to receive. Rank 1, on the node of rank 0, is a processor of its own.
+        let ends = times(1480, 2530);
+        assert_eq!(send(&mut model(), &[(0, 0, 2, 40), (0, 1, 4, 40)]), [(0, ends), (0, ends)]);
+        // Rank 0 has sent when it begins to receive, and has received when it begins to send.
+        let sent = send(&mut model(), &[(0, 0, 2, 200), (0, 4, 0, 40), (1100, 0, 2, 40)]);
+        assert_eq!(sent[1].1.arrived, Picos(2000 + 430));
+        assert_eq!(sent[2].0, 2430);
+        // Short ones wait together until a rank that computes looks, long ones each, and none when it has computed.
+        let short = [(0, 0, 2, 10), (0, 4, 2, 10)];
+        let at = |messages: &[_], computes| {
+            send_to(&mut model(), messages, computes).iter().map(|sent| sent.1.arrived.0).collect::<Vec<_>>()
+        };
+        assert_eq!(at(&short, 100_000), [1050 + 2000 + 130, 1050 + 2000 + 260]);
+        assert_eq!(at(&[(0, 0, 2, 40), (0, 4, 2, 40)], 100_000), [1050 + 2000 + 430, 1050 + 2000 + 430 + 2000 + 430]);
+        assert_eq!(at(&short, 1500), [1500 + 130, 1500 + 260]);
+        let model = model();
+        assert_eq!(
+            (model.moves(0, 2, 40, true), model.moves(0, 2, 40, false), model.moves(0, 1, 40, true)),
+            (Picos(430), Picos(400), Picos::ZERO)
+        );
     }
 
     /// Whatever else is under way, and however slow links are.

@@ -36,6 +36,8 @@ mod start;
 mod table;
 mod way;
 
+pub use mpi::{Library, Place};
+
 use crate::cargo;
 use crate::packages;
 use crate::quiet::Patience;

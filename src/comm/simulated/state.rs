@@ -340,15 +340,18 @@ impl State {
                 self.touched(to);
             }
             Kind::Get | Kind::Atomic(_) => {
+                let is_get = matches!(flight.kind, Kind::Get);
                 flight.apply(&self.fabric);
                 // What it brings back leaves now, or when it is read.
-                if matches!(flight.kind, Kind::Get) && !self.model.is_near(from, to) {
+                if is_get && !self.model.is_near(from, to) {
                     let read = self.now + self.model.machine().adapter.read;
                     self.events.add(read, to, Happens::Leaves(id));
                 } else {
                     self.leaves(id);
                 }
-                self.touched(to);
+                if !is_get {
+                    self.touched(to);
+                }
             }
             Kind::Mail(mail) => {
                 self.flights.remove(id);

@@ -161,6 +161,64 @@ fn transfers_of_a_scope_are_ordered_as_one() {
     assert_close(time(true), 2.0 + there_and_back + scope_and_put);
 }
 
+/// A machine whose processors move the messages.
+fn driven(test: &str) -> Machine {
+    let driven = "[adapter.processor]\nreceive_us = 50\nattention_us = 30\n[network]";
+    Machine::but(test, &[("gap_us = 3", "gap_us = 0"), ("[network]", driven)])
+}
+
+/// There and back: each time an overhead or none, the way, the processor that receives.
+const DRIVEN_GET: f64 = 2.0 + 2.0 * (21.0 + 50.0);
+
+#[test]
+fn a_processor_that_moves_messages_computes_less() {
+    const GETS: u32 = 5;
+    let machine = driven("driven");
+    let time = |of: usize| {
+        measured(&machine.launch(2), |job| {
+            let a = GlobalArray::<u8, Ix1>::builder(job, [2]).zeros().create()?;
+            begin(job);
+            if job.rank() == 1 {
+                // A millisecond.
+                job.work(Work::flops(1e6));
+                // The next call that may wait knows what came meanwhile.
+                a.get([1..2])?;
+            } else {
+                (0..GETS).try_for_each(|_| a.get([1..2]).map(|_| ()))?;
+            }
+            Ok((job.rank() == of).then(|| job.now() - BEGIN))
+        })
+    };
+    assert_close(time(0), f64::from(GETS) * (DRIVEN_GET + 30.0));
+    // And the word that rank 0 is at the end.
+    assert_close(time(1), 1000.0 + f64::from(GETS + 1) * 50.0);
+}
+
+/// The data too.
+#[test]
+fn a_processor_carries_out_a_strided_block_as_one_message() {
+    let machine = driven("blocks");
+    let time = measured(&machine.launch(2), |job| {
+        let a = GlobalArray::<u8, Ix2>::builder(job, [20, 10]).grid([2, 1]).fill(1).create()?;
+        begin(job);
+        if job.rank() == 1 {
+            return Ok(None);
+        }
+        let block = Array2::from_shape_fn([7, 3], |(row, column)| (10 * row + column) as u8);
+        a.put(s![12..19, 4..7], &block)?;
+        a.fence()?;
+        let start = job.now();
+        let read = a.get(s![11..20, 3..8])?;
+        let taken = job.now() - start;
+        assert_eq!(read.slice(s![1..8, 1..4]), block);
+        let around = read.iter().map(|&byte| usize::from(byte)).sum::<usize>()
+            - block.iter().map(|&byte| usize::from(byte)).sum::<usize>();
+        assert_eq!(around, 9 * 5 - 7 * 3);
+        Ok(Some(taken))
+    });
+    assert_close(time, DRIVEN_GET);
+}
+
 #[test]
 fn the_clock_goes_on_while_a_rank_reads_it() {
     let body = |job: &Job| {

@@ -244,7 +244,7 @@ fn busy_fetch(bench: &Bench) -> Result<f64, Error> {
 
 fn busy_put(bench: &Bench) -> Result<f64, Error> {
     let words = vec![1.0; PANEL];
-    let [taken, _] = bench.against(80.0, 4, |bench| {
+    let [taken, _] = bench.against(80.0, 1, |bench| {
         bench.job.scope(|scope| {
             (0..128).try_for_each(|at| scope.put(&bench.array, s![1, at * PANEL..(at + 1) * PANEL], ArrayView1::from(&words)))
         })

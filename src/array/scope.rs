@@ -260,7 +260,7 @@ impl<'env> Scope<'env> {
         let place = self.place.get().filter(|_| requests.last().is_some_and(|(last, _)| Arc::ptr_eq(last, engine)));
         let place = place.unwrap_or_else(|| engine.serial());
         self.place.set(Some(place));
-        let (request, call) = engine.enter_at(place, array.label_at(operation, caller), true);
+        let (request, call) = engine.enter_as(place, array.label_at(operation, caller));
         requests.push((engine.clone(), request));
         call
     }

@@ -123,8 +123,9 @@ pub(crate) trait Conduit: Operations {
     /// [`skips`](Self::skips), the caller's puts and gets there take their time but move nothing.
     fn set_contents(&self, _range: Range<usize>, _has: bool) {}
 
-    /// Polls for a wait that only a report can end. If nothing came, a conduit may do what the wait does next, and say when the wait first
-    /// looked in vain: it looks at the clock, waits and polls again, for less than `most` from the first look on.
+    /// Polls for a wait that only a report can end. If nothing came, a conduit may look at the clock, wait and poll again, as the wait would do
+    /// next. It sets `first` to the time of the first look that found nothing, and returns after a report, at the end of the job, or from the
+    /// first look on that is at least `most` later.
     fn poll_patiently(&self, events: &mut Events, _first: &mut Option<Duration>, _most: Duration) {
         self.poll(events);
     }

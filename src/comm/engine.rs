@@ -118,14 +118,16 @@ impl Engine {
     /// A new request in the table, without transfers; they will touch memory of the caller. For
     /// [`finish_borrowed`](Self::finish_borrowed).
     pub(crate) fn enter(&self, label: Label, ordered: bool) -> (RequestId, Call) {
-        self.enter_at(self.serial(), label, ordered)
+        let request = self.request(label, Owner::Caller, 0, ordered);
+        let (serial, id) = (request.serial, self.lock().enter(request));
+        (id, Call { serial, request: Cell::new(Some(id)), late: None })
     }
 
-    /// As [`enter`](Self::enter), at the place of other requests in the order of calls: their transfers may overtake each other, but none of
-    /// what this rank did before.
-    pub(crate) fn enter_at(&self, serial: Serial, label: Label, ordered: bool) -> (RequestId, Call) {
-        let id = self.lock().enter(Request::new(serial, label, Owner::Caller, 0, ordered));
-        (id, Call { serial, request: Cell::new(Some(id)), late: None })
+    /// As [`enter`](Self::enter), ordered, as one call with other requests: their transfers may overtake each other, but none of what this rank
+    /// did before.
+    pub(crate) fn enter_as(&self, call: Serial, label: Label) -> (RequestId, Call) {
+        let id = self.lock().enter(self.request(label, Owner::Caller, 0, true));
+        (id, Call { serial: call, request: Cell::new(Some(id)), late: None })
     }
 
     /// A new request that owns the memory that its transfers will touch. It is not complete before the first answer is dropped; the

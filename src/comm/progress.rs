@@ -2,7 +2,7 @@
 //!
 //! One thread of a rank at a time polls and handles what came: mail of one sender keeps the order of its arrival although any thread
 //! may take it. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken before the table's lock and
-//! never inside it.
+//! never inside it. In virtual time other ranks run while one polls, so there a thread that finds another in it goes on.
 
 use super::{
     Event, Events, Mail,
@@ -30,7 +30,13 @@ impl Engine {
     }
 
     fn progress_by(&self, poll: impl FnOnce(&mut Events)) {
-        let _polling = self.polling.lock();
+        let _polling = match self.conduit.capabilities().threads {
+            true => self.polling.lock(),
+            false => match self.polling.try_lock() {
+                Some(polling) => polling,
+                None => return,
+            },
+        };
         let mut events = Events::new();
         poll(&mut events);
         let mut table = self.lock();

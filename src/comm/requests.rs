@@ -207,6 +207,8 @@ impl Drop for Table {
 struct Puts {
     /// The call that put last; none if all is known to be visible.
     last: Option<Serial>,
+    /// Others did before it.
+    others: bool,
     /// The flush in flight that covers them all.
     flush: Option<RequestId>,
     /// The rank is in the list of those that may be dirty.
@@ -290,7 +292,8 @@ impl Table {
             if !puts.is_listed {
                 self.dirty.push(rank);
             }
-            *puts = Puts { last: Some(call.serial), flush: None, is_listed: true };
+            let others = puts.others || puts.last.is_some_and(|last| last != call.serial);
+            *puts = Puts { last: Some(call.serial), others, flush: None, is_listed: true };
         }
     }
 
@@ -304,7 +307,7 @@ impl Table {
 
     /// Whether a rank has puts of other calls than this one that may not be visible yet.
     pub(super) fn is_dirty(&self, rank: usize, call: &Call) -> bool {
-        self.puts.get(rank).is_some_and(|puts| puts.last.is_some_and(|last| last != call.serial))
+        self.puts.get(rank).is_some_and(|puts| puts.last.is_some_and(|last| last != call.serial || puts.others))
     }
 
     /// Begins to flush a rank, or all.
@@ -360,7 +363,7 @@ impl Table {
                 joined.push((under_way, outcome));
             }
             // Its thread gave up waiting, or has not come to tell yet.
-            _ => puts.last = None,
+            _ => (puts.last, puts.others) = (None, false),
         }
         Some(puts)
     }
@@ -372,7 +375,7 @@ impl Table {
         }
         for &rank in ranks {
             if let Some(puts) = self.puts.get_mut(rank).filter(|puts| puts.flush == Some(flush)) {
-                puts.last = None;
+                (puts.last, puts.others) = (None, false);
             }
         }
     }
@@ -449,10 +452,14 @@ impl Table {
 mod tests {
     use super::*;
 
+    fn call(serial: u64) -> Call {
+        Call { serial: Serial(serial), request: Cell::new(None), late: Some((Label::new("a", "put"), true)) }
+    }
+
     fn put(table: &mut Table, rank: usize, serial: u64) {
-        let call = Call { serial: Serial(serial), request: Cell::new(None), late: Some((Label::new("a", "put"), true)) };
+        let call = call(serial);
         table.put_at_once(&call, rank, Direction::Put);
-        assert_eq!((table.is_dirty(rank, &call), call.request.get()), (false, None));
+        assert_eq!(call.request.get(), None);
     }
 
     fn begin(table: &mut Table, rank: Option<usize>, serial: u64) -> Flush {
@@ -478,6 +485,26 @@ mod tests {
         // Rank 7 was put to after its flush began.
         let (_, ranks) = begin(&mut table, None, 7).begun.unwrap();
         assert_eq!(ranks, [7]);
+    }
+
+    /// A put of the call does not hide one before it.
+    #[test]
+    fn a_rank_is_dirty_for_whoever_was_not_alone() {
+        let mut table = Table::default();
+        let is_dirty = |table: &Table| [1, 2].map(|serial| table.is_dirty(7, &call(serial)));
+        assert_eq!(is_dirty(&table), [false, false]);
+        put(&mut table, 7, 1);
+        put(&mut table, 7, 1);
+        assert_eq!(is_dirty(&table), [false, true]);
+        put(&mut table, 7, 2);
+        assert_eq!(is_dirty(&table), [true, true]);
+        let (flush, ranks) = begin(&mut table, None, 3).begun.unwrap();
+        table.complete(flush.into(), |_| {});
+        table.remove(flush);
+        table.end_flush(flush, &ranks);
+        assert_eq!(is_dirty(&table), [false, false]);
+        put(&mut table, 7, 2);
+        assert_eq!(is_dirty(&table), [true, false]);
     }
 
     /// Its thread may not have come to tell yet.

@@ -53,7 +53,7 @@ use crate::{
 /// a network without mapped memory, `shared_memory:unmapped` and `threads:unmapped`. With the feature `mpi`, `mpi`: ranks are
 /// processes that an MPI launcher started. Over `mpi` the values must be equal on all ranks.
 ///
-/// `simulated:gemini`, `simulated:infiniband`, `simulated:extoll`, `simulated:bluegene` and `simulated:tcp` run the program in virtual time on a model of such a
+/// `simulated:gemini`, `simulated:infiniband`, `simulated:extoll`, `simulated:bluegene` and `simulated:loopback` run the program in virtual time on a model of such a
 /// machine, and `simulated:FILE` on a model of your own.
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see

@@ -97,7 +97,7 @@ pub(crate) fn networks() -> Vec<&'static str> {
             "simulated:gemini:nodes_of_1",
             "simulated:extoll:nodes_of_3",
             "simulated:bluegene:nodes_of_2",
-            "simulated:tcp:nodes_of_1",
+            "simulated:loopback:nodes_of_1",
         ]);
         all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
     }

@@ -59,7 +59,7 @@ impl Message {
     }
 }
 
-/// A get of at most so many bytes reads them all at the moment when it reaches its target; a longer one when they are back.
+/// A contiguous get of at most so many bytes reads them all at the moment when it reaches its target; others when they are back.
 const SHORT: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug)]

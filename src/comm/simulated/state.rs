@@ -1,7 +1,7 @@
 //! What happens in virtual time: ranks get their turns, messages leave, arrive, are answered.
 //!
 //! There is one queue of events, in the order of their times. An operation changes memory at one moment: the bytes of a put are written when
-//! the last one has arrived. A short get reads its bytes when its request arrives, a long one when the answer is back.
+//! the last one has arrived. A short contiguous get reads its bytes when its request arrives, others when the answer is back.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -288,8 +288,11 @@ impl State {
         let Some(flight) = self.flights.get(id) else { return };
         let ((from, to, bytes), source) = (flight.message.leg(), flight.message.issuer());
         let handed = self.now + self.delay(id, from, to);
-        self.takes(from, self.model.moves(from, to, bytes, false));
-        match self.model.begins(handed, from, to, bytes) {
+        let answers = flight.message.is_back;
+        if answers {
+            self.takes(from, self.model.moves(from, to, bytes, false));
+        }
+        match self.model.begins(handed, from, to, bytes, answers) {
             begin if begin > self.now => self.events.add(begin, source, Happens::Travels(id)),
             _ => self.travels(id),
         }

@@ -18,7 +18,7 @@ const MACHINES: [(&str, &str); 5] = [
     ("gemini", include_str!("machines/gemini.toml")),
     ("extoll", include_str!("machines/extoll.toml")),
     ("bluegene", include_str!("machines/bluegene.toml")),
-    ("tcp", include_str!("machines/tcp.toml")),
+    ("loopback", include_str!("machines/loopback.toml")),
 ];
 
 /// Of the machines with names.
@@ -162,6 +162,11 @@ fn adapter(mut part: Part<'_>) -> Result<Adapter, String> {
         signals: part.switch("signals")?,
     };
     part.end()?;
+    if adapter.driven.is_some() && (adapter.block.is_some() || adapter.gap > Picos::ZERO) {
+        return Err(
+            "processors move the messages ([adapter.processor]): there can be no [adapter.block], and gap_us must be 0".into()
+        );
+    }
     Ok(adapter)
 }
 
@@ -238,6 +243,11 @@ mod tests {
                 "processor of [adapter] is 3, and must be a part [adapter.processor]",
             ),
             ("[network]", "[adapter.processor]\nreceive_us = 1\n[network]", "[adapter.processor] has no attention_us"),
+            (
+                "[network]",
+                "[adapter.processor]\nreceive_us = 1\nattention_us = 1\n[network]",
+                "there can be no [adapter.block], and gap_us must be 0",
+            ),
             ("ranks = 24", "ranks = 0", "ranks of [node] is 0, and must be a whole number, at least 1"),
             ("window = 64", "window = 64.5", "window of [adapter] is 64.5"),
             ("[network]", "[network", "line"),

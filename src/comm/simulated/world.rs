@@ -121,10 +121,11 @@ impl World {
         // No adapter is asked for a rank's own memory.
         let overhead = if to == rank { LOOK } else { machine.adapter.overhead };
         let copies = if flight.kind.is_put() { state.model.copies(rank, to, flight.len()) } else { Picos::ZERO };
+        let moves = state.model.moves(rank, to, flight.message.bytes, false);
         let issuer = &mut state.ranks[rank];
-        issuer.clock = issuer.clock + overhead + copies;
+        let at = issuer.clock + overhead + copies;
+        issuer.clock = at + moves;
         issuer.flying += 1;
-        let at = issuer.clock;
         if flight.kind.is_put() {
             issuer.puts.meet(flight.message.target()).puts += 1;
         }

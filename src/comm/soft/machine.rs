@@ -60,11 +60,12 @@ pub(in crate::comm) struct Adapter {
     pub signals: bool,
 }
 
-/// The processors of both ranks move messages, as over TCP: each rank sends or receives one message at a time, and computes meanwhile that
+/// Host-driven messages: the processors of both ranks move them, as over TCP. The overhead of LogGP is then told apart: `Adapter::overhead` is
+/// that of the sender, `o_s`, and the receiver has its own, `o_r`. each rank sends or receives one message at a time, and computes meanwhile that
 /// much less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::comm) struct Driven {
-    /// Of the processor for each message that it receives.
+    /// Of the processor for each message that it receives: `o_r`.
     pub receive: Picos,
     /// How long a message waits for a rank that computes.
     pub attention: Picos,

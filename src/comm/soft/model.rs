@@ -96,7 +96,9 @@ impl Model {
 
     /// When a message of one rank to another begins to leave, if it is handed to the adapter at `now`. The adapter sends messages in the order
     /// of the calls.
-    pub(in crate::comm) fn begins(&mut self, now: Picos, from: usize, to: usize, bytes: usize) -> Picos {
+    ///
+    /// A processor that moves messages has done so when a call hands one over. What it `answers` waits until it is free.
+    pub(in crate::comm) fn begins(&mut self, now: Picos, from: usize, to: usize, bytes: usize, answers: bool) -> Picos {
         if self.is_near(from, to) {
             return now;
         }
@@ -104,10 +106,9 @@ impl Model {
         let bytes_take = Picos::of_bytes(bytes, per_byte);
         if self.machine.adapter.driven.is_some() {
             let sends = &mut self.sends[from];
-            let free = now.max(*sends);
-            *sends = free + bytes_take;
-            // A short one has left with the call.
-            return if bytes > self.machine.adapter.copied { free } else { now };
+            let begin = if answers { now.max(*sends) } else { now };
+            *sends = begin.max(*sends) + bytes_take;
+            return begin;
         }
         let sends = &mut self.sends[from / self.machine.ranks_per_node];
         let begin = now.max(*sends);
@@ -220,7 +221,7 @@ mod tests {
             let (begin, way, times) = &mut sent[number];
             let at = match begin {
                 None => {
-                    let at = model.begins(Picos(now), from, to, bytes);
+                    let at = model.begins(Picos(now), from, to, bytes, false);
                     *begin = Some(at);
                     at
                 }
@@ -307,10 +308,11 @@ mod tests {
         // 400 to send, 1050 on the way, 30 + 400 to receive. Rank 1, on the node of rank 0, is a processor of its own.
         let ends = times(1480, 2530);
         assert_eq!(send(&mut model(), &[(0, 0, 2, 40), (0, 1, 4, 40)]), [(0, ends), (0, ends)]);
-        // Rank 0 has sent when it begins to receive, and has received when it begins to send.
-        let sent = send(&mut model(), &[(0, 0, 2, 200), (0, 4, 0, 40), (1100, 0, 2, 40)]);
+        // Rank 0 has sent when it begins to receive, and has received when it begins to answer.
+        let mut busy = model();
+        let sent = send(&mut busy, &[(0, 0, 2, 200), (0, 4, 0, 40)]);
         assert_eq!(sent[1].1.arrived, Picos(2000 + 430));
-        assert_eq!(sent[2].0, 2430);
+        assert_eq!(busy.begins(Picos(1100), 0, 2, 40, true), Picos(2430));
         // Short ones wait together until a rank that computes looks, long ones each, and none when it has computed.
         let short = [(0, 0, 2, 10), (0, 4, 2, 10)];
         let at = |messages: &[_], computes| {
@@ -337,8 +339,12 @@ mod tests {
         for shape in
             [Shape::Crossbar, Shape::FatTree { leaf: 2, up: 1 }, Shape::torus_of(8, 1), Shape::Dragonfly { routers: 2, share: 1 }]
         {
-            for link in [1.0, 10.0, 100.0] {
-                let mut model = Model::new(Machine { link, ..machine(shape.clone()) }, 16);
+            for (link, driven) in [(1.0, false), (10.0, false), (100.0, false), (10.0, true)] {
+                let plain = machine(shape.clone());
+                let processor = Some(Driven { receive: Picos(30), attention: Picos(2000) });
+                let adapter =
+                    if driven { Adapter { block: None, copied: 20, driven: processor, ..plain.adapter } } else { plain.adapter };
+                let mut model = Model::new(Machine { link, adapter, ..plain }, 16);
                 let mut now = 0;
                 let messages: Vec<_> = (0..2000)
                     .map(|_| {

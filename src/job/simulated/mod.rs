@@ -127,7 +127,7 @@ fn run_busy(network: &str, seed: u64, coroutines: bool) -> (Report, f64) {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for network in ["gemini", "infiniband", "extoll", "bluegene", "tcp"].map(|machine| format!("simulated:{machine}")) {
+    for network in ["gemini", "infiniband", "extoll", "bluegene", "loopback"].map(|machine| format!("simulated:{machine}")) {
         let (first, sum) = run_busy(&network, 0, true);
         assert!(first.digest != 0);
         // Threads are slow.
@@ -161,7 +161,7 @@ fn begin(job: &Job) {
 #[test]
 fn what_cannot_be_simulated_says_why() {
     for (network, words) in [
-        ("simulated", "name a machine (infiniband, gemini, extoll, bluegene, tcp) or a file"),
+        ("simulated", "name a machine (infiniband, gemini, extoll, bluegene, loopback) or a file"),
         ("simulated:nowhere", "no such file"),
         ("simulated:gemini+delayed", "no layer +delayed"),
     ] {
@@ -221,7 +221,7 @@ fn any_order_gives_the_same_results() {
     };
     let seeds = if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") { 100_000 } else { 300 };
     for seed in 0..seeds {
-        let machine = ["gemini", "extoll", "infiniband", "bluegene", "tcp"][seed as usize % 5];
+        let machine = ["gemini", "extoll", "infiniband", "bluegene", "loopback"][seed as usize % 5];
         let launch = Launch::new().network(format!("simulated:{machine}")).ranks(RANKS).heap(1 << 22).seed(seed);
         let run = launch.ranks_per_node(1 + seed as usize % 2).coroutines(true).run(body);
         run.unwrap_or_else(|error| panic!("GA_SEED={seed} on {machine}: {error}"));

@@ -17,7 +17,7 @@ mod programs;
 
 use crate::cargo;
 use crate::compare::Library;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use machine::{FITS, Figures, Model};
 use programs::{PROGRAMS, Place, Programs};
 use std::fs;
@@ -31,6 +31,8 @@ pub struct Options {
 
 /// How far a prediction may be from what was measured.
 const NEAR: f64 = 0.2;
+/// How far a figure may be from the one that a parameter is fitted to.
+const FITTED: f64 = 0.1;
 /// Runs of the figures, and of each program on either side: medians are compared.
 const RUNS: usize = 5;
 /// Corrections of the parameters.
@@ -59,6 +61,10 @@ pub fn run(options: &Options) -> Result<bool> {
         let there = modelled.of(name)?;
         let fitted = FITS.iter().find(|fit| fit.figure == name).map_or("", |fit| fit.parameter);
         println!("{name:<12}{here:>12.3}{there:>12.3}  {fitted}");
+    }
+    for fit in FITS {
+        let [here, there] = [measured.of(fit.figure)?, modelled.of(fit.figure)?];
+        ensure!((there / here - 1.0).abs() <= FITTED, "no {} gives the figure {} of this machine", fit.parameter, fit.figure);
     }
     if let Some(out) = &options.out {
         fs::copy(&file, out).with_context(|| format!("cannot write {}", out.display()))?;

@@ -29,7 +29,7 @@ pub struct Options {
     /// Another program that uses the crate
     #[arg(long, value_name = "FILE", conflicts_with = "example")]
     program: Option<PathBuf>,
-    /// The modelled machine: gemini, infiniband, extoll, bluegene, tcp, or a TOML file
+    /// The modelled machine: gemini, infiniband, extoll, bluegene, loopback, or a TOML file
     #[arg(long, value_name = "MACHINE")]
     network: String,
     /// Numbers of ranks: 64..8192 doubles from the first to the last; or 64,96,128

@@ -97,11 +97,17 @@
 //!
 //! ```text
 //! program          ranks   measured, s  predicted, s   ratio
-//! stencil              2        0.5292        0.4243    0.80
-//! lu                   2        0.4412        0.3984    0.90
-//! random_access        2        0.5265        0.5408    1.03
-//! lennard_jones        2        0.3991        0.3614    0.91
+//! stencil              2        0.4345        0.4076    0.94
+//! lu                   2        0.3778        0.3431    0.91
+//! random_access        2        0.4027        0.4145    1.03
+//! lennard_jones        2        0.3753        0.3381    0.90
+//! stencil              4        0.6887        0.2258    0.33  not judged
+//! lu                   4        1.0854        0.3139    0.29  not judged
+//! random_access        4        1.7020        0.5424    0.32  not judged
+//! lennard_jones        4        1.6117        0.4454    0.28  not judged
 //! ```
+//!
+//! Four ranks share two cores, which the model does not know.
 //!
 //! Computing was measured there with one rank at a time (`GA_COMPUTING=measured`). Two ranks that compute at
 //! once share the memory, and may slow each other down. The model does not know that.

@@ -154,7 +154,8 @@ impl<const D: usize> Exchange<D> {
         while k < particles.len() {
             domain.wrap(&mut particles[k].position);
             let particle = particles[k];
-            let owner = domain.owner(&particle.position).ok_or_else(|| too_far(&particle))?;
+            let nowhere = || Error::other(format!("particle {} has no position inside the domain", particle.id));
+            let owner = domain.owner(&particle.position).ok_or_else(nowhere)?;
             if !domain.regions[owner].holds(&particle.position, -2.0 * self.support) {
                 for reach in around.entry(owner).or_insert_with(|| domain.reach(owner, 2.0 * self.support)) {
                     let image = image(&particle, reach.shift);

@@ -182,9 +182,9 @@ fn a_processor_that_moves_messages_computes_less() {
                 // A millisecond.
                 job.work(Work::flops(1e6));
                 // The next call that may wait knows what came meanwhile.
-                a.get([1..2])?;
+                a.get(s![1..2])?;
             } else {
-                (0..GETS).try_for_each(|_| a.get([1..2]).map(|_| ()))?;
+                (0..GETS).try_for_each(|_| a.get(s![1..2]).map(|_| ()))?;
             }
             Ok((job.rank() == of).then(|| job.now() - BEGIN))
         })

@@ -17,6 +17,7 @@ mod programs;
 
 use crate::cargo;
 use crate::compare::Library;
+use crate::packages;
 use anyhow::{Context, Result, ensure};
 use machine::{FITS, Figures, Model};
 use programs::{PROGRAMS, Place, Programs};
@@ -29,6 +30,8 @@ pub struct Options {
     out: Option<std::path::PathBuf>,
 }
 
+/// Debian's packages that the programs are built with and started by.
+const NEEDS: [&str; 3] = ["libmpich-dev", "mpich", "libclang-dev"];
 /// How far a prediction may be from what was measured.
 const NEAR: f64 = 0.2;
 /// How far a figure may be from the one that a parameter is fitted to.
@@ -41,6 +44,8 @@ const ROUNDS: usize = 6;
 /// `Ok(true)` when each program on two ranks is as near as it must be.
 pub fn run(options: &Options) -> Result<bool> {
     let library = Library::Mpich;
+    let missing: Vec<&str> = NEEDS.iter().copied().filter(|package| !packages::installed(package)).collect();
+    ensure!(missing.is_empty(), "calibrate needs MPICH: apt-get install {}", missing.join(" "));
     let programs = Programs::build(library)?;
     let folder = cargo::target()?.join("calibrate");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;

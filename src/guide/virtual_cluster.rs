@@ -34,13 +34,15 @@
 //!
 //! A rank spends `overhead_us` on each operation. The adapter of a node sends one message at a time and receives one at a time. Each takes
 //! `gap_us`, or the time of its bytes if that is longer. A message takes `latency_us`, `switch_us` for each switch, and the time of its
-//! bytes at the slowest link. The target of a get reads for `read_us` before its answer leaves. Messages that share a link take turns. Transfers of `adapter.block` or more use another engine. Ranks of a
-//! node copy, which takes `latency_us` and `bandwidth_gb_per_s` of `[node]`.
+//! bytes at the slowest link. The target of a get reads for `read_us` before its answer leaves. Messages that share a link take turns.
+//! Transfers of `adapter.block` or more use another engine. Ranks of a node copy, which takes `latency_us` and `bandwidth_gb_per_s` of
+//! `[node]`.
 //!
 //! Not every network has an adapter that works by itself. Over TCP, the processors of both ranks move each message. A machine file says so
 //! by a part `[adapter.processor]`. Each rank then sends or receives one message at a time. For each message that it receives, it spends
-//! `receive_us` and the time of the bytes, and its own computing takes that much longer. If a message arrives while the rank computes, it
-//! waits for `attention_us`, or until the rank calls the library. Messages of more than `copied_bytes` wait like that one after the other.
+//! `receive_overhead_us` and the time of the bytes, and its own computing takes that much longer. If a message arrives while the rank
+//! computes, it waits for `progress_delay_us`, or until the rank calls the library. Messages of more than `copied_bytes` wait like that one
+//! after the other.
 //!
 //! | topology | more fields |
 //! |---|---|

@@ -146,7 +146,7 @@ fn adapter(mut part: Part<'_>) -> Result<Adapter, String> {
         Ok(Block { from, startup, per_byte: part.per_byte("bandwidth_gb_per_s")? })
     })?;
     let driven = part.inner("processor", "adapter.processor", |part| {
-        Ok(Driven { receive: part.micros("receive_us")?, attention: part.micros("attention_us")? })
+        Ok(Driven { receive: part.micros("receive_overhead_us")?, progress: part.micros("progress_delay_us")? })
     })?;
     let adapter = Adapter {
         overhead: part.micros("overhead_us")?,
@@ -242,10 +242,14 @@ mod tests {
                 "gap_us = 0.06\nprocessor = 3",
                 "processor of [adapter] is 3, and must be a part [adapter.processor]",
             ),
-            ("[network]", "[adapter.processor]\nreceive_us = 1\n[network]", "[adapter.processor] has no attention_us"),
             (
                 "[network]",
-                "[adapter.processor]\nreceive_us = 1\nattention_us = 1\n[network]",
+                "[adapter.processor]\nreceive_overhead_us = 1\n[network]",
+                "[adapter.processor] has no progress_delay_us",
+            ),
+            (
+                "[network]",
+                "[adapter.processor]\nreceive_overhead_us = 1\nprogress_delay_us = 1\n[network]",
                 "there can be no [adapter.block], and gap_us must be 0",
             ),
             ("ranks = 24", "ranks = 0", "ranks of [node] is 0, and must be a whole number, at least 1"),

@@ -61,14 +61,14 @@ pub(in crate::comm) struct Adapter {
 }
 
 /// Host-driven messages: the processors of both ranks move them, as over TCP. The overhead of LogGP is then told apart: `Adapter::overhead` is
-/// that of the sender, `o_s`, and the receiver has its own, `o_r`. each rank sends or receives one message at a time, and computes meanwhile that
-/// much less.
+/// that of the sender, `o_s`, and the receiver has its own, `o_r`. Each rank sends or receives one message at a time, and computes that much
+/// less meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::comm) struct Driven {
     /// Of the processor for each message that it receives: `o_r`.
     pub receive: Picos,
     /// How long a message waits for a rank that computes.
-    pub attention: Picos,
+    pub progress: Picos,
 }
 
 /// The engine for long transfers.

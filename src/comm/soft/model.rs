@@ -17,6 +17,8 @@ pub(in crate::comm) struct Model {
     /// When the adapters of all nodes are free again, those of sending and of receiving. Where processors move messages, `sends` is of all
     /// ranks and of both.
     sends: Vec<Picos>,
+    /// When each rank's last message began to leave, where processors move messages.
+    begun: Vec<Picos>,
     receives: Vec<Picos>,
     links: Vec<Picos>,
     /// When the last head of each node was in the network.
@@ -49,8 +51,9 @@ impl Model {
         let nodes = ranks.div_ceil(machine.ranks_per_node);
         let free = |count: usize| vec![Picos::ZERO; count];
         let links = free(machine.shape.links(nodes));
-        let sends = free(if machine.adapter.driven.is_some() { ranks } else { nodes });
-        Model { nodes, sends, receives: free(nodes), links, heads: free(nodes), machine }
+        let driven = machine.adapter.driven.is_some();
+        let (sends, begun) = if driven { (free(ranks), free(ranks)) } else { (free(nodes), Vec::new()) };
+        Model { nodes, sends, begun, receives: free(nodes), links, heads: free(nodes), machine }
     }
 
     pub(in crate::comm) fn machine(&self) -> &Machine {
@@ -106,7 +109,10 @@ impl Model {
         let bytes_take = Picos::of_bytes(bytes, per_byte);
         if self.machine.adapter.driven.is_some() {
             let sends = &mut self.sends[from];
-            let begin = if answers { now.max(*sends) } else { now };
+            let free = if answers { *sends } else { Picos::ZERO };
+            // Behind one that a fault keeps back, too.
+            let begin = now.max(free).max(self.begun[from]);
+            self.begun[from] = begin;
             *sends = begin.max(*sends) + bytes_take;
             return begin;
         }
@@ -160,7 +166,7 @@ impl Model {
             if computes > now {
                 // A long one is asked for when its turn has come; short ones wait together.
                 let seen = if bytes > adapter.copied { enters } else { now };
-                enters = enters.max(computes.min(seen + driven.attention));
+                enters = enters.max(computes.min(seen + driven.progress));
             }
             let arrived = enters + driven.receive + Picos::of_bytes(bytes, per_byte);
             self.sends[receiver] = arrived;
@@ -301,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_processor_that_moves_messages_sends_or_receives() {
-        let driven = Some(Driven { receive: Picos(30), attention: Picos(2000) });
+        let driven = Some(Driven { receive: Picos(30), progress: Picos(2000) });
         let plain = machine(Shape::Crossbar);
         let adapter = Adapter { block: None, gap: Picos::ZERO, copied: 20, driven, ..plain.adapter };
         let model = || Model::new(Machine { adapter, ..plain.clone() }, 8);
@@ -313,6 +319,10 @@ mod tests {
         let sent = send(&mut busy, &[(0, 0, 2, 200), (0, 4, 0, 40)]);
         assert_eq!(sent[1].1.arrived, Picos(2000 + 430));
         assert_eq!(busy.begins(Picos(1100), 0, 2, 40, true), Picos(2430));
+        // Behind one that is handed over late, which others are not.
+        let mut late = model();
+        let begins = [(900, 0), (100, 0), (100, 1)].map(|(handed, from)| late.begins(Picos(handed), from, 2, 40, false).0);
+        assert_eq!(begins, [900, 900, 100]);
         // Short ones wait together until a rank that computes looks, long ones each, and none when it has computed.
         let short = [(0, 0, 2, 10), (0, 4, 2, 10)];
         let at = |messages: &[_], computes| {
@@ -341,7 +351,7 @@ mod tests {
         {
             for (link, driven) in [(1.0, false), (10.0, false), (100.0, false), (10.0, true)] {
                 let plain = machine(shape.clone());
-                let processor = Some(Driven { receive: Picos(30), attention: Picos(2000) });
+                let processor = Some(Driven { receive: Picos(30), progress: Picos(2000) });
                 let adapter =
                     if driven { Adapter { block: None, copied: 20, driven: processor, ..plain.adapter } } else { plain.adapter };
                 let mut model = Model::new(Machine { link, adapter, ..plain }, 16);

@@ -163,7 +163,7 @@ fn transfers_of_a_scope_are_ordered_as_one() {
 
 /// A machine whose processors move the messages.
 fn driven(test: &str) -> Machine {
-    let driven = "[adapter.processor]\nreceive_us = 50\nattention_us = 30\n[network]";
+    let driven = "[adapter.processor]\nreceive_overhead_us = 50\nprogress_delay_us = 30\n[network]";
     Machine::but(test, &[("gap_us = 3", "gap_us = 0"), ("[network]", driven)])
 }
 

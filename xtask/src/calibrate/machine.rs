@@ -52,8 +52,8 @@ pub struct Fit {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Follows {
-    /// It has so many times the parameter in it, in microseconds.
-    Contains(f64),
+    /// It has the parameter in it, in microseconds.
+    Contains,
     /// It is proportional to it.
     Proportional,
     /// It is a rate, of so many kilobytes that take the parameter, in microseconds, and more.
@@ -62,11 +62,11 @@ pub enum Follows {
 
 /// In the order of [`Model`]'s parameters.
 pub const FITS: &[Fit] = &[
-    Fit { parameter: "overhead_us", figure: "stream", follows: Follows::Contains(1.0) },
-    Fit { parameter: "receive_us", figure: "both", follows: Follows::Contains(1.0) },
-    Fit { parameter: "latency_us", figure: "exchange", follows: Follows::Contains(1.0) },
+    Fit { parameter: "overhead_us", figure: "stream", follows: Follows::Contains },
+    Fit { parameter: "receive_overhead_us", figure: "both", follows: Follows::Contains },
+    Fit { parameter: "latency_us", figure: "exchange", follows: Follows::Contains },
     Fit { parameter: "bandwidth_gb_per_s", figure: "swap", follows: Follows::Proportional },
-    Fit { parameter: "attention_us", figure: "busy_put", follows: Follows::RateOf(16.384) },
+    Fit { parameter: "progress_delay_us", figure: "busy_put", follows: Follows::RateOf(16.384) },
 ];
 
 /// The values of the parameters, by [`FITS`].
@@ -86,7 +86,7 @@ impl Model {
         for (value, fit) in self.0.iter_mut().zip(FITS) {
             let [here, there] = [measured.of(fit.figure)?, modelled.of(fit.figure)?];
             *value = match fit.follows {
-                Follows::Contains(times) => *value + (here - there) / times,
+                Follows::Contains => *value + here - there,
                 Follows::Proportional => *value * here / there,
                 Follows::RateOf(kilobytes) => *value + kilobytes / here - kilobytes / there,
             };
@@ -97,10 +97,10 @@ impl Model {
     }
 
     /// The machine file.
-    pub fn toml(&self, library: &str) -> String {
-        let [overhead, receive, latency, bandwidth, attention] = self.0;
+    pub fn toml(&self) -> String {
+        let [overhead, receive, latency, bandwidth, progress] = self.0;
         format!(
-            "# Ranks of one machine that are nodes of their own, over {library} and TCP inside the machine.
+            "# Ranks of one machine that are nodes of their own, over MPICH and TCP inside the machine.
 #
 # Written by `cargo xtask calibrate`: the numbers of [adapter] and [adapter.processor] are fitted to benches/loggp on that machine.
 # Computing is meant to be measured (GA_COMPUTING=measured); the numbers of [processor] are round ones.
@@ -126,8 +126,8 @@ ordered = true
 signals = true
 
 [adapter.processor]
-receive_us = {receive:.3}
-attention_us = {attention:.1}
+receive_overhead_us = {receive:.3}
+progress_delay_us = {progress:.1}
 
 [network]
 topology = \"crossbar\"
@@ -150,9 +150,9 @@ mod tests {
     fn parameters_are_corrected_until_the_figures_agree() {
         let truth = [5.0, 3.0, 0.2, 2.0, 150.0];
         // A machine with a little more in each figure.
-        let run = |[overhead, receive, latency, bandwidth, attention]: [f64; 5]| {
+        let run = |[overhead, receive, latency, bandwidth, progress]: [f64; 5]| {
             let both = overhead + receive;
-            figures([overhead + 0.3, both + 0.1, both + latency, bandwidth * 0.5, 16.384 / (attention + 9.0)])
+            figures([overhead + 0.3, both + 0.1, both + latency, bandwidth * 0.5, 16.384 / (progress + 9.0)])
         };
         let measured = run(truth);
         let mut model = Model::default();

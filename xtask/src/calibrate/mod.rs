@@ -1,6 +1,6 @@
 //! A model of this machine's own MPI, fitted to a few figures, and how well it predicts programs.
 //!
-//! Two ranks on two nodes, of which each has a core, send messages of MPI over TCP inside this machine. `benches/loggp` says what its
+//! Two ranks on two nodes, of which each has a core, send messages of MPICH over TCP inside this machine. `benches/loggp` says what its
 //! figures are there. The same program then runs over a model, whose parameters change until it has the same figures. Four programs run
 //! over both: what they compute is measured ([`GA_COMPUTING=measured`]), and how long they communicate is predicted. The same on four ranks is
 //! printed, not judged: they share two cores, which the model does not know.
@@ -16,7 +16,6 @@ mod machine;
 mod programs;
 
 use crate::cargo;
-use crate::compare::Library;
 use crate::packages;
 use anyhow::{Context, Result, ensure};
 use machine::{FITS, Figures, Model};
@@ -43,19 +42,18 @@ const ROUNDS: usize = 6;
 
 /// `Ok(true)` when each program on two ranks is as near as it must be.
 pub fn run(options: &Options) -> Result<bool> {
-    let library = Library::Mpich;
     let missing: Vec<&str> = NEEDS.iter().copied().filter(|package| !packages::installed(package)).collect();
     ensure!(missing.is_empty(), "calibrate needs MPICH: apt-get install {}", missing.join(" "));
-    let programs = Programs::build(library)?;
+    let programs = Programs::build()?;
     let folder = cargo::target()?.join("calibrate");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let file = folder.join("machine.toml");
 
-    let measured = Figures::medians(|| programs.figures(Place::Here(library)), RUNS)?;
+    let measured = Figures::medians(|| programs.figures(Place::Here), RUNS)?;
     let mut model = Model::default();
     let mut modelled = Figures::default();
     for round in 0..=ROUNDS {
-        fs::write(&file, model.toml(library.name())).with_context(|| format!("cannot write {}", file.display()))?;
+        fs::write(&file, model.toml()).with_context(|| format!("cannot write {}", file.display()))?;
         modelled = Figures::medians(|| programs.figures(Place::Modelled(&file)), 3)?;
         if round < ROUNDS {
             model.correct(&measured, &modelled)?;
@@ -82,7 +80,7 @@ pub fn run(options: &Options) -> Result<bool> {
             let (mut here, mut there) = (Vec::new(), Vec::new());
             // In turns: the machine is not equally fast at all times.
             for _ in 0..RUNS {
-                here.push(programs.seconds(program, ranks, Place::Here(library))?);
+                here.push(programs.seconds(program, ranks, Place::Here)?);
                 there.push(programs.seconds(program, ranks, Place::Modelled(&file))?);
             }
             let [here, there] = [here, there].map(machine::median);

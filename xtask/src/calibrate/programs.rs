@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// Both libraries would do: a model is fitted to one.
+const LIBRARY: Library = Library::Mpich;
 /// Of one run.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -29,8 +31,8 @@ pub const PROGRAMS: &[Program] = &[
 /// Where a program runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'f> {
-    /// On this machine, over MPI.
-    Here(Library),
+    /// On this machine, over [`LIBRARY`].
+    Here,
     /// Over the machine in a file.
     Modelled(&'f Path),
 }
@@ -44,10 +46,10 @@ pub struct Programs {
 
 impl Programs {
     /// Builds them with MPI, as a user's release build would.
-    pub fn build(library: Library) -> Result<Self> {
-        let compiler = format!("mpicc.{}", library.name());
+    pub fn build() -> Result<Self> {
+        let compiler = format!("mpicc.{}", LIBRARY.name());
         let find = |arguments: &[&str], name: &str| -> Result<PathBuf> {
-            let built = cargo::build_for_mpi(&compiler, library.name(), arguments)?;
+            let built = cargo::build_for_mpi(&compiler, LIBRARY.name(), arguments)?;
             let program = built.into_iter().find(|program| program.name == name);
             Ok(program.with_context(|| format!("cargo has not built {name}"))?.path)
         };
@@ -78,13 +80,10 @@ impl Programs {
 
 fn run(program: &Path, arguments: &[&str], ranks: usize, place: Place<'_>) -> Result<String> {
     let mut command = match place {
-        Place::Here(library) => {
-            let mut command = library.mpirun(&ranks.to_string(), compare::Place::Between(library));
+        Place::Here => {
+            let mut command = LIBRARY.mpirun(&ranks.to_string(), compare::Place::Between(LIBRARY));
             if ranks == 2 {
-                command.args(match library {
-                    Library::Mpich => ["-bind-to", "core"],
-                    Library::OpenMpi => ["--bind-to", "core"],
-                });
+                command.args(["-bind-to", "core"]);
             }
             command.arg(program);
             command

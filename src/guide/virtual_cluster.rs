@@ -128,7 +128,7 @@
 //! # Limits
 //!
 //! * The model of Gemini is compared with one paper, by `cargo xtask papers`, and that of `loopback` with two ranks of one machine. The others have not been compared with real machines yet.
-//! * A run needs the memory of all its arrays, and some 28 KiB more for each rank.
+//! * A run needs the memory of all its arrays, and some 32 KiB more for each rank.
 //! * Only the thread that runs the body of a rank may call the library. Calls from other threads return errors.
 //! * From 256 ranks on, ranks are coroutines that share one thread and its thread-locals. With `GA_COROUTINES=0` they are threads. If a rank
 //!   holds a lock of the program (`std::sync::Mutex`) during a call of the library, the whole run may stop; a line then says so.

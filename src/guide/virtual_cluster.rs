@@ -48,7 +48,7 @@
 //! |---|---|
 //! | `crossbar` | none: messages share no link |
 //! | `fat_tree` | `nodes_per_switch`, and `uplinks` of each lower switch |
-//! | `torus` | `nodes_per_switch`; `sides = [x, y, z]`, or about a cube |
+//! | `torus` | `nodes_per_switch`; `sides = [x, y, z]`, or about a cube; `link_gb_per_s` may be `[x, y, z]` |
 //! | `dragonfly` | `nodes_per_switch`, `switches_per_group`; one link joins each pair of groups |
 //!
 //! # Computing

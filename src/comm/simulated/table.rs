@@ -131,8 +131,8 @@ fn read(text: &str, ranks: usize, ranks_per_node: Option<usize>) -> Result<Machi
     let adapter = adapter(part("adapter")?)?;
     let mut network = part("network")?;
     let hop = network.micros("switch_us")?;
-    let link = network.per_byte("link_gb_per_s")?;
     let shape = shape(&mut network, ranks.div_ceil(ranks_per_node))?;
+    let link = links(&mut network, &shape)?;
     network.end()?;
     if let Some(name) = file.keys().next() {
         return Err(format!("there is no part [{name}]"));
@@ -168,6 +168,25 @@ fn adapter(mut part: Part<'_>) -> Result<Adapter, String> {
         );
     }
     Ok(adapter)
+}
+
+/// Picoseconds for each byte. Those of a torus may differ by direction.
+fn links(part: &mut Part<'_>, shape: &Shape) -> Result<[f64; 3], String> {
+    const NAME: &str = "link_gb_per_s";
+    let directions = match part.fields.get(NAME).and_then(Value::as_array) {
+        Some(directions) if matches!(shape, Shape::Torus { .. }) => <[Value; 3]>::try_from(directions.clone()).ok(),
+        _ => return part.per_byte(NAME).map(|link| [link; 3]),
+    };
+    let Some(directions) = directions else {
+        let value = part.take(NAME)?;
+        return Err(part.wrong(NAME, &value, "a number above 0, or three of them"));
+    };
+    let mut links = [0.0; 3];
+    for (link, value) in links.iter_mut().zip(directions) {
+        part.fields.insert(NAME.into(), value);
+        *link = part.per_byte(NAME)?;
+    }
+    Ok(links)
 }
 
 fn shape(part: &mut Part<'_>, nodes: usize) -> Result<Shape, String> {
@@ -231,7 +250,10 @@ mod tests {
             ("gap_us = 0.06", "gap_us = nan", "gap_us of [adapter] is nan"),
             ("gap_us = 0.06", "", "[adapter] has no gap_us"),
             ("gap_us = 0.06", "gap_us = 0.06\nspeed = 3", "there is no speed in [adapter]"),
-            ("link_gb_per_s = 9.4", "link_gb_per_s = 0", "link_gb_per_s of [network] is 0, and must be a number above 0"),
+            ("[9.4, 4.7, 9.4]", "0", "link_gb_per_s of [network] is 0, and must be a number above 0"),
+            ("[9.4, 4.7, 9.4]", "[9.4, 0, 9.4]", "link_gb_per_s of [network] is 0, and must be a number above 0"),
+            ("[9.4, 4.7, 9.4]", "[9.4, 4.7]", "link_gb_per_s of [network] is [9.4, 4.7], and must be a number above 0, or three"),
+            ("\"torus\"", "\"crossbar\"", "link_gb_per_s of [network] is [9.4, 4.7, 9.4], and must be a number above 0"),
             ("\"torus\"", "\"hypercube\"", "topology of [network] is \"hypercube\", and must be \"crossbar\", \"fat_tree\""),
             ("\"torus\"", "\"torus\"\nsides = [2, 2, 2]", "sides of [network] have room for 16 nodes, and the job has 100"),
             ("\"torus\"", "\"torus\"\nsides = [2, 2]", "sides of [network] is [2, 2], and must be three whole numbers"),

@@ -64,6 +64,11 @@ impl Shape {
         }
     }
 
+    /// In which direction of a torus a link leads.
+    pub(super) fn direction(&self, link: usize) -> usize {
+        if matches!(self, Shape::Torus { .. }) { link % 6 / 2 } else { 0 }
+    }
+
     /// How many nodes there is room for.
     pub(in crate::comm) fn room(&self) -> usize {
         match self {
@@ -87,7 +92,8 @@ impl Shape {
                 let down = nodes.div_ceil(leaf) * up;
                 Route::few([below * up + over, down + above * up + over])
             }
-            Shape::Torus { sides, share } => Route::torus(sides, from / share, to / share),
+            // Half way round a ring, both ways are as long: nodes take one or the other.
+            Shape::Torus { sides, share } => Route::torus(sides, from / share, to / share, from.is_multiple_of(2)),
             Shape::Dragonfly { routers, share } => {
                 let (from, to) = (from / share, to / share);
                 let (group, other) = (from / routers, to / routers);
@@ -124,8 +130,8 @@ pub(super) struct Route {
 enum Left {
     /// The last of so many.
     Few { links: [u32; 3], from: u32 },
-    /// Dimension by dimension: where it is, and how far it goes, ahead or back.
-    Torus { at: [u32; 3], steps: [i32; 3] },
+    /// Dimension by dimension: where it is, and how far it goes, ahead or back; along which it goes at all.
+    Torus { at: [u32; 3], steps: [i32; 3], along: [bool; 3] },
 }
 
 impl Route {
@@ -136,17 +142,17 @@ impl Route {
         Route { len: LEN as u32, left: Left::Few { links, from: 0 } }
     }
 
-    /// The shorter way round each ring.
-    fn torus(sides: [usize; 3], from: usize, to: usize) -> Self {
+    /// The shorter way round each ring; half way round, ahead or back.
+    fn torus(sides: [usize; 3], from: usize, to: usize, ahead_first: bool) -> Self {
         let place = |switch: usize| [switch % sides[0], switch / sides[0] % sides[1], switch / (sides[0] * sides[1])];
         let (at, to) = (place(from), place(to));
         let steps = [0, 1, 2].map(|axis| {
             let side = sides[axis];
             let ahead = (to[axis] + side - at[axis]) % side;
-            if 2 * ahead <= side { ahead as i32 } else { ahead as i32 - side as i32 }
+            if 2 * ahead < side + usize::from(ahead_first) { ahead as i32 } else { ahead as i32 - side as i32 }
         });
         let len = steps.iter().map(|steps| steps.unsigned_abs()).sum();
-        Route { len, left: Left::Torus { at: at.map(|at| at as u32), steps } }
+        Route { len, left: Left::Torus { at: at.map(|at| at as u32), steps, along: steps.map(|steps| steps != 0) } }
     }
 
     /// How many there are, with those behind.
@@ -154,10 +160,18 @@ impl Route {
         self.len as usize
     }
 
+    /// In which directions its links lead, as [`Shape::direction`] numbers them.
+    pub(super) fn directions(&self) -> [bool; 3] {
+        match self.left {
+            Left::Torus { along, .. } => along,
+            Left::Few { .. } => [self.len > 0, false, false],
+        }
+    }
+
     /// The next, in the shape of its network.
     pub(super) fn next(&mut self, shape: &Shape) -> Option<usize> {
         match (&mut self.left, shape) {
-            (Left::Torus { at, steps }, Shape::Torus { sides, .. }) => {
+            (Left::Torus { at, steps, .. }, Shape::Torus { sides, .. }) => {
                 let axis = steps.iter().position(|&steps| steps != 0)?;
                 let forward = steps[axis] > 0;
                 let switch = at[0] as usize + sides[0] * (at[1] as usize + sides[1] * at[2] as usize);
@@ -225,6 +239,9 @@ mod tests {
         let ring = Shape::Torus { sides: [5, 1, 1], share: 1 };
         assert_eq!(route(&ring, 5, 4, 1), [6 * 4, 0]);
         assert_eq!(route(&ring, 5, 1, 4), [6 + 1, 1]);
+        // Half way round, the nodes of a switch go both ways.
+        let pair = Shape::Torus { sides: [2, 1, 1], share: 2 };
+        assert_eq!([0, 1, 2, 3].map(|from| route(&pair, 4, from, (from + 2) % 4)), [[0], [1], [6], [6 + 1]]);
     }
 
     #[test]

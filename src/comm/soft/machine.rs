@@ -11,8 +11,8 @@ pub(in crate::comm) struct Machine {
     pub node: Node,
     pub adapter: Adapter,
     pub shape: Shape,
-    /// Of a link for each byte.
-    pub link: f64,
+    /// Of a link for each byte: in each direction of a torus; elsewhere all are alike.
+    pub link: [f64; 3],
     /// Of a switch.
     pub hop: Picos,
 }

@@ -153,14 +153,16 @@ impl Model {
             // Where all heads take equally long, they come in the order in which they begin: nobody has to be asked again.
             return if is_at_once { self.travels(head, sender, receiver, bytes, computes, way) } else { Next::Head(head) };
         };
-        let on_link = Picos::of_bytes(bytes, self.machine.link);
         if let Some(link) = route.next(&self.machine.shape) {
+            let on_link = Picos::of_bytes(bytes, self.machine.link[self.machine.shape.direction(link)]);
             let enters = now.max(self.links[link]);
             self.links[link] = enters + on_link;
             return Next::Head(enters + self.machine.hop);
         }
         let back = (0..=route.len()).fold(adapter.latency, |time, _| time + self.machine.hop);
-        let last = if route.len() == 0 { Picos::ZERO } else { now + on_link };
+        let slowest = route.directions().into_iter().zip(self.machine.link).filter(|(leads, _)| *leads);
+        let slowest = slowest.map(|(_, link)| Picos::of_bytes(bytes, link)).max();
+        let last = slowest.map_or(Picos::ZERO, |on_link| now + on_link);
         if let Some(driven) = adapter.driven {
             let mut enters = now.max(self.sends[receiver]);
             if computes > now {
@@ -205,7 +207,7 @@ mod tests {
         };
         let processor = Processor { flops: 1.0, memory: 1.0 };
         let node = Node { latency: Picos(7), per_byte: 1.0 };
-        Machine { ranks_per_node: 2, processor, node, adapter, shape, link: 20.0, hop: Picos(50) }
+        Machine { ranks_per_node: 2, processor, node, adapter, shape, link: [20.0; 3], hop: Picos(50) }
     }
 
     fn times(arrived: u64, answered: u64) -> Times {
@@ -338,6 +340,17 @@ mod tests {
         );
     }
 
+    /// A message is as slow as the slowest link on its way.
+    #[test]
+    fn links_of_a_torus_differ_by_direction() {
+        let torus = Shape::Torus { sides: [3, 3, 1], share: 1 };
+        let mut model = Model::new(Machine { link: [20.0, 40.0, 20.0], ranks_per_node: 1, ..machine(torus) }, 9);
+        // Along x, along y, and along both: the link along y is taken by the second until 1050 + 1600.
+        let sent = send(&mut model, &[(0, 0, 1, 40), (0, 1, 4, 40), (5000, 0, 4, 40)]);
+        let arrived: Vec<u64> = sent.iter().map(|sent| sent.1.arrived.0).collect();
+        assert_eq!(arrived, [1100 + 800, 1100 + 1600, 5000 + 1150 + 1600]);
+    }
+
     /// Whatever else is under way, and however slow links are.
     #[test]
     fn messages_of_a_pair_arrive_in_order() {
@@ -354,7 +367,7 @@ mod tests {
                 let processor = Some(Driven { receive: Picos(30), progress: Picos(2000) });
                 let adapter =
                     if driven { Adapter { block: None, copied: 20, driven: processor, ..plain.adapter } } else { plain.adapter };
-                let mut model = Model::new(Machine { link, adapter, ..plain }, 16);
+                let mut model = Model::new(Machine { link: [link; 3], adapter, ..plain }, 16);
                 let mut now = 0;
                 let messages: Vec<_> = (0..2000)
                     .map(|_| {

@@ -43,7 +43,13 @@ fn crossbar(text: &str) -> Result<String> {
     let torus = "topology = \"torus\"";
     ensure!(text.contains(torus), "{FILE} has no line {torus}");
     let lines = text.lines().filter(|line| !line.starts_with("nodes_per_switch"));
-    Ok(lines.map(|line| line.replace(torus, "topology = \"crossbar\"") + "\n").collect())
+    let change = |line: &str| match line.split_once(" = ") {
+        Some(("topology", _)) => "topology = \"crossbar\"\n".to_owned(),
+        // No message takes a link.
+        Some(("link_gb_per_s", _)) => "link_gb_per_s = 1\n".to_owned(),
+        _ => format!("{line}\n"),
+    };
+    Ok(lines.map(change).collect())
 }
 
 #[cfg(test)]
@@ -52,8 +58,8 @@ mod tests {
 
     #[test]
     fn a_torus_becomes_a_crossbar() -> Result<()> {
-        let text = "[network]\ntopology = \"torus\"\nnodes_per_switch = 2 # two\nswitch_us = 0.1\n";
-        assert_eq!(crossbar(text)?, "[network]\ntopology = \"crossbar\"\nswitch_us = 0.1\n");
+        let text = "[network]\ntopology = \"torus\"\nnodes_per_switch = 2 # two\nswitch_us = 0.1\nlink_gb_per_s = [2, 1, 2]\n";
+        assert_eq!(crossbar(text)?, "[network]\ntopology = \"crossbar\"\nswitch_us = 0.1\nlink_gb_per_s = 1\n");
         assert!(crossbar("[network]\n").is_err());
         assert_eq!(computes_at("[processor]\ngigaflops = 8.4 # peak\n", 0.5)?, "[processor]\ngigaflops = 0.5\n");
         assert!(computes_at("[processor]\n", 0.5).is_err());

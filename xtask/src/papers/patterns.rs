@@ -3,9 +3,9 @@
 //!
 //! So the time over p must grow on the machine with links, and must not where messages share none.
 //!
-//! The shift does not grow: links cost it an eighth, on 512 ranks as on 2048. A job of the model has a compact torus to itself. A switch sends
-//! 13 GB/s at most, over two or three links on the way, and has six of 9.4 GB/s. So links are about 60 % full at 2048 ranks, and full at some 9000. The
-//! jobs of the paper lay in the torus of the whole machine, among others, and half of the links that the model has along y are missing there.
+//! The shift grows by the links along y, which carry half as much as the others. They lead round rings of 2, 3 and 4 switches on 512, 1024 and
+//! 2048 ranks: a job of the model has a torus to itself, as near a cube as its nodes allow. On a ring of 3 no two ways are equally long, so
+//! messages share links less evenly than on one of 4, and 1024 ranks take longest.
 
 use super::machine::{GEMINI, without_links};
 use super::program::{Job, Programs};

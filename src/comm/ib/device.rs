@@ -33,12 +33,7 @@
 //! connected to, or with a number out of turn, is not answered; nor is what comes to a pair that is not ready to receive. Its sender
 //! tries again, and at last fails with [`Failure::RetryExceeded`].
 
-use std::{
-    fmt,
-    net::Ipv6Addr,
-    ops::{BitOr, BitOrAssign},
-    time::Duration,
-};
+use std::{fmt, net::Ipv6Addr, ops::BitOr, time::Duration};
 
 /// Bytes in front of each datagram that was received: the global route header. Its bytes 8 to 23 are the sender's GID; over IPv4
 /// the last four of those 40 bytes and the four before them are addresses, and the rest says nothing.
@@ -94,7 +89,8 @@ pub(super) trait Device: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// The local memory of each work that is not inline stays as it is, and is not touched where the work writes it, until the work is
-    /// reported, or a later one of the pair, or the pair was reset or destroyed. That of inline works is readable during the call.
+    /// reported, or a later one of the pair, or the pair was reset or destroyed. It does not overlap the work's remote memory. That of inline
+    /// works is readable during the call.
     ///
     /// # Errors
     /// [`DeviceError::Work`] for a work that the device refuses: those in front of it were taken, the others not. [`DeviceError::State`],
@@ -274,12 +270,6 @@ impl BitOr for Access {
     }
 }
 
-impl BitOrAssign for Access {
-    fn bitor_assign(&mut self, other: Access) {
-        self.0 |= other.0;
-    }
-}
-
 /// Registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region {
@@ -353,6 +343,17 @@ impl To<'_> {
             To::ReadyToSend { .. } => State::ReadyToSend,
             To::Reset => State::Reset,
             To::Error => State::Error,
+        }
+    }
+
+    /// The step, in messages.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            To::Init { .. } => "the step to Init",
+            To::ReadyToReceive { .. } => "the step to ReadyToReceive",
+            To::ReadyToSend { .. } => "the step to ReadyToSend",
+            To::Reset => "a reset",
+            To::Error => "the step to Error",
         }
     }
 

@@ -3,5 +3,10 @@
 //! | file | what it does |
 //! |---|---|
 //! | `device` | what the network asks of an adapter, in the words of verbs |
+//! | `faulty` | a device that makes another one fail, for tests |
+//! | `soft` | the software device: verbs over the threads of one process |
 
 mod device;
+#[cfg(all(test, not(loom)))]
+mod faulty;
+mod soft;

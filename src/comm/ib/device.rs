@@ -15,7 +15,8 @@
 //! * The first work that fails takes its pair to the error state. The works behind it are flushed, in order. What a flushed work did at the
 //!   target is unknown: nothing or all of it. The peer's pair may fail too, or not notice.
 //! * Atomics of one adapter exclude each other. They do not exclude those of another adapter, nor of processors.
-//! * More completions than the completion queue holds are fatal: nothing of the device works after that.
+//! * More completions than the completion queue holds are fatal: nothing of the device works after that, and no work completes. Calls say
+//!   so only after [`Device::event`] has.
 //!
 //! # Life of a connected pair
 //!
@@ -153,7 +154,7 @@ pub(super) trait Device: Send + Sync + fmt::Debug {
 }
 
 /// How much a device has of everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limits {
     /// Bytes of a work, or a datagram, whose data travel with the post.
     pub(super) inline: usize,
@@ -325,8 +326,9 @@ pub(super) enum To<'a> {
 }
 
 /// States of a connected pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
+    #[default]
     Reset,
     Init,
     ReadyToReceive,
@@ -392,6 +394,11 @@ pub(super) struct Piece {
     pub(super) len: usize,
     pub(super) key: u32,
 }
+
+// SAFETY: an address; only unsafe calls access what is there, and say when.
+unsafe impl Send for Piece {}
+// SAFETY: as above.
+unsafe impl Sync for Piece {}
 
 /// Memory at the peer: an address there, and the key of a [`Region`] which holds all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

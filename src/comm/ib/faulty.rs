@@ -12,20 +12,23 @@
 
 use std::time::Duration;
 
-use super::device::{
-    Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, Pair, Piece, Queue, Region, Result,
-    State, To, Work,
+use super::{
+    device::{
+        Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, Pair, Piece, Queue, Region,
+        Result, State, To, Work,
+    },
+    random::Random,
 };
 use crate::comm::mutex::Mutex;
 
 /// How often each fault happens, of a thousand times that it could.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    pub(super) lose: u64,
-    pub(super) duplicate: u64,
-    pub(super) reorder: u64,
-    pub(super) fail_step: u64,
-    pub(super) break_pair: u64,
+    pub(super) lose: usize,
+    pub(super) duplicate: usize,
+    pub(super) reorder: usize,
+    pub(super) fail_step: usize,
+    pub(super) break_pair: usize,
 }
 
 /// See the module's essay.
@@ -38,27 +41,23 @@ pub(super) struct Faulty<D> {
 
 #[derive(Debug)]
 struct Faults {
-    random: u64,
+    random: Random,
     /// Datagrams that have arrived and are not reported yet.
     late: Vec<Completion>,
 }
 
 impl Faults {
-    /// SplitMix64 (Steele, Lea and Flood, 2014).
-    fn happens(&mut self, rate: u64) -> bool {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.random ^ self.random >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ z >> 31) % 1000 < rate
+    fn happens(&mut self, rate: usize) -> bool {
+        self.random.below(1000) < rate
     }
 }
 
 impl<D: Device> Faulty<D> {
     pub(super) fn new(below: D, rates: Rates, seed: u64) -> Self {
-        Faulty { below, rates, state: Mutex::new(Faults { random: seed, late: Vec::new() }) }
+        Faulty { below, rates, state: Mutex::new(Faults { random: Random::new(seed), late: Vec::new() }) }
     }
 
-    fn happens(&self, rate: u64) -> bool {
+    fn happens(&self, rate: usize) -> bool {
         self.state.lock().happens(rate)
     }
 }

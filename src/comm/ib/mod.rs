@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `device` | what the network asks of an adapter, in the words of verbs |
 //! | `faulty` | a device that makes another one fail, for tests |
+//! | `random` | random numbers, for both |
 //! | `soft` | the software device: verbs over the threads of one process |
 
 mod device;
 #[cfg(all(test, not(loom)))]
 mod faulty;
+mod random;
 mod soft;

@@ -2,16 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::comm::ib::device::{Access, DeviceError, Region, Result};
+use crate::{
+    comm::ib::device::{Access, DeviceError, Region, Result},
+    memory::kernels,
+};
 
 /// The regions of one protection domain.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Keys {
     regions: BTreeMap<u64, Arc<Memory>>,
-    /// Bytes of all of them.
-    pinned: usize,
-    /// How many that may be.
-    allowed: usize,
+    /// Bytes that may still be pinned.
+    left: usize,
 }
 
 #[derive(Debug)]
@@ -19,10 +20,12 @@ struct Memory {
     start: *mut u8,
     len: usize,
     access: Access,
+    /// It may be the fabric's own.
+    _bytes: Box<[u8]>,
 }
 
-// SAFETY: the pointer leads to memory that its owner gave up to the adapter by `Device::register`, from any thread; only kernels made
-// for races access it.
+// SAFETY: the pointer leads to memory that its owner gave up to the adapter by `Device::register`, from any thread, or to the bytes
+// beside it; only kernels made for races access it.
 unsafe impl Send for Memory {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for Memory {}
@@ -38,6 +41,18 @@ pub(super) struct Pinned {
 unsafe impl Send for Pinned {}
 
 impl Pinned {
+    /// Memory of its own, with these bytes.
+    ///
+    /// # Safety
+    /// They are readable.
+    pub(super) unsafe fn copy_of(start: *const u8, len: usize) -> Self {
+        let mut bytes = vec![0; len].into_boxed_slice();
+        let copy = bytes.as_mut_ptr();
+        // SAFETY: the caller's promise; the copy is private.
+        unsafe { kernels::copy(copy, start, len) };
+        Pinned { start: copy, _memory: Some(Arc::new(Memory { start: copy, len, access: Access::NONE, _bytes: bytes })) }
+    }
+
     pub(super) fn start(&self) -> *mut u8 {
         self.start
     }
@@ -62,29 +77,27 @@ pub(super) enum By {
 }
 
 impl Keys {
-    pub(super) fn new(allowed: usize) -> Self {
-        Keys { regions: BTreeMap::new(), pinned: 0, allowed }
+    /// Of a device that may pin so many bytes.
+    pub(super) fn new(left: usize) -> Self {
+        Keys { regions: BTreeMap::new(), left }
     }
 
     /// Adds a region under a number that none had before.
     pub(super) fn add(&mut self, number: u32, start: *mut u8, len: usize, access: Access) -> Result<Region> {
-        let changes = [Access::REMOTE_WRITE, Access::REMOTE_ATOMIC].into_iter().any(|change| access.allows(change));
+        let changes = access.allows(Access::REMOTE_WRITE) || access.allows(Access::REMOTE_ATOMIC);
         if changes && !access.allows(Access::LOCAL_WRITE) {
             return Err(DeviceError::Invalid("memory that peers may change must be open to local writes too"));
         }
-        if len > self.allowed - self.pinned {
-            let allowed = format!("{} of {} bytes are pinned", self.pinned, self.allowed);
-            return Err(DeviceError::Memory { asked: len, allowed });
-        }
-        self.pinned += len;
-        self.regions.insert(number.into(), Arc::new(Memory { start, len, access }));
+        let too_much = || DeviceError::Memory { asked: len, allowed: format!("{} more are allowed", self.left) };
+        self.left = self.left.checked_sub(len).ok_or_else(too_much)?;
+        self.regions.insert(number.into(), Arc::new(Memory { start, len, access, _bytes: Box::default() }));
         Ok(Region { local: 2 * number, remote: 2 * number + 1, id: number.into() })
     }
 
     /// Takes a region out: no key leads to it any more.
     pub(super) fn remove(&mut self, id: u64) -> Result<Removed> {
         let memory = self.regions.remove(&id).ok_or(DeviceError::Unknown { what: "region", id })?;
-        self.pinned -= memory.len;
+        self.left += memory.len;
         Ok(Removed(memory))
     }
 
@@ -93,14 +106,11 @@ impl Keys {
         if len == 0 {
             return Some(Pinned { start: std::ptr::dangling_mut(), _memory: None });
         }
-        if key % 2 != by as u32 {
-            return None;
-        }
-        let memory = self.regions.get(&u64::from(key / 2))?;
+        let memory = self.regions.get(&u64::from(key / 2)).filter(|_| key % 2 == by as u32)?;
         let at = usize::try_from(start.checked_sub(memory.start.addr() as u64)?).ok()?;
         let inside = at <= memory.len && len <= memory.len - at;
-        (inside && memory.access.allows(needs))
-            .then(|| Pinned { start: memory.start.wrapping_add(at), _memory: Some(memory.clone()) })
+        let pinned = || Pinned { start: memory.start.wrapping_add(at), _memory: Some(memory.clone()) };
+        (inside && memory.access.allows(needs)).then(pinned)
     }
 
     /// Whether a transfer uses any region.
@@ -143,7 +153,7 @@ mod tests {
         let (start, mut keys) = (bytes.as_mut_ptr(), Keys::new(100));
         let region = keys.add(1, start, 64, Access::NONE).unwrap();
         let refused = keys.add(2, start, 64, Access::NONE).unwrap_err();
-        assert_eq!(refused.to_string(), "the adapter needs to pin 64 bytes; 64 of 100 bytes are pinned");
+        assert_eq!(refused.to_string(), "the adapter needs to pin 64 bytes; 36 more are allowed");
         let used = keys.pin(By::Local, region.local, start.addr() as u64, 1, Access::NONE);
         assert!(keys.are_in_use());
         let removed = keys.remove(region.id).unwrap();

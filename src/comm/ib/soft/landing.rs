@@ -22,7 +22,7 @@ const PAUSE: u32 = 32;
 ///
 /// # Safety
 /// As [`kernels::copy`].
-pub(super) unsafe fn land(to: *mut u8, from: *const u8, len: usize, random: u64) {
+pub(super) unsafe fn land(to: *mut u8, from: *const u8, len: usize, random: usize) {
     if len <= size_of::<u64>() {
         let mut value = [0_u8; size_of::<u64>()];
         // SAFETY: the caller's promise; the value is private and long enough.
@@ -37,12 +37,12 @@ pub(super) unsafe fn land(to: *mut u8, from: *const u8, len: usize, random: u64)
 }
 
 /// Where the pieces of a message begin, and their lengths.
-fn pieces(len: usize, random: u64) -> impl Iterator<Item = (usize, usize)> {
+fn pieces(len: usize, random: usize) -> impl Iterator<Item = (usize, usize)> {
     let piece = if len <= PAGE { LINE } else { PAGE };
     let pieces = len.div_ceil(piece);
     // Primes: one that does not divide the number of pieces leads to each of them.
     let step = [7, 11, 13, 17, 19, 23].into_iter().find(|step| pieces % step != 0).unwrap_or(1);
-    let first = random as usize % pieces;
+    let first = random % pieces;
     (0..pieces).map(move |k| {
         let at = (first + k * step) % pieces * piece;
         (at, piece.min(len - at))

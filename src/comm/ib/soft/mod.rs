@@ -44,14 +44,18 @@ mod traffic;
 use std::{
     sync::{
         Arc, Condvar, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 pub(super) use self::opened::SoftDevice;
-use self::{pair::Place, port::Port, traffic::State};
-use super::device::{Depths, DeviceError, Limits, Result};
+use self::{
+    pair::Place,
+    port::{Port, at_most},
+    traffic::State,
+};
+use super::device::{Depths, Limits, Result};
 use crate::comm::mutex::Mutex;
 
 /// What a fabric allows. The depths of queues that are made when a device is opened are the most that may be asked for.
@@ -95,36 +99,39 @@ struct Shared {
     finished: Condvar,
     /// Pairs that have works: what can be seen without the lock.
     waiting: AtomicUsize,
+    /// Numbers of regions and of pairs' lives so far.
+    numbers: AtomicU32,
     start: Instant,
 }
 
 impl Fabric {
     pub(super) fn new(rules: Rules) -> Self {
         let state = Mutex::new(State::new(rules.seed));
-        Fabric(Arc::new(Shared { rules, state, finished: Condvar::new(), waiting: AtomicUsize::new(0), start: Instant::now() }))
+        Fabric(Arc::new(Shared {
+            rules,
+            state,
+            finished: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+            numbers: AtomicU32::new(1),
+            start: Instant::now(),
+        }))
     }
 
     /// Opens a device.
     pub(super) fn open(&self, depths: Depths) -> Result<SoftDevice> {
-        let Rules { mut limits, pinned, .. } = self.0.rules;
-        for (what, asked, limit) in [
-            ("completions", depths.completions, &mut limits.completions),
-            ("shared receives", depths.shared_receives, &mut limits.shared_receives),
-            ("receives of datagrams", depths.datagram_receives, &mut limits.datagram_receives),
-            ("datagrams that leave", depths.datagram_sends, &mut limits.send_depth.clone()),
-        ] {
-            if asked > *limit {
-                return Err(DeviceError::Limit { what, asked: asked as u64, limit: *limit as u64 });
-            }
-            *limit = asked;
-        }
+        let Rules { limits, pinned, .. } = self.0.rules;
+        let Depths { completions, shared_receives, datagram_receives, datagram_sends } = depths;
+        at_most("completions", completions, limits.completions)?;
+        at_most("shared receives", shared_receives, limits.shared_receives)?;
+        at_most("receives of datagrams", datagram_receives, limits.datagram_receives)?;
+        at_most("datagrams that leave", datagram_sends, limits.send_depth)?;
+        let limits = Limits { completions, shared_receives, datagram_receives, ..limits };
         let mut state = self.0.state.lock();
         let id = state.ports.next();
-        let port = Port::new(id, limits, depths.datagram_sends, pinned);
+        let port = Port::new(id, limits, datagram_sends, pinned);
         let signs = port.signs.clone();
         state.ports.add(port);
-        drop(state);
-        Ok(SoftDevice::new(self.0.clone(), id, limits, signs))
+        Ok(SoftDevice { shared: self.0.clone(), id, limits, signs })
     }
 }
 
@@ -134,9 +141,14 @@ impl Shared {
         self.start.elapsed()
     }
 
+    /// A number that nothing had before.
+    fn number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Lets a pair do what it can.
     fn advance<'a>(&'a self, mut state: MutexGuard<'a, State>, place: Place) -> MutexGuard<'a, State> {
-        while let Some(mut transfer) = state.next(place, self.now()) {
+        while let Some(transfer) = state.next(place, self.now()) {
             drop(state);
             transfer.carry_out();
             state = self.state.lock();

@@ -7,9 +7,8 @@ use std::{
 
 use super::{
     Shared,
-    keys::By,
-    pair::{Connected, Entry, Path, Place, Report},
-    port::{DATAGRAM, Port, Receive, Signs},
+    pair::{Connected, Path, Place},
+    port::{DATAGRAM, Port, Receive, Signs, at_most, pin},
     traffic,
 };
 use crate::{
@@ -32,10 +31,10 @@ const NUMBER_IN_GID: usize = 8;
 /// See the module's essay.
 #[derive(Debug)]
 pub(in crate::comm::ib) struct SoftDevice {
-    shared: Arc<Shared>,
-    id: u64,
-    limits: Limits,
-    signs: Arc<Signs>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) id: u64,
+    pub(super) limits: Limits,
+    pub(super) signs: Arc<Signs>,
 }
 
 fn gid(port: u64) -> [u8; 16] {
@@ -60,94 +59,81 @@ fn timeout(code: u8) -> Duration {
     if code == 0 { Duration::MAX } else { Duration::from_nanos(4096 << code) }
 }
 
-/// Verbs' code of the time that a receive may take to be posted.
+/// Verbs' code of the time that a receive may take to be posted: 1, 2, 3, 4, 6, 8, 12 and so on hundredths of a millisecond; 0 is the last.
 fn receive_timer(code: u8) -> Duration {
-    let hundredths = match code {
-        0 => 1 << 16,
-        1 => 1,
-        even if even % 2 == 0 => 1 << (even / 2),
-        odd => 3 << (odd / 2) >> 1,
-    };
-    Duration::from_micros(10 * hundredths)
-}
-
-fn at_most(what: &'static str, asked: u32, limit: u32) -> Result<()> {
-    if asked <= limit { Ok(()) } else { Err(DeviceError::Limit { what, asked: asked.into(), limit: limit.into() }) }
+    let code = if code == 0 { 32 } else { u64::from(code) };
+    Duration::from_micros(10 * ((2 + code % 2) << (code / 2) >> 1))
 }
 
 /// The highest code of a time.
-const MOST_CODE: u32 = 31;
+const MOST_CODE: usize = 31;
+
+/// The last number of a pair or a packet.
+const LAST: usize = NUMBERS as usize - 1;
 
 impl SoftDevice {
-    pub(super) fn new(shared: Arc<Shared>, id: u64, limits: Limits, signs: Arc<Signs>) -> Self {
-        SoftDevice { shared, id, limits, signs }
-    }
-
-    #[cfg(test)]
-    pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
     fn lock(&self) -> MutexGuard<'_, traffic::State> {
         self.shared.state.lock()
+    }
+
+    /// Does something to the port, unless the device has failed.
+    fn with<R>(&self, act: impl FnOnce(&mut Port) -> Result<R>) -> Result<R> {
+        let mut state = self.lock();
+        let port = state.port(self.id)?;
+        port.check()?;
+        act(port)
     }
 
     fn place(&self, pair: Pair) -> Place {
         Place { port: self.id, number: pair.number }
     }
 
-    /// A step to a state in which the pair takes part in traffic.
-    fn connect(&self, pair: &mut Connected, to: To<'_>) -> Result<()> {
+    /// Makes a step of a pair, but for what a reset forgets.
+    fn step(&self, pair: &mut Connected, to: To<'_>) -> Result<()> {
+        if !to.may_follow(pair.state) {
+            return Err(DeviceError::State { number: pair.place.number, state: pair.state, asked: to.name() });
+        }
         match to {
-            To::Init { access } => pair.access = access,
+            To::Init { access } => pair.path.access = access,
             To::ReadyToReceive { peer, number, first_packet, answer_depth, receive_timer: code } => {
                 at_most("answers at once", answer_depth.into(), self.limits.answer_depth.into())?;
                 at_most("as code of the receive timer", code.into(), MOST_CODE)?;
-                at_most("as number of a queue pair", number, NUMBERS - 1)?;
-                at_most("as number of a packet", first_packet, NUMBERS - 1)?;
-                pair.path.peer = Some(Place { port: port_of(&peer.gid), number });
-                pair.path.packet = 128 << peer.mtu.min(MTU);
-                pair.path.expected = first_packet;
-                pair.path.answer_depth = answer_depth.into();
-                pair.path.receive_timer = receive_timer(code);
+                at_most("as number of a queue pair", number as usize, LAST)?;
+                at_most("as number of a packet", first_packet as usize, LAST)?;
+                pair.path = Path {
+                    peer: Some(Place { port: port_of(&peer.gid), number }),
+                    packet: 128 << peer.mtu.min(MTU),
+                    expected: first_packet,
+                    answer_depth: answer_depth.into(),
+                    receive_timer: receive_timer(code),
+                    ..pair.path
+                };
             }
             To::ReadyToSend { first_packet, read_depth, timeout: code, retries, receive_retries } => {
                 at_most("reads at once", read_depth.into(), self.limits.read_depth.into())?;
                 at_most("as code of the timeout", code.into(), MOST_CODE)?;
-                at_most("retries", retries.into(), 7)?;
-                at_most("retries of receives", receive_retries.into(), 7)?;
-                at_most("as number of a packet", first_packet, NUMBERS - 1)?;
-                pair.path = Path {
-                    next: first_packet,
-                    read_depth: read_depth.into(),
-                    timeout: timeout(code),
-                    retries,
-                    receive_retries,
-                    ..pair.path
-                };
+                at_most("retries", retries.max(receive_retries).into(), 7)?;
+                at_most("as number of a packet", first_packet as usize, LAST)?;
+                let (next, read_depth, timeout) = (first_packet, read_depth.into(), timeout(code));
+                pair.path = Path { next, read_depth, timeout, retries, receive_retries, ..pair.path };
             }
             To::Reset | To::Error => {}
         }
+        pair.state = to.state();
         Ok(())
     }
 
-    /// Takes a pair out of the traffic and waits until no transfer of it is under way.
-    fn stop(&self, pair: Pair) -> Result<MutexGuard<'_, traffic::State>> {
-        let mut state = self.lock();
-        state.port(self.id)?.pair(pair)?.state = State::Reset;
+    /// Waits until no transfer of a pair is under way that has left the traffic.
+    fn quiet(&self, pair: Pair) -> MutexGuard<'_, traffic::State> {
         let is_in_use =
             |state: &mut traffic::State| state.port(self.id).and_then(|port| port.pair(pair)).is_ok_and(|pair| pair.is_in_use());
-        Ok(self.shared.wait_while(state, is_in_use))
+        self.shared.wait_while(self.lock(), is_in_use)
     }
 }
 
-/// What a receiver finds in front of a datagram.
-fn route_header(from: u64, to: u64, len: usize) -> [u8; ROUTE_HEADER] {
+/// What a receiver finds in front of a datagram, as far as it says anything.
+fn route_header(from: u64, to: u64) -> [u8; ROUTE_HEADER] {
     let mut header = [0; ROUTE_HEADER];
-    // Version 6; the length behind the header; the code of InfiniBand; hops.
-    header[0] = 0x60;
-    header[4..6].copy_from_slice(&(len as u16).to_be_bytes());
-    header[6..8].copy_from_slice(&[0x1B, 64]);
     header[8..24].copy_from_slice(&gid(from));
     header[24..].copy_from_slice(&gid(to));
     header
@@ -158,7 +144,7 @@ fn route_header(from: u64, to: u64, len: usize) -> [u8; ROUTE_HEADER] {
 /// # Safety
 /// `bytes` is readable for `len` bytes, and no receive's memory.
 unsafe fn deliver(target: &mut Port, header: &[u8; ROUTE_HEADER], bytes: *const u8, len: usize) {
-    if target.datagrams.front().is_none_or(|receive| receive.len < ROUTE_HEADER + len) {
+    if target.datagrams.front().is_none_or(|receive| receive.piece.len < ROUTE_HEADER + len) {
         return;
     }
     let Some(receive) = target.datagrams.pop_front() else { return };
@@ -183,112 +169,60 @@ impl Device for SoftDevice {
     }
 
     unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {
-        let mut state = self.lock();
-        let number = state.region();
-        state.port(self.id)?.keys.add(number, start, len, access)
+        self.with(|port| port.keys.add(self.shared.number(), start, len, access))
     }
 
     fn deregister(&self, region: Region) -> Result<()> {
-        let mut state = self.lock();
-        let removed = state.port(self.id)?.keys.remove(region.id)?;
-        drop(self.shared.wait_while(state, |_| removed.is_in_use()));
+        let removed = self.lock().port(self.id)?.keys.remove(region.id)?;
+        drop(self.shared.wait_while(self.lock(), |_| removed.is_in_use()));
         Ok(())
     }
 
     fn create(&self, depth: usize) -> Result<Pair> {
-        let mut state = self.lock();
-        let life = state.life();
-        let port = state.port(self.id)?;
-        port.check()?;
-        port.create(depth, life)
+        self.with(|port| port.create(depth, self.shared.number().into()))
     }
 
     fn modify(&self, pair: Pair, to: To<'_>) -> Result<()> {
-        let mut state = self.lock();
-        let port = state.port(self.id)?;
-        port.check()?;
-        let connected = port.pair(pair)?;
-        if !to.may_follow(connected.state) {
-            return Err(DeviceError::State { number: pair.number, state: connected.state, asked: to.name() });
+        self.with(|port| self.step(port.pair(pair)?, to))?;
+        if to.state() == State::Reset {
+            self.quiet(pair).port(self.id)?.pair(pair)?.reset(self.shared.number().into());
         }
-        self.connect(connected, to)?;
-        connected.state = to.state();
-        match to {
-            To::Reset => {
-                drop(state);
-                let mut state = self.stop(pair)?;
-                let life = state.life();
-                state.port(self.id)?.pair(pair)?.reset(life);
-                drop(self.shared.advance(state, self.place(pair)));
-            }
-            To::Error => drop(self.shared.advance(state, self.place(pair))),
-            To::Init { .. } | To::ReadyToReceive { .. } | To::ReadyToSend { .. } => {}
-        }
+        drop(self.shared.advance(self.lock(), self.place(pair)));
         Ok(())
     }
 
     fn destroy(&self, pair: Pair) -> Result<()> {
-        let mut state = self.stop(pair)?;
-        state.port(self.id)?.remove(pair)?;
-        drop(self.shared.advance(state, self.place(pair)));
+        self.lock().port(self.id)?.pair(pair)?.state = State::Reset;
+        self.quiet(pair).port(self.id)?.remove(pair)?;
+        drop(self.shared.advance(self.lock(), self.place(pair)));
         Ok(())
     }
 
     unsafe fn post(&self, pair: Pair, works: &[Work]) -> Result<usize> {
         let mut state = self.lock();
-        let port = state.port(self.id)?;
-        port.check()?;
-        let connected = port.pair(pair)?;
-        if !matches!(connected.state, State::ReadyToSend | State::Error) {
-            return Err(DeviceError::State { number: pair.number, state: connected.state, asked: "a post" });
-        }
-        let mut taken = Ok(works.len());
-        for (at, work) in works.iter().enumerate() {
-            // SAFETY: the caller's promise.
-            let entry = match unsafe { Entry::new(work, &self.limits) } {
-                Ok(entry) => entry,
-                Err(why) => {
-                    taken = Err(DeviceError::Work { at, id: work.id, why });
-                    break;
-                }
-            };
-            if !connected.post(entry) {
-                taken = Ok(at);
-                break;
-            }
-        }
+        // SAFETY: the caller's promise.
+        let taken = unsafe { state.port(self.id)?.post(pair, works) };
         drop(self.shared.advance(state, self.place(pair)));
         taken
     }
 
     unsafe fn post_receive(&self, queue: Queue, id: u64, piece: Piece) -> Result<()> {
-        let mut state = self.lock();
-        let port = state.port(self.id)?;
-        port.check()?;
-        let (receives, queue, depth) = match queue {
-            Queue::Shared => (&mut port.shared, "the shared receive queue", self.limits.shared_receives),
-            Queue::Datagram => (&mut port.datagrams, "the receive queue of datagrams", self.limits.datagram_receives),
-        };
-        if receives.len() == depth {
-            return Err(DeviceError::Full { queue, depth });
-        }
-        receives.push_back(Receive::new(id, piece));
-        Ok(())
+        self.with(|port| port.post_receive(queue, Receive { id, piece }))
     }
 
     fn handle(&self, to: &Address) -> Result<Handle> {
-        Ok(Handle { id: self.lock().port(self.id)?.handles.add(*to) })
+        self.with(|port| Ok(Handle { id: port.handles.add(*to) }))
     }
 
     fn release(&self, handle: Handle) -> Result<()> {
-        let released = self.lock().port(self.id)?.handles.remove(handle.id);
-        released.map(|_| ()).ok_or(DeviceError::Unknown { what: "handle", id: handle.id })
+        let Handle { id } = handle;
+        self.with(|port| port.handles.remove(id).map(drop).ok_or(DeviceError::Unknown { what: "handle", id }))
     }
 
     unsafe fn post_datagram(&self, datagram: &Datagram) -> Result<()> {
         let Datagram { id, to, number, key, local, signaled, inline } = *datagram;
-        let refuse = |why| DeviceError::Work { at: 0, id, why };
         let longest = if inline { self.limits.inline.min(self.limits.longest_datagram) } else { self.limits.longest_datagram };
+        let refuse = |why| DeviceError::Work { at: 0, id, why };
         if local.len > longest {
             return Err(refuse(format!("a datagram of {} bytes; at most {longest} are allowed", local.len)));
         }
@@ -297,24 +231,23 @@ impl Device for SoftDevice {
         port.check()?;
         let to = port.handles.get(to.id).ok_or(DeviceError::Unknown { what: "handle", id: to.id })?;
         let to = port_of(&to.gid);
-        let memory = port.keys.pin(By::Local, local.key, local.start.addr() as u64, local.len, Access::NONE);
-        let bytes = match memory {
+        let bytes = match pin(&port.keys, local, Access::NONE) {
             _ if inline => local.start,
             Some(memory) => memory.start(),
             None => return Err(refuse("its key does not cover its memory".into())),
         };
-        let depth = port.datagram_slots.depth;
-        port.datagram_slots.take().ok_or(DeviceError::Full { queue: "the send queue of datagrams", depth })?;
+        let pair = port.datagram_pair()?;
+        let depth = pair.slots.depth;
+        pair.slots.take().ok_or(DeviceError::Full { queue: "the send queue of datagrams", depth })?;
         if let Ok(target) = state.port(to)
             && (number, key) == (DATAGRAM, datagram_key(to))
         {
             // SAFETY: the data are registered, or inline and readable by the caller's promise; receives are their poster's alone.
-            unsafe { deliver(target, &route_header(self.id, to, local.len), bytes, local.len) };
+            unsafe { deliver(target, &route_header(self.id, to), bytes, local.len) };
         }
         let port = state.port(self.id)?;
-        if let Some(frees) = port.datagram_slots.ended(signaled) {
-            let completion = Completion { id, number: DATAGRAM, outcome: Ok(Done::Sent) };
-            port.report(Report { completion, frees, life: 0 });
+        if let Some(report) = port.datagram_pair()?.ended(id, signaled, Ok(Done::Sent)) {
+            port.report(report);
         }
         Ok(())
     }
@@ -331,18 +264,17 @@ impl Device for SoftDevice {
     }
 
     fn arm(&self) -> Result<()> {
-        let mut state = self.lock();
-        let port = state.port(self.id)?;
-        port.armed = true;
-        port.check()
+        self.with(|port| {
+            port.armed = true;
+            Ok(())
+        })
     }
 
     fn wait(&self, limit: Duration) -> Result<bool> {
         let end = Instant::now().checked_add(limit);
         loop {
             let mut state = self.shared.advance_all(self.lock());
-            let port = state.port(self.id)?;
-            if std::mem::take(&mut port.fired) || !port.events.is_empty() {
+            if state.port(self.id)?.take_fired() {
                 return Ok(true);
             }
             let seen = self.signs.bell.load();
@@ -357,7 +289,7 @@ impl Device for SoftDevice {
     }
 
     fn event(&self) -> Option<Event> {
-        self.lock().port(self.id).ok()?.events.pop_front()
+        self.lock().port(self.id).ok()?.take_event()
     }
 }
 

@@ -11,37 +11,36 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use crate::{
-    comm::ib::device::{Access, Completion, Done, Failure, Kind, Limits, NUMBERS, State, Work},
-    memory::kernels,
-};
+use super::keys::Pinned;
+use crate::comm::ib::device::{Access, Completion, Done, Failure, Kind, Limits, NUMBERS, State, Work};
 
 /// A pair of a port. Numbers are used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) port: u64,
     pub(super) number: u32,
 }
 
 /// See the module's essay.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Connected {
     pub(super) id: u64,
     pub(super) place: Place,
     pub(super) state: State,
-    pub(super) access: Access,
     /// From creation or reset to the next reset.
     pub(super) life: u64,
     pub(super) path: Path,
     pub(super) slots: Slots,
-    works: VecDeque<Entry>,
+    pub(super) works: VecDeque<Entry>,
     started: usize,
     /// Reads and atomics that were sent and not answered.
-    reads: usize,
+    pub(super) reads: usize,
     /// A transfer of this pair is under way.
     pub(super) busy: bool,
     /// Transfers of peers to this pair that are under way.
     pub(super) serving: usize,
+    /// A work has failed or was flushed: all behind it are flushed.
+    broken: bool,
     /// Nothing is tried before.
     pub(super) due: Duration,
     /// How often the work whose turn it is was sent in vain.
@@ -50,9 +49,11 @@ pub(super) struct Connected {
     pub(super) not_ready: u8,
 }
 
-/// What a pair was told of the way to its peer.
-#[derive(Clone, Copy, Debug)]
+/// What a pair was told of its peer, and of the way there.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Path {
+    /// What the peer may do.
+    pub(super) access: Access,
     pub(super) peer: Option<Place>,
     /// Bytes of a packet.
     pub(super) packet: usize,
@@ -61,7 +62,7 @@ pub(super) struct Path {
     pub(super) next: u32,
     pub(super) read_depth: usize,
     pub(super) answer_depth: usize,
-    /// How long peers wait that met no receive.
+    /// How long a peer waits that met no receive.
     pub(super) receive_timer: Duration,
     pub(super) timeout: Duration,
     pub(super) retries: u8,
@@ -69,19 +70,6 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) const NONE: Self = Path {
-        peer: None,
-        packet: 1,
-        expected: 0,
-        next: 0,
-        read_depth: 0,
-        answer_depth: 0,
-        receive_timer: Duration::ZERO,
-        timeout: Duration::ZERO,
-        retries: 0,
-        receive_retries: 0,
-    };
-
     /// The packet number that follows on a message of so many bytes.
     pub(super) fn after(&self, number: u32, len: usize) -> u32 {
         (number + len.div_ceil(self.packet).max(1) as u32) % NUMBERS
@@ -91,19 +79,10 @@ impl Path {
 /// A work in its queue.
 #[derive(Debug)]
 pub(super) struct Entry {
-    id: u64,
-    pub(super) kind: Kind,
-    pub(super) data: Data,
-    signaled: bool,
-    fence: bool,
+    pub(super) work: Work,
+    /// Its data, if they were taken during the post.
+    pub(super) inline: Option<Pinned>,
     pub(super) progress: Progress,
-}
-
-/// The local side of a work.
-#[derive(Debug)]
-pub(super) enum Data {
-    Inline(Box<[u8]>),
-    Memory { start: u64, len: usize, key: u32 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,77 +97,36 @@ pub(super) enum Progress {
     Done,
 }
 
-impl Data {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Data::Inline(bytes) => bytes.len(),
-            Data::Memory { len, .. } => *len,
-        }
-    }
-
-    /// The inline data; nothing is left of them.
-    pub(super) fn take(&mut self) -> Box<[u8]> {
-        match self {
-            Data::Inline(bytes) => std::mem::take(bytes),
-            Data::Memory { .. } => Box::default(),
-        }
-    }
-}
-
 impl Entry {
     /// A work as it was posted, or why it is refused.
     ///
     /// # Safety
     /// Inline data are readable.
-    pub(super) unsafe fn new(work: &Work, limits: &Limits) -> Result<Self, String> {
-        let Work { id, kind, local, signaled, inline, fence } = *work;
-        if local.len > limits.longest_message {
-            return Err(format!("a message of {} bytes; at most {} are allowed", local.len, limits.longest_message));
+    pub(super) unsafe fn new(work: Work, limits: &Limits) -> Result<Self, String> {
+        let (len, is_answered) = (work.local.len, is_answered(work.kind));
+        let longest = if work.inline { limits.inline } else { limits.longest_message };
+        if work.inline && is_answered {
+            return Err("only a send or a write can be inline".into());
         }
-        if matches!(kind, Kind::FetchAdd { .. } | Kind::CompareSwap { .. }) && local.len != size_of::<u64>() {
-            return Err(format!("{} bytes for the old value of an atomic, which has 8", local.len));
+        if is_answered && !matches!(work.kind, Kind::Read { .. }) && len != size_of::<u64>() {
+            return Err(format!("{len} bytes for the old value of an atomic, which has 8"));
         }
-        let data = if inline {
-            // SAFETY: the caller's promise.
-            Data::Inline(unsafe { inline_data(kind, local.start, local.len, limits) }?)
-        } else {
-            Data::Memory { start: local.start.addr() as u64, len: local.len, key: local.key }
-        };
-        Ok(Entry { id, kind, data, signaled, fence, progress: Progress::Posted })
-    }
-
-    /// Whether the peer sends data back.
-    pub(super) fn is_answered(&self) -> bool {
-        !matches!(self.kind, Kind::Send { .. } | Kind::Write { .. })
-    }
-
-    fn done(&self) -> Done {
-        match self.kind {
-            Kind::Send { .. } => Done::Sent,
-            Kind::Write { .. } => Done::Written,
-            Kind::Read { .. } => Done::Read,
-            Kind::FetchAdd { .. } | Kind::CompareSwap { .. } => Done::Swapped,
+        if len > longest {
+            return Err(format!("{len} bytes{}; at most {longest} are allowed", if work.inline { " inline" } else { "" }));
         }
+        // SAFETY: the caller's promise.
+        let inline = work.inline.then(|| unsafe { Pinned::copy_of(work.local.start, len) });
+        Ok(Entry { work, inline, progress: Progress::Posted })
     }
 }
 
-/// # Safety
-/// The bytes are readable.
-unsafe fn inline_data(kind: Kind, start: *const u8, len: usize, limits: &Limits) -> Result<Box<[u8]>, String> {
-    if !matches!(kind, Kind::Send { .. } | Kind::Write { .. }) {
-        return Err("only a send or a write can be inline".into());
-    }
-    if len > limits.inline {
-        return Err(format!("{len} bytes inline; at most {} are allowed", limits.inline));
-    }
-    let mut bytes = vec![0; len].into_boxed_slice();
-    // SAFETY: the caller's promise; the copy is private.
-    unsafe { kernels::copy(bytes.as_mut_ptr(), start, len) };
-    Ok(bytes)
+/// Whether the peer sends data back.
+pub(super) fn is_answered(kind: Kind) -> bool {
+    !matches!(kind, Kind::Send { .. } | Kind::Write { .. })
 }
 
 /// The slots of a send queue: those of works that nobody has heard of stay taken until a later one is reported.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Slots {
     pub(super) depth: usize,
     taken: usize,
@@ -198,18 +136,12 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(depth: usize) -> Self {
-        Slots { depth, taken: 0, silent: 0 }
+        Slots { depth, ..Slots::default() }
     }
 
     /// Takes a slot, if one is free.
     pub(super) fn take(&mut self) -> Option<()> {
         (self.taken < self.depth).then(|| self.taken += 1)
-    }
-
-    /// A work has ended. How many slots are free again when its report is polled; none without a report.
-    pub(super) fn ended(&mut self, reported: bool) -> Option<usize> {
-        self.silent += 1;
-        reported.then(|| std::mem::take(&mut self.silent))
     }
 
     pub(super) fn free(&mut self, slots: usize) {
@@ -228,23 +160,7 @@ pub(super) struct Report {
 
 impl Connected {
     pub(super) fn new(id: u64, place: Place, depth: usize, life: u64) -> Self {
-        Connected {
-            id,
-            place,
-            state: State::Reset,
-            access: Access::NONE,
-            life,
-            path: Path::NONE,
-            slots: Slots::new(depth),
-            works: VecDeque::new(),
-            started: 0,
-            reads: 0,
-            busy: false,
-            serving: 0,
-            due: Duration::ZERO,
-            unanswered: 0,
-            not_ready: 0,
-        }
+        Connected { id, place, life, slots: Slots::new(depth), ..Connected::default() }
     }
 
     /// Whether memory is touched for its works, or for those of its peer.
@@ -252,81 +168,62 @@ impl Connected {
         self.busy || self.serving > 0
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.works.is_empty()
-    }
-
-    /// Adds a work, if it has room.
-    pub(super) fn post(&mut self, entry: Entry) -> bool {
-        let has_room = self.slots.take().is_some();
-        if has_room {
-            self.works.push_back(entry);
-        }
-        has_room
-    }
-
-    pub(super) fn work(&mut self, at: usize) -> &mut Entry {
-        &mut self.works[at]
-    }
-
     /// The next work, if it may start now.
     pub(super) fn to_start(&self) -> Option<usize> {
-        let next = self.works.get(self.started)?;
-        let waits = next.fence && self.reads > 0 || next.is_answered() && self.reads >= self.path.read_depth;
+        let next = self.works.get(self.started)?.work;
+        let waits = next.fence && self.reads > 0 || is_answered(next.kind) && self.reads >= self.path.read_depth;
         (!waits).then_some(self.started)
     }
 
     /// The oldest read or atomic that was sent and not answered.
     pub(super) fn to_answer(&self) -> Option<usize> {
-        if self.reads == 0 {
-            return None;
-        }
-        self.works.iter().position(|work| matches!(work.progress, Progress::Asked { .. } | Progress::Excess))
-    }
-
-    /// Reads and atomics that were sent and not answered.
-    pub(super) fn reads(&self) -> usize {
-        self.reads
+        let is_open = |entry: &Entry| matches!(entry.progress, Progress::Asked { .. } | Progress::Excess);
+        (self.reads > 0).then(|| self.works.iter().position(is_open)).flatten()
     }
 
     /// The work whose turn it was has started.
     pub(super) fn start(&mut self) {
-        let work = &self.works[self.started];
-        self.path.next = self.path.after(self.path.next, work.data.len());
-        self.reads += usize::from(work.is_answered());
+        let work = self.works[self.started].work;
+        self.path.next = self.path.after(self.path.next, work.local.len);
+        self.reads += usize::from(is_answered(work.kind));
         self.started += 1;
         (self.unanswered, self.not_ready) = (0, 0);
     }
 
     /// A work that has started is done.
     pub(super) fn finish(&mut self, at: usize) {
-        self.reads -= usize::from(self.works[at].is_answered());
+        self.busy = false;
+        self.reads -= usize::from(is_answered(self.works[at].work.kind));
         self.works[at].progress = Progress::Done;
         (self.unanswered, self.not_ready) = (0, 0);
     }
 
-    /// The next report of works that are done.
-    pub(super) fn retire(&mut self) -> Option<Report> {
-        while self.works.front().is_some_and(|work| work.progress == Progress::Done) {
-            let work = self.works.pop_front()?;
-            self.started -= 1;
-            if let Some(frees) = self.slots.ended(work.signaled) {
-                return Some(self.report(work.id, Ok(work.done()), frees));
+    /// The next report of works that are done. After a failure, of the others too: the first one failed, the rest is flushed.
+    pub(super) fn retire(&mut self, failure: &mut Option<Failure>) -> Option<Report> {
+        loop {
+            let entry = self.works.front().filter(|entry| failure.is_some() || entry.progress == Progress::Done)?;
+            let (Work { id, kind, signaled, .. }, progress) = (entry.work, entry.progress);
+            self.works.pop_front();
+            self.started = self.started.saturating_sub(1);
+            self.broken |= progress != Progress::Done;
+            let outcome = match kind {
+                _ if self.broken => Err(failure.replace(Failure::Flushed).unwrap_or(Failure::Flushed)),
+                Kind::Send { .. } => Ok(Done::Sent),
+                Kind::Write { .. } => Ok(Done::Written),
+                Kind::Read { .. } => Ok(Done::Read),
+                Kind::FetchAdd { .. } | Kind::CompareSwap { .. } => Ok(Done::Swapped),
+            };
+            if let Some(report) = self.ended(id, signaled || outcome.is_err(), outcome) {
+                return Some(report);
             }
         }
-        None
     }
 
-    /// Takes the first work, which has failed.
-    pub(super) fn fail(&mut self, failure: Failure) -> Option<Report> {
-        let work = self.works.pop_front()?;
-        (self.started, self.reads) = (0, 0);
-        let frees = self.slots.ended(true)?;
-        Some(self.report(work.id, Err(failure), frees))
-    }
-
-    fn report(&self, id: u64, outcome: Result<Done, Failure>, frees: usize) -> Report {
-        Report { completion: Completion { id, number: self.place.number, outcome }, frees, life: self.life }
+    /// A work has ended, and is reported or not.
+    pub(super) fn ended(&mut self, id: u64, reported: bool, outcome: Result<Done, Failure>) -> Option<Report> {
+        self.slots.silent += 1;
+        let completion = Completion { id, number: self.place.number, outcome };
+        reported.then(|| Report { completion, frees: std::mem::take(&mut self.slots.silent), life: self.life })
     }
 
     /// Forgets everything but its name.

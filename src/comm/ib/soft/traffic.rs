@@ -3,16 +3,24 @@
 //! All of this happens under the lock of the fabric, save the moving of bytes: [`State::next`] hands out a [`Transfer`], which is carried
 //! out without the lock and then [finished](State::finish). A pair has one transfer at a time.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{
     keys::{By, Pinned},
     landing,
-    pair::{Connected, Data, Place, Progress},
-    port::Port,
+    pair::{Connected, Place, Progress, is_answered},
+    port::{Port, pin},
 };
 use crate::comm::{
-    ib::device::{Access, DeviceError, Done, Event, Failure, Kind, State as PairState},
+    ib::{
+        device::{Access, DeviceError, Done, Event, Failure, Kind, State as PairState, Work},
+        random::Random,
+    },
     mutex::Mutex,
     slab::Slab,
 };
@@ -23,9 +31,7 @@ pub(super) struct State {
     pub(super) ports: Slab<Port>,
     /// Pairs that have works.
     waiting: BTreeSet<Place>,
-    random: u64,
-    lives: u64,
-    regions: u32,
+    random: Random,
 }
 
 /// Bytes, or a word, that an adapter moves.
@@ -35,41 +41,28 @@ pub(super) struct Transfer {
     /// Of the work in its queue.
     at: usize,
     to: Place,
-    kind: Kind,
-    here: Here,
+    work: Work,
+    here: Pinned,
     there: Pinned,
-    len: usize,
     /// Of the receive that a send takes.
     receive: Option<u64>,
     adapter: Arc<Mutex<()>>,
-    random: u64,
-}
-
-/// The local side.
-#[derive(Debug)]
-enum Here {
-    Inline(Box<[u8]>),
-    Memory(Pinned),
+    random: usize,
 }
 
 impl Transfer {
     /// Moves the bytes.
-    pub(super) fn carry_out(&mut self) {
-        let here = match &mut self.here {
-            Here::Inline(bytes) => bytes.as_mut_ptr(),
-            Here::Memory(memory) => memory.start(),
-        };
-        let (there, len, random) = (self.there.start(), self.len, self.random);
-        match self.kind {
-            // SAFETY: both sides lie in memory that is registered until this value is dropped, for the access that they need, or here in
-            // this value. Who registered it promised that there are no references to it, who posted the work that the two do not overlap.
-            Kind::Send { .. } | Kind::Write { .. } => unsafe { landing::land(there, here, len, random) },
+    pub(super) fn carry_out(&self) {
+        let (here, there, len) = (self.here.start(), self.there.start(), self.work.local.len);
+        match self.work.kind {
+            // SAFETY: both sides lie in memory that stays registered until this value is dropped, for the access that they need, or
+            // in a copy of inline data. Who registered it promised that there are no references to it, who posted the work that the
+            // two do not overlap.
+            Kind::Send { .. } | Kind::Write { .. } => unsafe { landing::land(there, here, len, self.random) },
             // SAFETY: as above.
-            Kind::Read { .. } => unsafe { landing::land(here, there, len, random) },
+            Kind::Read { .. } => unsafe { landing::land(here, there, len, self.random) },
             // SAFETY: as above; the alignment was checked, and both lengths are eight.
-            Kind::FetchAdd { .. } | Kind::CompareSwap { .. } => unsafe {
-                landing::atomic(&self.adapter, there.cast(), here, self.kind);
-            },
+            kind => unsafe { landing::atomic(&self.adapter, there.cast(), here, kind) },
         }
     }
 }
@@ -83,53 +76,32 @@ enum Trouble {
     NotReady(Duration),
     /// The work is wrong here.
     Local(Failure),
-    /// The peer refuses it, and fails too.
+    /// The peer refuses it, and fails too; so does the receive, if it is about one.
     Refused { by: Place, here: Failure, receive: Option<Failure> },
 }
 
-/// What may be done through a pair and to memory by a work.
-fn needs(kind: Kind) -> Access {
-    match kind {
-        Kind::Send { .. } => Access::NONE,
-        Kind::Write { .. } => Access::REMOTE_WRITE,
-        Kind::Read { .. } => Access::REMOTE_READ,
-        Kind::FetchAdd { .. } | Kind::CompareSwap { .. } => Access::REMOTE_ATOMIC,
-    }
+/// Whether another try is allowed; seven are for ever, as with soft-RoCE.
+fn try_again(tries: &mut u8, most: u8) -> bool {
+    *tries = tries.saturating_add(1);
+    *tries <= most || most == 7
 }
 
 impl State {
     pub(super) fn new(seed: u64) -> Self {
-        State { ports: Slab::default(), waiting: BTreeSet::new(), random: seed, lives: 0, regions: 0 }
+        State { ports: Slab::default(), waiting: BTreeSet::new(), random: Random::new(seed) }
     }
 
     pub(super) fn port(&mut self, id: u64) -> Result<&mut Port, DeviceError> {
         self.ports.get_mut(id).ok_or(DeviceError::Unknown { what: "device", id })
     }
 
-    /// A number that no pair's life had before.
-    pub(super) fn life(&mut self) -> u64 {
-        self.lives += 1;
-        self.lives
-    }
-
-    /// A number that no region had before.
-    pub(super) fn region(&mut self) -> u32 {
-        self.regions += 1;
-        self.regions
-    }
-
-    /// SplitMix64 (Steele, Lea and Flood, 2014).
-    fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.random ^ self.random >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
+    fn pair(&mut self, place: Place) -> Option<&mut Connected> {
+        self.ports.get_mut(place.port)?.numbered(place.number)
     }
 
     /// Notes whether a pair has works. How many pairs have.
     pub(super) fn note(&mut self, place: Place) -> usize {
-        let pair = self.ports.get_mut(place.port).and_then(|port| port.numbered(place.number));
-        if pair.is_some_and(|pair| !pair.is_idle()) {
+        if self.pair(place).is_some_and(|pair| !pair.works.is_empty()) {
             self.waiting.insert(place);
         } else {
             self.waiting.remove(&place);
@@ -139,7 +111,6 @@ impl State {
 
     /// The first pair behind `last` that has works.
     pub(super) fn waiting_behind(&self, last: Option<Place>) -> Option<Place> {
-        use std::ops::Bound::{Excluded, Unbounded};
         self.waiting.range((last.map_or(Unbounded, Excluded), Unbounded)).next().copied()
     }
 
@@ -152,53 +123,47 @@ impl State {
     /// What a pair does next, if it can do anything now.
     pub(super) fn next(&mut self, place: Place, now: Duration) -> Option<Transfer> {
         loop {
-            let coin = self.random().is_multiple_of(2);
+            let coin = self.random.below(2);
             let port = self.ports.get_mut(place.port)?;
             let pair = port.numbered(place.number).filter(|pair| !pair.busy)?;
             if pair.state == PairState::Error {
-                port.fail(place.number, Failure::Flushed);
+                port.retire(place.number, Some(Failure::Flushed));
                 return None;
             }
             if pair.state != PairState::ReadyToSend || pair.due > now {
                 return None;
             }
-            // A read may be answered after what is behind it.
+            // A read may be answered after what is behind it has started.
             let (start, answer) = (pair.to_start(), pair.to_answer());
-            let [first, second] = if coin { [start, answer] } else { [answer, start] };
-            let at = first.or(second)?;
-            let trouble = match self.attempt(place, at) {
-                Ok(Some(transfer)) => return Some(transfer),
-                Ok(None) => continue,
-                // What was asked before is answered before.
-                Err(_) if Some(at) == start && answer.is_some() => match self.attempt(place, answer?) {
-                    Ok(transfer) => return transfer,
-                    Err(trouble) => trouble,
-                },
-                Err(trouble) => trouble,
+            let at = if coin == 0 { start.or(answer) } else { answer.or(start) }?;
+            let outcome = match self.attempt(place, at) {
+                // What was asked before is answered before it fails.
+                Err(_) if Some(at) == start && answer.is_some() => self.attempt(place, answer?),
+                outcome => outcome,
             };
-            self.handle(place, trouble, now);
+            match outcome {
+                Ok(Some(transfer)) => return Some(transfer),
+                Ok(None) => {}
+                Err(trouble) => self.handle(place, trouble, now),
+            }
         }
     }
 
-    /// Starts the work of a pair, or has the one answered that has started before. Nothing if it only asked.
+    /// Starts a work of a pair, or has it answered, if it was asked before. Nothing if it only asked.
     fn attempt(&mut self, from: Place, at: usize) -> Result<Option<Transfer>, Trouble> {
         use Trouble::{Local, NotReady, Refused, Unanswered};
-        let random = self.random();
+        let random = self.random.below(usize::MAX);
         let port = self.ports.get_mut(from.port).ok_or(Unanswered)?;
         let pair = port.numbered(from.number).ok_or(Unanswered)?;
-        let (path, reads, entry) = (pair.path, pair.reads(), pair.work(at));
-        let (kind, progress, len, is_answered) = (entry.kind, entry.progress, entry.data.len(), entry.is_answered());
-        let here = match entry.data {
-            Data::Inline(_) => None,
-            Data::Memory { start, len, key } => {
-                let needs = if is_answered { Access::LOCAL_WRITE } else { Access::NONE };
-                Some(port.keys.pin(By::Local, key, start, len, needs).ok_or(Local(Failure::LocalProtection))?)
-            }
-        };
+        let (path, reads, entry) = (pair.path, pair.reads, &pair.works[at]);
+        let (work, progress, inline) = (entry.work, entry.progress, entry.inline.is_some());
+        let (kind, len) = (work.kind, work.local.len);
+        let needs = if is_answered(kind) { Access::LOCAL_WRITE } else { Access::NONE };
+        let here = if inline { None } else { Some(pin(&port.keys, work.local, needs).ok_or(Local(Failure::LocalProtection))?) };
 
         let by = path.peer.ok_or(Unanswered)?;
-        let target_port = self.ports.get_mut(by.port).filter(|port| port.check().is_ok()).ok_or(Unanswered)?;
-        let target = target_port.numbered(by.number).ok_or(Unanswered)?;
+        let port = self.ports.get_mut(by.port).filter(|port| port.is_alive()).ok_or(Unanswered)?;
+        let target = port.numbered(by.number).ok_or(Unanswered)?;
         let is_ready = matches!(target.state, PairState::ReadyToReceive | PairState::ReadyToSend);
         let in_turn = match progress {
             Progress::Asked { life } => life == target.life,
@@ -208,122 +173,101 @@ impl State {
         if !is_ready || target.path.peer != Some(from) || !in_turn {
             return Err(Unanswered);
         }
-        let refused = |here| Refused { by, here, receive: None };
-        if progress == Progress::Excess {
-            return Err(refused(Failure::RemoteInvalid));
-        }
-        if progress == Progress::Posted && is_answered {
-            let life = target.life;
-            target.path.expected = target.path.after(target.path.expected, len);
-            let is_excess = reads >= target.path.answer_depth;
-            let pair = self.pair(from).ok_or(Unanswered)?;
-            pair.work(at).progress = if is_excess { Progress::Excess } else { Progress::Asked { life } };
-            pair.start();
-            return Ok(None);
-        }
-
-        let (access, receive_timer) = (target.access, target.path.receive_timer);
-        let (there, receive) = match kind {
+        let (life, theirs) = (target.life, target.path);
+        let refused = |here, receive| Refused { by, here, receive };
+        let there = match kind {
+            _ if progress == Progress::Excess => return Err(refused(Failure::RemoteInvalid, None)),
+            _ if progress == Progress::Posted && is_answered(kind) => None,
             Kind::Send { .. } => {
-                let receive = *target_port.shared.front().ok_or(NotReady(receive_timer))?;
-                let fails = |here, there| Refused { by, here, receive: Some(there) };
-                if len > receive.len {
-                    return Err(fails(Failure::RemoteInvalid, Failure::LocalLength));
+                let receive = *port.shared.front().ok_or(NotReady(theirs.receive_timer))?;
+                if len > receive.piece.len {
+                    return Err(refused(Failure::RemoteInvalid, Some(Failure::LocalLength)));
                 }
-                let there = receive.pin(&target_port.keys).ok_or(fails(Failure::RemoteOperation, Failure::LocalProtection))?;
-                target_port.shared.pop_front();
-                (there, Some(receive.id))
+                let closed = || refused(Failure::RemoteOperation, Some(Failure::LocalProtection));
+                let there = receive.pin(&port.keys).ok_or_else(closed)?;
+                port.shared.pop_front();
+                Some((there, Some(receive.id)))
             }
             Kind::Write { to: at } | Kind::Read { from: at } | Kind::FetchAdd { at, .. } | Kind::CompareSwap { at, .. } => {
-                let needs = needs(kind);
-                let is_atomic = needs == Access::REMOTE_ATOMIC;
-                if is_atomic && !at.start.is_multiple_of(size_of::<u64>() as u64) {
-                    return Err(refused(Failure::RemoteInvalid));
+                let (needs, alignment) = match kind {
+                    Kind::Write { .. } => (Access::REMOTE_WRITE, 1),
+                    Kind::Read { .. } => (Access::REMOTE_READ, 1),
+                    _ => (Access::REMOTE_ATOMIC, size_of::<u64>() as u64),
+                };
+                if !at.start.is_multiple_of(alignment) {
+                    return Err(refused(Failure::RemoteInvalid, None));
                 }
-                let there = target_port.keys.pin(By::Remote, at.key, at.start, len, needs);
-                (there.filter(|_| access.allows(needs)).ok_or(refused(Failure::RemoteAccess))?, None)
+                let there = port.keys.pin(By::Remote, at.key, at.start, len, needs).filter(|_| theirs.access.allows(needs));
+                Some((there.ok_or_else(|| refused(Failure::RemoteAccess, None))?, None))
             }
         };
-        let adapter = target_port.adapter.clone();
-        let target = target_port.numbered(by.number).ok_or(Unanswered)?;
-        target.serving += 1;
+        let adapter = port.adapter.clone();
+        let target = port.numbered(by.number).ok_or(Unanswered)?;
+        target.serving += usize::from(there.is_some());
         if progress == Progress::Posted {
-            target.path.expected = target.path.after(target.path.expected, len);
+            target.path.expected = theirs.after(theirs.expected, len);
         }
         let pair = self.pair(from).ok_or(Unanswered)?;
         if progress == Progress::Posted {
             pair.start();
         }
+        let Some((there, receive)) = there else {
+            pair.works[at].progress = if reads < theirs.answer_depth { Progress::Asked { life } } else { Progress::Excess };
+            return Ok(None);
+        };
+        let here = here.or_else(|| pair.works[at].inline.take()).ok_or(Local(Failure::LocalProtection))?;
         pair.busy = true;
-        let here = here.map_or_else(|| Here::Inline(pair.work(at).data.take()), Here::Memory);
-        Ok(Some(Transfer { from, at, to: by, kind, here, there, len, receive, adapter, random }))
-    }
-
-    fn pair(&mut self, place: Place) -> Option<&mut Connected> {
-        self.ports.get_mut(place.port)?.numbered(place.number)
+        Ok(Some(Transfer { from, at, to: by, work, here, there, receive, adapter, random }))
     }
 
     /// The first work of a pair that is not done did not get through.
     fn handle(&mut self, place: Place, trouble: Trouble, now: Duration) {
         let Some(pair) = self.pair(place) else { return };
         let path = pair.path;
-        let failure = match trouble {
-            Trouble::Local(failure) | Trouble::Refused { here: failure, .. } => failure,
-            Trouble::Unanswered => {
-                // Seven are for ever, as with soft-RoCE.
-                if pair.unanswered < path.retries || path.retries == 7 {
-                    pair.unanswered = pair.unanswered.saturating_add(1);
-                    pair.due = now.saturating_add(path.timeout);
-                    return;
-                }
-                Failure::RetryExceeded
-            }
+        let (again, after, failure) = match trouble {
+            Trouble::Local(failure) | Trouble::Refused { here: failure, .. } => (false, now, failure),
+            Trouble::Unanswered => (try_again(&mut pair.unanswered, path.retries), path.timeout, Failure::RetryExceeded),
             Trouble::NotReady(timer) => {
-                if pair.not_ready < path.receive_retries || path.receive_retries == 7 {
-                    pair.not_ready = pair.not_ready.saturating_add(1);
-                    pair.due = now.saturating_add(timer);
-                    return;
-                }
-                Failure::ReceiveRetryExceeded
+                (try_again(&mut pair.not_ready, path.receive_retries), timer, Failure::ReceiveRetryExceeded)
             }
         };
+        if again {
+            pair.due = now.saturating_add(after);
+            return;
+        }
         if let Some(port) = self.ports.get_mut(place.port) {
-            port.fail(place.number, failure);
+            port.retire(place.number, Some(failure));
         }
         if let Trouble::Refused { by, receive, .. } = trouble
             && let Some(port) = self.ports.get_mut(by.port)
         {
-            if let Some(failure) = receive
-                && let Some(receive) = port.shared.pop_front()
-            {
+            if let Some((failure, receive)) = receive.and_then(|failure| Some((failure, port.shared.pop_front()?))) {
                 port.received(receive.id, by.number, Err(failure));
             }
+            // Its works are flushed when it is its turn: a transfer of its own may be under way.
             if let Some(pair) = port.numbered(by.number) {
                 pair.state = PairState::Error;
             }
-            // Its works are flushed when it is its turn: a transfer of its own may be under way.
             port.event(Event::PairFailed(by.number));
         }
     }
 
     /// The bytes of a transfer have landed.
     pub(super) fn finish(&mut self, transfer: Transfer) {
-        let Transfer { from, at, to, kind, here, there, len, receive, .. } = transfer;
-        drop((here, there));
-        if let Some(target) = self.pair(to) {
-            target.serving -= 1;
-        }
-        if let (Some(id), Kind::Send { immediate }) = (receive, kind)
-            && let Some(port) = self.ports.get_mut(to.port)
-        {
-            port.received(id, to.number, Ok(Done::Received { len, immediate, from: None }));
-        }
-        if let Some(pair) = self.pair(from) {
-            pair.busy = false;
-            pair.finish(at);
+        let Transfer { from, at, to, work, receive, .. } = transfer;
+        if let Some(port) = self.ports.get_mut(to.port) {
+            if let Some(target) = port.numbered(to.number) {
+                target.serving -= 1;
+            }
+            if let (Some(id), Kind::Send { immediate }) = (receive, work.kind) {
+                port.received(id, to.number, Ok(Done::Received { len: work.local.len, immediate, from: None }));
+            }
         }
         if let Some(port) = self.ports.get_mut(from.port) {
-            port.retire(from.number);
+            if let Some(pair) = port.numbered(from.number) {
+                pair.finish(at);
+            }
+            port.retire(from.number, None);
         }
     }
 }

@@ -60,7 +60,7 @@ fn what_nobody_takes_is_dropped_in_silence() {
     assert_eq!(two.memory.read(0, 4096), vec![0; 4096]);
     assert_eq!(sent(Datagram { local: one.piece(0, 99), ..good }), 1);
     let gone = {
-        let third = End::new(&Fabric(one.device.shared().clone()), 64);
+        let third = End::new(&Fabric(one.device.shared.clone()), 64);
         one.device.handle(&third.device.address()).unwrap()
     };
     receive_datagram(&two, 8, 0, 140);

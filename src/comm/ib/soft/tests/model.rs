@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::*;
+use crate::comm::ib::random::Random;
 
 const RANKS: usize = 4;
 const SEEDS: u64 = 200;
@@ -26,18 +27,6 @@ const RECEIVES: usize = SOURCES + RANKS * DEPTH * 1024;
 const RECEIVE: usize = 128;
 const POSTED: usize = 8;
 const BYTES: usize = RECEIVES + POSTED * RECEIVE;
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ z >> 31) % end as u64) as usize
-    }
-}
 
 /// What a rank expects of a work under way.
 enum Expected {
@@ -244,7 +233,7 @@ fn run(seed: u64) {
                         added: 0,
                         olds: Vec::new(),
                     });
-                    let random = Random(seed << 8 | me as u64);
+                    let random = Random::new(seed << 8 | me as u64);
                     let mut rank = Rank { me, ends, random, peers: peers.collect(), received: BTreeMap::new() };
                     (0..POSTED).for_each(|k| rank.end().receive(k as u64, RECEIVES + k * RECEIVE, RECEIVE));
                     rank.run();

@@ -145,7 +145,7 @@ fn a_device_refuses_what_does_not_fit_and_takes_what_was_in_front() {
     for (wrong, why) in [
         (inline(write(4, 221)), "221 bytes inline; at most 220 are allowed"),
         (inline(read), "only a send or a write can be inline"),
-        (write(4, 1001), "a message of 1001 bytes; at most 1000 are allowed"),
+        (write(4, 1001), "1001 bytes; at most 1000 are allowed"),
         (one.work(4, add(two.target(0), 1), 0, 4), "4 bytes for the old value of an atomic, which has 8"),
     ] {
         let refused = one.try_post(pair, &[inline(write(3, 220)), wrong, write(5, 8)]).unwrap_err();

@@ -207,6 +207,8 @@ fn too_many_completions_are_fatal() {
     }
     assert_eq!(one.device.event(), None);
     one.post(pair, &works);
+    // Nothing comes any more, and only an event says why.
+    assert_eq!(one.poll(), []);
     assert_eq!(one.device.wait(LONG), Ok(true));
     assert_eq!(one.device.event(), Some(Event::Fatal));
     let fatal = DeviceError::Fatal { why: "more completions came than its queue holds" };

@@ -214,7 +214,7 @@ impl World {
                 }
             }
             What::Dead { at, peer } => self.event(at, peer, Event::Dead),
-            What::Timeout { at } if self.nodes[at].timer == Some(self.now) => {
+            What::Timeout { at } if self.nodes[at].timer == Some(self.now) && !self.nodes[at].is_dead => {
                 self.nodes[at].timer = None;
                 let now = Duration::from_micros(self.now);
                 let actions = self.nodes[at].machine.on_timeout(now);

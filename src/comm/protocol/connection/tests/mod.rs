@@ -1,0 +1,2 @@
+mod seeds;
+mod world;

@@ -15,7 +15,6 @@
 //! | `simulation` | the order of events in tests | |
 
 pub(super) mod beats;
-#[cfg_attr(not(test), expect(dead_code, reason = "the network of queue pairs that drives it is not written yet"))]
 pub(super) mod connection;
 pub(super) mod credit;
 pub(super) mod rendezvous;

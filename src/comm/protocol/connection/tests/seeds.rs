@@ -63,7 +63,15 @@ fn run(seed: u64, seen: &mut Seen) {
     }
     let mut forged = vec![0; endpoints];
     while world.missing > 0 {
-        assert!(world.events_done < EVENTS, "livelock at {} with {} missing, {} datagrams, {:?}, {:?}", world.now, world.missing, world.datagrams, world.conditions, world.nodes[0].machine.statistics());
+        assert!(
+            world.events_done < EVENTS,
+            "livelock at {} with {} missing, {} datagrams, {:?}, {:?}",
+            world.now,
+            world.missing,
+            world.datagrams,
+            world.conditions,
+            world.nodes[0].machine.statistics()
+        );
         assert!(world.step(), "nothing will happen any more, and {} frames are missing", world.missing);
         assert!(world.now < LIMIT, "hung: {} frames are missing", world.missing);
         if random.one_in(40)
@@ -118,7 +126,13 @@ fn all_that_is_wanted_comes_once_in_order_and_within_the_budget() {
         assert!(run.is_ok(), "seed {seed}");
     }
     println!("{seen:?}");
-    assert!(seen.reopened > SEEDS / 2 && seen.opened > 3 * SEEDS && seen.resends > SEEDS && seen.late > SEEDS && seen.dead > SEEDS / 50);
+    assert!(
+        seen.reopened > SEEDS / 2
+            && seen.opened > 3 * SEEDS
+            && seen.resends > SEEDS
+            && seen.late > SEEDS
+            && seen.dead > SEEDS / 50
+    );
     assert!(seen.forged > SEEDS / 10);
     let _ = TOKEN;
 }

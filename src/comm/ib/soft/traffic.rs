@@ -13,7 +13,7 @@ use std::{
 use super::{
     keys::{By, Pinned},
     landing,
-    pair::{Connected, Place, Progress, is_answered},
+    pair::{Connected, Place, Progress, after, is_answered},
     port::{Port, pin},
 };
 use crate::comm::{
@@ -162,7 +162,7 @@ impl State {
         let here = if inline { None } else { Some(pin(&port.keys, work.local, needs).ok_or(Local(Failure::LocalProtection))?) };
 
         let by = path.peer.ok_or(Unanswered)?;
-        let port = self.ports.get_mut(by.port).filter(|port| port.is_alive()).ok_or(Unanswered)?;
+        let port = self.ports.get_mut(by.port).ok_or(Unanswered)?;
         let target = port.numbered(by.number).ok_or(Unanswered)?;
         let is_ready = matches!(target.state, PairState::ReadyToReceive | PairState::ReadyToSend);
         let in_turn = match progress {
@@ -205,7 +205,7 @@ impl State {
         let target = port.numbered(by.number).ok_or(Unanswered)?;
         target.serving += usize::from(there.is_some());
         if progress == Progress::Posted {
-            target.path.expected = theirs.after(theirs.expected, len);
+            target.path.expected = after(theirs.expected);
         }
         let pair = self.pair(from).ok_or(Unanswered)?;
         if progress == Progress::Posted {

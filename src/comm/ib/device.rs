@@ -68,7 +68,7 @@ pub(super) trait Device: Send + Sync + fmt::Debug {
     /// [`DeviceError::Unknown`], [`DeviceError::System`].
     fn deregister(&self, region: Region) -> Result<()>;
 
-    /// Creates a connected queue pair, in the reset state, whose send queue holds `depth` works.
+    /// Creates a connected queue pair, in the reset state, whose send queue holds at least `depth` works.
     ///
     /// # Errors
     /// [`DeviceError::Limit`], [`DeviceError::System`].
@@ -375,8 +375,8 @@ impl To<'_> {
 /// What happened without a completion that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The pair of this number has gone to the error state, for what its peer did or what its own works did. May come more than once for
-    /// one failure, and after the pair was reset.
+    /// The pair of this number has gone to the error state, for what its peer did or what its own works did. Adapters say so; soft-RoCE does
+    /// not. May come more than once for one failure, and after the pair was reset.
     PairFailed(u32),
     /// The device does not work any more.
     Fatal,

@@ -48,7 +48,8 @@ fn a_receive_that_is_too_short_or_not_open_fails_at_both_sides() {
         unsafe { two.device.post_receive(Queue::Shared, 9, Piece { key, ..two.piece(0, len) }) }.unwrap();
         one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
         assert_eq!((one.outcomes(1), two.outcomes(1)), (vec![(1, Err(here))], vec![(9, Err(there))]));
-        assert_eq!(two.device.event(), Some(Event::PairFailed(other.number)));
+        two.post(other, &[two.work(2, Kind::Write { to: one.target(0) }, 0, 8)]);
+        assert_eq!(two.outcomes(1), [(2, Err(Failure::Flushed))]);
         assert_eq!(two.memory.read(0, 64), pattern(1, 64));
     }
 }

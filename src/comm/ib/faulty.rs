@@ -137,9 +137,10 @@ impl<D: Device> Device for Faulty<D> {
 
     fn poll(&self, completions: &mut Vec<Completion>, most: usize) -> Result<()> {
         let mut faults = self.state.lock();
-        let mut late = std::mem::take(&mut faults.late);
         let first = completions.len();
-        self.below.poll(completions, most.saturating_sub(late.len()))?;
+        let late = faults.late.len().min(most);
+        self.below.poll(completions, most - late)?;
+        let late: Vec<Completion> = faults.late.drain(..late).collect();
         let mut k = first;
         while k < completions.len() {
             let is_datagram = matches!(completions[k].outcome, Ok(Done::Received { from: Some(_), .. }));
@@ -149,8 +150,7 @@ impl<D: Device> Device for Faulty<D> {
                 k += 1;
             }
         }
-        late.truncate(most);
-        completions.append(&mut late);
+        completions.extend(late);
         Ok(())
     }
 

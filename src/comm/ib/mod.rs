@@ -6,6 +6,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `device` | what the network asks of an adapter, in the words of verbs |
+//! | `work` | works, and how they end |
 //! | `soft` | the software device: verbs over the threads of one process |
 //! | `faulty` | a device that makes another one fail, for tests |
 //! | `slots` | registered memory for messages |
@@ -30,5 +31,6 @@ mod slots;
 mod soft;
 mod software;
 mod wire;
+mod work;
 
 pub(super) use self::software::NETWORK;

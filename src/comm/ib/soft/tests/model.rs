@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Barrier, atomic::AtomicUsize},
+    sync::atomic::{AtomicBool, AtomicUsize},
 };
 
 use super::*;
@@ -204,6 +204,28 @@ impl Rank<'_> {
     }
 }
 
+/// Tells the others that a thread panics, so that they do not wait for it.
+struct Alarm<'a>(&'a AtomicBool);
+
+impl Alarm<'_> {
+    /// Returns when `ready`, and lets the rank answer until then.
+    fn wait(&self, rank: &mut Rank<'_>, mut ready: impl FnMut(&Rank<'_>) -> bool) {
+        let start = Instant::now();
+        while !ready(rank) {
+            assert!(!self.0.load(Ordering::Relaxed), "another rank has failed");
+            assert!(start.elapsed() < LONG, "rank {} waits", rank.me);
+            rank.poll();
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+    }
+}
+
 fn run(seed: u64) {
     let fabric = fabric(seed);
     let ends: Vec<End> = (0..RANKS).map(|_| End::new(&fabric, BYTES)).collect();
@@ -215,13 +237,13 @@ fn run(seed: u64) {
         connect_side(&ends[one], pairs[one][two], &ends[two], pairs[two][one], manner);
     }
     let sent: Vec<AtomicUsize> = (0..RANKS * RANKS).map(|_| AtomicUsize::new(0)).collect();
-    let all_sent = Barrier::new(RANKS);
-    let finished = AtomicUsize::new(0);
+    let (failed, all_sent, finished) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let ranks: Vec<Rank> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..RANKS)
             .map(|me| {
-                let (ends, pairs, sent, all_sent, finished) = (&ends, &pairs, &sent, &all_sent, &finished);
+                let (ends, pairs, sent, failed, all_sent, finished) = (&ends, &pairs, &sent, &failed, &all_sent, &finished);
                 scope.spawn(move || {
+                    let alarm = Alarm(failed);
                     let peers = pairs[me].iter().map(|&pair| Peer {
                         pair,
                         area: vec![0; AREA],
@@ -240,19 +262,12 @@ fn run(seed: u64) {
                     for (to, peer) in rank.peers.iter().enumerate() {
                         sent[me * RANKS + to].store(peer.sent as usize, Ordering::Relaxed);
                     }
-                    all_sent.wait();
-                    let start = Instant::now();
-                    let expected: usize = (0..RANKS).map(|from| sent[from * RANKS + me].load(Ordering::Relaxed)).sum();
-                    let mut counted = false;
-                    while finished.load(Ordering::Acquire) < RANKS {
-                        assert!(start.elapsed() < LONG, "rank {me} waits");
-                        rank.poll();
-                        if !counted && rank.is_done() && rank.received.values().sum::<u64>() as usize == expected {
-                            counted = true;
-                            finished.fetch_add(1, Ordering::AcqRel);
-                        }
-                        std::thread::yield_now();
-                    }
+                    all_sent.fetch_add(1, Ordering::AcqRel);
+                    alarm.wait(&mut rank, |_| all_sent.load(Ordering::Acquire) == RANKS);
+                    let expected: u64 = (0..RANKS).map(|from| sent[from * RANKS + me].load(Ordering::Relaxed) as u64).sum();
+                    alarm.wait(&mut rank, |rank| rank.is_done() && rank.received.values().sum::<u64>() == expected);
+                    finished.fetch_add(1, Ordering::AcqRel);
+                    alarm.wait(&mut rank, |_| finished.load(Ordering::Acquire) == RANKS);
                     rank
                 })
             })

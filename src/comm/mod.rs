@@ -65,6 +65,8 @@ pub(crate) mod chain;
 mod conduit;
 pub(crate) mod engine;
 mod event;
+#[expect(dead_code, reason = "no network drives it yet")]
+mod ib;
 #[cfg(test)]
 pub(crate) mod islands;
 pub(crate) mod joined;

@@ -1,0 +1,5 @@
+//! InfiniBand and RoCE.
+
+mod ffi;
+#[cfg(test)]
+mod layout;

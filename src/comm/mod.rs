@@ -66,7 +66,7 @@ pub(crate) mod chain;
 mod conduit;
 pub(crate) mod engine;
 mod event;
-#[expect(dead_code, reason = "no network uses it yet")]
+#[cfg_attr(any(not(test), loom), expect(dead_code, reason = "no network uses it yet"))]
 mod ib;
 #[cfg(test)]
 pub(crate) mod islands;

@@ -76,6 +76,8 @@ functions! {
     ibv_destroy_cq(queue: *mut ibv_cq) -> c_int;
     ibv_get_cq_event(channel: *mut ibv_comp_channel, queue: *mut *mut ibv_cq, own: *mut *mut c_void) -> c_int;
     ibv_ack_cq_events(queue: *mut ibv_cq, count: c_uint);
+    ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int;
+    ibv_ack_async_event(event: *mut ibv_async_event);
     ibv_create_srq(domain: *mut ibv_pd, attributes: *mut ibv_srq_init_attr) -> *mut ibv_srq;
     ibv_destroy_srq(queue: *mut ibv_srq) -> c_int;
     ibv_create_qp(domain: *mut ibv_pd, attributes: *mut ibv_qp_init_attr) -> *mut ibv_qp;
@@ -145,6 +147,8 @@ pub(super) struct ibv_context_ops {
 pub(super) struct ibv_context {
     pub(super) device: *mut ibv_device,
     pub(super) ops: ibv_context_ops,
+    pub(super) cmd_fd: c_int,
+    pub(super) async_fd: c_int,
 }
 
 #[repr(C)]
@@ -158,6 +162,10 @@ pub(super) struct ibv_comp_channel {
 #[derive(Debug)]
 pub(super) struct ibv_cq {
     pub(super) context: *mut ibv_context,
+    pub(super) channel: *mut ibv_comp_channel,
+    pub(super) cq_context: *mut c_void,
+    pub(super) handle: u32,
+    pub(super) cqe: c_int,
 }
 
 #[repr(C)]
@@ -446,9 +454,24 @@ pub(super) struct ibv_wc {
     pub(super) dlid_path_bits: u8,
 }
 
-pub(super) const IBV_FORK_UNNEEDED: c_int = 2;
+/// What it is about: a union of pointers and a port's number.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) union ibv_async_event_element {
+    pub(super) cq: *mut ibv_cq,
+    pub(super) qp: *mut ibv_qp,
+    pub(super) srq: *mut ibv_srq,
+    pub(super) port_num: c_int,
+}
 
-pub(super) const IBV_ATOMIC_NONE: c_int = 0;
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct ibv_async_event {
+    pub(super) element: ibv_async_event_element,
+    pub(super) event_type: c_int,
+}
+
+pub(super) const IBV_FORK_UNNEEDED: c_int = 2;
 
 pub(super) const IBV_PORT_DOWN: c_int = 1;
 pub(super) const IBV_PORT_INIT: c_int = 2;
@@ -496,14 +519,13 @@ pub(super) const IBV_WR_ATOMIC_FETCH_AND_ADD: c_int = 6;
 
 pub(super) const IBV_SEND_FENCE: c_uint = 1;
 pub(super) const IBV_SEND_SIGNALED: c_uint = 1 << 1;
-pub(super) const IBV_SEND_SOLICITED: c_uint = 1 << 2;
 pub(super) const IBV_SEND_INLINE: c_uint = 1 << 3;
 
 pub(super) const IBV_WC_SUCCESS: c_int = 0;
 pub(super) const IBV_WC_LOC_LEN_ERR: c_int = 1;
-pub(super) const IBV_WC_LOC_QP_OP_ERR: c_int = 2;
 pub(super) const IBV_WC_LOC_PROT_ERR: c_int = 4;
 pub(super) const IBV_WC_WR_FLUSH_ERR: c_int = 5;
+pub(super) const IBV_WC_LOC_ACCESS_ERR: c_int = 8;
 pub(super) const IBV_WC_REM_INV_REQ_ERR: c_int = 9;
 pub(super) const IBV_WC_REM_ACCESS_ERR: c_int = 10;
 pub(super) const IBV_WC_REM_OP_ERR: c_int = 11;
@@ -519,3 +541,10 @@ pub(super) const IBV_WC_RECV: c_int = 128;
 
 pub(super) const IBV_WC_GRH: c_uint = 1;
 pub(super) const IBV_WC_WITH_IMM: c_uint = 1 << 1;
+
+pub(super) const IBV_EVENT_CQ_ERR: c_int = 0;
+pub(super) const IBV_EVENT_QP_FATAL: c_int = 1;
+pub(super) const IBV_EVENT_QP_REQ_ERR: c_int = 2;
+pub(super) const IBV_EVENT_QP_ACCESS_ERR: c_int = 3;
+pub(super) const IBV_EVENT_DEVICE_FATAL: c_int = 8;
+pub(super) const IBV_EVENT_SRQ_ERR: c_int = 14;

@@ -61,9 +61,9 @@ macro_rules! constants {
 fn known() -> Vec<Known> {
     let mut known = Vec::new();
     structures! { known:
-        part ibv_context { device ops }
+        part ibv_context { device ops cmd_fd async_fd }
         part ibv_comp_channel { context fd }
-        part ibv_cq { context }
+        part ibv_cq { context channel cq_context handle cqe }
         part ibv_srq { context }
         part ibv_qp { context qp_context pd send_cq recv_cq srq handle qp_num }
         whole ibv_mr { context pd addr length handle lkey rkey }
@@ -86,6 +86,7 @@ fn known() -> Vec<Known> {
             lmc max_vl_num sm_sl subnet_timeout init_type_reply active_width active_speed phys_state link_layer flags
             port_cap_flags2
         }
+        whole ibv_async_event { element event_type }
         whole ibv_global_route { dgid flow_label sgid_index hop_limit traffic_class }
         whole ibv_ah_attr { grh dlid sl src_path_bits static_rate is_global port_num }
         whole ibv_srq_attr { max_wr max_sge srq_limit }
@@ -107,6 +108,10 @@ fn known() -> Vec<Known> {
     known.push(("sizeof(union ibv_gid)".to_owned(), size_of::<ibv_gid>() as i64));
     known.push(("_Alignof(union ibv_gid)".to_owned(), align_of::<ibv_gid>() as i64));
     field!(known, "union ibv_gid", ibv_gid, raw);
+    field!(known, "struct ibv_async_event", ibv_async_event, element.cq);
+    field!(known, "struct ibv_async_event", ibv_async_event, element.qp);
+    field!(known, "struct ibv_async_event", ibv_async_event, element.srq);
+    field!(known, "struct ibv_async_event", ibv_async_event, element.port_num);
     // Structures without a name in the header: by what they are part of.
     let c = "struct ibv_send_wr";
     known.push((format!("sizeof((({c} *)0)->wr)"), size_of::<ibv_send_wr_wr>() as i64));
@@ -123,16 +128,17 @@ fn known() -> Vec<Known> {
     field!(known, c, ibv_send_wr, wr.ud.remote_qpn);
     field!(known, c, ibv_send_wr, wr.ud.remote_qkey);
     constants! { known:
-        IBV_FORK_UNNEEDED IBV_ATOMIC_NONE IBV_PORT_DOWN IBV_PORT_INIT IBV_PORT_ARMED IBV_PORT_ACTIVE IBV_LINK_LAYER_ETHERNET
+        IBV_FORK_UNNEEDED IBV_PORT_DOWN IBV_PORT_INIT IBV_PORT_ARMED IBV_PORT_ACTIVE IBV_LINK_LAYER_ETHERNET
         IBV_ACCESS_LOCAL_WRITE IBV_ACCESS_REMOTE_WRITE IBV_ACCESS_REMOTE_READ IBV_ACCESS_REMOTE_ATOMIC IBV_QPT_RC IBV_QPT_UD
         IBV_QPS_RESET IBV_QPS_INIT IBV_QPS_RTR IBV_QPS_RTS IBV_QPS_ERR IBV_QP_STATE IBV_QP_ACCESS_FLAGS IBV_QP_PKEY_INDEX
         IBV_QP_PORT IBV_QP_QKEY IBV_QP_AV IBV_QP_PATH_MTU IBV_QP_TIMEOUT IBV_QP_RETRY_CNT IBV_QP_RNR_RETRY IBV_QP_RQ_PSN
         IBV_QP_MAX_QP_RD_ATOMIC IBV_QP_MIN_RNR_TIMER IBV_QP_SQ_PSN IBV_QP_MAX_DEST_RD_ATOMIC IBV_QP_DEST_QPN IBV_WR_RDMA_WRITE
         IBV_WR_SEND IBV_WR_SEND_WITH_IMM IBV_WR_RDMA_READ IBV_WR_ATOMIC_CMP_AND_SWP IBV_WR_ATOMIC_FETCH_AND_ADD IBV_SEND_FENCE
-        IBV_SEND_SIGNALED IBV_SEND_SOLICITED IBV_SEND_INLINE IBV_WC_SUCCESS IBV_WC_LOC_LEN_ERR IBV_WC_LOC_QP_OP_ERR
-        IBV_WC_LOC_PROT_ERR IBV_WC_WR_FLUSH_ERR IBV_WC_REM_INV_REQ_ERR IBV_WC_REM_ACCESS_ERR IBV_WC_REM_OP_ERR
+        IBV_SEND_SIGNALED IBV_SEND_INLINE IBV_WC_SUCCESS IBV_WC_LOC_LEN_ERR
+        IBV_WC_LOC_PROT_ERR IBV_WC_WR_FLUSH_ERR IBV_WC_LOC_ACCESS_ERR IBV_WC_REM_INV_REQ_ERR IBV_WC_REM_ACCESS_ERR IBV_WC_REM_OP_ERR
         IBV_WC_RETRY_EXC_ERR IBV_WC_RNR_RETRY_EXC_ERR IBV_WC_SEND IBV_WC_RDMA_WRITE IBV_WC_RDMA_READ IBV_WC_COMP_SWAP
-        IBV_WC_FETCH_ADD IBV_WC_RECV IBV_WC_GRH IBV_WC_WITH_IMM
+        IBV_WC_FETCH_ADD IBV_WC_RECV IBV_WC_GRH IBV_WC_WITH_IMM IBV_EVENT_CQ_ERR
+        IBV_EVENT_QP_FATAL IBV_EVENT_QP_REQ_ERR IBV_EVENT_QP_ACCESS_ERR IBV_EVENT_DEVICE_FATAL IBV_EVENT_SRQ_ERR
     }
     known.extend(Functions::DECLARED.iter().map(|declared| (has_type(declared), 1)));
     known

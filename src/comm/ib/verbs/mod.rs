@@ -99,7 +99,11 @@ impl Verbs {
         let functions = library::load()?;
         let (context, port) = port::open(&functions, choice)?;
         let name = port.name();
-        Verbs::on(functions, context, port, opening).map_err(|error| Unusable::Device { name, error })
+        Verbs::on(functions, context, port, opening).map_err(|error| match error {
+            // Drivers of adapters pin the memory of their queues.
+            DeviceError::System { call, code: libc::ENOMEM } => Unusable::Queues { name, call, allowed: pinnable() },
+            error => Unusable::Device { name, error },
+        })
     }
 
     fn on(functions: Functions, context: Owned<ibv_context>, port: Port, opening: &Opening) -> Result<Self> {
@@ -122,7 +126,7 @@ impl Verbs {
         // SAFETY: an open device and its channel; the first of its vectors is always there.
         let queue = unsafe { (functions.ibv_create_cq)(context.pointer(), entries as c_int, nothing(), channel.pointer(), 0) };
         // SAFETY: just made; device and channel are dropped after it.
-        let queue = unsafe { Owned::made("ibv_create_cq", queue, functions.ibv_destroy_cq) }.map_err(pinned)?;
+        let queue = unsafe { Owned::made("ibv_create_cq", queue, functions.ibv_destroy_cq) }?;
         // SAFETY: the queue lives, and its length does not change.
         let granted = unsafe { (*queue.pointer()).cqe };
         let attr = ibv_srq_attr { max_wr: receives, max_sge: 1, srq_limit: 0 };
@@ -130,7 +134,7 @@ impl Verbs {
         // SAFETY: the domain lives, and the attributes during the call.
         let shared = unsafe { (functions.ibv_create_srq)(domain.pointer(), &raw mut shared_attributes) };
         // SAFETY: just made; the domain is dropped after it.
-        let shared = unsafe { Owned::made("ibv_create_srq", shared, functions.ibv_destroy_srq) }.map_err(pinned)?;
+        let shared = unsafe { Owned::made("ibv_create_srq", shared, functions.ibv_destroy_srq) }?;
         let datagram_queues = Queues { domain: &domain, completions: &queue, shared: None };
         let connected_queues = Queues { shared: Some(&shared), ..datagram_queues };
         let capacity = ibv_qp_cap {
@@ -217,28 +221,20 @@ fn with_inline(
         match pairs::create(functions, kind, queues, &mut granted) {
             Ok(pair) => return Ok((pair, granted)),
             Err(_) if inline > 0 => inline /= 2,
-            Err(error) => return Err(pinned(error)),
+            Err(error) => return Err(error),
         }
     }
 }
 
-/// Where a limit of pinned memory may be the cause, it is named: a driver's queues are pinned too.
-fn pinned(error: DeviceError) -> DeviceError {
-    match error {
-        DeviceError::System { code: libc::ENOMEM, .. } => too_much(0),
-        error => error,
-    }
-}
-
-/// Memory cannot be pinned; zero stands for what drivers need for queues.
-fn too_much(asked: usize) -> DeviceError {
-    let allowed = match getrlimit(Resource::Memlock).current {
+/// How much memory this process may pin, and what to do about it.
+fn pinnable() -> String {
+    match getrlimit(Resource::Memlock).current {
         Some(limit) => {
-            format!("ulimit -l allows {limit}: raise it (ulimit -l unlimited, or memlock in /etc/security/limits.conf)")
+            let limit = limit / 1024;
+            format!("ulimit -l allows {limit} KiB: raise it (ulimit -l unlimited, or memlock in /etc/security/limits.conf)")
         }
         None => "ulimit -l sets no limit, so the machine has too little memory".to_owned(),
-    };
-    DeviceError::Memory { asked, allowed }
+    }
 }
 
 impl Device for Verbs {
@@ -260,7 +256,7 @@ impl Device for Verbs {
         // SAFETY: just made; the domain is dropped after it.
         let region = unsafe { Owned::made("ibv_reg_mr", region, self.functions.ibv_dereg_mr) };
         let region = region.map_err(|error| match error {
-            DeviceError::System { code: libc::ENOMEM, .. } => too_much(len),
+            DeviceError::System { code: libc::ENOMEM, .. } => DeviceError::Memory { asked: len, allowed: pinnable() },
             error => error,
         })?;
         // SAFETY: the region lives, and its keys do not change.
@@ -276,7 +272,7 @@ impl Device for Verbs {
         let depth = within("works of a send queue", depth, self.limits.send_depth as c_int)?;
         let mut capacity = ibv_qp_cap { max_inline_data: self.limits.inline as u32, ..capacity_of(depth) };
         let queues = Queues { domain: &self.domain, completions: &self.queue, shared: Some(&self.shared) };
-        let pair = pairs::create(&self.functions, IBV_QPT_RC, queues, &mut capacity).map_err(pinned)?;
+        let pair = pairs::create(&self.functions, IBV_QPT_RC, queues, &mut capacity)?;
         let number = pairs::number(&pair);
         let id = self.pairs.add(Connected { pair, state: Mutex::new(State::Reset) });
         Ok(Pair { id, number })

@@ -216,8 +216,10 @@ fn sends_find_receives_of_the_shared_queue() {
     let long = a.done(to_b, Kind::Send { immediate: None }, a.piece(0, 64));
     let short = b.completions(1)[0];
     say(&format!("sends to two pairs with one receive queue: ok; a message of 64 to 16 bytes: {long:?}, {short:?}"));
-    assert!(long.is_err());
-    assert_eq!((short.id, short.outcome), (43, Err(Failure::LocalLength)));
+    assert!(matches!(long, Err(Failure::RemoteInvalid | Failure::RemoteOperation)), "{long:?}");
+    // Soft-RoCE does not say that it is the length.
+    assert_eq!(short.id, 43);
+    assert!(matches!(short.outcome, Err(Failure::LocalLength | Failure::Other(_))), "{short:?}");
 }
 
 #[test]

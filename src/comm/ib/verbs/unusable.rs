@@ -47,6 +47,8 @@ pub(in super::super) enum Unusable {
     NoGid { port: String, there: Vec<String> },
     #[error("{name}: {call}: {}; the user needs to read and write /dev/infiniband/uverbs*", std::io::Error::from_raw_os_error(*code))]
     Open { name: String, call: &'static str, code: i32 },
+    #[error("{name}: {call}: no memory can be pinned for the adapter's queues; {allowed}")]
+    Queues { name: String, call: &'static str, allowed: String },
     #[error("{name}: {error}")]
     Device { name: String, error: DeviceError },
 }

@@ -1,11 +1,12 @@
-//! On whatever device libibverbs finds: two of soft-RoCE if there are two, else one port opened twice. Each test says that it was
-//! skipped, and why, where there is none.
+//! On whatever device libibverbs finds: two of soft-RoCE if there are two, else one port opened twice. Where there is none, a line
+//! says that the tests were skipped, and why.
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc},
     collections::HashSet,
     fs,
     io::{self, Write},
+    sync::Once,
     thread,
     time::Duration,
 };
@@ -121,8 +122,8 @@ fn say(line: &str) {
     let _ = writeln!(io::stdout(), "\n{line}");
 }
 
-/// Two ends, or a line that says why not.
-fn ends(test: &str, access: Access) -> Option<(End, End)> {
+/// Two ends, or a line that says why not, once for all tests.
+fn ends(access: Access) -> Option<(End, End)> {
     let mut soft: Vec<String> = fs::read_dir(SYSFS)
         .into_iter()
         .flatten()
@@ -139,7 +140,8 @@ fn ends(test: &str, access: Access) -> Option<(End, End)> {
     match (first, second) {
         (Ok(first), Ok(second)) => Some((first, second)),
         (Err(error), _) | (_, Err(error)) => {
-            say(&format!("skipped: libibverbs, {test}: {error}"));
+            static SKIPPED: Once = Once::new();
+            SKIPPED.call_once(|| say(&format!("skipped: libibverbs: {error}")));
             None
         }
     }
@@ -147,10 +149,18 @@ fn ends(test: &str, access: Access) -> Option<(End, End)> {
 
 fn ready(from: &End, pair: Pair, to: &End, peer: Pair, access: Access) {
     let address = to.device.address();
+    // Another one each way.
+    let first_packet = |of: Pair| 1000 + 3 * of.number;
     let steps = [
         To::Init { access },
-        To::ReadyToReceive { peer: &address, number: peer.number, first_packet: 7, answer_depth: 4, receive_timer: 1 },
-        To::ReadyToSend { first_packet: 7, read_depth: 4, timeout: 14, retries: 6, receive_retries: 2 },
+        To::ReadyToReceive {
+            peer: &address,
+            number: peer.number,
+            first_packet: first_packet(peer),
+            answer_depth: 4,
+            receive_timer: 1,
+        },
+        To::ReadyToSend { first_packet: first_packet(pair), read_depth: 4, timeout: 14, retries: 6, receive_retries: 2 },
     ];
     for step in steps {
         from.device.modify(pair, step).expect("a step");
@@ -167,7 +177,7 @@ fn connect(a: &End, b: &End, depth: usize) -> (Pair, Pair) {
 
 #[test]
 fn bytes_move_both_ways() {
-    let Some((a, b)) = ends("bytes", Access::ALL) else { return };
+    let Some((a, b)) = ends(Access::ALL) else { return };
     say(&format!("{:?} and {:?}; {:?}", a.device.address(), b.device.address(), a.device.limits()));
     let (to_b, _) = connect(&a, &b, 16);
     for at in 0..4096 {
@@ -198,7 +208,7 @@ fn bytes_move_both_ways() {
 
 #[test]
 fn sends_find_receives_of_the_shared_queue() {
-    let Some((a, b)) = ends("sends", Access::ALL) else { return };
+    let Some((a, b)) = ends(Access::ALL) else { return };
     let ((to_b, of_b), (second, _)) = (connect(&a, &b, 16), connect(&a, &b, 16));
     b.receive(Queue::Shared, 41, 0, 100);
     b.receive(Queue::Shared, 42, 4096, 100);
@@ -224,7 +234,7 @@ fn sends_find_receives_of_the_shared_queue() {
 
 #[test]
 fn atomics_return_the_old_value() {
-    let Some((a, b)) = ends("atomics", Access::ALL) else { return };
+    let Some((a, b)) = ends(Access::ALL) else { return };
     let (to_b, _) = connect(&a, &b, 64);
     b.set(64, 1000);
     let at = b.target(64);
@@ -256,11 +266,16 @@ fn atomics_return_the_old_value() {
     let before = a.completions(1)[0].outcome;
     say(&format!("atomics: ok; 1000 additions of two pairs: {}; at an odd address: {odd:?}", b.word(64)));
     assert_eq!(before, Ok(Done::Swapped), "what was posted in front of it");
+    match odd {
+        // An adapter asks its peer.
+        Ok(taken) => assert_eq!((taken, a.completions(1)[0].outcome), (2, Err(Failure::RemoteInvalid))),
+        Err(error) => assert!(matches!(error, DeviceError::Work { at: 1, id: 9, .. }), "{error}"),
+    }
 }
 
 #[test]
 fn datagrams_carry_the_senders_address() {
-    let Some((a, b)) = ends("datagrams", Access::ALL) else { return };
+    let Some((a, b)) = ends(Access::ALL) else { return };
     let (here, there) = (a.device.address(), b.device.address());
     assert_eq!(there.key, 0x1234, "without the highest bit");
     let handle = a.device.handle(&there).expect("a handle");
@@ -310,7 +325,7 @@ fn datagrams_carry_the_senders_address() {
 
 #[test]
 fn wrong_keys_fail_and_the_pair_comes_back() {
-    let Some((a, b)) = ends("keys", Access::LOCAL_WRITE | Access::REMOTE_READ) else { return };
+    let Some((a, b)) = ends(Access::LOCAL_WRITE | Access::REMOTE_READ) else { return };
     let (to_b, of_b) = connect(&a, &b, 16);
     let mut seen = Vec::new();
     let wrong_key = Target { key: b.region.remote ^ 0x5a_5a00, ..b.target(0) };
@@ -342,6 +357,23 @@ fn wrong_keys_fail_and_the_pair_comes_back() {
     say(&format!("{}; each pair worked again after a reset", seen.join("; ")));
 }
 
+#[test]
+fn a_pair_may_allow_less_than_its_memory() {
+    let Some((a, b)) = ends(Access::ALL) else { return };
+    let (to_b, of_b) = (a.device.create(4).expect("a pair"), b.device.create(4).expect("a pair"));
+    ready(&a, to_b, &b, of_b, Access::ALL);
+    ready(&b, of_b, &a, to_b, Access::REMOTE_READ);
+    b.set(0, 9);
+    assert_eq!(a.done(to_b, Kind::Read { from: b.target(0) }, a.piece(0, 8)), Ok(Done::Read));
+    assert_eq!(a.word(0), 9);
+    let write = a.done(to_b, Kind::Write { to: b.target(8) }, a.piece(0, 8));
+    assert!(matches!(write, Err(Failure::RemoteAccess | Failure::RemoteInvalid)), "{write:?}");
+    assert_eq!(b.word(8), 0);
+    // The other side, to which nothing was said.
+    let back = b.done(of_b, Kind::Read { from: a.target(0) }, b.piece(0, 8));
+    say(&format!("a write to a pair that allows reads: {write:?}; a read back by the other side: {back:?}"));
+}
+
 /// All completions that are there.
 fn drain(end: &End) -> Vec<Completion> {
     let mut found = Vec::new();
@@ -351,7 +383,7 @@ fn drain(end: &End) -> Vec<Completion> {
 
 #[test]
 fn chains_are_taken_as_far_as_there_is_room() {
-    let Some((a, b)) = ends("chains", Access::ALL) else { return };
+    let Some((a, b)) = ends(Access::ALL) else { return };
     let (to_b, _) = connect(&a, &b, 100);
     let write = |id: u64, signaled| Work {
         id,
@@ -392,6 +424,7 @@ fn chains_are_taken_as_far_as_there_is_room() {
     assert!(found[1..].iter().all(|found| found.outcome == Err(Failure::Flushed)));
     let ids: Vec<u64> = found.iter().map(|found| found.id).collect();
     assert_eq!(ids, (0..taken as u64).map(|at| at % 10).collect::<Vec<_>>(), "in order");
+    assert_eq!(drain(&a), [], "no more were taken than was said");
     say(&format!(
         "chain of 100: ok; a send queue of 16 took {taken} (of the last 10: {full}), without a peer: 1 RetryExceeded, others Flushed"
     ));
@@ -399,7 +432,7 @@ fn chains_are_taken_as_far_as_there_is_room() {
 
 #[test]
 fn states_are_kept() {
-    let Some((a, b)) = ends("states", Access::ALL) else { return };
+    let Some((a, b)) = ends(Access::ALL) else { return };
     let pair = a.device.create(4).expect("a pair");
     let write =
         Work { id: 1, kind: Kind::Write { to: b.target(0) }, local: a.piece(0, 8), signaled: false, inline: false, fence: false };
@@ -432,7 +465,7 @@ fn states_are_kept() {
 
 #[test]
 fn waits_end_by_completions_events_and_limits() {
-    let Some((a, b)) = ends("waits", Access::ALL) else { return };
+    let Some((a, b)) = ends(Access::ALL) else { return };
     let (to_b, of_b) = connect(&a, &b, 16);
     let short = Duration::from_millis(20);
     a.device.arm().expect("armed");
@@ -480,7 +513,7 @@ fn waits_end_by_completions_events_and_limits() {
 
 #[test]
 fn too_many_completions_are_fatal() {
-    let Some((a, b)) = ends("overrun", Access::ALL) else { return };
+    let Some((a, b)) = ends(Access::ALL) else { return };
     let mut pairs = Vec::new();
     let room = a.device.limits().completions;
     let nobody = b.device.create(4).expect("a pair");
@@ -507,7 +540,7 @@ fn too_many_completions_are_fatal() {
 #[test]
 fn choices_that_lead_nowhere_are_explained() {
     let open = |device, gid| Verbs::open(&Choice::parse(device, gid).expect("a choice"), &OPENING).map(drop);
-    let Some((a, _)) = ends("choices", Access::ALL) else { return };
+    let Some((a, _)) = ends(Access::ALL) else { return };
     let Port { device, number, gid, .. } = &a.device.port;
     let port = format!("{device}:{number}");
     let index = gid.index.to_string();
@@ -526,9 +559,9 @@ fn choices_that_lead_nowhere_are_explained() {
 /// In a process whose memory may be pinned up to a limit.
 #[test]
 fn memory_beyond_the_limit_is_refused_with_a_reason() {
-    let Some((a, _)) = ends("pinned memory", Access::ALL) else { return };
+    let Some((a, _)) = ends(Access::ALL) else { return };
     let Some(limit) = getrlimit(Resource::Memlock).current.filter(|&limit| limit < 1 << 26) else {
-        return say("skipped: libibverbs, pinned memory: ulimit -l allows more than is tried");
+        return say("skipped: libibverbs: pinned memory: ulimit -l allows more than is tried");
     };
     let layout = Layout::from_size_align(2 * limit as usize, 4096).expect("a layout");
     // SAFETY: a size that is not zero.
@@ -537,7 +570,7 @@ fn memory_beyond_the_limit_is_refused_with_a_reason() {
     match unsafe { a.device.register(start, layout.size(), Access::ALL) } {
         Ok(region) => {
             a.device.deregister(region).expect("deregistered");
-            say("skipped: libibverbs, pinned memory: this user may pin beyond the limit");
+            say("skipped: libibverbs: pinned memory: this user may pin beyond the limit");
         }
         Err(error) => {
             assert!(matches!(error, DeviceError::Memory { asked, .. } if asked == layout.size()), "{error}");

@@ -15,7 +15,8 @@
 //! * The first work that fails takes its pair to the error state. The works behind it are flushed, in order. What a flushed work did at the
 //!   target is unknown: nothing or all of it. The peer's pair may fail too, or not notice.
 //! * Atomics of one adapter exclude each other. They do not exclude those of another adapter, nor of processors.
-//! * More completions than the completion queue holds are fatal: nothing of the device works after that.
+//! * More completions than the completion queue holds are fatal: nothing of the device works after that, and no work completes. Calls say
+//!   so only after [`Device::event`] has.
 //!
 //! # Life of a connected pair
 //!
@@ -33,12 +34,9 @@
 //! connected to, or with a number out of turn, is not answered; nor is what comes to a pair that is not ready to receive. Its sender
 //! tries again, and at last fails with [`Failure::RetryExceeded`].
 
-use std::{
-    fmt,
-    net::Ipv6Addr,
-    ops::{BitOr, BitOrAssign},
-    time::Duration,
-};
+use std::{fmt, net::Ipv6Addr, ops::BitOr, time::Duration};
+
+pub(super) use super::work::{Completion, Datagram, Done, Failure, Handle, Kind, Piece, Queue, Target, Work};
 
 /// Bytes in front of each datagram that was received: the global route header. Its bytes 8 to 23 are the sender's GID; over IPv4
 /// the last four of those 40 bytes and the four before them are addresses, and the rest says nothing.
@@ -94,7 +92,8 @@ pub(super) trait Device: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// The local memory of each work that is not inline stays as it is, and is not touched where the work writes it, until the work is
-    /// reported, or a later one of the pair, or the pair was reset or destroyed. That of inline works is readable during the call.
+    /// reported, or a later one of the pair, or the pair was reset or destroyed. It does not overlap the work's remote memory. That of inline
+    /// works is readable during the call.
     ///
     /// # Errors
     /// [`DeviceError::Work`] for a work that the device refuses: those in front of it were taken, the others not. [`DeviceError::State`],
@@ -157,7 +156,7 @@ pub(super) trait Device: Send + Sync + fmt::Debug {
 }
 
 /// How much a device has of everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limits {
     /// Bytes of a work, or a datagram, whose data travel with the post.
     pub(super) inline: usize,
@@ -274,12 +273,6 @@ impl BitOr for Access {
     }
 }
 
-impl BitOrAssign for Access {
-    fn bitor_assign(&mut self, other: Access) {
-        self.0 |= other.0;
-    }
-}
-
 /// Registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region {
@@ -335,8 +328,9 @@ pub(super) enum To<'a> {
 }
 
 /// States of a connected pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
+    #[default]
     Reset,
     Init,
     ReadyToReceive,
@@ -356,6 +350,17 @@ impl To<'_> {
         }
     }
 
+    /// The step, in messages.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            To::Init { .. } => "the step to Init",
+            To::ReadyToReceive { .. } => "the step to ReadyToReceive",
+            To::ReadyToSend { .. } => "the step to ReadyToSend",
+            To::Reset => "a reset",
+            To::Error => "the step to Error",
+        }
+    }
+
     /// Whether the step may be made from a state.
     pub(super) fn may_follow(&self, state: State) -> bool {
         match self {
@@ -365,140 +370,6 @@ impl To<'_> {
             To::Reset | To::Error => true,
         }
     }
-}
-
-/// Where to send datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Handle {
-    /// For the device.
-    pub(super) id: u64,
-}
-
-/// Which receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
-    /// Those of all connected pairs.
-    Shared,
-    /// Those of the datagram queue pair.
-    Datagram,
-}
-
-/// Local memory of a work or a receive. The key is that of a [`Region`] which holds all of it; nobody looks at the key of inline data, nor
-/// of an empty piece.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    pub(super) start: *mut u8,
-    pub(super) len: usize,
-    pub(super) key: u32,
-}
-
-/// Memory at the peer: an address there, and the key of a [`Region`] which holds all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) start: u64,
-    pub(super) key: u32,
-}
-
-/// A work request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
-    /// Comes back in the completion.
-    pub(super) id: u64,
-    pub(super) kind: Kind,
-    /// Eight bytes for an atomic.
-    pub(super) local: Piece,
-    /// Asks for a completion if the work succeeds.
-    pub(super) signaled: bool,
-    /// The data of a write or a send are taken during the post: [`Limits::inline`] bytes at most.
-    pub(super) inline: bool,
-    /// Starts after all earlier reads and atomics of the pair have completed.
-    pub(super) fence: bool,
-}
-
-/// What a work does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Into the next receive of the peer's shared queue, whose completion brings the immediate value.
-    Send { immediate: Option<u32> },
-    /// From the local piece into the peer's memory.
-    Write { to: Target },
-    /// From the peer's memory into the local piece.
-    Read { from: Target },
-    /// Adds to 8 bytes of the peer's memory, at an address divisible by 8. The old value lands in the local piece, in the order of this
-    /// machine's bytes.
-    FetchAdd { at: Target, operand: u64 },
-    /// Replaces 8 bytes, as above, if they equal `expected`. The old value lands in the local piece.
-    CompareSwap { at: Target, expected: u64, value: u64 },
-}
-
-/// A datagram to post.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Datagram {
-    /// Comes back in the completion.
-    pub(super) id: u64,
-    pub(super) to: Handle,
-    /// The number of the datagram queue pair there.
-    pub(super) number: u32,
-    /// Its Q_Key.
-    pub(super) key: u32,
-    pub(super) local: Piece,
-    pub(super) signaled: bool,
-    pub(super) inline: bool,
-}
-
-/// The end of a work, a receive or a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Completion {
-    /// As it was posted.
-    pub(super) id: u64,
-    /// The number of the pair of this device that it is about; for a receive, the one that the message came to.
-    pub(super) number: u32,
-    pub(super) outcome: std::result::Result<Done, Failure>,
-}
-
-/// What has succeeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Done {
-    /// A send or a datagram: its memory may be used again.
-    Sent,
-    /// A write: its memory may be used again, and all has landed.
-    Written,
-    /// A read: the data are here.
-    Read,
-    /// An atomic: the old value is here.
-    Swapped,
-    /// A receive holds a message.
-    Received {
-        /// Of the memory that was posted; with the [`ROUTE_HEADER`] of a datagram.
-        len: usize,
-        immediate: Option<u32>,
-        /// The number of the sender's datagram queue pair, if it is a datagram.
-        from: Option<u32>,
-    },
-}
-
-/// Why something has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Failure {
-    #[error("no answer from the peer's adapter after all retries")]
-    RetryExceeded,
-    #[error("the peer had no receive posted after all retries")]
-    ReceiveRetryExceeded,
-    #[error("flushed: its queue pair is in the error state")]
-    Flushed,
-    #[error("the peer's memory or queue pair does not allow this access")]
-    RemoteAccess,
-    #[error("the peer's adapter takes the request for invalid")]
-    RemoteInvalid,
-    #[error("the peer's adapter failed to carry out the request")]
-    RemoteOperation,
-    #[error("a local key does not cover the memory or does not allow the access")]
-    LocalProtection,
-    #[error("a message is longer than the memory for it")]
-    LocalLength,
-    /// The code of the library that is none of the above.
-    #[error("failed with status {0} of verbs")]
-    Other(u32),
 }
 
 /// What happened without a completion that says so.

@@ -3,12 +3,21 @@
 //! | file | what it does |
 //! |---|---|
 //! | `device` | what the network asks of an adapter, in the words of verbs |
-//! | `ffi` | what is used of libibverbs, loaded at run time |
-//! | `layout` | compares that with the library's header |
+//! | `work` | what is posted to it, and what comes back |
+//! | `faulty` | a device that makes another one fail, for tests |
+//! | `random` | random numbers, for both |
+//! | `soft` | the software device: verbs over the threads of one process |
 //! | `verbs` | the device of libibverbs |
+//! | `ffi` | what is used of that library, which is loaded at run time |
+//! | `layout` | compares this with the library's header |
 
 mod device;
+#[cfg(all(test, not(loom)))]
+mod faulty;
 mod ffi;
 #[cfg(all(test, not(loom)))]
 mod layout;
+mod random;
+mod soft;
 mod verbs;
+mod work;

@@ -186,7 +186,11 @@ impl Alarm {
     /// The next event.
     pub(super) fn event(&self, sources: Sources<'_>) -> Option<Event> {
         let found = self.found.lock().pop_front();
-        found.or_else(|| self.read_event(sources))
+        let event = found.or_else(|| self.read_event(sources));
+        if event == Some(Event::Fatal) {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        event
     }
 
     /// Reads events from the kernel, up to one that means something.
@@ -202,9 +206,6 @@ impl Alarm {
             let meaning = meaning(&event, sources.datagrams);
             // SAFETY: acknowledged once. What it is about lives until then.
             unsafe { (sources.functions.ibv_ack_async_event)(&raw mut event) };
-            if meaning == Some(Event::Fatal) {
-                self.failed.store(true, Ordering::Relaxed);
-            }
             if meaning.is_some() {
                 return meaning;
             }

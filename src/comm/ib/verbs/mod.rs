@@ -15,11 +15,9 @@
 //! What is different there and known: a driver may grant more or fewer bytes of inline data, needs pinned memory for its queues too
 //! (`ulimit -l`), and answers an atomic at an odd address by an error of the peer, where soft-RoCE refuses the post.
 //!
-//! # Departures of Linux from the contract of `Device`
+//! # Where Linux and the contract of `Device` differ
 //!
 //! * From *reset* no step leads to the error state; [`Device::modify`] goes there by way of *init*.
-//! * An overrun of the completion queue is an event, and completions are missing: [`Device::poll`] sees it after
-//!   [`Device::event`] or [`Device::wait`] has.
 //! * A Q_Key whose highest bit is set stands for the sender's own key. So the bit is cleared in the device's key.
 //!
 //! # Source

@@ -131,7 +131,7 @@ impl Connected {
     pub(super) fn step(&self, functions: &Functions, port: &Port, to: To<'_>) -> Result<()> {
         let mut state = self.state.lock();
         if !to.may_follow(*state) {
-            return Err(DeviceError::State { number: self.number(), state: *state, asked: name(&to) });
+            return Err(DeviceError::State { number: self.number(), state: *state, asked: to.name() });
         }
         match to {
             To::Init { access } => self.init(functions, port, access)?,
@@ -186,17 +186,6 @@ impl Connected {
 
     pub(super) fn number(&self) -> u32 {
         number(&self.pair)
-    }
-}
-
-/// A step in a sentence.
-fn name(to: &To<'_>) -> &'static str {
-    match to {
-        To::Init { .. } => "the step to init",
-        To::ReadyToReceive { .. } => "the step to ready to receive",
-        To::ReadyToSend { .. } => "the step to ready to send",
-        To::Reset => "a reset",
-        To::Error => "the step to the error state",
     }
 }
 

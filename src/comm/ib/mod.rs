@@ -9,14 +9,11 @@
 //! | `soft` | the software device: verbs over the threads of one process |
 //! | `verbs` | the device of libibverbs |
 //! | `ffi` | what is used of that library, which is loaded at run time |
-//! | `layout` | compares this with the library's header |
 
 mod device;
 #[cfg(all(test, not(loom)))]
 mod faulty;
 mod ffi;
-#[cfg(all(test, not(loom)))]
-mod layout;
 mod random;
 mod soft;
 mod verbs;

@@ -5,6 +5,7 @@
 //! | `library` | loads the library; its objects as values that are destroyed once |
 //! | `port`, `gid` | which adapter, port and address are used |
 //! | `unusable` | why there is none, one line each |
+//! | `queues` | completion queue, receive queue and queue pairs: how deep they are |
 //! | `pairs` | queue pairs from state to state |
 //! | `works` | work requests, as the library takes them |
 //! | `completions` | what it reports, and how it wakes who waits |
@@ -28,6 +29,7 @@ mod gid;
 mod library;
 mod pairs;
 mod port;
+mod queues;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod unusable;
@@ -49,9 +51,10 @@ use super::{
 };
 use crate::comm::mutex::Mutex;
 use completions::{Alarm, Sources};
-use library::{Owned, nothing};
-use pairs::{Connected, Queues, Table};
+use library::Owned;
+use pairs::{Connected, Table};
 use port::Port;
+use queues::Queues;
 use works::Receives;
 
 /// Bit of a Q_Key that makes adapters send another one.
@@ -107,10 +110,10 @@ impl Verbs {
     fn on(functions: Functions, context: Owned<ibv_context>, port: Port, opening: &Opening) -> Result<Self> {
         let depths = &opening.depths;
         let attributes = port::attributes(&functions, &context)?;
-        let entries = within("completions", depths.completions, attributes.max_cqe)?;
-        let receives = within("receives", depths.shared_receives, attributes.max_srq_wr)?;
-        let datagram_receives = within("receives of datagrams", depths.datagram_receives, attributes.max_qp_wr)?;
-        let datagram_sends = within("datagrams that leave", depths.datagram_sends, attributes.max_qp_wr)?;
+        let entries = queues::within("completions", depths.completions, attributes.max_cqe)?;
+        let receives = queues::within("receives", depths.shared_receives, attributes.max_srq_wr)?;
+        let datagram_receives = queues::within("receives of datagrams", depths.datagram_receives, attributes.max_qp_wr)?;
+        let datagram_sends = queues::within("datagrams that leave", depths.datagram_sends, attributes.max_qp_wr)?;
         library::prepare_for_fork(&functions)?;
         // SAFETY: an open device.
         let domain = unsafe { (functions.ibv_alloc_pd)(context.pointer()) };
@@ -121,18 +124,8 @@ impl Verbs {
         // SAFETY: just made; the device is dropped after it.
         let channel = unsafe { Owned::made("ibv_create_comp_channel", channel, functions.ibv_destroy_comp_channel) }?;
         let alarm = Alarm::new(&context, &channel)?;
-        // SAFETY: an open device and its channel; the first of its vectors is always there.
-        let queue = unsafe { (functions.ibv_create_cq)(context.pointer(), entries as c_int, nothing(), channel.pointer(), 0) };
-        // SAFETY: just made; device and channel are dropped after it.
-        let queue = unsafe { Owned::made("ibv_create_cq", queue, functions.ibv_destroy_cq) }?;
-        // SAFETY: the queue lives, and its length does not change.
-        let granted = unsafe { (*queue.pointer()).cqe };
-        let attr = ibv_srq_attr { max_wr: receives, max_sge: 1, srq_limit: 0 };
-        let mut shared_attributes = ibv_srq_init_attr { srq_context: nothing(), attr };
-        // SAFETY: the domain lives, and the attributes during the call.
-        let shared = unsafe { (functions.ibv_create_srq)(domain.pointer(), &raw mut shared_attributes) };
-        // SAFETY: just made; the domain is dropped after it.
-        let shared = unsafe { Owned::made("ibv_create_srq", shared, functions.ibv_destroy_srq) }?;
+        let (queue, completions) = queues::completions(&functions, &context, &channel, entries)?;
+        let (shared, shared_receives) = queues::receives(&functions, &domain, receives)?;
         let datagram_queues = Queues { domain: &domain, completions: &queue, shared: None };
         let connected_queues = Queues { shared: Some(&shared), ..datagram_queues };
         let capacity = ibv_qp_cap {
@@ -142,9 +135,9 @@ impl Verbs {
             max_recv_sge: 1,
             max_inline_data: 0,
         };
-        let (datagrams, granted_datagrams) = with_inline(&functions, IBV_QPT_UD, datagram_queues, capacity, opening.inline)?;
+        let (datagrams, granted_datagrams) = queues::pair(&functions, IBV_QPT_UD, datagram_queues, capacity, opening.inline)?;
         // What connected pairs get is tried with one that is given up again.
-        let (_, tried) = with_inline(&functions, IBV_QPT_RC, connected_queues, capacity_of(1), opening.inline)?;
+        let (_, tried) = queues::pair(&functions, IBV_QPT_RC, connected_queues, queues::capacity(1), opening.inline)?;
         let key = opening.key & !OWN_KEY;
         pairs::open_datagrams(&functions, &port, &datagrams, key)?;
         let depth = |limit: c_int| u8::try_from(limit.max(0)).unwrap_or(u8::MAX);
@@ -156,8 +149,8 @@ impl Verbs {
             longest_message: port.longest_message,
             longest_datagram: port.packet(),
             send_depth: attributes.max_qp_wr.max(0) as usize,
-            completions: granted.max(0) as usize,
-            shared_receives: shared_attributes.attr.max_wr as usize,
+            completions,
+            shared_receives,
             datagram_receives: granted_datagrams.max_recv_wr as usize,
             pairs: attributes.max_qp.max(0) as usize,
         };
@@ -189,37 +182,6 @@ impl Verbs {
             channel: &self.channel,
             queue: &self.queue,
             datagrams: self.address.number,
-        }
-    }
-}
-
-/// A number of something, if the adapter has so many.
-fn within(what: &'static str, asked: usize, limit: c_int) -> Result<u32> {
-    let asked = asked as u64;
-    if asked > limit.max(0) as u64 { Err(DeviceError::Limit { what, asked, limit: limit as u64 }) } else { Ok(asked as u32) }
-}
-
-/// What a connected pair asks for, but for inline data.
-fn capacity_of(depth: u32) -> ibv_qp_cap {
-    ibv_qp_cap { max_send_wr: depth, max_recv_wr: 0, max_send_sge: 1, max_recv_sge: 0, max_inline_data: 0 }
-}
-
-/// Creates a pair with as much inline data as is asked for, or, if that is refused, with half as much, and so on. Drivers do not say
-/// beforehand how much they take.
-fn with_inline(
-    functions: &Functions,
-    kind: c_int,
-    queues: Queues<'_>,
-    capacity: ibv_qp_cap,
-    asked: usize,
-) -> Result<(Owned<ibv_qp>, ibv_qp_cap)> {
-    let mut inline = asked;
-    loop {
-        let mut granted = ibv_qp_cap { max_inline_data: inline as u32, ..capacity };
-        match pairs::create(functions, kind, queues, &mut granted) {
-            Ok(pair) => return Ok((pair, granted)),
-            Err(_) if inline > 0 => inline /= 2,
-            Err(error) => return Err(error),
         }
     }
 }
@@ -267,10 +229,10 @@ impl Device for Verbs {
     }
 
     fn create(&self, depth: usize) -> Result<Pair> {
-        let depth = within("works of a send queue", depth, self.limits.send_depth as c_int)?;
-        let mut capacity = ibv_qp_cap { max_inline_data: self.limits.inline as u32, ..capacity_of(depth) };
+        let depth = queues::within("works of a send queue", depth, self.limits.send_depth as c_int)?;
+        let mut capacity = ibv_qp_cap { max_inline_data: self.limits.inline as u32, ..queues::capacity(depth) };
         let queues = Queues { domain: &self.domain, completions: &self.queue, shared: Some(&self.shared) };
-        let pair = pairs::create(&self.functions, IBV_QPT_RC, queues, &mut capacity)?;
+        let pair = queues::create(&self.functions, IBV_QPT_RC, queues, &mut capacity)?;
         let number = pairs::number(&pair);
         let id = self.pairs.add(Connected { pair, state: Mutex::new(State::Reset) });
         Ok(Pair { id, number })

@@ -1,4 +1,4 @@
-//! Queue pairs: their creation, and their way from state to state.
+//! Queue pairs on their way from state to state, and the table that they are kept in.
 
 use std::{
     ffi::c_int,
@@ -10,7 +10,7 @@ use super::{
         device::{Access, Address, DeviceError, Result, State, To},
         ffi::*,
     },
-    library::{Owned, check, nothing, zeroed},
+    library::{Owned, check, zeroed},
     port::Port,
 };
 use crate::comm::{mutex::Mutex, slab::Slab};
@@ -51,34 +51,6 @@ impl<T> Table<T> {
         let removed = self.0.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         removed.ok_or(DeviceError::Unknown { what, id })
     }
-}
-
-/// The queues that a new pair uses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Queues<'a> {
-    pub(super) domain: &'a Owned<ibv_pd>,
-    pub(super) completions: &'a Owned<ibv_cq>,
-    /// Where its receives are. A pair without has its own.
-    pub(super) shared: Option<&'a Owned<ibv_srq>>,
-}
-
-/// Creates a pair; its capacities are written back as they were granted.
-pub(super) fn create(functions: &Functions, kind: c_int, queues: Queues<'_>, capacity: &mut ibv_qp_cap) -> Result<Owned<ibv_qp>> {
-    let mut attributes = ibv_qp_init_attr {
-        qp_context: nothing(),
-        send_cq: queues.completions.pointer(),
-        recv_cq: queues.completions.pointer(),
-        srq: queues.shared.map_or(nothing(), Owned::pointer),
-        cap: *capacity,
-        qp_type: kind,
-        sq_sig_all: 0,
-    };
-    // SAFETY: domain and queues live, and live longer than the pair; the attributes live during the call.
-    let pair = unsafe { (functions.ibv_create_qp)(queues.domain.pointer(), &raw mut attributes) };
-    // SAFETY: the new pair's own counterpart; what it stands on is dropped after it.
-    let pair = unsafe { Owned::made("ibv_create_qp", pair, functions.ibv_destroy_qp) }?;
-    *capacity = attributes.cap;
-    Ok(pair)
 }
 
 /// Where packets to a peer go. Over InfiniBand the global part is left out where it can be: in a subnet, unless the peer wants to read

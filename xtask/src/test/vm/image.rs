@@ -55,21 +55,36 @@ pub struct Image {
     pub files: PathBuf,
 }
 
+/// Why there is no image.
+#[derive(Debug)]
+pub enum Obstacle {
+    /// The archive of packages cannot be reached.
+    OutOfReach(anyhow::Error),
+    Broken(anyhow::Error),
+}
+
 impl Image {
     /// The image in a folder of images; made if it is not there.
-    pub fn get(images: &Path) -> Result<Self> {
-        let package = present_kernel()?;
+    pub fn get(images: &Path) -> Result<Self, Obstacle> {
+        let package = present_kernel().map_err(Obstacle::OutOfReach)?;
         let folder = images.join(format!("{package}-{RECIPE}"));
         let image = Image { kernel: folder.join("vmlinux"), files: folder.join("files.cpio") };
         if !folder.exists() {
             let making = images.join(format!("making-{}", std::process::id()));
-            fs::create_dir_all(&making).context("making a folder for the virtual machine")?;
-            let made = make(&package, &making).and_then(|()| Ok(fs::rename(&making, &folder)?));
+            let made = download(&package, &making)
+                .map_err(Obstacle::OutOfReach)
+                .and_then(|()| make(&package, &making).map_err(Obstacle::Broken))
+                .and_then(|()| fs::rename(&making, &folder).map_err(|error| Obstacle::Broken(error.into())));
             let _ = fs::remove_dir_all(&making);
             made?;
         }
         Ok(image)
     }
+}
+
+fn download(package: &str, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).context("making a folder for the virtual machine")?;
+    run("apt-get", &["-o", "APT::Sandbox::User=root", "download", "-q", package], folder).map(drop)
 }
 
 /// The name of the package of the kernel itself.
@@ -83,7 +98,6 @@ fn present_kernel() -> Result<String> {
 fn make(package: &str, folder: &Path) -> Result<()> {
     let unpacked = folder.join("unpacked");
     fs::create_dir(&unpacked)?;
-    run("apt-get", &["-o", "APT::Sandbox::User=root", "download", "-q", package], folder)?;
     let parts = PARTS.map(|part| format!("'{part}'")).join(" ");
     shell(&format!("dpkg-deb --fsys-tarfile {package}_*.deb | tar -x -C unpacked --wildcards {parts}"), folder)?;
     let release = only_entry(&unpacked.join("lib/modules"))?;
@@ -203,7 +217,7 @@ fn run(program: &str, arguments: &[&str], folder: &Path) -> Result<Outcome> {
     command.args(arguments).current_dir(folder).env("PATH", format!("{path}:/usr/sbin:/sbin"));
     let outcome = child::run(&mut command, LIMIT)?;
     if !outcome.success() {
-        bail!("{program} {}: {}\n{}", arguments.join(" "), outcome.end, outcome.tail(5));
+        bail!("{program} {}: {}: {}", arguments.join(" "), outcome.end, outcome.tail(1));
     }
     Ok(outcome)
 }

@@ -12,7 +12,7 @@ use crate::cargo::{self, Program};
 use crate::child::{self, End, Outcome};
 use crate::packages::{self, Need};
 use anyhow::{Context, Result};
-use image::Image;
+use image::{Image, Obstacle};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -69,15 +69,17 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
     if let Some(need) = NEEDS.iter().find(|need| !packages::installed(need.package)) {
         return one(Report::skipped("virtual machine: all", &format!("no package {}", need.package)));
     }
-    let image = cargo::target().and_then(|target| Image::get(&target.join("vm")));
-    let image = match image {
+    let failed = |error: anyhow::Error| Report::single("virtual machine: all", Err(format!("{error:#}")));
+    let image = match cargo::target().map_err(Obstacle::Broken).and_then(|target| Image::get(&target.join("vm"))) {
         Ok(image) => image,
-        // The archive of packages may be out of reach.
-        Err(error) => return one(Report::skipped("virtual machine: all", &format!("no kernel for it: {error:#}"))),
+        Err(Obstacle::OutOfReach(error)) => {
+            return one(Report::skipped("virtual machine: all", &format!("no kernel for it: {error:#}")));
+        }
+        Err(Obstacle::Broken(error)) => return one(failed(error)),
     };
     match build().and_then(|unit| boot(&image, &unit, &TASKS, LIMIT.min(tier.limit))) {
         Ok(outcome) => judge(&outcome),
-        Err(error) => one(Report::single("virtual machine: all", Err(format!("{error:#}")))),
+        Err(error) => one(failed(error)),
     }
 }
 

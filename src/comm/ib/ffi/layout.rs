@@ -1,8 +1,8 @@
-//! Compares `ffi` with the header of libibverbs, as this machine's C compiler reads it.
+//! Compares what is declared here with the header of libibverbs, as this machine's C compiler reads it.
 //!
-//! A C program is made of the names in `ffi`. It prints the size of each structure, the offset and size of each field, each
+//! A C program is made of the same names. It prints the size of each structure, the offset and size of each field, each
 //! constant, and whether each function has the declared type. No name can be forgotten: a structure is taken apart without `..`,
-//! and every structure and constant that the source of `ffi` declares must be among those compared.
+//! and every structure and constant in the sources beside this file must be among those compared.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::ffi::*;
+use super::*;
 
 const HEADER: &str = "infiniband/verbs.h";
 
@@ -244,10 +244,10 @@ fn layout_is_that_of_the_header() {
 
 #[test]
 fn all_that_is_declared_is_compared() {
-    let source = include_str!("ffi.rs");
+    let source = [include_str!("structures.rs"), include_str!("constants.rs")].concat();
     let compared: BTreeSet<String> = known().iter().flat_map(|(expression, _)| names(expression)).collect();
     let declared = source.lines().filter_map(|line| {
-        let rest = ["pub(super) struct ", "pub(super) const "].iter().find_map(|start| line.strip_prefix(start))?;
+        let rest = ["pub(crate) struct ", "pub(crate) const "].iter().find_map(|start| line.strip_prefix(start))?;
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
     });
     let nameless = ["ibv_send_wr_rdma", "ibv_send_wr_atomic", "ibv_send_wr_ud"];

@@ -5,15 +5,15 @@
 //!
 //! # What holds for both
 //!
-//! * Every call may be made from any thread, at any time. None of them waits but [`Device::wait`], and [`Device::deregister`],
-//!   [`Device::modify`] and [`Device::destroy`], until the adapter has let go of memory.
-//! * The works of a pair start in the order of posting, and complete in that order. Writes, sends and atomics take effect at the target in
-//!   that order. A read or an atomic may take effect after a *later* write or send, unless that has a fence. The bytes of one message land in
-//!   any order; when its completion is reported at either side, all have landed.
+//! * Every call may be made from any thread, at any time. Only [`Device::wait`] sleeps. [`Device::deregister`], [`Device::modify`] and
+//!   [`Device::destroy`] return when the adapter has let go of memory, which may take as long as a message.
+//! * The works of a pair start in the order of posting, and complete in that order. Writes and sends take effect at the target in that order;
+//!   so do reads and atomics. A read or an atomic may take effect after a *later* write or send, unless that has a fence. The bytes of
+//!   one message land in any order; when its completion is reported at either side, all have landed.
 //! * A send slot is free again when the completion of its work, or of a later signaled work of the pair, was polled. A work that failed
 //!   is always reported, signaled or not.
 //! * The first work that fails takes its pair to the error state. The works behind it are flushed, in order. What a flushed work did at the
-//!   target is unknown: nothing or all of it. The peer's pair may fail too, or not notice.
+//!   target is unknown: nothing, a part or all of it. The peer's pair may fail too, or not notice.
 //! * Atomics of one adapter exclude each other. They do not exclude those of another adapter, nor of processors.
 //! * More completions than the completion queue holds are fatal: nothing of the device works after that, and no work completes. Calls say
 //!   so only after [`Device::event`] has.
@@ -68,7 +68,7 @@ pub(super) trait Device: Send + Sync + fmt::Debug {
     /// [`DeviceError::Unknown`], [`DeviceError::System`].
     fn deregister(&self, region: Region) -> Result<()>;
 
-    /// Creates a connected queue pair, in the reset state, whose send queue holds `depth` works.
+    /// Creates a connected queue pair, in the reset state, whose send queue holds at least `depth` works.
     ///
     /// # Errors
     /// [`DeviceError::Limit`], [`DeviceError::System`].
@@ -375,8 +375,8 @@ impl To<'_> {
 /// What happened without a completion that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The pair of this number has gone to the error state, for what its peer did or what its own works did. May come more than once for
-    /// one failure, and after the pair was reset.
+    /// The pair of this number has gone to the error state, for what its peer did or what its own works did. Adapters say so; soft-RoCE does
+    /// not. May come more than once for one failure, and after the pair was reset.
     PairFailed(u32),
     /// The device does not work any more.
     Fatal,
@@ -412,7 +412,7 @@ pub(super) enum DeviceError {
     /// A work that the device does not take.
     #[error("work request {id:#x}, number {at} of its chain: {why}")]
     Work { at: usize, id: u64, why: String },
-    /// The device has failed.
+    /// The device has failed, and an event has said so.
     #[error("the device has failed: {why}")]
     Fatal { why: &'static str },
     /// What the library says.

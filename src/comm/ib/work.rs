@@ -62,7 +62,7 @@ pub(super) enum Kind {
     Write { to: Target },
     /// From the peer's memory into the local piece.
     Read { from: Target },
-    /// Adds to 8 bytes of the peer's memory, at an address divisible by 8. The old value lands in the local piece, in the order of this
+    /// Adds to 8 bytes of the peer's memory, at an address divisible by 8; others are refused by the post or by the peer. The old value lands in the local piece, in the order of this
     /// machine's bytes.
     FetchAdd { at: Target, operand: u64 },
     /// Replaces 8 bytes, as above, if they equal `expected`. The old value lands in the local piece.
@@ -124,8 +124,9 @@ pub(super) enum Failure {
     ReceiveRetryExceeded,
     #[error("flushed: its queue pair is in the error state")]
     Flushed,
-    #[error("the peer's memory or queue pair does not allow this access")]
+    #[error("the peer's memory does not allow this access")]
     RemoteAccess,
+    /// Not aligned, not allowed by the peer's pair, too long for its receive, or more reads than it answers at once.
     #[error("the peer's adapter takes the request for invalid")]
     RemoteInvalid,
     #[error("the peer's adapter failed to carry out the request")]

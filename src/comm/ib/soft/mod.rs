@@ -1,7 +1,7 @@
 //! The software device: verbs without an adapter, over the threads of one process.
 //!
 //! A [`Fabric`] is a value; devices that are opened in it reach each other and nobody else. They enforce what an adapter enforces, and
-//! break what an adapter breaks:
+//! promise no more: messages land in pieces, reads are overtaken, atomics are not coherent with processors.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -19,9 +19,9 @@
 //! the fabric. One mutex guards everything but the bytes: these move without it, so that ranks copy side by side, and whoever
 //! deregisters memory or resets a pair waits until its transfers are over.
 //!
-//! Messages whose peer is not there, is in another state, is connected to another pair or awaits another packet number get no answer. A real
-//! adapter may take a wrong packet number for a packet that it has seen, acknowledge it and do nothing; then its sender's number would have
-//! to lie in the window of what that one has sent, so in practice that is no answer either.
+//! A message gets no answer if its target is not there, is in another state, is connected to another pair or awaits another packet number.
+//! A real adapter may take a wrong number for that of a packet which it has seen. It acknowledges the last one that it accepted then; that
+//! number is none of those which the sender awaits, but by chance, so it is no answer either.
 //!
 //! # What it does not do
 //!
@@ -29,7 +29,7 @@
 //! * Virtual time: the clock is that of the machine, read in one place ([`Shared::now`]). It only matters to retries.
 //! * Loss and congestion in the connected service: an adapter repairs them unseen. Datagrams are dropped only for the
 //!   reasons that [`Device::post_datagram`](super::device::Device::post_datagram) names; `faulty` loses others.
-//! * A packet is a length, counted. A message takes effect whole, not packet by packet.
+//! * Packets: a message is one, whatever its length, and takes effect whole.
 //! * A datagram that cannot be sent, because its memory is not registered, is refused by the post. An adapter would say so later.
 
 mod keys;
@@ -172,12 +172,9 @@ impl Shared {
     /// Waits until `is_in_use` is false.
     fn wait_while<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
-        mut is_in_use: impl FnMut(&mut State) -> bool,
+        state: MutexGuard<'a, State>,
+        is_in_use: impl FnMut(&mut State) -> bool,
     ) -> MutexGuard<'a, State> {
-        while is_in_use(&mut state) {
-            state = self.finished.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state
+        self.finished.wait_while(state, is_in_use).unwrap_or_else(PoisonError::into_inner)
     }
 }

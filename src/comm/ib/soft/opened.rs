@@ -22,7 +22,7 @@ use crate::{
 /// A sleeper looks after what other devices left to be tried again, that often at least.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Packets have 1024 bytes.
+/// Packets have 1024 bytes, which only bounds datagrams.
 const MTU: u8 = 3;
 
 /// Where a GID has the number of its port, behind the prefix of addresses of one link.
@@ -102,7 +102,6 @@ impl SoftDevice {
                 at_most("as number of a packet", first_packet as usize, LAST)?;
                 pair.path = Path {
                     peer: Some(Place { port: port_of(&peer.gid), number }),
-                    packet: 128 << peer.mtu.min(MTU),
                     expected: first_packet,
                     answer_depth: answer_depth.into(),
                     receive_timer: receive_timer(code),

@@ -55,8 +55,6 @@ pub(super) struct Path {
     /// What the peer may do.
     pub(super) access: Access,
     pub(super) peer: Option<Place>,
-    /// Bytes of a packet.
-    pub(super) packet: usize,
     /// The number of the packet that has to come next, and of the one that leaves next.
     pub(super) expected: u32,
     pub(super) next: u32,
@@ -69,11 +67,9 @@ pub(super) struct Path {
     pub(super) receive_retries: u8,
 }
 
-impl Path {
-    /// The packet number that follows on a message of so many bytes.
-    pub(super) fn after(&self, number: u32, len: usize) -> u32 {
-        (number + len.div_ceil(self.packet).max(1) as u32) % NUMBERS
-    }
+/// The number that follows on that of a packet. A message is one packet here, however long.
+pub(super) fn after(packet: u32) -> u32 {
+    (packet + 1) % NUMBERS
 }
 
 /// A work in its queue.
@@ -184,7 +180,7 @@ impl Connected {
     /// The work whose turn it was has started.
     pub(super) fn start(&mut self) {
         let work = self.works[self.started].work;
-        self.path.next = self.path.after(self.path.next, work.local.len);
+        self.path.next = after(self.path.next);
         self.reads += usize::from(is_answered(work.kind));
         self.started += 1;
         (self.unanswered, self.not_ready) = (0, 0);

@@ -87,10 +87,6 @@ impl Port {
         port
     }
 
-    pub(super) fn is_alive(&self) -> bool {
-        self.fatal.is_none()
-    }
-
     /// An error if the device has failed and an event has said so.
     pub(super) fn check(&self) -> Result<()> {
         self.fatal.filter(|(_, is_known)| *is_known).map_or(Ok(()), |(why, _)| Err(DeviceError::Fatal { why }))
@@ -179,10 +175,10 @@ impl Port {
     }
 
     pub(super) fn report(&mut self, report: Report) {
-        if self.is_alive() && self.reports.len() == self.limits.completions {
+        if self.fatal.is_none() && self.reports.len() == self.limits.completions {
             self.die("more completions came than its queue holds");
         }
-        if !self.is_alive() {
+        if self.fatal.is_some() {
             return;
         }
         self.reports.push_back(report);

@@ -13,7 +13,7 @@ use std::{
 use super::{
     keys::{By, Pinned},
     landing,
-    pair::{Connected, Place, Progress, is_answered},
+    pair::{Connected, Place, Progress, after, is_answered},
     port::{Port, pin},
 };
 use crate::comm::{
@@ -162,7 +162,7 @@ impl State {
         let here = if inline { None } else { Some(pin(&port.keys, work.local, needs).ok_or(Local(Failure::LocalProtection))?) };
 
         let by = path.peer.ok_or(Unanswered)?;
-        let port = self.ports.get_mut(by.port).filter(|port| port.is_alive()).ok_or(Unanswered)?;
+        let port = self.ports.get_mut(by.port).ok_or(Unanswered)?;
         let target = port.numbered(by.number).ok_or(Unanswered)?;
         let is_ready = matches!(target.state, PairState::ReadyToReceive | PairState::ReadyToSend);
         let in_turn = match progress {
@@ -194,10 +194,10 @@ impl State {
                     Kind::Read { .. } => (Access::REMOTE_READ, 1),
                     _ => (Access::REMOTE_ATOMIC, size_of::<u64>() as u64),
                 };
-                if !at.start.is_multiple_of(alignment) {
+                if !at.start.is_multiple_of(alignment) || !theirs.access.allows(needs) {
                     return Err(refused(Failure::RemoteInvalid, None));
                 }
-                let there = port.keys.pin(By::Remote, at.key, at.start, len, needs).filter(|_| theirs.access.allows(needs));
+                let there = port.keys.pin(By::Remote, at.key, at.start, len, needs);
                 Some((there.ok_or_else(|| refused(Failure::RemoteAccess, None))?, None))
             }
         };
@@ -205,7 +205,7 @@ impl State {
         let target = port.numbered(by.number).ok_or(Unanswered)?;
         target.serving += usize::from(there.is_some());
         if progress == Progress::Posted {
-            target.path.expected = theirs.after(theirs.expected, len);
+            target.path.expected = after(theirs.expected);
         }
         let pair = self.pair(from).ok_or(Unanswered)?;
         if progress == Progress::Posted {
@@ -222,6 +222,7 @@ impl State {
 
     /// The first work of a pair that is not done did not get through.
     fn handle(&mut self, place: Place, trouble: Trouble, now: Duration) {
+        let says_so = self.random.below(2) == 0;
         let Some(pair) = self.pair(place) else { return };
         let path = pair.path;
         let (again, after, failure) = match trouble {
@@ -248,7 +249,10 @@ impl State {
             if let Some(pair) = port.numbered(by.number) {
                 pair.state = PairState::Error;
             }
-            port.event(Event::PairFailed(by.number));
+            // Some adapters do, soft-RoCE does not.
+            if says_so {
+                port.event(Event::PairFailed(by.number));
+            }
         }
     }
 

@@ -94,6 +94,17 @@ fn a_fence_keeps_later_works_behind_a_read() {
     assert_eq!(overtaken(true), 0);
 }
 
+#[test]
+fn what_was_asked_before_is_answered_before_a_work_fails() {
+    for seed in 0..100 {
+        let ([one, two], [pair, _]) = two_ends(seed, 64);
+        let read = |id| one.work(id, Kind::Read { from: two.target(0) }, 8 * id as usize, 8);
+        one.post(pair, &[read(0), read(1), one.work(2, Kind::Write { to: two.target(64) }, 0, 8), read(3)]);
+        let [done, failed] = [Ok(Done::Read), Err(Failure::RemoteAccess)];
+        assert_eq!(one.outcomes(4), [(0, done), (1, done), (2, failed), (3, Err(Failure::Flushed))]);
+    }
+}
+
 /// How many of 50 seeds end three reads well.
 fn reads_end_well(read_depth: u8, answer_depth: u8) -> usize {
     let end_well = |seed| {

@@ -48,7 +48,8 @@ fn a_receive_that_is_too_short_or_not_open_fails_at_both_sides() {
         unsafe { two.device.post_receive(Queue::Shared, 9, Piece { key, ..two.piece(0, len) }) }.unwrap();
         one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
         assert_eq!((one.outcomes(1), two.outcomes(1)), (vec![(1, Err(here))], vec![(9, Err(there))]));
-        assert_eq!(two.device.event(), Some(Event::PairFailed(other.number)));
+        two.post(other, &[two.work(2, Kind::Write { to: one.target(0) }, 0, 8)]);
+        assert_eq!(two.outcomes(1), [(2, Err(Failure::Flushed))]);
         assert_eq!(two.memory.read(0, 64), pattern(1, 64));
     }
 }
@@ -137,7 +138,7 @@ fn a_reset_pair_does_not_take_the_old_traffic_of_its_new_life() {
     let ([one, two], [pair, other]) = two_ends(1, 4096);
     one.post(pair, &[one.work(1, Kind::Write { to: two.target(0) }, 0, 3000)]);
     assert_eq!(one.outcomes(1), [(1, Ok(Done::Written))]);
-    // Three packets were sent: only who counts from there on is answered.
+    // A message was sent: only who counts from there on is answered.
     two.device.modify(other, To::Reset).unwrap();
     connect_side(&two, other, &one, pair, MANNER);
     is_not_answered(&one, pair, &two);
@@ -222,45 +223,95 @@ fn too_many_completions_are_fatal() {
     assert_eq!(one.memory.read(0, 64), pattern(1, 64));
 }
 
-/// Runs `stop` while another thread writes; after it, the memory of `two` does not change.
-fn nothing_moves_after(stop: impl Fn(&End, Pair, &End, Pair) + Sync) {
-    let ([one, two], [pair, other]) = two_ends(1, 1 << 20);
-    let (started, done) = (AtomicBool::new(false), AtomicBool::new(false));
+/// Long enough that a thread which stops something finds a transfer under way.
+const LONG_WRITE: usize = 4 << 20;
+
+/// A word of each page.
+fn sample(memory: &Memory) -> Vec<u64> {
+    (0..LONG_WRITE).step_by(4096).map(|at| memory.word(at).load(Ordering::Relaxed)).collect()
+}
+
+/// Runs `stop` while another thread writes to the memory of `two`, now one value and now another; after it, that does not change.
+fn nothing_moves_after(stop: impl FnOnce(&End, Pair, End, Pair) -> (Option<SoftDevice>, Memory)) {
+    let fabric = fabric(1);
+    let (one, two) = (End::new(&fabric, 2 * LONG_WRITE), End::new(&fabric, LONG_WRITE));
+    let [pair, other] = connect(&one, &two, MANNER);
+    one.memory.write(0, &[1; LONG_WRITE]);
+    let (started, target) = (AtomicBool::new(false), two.target(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for round in 0_u64.. {
-                one.memory.write(0, &pattern(round as u8, 1 << 20));
-                let work = one.work(round, Kind::Write { to: two.target(0) }, 0, 1 << 20);
+            for round in 0.. {
+                let work = one.work(round as u64, Kind::Write { to: target }, round % 2 * LONG_WRITE, LONG_WRITE);
                 if one.try_post(pair, &[work]).is_err() || one.poll().iter().any(|completion| completion.outcome.is_err()) {
                     break;
                 }
                 started.store(true, Ordering::Release);
-                if done.load(Ordering::Acquire) {
-                    break;
-                }
             }
         });
         while !started.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        stop(&one, pair, &two, other);
-        let after = two.memory.read(0, 1 << 20);
+        let (device, memory) = stop(&one, pair, two, other);
+        let after = sample(&memory);
         for _ in 0..5 {
             std::thread::sleep(Duration::from_millis(1));
-            assert_eq!(two.memory.read(0, 1 << 20), after);
+            assert_eq!(sample(&memory), after);
         }
-        done.store(true, Ordering::Release);
+        // The works that are left fail now.
+        drop(device);
     });
+}
+
+/// What keeps the device, and what keeps the memory.
+fn apart(end: End) -> (Option<SoftDevice>, Memory) {
+    let End { device, memory, .. } = end;
+    (Some(device), memory)
 }
 
 #[test]
 fn memory_is_left_alone_when_a_call_says_so() {
-    for _ in 0..5 {
-        nothing_moves_after(|_, _, two, _| two.device.deregister(two.region).unwrap());
-        nothing_moves_after(|_, _, two, other| two.device.modify(other, To::Reset).unwrap());
-        nothing_moves_after(|_, _, two, other| two.device.destroy(other).unwrap());
-        nothing_moves_after(|one, pair, _, _| one.device.modify(pair, To::Reset).unwrap());
+    for _ in 0..10 {
+        nothing_moves_after(|_, _, two, _| {
+            two.device.deregister(two.region).unwrap();
+            apart(two)
+        });
+        nothing_moves_after(|_, _, two, other| {
+            two.device.modify(other, To::Reset).unwrap();
+            apart(two)
+        });
+        nothing_moves_after(|_, _, two, other| {
+            two.device.destroy(other).unwrap();
+            apart(two)
+        });
+        nothing_moves_after(|one, pair, two, _| {
+            one.device.modify(pair, To::Reset).unwrap();
+            apart(two)
+        });
+        nothing_moves_after(|_, _, two, _| (None, apart(two).1));
     }
+}
+
+#[test]
+fn threads_of_a_rank_share_a_pair() {
+    const WRITES: usize = 2000;
+    let ([one, two], [pair, _]) = two_ends(1, 2 * 8 * WRITES);
+    let reported = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (one, two, reported) = (&one, &two, &reported);
+            scope.spawn(move || {
+                for k in (thread * WRITES..).take(WRITES) {
+                    one.memory.word(8 * k).store(k as u64 + 1, Ordering::Relaxed);
+                    let work = one.work(k as u64, Kind::Write { to: two.target(8 * k) }, 8 * k, 8);
+                    while one.try_post(pair, &[work]) == Ok(0) {
+                        reported.fetch_add(one.poll().len() as u64, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    assert!(one.completions(2 * WRITES - reported.into_inner() as usize).iter().all(|completion| completion.outcome.is_ok()));
+    (0..2 * WRITES).for_each(|k| assert_eq!(load(&two, 8 * k), k as u64 + 1));
 }
 
 #[test]

@@ -13,11 +13,13 @@
 //! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them |
 //! | `wire` | frames over them |
 //! | `software` | `ib:soft`, the network of threads with software devices |
+//! | `verbs` | the device of libibverbs |
+//! | `ffi` | what is used of that library, which is loaded at run time |
 //! | `random` | random numbers |
 //!
 //! # What is not there yet
 //!
-//! * An adapter: the only device is `soft`.
+//! * A network over `verbs`: it is tested on soft-RoCE as a device only, and never ran on an adapter.
 //! * RDMA: puts and gets are active messages, long ones in frames of 4 KiB.
 //! * The agent of a node as the only endpoint that other nodes connect to: each rank is an endpoint of its own.
 //! * Frames are not sent again after a queue pair broke while messages were under way: the job ends. An idle pair connects again.
@@ -25,11 +27,15 @@
 mod device;
 #[cfg(all(test, not(loom)))]
 mod faulty;
+#[cfg_attr(any(not(test), loom), expect(dead_code, reason = "used by `verbs`"))]
+mod ffi;
 mod links;
 mod random;
 mod slots;
 mod soft;
 mod software;
+#[cfg_attr(any(not(test), loom), expect(dead_code, reason = "no network uses it yet"))]
+mod verbs;
 mod wire;
 mod work;
 

@@ -101,6 +101,11 @@ impl<H: Copy + PartialEq> Replay<H> {
         self.is_open && (kind == Kind::Frame || self.handled == self.numbered)
     }
 
+    /// Whether all that was posted is known to be done. If not, a connection that is over is to be replaced.
+    pub(in crate::comm) fn is_done(&self) -> bool {
+        self.posted.is_empty()
+    }
+
     /// An item is posted. The number of a frame.
     pub(in crate::comm) fn posts(&mut self, kind: Kind, handle: H) -> u64 {
         self.numbered += u64::from(kind == Kind::Frame);

@@ -1,2 +1,3 @@
+mod search;
 mod seeds;
 mod world;

@@ -65,7 +65,7 @@ fn run(seed: u64, seen: &mut Seen) {
     while world.missing > 0 {
         assert!(world.events_done < EVENTS, "livelock at {} with {} missing, {} datagrams, {:?}, {:?}", world.now, world.missing, world.datagrams, world.conditions, world.nodes[0].machine.statistics());
         assert!(world.step(), "nothing will happen any more, and {} frames are missing", world.missing);
-        assert!(world.now < LIMIT, "hung: {} frames are missing", world.missing);
+        assert!(world.now < LIMIT, "hung: {} frames are missing, {:?}", world.missing, world.conditions);
         if random.one_in(40)
             && let Some((to, bytes)) = world.kept.pop_front()
             && !world.nodes[to].is_dead

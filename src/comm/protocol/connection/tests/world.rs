@@ -262,14 +262,9 @@ impl World {
                 Action::Connect { peer, epoch, remote } => self.begin_step(at, peer, 1, epoch, remote),
                 Action::Release { peer, epoch } => {
                     let link = self.link(at, peer);
-                    let is_open = std::mem::take(&mut link.under_way) > 0;
-                    (link.ready, link.holds) = (None, false);
+                    (link.ready, link.holds, link.under_way) = (None, false, 0);
                     link.replay.is_over();
                     self.begin_step(at, peer, 2, epoch, Address::default());
-                    // What was under way is done again.
-                    if is_open && !self.link(at, peer).is_dead {
-                        self.event(at, peer, Event::Wanted);
-                    }
                 }
                 Action::Ready { peer, epoch } => self.ready(at, peer, epoch),
                 Action::Hold { peer, epoch } => {
@@ -381,7 +376,7 @@ impl World {
     /// Posts what waits, if it may, and asks for a connection else.
     fn post(&mut self, at: usize, peer: usize) {
         let link = self.link(at, peer);
-        if link.waiting.is_empty() || link.is_dead {
+        if link.is_dead || link.waiting.is_empty() && (link.ready.is_some() || link.replay.is_done()) {
             return;
         }
         if link.ready.is_none() || link.holds {
@@ -446,7 +441,8 @@ impl World {
 
     fn complete(&mut self, at: usize, peer: usize, epoch: u32, frame: Option<u64>) {
         let link = self.link(at, peer);
-        if link.queue_pair.as_ref().is_some_and(|made| made.epoch == epoch && !made.is_broken) {
+        let is_ready = link.ready.is_some_and(|(_, ready)| ready == epoch);
+        if is_ready && link.queue_pair.as_ref().is_some_and(|made| !made.is_broken) {
             frame.into_iter().for_each(|id| link.replay.completed(id));
             link.under_way -= 1;
             if link.under_way == 0 {

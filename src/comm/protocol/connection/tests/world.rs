@@ -190,7 +190,6 @@ impl World {
         let Some(((at, _), what)) = self.events.pop_first() else { return false };
         self.now = at;
         self.events_done += 1;
-        if std::env::var_os("TRACE").is_some() { eprintln!("{at} {what:?}"); }
         match what {
             What::Datagram { to, bytes } if !self.nodes[to].is_dead => self.inject(to, &bytes),
             What::Step { at, peer, step, epoch, remote } => self.end_step(at, peer, step, epoch, remote),

@@ -136,17 +136,38 @@ pub(in crate::comm) enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm) enum Action {
     /// A datagram for a peer.
-    Send { peer: usize, bytes: [u8; LENGTH] },
+    Send {
+        peer: usize,
+        bytes: [u8; LENGTH],
+    },
     /// The steps, each answered by its event or by `Failed`.
-    Prepare { peer: usize, epoch: u32 },
-    Connect { peer: usize, epoch: u32, remote: Address },
-    Release { peer: usize, epoch: u32 },
+    Prepare {
+        peer: usize,
+        epoch: u32,
+    },
+    Connect {
+        peer: usize,
+        epoch: u32,
+        remote: Address,
+    },
+    Release {
+        peer: usize,
+        epoch: u32,
+    },
     /// The pair may be posted to.
-    Ready { peer: usize, epoch: u32 },
+    Ready {
+        peer: usize,
+        epoch: u32,
+    },
     /// Nothing more may be posted. `Acknowledged` is awaited if something is under way.
-    Hold { peer: usize, epoch: u32 },
+    Hold {
+        peer: usize,
+        epoch: u32,
+    },
     /// What waits for this peer fails.
-    Dead { peer: usize },
+    Dead {
+        peer: usize,
+    },
 }
 
 /// Counts since the start.

@@ -22,9 +22,7 @@ struct Net {
 
 impl Net {
     fn new(endpoints: usize, budget: usize) -> Self {
-        let end = |endpoint| {
-            Connections::new(Settings { endpoint, endpoints, token: TOKEN, way: Way::Overlapped, budget })
-        };
+        let end = |endpoint| Connections::new(Settings { endpoint, endpoints, token: TOKEN, way: Way::Overlapped, budget });
         Net { ends: (0..endpoints).map(end).collect(), now: Duration::ZERO, log: Vec::new(), cut: false, sent: Vec::new() }
     }
 
@@ -102,7 +100,8 @@ fn a_datagram_is_read_as_it_was_written() {
         let address = Address { queue_pair: word(), sequence: word() };
         let wish = u64::from(word()) << 20 | u64::from(word());
         let asks = word() % 2 == 0;
-        let one = Datagram { from: word(), to: word(), epoch: word(), stage, address, wish, number: word(), answers: word(), asks };
+        let one =
+            Datagram { from: word(), to: word(), epoch: word(), stage, address, wish, number: word(), answers: word(), asks };
         assert_eq!(Datagram::decode(&one.encode(TOKEN), TOKEN), Some(one));
         assert_eq!(Datagram::decode(&one.encode(TOKEN), TOKEN ^ 1 << 127), None);
     }
@@ -119,7 +118,12 @@ fn what_is_no_datagram_for_this_endpoint_is_refused_and_counted() {
         bytes[at] ^= 0x40;
         bytes.to_vec()
     }));
-    let others = [Datagram { from: 0, ..good }, Datagram { from: 3, ..good }, Datagram { to: 2, ..good }, Datagram { wish: NEVER - 1, ..good }];
+    let others = [
+        Datagram { from: 0, ..good },
+        Datagram { from: 3, ..good },
+        Datagram { to: 2, ..good },
+        Datagram { wish: NEVER - 1, ..good },
+    ];
     bad.extend(others.iter().map(|other| other.encode(TOKEN).to_vec()));
     let mut random = Random::new(5);
     bad.extend((0..1000).map(|_| (0..random.below(100)).map(|_| random.below(256) as u8).collect()));

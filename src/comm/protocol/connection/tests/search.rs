@@ -17,7 +17,6 @@ use super::super::{
 };
 use super::{is_long, world::TOKEN};
 
-
 #[derive(Clone)]
 struct State {
     ends: [Connections; 2],
@@ -92,9 +91,12 @@ impl State {
                     state.deliver(&datagram);
                 }),
             ));
-            changes.push((false, Box::new(move |state| {
+            changes.push((
+                false,
+                Box::new(move |state| {
                     state.under_way.remove(&datagram);
-                })));
+                }),
+            ));
             changes.push((false, Box::new(move |state| state.deliver(&datagram))));
         }
         let is_early = self.epoch(0) < last_epoch && self.epoch(1) < last_epoch;
@@ -237,7 +239,12 @@ fn search(way: Way, most: usize, last_epoch: u32) -> usize {
         let stuck = wanted.iter().zip(reach).filter(|&(&wanted, reach)| wanted && !reach).count();
         assert_eq!(stuck, 0, "states in which the pair is wanted and stuck");
     }
-    println!("{way:?}, at most {most} datagrams, errors to epoch {last_epoch}: {} states, {} of them connected, {} changes", reach.len(), connected.iter().filter(|&&is| is).count(), edges.len());
+    println!(
+        "{way:?}, at most {most} datagrams, errors to epoch {last_epoch}: {} states, {} of them connected, {} changes",
+        reach.len(),
+        connected.iter().filter(|&&is| is).count(),
+        edges.len()
+    );
     reach.len()
 }
 

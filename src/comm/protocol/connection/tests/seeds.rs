@@ -119,6 +119,12 @@ fn all_that_is_wanted_comes_once_in_order_and_within_the_budget() {
         assert!(run.is_ok(), "seed {seed}");
     }
     println!("{seen:?}");
-    assert!(seen.reopened > SEEDS / 2 && seen.opened > 3 * SEEDS && seen.resends > SEEDS && seen.late > SEEDS && seen.dead > SEEDS / 50);
+    assert!(
+        seen.reopened > SEEDS / 2
+            && seen.opened > 3 * SEEDS
+            && seen.resends > SEEDS
+            && seen.late > SEEDS
+            && seen.dead > SEEDS / 50
+    );
     assert!(seen.forged > SEEDS / 10);
 }

@@ -14,8 +14,7 @@ const MESSAGE: u64 = 10;
 /// Microseconds until the end that wants to may post, and datagrams.
 fn set_up(way: Way, both: bool) -> (u64, usize) {
     let steps = ([PREPARE, CONNECT, PREPARE], 0);
-    let conditions =
-        Conditions { endpoints: 2, budget: 1, way, lost: 0, doubled: 0, failing: 0, delay: (MESSAGE, 0), steps };
+    let conditions = Conditions { endpoints: 2, budget: 1, way, lost: 0, doubled: 0, failing: 0, delay: (MESSAGE, 0), steps };
     let mut world = World::new(conditions, Random::new(1));
     world.want(0, 0, 1);
     if both {

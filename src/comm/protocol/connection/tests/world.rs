@@ -410,7 +410,7 @@ impl World {
             Body::Seen(_) | Body::Handled(_) if link.ready.is_none() => {}
             Body::Seen(number) => {
                 for (fate, number) in link.replay.reopens(number).expect("a number that can be") {
-                    let Fate::Again(id) = fate else { panic!("{fate:?}") };
+                    let Fate::Again(id) = fate else { continue };
                     if !self.link(to, from).holds {
                         self.transmit(to, from, Body::Frame { number, id });
                         self.event(to, from, Event::Used);

@@ -220,6 +220,7 @@ fn data_tell_as_much_as_the_last_datagram() {
     other.event(0, 1, Event::Data { epoch: 0 });
     assert_eq!(other.ends[0].pairs[&1].theirs, Stage::Idle, "no data before there is an address");
     other.inject(0, &datagram(0, Stage::Initialized).encode(TOKEN));
+    other.event(0, 1, Event::Data { epoch: 1 });
     assert!(other.live(0).is_empty() && other.ends[0].next_timeout().is_some());
     other.event(0, 1, Event::Data { epoch: 0 });
     assert_eq!((other.live(0), other.ends[0].next_timeout()), (vec![1], None));
@@ -353,4 +354,46 @@ fn a_step_that_fails_is_tried_again_after_a_pause_that_doubles() {
         actions = end.on_timeout(now);
     }
     assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000, 1000]);
+    // After it was ready, it is as if nothing had failed.
+    let _ = end.on_event(now, 1, Event::Prepared { epoch: 12, address: Address::default() });
+    let _ = end.on_datagram(now, &datagram(12, Stage::Connected).encode(TOKEN));
+    let _ = end.on_event(now, 1, Event::Connected { epoch: 12 });
+    assert!(end.is_ready(1));
+    let _ = end.on_event(now, 1, Event::Broken { epoch: 12 });
+    let actions = end.on_event(now, 1, Event::Released { epoch: 12 });
+    assert_eq!(actions[0], Action::Prepare { peer: 1, epoch: 13 });
+    let _ = end.on_event(now, 1, Event::Failed { epoch: 13 });
+    assert_eq!(end.next_timeout(), Some(now + 2 * MILLI));
+}
+
+#[test]
+fn an_answer_after_a_time_in_the_queue_is_not_measured() {
+    let mut net = Net::new(3, 1);
+    net.event(0, 2, Event::Wanted);
+    assert_eq!(net.ends[2].estimate.patience(), 16 * MILLI);
+    net.event(1, 0, Event::Wanted);
+    assert_eq!(net.ends[1].estimate.patience(), 16 * MILLI);
+    net.pass(RESIDENCE);
+    assert_eq!((net.live(1), net.ends[1].estimate.patience()), (vec![0], 16 * MILLI));
+}
+
+#[test]
+fn a_wish_is_younger_than_what_was_heard_of() {
+    let mut net = Net::new(4, 4);
+    net.event(0, 1, Event::Wanted);
+    net.event(0, 2, Event::Wanted);
+    assert_eq!((net.ends[0].clock, net.ends[1].clock, net.ends[2].clock), (2, 1, 2));
+    net.event(2, 3, Event::Wanted);
+    assert_eq!(net.ends[3].clock, 3);
+}
+
+#[test]
+fn a_pair_that_broke_in_use_is_idle_when_it_is_ready_again() {
+    let mut net = Net::new(3, 1);
+    net.event(0, 1, Event::Wanted);
+    net.event(0, 1, Event::Used);
+    net.event(0, 1, Event::Broken { epoch: 0 });
+    net.pass(RESIDENCE);
+    net.event(0, 2, Event::Wanted);
+    assert_eq!(net.live(0), [2]);
 }

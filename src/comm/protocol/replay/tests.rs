@@ -231,7 +231,7 @@ fn frames_have_their_effect_once_and_in_order_and_no_write_passes_them() {
         }
         repeated += world.repeated;
     }
-    println!("{repeated} done again, {unknown} unknown");
+    eprintln!("{repeated} done again, {unknown} unknown");
     assert!(repeated > SEEDS && u64::from(unknown) > SEEDS / 10);
 }
 

@@ -239,7 +239,7 @@ fn search(way: Way, most: usize, last_epoch: u32) -> usize {
         let stuck = wanted.iter().zip(reach).filter(|&(&wanted, reach)| wanted && !reach).count();
         assert_eq!(stuck, 0, "states in which the pair is wanted and stuck");
     }
-    println!(
+    eprintln!(
         "{way:?}, at most {most} datagrams, errors to epoch {last_epoch}: {} states, {} of them connected, {} changes",
         reach.len(),
         connected.iter().filter(|&&is| is).count(),

@@ -118,7 +118,7 @@ fn all_that_is_wanted_comes_once_in_order_and_within_the_budget() {
         let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, &mut seen)));
         assert!(run.is_ok(), "seed {seed}");
     }
-    println!("{seen:?}");
+    eprintln!("{seen:?}");
     assert!(
         seen.reopened > SEEDS / 2
             && seen.opened > 3 * SEEDS

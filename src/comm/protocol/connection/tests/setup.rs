@@ -30,7 +30,7 @@ fn set_up(way: Way, both: bool) -> (u64, usize) {
 fn the_overlapped_way_takes_at_most_61_percent_of_the_serial_one() {
     let ((overlapped, some), (serial, fewer)) = (set_up(Way::Overlapped, false), set_up(Way::Serial, false));
     let ratio = overlapped as f64 / serial as f64;
-    println!("overlapped {overlapped} us, serial {serial} us: {ratio:.3}");
+    eprintln!("overlapped {overlapped} us, serial {serial} us: {ratio:.3}");
     assert!(ratio <= 0.61, "{overlapped} us : {serial} us");
     assert_eq!((overlapped, serial), (PREPARE + CONNECT + 2 * MESSAGE, 2 * PREPARE + CONNECT + 2 * MESSAGE));
     // Initialized and Connected of both; the request of Fig. 4.

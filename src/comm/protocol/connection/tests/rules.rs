@@ -182,6 +182,9 @@ fn another_address_in_the_same_epoch_is_not_taken() {
     let remote = net.ends[0].pairs[&1].remote;
     net.inject(0, &datagram(0, Stage::Initialized).encode(TOKEN));
     assert_eq!((net.ends[0].pairs[&1].remote, net.live(0)), (remote, vec![1]));
+    // Nor is an earlier stage: this end still knows that the peer is connected.
+    net.inject(0, &datagram(0, Stage::Asking).encode(TOKEN));
+    assert_eq!((net.ends[0].pairs[&1].theirs, net.ends[0].next_timeout()), (Stage::Connected, None));
 }
 
 #[test]

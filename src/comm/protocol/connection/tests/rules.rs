@@ -188,6 +188,19 @@ fn another_address_in_the_same_epoch_is_not_taken() {
 }
 
 #[test]
+fn the_peer_hears_before_a_step_begins() {
+    let mut net = Net::new(2, 1);
+    let end = &mut net.ends[0];
+    let actions = end.on_event(Duration::ZERO, 1, Event::Wanted);
+    assert!(matches!(actions[..], [Action::Send { peer: 1, .. }, Action::Prepare { peer: 1, epoch: 0 }]), "{actions:?}");
+    let _ = end.on_datagram(Duration::ZERO, &datagram(0, Stage::Initialized).encode(TOKEN));
+    let actions = end.on_event(Duration::ZERO, 1, Event::Prepared { epoch: 0, address: Address::default() });
+    let remote = Address { queue_pair: 77, sequence: 88 };
+    assert_eq!(actions[1..], [Action::Connect { peer: 1, epoch: 0, remote }]);
+    assert!(matches!(actions[0], Action::Send { peer: 1, .. }));
+}
+
+#[test]
 fn resends_double_up_to_a_second_and_never_end() {
     let mut net = Net::new(3, 2);
     net.cut = true;

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::comm::{
     am::wire::{Broken, Result},
-    protocol::connection::{Action, Address, Connections, Event, LENGTH, Settings, Statistics},
+    protocol::connection::{Action, Address, Connections, Event, LENGTH, Settings},
 };
 
 /// Messages that may be on their way to others, and those that may have arrived before anybody looks.
@@ -190,10 +190,6 @@ impl<D: device::Device> Links<D> {
         (0..DATAGRAM_RECEIVES).try_for_each(|slot| links.post_datagram_receive(DATAGRAM_SENDS + slot))?;
         links.directory.publish(settings.endpoint, address);
         Ok(links)
-    }
-
-    pub(super) fn statistics(&self) -> Statistics {
-        self.connections.statistics()
     }
 
     fn now(&self) -> Duration {
@@ -390,6 +386,8 @@ impl<D: device::Device> Links<D> {
                 }
                 Action::Release { peer, epoch } => {
                     while self.take_completions()? {}
+                    // What came for it while it was closed asks again.
+                    self.peers.entry(peer).or_default().wanted = false;
                     let released = self.release(peer).map(|()| Event::Released { epoch });
                     (peer, self.or_failed(peer, epoch, released)?)
                 }

@@ -27,14 +27,12 @@
 mod device;
 #[cfg(all(test, not(loom)))]
 mod faulty;
-#[cfg_attr(any(not(test), loom), expect(dead_code, reason = "used by `verbs`"))]
 mod ffi;
 mod links;
 mod random;
 mod slots;
 mod soft;
 mod software;
-#[cfg_attr(any(not(test), loom), expect(dead_code, reason = "no network uses it yet"))]
 mod verbs;
 mod wire;
 mod work;

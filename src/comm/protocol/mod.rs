@@ -15,6 +15,7 @@
 //! | `simulation` | the order of events in tests | |
 
 pub(super) mod beats;
+#[cfg_attr(not(test), expect(dead_code, reason = "the serial way, the end of a peer and statistics come with their users"))]
 pub(super) mod connection;
 pub(super) mod credit;
 pub(super) mod rendezvous;

@@ -289,11 +289,13 @@ impl Connections {
         let endpoint = self.settings.endpoint;
         let pair = self.pairs.entry(peer).or_default();
         let (estimate, statistics) = (&mut self.estimate, &mut self.statistics);
+        let before = actions.len();
         let mut turn = Turn { now, peer, wish: self.clock.saturating_add(1), estimate, statistics, actions };
         change(pair, &mut turn);
         pair.advance(&mut turn);
         if let Some(datagram) = pair.take_datagram(&turn, endpoint) {
-            actions.push(Action::Send { peer, bytes: datagram.encode(self.settings.token) });
+            // Before the steps, so that the peer does its own meanwhile.
+            actions.insert(before, Action::Send { peer, bytes: datagram.encode(self.settings.token) });
         }
         if pair.wish != NEVER {
             self.clock = self.clock.max(pair.wish);

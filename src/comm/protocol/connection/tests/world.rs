@@ -190,9 +190,6 @@ impl World {
         let Some(((at, _), what)) = self.events.pop_first() else { return false };
         self.now = at;
         self.events_done += 1;
-        if std::env::var_os("TRACE").is_some() {
-            eprintln!("{at} {what:?}");
-        }
         match what {
             What::Datagram { to, bytes } if !self.nodes[to].is_dead => self.inject(to, &bytes),
             What::Step { at, peer, step, epoch, remote } => self.end_step(at, peer, step, epoch, remote),
@@ -264,14 +261,9 @@ impl World {
                 Action::Connect { peer, epoch, remote } => self.begin_step(at, peer, 1, epoch, remote),
                 Action::Release { peer, epoch } => {
                     let link = self.link(at, peer);
-                    let is_open = std::mem::take(&mut link.under_way) > 0;
-                    (link.ready, link.holds) = (None, false);
+                    (link.ready, link.holds, link.under_way) = (None, false, 0);
                     link.replay.is_over();
                     self.begin_step(at, peer, 2, epoch, Address::default());
-                    // What was under way is done again.
-                    if is_open && !self.link(at, peer).is_dead {
-                        self.event(at, peer, Event::Wanted);
-                    }
                 }
                 Action::Ready { peer, epoch } => self.ready(at, peer, epoch),
                 Action::Hold { peer, epoch } => {
@@ -383,7 +375,7 @@ impl World {
     /// Posts what waits, if it may, and asks for a connection else.
     fn post(&mut self, at: usize, peer: usize) {
         let link = self.link(at, peer);
-        if link.waiting.is_empty() || link.is_dead {
+        if link.is_dead || link.waiting.is_empty() && (link.ready.is_some() || link.replay.is_done()) {
             return;
         }
         if link.ready.is_none() || link.holds {
@@ -418,7 +410,7 @@ impl World {
             Body::Seen(_) | Body::Handled(_) if link.ready.is_none() => {}
             Body::Seen(number) => {
                 for (fate, number) in link.replay.reopens(number).expect("a number that can be") {
-                    let Fate::Again(id) = fate else { panic!("{fate:?}") };
+                    let Fate::Again(id) = fate else { continue };
                     if !self.link(to, from).holds {
                         self.transmit(to, from, Body::Frame { number, id });
                         self.event(to, from, Event::Used);
@@ -448,7 +440,8 @@ impl World {
 
     fn complete(&mut self, at: usize, peer: usize, epoch: u32, frame: Option<u64>) {
         let link = self.link(at, peer);
-        if link.queue_pair.as_ref().is_some_and(|made| made.epoch == epoch && !made.is_broken) {
+        let is_ready = link.ready.is_some_and(|(_, ready)| ready == epoch);
+        if is_ready && link.queue_pair.as_ref().is_some_and(|made| !made.is_broken) {
             frame.into_iter().for_each(|id| link.replay.completed(id));
             link.under_way -= 1;
             if link.under_way == 0 {

@@ -6,9 +6,9 @@
 //! new connection is the number of the last frame that each end has seen. What was posted before that frame did happen.
 //!
 //! ```text
-//!  posted, not known to be done  | before the last frame seen | behind it
+//!  posted, not known to be done  | up to the last frame seen  | behind it
 //!  ------------------------------+----------------------------+--------------------------------------
-//!  frame                         | done                       | again
+//!  frame                         | done                       | again, with its old number
 //!  write                         | done                       | again: nothing behind it has happened
 //!  read                          | again: its bytes were lost | again
 //!  atomic of the adapter         | its outcome is unknown     | its outcome is unknown
@@ -24,13 +24,16 @@
 //!  event                         | this end
 //!  ------------------------------+------------------------------------------------------------------
 //!  an item is posted             | keeps it
-//!  an item is completed          | forgets what is no frame, up to it
+//!  an item is completed          | forgets all up to it, but frames that the peer is not known to have seen
 //!  a frame has come              | handles it if it is the next one
-//!  the peer handled up to n      | forgets the frames up to n; writes before them have happened
+//!  the peer handled up to n      | forgets the completed frames up to n; writes before them have happened
 //!  the connection is over        | posts nothing
-//!  a new one is ready            | tells the number of the last frame that it has seen, and nothing else
-//!  the peer's number has come    | the same as if they were handled, but what goes past them waits still; posts the rest again
+//!  a new one is ready            | tells the numbers of the last frames that it has seen and handled, and nothing else
+//!  the peer's numbers have come  | forgets the frames that were seen; posts the rest again, in its order
 //! ```
+
+#[cfg(test)]
+mod tests;
 
 /// What an item does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,8 +74,10 @@ struct Posted<H> {
     kind: Kind,
     /// Of a frame.
     number: u64,
-    /// The target has seen a frame behind it.
+    /// The target has seen this frame, or one behind it.
     happened: bool,
+    /// The adapter is done with it.
+    completed: bool,
 }
 
 /// One end of a pair. `H` is what the driver knows an item by.
@@ -101,21 +106,23 @@ impl<H: Copy + PartialEq> Replay<H> {
         self.is_open && (kind == Kind::Frame || self.handled == self.numbered)
     }
 
+    /// Whether all that was posted is known to be done. If not, a connection that is over is to be replaced.
+    pub(in crate::comm) fn is_done(&self) -> bool {
+        self.posted.is_empty()
+    }
+
     /// An item is posted. The number of a frame.
     pub(in crate::comm) fn posts(&mut self, kind: Kind, handle: H) -> u64 {
         self.numbered += u64::from(kind == Kind::Frame);
-        self.posted.push(Posted { handle, kind, number: self.numbered, happened: false });
+        self.posted.push(Posted { handle, kind, number: self.numbered, happened: false, completed: false });
         self.numbered
     }
 
     /// The adapter has completed an item, and so all before it.
     pub(in crate::comm) fn completed(&mut self, handle: H) {
         let end = self.posted.iter().position(|item| item.handle == handle).map_or(0, |at| at + 1);
-        let mut at = 0;
-        self.posted.retain(|item| {
-            at += 1;
-            at > end || item.kind == Kind::Frame
-        });
+        self.posted[..end].iter_mut().for_each(|item| item.completed = true);
+        self.forget();
     }
 
     /// The peer has handled the frames up to this number. None if they were not all sent.
@@ -158,10 +165,11 @@ impl<H: Copy + PartialEq> Replay<H> {
         self.have_been_seen(number)?;
         self.is_open = true;
         let mut fates = Vec::with_capacity(self.posted.len());
-        self.posted.retain(|item| {
+        self.posted.retain_mut(|item| {
+            item.completed = false;
             let fate = match item.kind {
                 Kind::Atomic => Fate::Unknown(item.handle),
-                Kind::Write if item.happened => Fate::Done(item.handle),
+                Kind::Frame | Kind::Write if item.happened => Fate::Done(item.handle),
                 Kind::Frame | Kind::Write | Kind::Read => Fate::Again(item.handle),
             };
             fates.push((fate, item.number));
@@ -177,9 +185,14 @@ impl<H: Copy + PartialEq> Replay<H> {
         }
         self.known = self.known.max(number);
         // The number of what is no frame is that of the frame before it.
-        let known = self.known;
-        self.posted.iter_mut().for_each(|item| item.happened |= item.number < known);
-        self.posted.retain(|item| item.kind != Kind::Frame || item.number > known);
+        let has_come = |item: &Posted<H>| item.number < number || item.kind == Kind::Frame && item.number == number;
+        self.posted.iter_mut().for_each(|item| item.happened |= has_come(item));
+        self.forget();
         Some(())
+    }
+
+    /// Forgets what is done and of no more use to the adapter.
+    fn forget(&mut self) {
+        self.posted.retain(|item| !(item.completed && (item.happened || item.kind != Kind::Frame)));
     }
 }

@@ -49,6 +49,7 @@
 //! | `node` | what ranks of one machine share whatever the network: mapping, control pages, inboxes, waiting; what machines know of each other |
 //! | `threads`, `shared_memory`, `mpi` | how ranks start; the network of `mpi` |
 //! | `simulated` | all ranks in one process, in virtual time |
+//! | `ib` | InfiniBand's adapters; no network yet |
 //! | `soft` | virtual time, models of machines, ranks that run one at a time |
 //! | `testing`, `islands`, `post`, `watched`, `apart` | networks for tests |
 #![allow(unsafe_code)]
@@ -65,6 +66,8 @@ pub(crate) mod chain;
 mod conduit;
 pub(crate) mod engine;
 mod event;
+#[cfg_attr(any(not(test), loom), expect(dead_code, reason = "the network does no RDMA yet, and does not use libibverbs"))]
+mod ib;
 #[cfg(test)]
 pub(crate) mod islands;
 pub(crate) mod joined;

@@ -6,6 +6,7 @@
 #[cfg(feature = "mpi")]
 use super::mpi;
 use super::{
+    ib,
     layers::{HARSH, LAYERS, Layer},
     settings::{DEVICES, Device},
     shared_memory, simulated,
@@ -18,6 +19,7 @@ const NETWORKS: &[Named] = &[
     shared_memory::NETWORK,
     threads::NETWORK,
     simulated::NETWORK,
+    ib::NETWORK,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];
@@ -63,16 +65,13 @@ fn parse(name: &str) -> Option<Choice> {
     let (base, device) = base.split_once(':').map_or((base, None), |(base, device)| (base, Some(device)));
     let network = NETWORKS.iter().find(|network| network.name == base)?;
     let machine = device.filter(|_| network.is_a_model()).map(str::to_owned);
-    let device = match device.filter(|_| machine.is_none()) {
-        None => Device::default(),
-        Some(UNMAPPED) => {
-            layers.push(Layer::Hidden);
-            layers.extend(HARSH);
-            Device::default()
-        }
-        Some(device) if network.is_of_one_machine() => DEVICES.iter().find(|&&(name, _)| name == device)?.1,
-        Some(_) => return None,
-    };
+    let mut device = device.filter(|_| machine.is_none()).unwrap_or_default();
+    if device == UNMAPPED {
+        layers.push(Layer::Hidden);
+        layers.extend(HARSH);
+        device = "";
+    }
+    let device = network.devices.iter().find(|&&(name, _)| name == device)?.1;
     for word in words {
         let layer = LAYERS.iter().find(|&&(name, _)| name == word)?.1;
         if layers.contains(&layer) {
@@ -88,12 +87,16 @@ fn refusal(name: &str) -> String {
         .iter()
         .map(|network| match network.is_a_model() {
             true => format!("{}:MACHINE (of {}, or a file)", network.name, simulated::NAMES.join(", ")),
-            false => network.name.to_owned(),
+            false if network.devices.iter().any(|&(name, _)| name.is_empty()) => network.name.to_owned(),
+            false => network.devices.iter().map(|(device, _)| format!("{}:{device}", network.name)).collect(),
         })
         .collect();
     let left_out: String = LEFT_OUT.iter().map(|name| format!(" (or {name}, built with `--features {name}`)")).collect();
-    let devices: Vec<String> =
-        [UNMAPPED].into_iter().chain(DEVICES.map(|(name, _)| name)).map(|name| format!(":{name}")).collect();
+    let devices: Vec<String> = [UNMAPPED]
+        .into_iter()
+        .chain(DEVICES.iter().map(|&(name, _)| name).filter(|name| !name.is_empty()))
+        .map(|name| format!(":{name}"))
+        .collect();
     let layers = LAYERS.map(|(name, _)| format!("+{name}"));
     format!(
         "there is no network \"{name}\" in this binary; choose {}{left_out} by GA_NETWORK, for tests with a device ({}) or layers ({})",

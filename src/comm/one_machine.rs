@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use super::{
-    Conduit, Network,
+    Conduit,
     agent::Agent,
-    am::Am,
+    am::{Am, wire::Wire},
     joined::Joined,
-    layers::{self, Layer},
+    layers,
     loopback::Loopback,
     node::Member,
     packets::Packets,
@@ -23,10 +23,37 @@ use crate::error::Error;
 
 /// Runs a body as one rank of a job of one machine, until no other rank needs it.
 pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Result<(), String> {
-    let conduit = conduit(settings, member).map_err(|error| error.to_string())?;
+    lead(settings, conduit(settings, member), body)
+}
+
+/// The same with active messages over a wire of one's own between the nodes.
+pub(super) fn rank_over<W: Wire + 'static>(
+    settings: &Settings,
+    member: Member,
+    body: &Body<'_>,
+    wire: impl FnOnce(&Member) -> Result<W, Error>,
+) -> Result<(), String> {
+    let conduit = match member.topology().is_all_mapped() {
+        true => Ok(Arc::new(member) as Arc<dyn Conduit>),
+        false => wire(&member).and_then(|wire| over(wire, settings, member)),
+    };
+    lead(settings, conduit, body)
+}
+
+fn lead(settings: &Settings, conduit: Result<Arc<dyn Conduit>, Error>, body: &Body<'_>) -> Result<(), String> {
+    let conduit = conduit.map_err(|error| error.to_string())?;
     body(conduit.clone(), settings.cores)?;
     conduit.leave();
     Ok(())
+}
+
+/// Active messages over a wire, with a thread that makes progress.
+fn over<W: Wire + 'static>(wire: W, settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Error> {
+    let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
+    let am = Arc::new(Am::new(wire, &member, true, settings.may_give_up(), settings.silence));
+    let agent = Agent::answering(&topology, &fabric, am.clone())
+        .map_err(|error| Error::system("starting the thread that makes progress", error))?;
+    Ok(Arc::new(Joined::new(member, layers::stack(&settings.layers, topology.rank(), am)).with_agent(agent)))
 }
 
 /// The conduit of a rank: the machine itself, or if some memory is not mapped, the machine and a stack of layers on the device's network;
@@ -36,25 +63,13 @@ fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Erro
         return Ok(Arc::new(member));
     }
     let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
-    let rank = topology.rank();
-    let stack = |layers: &[Layer], network: Arc<dyn Network>| layers::stack(layers, rank, network);
-    let layers = &settings.layers[..];
-    Ok(match settings.device {
+    match settings.device {
         Device::Mapping => {
-            let loopback = Arc::new(Loopback::new(fabric, topology));
-            Arc::new(Joined::new(member, stack(&layers::harsh(layers), loopback)))
+            let layers = layers::harsh(&settings.layers);
+            let network = layers::stack(&layers, topology.rank(), Arc::new(Loopback::new(fabric, topology)));
+            Ok(Arc::new(Joined::new(member, network)))
         }
-        Device::Packets => {
-            let am = Arc::new(Am::new(
-                Packets::new(fabric.clone(), topology.clone()),
-                &member,
-                true,
-                settings.may_give_up(),
-                settings.silence,
-            ));
-            let agent = Agent::answering(&topology, &fabric, am.clone())
-                .map_err(|error| Error::system("starting the thread that makes progress", error))?;
-            Arc::new(Joined::new(member, stack(layers, am)).with_agent(agent))
-        }
-    })
+        Device::Packets => over(Packets::new(fabric, topology), settings, member),
+        Device::Soft => unreachable!("a network with a device of its own makes its conduits"),
+    }
 }

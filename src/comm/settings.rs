@@ -19,6 +19,7 @@ pub(crate) enum Device {
     #[default]
     Mapping,
     Packets,
+    Soft,
 }
 
 /// The time that computing takes in a simulated job.
@@ -52,13 +53,16 @@ impl Computing {
     }
 }
 
-/// The names of all devices.
-pub(crate) const DEVICES: [(&str, Device); 2] = [("mapping", Device::Mapping), ("packets", Device::Packets)];
+/// Devices by name; the first, without a name, if none is named.
+pub(super) const DEVICES: &[(&str, Device)] =
+    &[("", Device::Mapping), ("mapping", Device::Mapping), ("packets", Device::Packets)];
+/// Of a network without a choice.
+pub(super) const NO_DEVICES: &[(&str, Device)] = &[("", Device::Mapping)];
 
 impl Device {
     /// Threads of each rank beside the program's.
     pub(crate) fn threads(self) -> usize {
-        usize::from(self == Device::Packets)
+        usize::from(self != Device::Mapping)
     }
 }
 
@@ -76,6 +80,8 @@ pub(crate) struct Settings {
     pub launched: Option<Started>,
     /// What the network of a job of one machine drives.
     pub device: Device,
+    /// Connections that a rank may have at a time, where a network has connections.
+    pub connections: Option<usize>,
     /// What stands on the network, from below.
     pub layers: Vec<Layer>,
     /// The machine that a simulated network is a model of: a name or a file.

@@ -5,13 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use super::{Conduit, settings::Settings};
+use super::{
+    Conduit,
+    settings::{Device, Settings},
+};
 use crate::error::Error;
 
 /// A network as jobs see it.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub name: &'static str,
+    /// What it can drive, by name; without a name, what it drives if none is named.
+    pub devices: &'static [(&'static str, Device)],
     pub ranks: Ranks,
     /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
     pub run: fn(&Settings, &Body<'_>) -> Result<(), Error>,

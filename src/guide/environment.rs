@@ -19,6 +19,7 @@
 //! | `GA_TRACE` | a file name (`.json`): writes a timeline of all ranks there, for <https://ui.perfetto.dev> | no trace |
 //! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |
 //! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer ends the job; `0`: never | `3.5` |
+//! | `GA_CONNECTIONS` | over `ib`: connections that a rank may have at a time, at least 1 | no limit |
 //! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
 //! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR`, `zero` or `skip` | `declared` |
 //! | `GA_FAULTS` | of a simulated network: what goes wrong, such as `die:3@0.5`; see [`Launch::faults`](crate::Launch::faults) | nothing |
@@ -32,7 +33,8 @@
 //! To find mistakes that one machine hides, add *layers* to the name of a network, as in `GA_NETWORK=threads+hidden+scrambled`. With
 //! `hidden`, no rank sees memory, so every operation takes the network. Between ranks that do not see each other's memory, `delayed` makes
 //! most puts visible only at a fence, and `scrambled` completes operations late and out of order. `:unmapped` stands for
-//! `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine.
+//! `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine. `ib:soft+hidden` runs them over the
+//! protocols of InfiniBand, on a software device.
 //!
 //! Two layers show what goes over the network between these ranks, and change nothing. With `threads+hidden+counted` or `mpi+counted`,
 //! each rank prints its operations and bytes by kind in one line of stderr when its body ends. With `traced`, it prints a line for each

@@ -40,6 +40,7 @@ use crate::{
 /// | [`trace`](Self::trace) | `GA_TRACE` | no trace; a file for a timeline of all ranks |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; value in seconds |
 /// | [`silence`](Self::silence) | `GA_SILENCE` | 3.5; seconds after which a machine that does not answer ends the job |
+/// | [`connections`](Self::connections) | `GA_CONNECTIONS` | no limit; connections that a rank may have at a time, over `ib` |
 /// | [`seed`](Self::seed) | `GA_SEED` | 0; of a simulated network, the order of what happens at one time |
 /// | [`computing`](Self::computing) | `GA_COMPUTING` | `declared`; over a simulated network, the time that computing takes |
 /// | [`faults`](Self::faults) | `GA_FAULTS` | none; what goes wrong in a simulated network |
@@ -55,6 +56,9 @@ use crate::{
 ///
 /// `simulated:gemini`, `simulated:infiniband`, `simulated:extoll`, `simulated:bluegene` and `simulated:loopback` run the program in virtual time on a model of such a
 /// machine, and `simulated:FILE` on a model of your own.
+///
+/// `ib:soft` runs the protocols of InfiniBand on a software device: ranks are threads of this process, and those of different nodes
+/// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand. It is for tests: no adapter is driven yet.
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for
@@ -76,6 +80,7 @@ pub struct Launch {
     pub(super) trace: Option<PathBuf>,
     pub(super) timeout: Option<f64>,
     pub(super) silence: Option<f64>,
+    pub(super) connections: Option<usize>,
     pub(super) seed: Option<u64>,
     pub(super) stack: Option<usize>,
     pub(super) coroutines: Option<bool>,
@@ -219,6 +224,13 @@ impl Launch {
     /// * `skip`: what the program says, but it computes nothing; see [`Job::skips`].
     pub fn computing(mut self, name: impl Into<String>) -> Self {
         self.computing = Some(name.into());
+        self
+    }
+
+    /// Connections that a rank may have at a time, at least 1, over a network that connects on demand (`ib`). A rank that needs another one
+    /// closes the one that it has not used for the longest time. So fewer take less memory in the adapter, and more time.
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = Some(connections);
         self
     }
 

@@ -83,6 +83,9 @@ impl Launch {
         let pin = switch(self.pin, "pin", "GA_PIN")?.unwrap_or(true);
         let large = switch(self.large_pages, "large_pages", "GA_LARGE_PAGES")?.unwrap_or(true);
         let wanted = self.wanted()?;
+        let connections =
+            Setting { method: "connections", variable: "GA_CONNECTIONS", allowed: "a number of connections, at least 1" };
+        let connections = connections.value(self.connections, |text| text.parse().ok(), |&connections| connections > 0)?;
         let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
         let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
         let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
@@ -124,6 +127,7 @@ impl Launch {
             started,
             launched,
             device,
+            connections,
             layers,
             machine,
             form,
@@ -229,6 +233,7 @@ mod tests {
             (Launch::new().ranks(0), ["Launch::ranks(0)", "GA_RANKS", "from 1 to 8192"]),
             (Launch::new().ranks(9000), ["Launch::ranks(9000)", "GA_RANKS", "from 1 to 8192"]),
             (Launch::new().ranks_per_node(0), ["Launch::ranks_per_node(0)", "GA_RANKS_PER_NODE", "at least 1"]),
+            (Launch::new().connections(0), ["Launch::connections(0)", "GA_CONNECTIONS", "at least 1"]),
             (Launch::new().heap(0), ["Launch::heap(0)", "GA_HEAP", "above 0"]),
             (Launch::new().heap(usize::MAX), ["Launch::heap(18446744073709551615)", "GA_HEAP", "can be addressed"]),
             (Launch::new().memory(0), ["Launch::memory(0)", "GA_MEMORY", "above 0"]),

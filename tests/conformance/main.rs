@@ -117,6 +117,7 @@ fn main() -> ExitCode {
     }
     cases.extend(launched());
     cases.push(runner::case("processes_after_threads", processes_after_threads));
+    cases.push(runner::case("ib:soft::few_connections", few_connections).within(120));
     for network in ["threads", "threads:unmapped", "threads:nodes_of_3", "threads:packets+hidden"] {
         let body = move || {
             for ranks in if runner::long() { &[17, 32, 33, 64, 70][..] } else { &[17, 70] } {
@@ -163,6 +164,30 @@ fn processes_after_threads() {
         Launch::new().network("threads").ranks(4).run(|job| job.sync()).expect("a job of threads");
         let next = Launch::new().network("shared_memory").ranks(1).run(|job| job.sync());
         next.unwrap_or_else(|error| panic!("after {round} rounds: {error}"));
+    }
+}
+
+/// Ranks that may have fewer connections than peers close and open them, and nothing is lost, doubled or late.
+fn few_connections() {
+    const ROUNDS: u64 = 12;
+    for connections in [1, 2] {
+        let body = |job: &Job| {
+            let (rank, size) = (job.rank(), job.size());
+            let a = GlobalArray::<u64, Ix1>::builder(job, [size]).zeros().create()?;
+            for round in 1..=ROUNDS {
+                // Each to all, in another order.
+                for k in 0..size {
+                    let at = (rank + k) % size;
+                    a.accumulate(at..at + 1, 1, &Array1::from_elem(1, round))?;
+                }
+                job.sync()?;
+                assert_eq!(a.get(..)?.to_vec(), vec![size as u64 * round * (round + 1) / 2; size]);
+                job.sync()?;
+            }
+            Ok(())
+        };
+        let launch = Launch::new().network("ib:soft+hidden").ranks(7).connections(connections);
+        launch.run(body).unwrap_or_else(|error: Error| panic!("{connections} connections: {error}"));
     }
 }
 

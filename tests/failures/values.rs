@@ -36,6 +36,8 @@ pub(crate) fn cases() -> Vec<Case> {
         ("GA_TRACE", "1"),
         ("GA_FAULTS", "die:1"),
         ("GA_FAULTS", "burn:1@2"),
+        ("GA_CONNECTIONS", "0"),
+        ("GA_CONNECTIONS", "few"),
         ("GA_TRACE", "run.svg"),
         ("GA_TRACE", "/no/such/folder/run.json"),
         ("GA_TIMEOUT", "0"),

@@ -89,10 +89,11 @@ pub(crate) fn networks() -> Vec<&'static str> {
         return names.leak().split(',').collect();
     }
     let mut all = vec!["shared_memory", "threads", "shared_memory:unmapped", "threads:unmapped"];
-    all.extend(["shared_memory:nodes_of_2", "threads:nodes_of_3", "simulated:infiniband:nodes_of_2"]);
+    all.extend(["shared_memory:nodes_of_2", "threads:nodes_of_3", "simulated:infiniband:nodes_of_2", "ib:soft:nodes_of_2"]);
     if long() {
         all.extend(["threads+hidden", "threads+hidden+scrambled", "shared_memory+hidden+delayed+scrambled"]);
         all.extend(["threads:packets+hidden", "shared_memory:packets+hidden+scrambled"]);
+        all.extend(["ib:soft+hidden", "ib:soft+hidden+scrambled", "ib:soft:nodes_of_3"]);
         all.extend([
             "simulated:gemini:nodes_of_1",
             "simulated:extoll:nodes_of_3",

@@ -34,7 +34,7 @@ use super::{
 };
 
 /// See the module's essay.
-pub(super) const NETWORK: Named = Named { name: "mpi", ranks: Ranks::Launched, run: start::run };
+pub(super) const NETWORK: Named = Named { name: "mpi", devices: NO_DEVICES, ranks: Ranks::Launched, run: start::run };
 
 /// The network of a rank under MPI.
 type Mpi = Am<MpiWire>;

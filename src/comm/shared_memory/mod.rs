@@ -30,7 +30,7 @@ use self::output::Forwarder;
 use super::{
     node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
     one_machine,
-    settings::Settings,
+    settings::{DEVICES, Settings},
     start::{Named, Ranks},
 };
 use crate::error::Error;
@@ -38,6 +38,7 @@ use crate::error::Error;
 /// See the module's essay.
 pub(super) const NETWORK: Named = Named {
     name: "shared_memory",
+    devices: DEVICES,
     ranks: Ranks::Children,
     run: |settings, body| match settings.launched {
         Some(started) => launched::run(started, settings, body),

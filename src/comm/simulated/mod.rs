@@ -38,7 +38,7 @@ use super::{
     mutex::Mutex,
     node::{Fabric, Member, keeping},
     say::say,
-    settings::Settings,
+    settings::{NO_DEVICES, Settings},
     soft::Ranks as Turns,
     start::{Body, Named, Ranks, contain},
 };
@@ -49,6 +49,7 @@ pub(super) use table::NAMES;
 /// See the module's essay.
 pub(super) const NETWORK: Named = Named {
     name: "simulated",
+    devices: NO_DEVICES,
     ranks: Ranks::Simulated,
     run: |settings, body| {
         let report = run(settings, body)?;

@@ -11,7 +11,7 @@ use std::sync::{
 use super::{
     node::{Fabric, Member, keeping},
     one_machine,
-    settings::Settings,
+    settings::{DEVICES, Settings},
     start::{Named, Ranks, contain},
 };
 use crate::error::Error;
@@ -19,6 +19,7 @@ use crate::error::Error;
 /// See the module's essay.
 pub(super) const NETWORK: Named = Named {
     name: "threads",
+    devices: DEVICES,
     ranks: Ranks::Threads,
     run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body)),
 };

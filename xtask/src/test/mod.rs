@@ -17,6 +17,7 @@ mod only;
 mod slurm;
 mod strangers;
 mod suites;
+mod vm;
 
 use crate::packages::{self, Need};
 use crate::{cargo, compare};
@@ -69,6 +70,9 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     if wanted(Part::Blas) {
         reports.extend(blas::run(tier, !options.no_install));
+    }
+    if wanted(Part::Vm) {
+        reports.extend(vm::run(tier, !options.no_install));
     }
     reports.extend(mpi::run(tier, !options.no_install, wanted));
     if wanted(Part::Checkers) {

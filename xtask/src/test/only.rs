@@ -13,6 +13,8 @@ pub enum Part {
     Examples,
     /// Products of matrices by a BLAS of the system
     Blas,
+    /// Programs over InfiniBand's verbs, in a virtual machine
+    Vm,
     /// All under both MPI libraries
     Mpi,
     /// All under MPICH
@@ -50,9 +52,12 @@ mod tests {
 
     #[test]
     fn without_a_choice_all_of_the_tier_run() {
-        assert_eq!(chosen(&[], true).len(), 8);
+        assert_eq!(chosen(&[], true).len(), 9);
         let standard = chosen(&[], false);
-        assert_eq!(standard, [Part::Suites, Part::Documentation, Part::Examples, Part::Blas, Part::Mpich, Part::Openmpi]);
+        assert_eq!(
+            standard,
+            [Part::Suites, Part::Documentation, Part::Examples, Part::Blas, Part::Vm, Part::Mpich, Part::Openmpi]
+        );
     }
 
     #[test]

@@ -1,0 +1,464 @@
+//! What the network asks of an adapter, in the words of verbs.
+//!
+//! Two devices implement [`Device`]: libibverbs, and the software device (`soft`). A device that was opened is one port of an adapter with
+//! one protection domain, one completion queue, one shared receive queue for all its connected queue pairs, and one datagram queue pair.
+//!
+//! # What holds for both
+//!
+//! * Every call may be made from any thread, at any time. Only [`Device::wait`] sleeps. [`Device::deregister`], [`Device::modify`] and
+//!   [`Device::destroy`] return when the adapter has let go of memory, which may take as long as a message.
+//! * The works of a pair start in the order of posting, and complete in that order. Writes and sends take effect at the target in that order;
+//!   so do reads and atomics. A read or an atomic may take effect after a *later* write or send, unless that has a fence. The bytes of
+//!   one message land in any order; when its completion is reported at either side, all have landed.
+//! * A send slot is free again when the completion of its work, or of a later signaled work of the pair, was polled. A work that failed
+//!   is always reported, signaled or not.
+//! * The first work that fails takes its pair to the error state. The works behind it are flushed, in order. What a flushed work did at the
+//!   target is unknown: nothing, a part or all of it. The peer's pair may fail too, or not notice.
+//! * Atomics of one adapter exclude each other. They do not exclude those of another adapter, nor of processors.
+//! * More completions than the completion queue holds are fatal: nothing of the device works after that, and no work completes. Calls say
+//!   so only after [`Device::event`] has.
+//!
+//! # Life of a connected pair
+//!
+//! ```text
+//!  create -> Reset -> Init -> ReadyToReceive -> ReadyToSend       each by modify, in this order only
+//!            ^                                      |
+//!            |            Error <---- a failure ----+             modify(Error) and modify(Reset) from any state
+//!            +-- modify ----+
+//! ```
+//!
+//! A pair accepts messages from *ready to receive* on, and takes works from *ready to send* on. In the error state it takes works too, and
+//! flushes them. In other states a post is an error. Completions of works from before a reset may still be polled after it, or not.
+//!
+//! Packets of a pair are numbered, 24 bits, from a first number that both sides agree on. What comes from another peer than the pair was
+//! connected to, or with a number out of turn, is not answered; nor is what comes to a pair that is not ready to receive. Its sender
+//! tries again, and at last fails with [`Failure::RetryExceeded`].
+
+use std::{fmt, net::Ipv6Addr, ops::BitOr, time::Duration};
+
+pub(super) use super::work::{Completion, Datagram, Done, Failure, Handle, Kind, Piece, Queue, Target, Work};
+
+/// Bytes in front of each datagram that was received: the global route header. Its bytes 8 to 23 are the sender's GID; over IPv4
+/// the last four of those 40 bytes and the four before them are addresses, and the rest says nothing.
+pub(super) const ROUTE_HEADER: usize = 40;
+
+/// An opened device. See the module's essay.
+pub(super) trait Device: Send + Sync + fmt::Debug {
+    /// How much of everything there is. Constant.
+    fn limits(&self) -> &Limits;
+
+    /// Where others reach the device. Constant.
+    fn address(&self) -> Address;
+
+    /// Makes memory known to the adapter, which pins it.
+    ///
+    /// # Safety
+    /// Until the region is deregistered, or the device dropped, the range stays mapped, for writing where `access` says so. Nobody holds Rust
+    /// references to what the adapter changes: by works of this device, and by those of all that know the remote key.
+    ///
+    /// # Errors
+    /// [`DeviceError::Memory`] if so much must not be pinned. [`DeviceError::Invalid`] if remote writes or atomics are allowed without local
+    /// writes.
+    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region>;
+
+    /// Undoes [`register`](Self::register). When it returns, nothing reads or writes the memory any more. Works that name it later
+    /// fail, at either side.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unknown`], [`DeviceError::System`].
+    fn deregister(&self, region: Region) -> Result<()>;
+
+    /// Creates a connected queue pair, in the reset state, whose send queue holds at least `depth` works.
+    ///
+    /// # Errors
+    /// [`DeviceError::Limit`], [`DeviceError::System`].
+    fn create(&self, depth: usize) -> Result<Pair>;
+
+    /// Moves a pair to another state. After [`To::Reset`] nothing reads or writes memory for works of before.
+    ///
+    /// # Errors
+    /// [`DeviceError::State`] if that does not follow the state that the pair is in, [`DeviceError::Limit`], [`DeviceError::System`]. The
+    /// state is the old one then.
+    fn modify(&self, pair: Pair, to: To<'_>) -> Result<()>;
+
+    /// Destroys a pair, in any state. When it returns, nothing reads or writes memory for its works. Those that were not reported may be
+    /// reported or not.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unknown`], [`DeviceError::System`].
+    fn destroy(&self, pair: Pair) -> Result<()>;
+
+    /// Posts works to a pair, a chain behind one doorbell. How many were taken: less than all if the send queue is full.
+    ///
+    /// # Safety
+    /// The local memory of each work that is not inline stays as it is, and is not touched where the work writes it, until the work is
+    /// reported, or a later one of the pair, or the pair was reset or destroyed. It does not overlap the work's remote memory. That of inline
+    /// works is readable during the call.
+    ///
+    /// # Errors
+    /// [`DeviceError::Work`] for a work that the device refuses: those in front of it were taken, the others not. [`DeviceError::State`],
+    /// [`DeviceError::Unknown`], [`DeviceError::Fatal`]: nothing was taken.
+    unsafe fn post(&self, pair: Pair, works: &[Work]) -> Result<usize>;
+
+    /// Posts memory for one message that arrives. A message longer than it is an error for both sides.
+    ///
+    /// # Safety
+    /// Nobody touches the memory until its completion was polled.
+    ///
+    /// # Errors
+    /// [`DeviceError::Full`], [`DeviceError::Fatal`].
+    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: Piece) -> Result<()>;
+
+    /// Prepares to send datagrams to another device.
+    ///
+    /// # Errors
+    /// [`DeviceError::System`].
+    fn handle(&self, to: &Address) -> Result<Handle>;
+
+    /// Gives a handle up. Its datagrams have completed.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unknown`], [`DeviceError::System`].
+    fn release(&self, handle: Handle) -> Result<()>;
+
+    /// Posts a datagram. It arrives or not: one that meets no receive, another Q_Key, no such number or a receive that is too short is
+    /// dropped, and its sender does not learn of it.
+    ///
+    /// # Safety
+    /// As [`post`](Self::post).
+    ///
+    /// # Errors
+    /// As [`post`](Self::post), and [`DeviceError::Full`].
+    unsafe fn post_datagram(&self, datagram: &Datagram) -> Result<()>;
+
+    /// Appends completions, `most` at most, oldest first.
+    ///
+    /// # Errors
+    /// [`DeviceError::Fatal`].
+    fn poll(&self, completions: &mut Vec<Completion>, most: usize) -> Result<()>;
+
+    /// Asks that the next completion ends a [`wait`](Self::wait). One that came before counts for nothing: poll once more after
+    /// this call, and sleep only if there was none.
+    ///
+    /// # Errors
+    /// [`DeviceError::Fatal`], [`DeviceError::System`].
+    fn arm(&self) -> Result<()>;
+
+    /// Sleeps until a completion has come since [`arm`](Self::arm), an [`Event`] is there, or the limit has passed. False only in the last
+    /// case. One thread at a time.
+    ///
+    /// # Errors
+    /// [`DeviceError::System`].
+    fn wait(&self, limit: Duration) -> Result<bool>;
+
+    /// The next thing that happened to the device or to a pair without a completion that says so.
+    fn event(&self) -> Option<Event>;
+}
+
+/// How much a device has of everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Bytes of a work, or a datagram, whose data travel with the post.
+    pub(super) inline: usize,
+    /// Reads and atomics of a pair that are under way at once, at the side that asks (verbs: `max_rd_atomic`). Those beyond
+    /// [`To::ReadyToSend`]'s depth wait.
+    pub(super) read_depth: u8,
+    /// The same at the side that answers (`max_dest_rd_atomic`). More are an error.
+    pub(super) answer_depth: u8,
+    /// Bytes of a write, a read or a send.
+    pub(super) longest_message: usize,
+    /// Bytes of a datagram, without the route header.
+    pub(super) longest_datagram: usize,
+    /// Works of a send queue.
+    pub(super) send_depth: usize,
+    /// Completions of the queue that the device was opened with.
+    pub(super) completions: usize,
+    /// Receives of the shared queue that the device was opened with.
+    pub(super) shared_receives: usize,
+    /// Receives of datagrams, as it was opened.
+    pub(super) datagram_receives: usize,
+    /// Connected pairs.
+    pub(super) pairs: usize,
+}
+
+/// How deep the queues of a device are made when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Depths {
+    /// Completions that nobody has polled.
+    pub(super) completions: usize,
+    /// Receives in the shared queue.
+    pub(super) shared_receives: usize,
+    /// Receives of datagrams.
+    pub(super) datagram_receives: usize,
+    /// Datagrams that leave.
+    pub(super) datagram_sends: usize,
+}
+
+/// Where a port is, and who takes datagrams there. Travels as bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Address {
+    /// The global identifier. Over Ethernet an IPv6 address, or an IPv4 address mapped into one.
+    pub(super) gid: [u8; 16],
+    /// The local identifier; zero over Ethernet.
+    pub(super) lid: u16,
+    /// The longest packet of the port, as verbs writes it: 1 for 256 bytes to 5 for 4096. A path takes the smaller of both ends.
+    pub(super) mtu: u8,
+    /// The number of the datagram queue pair, 24 bits.
+    pub(super) number: u32,
+    /// The Q_Key that it takes.
+    pub(super) key: u32,
+}
+
+impl Address {
+    /// Bytes of an address.
+    pub(super) const BYTES: usize = 27;
+
+    pub(super) fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..16].copy_from_slice(&self.gid);
+        bytes[16..18].copy_from_slice(&self.lid.to_be_bytes());
+        bytes[18] = self.mtu;
+        bytes[19..23].copy_from_slice(&self.number.to_be_bytes());
+        bytes[23..].copy_from_slice(&self.key.to_be_bytes());
+        bytes
+    }
+
+    /// None if the bytes cannot be an address.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (gid, rest) = bytes.split_first_chunk()?;
+        let (lid, rest) = rest.split_first_chunk()?;
+        let (&mtu, rest) = rest.split_first()?;
+        let (number, rest) = rest.split_first_chunk()?;
+        let key = u32::from_be_bytes(rest.try_into().ok()?);
+        let (lid, number) = (u16::from_be_bytes(*lid), u32::from_be_bytes(*number));
+        let possible = (1..=5).contains(&mtu) && number < NUMBERS;
+        possible.then_some(Address { gid: *gid, lid, mtu, number, key })
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (LID {}), datagrams to {:#x}", Ipv6Addr::from(self.gid), self.lid, self.number)
+    }
+}
+
+/// Numbers of pairs and of packets are below.
+pub(super) const NUMBERS: u32 = 1 << 24;
+
+/// What may be done to memory, or asked of a pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Access(u8);
+
+impl Access {
+    /// Reads by this device's own works: always allowed.
+    pub(super) const NONE: Access = Access(0);
+    pub(super) const LOCAL_WRITE: Access = Access(1);
+    pub(super) const REMOTE_WRITE: Access = Access(2);
+    pub(super) const REMOTE_READ: Access = Access(4);
+    pub(super) const REMOTE_ATOMIC: Access = Access(8);
+    /// All of them.
+    pub(super) const ALL: Access = Access(15);
+
+    /// Whether all that `other` names is allowed.
+    pub(super) fn allows(self, other: Access) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Access {
+    type Output = Access;
+
+    fn bitor(self, other: Access) -> Access {
+        Access(self.0 | other.0)
+    }
+}
+
+/// Registered memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Region {
+    /// For works of the device that registered it.
+    pub(super) local: u32,
+    /// For works of the peers of its pairs.
+    pub(super) remote: u32,
+    /// For the device.
+    pub(super) id: u64,
+}
+
+/// A connected queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Pair {
+    /// For the device. A pair that was destroyed leaves an id that is [unknown](DeviceError::Unknown).
+    pub(super) id: u64,
+    /// For peers, and in completions; 24 bits. Numbers of destroyed pairs are used again.
+    pub(super) number: u32,
+}
+
+/// A step of [`Device::modify`].
+#[derive(Clone, Copy, Debug)]
+pub(super) enum To<'a> {
+    /// What peers may do through the pair, if the memory allows it too.
+    Init { access: Access },
+    /// Connects to one pair of one port.
+    ReadyToReceive {
+        peer: &'a Address,
+        number: u32,
+        /// The number of the peer's first packet.
+        first_packet: u32,
+        /// Reads and atomics of the peer that are answered at once: [`Limits::answer_depth`] at most, and at least the peer's `read_depth`.
+        answer_depth: u8,
+        /// How long a peer waits that met no receive, in verbs' code: 1 for 0.01 ms to 31 for 492 ms, then 0 for 655 ms.
+        receive_timer: u8,
+    },
+    ReadyToSend {
+        /// The number of this side's first packet.
+        first_packet: u32,
+        /// Reads and atomics under way at once: [`Limits::read_depth`] at most.
+        read_depth: u8,
+        /// An answer is awaited for about 4.096 µs times two to this power; 0 is for ever.
+        timeout: u8,
+        /// So often is sent again what was not answered. Take 6: with 7 soft-RoCE tries for ever.
+        retries: u8,
+        /// So often is sent again what met no receive; 7 is for ever.
+        receive_retries: u8,
+    },
+    /// As it was created: forgets its peer, and drops all works without a completion.
+    Reset,
+    /// Flushes all works.
+    Error,
+}
+
+/// States of a connected pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    #[default]
+    Reset,
+    Init,
+    ReadyToReceive,
+    ReadyToSend,
+    Error,
+}
+
+impl To<'_> {
+    /// The state that the step leads to.
+    pub(super) fn state(&self) -> State {
+        match self {
+            To::Init { .. } => State::Init,
+            To::ReadyToReceive { .. } => State::ReadyToReceive,
+            To::ReadyToSend { .. } => State::ReadyToSend,
+            To::Reset => State::Reset,
+            To::Error => State::Error,
+        }
+    }
+
+    /// The step, in messages.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            To::Init { .. } => "the step to Init",
+            To::ReadyToReceive { .. } => "the step to ReadyToReceive",
+            To::ReadyToSend { .. } => "the step to ReadyToSend",
+            To::Reset => "a reset",
+            To::Error => "the step to Error",
+        }
+    }
+
+    /// Whether the step may be made from a state.
+    pub(super) fn may_follow(&self, state: State) -> bool {
+        match self {
+            To::Init { .. } => state == State::Reset,
+            To::ReadyToReceive { .. } => state == State::Init,
+            To::ReadyToSend { .. } => state == State::ReadyToReceive,
+            To::Reset | To::Error => true,
+        }
+    }
+}
+
+/// What happened without a completion that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The pair of this number has gone to the error state, for what its peer did or what its own works did. Adapters say so; soft-RoCE does
+    /// not. May come more than once for one failure, and after the pair was reset.
+    PairFailed(u32),
+    /// The device does not work any more.
+    Fatal,
+}
+
+pub(super) type Result<T> = std::result::Result<T, DeviceError>;
+
+/// A call that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DeviceError {
+    /// More than there is.
+    #[error("{asked} {what} were asked for; the device allows {limit}")]
+    Limit { what: &'static str, asked: u64, limit: u64 },
+    /// Memory that must not be pinned.
+    #[error("the adapter needs to pin {asked} bytes; {allowed}")]
+    Memory {
+        asked: usize,
+        /// By what limit, in words: `ulimit -l allows 65536`.
+        allowed: String,
+    },
+    /// Arguments that contradict each other.
+    #[error("{0}")]
+    Invalid(&'static str),
+    /// A pair, a region or a handle that does not exist any more.
+    #[error("{what} {id:#x} does not exist, or no longer")]
+    Unknown { what: &'static str, id: u64 },
+    /// A pair in the wrong state.
+    #[error("queue pair {number:#x} is in the state {state:?}, which does not allow {asked}")]
+    State { number: u32, state: State, asked: &'static str },
+    /// A queue without room.
+    #[error("{queue} is full: it holds {depth}")]
+    Full { queue: &'static str, depth: usize },
+    /// A work that the device does not take.
+    #[error("work request {id:#x}, number {at} of its chain: {why}")]
+    Work { at: usize, id: u64, why: String },
+    /// The device has failed, and an event has said so.
+    #[error("the device has failed: {why}")]
+    Fatal { why: &'static str },
+    /// What the library says.
+    #[error("{call}: {}", std::io::Error::from_raw_os_error(*code))]
+    System { call: &'static str, code: i32 },
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const ADDRESS: Address =
+        Address { gid: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16], lid: 0x1718, mtu: 3, number: 0xab_cdef, key: 7 };
+
+    #[test]
+    fn an_address_travels_as_bytes() {
+        let bytes = ADDRESS.encode();
+        assert_eq!(Address::decode(&bytes), Some(ADDRESS));
+        assert_eq!(Address::decode(&bytes[1..]), None);
+        assert_eq!(Address::decode(&[&bytes[..], &[0]].concat()), None);
+        for (at, value) in [(18, 0), (18, 6), (19, 1)] {
+            let mut wrong = bytes;
+            wrong[at] = value;
+            assert_eq!(Address::decode(&wrong), None, "byte {at} is {value}");
+        }
+    }
+
+    #[test]
+    fn steps_follow_each_other_in_one_order() {
+        use State::*;
+        let steps = [
+            To::Init { access: Access::ALL },
+            To::ReadyToReceive { peer: &ADDRESS, number: 1, first_packet: 0, answer_depth: 1, receive_timer: 1 },
+            To::ReadyToSend { first_packet: 0, read_depth: 1, timeout: 1, retries: 1, receive_retries: 1 },
+            To::Reset,
+            To::Error,
+        ];
+        for from in [Reset, Init, ReadyToReceive, ReadyToSend, Error] {
+            let possible: Vec<State> = steps.iter().filter(|to| to.may_follow(from)).map(To::state).collect();
+            let forward = match from {
+                Reset => vec![Init],
+                Init => vec![ReadyToReceive],
+                ReadyToReceive => vec![ReadyToSend],
+                ReadyToSend | Error => vec![],
+            };
+            assert_eq!(possible, [forward, vec![Reset, Error]].concat(), "from {from:?}");
+        }
+    }
+}

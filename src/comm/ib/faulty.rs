@@ -1,0 +1,171 @@
+//! A device that makes another one fail, as often as it is told, chosen by a seed.
+//!
+//! | fault | what happens |
+//! |---|---|
+//! | `lose` | a datagram is sent under a Q_Key that nobody takes |
+//! | `duplicate` | a datagram is sent twice, if there is room |
+//! | `reorder` | a datagram that has arrived is reported one poll later than those behind it |
+//! | `fail_step` | a step to a state is refused, and not made |
+//! | `break_pair` | works are posted, then their pair goes to the error state |
+//!
+//! Steps to the error state and resets are never refused: they are what a program does about faults.
+
+use std::time::Duration;
+
+use super::{
+    device::{
+        Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, Pair, Piece, Queue, Region,
+        Result, State, To, Work,
+    },
+    random::Random,
+};
+use crate::comm::mutex::Mutex;
+
+/// How often each fault happens, of a thousand times that it could.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rates {
+    pub(super) lose: usize,
+    pub(super) duplicate: usize,
+    pub(super) reorder: usize,
+    pub(super) fail_step: usize,
+    pub(super) break_pair: usize,
+}
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct Faulty<D> {
+    below: D,
+    rates: Rates,
+    state: Mutex<Faults>,
+}
+
+#[derive(Debug)]
+struct Faults {
+    random: Random,
+    /// Datagrams that have arrived and are not reported yet.
+    late: Vec<Completion>,
+}
+
+impl Faults {
+    fn happens(&mut self, rate: usize) -> bool {
+        self.random.below(1000) < rate
+    }
+}
+
+impl<D: Device> Faulty<D> {
+    pub(super) fn new(below: D, rates: Rates, seed: u64) -> Self {
+        Faulty { below, rates, state: Mutex::new(Faults { random: Random::new(seed), late: Vec::new() }) }
+    }
+
+    fn happens(&self, rate: usize) -> bool {
+        self.state.lock().happens(rate)
+    }
+}
+
+impl<D: Device> Device for Faulty<D> {
+    fn limits(&self) -> &Limits {
+        self.below.limits()
+    }
+
+    fn address(&self) -> Address {
+        self.below.address()
+    }
+
+    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {
+        // SAFETY: the caller's promise.
+        unsafe { self.below.register(start, len, access) }
+    }
+
+    fn deregister(&self, region: Region) -> Result<()> {
+        self.below.deregister(region)
+    }
+
+    fn create(&self, depth: usize) -> Result<Pair> {
+        self.below.create(depth)
+    }
+
+    fn modify(&self, pair: Pair, to: To<'_>) -> Result<()> {
+        let may_fail = !matches!(to.state(), State::Reset | State::Error);
+        if may_fail && self.happens(self.rates.fail_step) {
+            return Err(DeviceError::Invalid("a step of a queue pair was refused, as the faults of this device want it"));
+        }
+        self.below.modify(pair, to)
+    }
+
+    fn destroy(&self, pair: Pair) -> Result<()> {
+        self.below.destroy(pair)
+    }
+
+    unsafe fn post(&self, pair: Pair, works: &[Work]) -> Result<usize> {
+        // SAFETY: the caller's promise.
+        let taken = unsafe { self.below.post(pair, works) };
+        if taken.is_ok() && self.happens(self.rates.break_pair) {
+            self.below.modify(pair, To::Error)?;
+        }
+        taken
+    }
+
+    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: Piece) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.below.post_receive(queue, id, piece) }
+    }
+
+    fn handle(&self, to: &Address) -> Result<Handle> {
+        self.below.handle(to)
+    }
+
+    fn release(&self, handle: Handle) -> Result<()> {
+        self.below.release(handle)
+    }
+
+    unsafe fn post_datagram(&self, datagram: &Datagram) -> Result<()> {
+        if self.happens(self.rates.lose) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.below.post_datagram(&Datagram { key: datagram.key ^ 1 << 30, ..*datagram }) };
+        }
+        if self.happens(self.rates.duplicate) {
+            // The report of the second one covers the first.
+            // SAFETY: the caller's promise.
+            match unsafe { self.below.post_datagram(&Datagram { signaled: false, ..*datagram }) } {
+                Ok(()) | Err(DeviceError::Full { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.below.post_datagram(datagram) }
+    }
+
+    fn poll(&self, completions: &mut Vec<Completion>, most: usize) -> Result<()> {
+        let mut faults = self.state.lock();
+        let first = completions.len();
+        let late = faults.late.len().min(most);
+        self.below.poll(completions, most - late)?;
+        let late: Vec<Completion> = faults.late.drain(..late).collect();
+        let mut k = first;
+        while k < completions.len() {
+            let is_datagram = matches!(completions[k].outcome, Ok(Done::Received { from: Some(_), .. }));
+            if is_datagram && faults.happens(self.rates.reorder) {
+                faults.late.push(completions.remove(k));
+            } else {
+                k += 1;
+            }
+        }
+        completions.extend(late);
+        Ok(())
+    }
+
+    fn arm(&self) -> Result<()> {
+        self.below.arm()
+    }
+
+    fn wait(&self, limit: Duration) -> Result<bool> {
+        if !self.state.lock().late.is_empty() {
+            return Ok(true);
+        }
+        self.below.wait(limit)
+    }
+
+    fn event(&self) -> Option<Event> {
+        self.below.event()
+    }
+}

@@ -1,0 +1,40 @@
+//! InfiniBand: active messages over verbs, with connections on demand.
+//!
+//! After A. Vishnu, M. Krishnan: *Efficient On-Demand Connection Management Mechanisms with PGAS Models over InfiniBand* (CCGrid 2010), and,
+//! for what is sent before a connection stands, J. Wu and others: *Impact of On-Demand Connection Management in MPI over VIA* (CLUSTER 2002).
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `device` | what the network asks of an adapter, in the words of verbs |
+//! | `work` | works, and how they end |
+//! | `soft` | the software device: verbs over the threads of one process |
+//! | `faulty` | a device that makes another one fail, for tests |
+//! | `slots` | registered memory for messages |
+//! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them |
+//! | `wire` | frames over them |
+//! | `software` | `ib:soft`, the network of threads with software devices |
+//! | `verbs` | the device of libibverbs |
+//! | `ffi` | what is used of that library, which is loaded at run time |
+//! | `random` | random numbers |
+//!
+//! # What is not there yet
+//!
+//! * A network over `verbs`: it is tested on soft-RoCE as a device only, and never ran on an adapter.
+//! * RDMA: puts and gets are active messages, long ones in frames of 4 KiB.
+//! * The agent of a node as the only endpoint that other nodes connect to: each rank is an endpoint of its own.
+//! * Frames are not sent again after a queue pair broke while messages were under way: the job ends. An idle pair connects again.
+
+mod device;
+#[cfg(all(test, not(loom)))]
+mod faulty;
+mod ffi;
+mod links;
+mod random;
+mod slots;
+mod soft;
+mod software;
+mod verbs;
+mod wire;
+mod work;
+
+pub(super) use self::software::NETWORK;

@@ -1,0 +1,180 @@
+//! The software device: verbs without an adapter, over the threads of one process.
+//!
+//! A [`Fabric`] is a value; devices that are opened in it reach each other and nobody else. They enforce what an adapter enforces, and
+//! promise no more: messages land in pieces, reads are overtaken, atomics are not coherent with processors.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `opened` | the device: a port that was opened, as [`Device`](super::device::Device) |
+//! | `port` | its tables and queues: completions, receives, events |
+//! | `pair` | a connected queue pair: state, peer, works and send slots |
+//! | `keys` | registered memory |
+//! | `traffic` | what the adapters do next |
+//! | `landing` | how data land: in pieces, in any order; atomics that processors can break |
+//!
+//! # Who does the work
+//!
+//! No thread is spawned. Who posts a work carries it out at once, at both sides, if it can start. What cannot, because its peer
+//! does not answer or has no receive, is tried again when its time has come, by whoever posts to the pair, polls or waits, at any device of
+//! the fabric. One mutex guards everything but the bytes: these move without it, so that ranks copy side by side, and whoever
+//! deregisters memory or resets a pair waits until its transfers are over.
+//!
+//! A message gets no answer if its target is not there, is in another state, is connected to another pair or awaits another packet number.
+//! A real adapter may take a wrong number for that of a packet which it has seen. It acknowledges the last one that it accepted then; that
+//! number is none of those which the sender awaits, but by chance, so it is no answer either.
+//!
+//! # What it does not do
+//!
+//! * Processes: the state is in ordinary memory, with pointers and a lock of this process.
+//! * Virtual time: the clock is that of the machine, read in one place ([`Shared::now`]). It only matters to retries.
+//! * Loss and congestion in the connected service: an adapter repairs them unseen. Datagrams are dropped only for the
+//!   reasons that [`Device::post_datagram`](super::device::Device::post_datagram) names; `faulty` loses others.
+//! * Packets: a message is one, whatever its length, and takes effect whole.
+//! * A datagram that cannot be sent, because its memory is not registered, is refused by the post. An adapter would say so later.
+
+mod keys;
+mod landing;
+mod opened;
+mod pair;
+mod port;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod traffic;
+
+use std::{
+    sync::{
+        Arc, Condvar, MutexGuard, PoisonError,
+        atomic::{AtomicU32, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+pub(super) use self::opened::SoftDevice;
+use self::{
+    pair::Place,
+    port::{Port, at_most},
+    traffic::State,
+};
+use super::device::{Depths, Limits, Result};
+use crate::comm::mutex::Mutex;
+
+/// What a fabric allows. The depths of queues that are made when a device is opened are the most that may be asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) limits: Limits,
+    /// Bytes that a device may have registered.
+    pub(super) pinned: usize,
+    /// Chooses in which order data land, and whether a read overtakes.
+    pub(super) seed: u64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        // Those of a common adapter, but for datagrams, which are as short as with soft-RoCE over Ethernet's packets.
+        let limits = Limits {
+            inline: 220,
+            read_depth: 16,
+            answer_depth: 16,
+            longest_message: 1 << 30,
+            longest_datagram: 1024,
+            send_depth: 8192,
+            completions: 1 << 17,
+            shared_receives: 8192,
+            datagram_receives: 8192,
+            pairs: 1 << 17,
+        };
+        Rules { limits, pinned: usize::MAX, seed: 0 }
+    }
+}
+
+/// Adapters that reach each other. See the module's essay.
+#[derive(Clone, Debug)]
+pub(super) struct Fabric(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    rules: Rules,
+    state: Mutex<State>,
+    /// A transfer was finished.
+    finished: Condvar,
+    /// Pairs that have works: what can be seen without the lock.
+    waiting: AtomicUsize,
+    /// Numbers of regions and of pairs' lives so far.
+    numbers: AtomicU32,
+    start: Instant,
+}
+
+impl Fabric {
+    pub(super) fn new(rules: Rules) -> Self {
+        let state = Mutex::new(State::new(rules.seed));
+        Fabric(Arc::new(Shared {
+            rules,
+            state,
+            finished: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+            numbers: AtomicU32::new(1),
+            start: Instant::now(),
+        }))
+    }
+
+    /// Opens a device.
+    pub(super) fn open(&self, depths: Depths) -> Result<SoftDevice> {
+        let Rules { limits, pinned, .. } = self.0.rules;
+        let Depths { completions, shared_receives, datagram_receives, datagram_sends } = depths;
+        at_most("completions", completions, limits.completions)?;
+        at_most("shared receives", shared_receives, limits.shared_receives)?;
+        at_most("receives of datagrams", datagram_receives, limits.datagram_receives)?;
+        at_most("datagrams that leave", datagram_sends, limits.send_depth)?;
+        let limits = Limits { completions, shared_receives, datagram_receives, ..limits };
+        let mut state = self.0.state.lock();
+        let id = state.ports.next();
+        let port = Port::new(id, limits, datagram_sends, pinned);
+        let signs = port.signs.clone();
+        state.ports.add(port);
+        Ok(SoftDevice { shared: self.0.clone(), id, limits, signs })
+    }
+}
+
+impl Shared {
+    /// The only clock.
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// A number that nothing had before.
+    fn number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Lets a pair do what it can.
+    fn advance<'a>(&'a self, mut state: MutexGuard<'a, State>, place: Place) -> MutexGuard<'a, State> {
+        while let Some(transfer) = state.next(place, self.now()) {
+            drop(state);
+            transfer.carry_out();
+            state = self.state.lock();
+            state.finish(transfer);
+            self.finished.notify_all();
+        }
+        self.waiting.store(state.note(place), Ordering::Relaxed);
+        state
+    }
+
+    /// Lets all pairs do what they can.
+    fn advance_all<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let mut last = None;
+        while let Some(place) = state.waiting_behind(last) {
+            state = self.advance(state, place);
+            last = Some(place);
+        }
+        state
+    }
+
+    /// Waits until `is_in_use` is false.
+    fn wait_while<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        is_in_use: impl FnMut(&mut State) -> bool,
+    ) -> MutexGuard<'a, State> {
+        self.finished.wait_while(state, is_in_use).unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,229 @@
+//! A connected queue pair: its state, its peer, and the works of its send queue.
+//!
+//! ```text
+//!  front                                            back
+//!  | done, or read that is awaited ... | not started ... |
+//!  0                                started            len
+//! ```
+//!
+//! Works leave at the front, when they are done. So completions come in order of posting, though reads may be done later than what
+//! is behind them.
+
+use std::{collections::VecDeque, time::Duration};
+
+use super::keys::Pinned;
+use crate::comm::ib::device::{Access, Completion, Done, Failure, Kind, Limits, NUMBERS, State, Work};
+
+/// A pair of a port. Numbers are used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) port: u64,
+    pub(super) number: u32,
+}
+
+/// See the module's essay.
+#[derive(Debug, Default)]
+pub(super) struct Connected {
+    pub(super) id: u64,
+    pub(super) place: Place,
+    pub(super) state: State,
+    /// From creation or reset to the next reset.
+    pub(super) life: u64,
+    pub(super) path: Path,
+    pub(super) slots: Slots,
+    pub(super) works: VecDeque<Entry>,
+    started: usize,
+    /// Reads and atomics that were sent and not answered.
+    pub(super) reads: usize,
+    /// A transfer of this pair is under way.
+    pub(super) busy: bool,
+    /// Transfers of peers to this pair that are under way.
+    pub(super) serving: usize,
+    /// A work has failed or was flushed: all behind it are flushed.
+    broken: bool,
+    /// Nothing is tried before.
+    pub(super) due: Duration,
+    /// How often the work whose turn it is was sent in vain.
+    pub(super) unanswered: u8,
+    /// How often it met no receive.
+    pub(super) not_ready: u8,
+}
+
+/// What a pair was told of its peer, and of the way there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Path {
+    /// What the peer may do.
+    pub(super) access: Access,
+    pub(super) peer: Option<Place>,
+    /// The number of the packet that has to come next, and of the one that leaves next.
+    pub(super) expected: u32,
+    pub(super) next: u32,
+    pub(super) read_depth: usize,
+    pub(super) answer_depth: usize,
+    /// How long a peer waits that met no receive.
+    pub(super) receive_timer: Duration,
+    pub(super) timeout: Duration,
+    pub(super) retries: u8,
+    pub(super) receive_retries: u8,
+}
+
+/// The number that follows on that of a packet. A message is one packet here, however long.
+pub(super) fn after(packet: u32) -> u32 {
+    (packet + 1) % NUMBERS
+}
+
+/// A work in its queue.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) work: Work,
+    /// Its data, if they were taken during the post.
+    pub(super) inline: Option<Pinned>,
+    pub(super) progress: Progress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Posted,
+    /// A read or an atomic that has reached the peer, in this life of its pair.
+    Asked {
+        life: u64,
+    },
+    /// One more than the peer answers at once.
+    Excess,
+    Done,
+}
+
+impl Entry {
+    /// A work as it was posted, or why it is refused.
+    ///
+    /// # Safety
+    /// Inline data are readable.
+    pub(super) unsafe fn new(work: Work, limits: &Limits) -> Result<Self, String> {
+        let (len, is_answered) = (work.local.len, is_answered(work.kind));
+        let longest = if work.inline { limits.inline } else { limits.longest_message };
+        if work.inline && is_answered {
+            return Err("only a send or a write can be inline".into());
+        }
+        if is_answered && !matches!(work.kind, Kind::Read { .. }) && len != size_of::<u64>() {
+            return Err(format!("{len} bytes for the old value of an atomic, which has 8"));
+        }
+        if len > longest {
+            return Err(format!("{len} bytes{}; at most {longest} are allowed", if work.inline { " inline" } else { "" }));
+        }
+        // SAFETY: the caller's promise.
+        let inline = work.inline.then(|| unsafe { Pinned::copy_of(work.local.start, len) });
+        Ok(Entry { work, inline, progress: Progress::Posted })
+    }
+}
+
+/// Whether the peer sends data back.
+pub(super) fn is_answered(kind: Kind) -> bool {
+    !matches!(kind, Kind::Send { .. } | Kind::Write { .. })
+}
+
+/// The slots of a send queue: those of works that nobody has heard of stay taken until a later one is reported.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    pub(super) depth: usize,
+    taken: usize,
+    /// Works that have ended silently since the last report.
+    silent: usize,
+}
+
+impl Slots {
+    pub(super) fn new(depth: usize) -> Self {
+        Slots { depth, ..Slots::default() }
+    }
+
+    /// Takes a slot, if one is free.
+    pub(super) fn take(&mut self) -> Option<()> {
+        (self.taken < self.depth).then(|| self.taken += 1)
+    }
+
+    pub(super) fn free(&mut self, slots: usize) {
+        self.taken -= slots;
+    }
+}
+
+/// A completion that nobody has polled.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) completion: Completion,
+    /// Slots that are free when it is polled, of the pair if that is in the same life.
+    pub(super) frees: usize,
+    pub(super) life: u64,
+}
+
+impl Connected {
+    pub(super) fn new(id: u64, place: Place, depth: usize, life: u64) -> Self {
+        Connected { id, place, life, slots: Slots::new(depth), ..Connected::default() }
+    }
+
+    /// Whether memory is touched for its works, or for those of its peer.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.busy || self.serving > 0
+    }
+
+    /// The next work, if it may start now.
+    pub(super) fn to_start(&self) -> Option<usize> {
+        let next = self.works.get(self.started)?.work;
+        let waits = next.fence && self.reads > 0 || is_answered(next.kind) && self.reads >= self.path.read_depth;
+        (!waits).then_some(self.started)
+    }
+
+    /// The oldest read or atomic that was sent and not answered.
+    pub(super) fn to_answer(&self) -> Option<usize> {
+        let is_open = |entry: &Entry| matches!(entry.progress, Progress::Asked { .. } | Progress::Excess);
+        (self.reads > 0).then(|| self.works.iter().position(is_open)).flatten()
+    }
+
+    /// The work whose turn it was has started.
+    pub(super) fn start(&mut self) {
+        let work = self.works[self.started].work;
+        self.path.next = after(self.path.next);
+        self.reads += usize::from(is_answered(work.kind));
+        self.started += 1;
+        (self.unanswered, self.not_ready) = (0, 0);
+    }
+
+    /// A work that has started is done.
+    pub(super) fn finish(&mut self, at: usize) {
+        self.busy = false;
+        self.reads -= usize::from(is_answered(self.works[at].work.kind));
+        self.works[at].progress = Progress::Done;
+        (self.unanswered, self.not_ready) = (0, 0);
+    }
+
+    /// The next report of works that are done. After a failure, of the others too: the first one failed, the rest is flushed.
+    pub(super) fn retire(&mut self, failure: &mut Option<Failure>) -> Option<Report> {
+        loop {
+            let entry = self.works.front().filter(|entry| failure.is_some() || entry.progress == Progress::Done)?;
+            let (Work { id, kind, signaled, .. }, progress) = (entry.work, entry.progress);
+            self.works.pop_front();
+            self.started = self.started.saturating_sub(1);
+            self.broken |= progress != Progress::Done;
+            let outcome = match kind {
+                _ if self.broken => Err(failure.replace(Failure::Flushed).unwrap_or(Failure::Flushed)),
+                Kind::Send { .. } => Ok(Done::Sent),
+                Kind::Write { .. } => Ok(Done::Written),
+                Kind::Read { .. } => Ok(Done::Read),
+                Kind::FetchAdd { .. } | Kind::CompareSwap { .. } => Ok(Done::Swapped),
+            };
+            if let Some(report) = self.ended(id, signaled || outcome.is_err(), outcome) {
+                return Some(report);
+            }
+        }
+    }
+
+    /// A work has ended, and is reported or not.
+    pub(super) fn ended(&mut self, id: u64, reported: bool, outcome: Result<Done, Failure>) -> Option<Report> {
+        self.slots.silent += 1;
+        let completion = Completion { id, number: self.place.number, outcome };
+        reported.then(|| Report { completion, frees: std::mem::take(&mut self.slots.silent), life: self.life })
+    }
+
+    /// Forgets everything but its name.
+    pub(super) fn reset(&mut self, life: u64) {
+        *self = Connected::new(self.id, self.place, self.slots.depth, life);
+    }
+}

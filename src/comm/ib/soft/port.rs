@@ -1,0 +1,243 @@
+//! One opened device: its tables and queues.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::{
+    keys::{By, Keys, Pinned},
+    pair::{Connected, Entry, Place, Report},
+};
+use crate::comm::{
+    WaitWord,
+    ib::device::{
+        Access, Address, Completion, DeviceError, Done, Event, Failure, Limits, Pair, Piece, Queue, Result, State, Work,
+    },
+    mutex::Mutex,
+    slab::Slab,
+};
+
+/// The number of the datagram queue pair, the first. Every port counts from here: a number alone names nobody.
+pub(super) const DATAGRAM: u32 = 16;
+
+/// See the module's essay.
+#[derive(Debug, Default)]
+pub(super) struct Port {
+    id: u64,
+    limits: Limits,
+    pub(super) keys: Keys,
+    pairs: Vec<Option<Connected>>,
+    /// Receives of all connected pairs, and of datagrams.
+    pub(super) shared: VecDeque<Receive>,
+    pub(super) datagrams: VecDeque<Receive>,
+    pub(super) handles: Slab<Address>,
+    reports: VecDeque<Report>,
+    events: VecDeque<Event>,
+    pub(super) armed: bool,
+    /// A completion has come since the queue was armed, and nobody has waited for it yet.
+    fired: bool,
+    /// Why nothing works any more, and whether an event has said so.
+    fatal: Option<(&'static str, bool)>,
+    pub(super) signs: Arc<Signs>,
+    /// Held during an atomic on memory of this port.
+    pub(super) adapter: Arc<Mutex<()>>,
+}
+
+/// What can be seen of a port without a lock.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    /// Changes when a wait may end.
+    pub(super) bell: WaitWord,
+    /// Reports to poll, or the device has failed.
+    pub(super) reports: AtomicUsize,
+}
+
+/// A receive that was posted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Receive {
+    pub(super) id: u64,
+    pub(super) piece: Piece,
+}
+
+impl Receive {
+    /// Its memory, if that may be written.
+    pub(super) fn pin(&self, keys: &Keys) -> Option<Pinned> {
+        pin(keys, self.piece, Access::LOCAL_WRITE)
+    }
+}
+
+/// The memory of a local piece, if its key covers it and it may be used so.
+pub(super) fn pin(keys: &Keys, piece: Piece, needs: Access) -> Option<Pinned> {
+    keys.pin(By::Local, piece.key, piece.start.addr() as u64, piece.len, needs)
+}
+
+/// Whether there is so much.
+pub(super) fn at_most(what: &'static str, asked: usize, limit: usize) -> Result<()> {
+    if asked <= limit { Ok(()) } else { Err(DeviceError::Limit { what, asked: asked as u64, limit: limit as u64 }) }
+}
+
+impl Port {
+    pub(super) fn new(id: u64, limits: Limits, datagram_sends: usize, pinned: usize) -> Self {
+        let mut port = Port { id, limits, keys: Keys::new(pinned), ..Port::default() };
+        port.add(datagram_sends, 0);
+        port
+    }
+
+    /// An error if the device has failed and an event has said so.
+    pub(super) fn check(&self) -> Result<()> {
+        self.fatal.filter(|(_, is_known)| *is_known).map_or(Ok(()), |(why, _)| Err(DeviceError::Fatal { why }))
+    }
+
+    /// Adds a pair under the lowest free number.
+    fn add(&mut self, depth: usize, life: u64) -> Pair {
+        let at = self.pairs.iter().position(Option::is_none).unwrap_or(self.pairs.len());
+        let number = DATAGRAM + at as u32;
+        let id = life << 24 | u64::from(number);
+        self.pairs.resize_with(self.pairs.len().max(at + 1), || None);
+        self.pairs[at] = Some(Connected::new(id, Place { port: self.id, number }, depth, life));
+        Pair { id, number }
+    }
+
+    pub(super) fn create(&mut self, depth: usize, life: u64) -> Result<Pair> {
+        at_most("works of a send queue", depth, self.limits.send_depth)?;
+        at_most("queue pairs", self.pairs.iter().flatten().count(), self.limits.pairs)?;
+        Ok(self.add(depth, life))
+    }
+
+    /// The pair that has a number now.
+    pub(super) fn numbered(&mut self, number: u32) -> Option<&mut Connected> {
+        self.pairs.get_mut(number.checked_sub(DATAGRAM)? as usize)?.as_mut()
+    }
+
+    /// That of datagrams stays as it was made, and has slots only.
+    pub(super) fn datagram_pair(&mut self) -> Result<&mut Connected> {
+        self.numbered(DATAGRAM).ok_or(DeviceError::Unknown { what: "queue pair", id: DATAGRAM.into() })
+    }
+
+    pub(super) fn pair(&mut self, pair: Pair) -> Result<&mut Connected> {
+        let connected = self.numbered(pair.number).filter(|connected| connected.id == pair.id);
+        connected.ok_or(DeviceError::Unknown { what: "queue pair", id: pair.id })
+    }
+
+    pub(super) fn remove(&mut self, pair: Pair) -> Result<()> {
+        self.pair(pair)?;
+        self.pairs[(pair.number - DATAGRAM) as usize] = None;
+        Ok(())
+    }
+
+    /// Whether memory is touched for works of the device or for those of its peers.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.keys.are_in_use() || self.pairs.iter().flatten().any(Connected::is_in_use)
+    }
+
+    /// Adds works to the queue of a pair; how many.
+    ///
+    /// # Safety
+    /// As [`Device::post`](crate::comm::ib::device::Device::post).
+    pub(super) unsafe fn post(&mut self, pair: Pair, works: &[Work]) -> Result<usize> {
+        self.check()?;
+        let limits = self.limits;
+        let connected = self.pair(pair)?;
+        if !matches!(connected.state, State::ReadyToSend | State::Error) {
+            return Err(DeviceError::State { number: pair.number, state: connected.state, asked: "a post" });
+        }
+        for (at, work) in works.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            let entry = unsafe { Entry::new(*work, &limits) };
+            let entry = entry.map_err(|why| DeviceError::Work { at, id: work.id, why })?;
+            if connected.slots.take().is_none() {
+                return Ok(at);
+            }
+            connected.works.push_back(entry);
+        }
+        Ok(works.len())
+    }
+
+    pub(super) fn post_receive(&mut self, queue: Queue, receive: Receive) -> Result<()> {
+        let (receives, queue, depth) = match queue {
+            Queue::Shared => (&mut self.shared, "the shared receive queue", self.limits.shared_receives),
+            Queue::Datagram => (&mut self.datagrams, "the receive queue of datagrams", self.limits.datagram_receives),
+        };
+        if receives.len() == depth {
+            return Err(DeviceError::Full { queue, depth });
+        }
+        receives.push_back(receive);
+        Ok(())
+    }
+
+    /// A completion that frees no slot.
+    pub(super) fn received(&mut self, id: u64, number: u32, outcome: std::result::Result<Done, Failure>) {
+        self.report(Report { completion: Completion { id, number, outcome }, frees: 0, life: 0 });
+    }
+
+    pub(super) fn report(&mut self, report: Report) {
+        if self.fatal.is_none() && self.reports.len() == self.limits.completions {
+            self.die("more completions came than its queue holds");
+        }
+        if self.fatal.is_some() {
+            return;
+        }
+        self.reports.push_back(report);
+        self.signs.reports.store(self.reports.len(), Ordering::Relaxed);
+        if std::mem::take(&mut self.armed) {
+            self.fired = true;
+            self.ring();
+        }
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        self.events.push_back(event);
+        self.ring();
+    }
+
+    pub(super) fn take_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        if let (Event::Fatal, Some((_, is_known))) = (event, &mut self.fatal) {
+            *is_known = true;
+        }
+        Some(event)
+    }
+
+    /// Whether a wait ends now.
+    pub(super) fn take_fired(&mut self) -> bool {
+        std::mem::take(&mut self.fired) || !self.events.is_empty()
+    }
+
+    fn ring(&self) {
+        self.signs.bell.add(1);
+        self.signs.bell.wake();
+    }
+
+    /// Nothing works any more.
+    pub(super) fn die(&mut self, why: &'static str) {
+        self.fatal = Some((why, false));
+        self.reports.clear();
+        self.pairs.iter_mut().flatten().for_each(|pair| pair.state = State::Error);
+        self.signs.reports.store(usize::MAX, Ordering::Relaxed);
+        self.event(Event::Fatal);
+    }
+
+    /// Takes a completion. Slots of its pair are free again, unless that was reset or destroyed meanwhile.
+    pub(super) fn poll(&mut self) -> Option<Completion> {
+        let Report { completion, frees, life } = self.reports.pop_front()?;
+        self.signs.reports.store(self.reports.len(), Ordering::Relaxed);
+        if let Some(pair) = self.numbered(completion.number).filter(|pair| pair.life == life) {
+            pair.slots.free(frees);
+        }
+        Some(completion)
+    }
+
+    /// Reports works of a pair that are done. After a failure all: the first that is not done has failed, the others are flushed.
+    pub(super) fn retire(&mut self, number: u32, mut failure: Option<Failure>) {
+        if let Some(pair) = self.numbered(number).filter(|_| failure.is_some()) {
+            pair.state = State::Error;
+        }
+        while let Some(report) = self.numbered(number).and_then(|pair| pair.retire(&mut failure)) {
+            self.report(report);
+        }
+    }
+}

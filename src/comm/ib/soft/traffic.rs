@@ -1,0 +1,277 @@
+//! What the adapters do next: which work of a pair starts, what its target says, and how it ends.
+//!
+//! All of this happens under the lock of the fabric, save the moving of bytes: [`State::next`] hands out a [`Transfer`], which is carried
+//! out without the lock and then [finished](State::finish). A pair has one transfer at a time.
+
+use std::{
+    collections::BTreeSet,
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{
+    keys::{By, Pinned},
+    landing,
+    pair::{Connected, Place, Progress, after, is_answered},
+    port::{Port, pin},
+};
+use crate::comm::{
+    ib::{
+        device::{Access, DeviceError, Done, Event, Failure, Kind, State as PairState, Work},
+        random::Random,
+    },
+    mutex::Mutex,
+    slab::Slab,
+};
+
+/// All that the devices of a fabric share.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) ports: Slab<Port>,
+    /// Pairs that have works.
+    waiting: BTreeSet<Place>,
+    random: Random,
+}
+
+/// Bytes, or a word, that an adapter moves.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    from: Place,
+    /// Of the work in its queue.
+    at: usize,
+    to: Place,
+    work: Work,
+    here: Pinned,
+    there: Pinned,
+    /// Of the receive that a send takes.
+    receive: Option<u64>,
+    adapter: Arc<Mutex<()>>,
+    random: usize,
+}
+
+impl Transfer {
+    /// Moves the bytes.
+    pub(super) fn carry_out(&self) {
+        let (here, there, len) = (self.here.start(), self.there.start(), self.work.local.len);
+        match self.work.kind {
+            // SAFETY: both sides lie in memory that stays registered until this value is dropped, for the access that they need, or
+            // in a copy of inline data. Who registered it promised that there are no references to it, who posted the work that the
+            // two do not overlap.
+            Kind::Send { .. } | Kind::Write { .. } => unsafe { landing::land(there, here, len, self.random) },
+            // SAFETY: as above.
+            Kind::Read { .. } => unsafe { landing::land(here, there, len, self.random) },
+            // SAFETY: as above; the alignment was checked, and both lengths are eight.
+            kind => unsafe { landing::atomic(&self.adapter, there.cast(), here, kind) },
+        }
+    }
+}
+
+/// Why a work did not start, or was not answered.
+#[derive(Debug)]
+enum Trouble {
+    /// Nobody is there who answers.
+    Unanswered,
+    /// No receive is posted; when to come again.
+    NotReady(Duration),
+    /// The work is wrong here.
+    Local(Failure),
+    /// The peer refuses it, and fails too; so does the receive, if it is about one.
+    Refused { by: Place, here: Failure, receive: Option<Failure> },
+}
+
+/// Whether another try is allowed; seven are for ever, as with soft-RoCE.
+fn try_again(tries: &mut u8, most: u8) -> bool {
+    *tries = tries.saturating_add(1);
+    *tries <= most || most == 7
+}
+
+impl State {
+    pub(super) fn new(seed: u64) -> Self {
+        State { ports: Slab::default(), waiting: BTreeSet::new(), random: Random::new(seed) }
+    }
+
+    pub(super) fn port(&mut self, id: u64) -> Result<&mut Port, DeviceError> {
+        self.ports.get_mut(id).ok_or(DeviceError::Unknown { what: "device", id })
+    }
+
+    fn pair(&mut self, place: Place) -> Option<&mut Connected> {
+        self.ports.get_mut(place.port)?.numbered(place.number)
+    }
+
+    /// Notes whether a pair has works. How many pairs have.
+    pub(super) fn note(&mut self, place: Place) -> usize {
+        if self.pair(place).is_some_and(|pair| !pair.works.is_empty()) {
+            self.waiting.insert(place);
+        } else {
+            self.waiting.remove(&place);
+        }
+        self.waiting.len()
+    }
+
+    /// The first pair behind `last` that has works.
+    pub(super) fn waiting_behind(&self, last: Option<Place>) -> Option<Place> {
+        self.waiting.range((last.map_or(Unbounded, Excluded), Unbounded)).next().copied()
+    }
+
+    /// When the first of them may go on.
+    pub(super) fn due(&mut self) -> Option<Duration> {
+        let ports = &mut self.ports;
+        self.waiting.iter().filter_map(|place| Some(ports.get_mut(place.port)?.numbered(place.number)?.due)).min()
+    }
+
+    /// What a pair does next, if it can do anything now.
+    pub(super) fn next(&mut self, place: Place, now: Duration) -> Option<Transfer> {
+        loop {
+            let coin = self.random.below(2);
+            let port = self.ports.get_mut(place.port)?;
+            let pair = port.numbered(place.number).filter(|pair| !pair.busy)?;
+            if pair.state == PairState::Error {
+                port.retire(place.number, Some(Failure::Flushed));
+                return None;
+            }
+            if pair.state != PairState::ReadyToSend || pair.due > now {
+                return None;
+            }
+            // A read may be answered after what is behind it has started.
+            let (start, answer) = (pair.to_start(), pair.to_answer());
+            let at = if coin == 0 { start.or(answer) } else { answer.or(start) }?;
+            let outcome = match self.attempt(place, at) {
+                // What was asked before is answered before it fails.
+                Err(_) if Some(at) == start && answer.is_some() => self.attempt(place, answer?),
+                outcome => outcome,
+            };
+            match outcome {
+                Ok(Some(transfer)) => return Some(transfer),
+                Ok(None) => {}
+                Err(trouble) => self.handle(place, trouble, now),
+            }
+        }
+    }
+
+    /// Starts a work of a pair, or has it answered, if it was asked before. Nothing if it only asked.
+    fn attempt(&mut self, from: Place, at: usize) -> Result<Option<Transfer>, Trouble> {
+        use Trouble::{Local, NotReady, Refused, Unanswered};
+        let random = self.random.below(usize::MAX);
+        let port = self.ports.get_mut(from.port).ok_or(Unanswered)?;
+        let pair = port.numbered(from.number).ok_or(Unanswered)?;
+        let (path, reads, entry) = (pair.path, pair.reads, &pair.works[at]);
+        let (work, progress, inline) = (entry.work, entry.progress, entry.inline.is_some());
+        let (kind, len) = (work.kind, work.local.len);
+        let needs = if is_answered(kind) { Access::LOCAL_WRITE } else { Access::NONE };
+        let here = if inline { None } else { Some(pin(&port.keys, work.local, needs).ok_or(Local(Failure::LocalProtection))?) };
+
+        let by = path.peer.ok_or(Unanswered)?;
+        let port = self.ports.get_mut(by.port).ok_or(Unanswered)?;
+        let target = port.numbered(by.number).ok_or(Unanswered)?;
+        let is_ready = matches!(target.state, PairState::ReadyToReceive | PairState::ReadyToSend);
+        let in_turn = match progress {
+            Progress::Asked { life } => life == target.life,
+            Progress::Excess => true,
+            Progress::Posted | Progress::Done => path.next == target.path.expected,
+        };
+        if !is_ready || target.path.peer != Some(from) || !in_turn {
+            return Err(Unanswered);
+        }
+        let (life, theirs) = (target.life, target.path);
+        let refused = |here, receive| Refused { by, here, receive };
+        let there = match kind {
+            _ if progress == Progress::Excess => return Err(refused(Failure::RemoteInvalid, None)),
+            _ if progress == Progress::Posted && is_answered(kind) => None,
+            Kind::Send { .. } => {
+                let receive = *port.shared.front().ok_or(NotReady(theirs.receive_timer))?;
+                if len > receive.piece.len {
+                    return Err(refused(Failure::RemoteInvalid, Some(Failure::LocalLength)));
+                }
+                let closed = || refused(Failure::RemoteOperation, Some(Failure::LocalProtection));
+                let there = receive.pin(&port.keys).ok_or_else(closed)?;
+                port.shared.pop_front();
+                Some((there, Some(receive.id)))
+            }
+            Kind::Write { to: at } | Kind::Read { from: at } | Kind::FetchAdd { at, .. } | Kind::CompareSwap { at, .. } => {
+                let (needs, alignment) = match kind {
+                    Kind::Write { .. } => (Access::REMOTE_WRITE, 1),
+                    Kind::Read { .. } => (Access::REMOTE_READ, 1),
+                    _ => (Access::REMOTE_ATOMIC, size_of::<u64>() as u64),
+                };
+                if !at.start.is_multiple_of(alignment) || !theirs.access.allows(needs) {
+                    return Err(refused(Failure::RemoteInvalid, None));
+                }
+                let there = port.keys.pin(By::Remote, at.key, at.start, len, needs);
+                Some((there.ok_or_else(|| refused(Failure::RemoteAccess, None))?, None))
+            }
+        };
+        let adapter = port.adapter.clone();
+        let target = port.numbered(by.number).ok_or(Unanswered)?;
+        target.serving += usize::from(there.is_some());
+        if progress == Progress::Posted {
+            target.path.expected = after(theirs.expected);
+        }
+        let pair = self.pair(from).ok_or(Unanswered)?;
+        if progress == Progress::Posted {
+            pair.start();
+        }
+        let Some((there, receive)) = there else {
+            pair.works[at].progress = if reads < theirs.answer_depth { Progress::Asked { life } } else { Progress::Excess };
+            return Ok(None);
+        };
+        let here = here.or_else(|| pair.works[at].inline.take()).ok_or(Local(Failure::LocalProtection))?;
+        pair.busy = true;
+        Ok(Some(Transfer { from, at, to: by, work, here, there, receive, adapter, random }))
+    }
+
+    /// The first work of a pair that is not done did not get through.
+    fn handle(&mut self, place: Place, trouble: Trouble, now: Duration) {
+        let says_so = self.random.below(2) == 0;
+        let Some(pair) = self.pair(place) else { return };
+        let path = pair.path;
+        let (again, after, failure) = match trouble {
+            Trouble::Local(failure) | Trouble::Refused { here: failure, .. } => (false, now, failure),
+            Trouble::Unanswered => (try_again(&mut pair.unanswered, path.retries), path.timeout, Failure::RetryExceeded),
+            Trouble::NotReady(timer) => {
+                (try_again(&mut pair.not_ready, path.receive_retries), timer, Failure::ReceiveRetryExceeded)
+            }
+        };
+        if again {
+            pair.due = now.saturating_add(after);
+            return;
+        }
+        if let Some(port) = self.ports.get_mut(place.port) {
+            port.retire(place.number, Some(failure));
+        }
+        if let Trouble::Refused { by, receive, .. } = trouble
+            && let Some(port) = self.ports.get_mut(by.port)
+        {
+            if let Some((failure, receive)) = receive.and_then(|failure| Some((failure, port.shared.pop_front()?))) {
+                port.received(receive.id, by.number, Err(failure));
+            }
+            // Its works are flushed when it is its turn: a transfer of its own may be under way.
+            if let Some(pair) = port.numbered(by.number) {
+                pair.state = PairState::Error;
+            }
+            // Some adapters do, soft-RoCE does not.
+            if says_so {
+                port.event(Event::PairFailed(by.number));
+            }
+        }
+    }
+
+    /// The bytes of a transfer have landed.
+    pub(super) fn finish(&mut self, transfer: Transfer) {
+        let Transfer { from, at, to, work, receive, .. } = transfer;
+        if let Some(port) = self.ports.get_mut(to.port) {
+            if let Some(target) = port.numbered(to.number) {
+                target.serving -= 1;
+            }
+            if let (Some(id), Kind::Send { immediate }) = (receive, work.kind) {
+                port.received(id, to.number, Ok(Done::Received { len: work.local.len, immediate, from: None }));
+            }
+        }
+        if let Some(port) = self.ports.get_mut(from.port) {
+            if let Some(pair) = port.numbered(from.number) {
+                pair.finish(at);
+            }
+            port.retire(from.number, None);
+        }
+    }
+}

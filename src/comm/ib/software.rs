@@ -1,0 +1,68 @@
+//! `ib:soft`: ranks that are threads, each with a software device, all on one fabric.
+//!
+//! What joins them is what joins ranks over an adapter: active messages over queue pairs that connect on demand. It is how the protocols
+//! run where no adapter is. Ranks of a node share memory, as on any network (`GA_RANKS_PER_NODE`).
+
+use std::{array, sync::Arc};
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::{
+    links::{DEPTHS, Directory},
+    soft::{Fabric, Rules},
+    wire::VerbsWire,
+};
+use crate::{
+    comm::{
+        Conduit,
+        node::Member,
+        one_machine,
+        protocol::connection,
+        settings::{Device, Settings},
+        start::{Body, Named, Ranks},
+        threads,
+    },
+    error::Error,
+};
+
+/// See the module's essay.
+pub(in crate::comm) const NETWORK: Named = Named { name: "ib", devices: &[("soft", Device::Soft)], ranks: Ranks::Threads, run };
+
+/// What the ranks of a job have in common.
+struct Cluster {
+    fabric: Fabric,
+    directory: Arc<Directory>,
+    token: u128,
+}
+
+fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    let cluster = Cluster {
+        fabric: Fabric::new(Rules { seed: settings.seed, ..Rules::default() }),
+        directory: Arc::new(Directory::new(settings.ranks)),
+        token: token().map_err(|error| Error::system("drawing the token of the job", error))?,
+    };
+    threads::run(settings, &|member| one_machine::rank_over(settings, member, body, |member| cluster.wire(settings, member)))
+}
+
+impl Cluster {
+    /// What a rank sends to other nodes by.
+    fn wire(&self, settings: &Settings, member: &Member) -> Result<VerbsWire<impl super::device::Device + use<>>, Error> {
+        let fail = |error: super::device::DeviceError| Error::Launch(format!("the software device of InfiniBand: {error}"));
+        let device = self.fabric.open(DEPTHS).map_err(fail)?;
+        let settings = connection::Settings {
+            endpoint: member.topology().rank(),
+            endpoints: settings.ranks,
+            token: self.token,
+            way: connection::Way::Overlapped,
+            budget: settings.connections.unwrap_or(settings.ranks),
+        };
+        VerbsWire::new(device, self.directory.clone(), settings).map_err(fail)
+    }
+}
+
+fn token() -> rustix::io::Result<u128> {
+    let mut bytes = [0; size_of::<u128>()];
+    // So few bytes come at once, once the system has any.
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(u128::from_le_bytes(array::from_fn(|k| bytes[k])))
+}

@@ -1,0 +1,195 @@
+//! Which port of which adapter is used.
+
+use std::ffi::c_int;
+
+use super::{
+    super::{
+        device::{DeviceError, Result},
+        ffi::*,
+    },
+    Unusable,
+    gid::{self, Gid},
+    library::{Adapters, Owned, check, zeroed},
+};
+
+/// What the user has chosen. What is not chosen is found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Choice {
+    device: Option<String>,
+    port: Option<u8>,
+    gid: Option<u8>,
+}
+
+impl Choice {
+    /// From the texts of `GA_IB_DEVICE` (`mlx5_0` or `mlx5_0:1`) and `GA_IB_GID` (`3`).
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(in super::super) fn parse(device: Option<&str>, gid: Option<&str>) -> std::result::Result<Self, Unusable> {
+        let mut choice = Choice::default();
+        if let Some(asked) = device {
+            let wrong = || Unusable::DeviceName { asked: asked.to_owned() };
+            let (name, port) = match asked.split_once(':') {
+                Some((name, port)) => (name, Some(port.parse().ok().filter(|&port: &u8| port > 0).ok_or_else(wrong)?)),
+                None => (asked, None),
+            };
+            if name.is_empty() || name.contains(char::is_whitespace) {
+                return Err(wrong());
+            }
+            (choice.device, choice.port) = (Some(name.to_owned()), port);
+        }
+        if let Some(asked) = gid {
+            choice.gid = Some(asked.parse().map_err(|_| Unusable::GidNumber { asked: asked.to_owned() })?);
+        }
+        Ok(choice)
+    }
+}
+
+/// An active port.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    /// Of the adapter, as `mlx5_0`.
+    pub(super) device: String,
+    pub(super) number: u8,
+    pub(super) gid: Gid,
+    /// Zero over Ethernet.
+    pub(super) lid: u16,
+    /// As verbs writes it.
+    pub(super) mtu: u8,
+    pub(super) longest_message: usize,
+    /// Whether packets are RoCE's: then only a GID leads anywhere.
+    pub(super) ethernet: bool,
+}
+
+impl Port {
+    /// As users name it.
+    pub(super) fn name(&self) -> String {
+        format!("{}:{}", self.device, self.number)
+    }
+
+    /// Bytes of the longest packet's data.
+    pub(super) fn packet(&self) -> usize {
+        128 << self.mtu
+    }
+}
+
+/// Opens the adapter of the port to use: the chosen one; else the first that is active, InfiniBand before Ethernet.
+pub(super) fn open(functions: &Functions, choice: &Choice) -> std::result::Result<(Owned<ibv_context>, Port), Unusable> {
+    let adapters = Adapters::list(functions)?;
+    let names = adapters.names();
+    let wanted = |name: &String| choice.device.as_ref().is_none_or(|device| device == name);
+    let (mut looked, mut without_gid, mut best) = (Vec::new(), None, None);
+    for (at, name) in names.iter().enumerate().filter(|(_, name)| wanted(name)) {
+        let failed = |error| Unusable::Device { name: name.clone(), error };
+        let context = match adapters.open(at) {
+            Err(DeviceError::System { call, code }) => return Err(Unusable::Open { name: name.clone(), call, code }),
+            opened => opened.map_err(failed)?,
+        };
+        let last = attributes(functions, &context).map_err(failed)?.phys_port_cnt;
+        if let Some(port) = choice.port.filter(|&port| port > last) {
+            return Err(Unusable::NoSuchPort { device: name.clone(), port, last });
+        }
+        let mut found = None;
+        for number in (1..=last).filter(|&number| choice.port.is_none_or(|port| port == number)) {
+            let port = query(functions, &context, number).map_err(failed)?;
+            if port.state != IBV_PORT_ACTIVE {
+                looked.push(format!("{name}:{number} is {}", state(port.state)));
+                continue;
+            }
+            match usable(functions, &context, name, number, &port, choice) {
+                Ok(port) if found.as_ref().is_none_or(|found: &Port| found.ethernet && !port.ethernet) => found = Some(port),
+                Ok(_) => {}
+                Err(error) => without_gid = without_gid.or(Some(error)),
+            }
+        }
+        let is_better = |port: &Port| best.as_ref().is_none_or(|(_, best): &(_, Port)| best.ethernet && !port.ethernet);
+        best = found.filter(is_better).map(|port| (context, port)).or(best);
+    }
+    if let Some(asked) = choice.device.as_ref().filter(|device| !names.contains(device)) {
+        return Err(Unusable::NoSuchDevice { asked: asked.clone(), there: names });
+    }
+    best.ok_or_else(|| without_gid.unwrap_or(Unusable::NoActivePort { looked }))
+}
+
+/// What an active port offers.
+fn usable(
+    functions: &Functions,
+    context: &Owned<ibv_context>,
+    device: &str,
+    number: u8,
+    port: &ibv_port_attr,
+    choice: &Choice,
+) -> std::result::Result<Port, Unusable> {
+    let ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+    let length = u32::try_from(port.gid_tbl_len).unwrap_or(0).min(gid::NAMEABLE);
+    let entry = |index: u8| {
+        let raw = query_gid(functions, context, number, index)?;
+        Some(Gid { index, raw, kind: gid::kind(device, number, index) })
+    };
+    let table: Vec<Gid> = (0..length).filter_map(|index| entry(index as u8)).collect();
+    let gid = gid::choose(&format!("{device}:{number}"), &table, ethernet, choice.gid)?;
+    Ok(Port {
+        device: device.to_owned(),
+        number,
+        gid,
+        lid: port.lid,
+        mtu: port.active_mtu.clamp(1, 5) as u8,
+        longest_message: port.max_msg_sz as usize,
+        ethernet,
+    })
+}
+
+fn state(state: c_int) -> String {
+    match state {
+        IBV_PORT_DOWN => "down".to_owned(),
+        IBV_PORT_INIT => "up but not configured: no subnet manager answers".to_owned(),
+        IBV_PORT_ARMED => "about to become active".to_owned(),
+        other => format!("in state {other}"),
+    }
+}
+
+pub(super) fn attributes(functions: &Functions, context: &Owned<ibv_context>) -> Result<ibv_device_attr> {
+    // SAFETY: numbers and an array of them.
+    let mut attributes = unsafe { zeroed() };
+    // SAFETY: an open device; the place is written during the call.
+    let code = unsafe { (functions.ibv_query_device)(context.pointer(), &raw mut attributes) };
+    check("ibv_query_device", code).map(|()| attributes)
+}
+
+fn query(functions: &Functions, context: &Owned<ibv_context>, port: u8) -> Result<ibv_port_attr> {
+    // SAFETY: numbers.
+    let mut attributes = unsafe { zeroed() };
+    // SAFETY: an open device; of the place, which is larger, all but the last field is written.
+    let code = unsafe { (functions.ibv_query_port)(context.pointer(), port, &raw mut attributes) };
+    check("ibv_query_port", code).map(|()| attributes)
+}
+
+/// An entry of the table, unless it is empty. Some kernels refuse to read an empty one.
+fn query_gid(functions: &Functions, context: &Owned<ibv_context>, port: u8, index: u8) -> Option<[u8; 16]> {
+    let mut gid = ibv_gid { raw: [0; 16] };
+    // SAFETY: an open device; the place is written during the call.
+    let code = unsafe { (functions.ibv_query_gid)(context.pointer(), port, c_int::from(index), &raw mut gid) };
+    (code == 0 && !gid::is_hole(gid.raw)).then_some(gid.raw)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_a_name_and_perhaps_a_port() {
+        let parse = |device, gid| Choice::parse(device, gid);
+        assert_eq!(parse(None, None), Ok(Choice::default()));
+        let named = |port, gid| Choice { device: Some("mlx5_0".into()), port, gid };
+        assert_eq!(parse(Some("mlx5_0"), Some("3")), Ok(named(None, Some(3))));
+        assert_eq!(parse(Some("mlx5_0:2"), None), Ok(named(Some(2), None)));
+        for wrong in ["", ":1", "mlx5_0:", "mlx5_0:0", "mlx5_0:256", "mlx5_0:x", "a b"] {
+            let error = parse(Some(wrong), None).expect_err(wrong).to_string();
+            assert!(error.starts_with(&format!("GA_IB_DEVICE={wrong}: ")), "{error}");
+        }
+        for wrong in ["", "-1", "256", "x"] {
+            let error = parse(None, Some(wrong)).expect_err(wrong).to_string();
+            assert!(error.starts_with(&format!("GA_IB_GID={wrong}: ")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! One end of one pair: its stage, the queue pair that it holds, and what it has to say. The diagram stands in the essay of the folder.
+
+use std::time::Duration;
+
+use super::{
+    Action, Event, Statistics, Step, Way,
+    datagram::{Address, Datagram, NEVER, Stage},
+    timer::{Estimate, LONGEST},
+};
+
+/// A pair is used for so long before it may be closed for another: twenty set-ups of ARMCI-ODCM Fig. 12.
+pub(in crate::comm) const RESIDENCE: Duration = Duration::from_millis(10);
+
+/// The pause after a step failed, which doubles up to [`LONGEST`].
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The place of a pair in the queues of both of its endpoints: its wish, and its endpoints.
+pub(super) type Claim = (u64, usize, usize);
+
+/// A queue pair that this end holds.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// What it was made for.
+    pub(super) epoch: u32,
+    /// What the driver does with it now.
+    pub(super) step: Option<Step>,
+    pub(super) address: Address,
+}
+
+/// What an event needs of its endpoint.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    pub(super) now: Duration,
+    pub(super) peer: usize,
+    /// A wish of now.
+    pub(super) wish: u64,
+    pub(super) estimate: &'a mut Estimate,
+    pub(super) statistics: &'a mut Statistics,
+    pub(super) actions: &'a mut Vec<Action>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub(super) epoch: u32,
+    pub(super) mine: Stage,
+    /// The most that the peer has told of this epoch.
+    pub(super) theirs: Stage,
+    pub(super) remote: Option<Address>,
+    pub(super) held: Option<Held>,
+    /// When this end wished for the connection, and when the peer did.
+    pub(super) wish: u64,
+    pub(super) heard: u64,
+    /// Since when it is ready. It may be posted to until it is leaving.
+    pub(super) since: Option<Duration>,
+    pub(super) leaving: bool,
+    /// Something posted is unacknowledged.
+    pub(super) busy: bool,
+    pub(super) used: Duration,
+    pub(super) dead: bool,
+    /// It was ready in an earlier epoch.
+    was_ready: bool,
+    /// Steps that failed since it was ready, and when it is tried again.
+    failures: u32,
+    retry_at: Duration,
+    /// A datagram is to be sent, and asks for an answer.
+    tell: bool,
+    asks: bool,
+    number: u32,
+    /// The first datagram that came since the last one left.
+    pub(super) asked: u32,
+    /// The first datagram of this wait, and when it left.
+    first: Option<(u32, Duration)>,
+    patience: Duration,
+    resend_at: Option<Duration>,
+    /// Where this pair stands in the endpoint's indexes.
+    pub(super) claim: Option<Claim>,
+    pub(super) deadline: Option<Duration>,
+}
+
+impl Default for Pair {
+    fn default() -> Self {
+        Pair {
+            epoch: 0,
+            mine: Stage::Idle,
+            theirs: Stage::Idle,
+            remote: None,
+            held: None,
+            wish: NEVER,
+            heard: NEVER,
+            since: None,
+            leaving: false,
+            busy: false,
+            used: Duration::ZERO,
+            dead: false,
+            was_ready: false,
+            failures: 0,
+            retry_at: Duration::ZERO,
+            tell: false,
+            asks: false,
+            number: 0,
+            asked: 0,
+            first: None,
+            patience: Duration::ZERO,
+            resend_at: None,
+            claim: None,
+            deadline: None,
+        }
+    }
+}
+
+impl Pair {
+    /// The driver says that something happened.
+    pub(super) fn on_event(&mut self, turn: &mut Turn<'_>, event: Event) {
+        let (step, of) = self.held.as_ref().map_or((None, 0), |held| (held.step, held.epoch));
+        match (step, event) {
+            (_, Event::Wanted) if self.dead => turn.actions.push(Action::Dead { peer: turn.peer }),
+            (_, Event::Wanted) if !self.may_post() => self.wish = self.wish.min(turn.wish),
+            (Some(Step::Prepare), Event::Prepared { epoch, address }) if epoch == of => {
+                self.held = Some(Held { epoch, step: None, address });
+                self.enter_if(epoch, Stage::Initialized);
+            }
+            (Some(Step::Connect), Event::Connected { epoch }) if epoch == of => {
+                self.step_is_over();
+                self.enter_if(epoch, Stage::Connected);
+            }
+            (Some(Step::Release), Event::Released { epoch } | Event::Failed { epoch }) if epoch == of => self.held = None,
+            (Some(step), Event::Failed { epoch }) if epoch == of => {
+                self.step_is_over();
+                if step == Step::Prepare {
+                    self.held = None;
+                }
+                if epoch == self.epoch {
+                    self.end(turn);
+                }
+                self.retry_at = turn.now + (PAUSE * (1 << self.failures.min(9))).min(LONGEST);
+                self.failures += 1;
+            }
+            (_, Event::Broken { epoch }) if epoch == self.epoch && self.mine >= Stage::Initialized => self.end(turn),
+            (_, Event::Data { epoch }) if epoch == self.epoch && self.remote.is_some() => {
+                self.theirs = self.theirs.max(Stage::Connected);
+            }
+            (_, Event::Used) if self.since.is_some() => (self.busy, self.used) = (true, turn.now),
+            (_, Event::Acknowledged) => self.busy = false,
+            (_, Event::Dead) if !self.dead => {
+                if self.wish != NEVER || self.since.is_some() {
+                    turn.actions.push(Action::Dead { peer: turn.peer });
+                }
+                self.end(turn);
+                (self.dead, self.wish, self.tell) = (true, NEVER, false);
+            }
+            // Of an epoch that is over.
+            _ => {}
+        }
+    }
+
+    /// The peer says where it stands.
+    pub(super) fn on_datagram(&mut self, turn: &mut Turn<'_>, datagram: &Datagram) {
+        if self.dead {
+            return;
+        }
+        if datagram.epoch < self.epoch {
+            // It does not know that its epoch is over.
+            self.tell = true;
+            return;
+        }
+        if datagram.epoch > self.epoch {
+            self.end(turn);
+            (self.epoch, self.tell) = (datagram.epoch, false);
+        }
+        self.theirs = self.theirs.max(datagram.stage);
+        self.heard = self.heard.min(datagram.wish);
+        if datagram.stage >= Stage::Initialized {
+            self.remote.get_or_insert(datagram.address);
+        }
+        if let Some((number, at)) = self.first
+            && number == datagram.answers
+        {
+            turn.estimate.measured(turn.now.saturating_sub(at));
+            self.first = None;
+        }
+        if self.asked == 0 {
+            self.asked = datagram.number;
+        }
+        self.tell |= datagram.asks && self.mine >= datagram.stage;
+    }
+
+    /// A deadline of this pair has passed.
+    pub(super) fn on_timeout(&mut self, turn: &mut Turn<'_>) {
+        if self.resend_at.is_some_and(|at| at <= turn.now) {
+            (self.tell, self.asks) = (true, true);
+            turn.statistics.resends += 1;
+        }
+    }
+
+    /// It may hold a queue pair now.
+    pub(super) fn begin(&mut self, turn: &mut Turn<'_>, way: Way) {
+        self.mine = Stage::Asking;
+        self.tell = way == Way::Overlapped && self.theirs == Stage::Idle;
+        self.held = Some(Held { epoch: self.epoch, step: None, address: Address::default() });
+        self.take_step(turn, Step::Prepare);
+    }
+
+    /// Its queue pair is needed for another.
+    pub(super) fn make_room(&mut self, turn: &mut Turn<'_>) {
+        if self.since.is_some() { self.leave(turn) } else { self.end(turn) }
+    }
+
+    /// What follows from where both ends stand.
+    pub(super) fn advance(&mut self, turn: &mut Turn<'_>) {
+        if self.mine == Stage::Connected && self.theirs >= Stage::Connected && self.since.is_none() {
+            (self.since, self.used) = (Some(turn.now), turn.now);
+            (self.wish, self.failures) = (NEVER, 0);
+            turn.statistics.opened += 1;
+            turn.statistics.reopened += u64::from(std::mem::replace(&mut self.was_ready, true));
+            turn.actions.push(Action::Ready { peer: turn.peer, epoch: self.epoch });
+        }
+        if self.theirs == Stage::Closing && self.may_leave(turn.now) {
+            self.leave(turn);
+        }
+        if self.leaving && self.mine == Stage::Connected && !self.busy {
+            self.enter_if(self.epoch, Stage::Closing);
+        }
+        if self.mine == Stage::Closing && self.theirs == Stage::Closing {
+            self.end(turn);
+        }
+        match self.held {
+            Some(Held { epoch, step: None, .. }) if epoch != self.epoch => self.take_step(turn, Step::Release),
+            Some(Held { step: None, .. }) if self.mine == Stage::Initialized && self.remote.is_some() => {
+                self.take_step(turn, Step::Connect);
+            }
+            _ => {}
+        }
+        if self.theirs >= self.mine {
+            (self.first, self.resend_at) = (None, None);
+        }
+    }
+
+    /// What is to be sent, if anything.
+    pub(super) fn take_datagram(&mut self, turn: &Turn<'_>, from: usize) -> Option<Datagram> {
+        let asks = std::mem::take(&mut self.asks);
+        if !std::mem::take(&mut self.tell) {
+            return None;
+        }
+        // Zero is no number.
+        self.number = self.number.wrapping_add(1).max(1);
+        if self.theirs < self.mine {
+            self.patience = if asks { (2 * self.patience).min(LONGEST) } else { turn.estimate.patience() };
+            self.first.get_or_insert((self.number, turn.now));
+            self.resend_at = Some(turn.now + self.patience);
+        }
+        Some(Datagram {
+            from: u32::try_from(from).ok()?,
+            to: u32::try_from(turn.peer).ok()?,
+            epoch: self.epoch,
+            stage: self.mine,
+            address: self.held.as_ref().map_or_else(Address::default, |held| held.address),
+            wish: self.wish,
+            number: self.number,
+            answers: std::mem::take(&mut self.asked),
+            asks,
+        })
+    }
+
+    pub(super) fn may_post(&self) -> bool {
+        self.since.is_some() && !self.leaving
+    }
+
+    /// Whether it is past its residence and not leaving yet.
+    pub(super) fn may_leave(&self, now: Duration) -> bool {
+        self.may_post() && self.since.is_some_and(|since| now >= since + RESIDENCE)
+    }
+
+    /// Whether its queue pair will be free without another decision.
+    pub(super) fn gives_back(&self) -> bool {
+        self.leaving || self.held.as_ref().is_some_and(|held| held.epoch != self.epoch)
+    }
+
+    /// Whether the peer is not known to hold a queue pair for it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.theirs < Stage::Initialized
+    }
+
+    /// The oldest wish for it.
+    pub(super) fn oldest_wish(&self) -> u64 {
+        self.wish.min(self.heard)
+    }
+
+    /// Whether it needs a queue pair, now or after its pause.
+    fn lacks(&self) -> bool {
+        let is_wanted = self.wish != NEVER || self.theirs >= Stage::Asking;
+        is_wanted && self.mine == Stage::Idle && self.held.is_none()
+    }
+
+    /// Whether it needs a queue pair now.
+    pub(super) fn claims(&self, now: Duration) -> bool {
+        self.lacks() && self.retry_at <= now
+    }
+
+    /// When it has to be looked at again.
+    pub(super) fn next_timeout(&self, now: Duration) -> Option<Duration> {
+        let retry = (self.lacks() && self.retry_at > now).then_some(self.retry_at);
+        let leave = self.since.filter(|_| self.theirs == Stage::Closing && !self.leaving).map(|since| since + RESIDENCE);
+        [self.resend_at, retry, leave].into_iter().flatten().min()
+    }
+
+    /// The next stage, if its epoch is not over.
+    fn enter_if(&mut self, epoch: u32, stage: Stage) {
+        if epoch == self.epoch {
+            (self.mine, self.tell) = (stage, true);
+        }
+    }
+
+    fn step_is_over(&mut self) {
+        self.held.iter_mut().for_each(|held| held.step = None);
+    }
+
+    fn take_step(&mut self, turn: &mut Turn<'_>, step: Step) {
+        if let Some(held) = &mut self.held {
+            held.step = Some(step);
+            let (peer, epoch, remote) = (turn.peer, held.epoch, self.remote.unwrap_or_default());
+            turn.actions.push(match step {
+                Step::Prepare => Action::Prepare { peer, epoch },
+                Step::Connect => Action::Connect { peer, epoch, remote },
+                Step::Release => Action::Release { peer, epoch },
+            });
+        }
+    }
+
+    /// Nothing more is posted.
+    fn leave(&mut self, turn: &mut Turn<'_>) {
+        self.leaving = true;
+        turn.actions.push(Action::Hold { peer: turn.peer, epoch: self.epoch });
+    }
+
+    /// The epoch is over at this end, whatever the reason. A pair that could be posted to is wanted again.
+    fn end(&mut self, turn: &mut Turn<'_>) {
+        if self.may_post() {
+            self.wish = self.wish.min(turn.wish);
+        }
+        turn.statistics.closed += u64::from(self.since.take().is_some());
+        self.epoch = self.epoch.saturating_add(1);
+        (self.mine, self.theirs, self.remote, self.heard) = (Stage::Idle, Stage::Idle, None, NEVER);
+        (self.leaving, self.busy, self.tell, self.asked) = (false, false, true, 0);
+    }
+}

@@ -1,0 +1,198 @@
+//! What is posted again after the connection of a pair broke, so that each frame has its effect once and in order.
+//!
+//! One end of a pair posts *items* on a connection that keeps their order. When it breaks, what was posted last may have happened at the
+//! target or not. Doing all of it again would be wrong: a frame that adds would add twice, and a write repeated would erase a sum that
+//! a frame behind it made. So the frames are numbered, in each direction of the pair and over all its connections. The first thing on a
+//! new connection is the number of the last frame that each end has seen. What was posted before that frame did happen.
+//!
+//! ```text
+//!  posted, not known to be done  | up to the last frame seen  | behind it
+//!  ------------------------------+----------------------------+--------------------------------------
+//!  frame                         | done                       | again, with its old number
+//!  write                         | done                       | again: nothing behind it has happened
+//!  read                          | again: its bytes were lost | again
+//!  atomic of the adapter         | its outcome is unknown     | its outcome is unknown
+//! ```
+//!
+//! A frame is kept until the peer says that it has handled it, or has seen it on a new connection; the acknowledgement of the adapter is
+//! not enough, for a frame that came can still be lost with the queue pair of its target. So what goes past the frames (writes, reads,
+//! atomics) waits until every frame before it was handled: the target may handle a frame long after it came, and a frame that is
+//! posted again comes after what was completed behind it. Frames wait for nothing, so a write and the frame that tells of it are
+//! posted together.
+//!
+//! ```text
+//!  event                         | this end
+//!  ------------------------------+------------------------------------------------------------------
+//!  an item is posted             | keeps it
+//!  an item is completed          | forgets all up to it, but frames that the peer is not known to have seen
+//!  a frame has come              | handles it if it is the next one
+//!  the peer handled up to n      | forgets the completed frames up to n; writes before them have happened
+//!  the connection is over        | posts nothing
+//!  a new one is ready            | tells the numbers of the last frames that it has seen and handled, and nothing else
+//!  the peer's numbers have come  | forgets the frames that were seen; posts the rest again, in its order
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+/// What an item does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::comm) enum Kind {
+    /// Has effects when the target handles it.
+    Frame,
+    Write,
+    Read,
+    /// An atomic operation by the adapter.
+    Atomic,
+}
+
+/// What becomes of an item whose connection broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::comm) enum Fate<H> {
+    /// It is to be posted again, a frame with its old number.
+    Again(H),
+    /// It has happened.
+    Done(H),
+    /// Nobody knows whether it has happened.
+    Unknown(H),
+}
+
+/// What a frame that has come is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::comm) enum Arrival {
+    /// To be handled.
+    Next,
+    /// It was seen before.
+    Seen,
+    /// One before it is missing: the peer does not keep the protocol.
+    Gap,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Posted<H> {
+    handle: H,
+    kind: Kind,
+    /// Of a frame.
+    number: u64,
+    /// The target has seen this frame, or one behind it.
+    happened: bool,
+    /// The adapter is done with it.
+    completed: bool,
+}
+
+/// One end of a pair. `H` is what the driver knows an item by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::comm) struct Replay<H> {
+    /// Oldest first.
+    posted: Vec<Posted<H>>,
+    /// Frames numbered, and those of them that the peer has seen and handled.
+    numbered: u64,
+    known: u64,
+    handled: u64,
+    /// The last frame of the peer that has come.
+    seen: u64,
+    /// The peer has told on this connection what it has seen.
+    is_open: bool,
+}
+
+impl<H: Copy + PartialEq> Replay<H> {
+    /// An end with no connection.
+    pub(in crate::comm) fn new() -> Self {
+        Replay { posted: Vec::new(), numbered: 0, known: 0, handled: 0, seen: 0, is_open: false }
+    }
+
+    /// Whether an item may be posted now.
+    pub(in crate::comm) fn may_post(&self, kind: Kind) -> bool {
+        self.is_open && (kind == Kind::Frame || self.handled == self.numbered)
+    }
+
+    /// Whether all that was posted is known to be done. If not, a connection that is over is to be replaced.
+    pub(in crate::comm) fn is_done(&self) -> bool {
+        self.posted.is_empty()
+    }
+
+    /// An item is posted. The number of a frame.
+    pub(in crate::comm) fn posts(&mut self, kind: Kind, handle: H) -> u64 {
+        self.numbered += u64::from(kind == Kind::Frame);
+        self.posted.push(Posted { handle, kind, number: self.numbered, happened: false, completed: false });
+        self.numbered
+    }
+
+    /// The adapter has completed an item, and so all before it.
+    pub(in crate::comm) fn completed(&mut self, handle: H) {
+        let end = self.posted.iter().position(|item| item.handle == handle).map_or(0, |at| at + 1);
+        self.posted[..end].iter_mut().for_each(|item| item.completed = true);
+        self.forget();
+    }
+
+    /// The peer has handled the frames up to this number. None if they were not all sent.
+    #[must_use]
+    pub(in crate::comm) fn acknowledged(&mut self, number: u64) -> Option<()> {
+        self.have_been_seen(number)?;
+        self.handled = self.handled.max(number);
+        Some(())
+    }
+
+    /// A frame has come.
+    #[must_use]
+    pub(in crate::comm) fn arrived(&mut self, number: u64) -> Arrival {
+        match number.checked_sub(self.seen) {
+            Some(1) => {
+                self.seen = number;
+                Arrival::Next
+            }
+            Some(0) | None => Arrival::Seen,
+            Some(_) => Arrival::Gap,
+        }
+    }
+
+    /// The connection is over; nothing comes from it any more.
+    pub(in crate::comm) fn is_over(&mut self) {
+        self.is_open = false;
+    }
+
+    /// A new connection is ready. What to tell the peer first.
+    pub(in crate::comm) fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// The peer has told on a new connection which frame it saw last. What becomes of all that was open, in its order, with the numbers
+    /// of frames. None if the peer cannot have seen that.
+    pub(in crate::comm) fn reopens(&mut self, number: u64) -> Option<Vec<(Fate<H>, u64)>> {
+        if self.is_open || number < self.known {
+            return None;
+        }
+        self.have_been_seen(number)?;
+        self.is_open = true;
+        let mut fates = Vec::with_capacity(self.posted.len());
+        self.posted.retain_mut(|item| {
+            item.completed = false;
+            let fate = match item.kind {
+                Kind::Atomic => Fate::Unknown(item.handle),
+                Kind::Frame | Kind::Write if item.happened => Fate::Done(item.handle),
+                Kind::Frame | Kind::Write | Kind::Read => Fate::Again(item.handle),
+            };
+            fates.push((fate, item.number));
+            matches!(fate, Fate::Again(_))
+        });
+        Some(fates)
+    }
+
+    /// The peer has seen the frames up to this number, so it has what was posted before them.
+    fn have_been_seen(&mut self, number: u64) -> Option<()> {
+        if number > self.numbered {
+            return None;
+        }
+        self.known = self.known.max(number);
+        // The number of what is no frame is that of the frame before it.
+        let has_come = |item: &Posted<H>| item.number < number || item.kind == Kind::Frame && item.number == number;
+        self.posted.iter_mut().for_each(|item| item.happened |= has_come(item));
+        self.forget();
+        Some(())
+    }
+
+    /// Forgets what is done and of no more use to the adapter.
+    fn forget(&mut self) {
+        self.posted.retain(|item| !(item.completed && (item.happened || item.kind != Kind::Frame)));
+    }
+}

@@ -1,0 +1,208 @@
+//! Programs in a virtual machine that has two devices of soft-RoCE: real verbs without an adapter.
+//!
+//! The processor is emulated, so it runs anywhere, without the right to virtualize and without root. A boot takes some seconds, on a busy machine
+//! up to a minute, and the machine's clock may run away: limits are counts, or time of this machine. One processor is best: with
+//! two, sleeping ranks wake much later. Nothing that is measured there says anything about an adapter.
+
+mod image;
+
+use super::Tier;
+use super::counts::Report;
+use crate::cargo::{self, Program};
+use crate::child::{self, End, Outcome};
+use crate::packages::{self, Need};
+use anyhow::{Context, Result};
+use image::{Image, Obstacle};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const NEEDS: &[Need] = &[
+    Need { package: "qemu-system-x86", why: "runs programs over InfiniBand's verbs in a virtual machine" },
+    Need { package: "busybox-static", why: "tools of the virtual machine" },
+    Need { package: "iproute2", why: "makes the virtual machine's devices" },
+    Need { package: "ibverbs-providers", why: "drives the virtual machine's devices" },
+    Need { package: "libibverbs-dev", why: "has the header that declarations are compared with" },
+    Need { package: "kmod", why: "orders the modules of the virtual machine's kernel" },
+    Need { package: "cpio", why: "packs the virtual machine's files" },
+    Need { package: "xz-utils", why: "unpacks the virtual machine's kernel" },
+];
+
+/// For the whole machine.
+const LIMIT: Duration = Duration::from_secs(300);
+
+const MEMORY: &str = "512M";
+
+/// What tests of the device print where there is none, or where they cannot be told from others: here nothing is missing.
+const NO_DEVICE: &str = "skipped: libibverbs: ";
+
+/// One command of the machine's shell.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    name: &'static str,
+    command: &'static str,
+}
+
+/// `unit` is the program of the unit tests.
+const TASKS: [Task; 2] = [
+    Task {
+        name: "virtual machine: device of libibverbs",
+        command: "./unit comm::ib::verbs::tests --test-threads=1 --skip memory_beyond_the_limit",
+    },
+    Task {
+        name: "virtual machine: a user who may pin 2 MiB",
+        command: "ulimit -l 2048 && su user -c './unit memory_beyond_the_limit --test-threads=1'",
+    },
+];
+
+/// Runs all tasks in one machine; one skipped report where there can be none.
+pub fn run(tier: Tier, install: bool) -> Vec<Report> {
+    let one = |report: Report| {
+        println!("{report}");
+        vec![report]
+    };
+    if !cfg!(target_arch = "x86_64") {
+        return one(Report::skipped("virtual machine: all", "is made for x86_64 only"));
+    }
+    packages::ensure(NEEDS, install);
+    if let Some(need) = NEEDS.iter().find(|need| !packages::installed(need.package)) {
+        return one(Report::skipped("virtual machine: all", &format!("no package {}", need.package)));
+    }
+    let failed = |error: anyhow::Error| Report::single("virtual machine: all", Err(format!("{error:#}")));
+    let image = match cargo::target().map_err(Obstacle::Broken).and_then(|target| Image::get(&target.join("vm"))) {
+        Ok(image) => image,
+        Err(Obstacle::OutOfReach(error)) => {
+            return one(Report::skipped("virtual machine: all", &format!("no kernel for it: {error:#}")));
+        }
+        Err(Obstacle::Broken(error)) => return one(failed(error)),
+    };
+    match build().and_then(|unit| boot(&image, &unit, &TASKS, LIMIT.min(tier.limit))) {
+        Ok(outcome) => judge(&outcome),
+        Err(error) => one(failed(error)),
+    }
+}
+
+fn build() -> Result<Program> {
+    let programs = cargo::build(&["test", "--no-run", "--package", cargo::LIBRARY, "--lib"])?;
+    programs.into_iter().find(|program| program.test && program.kind == "lib").context("no unit tests were built")
+}
+
+/// Boots the machine, which ends when the tasks have. Its output is that of the tasks, between lines that begin with `@`.
+fn boot(image: &Image, unit: &Program, tasks: &[Task], limit: Duration) -> Result<Outcome> {
+    let folder = std::env::temp_dir().join(format!("global-arrays-vm-{}", std::process::id()));
+    let outcome = pack(image, unit, tasks, &folder).and_then(|()| {
+        let console = folder.join("console");
+        let mut outcome = child::run(&mut machine(image, &folder, &console), limit)?;
+        // What the kernel said, for a machine that fails.
+        outcome.stderr += &String::from_utf8_lossy(&fs::read(&console).unwrap_or_default());
+        Ok(outcome)
+    });
+    let _ = fs::remove_dir_all(&folder);
+    outcome
+}
+
+/// Makes the archive of all files that the machine has at its start.
+fn pack(image: &Image, unit: &Program, tasks: &[Task], folder: &Path) -> Result<()> {
+    let work = folder.join("own/work");
+    fs::create_dir_all(&work).context("making a folder for the virtual machine")?;
+    copy_small(&unit.path, &work.join("unit"))?;
+    image::with_libraries([unit.path.as_path()].into_iter(), &folder.join("own"))?;
+    let run: String = tasks
+        .iter()
+        .enumerate()
+        .map(|(at, task)| format!("echo '@begin {at}'\n({}) 2>&1\necho\necho \"@end {at} $?\"\n", task.command))
+        .collect();
+    fs::write(work.join("run"), run)?;
+    let own = folder.join("own.cpio");
+    image::archive(&folder.join("own"), &own)?;
+    let files = [fs::read(&image.files)?, fs::read(&own)?].concat();
+    fs::write(folder.join("files.cpio"), files).context("writing the virtual machine's files")
+}
+
+/// Copies a program, if possible without what debuggers read: that is most of it, and the machine's memory has to hold it twice.
+fn copy_small(program: &Path, to: &Path) -> Result<()> {
+    let stripped = child::run(Command::new("strip").args(["--strip-debug", "-o"]).arg(to).arg(program), LIMIT);
+    if !stripped.is_ok_and(|outcome| outcome.success()) {
+        fs::copy(program, to).context("copying the unit tests")?;
+    }
+    Ok(())
+}
+
+fn machine(image: &Image, folder: &Path, console: &Path) -> Command {
+    let mut command = Command::new("qemu-system-x86_64");
+    command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none", "-nic", "none"]);
+    command.args(["-machine", "pc", "-accel", "tcg", "-cpu", "max,la57=off", "-smp", "1", "-m", MEMORY]);
+    command.arg("-kernel").arg(&image.kernel).arg("-initrd").arg(folder.join("files.cpio"));
+    command
+        .arg("-append")
+        .arg("console=ttyS0 loglevel=4 panic=-1 reboot=t mitigations=off random.trust_cpu=on no_timer_check tsc=reliable");
+    command.arg("-serial").arg(format!("file:{}", console.display()));
+    command.args(["-chardev", "stdio,id=tasks,signal=off", "-serial", "chardev:tasks"]);
+    command
+}
+
+/// One report for each task.
+fn judge(outcome: &Outcome) -> Vec<Report> {
+    let mut reports = Vec::new();
+    for (at, task) in TASKS.iter().enumerate() {
+        let report = match said(&outcome.stdout, at) {
+            Some((end, stdout)) => of_task(task, end, stdout),
+            None => Report::single(task.name, Err(trouble(outcome))),
+        };
+        println!("{report}");
+        reports.push(report);
+    }
+    if let Some(first) = reports.first_mut() {
+        first.seconds = outcome.elapsed.as_secs_f64();
+    }
+    reports
+}
+
+/// Exit status and output of a task that has ended.
+fn said(output: &str, task: usize) -> Option<(i32, String)> {
+    let (_, rest) = output.split_once(&format!("@begin {task}\n"))?;
+    let (said, rest) = rest.split_once(&format!("\n@end {task} "))?;
+    Some((rest.lines().next()?.parse().ok()?, said.to_owned()))
+}
+
+fn of_task(task: &Task, end: i32, stdout: String) -> Report {
+    let skipped = stdout.lines().find(|line| line.starts_with(NO_DEVICE)).map(str::to_owned);
+    let ended = Outcome { end: End::Exit(end), stdout, stderr: String::new(), elapsed: Duration::ZERO, left_behind: Vec::new() };
+    let mut report = Report::of(task.name, &ended).not_empty();
+    if let Some(line) = skipped.filter(|_| report.failure.is_none()) {
+        report.counts.failed += 1;
+        report.failure = Some(format!("must not be skipped in a machine that has all: {line}"));
+    }
+    report
+}
+
+/// Why a task has not ended.
+fn trouble(outcome: &Outcome) -> String {
+    let why = outcome.stdout.lines().find_map(|line| line.strip_prefix("@machine "));
+    format!("the machine: {}; {}\n{}", why.unwrap_or("said nothing"), outcome.end, outcome.tail(30))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "@begin 0\nrunning 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\n\n\
+                          @end 0 0\n@begin 1\nskipped: libibverbs: no device\n1 passed, 0 failed\n\n@end 1 0\n@begin 2\nhangs";
+
+    #[test]
+    fn what_a_task_said_is_found() {
+        assert_eq!(said(OUTPUT, 0).map(|(end, text)| (end, text.lines().count())), Some((0, 3)));
+        assert!(said(OUTPUT, 1).is_some());
+        assert_eq!(said(OUTPUT, 2), None);
+        assert_eq!(said(OUTPUT, 3), None);
+    }
+
+    #[test]
+    fn a_task_without_a_device_fails() {
+        let report = |at| said(OUTPUT, at).map(|(end, text)| of_task(&TASKS[0], end, text)).expect("has ended");
+        assert_eq!((report(0).counts.passed, report(0).counts.failed), (1, 0));
+        assert_eq!(report(1).counts.failed, 1);
+        assert!(of_task(&TASKS[0], 1, String::new()).failure.is_some());
+    }
+}

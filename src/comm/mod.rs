@@ -38,6 +38,7 @@
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `mutex`, `say` | the lock of these files; lines for people |
 //! | `peers`, `slab`, `tree` | what is kept of other ranks; values under numbers; the binomial tree |
+//! | `random` | random numbers of a seed |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
 //! | `lasting`, `chain` | waits that last: how they end, what they print, how deadlocks are found; who waits for whom |
@@ -48,6 +49,7 @@
 //! | `owned` | transfers whose memory belongs to the request |
 //! | `node` | what ranks of one machine share whatever the network: mapping, control pages, inboxes, waiting; what machines know of each other |
 //! | `threads`, `shared_memory`, `mpi` | how ranks start; the network of `mpi` |
+//! | `ib` | InfiniBand: devices, and a wire over queue pairs that connect on demand |
 //! | `simulated` | all ranks in one process, in virtual time |
 //! | `ib` | InfiniBand's adapters; no network yet |
 //! | `soft` | virtual time, models of machines, ranks that run one at a time |
@@ -90,6 +92,7 @@ mod peers;
 pub(crate) mod post;
 mod progress;
 mod protocol;
+mod random;
 mod remote_lock;
 mod requests;
 pub(crate) mod say;

@@ -15,7 +15,7 @@ use super::{
     Topology,
     am::{
         frame::{Frame, Frames},
-        wire::{Arrival, Broken, BulkId, Class, Ended, Limits, Result, Tag, Wire},
+        wire::{Arrival, Broken, Class, Ended, Limits, Result, Wire},
     },
     node::{Fabric, PACKET, Use},
 };
@@ -155,16 +155,6 @@ impl Wire for Packets {
         }
         Ok(None)
     }
-
-    unsafe fn send_bulk(&mut self, _to: usize, _bytes: *const u8, _len: usize, _tag: Tag, _id: BulkId) -> Result<()> {
-        unreachable!("a wire without bulk messages is never asked for them")
-    }
-
-    unsafe fn receive_bulk(&mut self, _from: usize, _bytes: *mut u8, _len: usize, _tag: Tag, _id: BulkId) -> Result<()> {
-        unreachable!("a wire without bulk messages is never asked for them")
-    }
-
-    fn cancel(&mut self, _id: BulkId) {}
 
     fn ended(&mut self, _ended: &mut Vec<Ended>) -> Result<()> {
         for _ in 0..self.leaving.len() {

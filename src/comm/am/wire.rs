@@ -11,7 +11,8 @@ use super::{frame::Frame, long_frames::LONG_FRAME};
 ///
 /// A *frame* is eager: it arrives without a receive for it. Frames of one class from one rank to another arrive in the order of their
 /// sending. A *bulk message* is half of a rendezvous: the sender and the receiver name the same [`Tag`], and the bytes go from memory to
-/// memory. The frame that announces one may arrive before it or after it.
+/// memory. The frame that announces one may arrive before it or after it. A wire whose [`limits`](Wire::limits) have none is never asked for
+/// them, and leaves these methods out.
 pub(crate) trait Wire: Send + fmt::Debug {
     /// How long frames and bulk messages are. Constant.
     fn limits(&self) -> Limits;
@@ -44,7 +45,9 @@ pub(crate) trait Wire: Send + fmt::Debug {
     ///
     /// # Errors
     /// [`Broken`].
-    unsafe fn send_bulk(&mut self, to: usize, bytes: *const u8, len: usize, tag: Tag, id: BulkId) -> Result<()>;
+    unsafe fn send_bulk(&mut self, _to: usize, _bytes: *const u8, _len: usize, _tag: Tag, _id: BulkId) -> Result<()> {
+        unreachable!("a wire without bulk messages is never asked for them")
+    }
 
     /// Starts receiving a bulk message of at most `len` bytes. [`Wire::ended`] reports `id` once.
     ///
@@ -53,11 +56,13 @@ pub(crate) trait Wire: Send + fmt::Debug {
     ///
     /// # Errors
     /// [`Broken`].
-    unsafe fn receive_bulk(&mut self, from: usize, bytes: *mut u8, len: usize, tag: Tag, id: BulkId) -> Result<()>;
+    unsafe fn receive_bulk(&mut self, _from: usize, _bytes: *mut u8, _len: usize, _tag: Tag, _id: BulkId) -> Result<()> {
+        unreachable!("a wire without bulk messages is never asked for them")
+    }
 
     /// Gives up a bulk message that is being received: [`Wire::ended`] reports it as soon as its memory is not touched any more. The wire
     /// throws away what comes after that.
-    fn cancel(&mut self, id: BulkId);
+    fn cancel(&mut self, _id: BulkId) {}
 
     /// Appends bulk messages that have ended, and takes back frames that have left. Looks at a bounded number.
     ///

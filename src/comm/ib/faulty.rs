@@ -12,14 +12,11 @@
 
 use std::time::Duration;
 
-use super::{
-    device::{
-        Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, Pair, Piece, Queue, Region,
-        Result, State, To, Work,
-    },
-    random::Random,
+use super::device::{
+    Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, Pair, Piece, Queue, Region, Result,
+    State, To, Work,
 };
-use crate::comm::mutex::Mutex;
+use crate::comm::{mutex::Mutex, random::Random};
 
 /// How often each fault happens, of a thousand times that it could.
 #[derive(Clone, Copy, Debug, Default)]

@@ -15,12 +15,12 @@ use std::{
 
 use super::{
     device::{self, Completion, Datagram, DeviceError, Done, Handle, Kind, Pair, Queue, ROUTE_HEADER, To, Work},
-    random::Random,
     slots::Slots,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
     protocol::connection::{Action, Address, Connections, Event, LENGTH, Settings},
+    random::Random,
 };
 
 /// Messages that may be on their way to others, and those that may have arrived before anybody looks.

@@ -15,7 +15,6 @@
 //! | `software` | `ib:soft`, the network of threads with software devices |
 //! | `verbs` | the device of libibverbs |
 //! | `ffi` | what is used of that library, which is loaded at run time |
-//! | `random` | random numbers |
 //!
 //! # What is not there yet
 //!
@@ -29,7 +28,6 @@ mod device;
 mod faulty;
 mod ffi;
 mod links;
-mod random;
 mod slots;
 mod soft;
 mod software;

@@ -17,7 +17,7 @@ use super::{
 use crate::comm::{
     am::{
         frame::{Frame, Frames},
-        wire::{Arrival, BulkId, Class, Ended, Limits, Result, Tag, Wire},
+        wire::{Arrival, Class, Ended, Limits, Result, Wire},
     },
     protocol::connection::Settings,
 };
@@ -97,16 +97,6 @@ impl<D: Device> Wire for VerbsWire<D> {
         self.links.read(arrived, frame.bytes_mut())?;
         Ok(Some(Arrival { from: arrived.from, frame, len: arrived.len }))
     }
-
-    unsafe fn send_bulk(&mut self, _to: usize, _bytes: *const u8, _len: usize, _tag: Tag, _id: BulkId) -> Result<()> {
-        unreachable!("a wire without bulk messages is never asked for them")
-    }
-
-    unsafe fn receive_bulk(&mut self, _from: usize, _bytes: *mut u8, _len: usize, _tag: Tag, _id: BulkId) -> Result<()> {
-        unreachable!("a wire without bulk messages is never asked for them")
-    }
-
-    fn cancel(&mut self, _id: BulkId) {}
 
     fn ended(&mut self, _ended: &mut Vec<Ended>) -> Result<()> {
         Ok(())

@@ -30,6 +30,7 @@ pub(crate) use self::start::run_on;
 use self::wire::MpiWire;
 use super::{
     am::Am,
+    settings::NO_DEVICES,
     start::{Named, Ranks},
 };
 

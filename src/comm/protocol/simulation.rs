@@ -2,26 +2,12 @@
 
 use std::collections::VecDeque;
 
+pub(super) use crate::comm::random::Random;
+
 /// Seeds of a test, each a schedule.
 pub(super) const SEEDS: u64 = 10_000;
 
-/// Random numbers of a seed: SplitMix64 (Steele, Lea and Flood, 2014).
-#[derive(Debug)]
-pub(super) struct Random(u64);
-
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    /// A number below `end`.
-    pub(super) fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ z >> 31) % end as u64) as usize
-    }
-
     /// True once in so many times.
     pub(super) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0

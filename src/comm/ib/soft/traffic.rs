@@ -17,11 +17,9 @@ use super::{
     port::{Port, pin},
 };
 use crate::comm::{
-    ib::{
-        device::{Access, DeviceError, Done, Event, Failure, Kind, State as PairState, Work},
-        random::Random,
-    },
+    ib::device::{Access, DeviceError, Done, Event, Failure, Kind, State as PairState, Work},
     mutex::Mutex,
+    random::Random,
     slab::Slab,
 };
 

@@ -91,7 +91,9 @@ pub(super) struct Links<D> {
     datagrams: Slots,
     free_datagrams: Vec<usize>,
     arrivals: VecDeque<Arrived>,
-    completions: Vec<Completion>,
+    polled: Vec<Completion>,
+    /// Taken out of the device, and not handled.
+    completions: VecDeque<Completion>,
     random: Random,
     start: Instant,
     asked: Duration,
@@ -181,7 +183,8 @@ impl<D: device::Device> Links<D> {
             datagrams,
             free_datagrams: (0..DATAGRAM_SENDS).collect(),
             arrivals: VecDeque::with_capacity(RECEIVES),
-            completions: Vec::with_capacity(BATCH),
+            polled: Vec::with_capacity(BATCH),
+            completions: VecDeque::with_capacity(BATCH),
             random: Random::new(seed),
             start: Instant::now(),
             asked: Duration::ZERO,
@@ -225,6 +228,12 @@ impl<D: device::Device> Links<D> {
     /// Slots that are free for messages.
     pub(super) fn room(&self) -> usize {
         self.free_sends.len()
+    }
+
+    /// Queue pairs that are held for peers.
+    #[cfg(test)]
+    pub(super) fn pairs(&self) -> usize {
+        self.owners.len()
     }
 
     /// Sends a message to a peer that is [ready](Self::is_ready). False if there is no room.
@@ -292,14 +301,17 @@ impl<D: device::Device> Links<D> {
         Ok(self.post_receive(slot)?)
     }
 
-    /// Takes up to [`BATCH`] completions; whether there may be more.
+    /// Handles up to [`BATCH`] completions, and those that were taken out before; whether there may be more.
+    ///
+    /// What follows from one may call this again, so those that wait are in a queue: their order is that of the device, whoever handles them.
     fn take_completions(&mut self) -> Result<bool> {
-        let mut completions = std::mem::take(&mut self.completions);
-        self.device.poll(&mut completions, BATCH)?;
-        let may_be_more = completions.len() == BATCH;
-        let taken = completions.drain(..).try_for_each(|completion| self.completed(completion));
-        self.completions = completions;
-        taken.map(|()| may_be_more)
+        self.device.poll(&mut self.polled, BATCH)?;
+        let may_be_more = self.polled.len() == BATCH;
+        self.completions.extend(self.polled.drain(..));
+        while let Some(completion) = self.completions.pop_front() {
+            self.completed(completion)?;
+        }
+        Ok(may_be_more)
     }
 
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {
@@ -347,19 +359,9 @@ impl<D: device::Device> Links<D> {
     fn happened(&mut self, event: device::Event) -> Result<()> {
         match event {
             device::Event::Fatal => Err(Broken("the adapter does not work any more".into())),
-            device::Event::PairFailed(number) => {
-                let Some(&peer) = self.owners.get(&number) else { return Ok(()) };
-                // What was posted fails by its completions.
-                self.break_off(peer)
-            }
+            // What is posted fails by its completion. The event may be of an earlier life of the pair.
+            device::Event::PairFailed(_) => Ok(()),
         }
-    }
-
-    /// The queue pair of a peer does not work any more.
-    fn break_off(&mut self, peer: usize) -> Result<()> {
-        let Some((pair, epoch, _)) = self.peers.get(&peer).and_then(|peer| peer.pair) else { return Ok(()) };
-        self.device.modify(pair, To::Error)?;
-        self.tell(peer, Event::Broken { epoch })
     }
 
     fn tell(&mut self, peer: usize, event: Event) -> Result<()> {

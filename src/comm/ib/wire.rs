@@ -114,3 +114,115 @@ impl<D: Device> Drop for VerbsWire<D> {
         self.close();
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::comm::{
+        am::frame::Kind,
+        ib::{
+            faulty::{Faulty, Rates},
+            links::{DEPTHS, SENDS},
+            soft::{Fabric, Rules},
+        },
+        protocol::connection::Way,
+        random::Random,
+    };
+
+    const ENDPOINTS: usize = 4;
+
+    fn wires(budget: usize, rates: Rates, seed: u64) -> Vec<VerbsWire<impl Device>> {
+        let fabric = Fabric::new(Rules { seed, ..Rules::default() });
+        let directory = Arc::new(Directory::new(ENDPOINTS));
+        let wire = |endpoint| {
+            let device = Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed + endpoint as u64);
+            let settings = Settings { endpoint, endpoints: ENDPOINTS, token: u128::from(seed), way: Way::Overlapped, budget };
+            VerbsWire::new(device, directory.clone(), settings).unwrap()
+        };
+        (0..ENDPOINTS).map(wire).collect()
+    }
+
+    /// A frame whose only record has a length and a content of its number.
+    fn frame(wire: &mut VerbsWire<impl Device>, number: usize) -> Frame {
+        let mut frame = wire.frame();
+        frame.push(Kind::Put, 0, &[0], &[], 8 * (1 + 97 * number % 500)).fill(number as u8);
+        frame.seal(0, true);
+        frame
+    }
+
+    fn number_of(Arrival { frame, len, .. }: &Arrival) -> usize {
+        let (.., mut records) = frame.read(*len).unwrap();
+        let payload = records.next().unwrap().payload;
+        let number = usize::from(payload[0]);
+        assert_eq!(payload, vec![number as u8; 8 * (1 + 97 * number % 500)]);
+        number
+    }
+
+    /// All send to all, itself too, with fewer connections than peers, over a device that loses datagrams and refuses steps.
+    #[test]
+    fn frames_arrive_once_and_in_order() {
+        const FRAMES: usize = 25;
+        let rates = Rates { lose: 200, duplicate: 100, reorder: 100, fail_step: 50, ..Rates::default() };
+        for seed in 0..6 {
+            let budget = 1 + seed as usize % ENDPOINTS;
+            let mut wires = wires(budget, rates, seed);
+            let mut random = Random::new(seed);
+            let (mut sent, mut received) = ([[0; ENDPOINTS]; ENDPOINTS], [[0; ENDPOINTS]; ENDPOINTS]);
+            let start = Instant::now();
+            while received != [[FRAMES; ENDPOINTS]; ENDPOINTS] {
+                assert!(start.elapsed() < Duration::from_secs(100), "seed {seed}: {sent:?} sent, {received:?} received");
+                let at = random.below(ENDPOINTS);
+                let wire = &mut wires[at];
+                let to = random.below(ENDPOINTS);
+                if sent[at][to] < FRAMES {
+                    let next = frame(wire, sent[at][to]);
+                    match wire.send(to, Class::Request, next).unwrap() {
+                        None => sent[at][to] += 1,
+                        Some(frame) => wire.keep(frame),
+                    }
+                }
+                while let Some(arrival) = wire.receive().unwrap() {
+                    assert_eq!(number_of(&arrival), received[arrival.from][at], "seed {seed}: from {} to {at}", arrival.from);
+                    received[arrival.from][at] += 1;
+                    wire.keep(arrival.frame);
+                }
+            }
+            for wire in &wires {
+                assert!(wire.links.pairs() <= budget, "seed {seed}: {} queue pairs of {budget}", wire.links.pairs());
+            }
+        }
+    }
+
+    /// Slots are left to answers when requests have taken theirs, and a queue pair that is gone is an error with words.
+    #[test]
+    fn requests_leave_room_for_answers_and_a_lost_peer_is_named() {
+        let mut wires = wires(ENDPOINTS, Rates::default(), 1);
+        let start = Instant::now();
+        loop {
+            let next = frame(&mut wires[0], 0);
+            let back = wires[0].send(1, Class::Request, next).unwrap();
+            if back.is_some() && wires[0].links.room() == FOR_ANSWERS {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "requests take all slots");
+            if wires[0].links.room() == SENDS {
+                // Not connected yet.
+                wires.iter_mut().for_each(|wire| assert!(wire.receive().unwrap().is_none()));
+            }
+        }
+        let answer = frame(&mut wires[0], 1);
+        assert!(wires[0].send(1, Class::Reply, answer).unwrap().is_none());
+        drop(wires.remove(1));
+        let error = loop {
+            let next = frame(&mut wires[0], 2);
+            let outcome = wires[0].send(1, Class::Reply, next).and_then(|_| wires[0].receive());
+            if let Err(error) = outcome {
+                break error.to_string();
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "a peer that is gone");
+        };
+        assert!(error.starts_with("a message to rank 1: "), "{error}");
+    }
+}

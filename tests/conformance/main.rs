@@ -167,7 +167,7 @@ fn processes_after_threads() {
     }
 }
 
-/// Ranks that may have fewer connections than peers close and open them, and nothing is lost, doubled or late.
+/// With fewer connections than peers, nothing is lost, doubled or late.
 fn few_connections() {
     const ROUNDS: u64 = 12;
     for connections in [1, 2] {

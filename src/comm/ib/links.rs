@@ -1,13 +1,13 @@
 //! The queue pairs of an endpoint: what the machine of connections decides is done here, and what the device says is told to it.
 //!
 //! One device serves all peers of an endpoint: a completion names a queue pair, and that a peer. Messages arrive in slots of the shared
-//! receive queue. Datagrams are those of the machine and no others; one that finds no slot, or no address yet, is lost like others.
+//! receive queue. Datagrams are those of the machine and no others; one for a peer that has not published its address is lost like others.
 //!
 //! A queue pair that is given back goes to RESET and is used for the next peer, under the same number. Before that, all completions
 //! are taken out of the device, because those of a pair in RESET may never be reported.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{HashMap, VecDeque},
     fmt,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
@@ -27,7 +27,7 @@ use crate::comm::{
 pub(super) const SENDS: usize = 64;
 pub(super) const RECEIVES: usize = 256;
 /// The same of datagrams.
-const DATAGRAM_SENDS: usize = 16;
+const DATAGRAM_SENDS: usize = 64;
 const DATAGRAM_RECEIVES: usize = 64;
 
 /// What a device has to be opened with.
@@ -45,10 +45,10 @@ const BATCH: usize = 32;
 /// How often the device is asked for what has no completion.
 const ASKS: Duration = Duration::from_millis(5);
 
-/// Verbs' codes: an answer is awaited for some 67 ms, six times; who meets no receive waits 0.64 ms, and never gives up.
+/// Verbs' codes: an answer is awaited for some 67 ms, six times; who meets no receive waits 0.08 ms, and never gives up.
 const TIMEOUT: u8 = 14;
 const RETRIES: u8 = 6;
-const RECEIVE_TIMER: u8 = 12;
+const RECEIVE_TIMER: u8 = 6;
 const FOR_EVER: u8 = 7;
 
 /// Steps of the queue pairs of a peer that may fail one after the other.
@@ -90,6 +90,8 @@ pub(super) struct Links<D> {
     receives: Slots,
     datagrams: Slots,
     free_datagrams: Vec<usize>,
+    /// Datagrams that wait for a slot: the last for each peer, which says all that those before it said.
+    late: VecDeque<(usize, [u8; LENGTH])>,
     arrivals: VecDeque<Arrived>,
     polled: Vec<Completion>,
     /// Taken out of the device, and not handled.
@@ -117,7 +119,7 @@ struct Peer {
     wanted: bool,
     /// Messages that are not acknowledged.
     open: usize,
-    /// Steps that have failed, since one has not.
+    /// Steps that have failed since it was ready.
     failures: u32,
 }
 
@@ -169,10 +171,11 @@ impl<D: device::Device> Links<D> {
         let datagrams = Slots::new(&device, DATAGRAM_SENDS + DATAGRAM_RECEIVES, ROUTE_HEADER + LENGTH)?;
         let address = device.address();
         let seed = u64::from_le_bytes(std::array::from_fn(|k| settings.token.to_le_bytes()[k])) ^ settings.endpoint as u64;
+        let budget = settings.budget.min(device.limits().pairs);
         let links = Links {
             device,
             directory,
-            connections: Connections::new(settings),
+            connections: Connections::new(Settings { budget, ..settings }),
             peers: HashMap::new(),
             owners: HashMap::new(),
             spare: Vec::new(),
@@ -182,6 +185,7 @@ impl<D: device::Device> Links<D> {
             receives,
             datagrams,
             free_datagrams: (0..DATAGRAM_SENDS).collect(),
+            late: VecDeque::new(),
             arrivals: VecDeque::with_capacity(RECEIVES),
             polled: Vec::with_capacity(BATCH),
             completions: VecDeque::with_capacity(BATCH),
@@ -230,6 +234,11 @@ impl<D: device::Device> Links<D> {
         self.free_sends.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn statistics(&self) -> crate::comm::protocol::connection::Statistics {
+        self.connections.statistics()
+    }
+
     /// Queue pairs that are held for peers.
     #[cfg(test)]
     pub(super) fn pairs(&self) -> usize {
@@ -267,12 +276,12 @@ impl<D: device::Device> Links<D> {
         Ok(true)
     }
 
-    /// Looks at the device, and at the time.
+    /// Looks at the device, and at the time. Whether the device may have more to say.
     ///
     /// # Errors
     /// [`Broken`].
-    pub(super) fn look(&mut self) -> Result<()> {
-        self.take_completions()?;
+    pub(super) fn look(&mut self) -> Result<bool> {
+        let may_be_more = self.take_completions()?;
         let now = self.now();
         if self.connections.next_timeout().is_some_and(|at| at <= now) {
             let actions = self.connections.on_timeout(now);
@@ -281,10 +290,13 @@ impl<D: device::Device> Links<D> {
         if now.saturating_sub(self.asked) >= ASKS {
             self.asked = now;
             while let Some(event) = self.device.event() {
-                self.happened(event)?;
+                // What is posted to a pair that failed fails by its completion, and the event may be of an earlier life of the pair.
+                if event == device::Event::Fatal {
+                    return Err(Broken("the adapter does not work any more".into()));
+                }
             }
         }
-        Ok(())
+        Ok(may_be_more)
     }
 
     /// The next message that has come.
@@ -329,7 +341,9 @@ impl<D: device::Device> Links<D> {
                 if open == 0 { self.tell(to, Event::Acknowledged) } else { Ok(()) }
             }
             (Posted::Receive(slot), Ok(Done::Received { len, .. })) => {
-                let Some(&from) = self.owners.get(&number) else { return Ok(self.post_receive(slot)?) };
+                let Some(&from) = self.owners.get(&number) else {
+                    return Err(Broken(format!("a message came to queue pair {number:#x}, which was given back")));
+                };
                 self.arrivals.push_back(Arrived { from, slot, len });
                 match self.peers.get(&from).and_then(|peer| peer.pair) {
                     Some((_, epoch, _)) if !self.connections.is_ready(from) => self.tell(from, Event::Data { epoch }),
@@ -337,9 +351,9 @@ impl<D: device::Device> Links<D> {
                 }
             }
             (Posted::Receive(slot), _) => Ok(self.post_receive(slot)?),
-            (Posted::DatagramSend(slot), _) => {
+            (Posted::DatagramSend(slot), Ok(_)) => {
                 self.free_datagrams.push(slot);
-                Ok(())
+                self.late.pop_front().map_or(Ok(()), |(to, bytes)| self.send_datagram(to, &bytes))
             }
             (Posted::DatagramReceive(slot), Ok(Done::Received { len, .. })) => {
                 let mut bytes = [0; LENGTH];
@@ -352,15 +366,10 @@ impl<D: device::Device> Links<D> {
                 let actions = self.connections.on_datagram(self.start.elapsed(), bytes);
                 self.carry_out(actions)
             }
-            (Posted::DatagramReceive(slot), _) => Ok(self.post_datagram_receive(slot)?),
-        }
-    }
-
-    fn happened(&mut self, event: device::Event) -> Result<()> {
-        match event {
-            device::Event::Fatal => Err(Broken("the adapter does not work any more".into())),
-            // What is posted fails by its completion. The event may be of an earlier life of the pair.
-            device::Event::PairFailed(_) => Ok(()),
+            (Posted::DatagramReceive(slot), Ok(_)) => Ok(self.post_datagram_receive(slot)?),
+            (Posted::DatagramSend(_) | Posted::DatagramReceive(_), Err(failure)) => {
+                Err(Broken(format!("the queue pair by which connections are made: {failure}")))
+            }
         }
     }
 
@@ -394,7 +403,8 @@ impl<D: device::Device> Links<D> {
                     (peer, self.or_failed(peer, epoch, released)?)
                 }
                 Action::Ready { peer, .. } => {
-                    self.peers.entry(peer).or_default().wanted = false;
+                    let peer = self.peers.entry(peer).or_default();
+                    (peer.wanted, peer.failures) = (false, 0);
                     continue;
                 }
                 Action::Hold { peer, .. } => match self.peers.get(&peer).map_or(0, |peer| peer.open) {
@@ -413,10 +423,7 @@ impl<D: device::Device> Links<D> {
     fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<Event>) -> Result<Event> {
         let failures = &mut self.peers.entry(peer).or_default().failures;
         match step {
-            Ok(event) => {
-                *failures = 0;
-                Ok(event)
-            }
+            Ok(event) => Ok(event),
             Err(error) if *failures == FAILURES => Err(Broken(format!("connecting to rank {peer}: {error}"))),
             Err(_) => {
                 *failures += 1;
@@ -467,14 +474,18 @@ impl<D: device::Device> Links<D> {
     }
 
     /// Sends a datagram, if that can be done now.
-    fn send_datagram(&mut self, to: usize, bytes: &[u8]) -> Result<()> {
+    fn send_datagram(&mut self, to: usize, bytes: &[u8; LENGTH]) -> Result<()> {
         let Some(&address) = self.directory.find(to) else { return Ok(()) };
         let peer = self.peers.entry(to).or_default();
         let handle = match peer.handle {
             Some(handle) => handle,
             None => *peer.handle.insert(self.device.handle(&address)?),
         };
-        let Some(slot) = self.free_datagrams.pop() else { return Ok(()) };
+        let Some(slot) = self.free_datagrams.pop() else {
+            self.late.retain(|&(peer, _)| peer != to);
+            self.late.push_back((to, *bytes));
+            return Ok(());
+        };
         self.datagrams.write(slot, bytes);
         let datagram = Datagram {
             id: Posted::DatagramSend(slot).id(),
@@ -498,9 +509,10 @@ impl<D: device::Device> Links<D> {
 
     /// Gives everything back to the device. Nothing is sent or received any more.
     pub(super) fn close(&mut self) {
-        let held: BTreeMap<usize, Pair> =
-            self.peers.iter_mut().filter_map(|(&rank, peer)| Some((rank, peer.pair.take()?.0))).collect();
-        for pair in held.into_values().chain(self.spare.drain(..)) {
+        let mut held: Vec<Pair> = self.peers.values_mut().filter_map(|peer| Some(peer.pair.take()?.0)).collect();
+        held.append(&mut self.spare);
+        held.sort_unstable_by_key(|pair| pair.id);
+        for pair in held {
             // A device that refuses keeps its memory too.
             let _ = self.device.destroy(pair);
         }

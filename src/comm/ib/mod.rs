@@ -21,6 +21,7 @@
 //! * A network over `verbs`: it is tested on soft-RoCE as a device only, and never ran on an adapter.
 //! * RDMA: puts and gets are active messages, long ones in frames of 4 KiB.
 //! * The agent of a node as the only endpoint that other nodes connect to: each rank is an endpoint of its own.
+//! * Ranks that wait look all the time: nothing wakes them up yet.
 //! * Frames are not sent again after a queue pair broke (`protocol::replay`): the job ends.
 
 mod device;

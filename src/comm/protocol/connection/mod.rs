@@ -270,8 +270,8 @@ impl Connections {
     /// When [`Connections::on_timeout`] is to be called.
     pub(in crate::comm) fn next_timeout(&self) -> Option<Duration> {
         let is_short = self.claims.len() > self.given_back();
-        let residents = self.holding.iter().filter_map(|peer| self.pairs.get(peer)).filter(|pair| is_short && pair.may_post());
-        let leave = residents.filter_map(|pair| pair.since).min().map(|since| since + RESIDENCE);
+        let residents = || self.holding.iter().filter_map(|peer| self.pairs.get(peer)).filter(|pair| pair.may_post());
+        let leave = if is_short { residents().filter_map(|pair| pair.since).min().map(|since| since + RESIDENCE) } else { None };
         self.deadlines.first().map(|&(at, _)| at).into_iter().chain(leave).min()
     }
 

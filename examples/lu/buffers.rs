@@ -49,6 +49,22 @@ impl<'a> Panel<'a> {
     }
 }
 
+/// What stands for data where nothing is computed: none of it is ever read or written, so it takes no memory. New zeros for each message would
+/// be most of the time of such a run.
+struct Blank(Option<Vec<f64>>);
+
+impl Blank {
+    /// For up to so many words.
+    fn new(job: &Job, most: usize) -> Self {
+        Blank(job.skips().then(|| vec![0.0; most]))
+    }
+
+    /// If nothing is computed, a message of so many words.
+    fn of(&mut self, len: usize) -> Option<&mut [f64]> {
+        self.0.as_mut().map(|words| &mut words[..len])
+    }
+}
+
 /// A panel with the own rows of L₂₁, or the column in which it has no pivot.
 pub(crate) type Received = Result<(Factored, Array2<f64>), usize>;
 
@@ -63,7 +79,7 @@ pub(crate) struct PanelBuffers {
     bodies: GlobalArray<f64, Ix2>,
     /// Words of a body.
     body: usize,
-    skips: bool,
+    blank: Blank,
     there: Signal,
     free: Signal,
     /// How often each process column's signals were waited for.
@@ -85,7 +101,7 @@ impl PanelBuffers {
             heads,
             bodies,
             body,
-            skips: job.skips(),
+            blank: Blank::new(job, body),
             there: Signal::with_count(job, q)?,
             free: Signal::with_count(job, q)?,
             seen: vec![0; q],
@@ -107,21 +123,23 @@ impl PanelBuffers {
     pub(crate) fn send(&mut self, first: usize, factored: &Factored, lower: ArrayView2<'_, f64>) -> Result<(), Error> {
         let mut head = vec![0.0];
         head.extend(factored.pivots.iter().map(|&row| row as f64));
-        let top = factored.top.len();
         // For several, one message for each instead of one for each column.
         let packs = self.columns.processes > 2;
-        let len = top + if packs { lower.len() } else { 0 };
-        let body = if self.skips {
-            vec![0.0; len]
-        } else {
-            let mut body = Vec::with_capacity(len);
-            body.extend(factored.top.t().iter());
-            if packs {
-                body.extend(lower.t().iter());
+        let len = factored.top.nrows().pow(2) + if packs { lower.len() } else { 0 };
+        let mut blank = std::mem::replace(&mut self.blank, Blank(None));
+        let told = match blank.of(len) {
+            Some(body) => self.tell_others(first, &head, body, (!packs).then_some(lower)),
+            None => {
+                let mut body = Vec::with_capacity(len);
+                body.extend(factored.top.t().iter());
+                if packs {
+                    body.extend(lower.t().iter());
+                }
+                self.tell_others(first, &head, &body, (!packs).then_some(lower))
             }
-            body
         };
-        self.tell_others(first, &head, &body, (!packs).then_some(lower))
+        self.blank = blank;
+        told
     }
 
     /// Tells that `column` has no pivot.
@@ -177,19 +195,20 @@ impl PanelBuffers {
             return Ok(Err(head[0] as usize - 1));
         }
         let below = self.rows.local_extent() - self.rows.first_local(first + width);
-        let mut top = Array2::zeros((width, width).f());
         let (middle, end) = (body_at + width * width, body_at + (width + below) * width);
-        let lower = if self.skips {
-            // Nothing of it is kept.
-            drop(self.bodies.get(s![me, body_at..middle])?);
-            drop(self.bodies.get(s![me, middle..end])?);
-            Array2::zeros((below, 0).f())
+        let (top, lower) = if self.blank.of(0).is_some() {
+            for part in [body_at..middle, middle..end] {
+                let words = self.blank.of(part.len()).expect("nothing is computed");
+                self.bodies.get_into(s![me, part], ArrayViewMut1::from(words))?;
+            }
+            (Array2::zeros((width, 0).f()), Array2::zeros((below, 0).f()))
         } else {
+            let mut top = Array2::zeros((width, width).f());
             let words = top.as_slice_memory_order_mut().expect("columns behind each other");
             self.bodies.get_into(s![me, body_at..middle], ArrayViewMut1::from(words))?;
             storage.resize(below * width, 0.0);
             self.bodies.get_into(s![me, middle..end], ArrayViewMut1::from(&mut storage[..]))?;
-            Array2::from_shape_vec((below, width).f(), storage).expect("as long as its shape says")
+            (top, Array2::from_shape_vec((below, width).f(), storage).expect("as long as its shape says"))
         };
         let next = first + 2 * block;
         if next < n && self.columns.owner(next) != self.columns.me {
@@ -206,7 +225,7 @@ pub(crate) struct RowBuffers {
     columns: Axis,
     slots: Option<GlobalArray<f64, Ix2>>,
     slot: usize,
-    skips: bool,
+    blank: Blank,
     there: Signal,
     free: Signal,
     uses: u32,
@@ -220,15 +239,18 @@ impl RowBuffers {
             .then(|| GlobalArray::builder(job, [ranks, 2 * slot]).grid([ranks, 1]).name("row buffers").hollow().create())
             .transpose()?;
         let (there, free) = (Signal::with_count(job, rows.processes)?, Signal::with_count(job, rows.processes)?);
-        Ok(RowBuffers { rows, columns, slots, slot, skips: job.skips(), there, free, uses: 0 })
+        Ok(RowBuffers { rows, columns, slots, slot, blank: Blank::new(job, slot), there, free, uses: 0 })
     }
 
-    fn rank(&self, row: usize) -> usize {
-        row * self.columns.processes + self.columns.me
-    }
-
-    /// Moves the rows of one step for the own `columns` right of the panel; returns the rows that end in the block row.
-    pub(crate) fn exchange(&mut self, moves: &RowMoves, columns: &mut ArrayViewMut2<'_, f64>) -> Result<Array2<f64>, Error> {
+    /// Moves the rows of one step for the own `columns` right of the panel; returns the rows that end in the block row, unless nothing is
+    /// computed.
+    pub(crate) fn exchange(
+        &mut self,
+        moves: &RowMoves,
+        columns: &mut ArrayViewMut2<'_, f64>,
+    ) -> Result<Option<Array2<f64>>, Error> {
+        let Axis { processes, me: column, .. } = self.columns;
+        let rank = |row: usize| row * processes + column;
         let slots = self.slots.as_ref().expect("several process rows");
         let (me, rows, count) = (self.rows.me, self.rows, columns.ncols());
         let width = moves.into_top.len();
@@ -237,18 +259,16 @@ impl RowBuffers {
         // The places in the block row that each process row fills, in their order.
         let mut fills = vec![Vec::new(); rows.processes];
         moves.into_top.iter().enumerate().for_each(|(i, &row)| fills[rows.owner(row)].push(i));
-        let mut upper = Array2::zeros((width, count).f());
-        let skips = self.skips;
+        let blank = &mut self.blank;
+        let skips = blank.of(0).is_some();
+        let mut upper = Array2::zeros((width, if skips { 0 } else { count }).f());
         if !skips {
             for &i in &fills[me] {
                 upper.row_mut(i).assign(&columns.row(rows.first_local(moves.into_top[i])));
             }
         }
         let pack = |list: &[usize]| -> Vec<f64> {
-            match skips {
-                true => vec![0.0; list.len() * count],
-                false => list.iter().flat_map(|&row| columns.row(row).to_vec()).collect(),
-            }
+            if skips { Vec::new() } else { list.iter().flat_map(|&row| columns.row(row).to_vec()).collect() }
         };
         let mine = pack(&fills[me].iter().map(|&i| rows.first_local(moves.into_top[i])).collect::<Vec<_>>());
         let before: usize = fills[..me].iter().map(Vec::len).sum();
@@ -256,7 +276,7 @@ impl RowBuffers {
             if self.uses >= 2 {
                 self.free.wait_at_least(other, self.uses - 1)?;
             }
-            let to = self.rank(other);
+            let to = rank(other);
             if owner == me {
                 let leaving: Vec<usize> = moves
                     .out_of_top
@@ -264,12 +284,13 @@ impl RowBuffers {
                     .filter(|&&(_, end)| rows.owner(end) == other)
                     .map(|&(row, _)| rows.first_local(row))
                     .collect();
-                let at = start + width * count;
-                let displaced = pack(&leaving);
-                slots.put(s![to, at..at + displaced.len()], ArrayView1::from(&displaced))?;
+                let (at, len, packed) = (start + width * count, leaving.len() * count, pack(&leaving));
+                let displaced = blank.of(len).map_or(&packed[..], |blank| blank);
+                slots.put(s![to, at..at + len], ArrayView1::from(displaced))?;
             }
-            let at = start + before * count;
-            slots.put_signal(s![to, at..at + mine.len()], ArrayView1::from(&mine), self.there.at(to, me))?;
+            let (at, len) = (start + before * count, fills[me].len() * count);
+            let rows = blank.of(len).map_or(&mine[..], |blank| blank);
+            slots.put_signal(s![to, at..at + len], ArrayView1::from(rows), self.there.at(to, me))?;
         }
         // Own rows that end with this rank: from the own block row at once, else by message below.
         let ending: Vec<(usize, usize)> = moves.out_of_top.iter().copied().filter(|&(_, end)| rows.owner(end) == me).collect();
@@ -284,8 +305,11 @@ impl RowBuffers {
         }
         // The rows of U in the order of who sent them, and what the own block row displaced: all in one.
         let displaced = if owner == me { 0 } else { ending.len() };
-        let values = slots.get(s![self.rank(me), start..start + (width + displaced) * count])?;
-        if !skips && count > 0 {
+        let all = s![rank(me), start..start + (width + displaced) * count];
+        if let Some(blank) = blank.of((width + displaced) * count) {
+            slots.get_into(all, ArrayViewMut1::from(blank))?;
+        } else if count > 0 {
+            let values = slots.get(all)?;
             let mut sent = values.as_slice().expect("one row").chunks_exact(count).map(ArrayView1::from);
             for (other, places) in fills.iter().enumerate() {
                 for (&i, row) in places.iter().zip(sent.by_ref()) {
@@ -299,9 +323,9 @@ impl RowBuffers {
             }
         }
         for other in (0..rows.processes).filter(|&p| p != me) {
-            self.free.at(self.rank(other), me).notify()?;
+            self.free.at(rank(other), me).notify()?;
         }
         self.uses += 1;
-        Ok(upper)
+        Ok((!skips).then_some(upper))
     }
 }

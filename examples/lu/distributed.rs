@@ -151,7 +151,7 @@ impl<'j> Rank<'j> {
     }
 
     /// With several process rows: moves the rows of one step for all own columns right of the panel, and returns the rows of U
-    /// before their solve. With one process row each strip moves its own.
+    /// before their solve, unless nothing is computed. With one process row each strip moves its own.
     fn exchange_rows(&mut self, moves: &RowMoves, columns: &mut ArrayViewMut2<'_, f64>) -> Result<Option<Array2<f64>>, Error> {
         if self.grid.rows == 1 || columns.ncols() == 0 {
             return Ok(None);
@@ -159,7 +159,7 @@ impl<'j> Rank<'j> {
         let start = self.job.now();
         let upper = self.exchange.exchange(moves, columns)?;
         self.phases.swap += self.job.now() - start;
-        Ok(Some(upper))
+        Ok(upper)
     }
 
     /// U ← L₁₁⁻¹·U and C ← C − L₂₁·U for some columns. The product is one call, which packs L₂₁ once.

@@ -182,7 +182,8 @@ fn check(job: &Job, rank: &Rank<'_>, matrix: &Matrix, x: &[f64], b: &[f64]) -> R
 }
 
 /// Rows of the array: a few more than the matrix has where a rank's part would otherwise have columns of whole pages, whose
-/// entries of one row fall into the same few sets of every cache. They are never touched.
+/// entries of one row fall into the same few sets of every cache. They are never touched. None where blocks are whole pages: the parts
+/// of all ranks but one are then too, however many rows are added.
 fn padded(rows: Axis) -> usize {
     /// Elements of a page and of a cache line.
     const PAGE: usize = 4096 / size_of::<f64>();
@@ -193,7 +194,9 @@ fn padded(rows: Axis) -> usize {
             local > 0 && local.is_multiple_of(PAGE)
         })
     };
-    (0..).map(|lines| rows.extent + lines * LINE).find(|&extent| !whole(extent)).expect("some extent is no multiple of a page")
+    // After a round of blocks over all processes, everything repeats.
+    let round = (rows.block * rows.processes).max(PAGE) / LINE;
+    (0..=round).map(|lines| rows.extent + lines * LINE).find(|&extent| !whole(extent)).unwrap_or(rows.extent)
 }
 
 #[cfg(test)]
@@ -220,6 +223,14 @@ mod tests {
             assert!(why.contains("‖A‖∞ is inf"), "{why}");
             told("large", &[vec![1e300, -1e300], vec![1e300, 1e300]], ranks, 1).unwrap();
         }
+    }
+
+    #[test]
+    fn blocks_of_whole_pages_are_not_padded() {
+        let rows = |extent, block, processes| Axis { extent, block, processes, me: 0 };
+        assert_eq!(padded(rows(4096, 1024, 2)), 4096);
+        assert_eq!(padded(rows(1024, 1024, 1)), 1032);
+        assert_eq!(padded(rows(1000, 192, 2)), 1000);
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub(crate) fn skip<T: Team>(width: usize, first: usize, axis: Axis, team: &mut T
         let drawn = (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         pivots.push(row + drawn as usize % (axis.extent - row));
     }
-    Ok(Factored { top: Array2::zeros((width, width).f()), pivots })
+    Ok(Factored { top: Array2::zeros((width, 0).f()), pivots })
 }
 
 /// Words at the start of a message: magnitude of the candidate (negative: none), its global row. Then follow the row of

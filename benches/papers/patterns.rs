@@ -1,8 +1,8 @@
 //! Figures 16 and 17: every rank writes to the memory that every rank exposes.
 //!
-//! Each exposes 512 bytes. In a *shift*, step k goes to the rank k places on, so that no two write to one rank at a time. In a *transpose*,
-//! a rank's row of p blocks becomes a column: all go through the ranks in the same order. Both take p puts of each rank, and end when all
-//! have arrived. Where messages share no links, their time grows like p.
+//! Each exposes 512 bytes. In step k of a *shift*, a rank writes to the one k places on. A *transpose* exchanges blocks in pairs, as transposes
+//! of matrices and of Fourier transforms do: in step k with the rank whose number differs in the bits of k. No two write to one rank at a time.
+//! Both take p puts of each rank, and end when all have arrived. Where messages share no links, their time grows like p.
 
 use global_arrays::prelude::*;
 use ndarray::ArrayView1;
@@ -15,7 +15,10 @@ pub(crate) fn shift(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
 }
 
 pub(crate) fn transpose(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
-    to_all(job, |step| step)
+    if !job.size().is_power_of_two() {
+        return Err(Error::other(format!("pairs need a power of two of ranks, and there are {}", job.size())));
+    }
+    to_all(job, |step| job.rank() ^ step)
 }
 
 /// The bytes of a put and the microseconds until the last rank is through; rank 0 has them. `target` is the rank of each step.

@@ -60,6 +60,11 @@ impl Row {
         }
     }
 
+    /// The same row, to which a parameter was fitted.
+    pub fn fitted(self) -> Row {
+        Row { kind: Kind::Fitted, ..self }
+    }
+
     /// The same row, which may fail for this reason.
     pub fn unless(self, reason: &'static str) -> Row {
         let verdict = if self.verdict == Verdict::Fails { Verdict::Explained(reason) } else { self.verdict };
@@ -131,8 +136,8 @@ mod tests {
             (Verdict::Holds, Verdict::Fails, Verdict::Fails)
         );
         assert_eq!(near(1.05).unless("why").verdict, Verdict::Holds);
-        let rows = [near(1.0), near(2.0), near(2.0).unless("why")];
-        let counted = Count { fitted: 0, predicted: 3, failed: 1, explained: 1 };
+        let rows = [near(1.0), near(2.0), near(2.0).unless("why"), near(1.0).fitted()];
+        let counted = Count { fitted: 1, predicted: 3, failed: 1, explained: 1 };
         assert_eq!(count(&rows), counted);
         let text = table(&rows);
         assert_eq!(text.lines().count(), 2 + rows.len());

@@ -1,6 +1,6 @@
 //! What ranks send each other during the factorisation: panels along process rows, pivot rows along process columns.
 //!
-//! Each buffer array has one block for each rank, of two slots, and is written by puts with signals. A slot is given back by
+//! Each buffer array has one block for each rank, of two slots, and is written by puts with signals. A slot of a panel is given back by
 //! another signal. Each signal is raised by one rank only, so it has an index for the sender's place; counts grow forever. No
 //! barrier anywhere.
 
@@ -220,6 +220,9 @@ impl PanelBuffers {
 }
 
 /// Pivot rows, exchanged along each process column: all get the rows of U before their solve, each gets the rows that end with it.
+///
+/// Nobody has to say that a slot is free. It is used again two exchanges on. In between this rank has got something from each other one, which
+/// that one sent after it had read the slot.
 pub(crate) struct RowBuffers {
     rows: Axis,
     columns: Axis,
@@ -227,7 +230,6 @@ pub(crate) struct RowBuffers {
     slot: usize,
     blank: Blank,
     there: Signal,
-    free: Signal,
     uses: u32,
 }
 
@@ -238,8 +240,8 @@ impl RowBuffers {
         let slots = (rows.processes > 1)
             .then(|| GlobalArray::builder(job, [ranks, 2 * slot]).grid([ranks, 1]).name("row buffers").hollow().create())
             .transpose()?;
-        let (there, free) = (Signal::with_count(job, rows.processes)?, Signal::with_count(job, rows.processes)?);
-        Ok(RowBuffers { rows, columns, slots, slot, blank: Blank::new(job, slot), there, free, uses: 0 })
+        let there = Signal::with_count(job, rows.processes)?;
+        Ok(RowBuffers { rows, columns, slots, slot, blank: Blank::new(job, slot), there, uses: 0 })
     }
 
     /// Moves the rows of one step for the own `columns` right of the panel; returns the rows that end in the block row, unless nothing is
@@ -273,9 +275,6 @@ impl RowBuffers {
         let mine = pack(&fills[me].iter().map(|&i| rows.first_local(moves.into_top[i])).collect::<Vec<_>>());
         let before: usize = fills[..me].iter().map(Vec::len).sum();
         for other in (0..rows.processes).filter(|&p| p != me) {
-            if self.uses >= 2 {
-                self.free.wait_at_least(other, self.uses - 1)?;
-            }
             let to = rank(other);
             if owner == me {
                 let leaving: Vec<usize> = moves
@@ -321,9 +320,6 @@ impl RowBuffers {
             for (&(_, end), row) in ending.iter().zip(sent) {
                 columns.row_mut(rows.first_local(end)).assign(&row);
             }
-        }
-        for other in (0..rows.processes).filter(|&p| p != me) {
-            self.free.at(rank(other), me).notify()?;
         }
         self.uses += 1;
         Ok((!skips).then_some(upper))

@@ -48,11 +48,6 @@ impl<T> Slab<T> {
         self.values[self.place(number)?].as_ref()
     }
 
-    /// Where the value of a number is, if it is there still: not to be read.
-    pub(super) fn whereabouts(&self, number: u64) -> *const Option<T> {
-        self.values.as_ptr().wrapping_add((number & PLACE) as usize)
-    }
-
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         let place = self.place(number)?;
         self.values[place].as_mut()

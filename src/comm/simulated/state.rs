@@ -11,7 +11,7 @@ use crate::comm::{
     node::Fabric,
     peers::Peers,
     slab::Slab,
-    soft::{Events, Faults, Machine, Model, Next, Picos, Ranks as Turns, prefetch},
+    soft::{Events, Faults, Machine, Model, Next, Picos},
 };
 
 /// The job ends after this many ticks without a message.
@@ -61,9 +61,9 @@ pub(super) enum Happens {
     /// It begins to leave, or its head is at a link or at its target.
     Travels(u64),
     /// It reaches its target.
-    Arrives(u64, u32),
+    Arrives(u64),
     /// It is answered.
-    Done(u64, u32),
+    Done(u64),
     Tick,
     /// A rank dies.
     Dies(u32),
@@ -176,23 +176,9 @@ impl State {
     }
 
     /// Lets things happen until a rank gets its turn: that one. None when all have ended.
-    pub(super) fn advance(&mut self, turns: &Turns) -> Option<usize> {
+    pub(super) fn advance(&mut self) -> Option<usize> {
         while self.alive > 0 {
-            let (ranks, flights) = (&self.ranks, &self.flights);
-            let rank_is_next = |rank: u32| {
-                prefetch(&raw const ranks[rank as usize]);
-                turns.expect(rank as usize);
-            };
-            let soon = |event: &Happens| match *event {
-                Happens::Turn(rank) => rank_is_next(rank),
-                Happens::Leaves(id) | Happens::Travels(id) => prefetch(flights.whereabouts(id)),
-                Happens::Arrives(id, rank) | Happens::Done(id, rank) => {
-                    prefetch(flights.whereabouts(id));
-                    rank_is_next(rank);
-                }
-                Happens::Tick | Happens::Dies(_) | Happens::Stalls(..) => {}
-            };
-            let (at, event) = self.events.take(soon)?;
+            let (at, event) = self.events.take()?;
             if let Some(rank) = self.happens(at, event) {
                 return Some(rank);
             }
@@ -220,8 +206,8 @@ impl State {
             }
             Happens::Leaves(id) => self.leaves(id),
             Happens::Travels(id) => self.travels(id),
-            Happens::Arrives(id, _) => self.arrives(id),
-            Happens::Done(id, _) => self.done(id),
+            Happens::Arrives(id) => self.arrives(id),
+            Happens::Done(id) => self.done(id),
             Happens::Tick => self.tick(),
             Happens::Dies(rank) => {
                 self.faults -= 1;
@@ -243,8 +229,8 @@ impl State {
             Happens::Turn(rank) => (1, u64::from(rank)),
             Happens::Leaves(id) => (2, id),
             Happens::Travels(id) => (3, id),
-            Happens::Arrives(id, _) => (4, id),
-            Happens::Done(id, _) => (5, id),
+            Happens::Arrives(id) => (4, id),
+            Happens::Done(id) => (5, id),
             Happens::Tick => (6, 0),
             Happens::Dies(rank) => (7, u64::from(rank)),
             Happens::Stalls(node, _) => (8, u64::from(node)),
@@ -335,7 +321,7 @@ impl State {
         let copies = if is_back { self.model.copies(from, to, bytes) } else { Picos::ZERO };
         let late = if message.is_mail { Picos::ZERO } else { late(&self.model, &self.events, id, from, to) };
         message.answered = times.answered + late;
-        let next = if is_back { Happens::Done(id, to as u32) } else { Happens::Arrives(id, to as u32) };
+        let next = if is_back { Happens::Done(id) } else { Happens::Arrives(id) };
         self.events.add(times.arrived + copies + late, issuer, next);
         self.takes(to, self.model.moves(from, to, bytes, true));
     }
@@ -353,7 +339,7 @@ impl State {
         match flight.kind {
             Kind::Put(signal) => {
                 flight.write(&self.fabric, signal);
-                self.events.add(flight.message.answered, from, Happens::Done(id, from as u32));
+                self.events.add(flight.message.answered, from, Happens::Done(id));
                 self.touched(to);
             }
             Kind::Get | Kind::Atomic(_) => {

@@ -79,7 +79,7 @@ impl World {
     pub(super) fn next(&self) -> Option<usize> {
         let mut state = self.state.lock();
         let known = state.next.take();
-        known.or_else(|| state.advance(&self.ranks))
+        known.or_else(|| state.advance())
     }
 
     /// The time of a rank.
@@ -249,7 +249,7 @@ impl World {
 
     /// Lets others run until a turn of this rank.
     fn end_turn(&self, mut state: MutexGuard<'_, State>, rank: usize) {
-        let next = state.advance(&self.ranks);
+        let next = state.advance();
         if next != Some(rank) {
             drop(state);
             elsewhere(|| self.ranks.suspend(rank, next, |next| self.state.lock().next = Some(next)));

@@ -31,9 +31,6 @@ pub(in crate::comm) struct Events<E> {
 /// Of a time.
 const BITS: usize = u64::BITS as usize;
 
-/// Of so few that come next, each comes soon.
-const SOON: usize = 24;
-
 #[derive(Debug)]
 struct Bucket<E> {
     entries: Vec<Entry<E>>,
@@ -130,7 +127,7 @@ impl<E> Events<E> {
     }
 
     /// The next.
-    pub(in crate::comm) fn take(&mut self, mut soon: impl FnMut(&E)) -> Option<(Picos, E)> {
+    pub(in crate::comm) fn take(&mut self) -> Option<(Picos, E)> {
         if self.now.is_empty() {
             let lowest = self.lowest();
             let bucket = self.later.get_mut(lowest)?;
@@ -138,9 +135,6 @@ impl<E> Events<E> {
             self.filled ^= 1 << lowest;
             // All of them have the bit, so they go to lower buckets. The memory stays.
             let mut entries = std::mem::take(&mut bucket.entries);
-            if entries.len() <= SOON {
-                entries.iter().for_each(|entry| soon(&entry.event));
-            }
             entries.drain(..).for_each(|entry| self.keep(entry));
             self.later[lowest].entries = entries;
         }
@@ -176,7 +170,7 @@ mod tests {
                 sorted.insert((at, number));
             } else {
                 let next = sorted.pop_first();
-                assert_eq!(events.take(|_| {}), next.map(|(at, number)| (Picos(at), number)));
+                assert_eq!(events.take(), next.map(|(at, number)| (Picos(at), number)));
                 now = next.map_or(now, |next| next.0);
             }
             assert_eq!(events.next_at(), sorted.first().map(|next| Picos(next.0)));
@@ -193,8 +187,8 @@ mod tests {
         }
         events.add(Picos(3), 5, (99, 0));
         assert_eq!(events.next_at(), Some(Picos(3)));
-        assert_eq!(events.take(|_| {}), Some((Picos(3), (99, 0))));
-        std::iter::from_fn(|| events.take(|_| {})).map(|(_, event)| event).collect()
+        assert_eq!(events.take(), Some((Picos(3), (99, 0))));
+        std::iter::from_fn(|| events.take()).map(|(_, event)| event).collect()
     }
 
     #[test]

@@ -8,13 +8,11 @@
 //! | `model` | when a message has left, and when it arrives |
 //! | `events` | what happens next |
 //! | `faults` | what goes wrong, and when |
-//! | `ahead` | memory that is needed soon |
 //! | `ranks`, `stacks` | ranks that run one at a time: coroutines, or threads that hand on a baton |
 //!
 //! Nothing here knows what a rank does, or what a message means: `simulated` does. Nothing here reads a clock or draws a random number. So
 //! the same calls give the same times.
 
-mod ahead;
 mod events;
 mod faults;
 mod links;
@@ -24,7 +22,6 @@ mod ranks;
 mod stacks;
 mod time;
 
-pub(super) use ahead::prefetch;
 pub(super) use events::Events;
 pub(crate) use faults::Faults;
 pub(super) use links::Shape;

@@ -17,10 +17,7 @@ use std::{
 use corosensei::{Coroutine, Yielder};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
-use super::{
-    ahead::prefetch_frames,
-    stacks::{Slot, Stacks},
-};
+use super::stacks::{Slot, Stacks};
 use crate::comm::WaitWord;
 
 /// What a rank is.
@@ -53,16 +50,12 @@ pub(in crate::comm) struct Ranks {
 enum Switch {
     /// Counts the turns of each rank, and how often one came back.
     Batons { turns: Box<[WaitWord]>, back: WaitWord },
-    /// How each suspends itself, and where on its stack it did.
+    /// How each suspends itself.
     Yielders(Box<[Place]>),
 }
 
-/// Where a coroutine leaves how it is suspended, and an address in the lowest of its frames.
-#[derive(Debug, Default)]
-struct Place {
-    yielder: AtomicPtr<Yielder<(), ()>>,
-    lowest: AtomicUsize,
-}
+/// Where a coroutine leaves how it is suspended.
+type Place = AtomicPtr<Yielder<(), ()>>;
 
 const NOBODY: usize = usize::MAX;
 
@@ -111,7 +104,7 @@ impl Ranks {
             Form::Threads => {
                 Switch::Batons { turns: (0..ranks).map(|_| WaitWord::default()).collect(), back: WaitWord::default() }
             }
-            Form::Coroutines => Switch::Yielders((0..ranks).map(|_| Place::default()).collect()),
+            Form::Coroutines => Switch::Yielders((0..ranks).map(|_| AtomicPtr::default()).collect()),
         };
         Ranks { switch, current: AtomicUsize::new(NOBODY), thread: AtomicUsize::new(0) }
     }
@@ -119,16 +112,6 @@ impl Ranks {
     /// Whether the caller is this rank, and has its turn.
     pub(in crate::comm) fn is_turn_of(&self, rank: usize) -> bool {
         self.current.load(Ordering::Acquire) == rank && self.thread.load(Ordering::Relaxed) == mark()
-    }
-
-    /// A rank will have its turn soon: its frames are brought nearer.
-    pub(in crate::comm) fn expect(&self, rank: usize) {
-        if let Switch::Yielders(places) = &self.switch {
-            match places[rank].lowest.load(Ordering::Relaxed) {
-                0 => {}
-                lowest => prefetch_frames(lowest),
-            }
-        }
     }
 
     /// The rank that has its turn.
@@ -240,7 +223,7 @@ impl Ranks {
         while let Some(rank) = next() {
             let coroutine = coroutines[rank].get_or_insert_with(|| {
                 Coroutine::with_stack(stacks.stack(rank), move |own, ()| {
-                    yielders[rank].yielder.store(std::ptr::from_ref(own).cast_mut(), Ordering::Relaxed);
+                    yielders[rank].store(std::ptr::from_ref(own).cast_mut(), Ordering::Relaxed);
                     main(rank);
                 })
             });
@@ -280,8 +263,7 @@ impl Ranks {
                     keep(next);
                 }
                 // SAFETY: the coroutine of the rank wrote it when it began; it is that which calls, so it lives.
-                let yielder = unsafe { &*yielders[rank].yielder.load(Ordering::Relaxed) };
-                yielders[rank].lowest.store((&raw const yielder).addr(), Ordering::Relaxed);
+                let yielder = unsafe { &*yielders[rank].load(Ordering::Relaxed) };
                 yielder.suspend(());
             }
         }

@@ -10,7 +10,7 @@
 //! | `soft` | the software device: verbs over the threads of one process |
 //! | `faulty` | a device that makes another one fail, for tests |
 //! | `slots` | registered memory for messages |
-//! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them |
+//! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
 //! | `wire` | frames over them |
 //! | `software` | `ib:soft`, the network of threads with software devices |
 //! | `verbs` | the device of libibverbs |
@@ -22,7 +22,6 @@
 //! * RDMA: puts and gets are active messages, long ones in frames of 4 KiB.
 //! * The agent of a node as the only endpoint that other nodes connect to: each rank is an endpoint of its own.
 //! * Ranks that wait look all the time: nothing wakes them up yet.
-//! * Frames are not sent again after a queue pair broke (`protocol::replay`): the job ends.
 
 mod device;
 #[cfg(all(test, not(loom)))]

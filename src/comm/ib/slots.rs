@@ -57,9 +57,9 @@ impl Slots {
         self.start.as_ptr().wrapping_add(slot * self.len)
     }
 
-    /// Fills a slot that is not lent.
-    pub(super) fn write(&mut self, slot: usize, bytes: &[u8]) {
-        let to = self.at(slot, bytes.len());
+    /// Fills a slot that is not lent, from a byte on.
+    pub(super) fn write(&mut self, slot: usize, from: usize, bytes: &[u8]) {
+        let to = self.at(slot, from + bytes.len()).wrapping_add(from);
         // SAFETY: inside the memory of this value, which nobody refers to; the caller's bytes are elsewhere.
         unsafe { kernels::copy(to, bytes.as_ptr(), bytes.len()) };
     }

@@ -95,6 +95,12 @@ pub(in crate::comm) struct Replay<H> {
     is_open: bool,
 }
 
+impl<H: Copy + PartialEq> Default for Replay<H> {
+    fn default() -> Self {
+        Replay::new()
+    }
+}
+
 impl<H: Copy + PartialEq> Replay<H> {
     /// An end with no connection.
     pub(in crate::comm) fn new() -> Self {
@@ -118,17 +124,17 @@ impl<H: Copy + PartialEq> Replay<H> {
         self.numbered
     }
 
-    /// The adapter has completed an item, and so all before it.
-    pub(in crate::comm) fn completed(&mut self, handle: H) {
+    /// The adapter has completed an item, and so all before it. As all that forgets items, it names them.
+    pub(in crate::comm) fn completed(&mut self, handle: H, forgets: impl FnMut(H)) {
         let end = self.posted.iter().position(|item| item.handle == handle).map_or(0, |at| at + 1);
         self.posted[..end].iter_mut().for_each(|item| item.completed = true);
-        self.forget();
+        self.forget(forgets);
     }
 
     /// The peer has handled the frames up to this number. None if they were not all sent.
     #[must_use]
-    pub(in crate::comm) fn acknowledged(&mut self, number: u64) -> Option<()> {
-        self.have_been_seen(number)?;
+    pub(in crate::comm) fn acknowledged(&mut self, number: u64, forgets: impl FnMut(H)) -> Option<()> {
+        self.have_been_seen(number, forgets)?;
         self.handled = self.handled.max(number);
         Some(())
     }
@@ -158,11 +164,11 @@ impl<H: Copy + PartialEq> Replay<H> {
 
     /// The peer has told on a new connection which frame it saw last. What becomes of all that was open, in its order, with the numbers
     /// of frames. None if the peer cannot have seen that.
-    pub(in crate::comm) fn reopens(&mut self, number: u64) -> Option<Vec<(Fate<H>, u64)>> {
+    pub(in crate::comm) fn reopens(&mut self, number: u64, forgets: impl FnMut(H)) -> Option<Vec<(Fate<H>, u64)>> {
         if self.is_open || number < self.known {
             return None;
         }
-        self.have_been_seen(number)?;
+        self.have_been_seen(number, forgets)?;
         self.is_open = true;
         let mut fates = Vec::with_capacity(self.posted.len());
         self.posted.retain_mut(|item| {
@@ -179,7 +185,7 @@ impl<H: Copy + PartialEq> Replay<H> {
     }
 
     /// The peer has seen the frames up to this number, so it has what was posted before them.
-    fn have_been_seen(&mut self, number: u64) -> Option<()> {
+    fn have_been_seen(&mut self, number: u64, forgets: impl FnMut(H)) -> Option<()> {
         if number > self.numbered {
             return None;
         }
@@ -187,12 +193,18 @@ impl<H: Copy + PartialEq> Replay<H> {
         // The number of what is no frame is that of the frame before it.
         let has_come = |item: &Posted<H>| item.number < number || item.kind == Kind::Frame && item.number == number;
         self.posted.iter_mut().for_each(|item| item.happened |= has_come(item));
-        self.forget();
+        self.forget(forgets);
         Some(())
     }
 
     /// Forgets what is done and of no more use to the adapter.
-    fn forget(&mut self) {
-        self.posted.retain(|item| !(item.completed && (item.happened || item.kind != Kind::Frame)));
+    fn forget(&mut self, mut forgets: impl FnMut(H)) {
+        self.posted.retain(|item| {
+            let is_done = item.completed && (item.happened || item.kind != Kind::Frame);
+            if is_done {
+                forgets(item.handle);
+            }
+            !is_done
+        });
     }
 }

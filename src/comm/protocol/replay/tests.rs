@@ -116,11 +116,11 @@ impl World {
                     target.word = 1000 * id;
                 }
             }
-            Sent::Handled(number) => self.ends[to].replay.acknowledged(number).unwrap(),
+            Sent::Handled(number) => self.ends[to].replay.acknowledged(number, |_| {}).unwrap(),
             Sent::Told(seen, handled) => {
                 let end = &mut self.ends[to];
-                let fates = end.replay.reopens(seen).unwrap();
-                end.replay.acknowledged(handled).unwrap();
+                let fates = end.replay.reopens(seen, |_| {}).unwrap();
+                end.replay.acknowledged(handled, |_| {}).unwrap();
                 for (fate, number) in fates {
                     match fate {
                         Fate::Again(id) => {
@@ -143,7 +143,7 @@ impl World {
         let Some(last) = end.executed.drain(..count).inspect(|&id| end.ended[id as usize].0 += 1).last() else {
             return false;
         };
-        end.replay.completed(last);
+        end.replay.completed(last, |_| {});
         true
     }
 
@@ -238,7 +238,7 @@ fn frames_have_their_effect_once_and_in_order_and_no_write_passes_them() {
 /// An end with a connection, after these items.
 fn posted(kinds: &[Kind]) -> Replay<u64> {
     let mut replay = Replay::new();
-    assert_eq!(replay.reopens(0), Some(Vec::new()));
+    assert_eq!(replay.reopens(0, |_| {}), Some(Vec::new()));
     (0..).zip(kinds).for_each(|(id, &kind)| drop(replay.posts(kind, id).to_string()));
     replay
 }
@@ -249,7 +249,7 @@ fn what_stood_before_a_frame_that_was_seen_is_not_written_again() {
     let all = posted(&kinds);
     let fates = |mut replay: Replay<u64>, seen| {
         replay.is_over();
-        let fates = replay.reopens(seen).unwrap();
+        let fates = replay.reopens(seen, |_| {}).unwrap();
         fates.into_iter().map(|(fate, _)| fate).collect::<Vec<_>>()
     };
     use Fate::{Again, Done, Unknown};
@@ -258,33 +258,33 @@ fn what_stood_before_a_frame_that_was_seen_is_not_written_again() {
     assert_eq!(fates(all.clone(), 2), [Done(0), Again(1), Unknown(2), Done(3), Done(4), Done(5)]);
     // Known from an acknowledgement, before the connection broke.
     let mut known = all.clone();
-    known.acknowledged(1).unwrap();
+    known.acknowledged(1, |_| {}).unwrap();
     assert_eq!(fates(known.clone(), 1), [Done(0), Again(1), Unknown(2), Done(3), Again(4), Again(5)]);
     // Both known and completed: nothing is left of it, nor of what was before.
-    known.completed(3);
+    known.completed(3, |_| {});
     assert_eq!(fates(known, 1), [Again(4), Again(5)]);
     let mut complete = all;
-    complete.completed(2);
+    complete.completed(2, |_| {});
     assert_eq!(fates(complete.clone(), 0), [Again(3), Again(4), Again(5)]);
     // A frame that the adapter has delivered may still be lost.
-    complete.completed(5);
+    complete.completed(5, |_| {});
     assert_eq!(fates(complete.clone(), 0), [Again(3), Again(5)]);
     assert_eq!(fates(complete.clone(), 2), []);
     // Posted again, it is no longer complete.
     complete.is_over();
-    complete.reopens(0).unwrap();
-    complete.acknowledged(2).unwrap();
+    complete.reopens(0, |_| {}).unwrap();
+    complete.acknowledged(2, |_| {}).unwrap();
     assert_eq!(fates(complete, 2), [Done(3), Done(5)]);
 }
 
 #[test]
 fn a_number_that_cannot_be_is_refused() {
     let mut replay = posted(&[Kind::Frame, Kind::Frame, Kind::Frame]);
-    assert_eq!((replay.acknowledged(4), replay.acknowledged(2)), (None, Some(())));
-    assert_eq!(replay.reopens(3), None, "it is open");
+    assert_eq!((replay.acknowledged(4, |_| {}), replay.acknowledged(2, |_| {})), (None, Some(())));
+    assert_eq!(replay.reopens(3, |_| {}), None, "it is open");
     replay.is_over();
-    assert_eq!((replay.reopens(4), replay.reopens(1)), (None, None));
-    assert_eq!(replay.reopens(2), Some(vec![(Fate::Done(0), 1), (Fate::Done(1), 2), (Fate::Again(2), 3)]));
+    assert_eq!((replay.reopens(4, |_| {}), replay.reopens(1, |_| {})), (None, None));
+    assert_eq!(replay.reopens(2, |_| {}), Some(vec![(Fate::Done(0), 1), (Fate::Done(1), 2), (Fate::Again(2), 3)]));
     let arrivals = [1, 1, 3, 2, 3, 0, u64::MAX].map(|number| replay.arrived(number));
     use Arrival::{Gap, Next, Seen};
     assert_eq!(arrivals, [Next, Seen, Gap, Next, Next, Seen, Gap]);
@@ -296,13 +296,13 @@ fn what_goes_past_the_frames_waits_until_they_are_handled() {
     let mut replay = posted(&[Kind::Frame]);
     let may = |replay: &Replay<u64>| [Kind::Frame, Kind::Write, Kind::Read, Kind::Atomic].map(|kind| replay.may_post(kind));
     assert_eq!(may(&replay), [true, false, false, false]);
-    replay.completed(0);
+    replay.completed(0, |_| {});
     assert_eq!(may(&replay), [true, false, false, false]);
     replay.is_over();
     assert_eq!(may(&replay), [false; 4]);
     // It was seen. That is not enough.
-    assert_eq!(replay.reopens(1), Some(Vec::new()));
+    assert_eq!(replay.reopens(1, |_| {}), Some(Vec::new()));
     assert_eq!(may(&replay), [true, false, false, false]);
-    replay.acknowledged(1).unwrap();
+    replay.acknowledged(1, |_| {}).unwrap();
     assert_eq!(may(&replay), [true; 4]);
 }

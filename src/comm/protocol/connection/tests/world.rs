@@ -409,7 +409,7 @@ impl World {
             // Its own end is over already.
             Body::Seen(_) | Body::Handled(_) if link.ready.is_none() => {}
             Body::Seen(number) => {
-                for (fate, number) in link.replay.reopens(number).expect("a number that can be") {
+                for (fate, number) in link.replay.reopens(number, |_| {}).expect("a number that can be") {
                     let Fate::Again(id) = fate else { continue };
                     if !self.link(to, from).holds {
                         self.transmit(to, from, Body::Frame { number, id });
@@ -434,7 +434,7 @@ impl World {
                     self.event(to, from, Event::Used);
                 }
             }
-            Body::Handled(number) => link.replay.acknowledged(number).expect("a number that can be"),
+            Body::Handled(number) => link.replay.acknowledged(number, |_| {}).expect("a number that can be"),
         }
     }
 
@@ -442,7 +442,7 @@ impl World {
         let link = self.link(at, peer);
         let is_ready = link.ready.is_some_and(|(_, ready)| ready == epoch);
         if is_ready && link.queue_pair.as_ref().is_some_and(|made| !made.is_broken) {
-            frame.into_iter().for_each(|id| link.replay.completed(id));
+            frame.into_iter().for_each(|id| link.replay.completed(id, |_| {}));
             link.under_way -= 1;
             if link.under_way == 0 {
                 self.event(at, peer, Event::Acknowledged);

@@ -5,6 +5,18 @@
 //!
 //! A queue pair that is given back goes to RESET and is used for the next peer, under the same number. Before that, all completions
 //! are taken out of the device, because those of a pair in RESET may never be reported.
+//!
+//! # When a connection breaks
+//!
+//! Messages are numbered frames (`message`). A frame keeps its slot until the peer has said that it has seen it: each frame says so of those of
+//! the other direction, and where there are none a message of its own. When a queue pair breaks, it is reset and connected again; the first
+//! message on a new connection says which frame was seen last, and those behind it are posted again, as `protocol::replay` has it. A peer that
+//! stays away ends the job.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `steps` | carries out what the machine decides |
+//! | `message` | what stands before each message |
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,19 +25,30 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(super) use self::message::HEADER;
+use self::message::{Header, What};
 use super::{
-    device::{self, Completion, Datagram, DeviceError, Done, Handle, Kind, Pair, Queue, ROUTE_HEADER, To, Work},
+    device::{self, Completion, DeviceError, Done, Handle, Kind, Pair, Queue, ROUTE_HEADER, Work},
     slots::Slots,
+    work::Failure,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
-    protocol::connection::{Action, Address, Connections, Event, LENGTH, Settings},
+    protocol::{
+        connection::{Connections, Event, LENGTH, Settings},
+        replay::{self, Fate, Replay},
+    },
     random::Random,
 };
 
+mod message;
+mod steps;
+
 /// Messages that may be on their way to others, and those that may have arrived before anybody looks.
 pub(super) const SENDS: usize = 64;
-pub(super) const RECEIVES: usize = 256;
+const RECEIVES: usize = 256;
+/// Messages without a frame.
+const CONTROLS: usize = 32;
 /// The same of datagrams.
 const DATAGRAM_SENDS: usize = 64;
 const DATAGRAM_RECEIVES: usize = 64;
@@ -33,7 +56,7 @@ const DATAGRAM_RECEIVES: usize = 64;
 /// What a device has to be opened with.
 pub(super) const DEPTHS: device::Depths = device::Depths {
     // Each work and each receive has one completion; a pair that breaks flushes what it has.
-    completions: 2 * (SENDS + RECEIVES + DATAGRAM_SENDS + DATAGRAM_RECEIVES),
+    completions: 2 * (SENDS + CONTROLS + RECEIVES + DATAGRAM_SENDS + DATAGRAM_RECEIVES),
     shared_receives: RECEIVES,
     datagram_receives: DATAGRAM_RECEIVES,
     datagram_sends: DATAGRAM_SENDS,
@@ -49,10 +72,17 @@ const ASKS: Duration = Duration::from_millis(5);
 const TIMEOUT: u8 = 14;
 const RETRIES: u8 = 6;
 const RECEIVE_TIMER: u8 = 6;
-const FOR_EVER: u8 = 7;
+const ANSWERS_FOR_EVER: u8 = 7;
 
 /// Steps of the queue pairs of a peer that may fail one after the other.
 const FAILURES: u32 = 20;
+
+/// A peer whose connection broke, and that is not connected again after so long, is lost.
+const LOST: Duration = Duration::from_secs(4);
+
+/// So many frames are seen, or so long, before that is said without a frame of the other direction.
+const UNSAID: u64 = 16;
+const UNSAID_FOR: Duration = Duration::from_millis(1);
 
 /// Where the endpoints of a job are reached, once they have said so.
 #[derive(Debug)]
@@ -85,8 +115,15 @@ pub(super) struct Links<D> {
     spare: Vec<Pair>,
     sends: Slots,
     free_sends: Vec<usize>,
-    /// Whom each slot of `sends` was sent to.
-    sent_to: [usize; SENDS],
+    /// Whom each slot of `sends` was sent to, and how many bytes.
+    sent: [(usize, usize); SENDS],
+    controls: Slots,
+    free_controls: Vec<usize>,
+    controlled: [usize; CONTROLS],
+    /// Peers that are to be told something; those that have sent what they were not told was seen; those whose connection broke.
+    due: VecDeque<usize>,
+    unsaid: VecDeque<usize>,
+    broken: Vec<usize>,
     receives: Slots,
     datagrams: Slots,
     free_datagrams: Vec<usize>,
@@ -96,6 +133,8 @@ pub(super) struct Links<D> {
     polled: Vec<Completion>,
     /// Taken out of the device, and not handled.
     completions: VecDeque<Completion>,
+    /// Frames that were posted again.
+    replayed: u64,
     random: Random,
     start: Instant,
     asked: Duration,
@@ -117,8 +156,19 @@ struct Peer {
     handle: Option<Handle>,
     /// A connection was asked for, and is not ready.
     wanted: bool,
-    /// Messages that are not acknowledged.
+    /// Messages that the adapter has not completed.
     open: usize,
+    /// Frames, by their slots.
+    replay: Replay<usize>,
+    /// The connection is new, and the peer was not told yet which frame was seen last.
+    opens: bool,
+    /// It has told that on this connection, before the connection was ready here.
+    heard: Option<u64>,
+    /// What it was told that was seen, and since when there is more.
+    said: u64,
+    unsaid: Option<Duration>,
+    /// Since when its connection is broken, and why.
+    broken: Option<(Duration, Failure)>,
     /// Steps that have failed since it was ready.
     failures: u32,
 }
@@ -130,6 +180,7 @@ enum Posted {
     Receive(usize),
     DatagramSend(usize),
     DatagramReceive(usize),
+    Control(usize),
 }
 
 impl Posted {
@@ -139,6 +190,7 @@ impl Posted {
             Posted::Receive(slot) => (1, slot),
             Posted::DatagramSend(slot) => (2, slot),
             Posted::DatagramReceive(slot) => (3, slot),
+            Posted::Control(slot) => (4, slot),
         };
         what << 32 | slot as u64
     }
@@ -149,7 +201,8 @@ impl Posted {
             0 => Posted::Send(slot),
             1 => Posted::Receive(slot),
             2 => Posted::DatagramSend(slot),
-            _ => Posted::DatagramReceive(slot),
+            3 => Posted::DatagramReceive(slot),
+            _ => Posted::Control(slot),
         }
     }
 }
@@ -166,8 +219,9 @@ impl<D: device::Device> Links<D> {
     /// # Errors
     /// What the device says.
     pub(super) fn new(device: D, directory: Arc<Directory>, settings: Settings, longest: usize) -> device::Result<Self> {
-        let sends = Slots::new(&device, SENDS, longest)?;
-        let receives = Slots::new(&device, RECEIVES, longest)?;
+        let sends = Slots::new(&device, SENDS, HEADER + longest)?;
+        let receives = Slots::new(&device, RECEIVES, HEADER + longest)?;
+        let controls = Slots::new(&device, CONTROLS, HEADER)?;
         let datagrams = Slots::new(&device, DATAGRAM_SENDS + DATAGRAM_RECEIVES, ROUTE_HEADER + LENGTH)?;
         let address = device.address();
         let seed = u64::from_le_bytes(std::array::from_fn(|k| settings.token.to_le_bytes()[k])) ^ settings.endpoint as u64;
@@ -181,7 +235,13 @@ impl<D: device::Device> Links<D> {
             spare: Vec::new(),
             sends,
             free_sends: (0..SENDS).collect(),
-            sent_to: [0; SENDS],
+            sent: [(0, 0); SENDS],
+            controls,
+            free_controls: (0..CONTROLS).collect(),
+            controlled: [0; CONTROLS],
+            due: VecDeque::new(),
+            unsaid: VecDeque::new(),
+            broken: Vec::new(),
             receives,
             datagrams,
             free_datagrams: (0..DATAGRAM_SENDS).collect(),
@@ -189,6 +249,7 @@ impl<D: device::Device> Links<D> {
             arrivals: VecDeque::with_capacity(RECEIVES),
             polled: Vec::with_capacity(BATCH),
             completions: VecDeque::with_capacity(BATCH),
+            replayed: 0,
             random: Random::new(seed),
             start: Instant::now(),
             asked: Duration::ZERO,
@@ -218,15 +279,14 @@ impl<D: device::Device> Links<D> {
     /// # Errors
     /// [`Broken`].
     pub(super) fn is_ready(&mut self, to: usize) -> Result<bool> {
-        if self.connections.is_ready(to) {
-            return Ok(true);
-        }
         let peer = self.peers.entry(to).or_default();
-        if !std::mem::replace(&mut peer.wanted, true) {
-            let actions = self.connections.on_event(self.start.elapsed(), to, Event::Wanted);
-            self.carry_out(actions)?;
+        if self.connections.is_ready(to) {
+            return Ok(!peer.opens && peer.replay.may_post(replay::Kind::Frame));
         }
-        Ok(self.connections.is_ready(to))
+        if !std::mem::replace(&mut peer.wanted, true) {
+            self.tell(to, Event::Wanted)?;
+        }
+        Ok(false)
     }
 
     /// Slots that are free for messages.
@@ -239,41 +299,125 @@ impl<D: device::Device> Links<D> {
         self.connections.statistics()
     }
 
+    #[cfg(test)]
+    pub(super) fn replayed(&self) -> u64 {
+        self.replayed
+    }
+
     /// Queue pairs that are held for peers.
     #[cfg(test)]
     pub(super) fn pairs(&self) -> usize {
         self.owners.len()
     }
 
-    /// Sends a message to a peer that is [ready](Self::is_ready). False if there is no room.
+    /// Sends a frame to a peer that is [ready](Self::is_ready). False if there is no room.
     ///
     /// # Errors
     /// [`Broken`].
     pub(super) fn send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
-        let Some((pair, ..)) = self.peers.get(&to).and_then(|peer| peer.pair) else { return Ok(false) };
         let Some(slot) = self.free_sends.pop() else { return Ok(false) };
-        self.sends.write(slot, bytes);
-        let work = Work {
-            id: Posted::Send(slot).id(),
-            kind: Kind::Send { immediate: None },
-            local: self.sends.piece(slot, bytes.len()),
-            signaled: true,
-            inline: bytes.len() <= self.device.limits().inline,
-            fence: false,
+        let peer = self.peers.entry(to).or_default();
+        let header = Header { what: What::Frame(peer.replay.posts(replay::Kind::Frame, slot)), seen: peer.replay.seen() };
+        (peer.said, peer.unsaid) = (header.seen, None);
+        self.sends.write(slot, 0, &header.encode());
+        self.sends.write(slot, HEADER, bytes);
+        self.sent[slot] = (to, HEADER + bytes.len());
+        self.post(to, Posted::Send(slot))?;
+        Ok(true)
+    }
+
+    /// Posts what stands in a slot, on the queue pair of a peer. A pair that refuses is broken.
+    fn post(&mut self, to: usize, what: Posted) -> Result<()> {
+        let (local, id) = match what {
+            Posted::Send(slot) => (self.sends.piece(slot, self.sent[slot].1), what.id()),
+            Posted::Control(slot) => (self.controls.piece(slot, HEADER), what.id()),
+            _ => unreachable!("receives and datagrams are not posted to a peer"),
         };
+        let peer = self.peers.entry(to).or_default();
+        let Some((pair, ..)) = peer.pair else { return Ok(()) };
+        let inline = local.len <= self.device.limits().inline;
+        let work = Work { id, kind: Kind::Send { immediate: None }, local, signaled: true, inline, fence: false };
         // SAFETY: the slot is touched by nobody before its completion was polled, and lives as long as the device.
         let taken = unsafe { self.device.post(pair, &[work]) };
         if !matches!(taken, Ok(1)) {
-            self.free_sends.push(slot);
-            return Ok(taken? == 1);
+            if let Posted::Control(slot) = what {
+                self.free_controls.push(slot);
+            }
+            return self.breaks(to, Failure::Flushed);
         }
-        self.sent_to[slot] = to;
-        let peer = self.peers.entry(to).or_default();
         peer.open += 1;
-        if peer.open == 1 {
-            self.tell(to, Event::Used)?;
+        if peer.open == 1 { self.tell(to, Event::Used) } else { Ok(()) }
+    }
+
+    /// Tells peers what they are to be told, as far as there is room.
+    fn send_due(&mut self) -> Result<()> {
+        while let Some(&to) = self.due.front()
+            && let Some(slot) = self.free_controls.pop()
+        {
+            self.due.pop_front();
+            let peer = self.peers.entry(to).or_default();
+            let seen = peer.replay.seen();
+            let opens = std::mem::replace(&mut peer.opens, false);
+            if peer.pair.is_none() || !opens && (seen == peer.said || !self.connections.is_ready(to)) {
+                self.free_controls.push(slot);
+                continue;
+            }
+            (peer.said, peer.unsaid) = (seen, None);
+            let what = if opens { What::Opens } else { What::Seen };
+            self.controls.write(slot, 0, &Header { what, seen }.encode());
+            self.controlled[slot] = to;
+            self.post(to, Posted::Control(slot))?;
+            self.reopen(to)?;
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// The peer has told on a new connection which frame it saw last: those behind it are posted again.
+    fn reopen(&mut self, from: usize) -> Result<()> {
+        let peer = self.peers.entry(from).or_default();
+        // If it is held, the next connection has another turn.
+        let may_post = self.connections.is_ready(from) && !peer.opens;
+        let Some(seen) = peer.heard.take_if(|_| may_post) else { return Ok(()) };
+        peer.broken = None;
+        let free = &mut self.free_sends;
+        let fates = peer.replay.reopens(seen, |slot| free.push(slot)).ok_or_else(|| contradicts(from))?;
+        for (fate, _) in fates {
+            match fate {
+                Fate::Again(slot) => {
+                    self.replayed += 1;
+                    self.post(from, Posted::Send(slot))?;
+                }
+                Fate::Done(slot) | Fate::Unknown(slot) => self.free_sends.push(slot),
+            }
+        }
+        Ok(())
+    }
+
+    /// A queue pair does nothing any more.
+    fn breaks(&mut self, to: usize, why: Failure) -> Result<()> {
+        let now = self.now();
+        let peer = self.peers.entry(to).or_default();
+        peer.replay.is_over();
+        if peer.broken.is_none() {
+            peer.broken = Some((now, why));
+            self.broken.push(to);
+        }
+        match peer.pair {
+            Some((_, epoch, _)) => self.tell(to, Event::Broken { epoch }),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// A peer whose connection broke has been away for too long.
+    fn look_for_lost(&mut self, now: Duration) -> Result<()> {
+        let peers = &self.peers;
+        let since = |peer: &usize| peers.get(peer).and_then(|peer| peer.broken);
+        self.broken.retain(|peer| since(peer).is_some());
+        match self.broken.iter().find_map(|&peer| Some((peer, since(&peer).filter(|(since, _)| now >= *since + LOST)?))) {
+            Some((peer, (_, why))) => Err(Broken(format!("rank {peer} cannot be reached any more: {why}"))),
+            None => Ok(()),
+        }
     }
 
     /// Looks at the device, and at the time. Whether the device may have more to say.
@@ -283,12 +427,22 @@ impl<D: device::Device> Links<D> {
     pub(super) fn look(&mut self) -> Result<bool> {
         let may_be_more = self.take_completions()?;
         let now = self.now();
+        while let Some(&peer) = self.unsaid.front() {
+            let since = self.peers.get(&peer).and_then(|peer| peer.unsaid);
+            if since.is_some_and(|since| now < since + UNSAID_FOR) {
+                break;
+            }
+            self.unsaid.pop_front();
+            self.due.extend(since.map(|_| peer));
+        }
+        self.send_due()?;
         if self.connections.next_timeout().is_some_and(|at| at <= now) {
             let actions = self.connections.on_timeout(now);
             self.carry_out(actions)?;
         }
         if now.saturating_sub(self.asked) >= ASKS {
             self.asked = now;
+            self.look_for_lost(now)?;
             while let Some(event) = self.device.event() {
                 // What is posted to a pair that failed fails by its completion, and the event may be of an earlier life of the pair.
                 if event == device::Event::Fatal {
@@ -304,12 +458,12 @@ impl<D: device::Device> Links<D> {
         self.arrivals.pop_front()
     }
 
-    /// Copies a message, and gives its slot back.
+    /// Copies a frame, and gives its slot back.
     ///
     /// # Errors
     /// [`Broken`].
     pub(super) fn read(&mut self, Arrived { slot, len, .. }: Arrived, bytes: &mut [u8]) -> Result<()> {
-        self.receives.read(slot, 0, &mut bytes[..len]);
+        self.receives.read(slot, HEADER, &mut bytes[..len]);
         Ok(self.post_receive(slot)?)
     }
 
@@ -329,27 +483,22 @@ impl<D: device::Device> Links<D> {
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {
         match (Posted::of(id), outcome) {
             (Posted::Send(slot), outcome) => {
-                let to = self.sent_to[slot];
-                self.free_sends.push(slot);
-                let open = self.peers.get_mut(&to).map_or(0, |peer| {
-                    peer.open -= 1;
-                    peer.open
-                });
-                if let Err(failure) = outcome {
-                    return Err(Broken(format!("a message to rank {to}: {failure}")));
+                let to = self.sent[slot].0;
+                if outcome.is_ok() {
+                    let free = &mut self.free_sends;
+                    self.peers.entry(to).or_default().replay.completed(slot, |slot| free.push(slot));
                 }
-                if open == 0 { self.tell(to, Event::Acknowledged) } else { Ok(()) }
+                self.is_posted(to, outcome)
             }
-            (Posted::Receive(slot), Ok(Done::Received { len, .. })) => {
-                let Some(&from) = self.owners.get(&number) else {
-                    return Err(Broken(format!("a message came to queue pair {number:#x}, which was given back")));
-                };
-                self.arrivals.push_back(Arrived { from, slot, len });
-                match self.peers.get(&from).and_then(|peer| peer.pair) {
-                    Some((_, epoch, _)) if !self.connections.is_ready(from) => self.tell(from, Event::Data { epoch }),
-                    _ => Ok(()),
-                }
+            (Posted::Control(slot), outcome) => {
+                self.free_controls.push(slot);
+                self.is_posted(self.controlled[slot], outcome)
             }
+            (Posted::Receive(slot), Ok(Done::Received { len, .. })) => match self.owners.get(&number) {
+                Some(&from) => self.received(from, slot, len),
+                // The queue pair was given back; what it was comes again.
+                None => Ok(self.post_receive(slot)?),
+            },
             (Posted::Receive(slot), _) => Ok(self.post_receive(slot)?),
             (Posted::DatagramSend(slot), Ok(_)) => {
                 self.free_datagrams.push(slot);
@@ -373,138 +522,62 @@ impl<D: device::Device> Links<D> {
         }
     }
 
+    /// The adapter has done, or has not done, what was posted to a peer.
+    fn is_posted(&mut self, to: usize, outcome: std::result::Result<Done, Failure>) -> Result<()> {
+        let peer = self.peers.entry(to).or_default();
+        peer.open -= 1;
+        let is_idle = peer.open == 0;
+        if let Err(failure) = outcome {
+            self.breaks(to, failure)?;
+        }
+        if is_idle { self.tell(to, Event::Acknowledged) } else { Ok(()) }
+    }
+
+    /// A message has come into a slot.
+    fn received(&mut self, from: usize, slot: usize, len: usize) -> Result<()> {
+        let Some(len) = len.checked_sub(HEADER) else {
+            return Err(Broken(format!("rank {from} has sent a message of {len} bytes")));
+        };
+        let mut header = [0; HEADER];
+        self.receives.read(slot, 0, &mut header);
+        let Header { what, seen } = Header::decode(header);
+        if let Some((_, epoch, _)) = self.peers.get(&from).and_then(|peer| peer.pair)
+            && !self.connections.is_ready(from)
+        {
+            self.tell(from, Event::Data { epoch })?;
+        }
+        let now = self.now();
+        let peer = self.peers.entry(from).or_default();
+        let arrival = match what {
+            What::Frame(number) => Some(peer.replay.arrived(number)),
+            What::Seen => None,
+            What::Opens => {
+                peer.heard = Some(seen);
+                self.post_receive(slot)?;
+                return self.reopen(from);
+            }
+        };
+        let free = &mut self.free_sends;
+        peer.replay.acknowledged(seen, |slot| free.push(slot)).ok_or_else(|| contradicts(from))?;
+        match arrival {
+            Some(replay::Arrival::Next) => self.arrivals.push_back(Arrived { from, slot, len }),
+            Some(replay::Arrival::Gap) => return Err(Broken(format!("a frame of rank {from} is missing"))),
+            Some(replay::Arrival::Seen) | None => return Ok(self.post_receive(slot)?),
+        }
+        if peer.unsaid.is_none() {
+            peer.unsaid = Some(now);
+            self.unsaid.push_back(from);
+        }
+        if peer.replay.seen() - peer.said == UNSAID {
+            self.due.push_back(from);
+            return self.send_due();
+        }
+        Ok(())
+    }
+
     fn tell(&mut self, peer: usize, event: Event) -> Result<()> {
         let actions = self.connections.on_event(self.now(), peer, event);
         self.carry_out(actions)
-    }
-
-    /// Does what the machine of connections says, and what follows from it.
-    fn carry_out(&mut self, actions: Vec<Action>) -> Result<()> {
-        let mut actions = VecDeque::from(actions);
-        while let Some(action) = actions.pop_front() {
-            let told = match action {
-                Action::Send { peer, bytes } => {
-                    self.send_datagram(peer, &bytes)?;
-                    continue;
-                }
-                Action::Prepare { peer, epoch } => {
-                    let prepared = self.prepare(peer, epoch).map(|address| Event::Prepared { epoch, address });
-                    (peer, self.or_failed(peer, epoch, prepared)?)
-                }
-                Action::Connect { peer, epoch, remote } => {
-                    let connected = self.connect(peer, remote).map(|()| Event::Connected { epoch });
-                    (peer, self.or_failed(peer, epoch, connected)?)
-                }
-                Action::Release { peer, epoch } => {
-                    while self.take_completions()? {}
-                    // What came for it while it was closed asks again.
-                    self.peers.entry(peer).or_default().wanted = false;
-                    let released = self.release(peer).map(|()| Event::Released { epoch });
-                    (peer, self.or_failed(peer, epoch, released)?)
-                }
-                Action::Ready { peer, .. } => {
-                    let peer = self.peers.entry(peer).or_default();
-                    (peer.wanted, peer.failures) = (false, 0);
-                    continue;
-                }
-                Action::Hold { peer, .. } => match self.peers.get(&peer).map_or(0, |peer| peer.open) {
-                    0 => (peer, Event::Acknowledged),
-                    _ => continue,
-                },
-                Action::Dead { peer } => return Err(Broken(format!("rank {peer} has ended"))),
-            };
-            let (peer, event) = told;
-            actions.extend(self.connections.on_event(self.now(), peer, event));
-        }
-        Ok(())
-    }
-
-    /// What the machine is told of a step. One that fails is tried again, but not for ever.
-    fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<Event>) -> Result<Event> {
-        let failures = &mut self.peers.entry(peer).or_default().failures;
-        match step {
-            Ok(event) => Ok(event),
-            Err(error) if *failures == FAILURES => Err(Broken(format!("connecting to rank {peer}: {error}"))),
-            Err(_) => {
-                *failures += 1;
-                Ok(Event::Failed { epoch })
-            }
-        }
-    }
-
-    /// A queue pair in INIT, for a peer. If a step fails there is none.
-    fn prepare(&mut self, peer: usize, epoch: u32) -> device::Result<Address> {
-        let pair = match self.spare.pop() {
-            Some(pair) => pair,
-            None => self.device.create(SENDS)?,
-        };
-        if let Err(error) = self.device.modify(pair, To::Init { access: device::Access::NONE }) {
-            self.device.destroy(pair)?;
-            return Err(error);
-        }
-        let sequence = self.random.below(device::NUMBERS as usize) as u32;
-        self.peers.entry(peer).or_default().pair = Some((pair, epoch, sequence));
-        self.owners.insert(pair.number, peer);
-        Ok(Address { queue_pair: pair.number, sequence })
-    }
-
-    fn connect(&mut self, peer: usize, remote: Address) -> device::Result<()> {
-        const NOT_MET: DeviceError = DeviceError::Invalid("a peer without an address or a queue pair");
-        let (pair, _, first_packet) = self.peers.get(&peer).and_then(|peer| peer.pair).ok_or(NOT_MET)?;
-        let address = self.directory.find(peer).ok_or(NOT_MET)?;
-        let device::Limits { read_depth, answer_depth, .. } = *self.device.limits();
-        let (number, first) = (remote.queue_pair, remote.sequence);
-        let receive =
-            To::ReadyToReceive { peer: address, number, first_packet: first, answer_depth, receive_timer: RECEIVE_TIMER };
-        self.device.modify(pair, receive)?;
-        let send = To::ReadyToSend { first_packet, read_depth, timeout: TIMEOUT, retries: RETRIES, receive_retries: FOR_EVER };
-        self.device.modify(pair, send)
-    }
-
-    /// The queue pair of a peer is spare. If that fails there is none.
-    fn release(&mut self, peer: usize) -> device::Result<()> {
-        let Some((pair, ..)) = self.peers.get_mut(&peer).and_then(|peer| peer.pair.take()) else { return Ok(()) };
-        self.owners.remove(&pair.number);
-        if let Err(error) = self.device.modify(pair, To::Reset) {
-            self.device.destroy(pair)?;
-            return Err(error);
-        }
-        self.spare.push(pair);
-        Ok(())
-    }
-
-    /// Sends a datagram, if that can be done now.
-    fn send_datagram(&mut self, to: usize, bytes: &[u8; LENGTH]) -> Result<()> {
-        let Some(&address) = self.directory.find(to) else { return Ok(()) };
-        let peer = self.peers.entry(to).or_default();
-        let handle = match peer.handle {
-            Some(handle) => handle,
-            None => *peer.handle.insert(self.device.handle(&address)?),
-        };
-        let Some(slot) = self.free_datagrams.pop() else {
-            self.late.retain(|&(peer, _)| peer != to);
-            self.late.push_back((to, *bytes));
-            return Ok(());
-        };
-        self.datagrams.write(slot, bytes);
-        let datagram = Datagram {
-            id: Posted::DatagramSend(slot).id(),
-            to: handle,
-            number: address.number,
-            key: address.key,
-            local: self.datagrams.piece(slot, bytes.len()),
-            signaled: true,
-            inline: bytes.len() <= self.device.limits().inline,
-        };
-        // SAFETY: the slot is touched by nobody before its completion was polled, and lives as long as the device.
-        match unsafe { self.device.post_datagram(&datagram) } {
-            Ok(()) => Ok(()),
-            Err(DeviceError::Full { .. }) => {
-                self.free_datagrams.push(slot);
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Gives everything back to the device. Nothing is sent or received any more.
@@ -517,10 +590,15 @@ impl<D: device::Device> Links<D> {
             let _ = self.device.destroy(pair);
         }
         self.owners.clear();
-        for slots in [&mut self.sends, &mut self.receives, &mut self.datagrams] {
+        for slots in [&mut self.sends, &mut self.controls, &mut self.receives, &mut self.datagrams] {
             slots.withdraw(&self.device);
         }
     }
+}
+
+/// A peer has seen frames that were not sent, or has forgotten some that it had seen.
+fn contradicts(peer: usize) -> Broken {
+    Broken(format!("rank {peer} contradicts itself about the frames that it has seen"))
 }
 
 impl<D: fmt::Debug> fmt::Debug for Links<D> {

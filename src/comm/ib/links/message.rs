@@ -1,0 +1,69 @@
+//! What stands before each message on a queue pair.
+//!
+//! ```text
+//!  byte 0 .. 8    the number of the frame that follows, or that none does: what this message tells
+//!       8 .. 16   the number of the last frame of the receiver that the sender has seen
+//! ```
+//!
+//! Numbers are little-endian.
+
+/// Bytes.
+pub(in crate::comm::ib) const HEADER: usize = 16;
+
+/// See the module's essay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) what: What,
+    pub(super) seen: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A frame, the first of a pair has number 1.
+    Frame(u64),
+    /// No more than what was seen.
+    Seen,
+    /// The same, and that the connection is new: it is the first message on it.
+    Opens,
+}
+
+const SEEN: u64 = 0;
+const OPENS: u64 = u64::MAX;
+
+impl Header {
+    pub(super) fn encode(self) -> [u8; HEADER] {
+        let what = match self.what {
+            What::Frame(number) => number,
+            What::Seen => SEEN,
+            What::Opens => OPENS,
+        };
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(&what.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.seen.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: [u8; HEADER]) -> Self {
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[at + k]));
+        let what = match word(0) {
+            SEEN => What::Seen,
+            OPENS => What::Opens,
+            number => What::Frame(number),
+        };
+        Header { what, seen: word(8) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_as_they_are_written() {
+        for what in [What::Frame(1), What::Frame(OPENS - 1), What::Seen, What::Opens] {
+            let header = Header { what, seen: 0x0102_0304_0506_0708 };
+            assert_eq!(Header::decode(header.encode()), header);
+        }
+        assert_eq!(Header { what: What::Frame(2), seen: 258 }.encode()[..10], [2, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
+    }
+}

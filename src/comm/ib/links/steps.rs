@@ -1,0 +1,156 @@
+//! What the machine of connections decides, done with a device.
+
+use std::collections::VecDeque;
+
+use super::{
+    super::device::{self, Datagram, Device, DeviceError, To},
+    ANSWERS_FOR_EVER, CONTROLS, FAILURES, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, TIMEOUT,
+};
+use crate::comm::{
+    am::wire::{Broken, Result},
+    protocol::connection::{Action, Address, Event, LENGTH},
+};
+
+impl<D: Device> Links<D> {
+    /// Does what the machine of connections says, and what follows from it.
+    pub(super) fn carry_out(&mut self, actions: Vec<Action>) -> Result<()> {
+        let mut actions = VecDeque::from(actions);
+        while let Some(action) = actions.pop_front() {
+            let told = match action {
+                Action::Send { peer, bytes } => {
+                    self.send_datagram(peer, &bytes)?;
+                    continue;
+                }
+                Action::Prepare { peer, epoch } => {
+                    let prepared = self.prepare(peer, epoch).map(|address| Event::Prepared { epoch, address });
+                    (peer, self.or_failed(peer, epoch, prepared)?)
+                }
+                Action::Connect { peer, epoch, remote } => {
+                    let connected = self.connect(peer, remote).map(|()| Event::Connected { epoch });
+                    (peer, self.or_failed(peer, epoch, connected)?)
+                }
+                Action::Release { peer, epoch } => {
+                    while self.take_completions()? {}
+                    let released = self.release(peer).map(|()| Event::Released { epoch });
+                    let released = self.or_failed(peer, epoch, released)?;
+                    actions.extend(self.connections.on_event(self.now(), peer, released));
+                    // What came for it while it was closed asks again; and what it may not have seen goes there once more.
+                    let closed = self.peers.entry(peer).or_default();
+                    closed.replay.is_over();
+                    closed.wanted = !closed.replay.is_done();
+                    if !closed.wanted {
+                        closed.broken = None;
+                        continue;
+                    }
+                    (peer, Event::Wanted)
+                }
+                Action::Ready { peer, .. } => {
+                    let ready = self.peers.entry(peer).or_default();
+                    (ready.wanted, ready.failures, ready.opens) = (false, 0, true);
+                    self.due.push_back(peer);
+                    self.send_due()?;
+                    continue;
+                }
+                Action::Hold { peer, .. } => match self.peers.get(&peer).map_or(0, |peer| peer.open) {
+                    0 => (peer, Event::Acknowledged),
+                    _ => continue,
+                },
+                Action::Dead { peer } => return Err(Broken(format!("rank {peer} has ended"))),
+            };
+            let (peer, event) = told;
+            actions.extend(self.connections.on_event(self.now(), peer, event));
+        }
+        Ok(())
+    }
+
+    /// What the machine is told of a step. One that fails is tried again, but not for ever.
+    fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<Event>) -> Result<Event> {
+        let failures = &mut self.peers.entry(peer).or_default().failures;
+        match step {
+            Ok(event) => Ok(event),
+            Err(error) if *failures == FAILURES => Err(Broken(format!("connecting to rank {peer}: {error}"))),
+            Err(_) => {
+                *failures += 1;
+                Ok(Event::Failed { epoch })
+            }
+        }
+    }
+
+    /// A queue pair in INIT, for a peer. If a step fails there is none.
+    fn prepare(&mut self, peer: usize, epoch: u32) -> device::Result<Address> {
+        let pair = match self.spare.pop() {
+            Some(pair) => pair,
+            None => self.device.create(SENDS + CONTROLS)?,
+        };
+        if let Err(error) = self.device.modify(pair, To::Init { access: device::Access::NONE }) {
+            self.device.destroy(pair)?;
+            return Err(error);
+        }
+        let sequence = self.random.below(device::NUMBERS as usize) as u32;
+        self.peers.entry(peer).or_default().pair = Some((pair, epoch, sequence));
+        self.owners.insert(pair.number, peer);
+        Ok(Address { queue_pair: pair.number, sequence })
+    }
+
+    fn connect(&mut self, peer: usize, remote: Address) -> device::Result<()> {
+        const NOT_MET: DeviceError = DeviceError::Invalid("a peer without an address or a queue pair");
+        let (pair, _, first_packet) = self.peers.get(&peer).and_then(|peer| peer.pair).ok_or(NOT_MET)?;
+        let address = self.directory.find(peer).ok_or(NOT_MET)?;
+        let device::Limits { read_depth, answer_depth, .. } = *self.device.limits();
+        let (number, first) = (remote.queue_pair, remote.sequence);
+        let receive =
+            To::ReadyToReceive { peer: address, number, first_packet: first, answer_depth, receive_timer: RECEIVE_TIMER };
+        self.device.modify(pair, receive)?;
+        let send =
+            To::ReadyToSend { first_packet, read_depth, timeout: TIMEOUT, retries: RETRIES, receive_retries: ANSWERS_FOR_EVER };
+        self.device.modify(pair, send)
+    }
+
+    /// The queue pair of a peer is spare. If that fails there is none.
+    fn release(&mut self, peer: usize) -> device::Result<()> {
+        let Some(peer) = self.peers.get_mut(&peer) else { return Ok(()) };
+        (peer.opens, peer.heard) = (false, None);
+        let Some((pair, ..)) = peer.pair.take() else { return Ok(()) };
+        self.owners.remove(&pair.number);
+        if let Err(error) = self.device.modify(pair, To::Reset) {
+            self.device.destroy(pair)?;
+            return Err(error);
+        }
+        self.spare.push(pair);
+        Ok(())
+    }
+
+    /// Sends a datagram, if that can be done now.
+    pub(super) fn send_datagram(&mut self, to: usize, bytes: &[u8; LENGTH]) -> Result<()> {
+        let Some(&address) = self.directory.find(to) else { return Ok(()) };
+        let peer = self.peers.entry(to).or_default();
+        let handle = match peer.handle {
+            Some(handle) => handle,
+            None => *peer.handle.insert(self.device.handle(&address)?),
+        };
+        let Some(slot) = self.free_datagrams.pop() else {
+            self.late.retain(|&(peer, _)| peer != to);
+            self.late.push_back((to, *bytes));
+            return Ok(());
+        };
+        self.datagrams.write(slot, 0, bytes);
+        let datagram = Datagram {
+            id: Posted::DatagramSend(slot).id(),
+            to: handle,
+            number: address.number,
+            key: address.key,
+            local: self.datagrams.piece(slot, bytes.len()),
+            signaled: true,
+            inline: bytes.len() <= self.device.limits().inline,
+        };
+        // SAFETY: the slot is touched by nobody before its completion was polled, and lives as long as the device.
+        match unsafe { self.device.post_datagram(&datagram) } {
+            Ok(()) => Ok(()),
+            Err(DeviceError::Full { .. }) => {
+                self.free_datagrams.push(slot);
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -6,8 +6,9 @@ use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis as Dimension, Shape
 use crate::axis::Axis;
 use crate::buffers::{Panel, PanelBuffers, RowBuffers};
 use crate::cli::Grid;
+use crate::column::Column;
 use crate::kernels::{multiply_subtract, solve_unit_lower};
-use crate::panel::{self, Factored, Stopped, Team};
+use crate::panel::{self, Factored, Stopped};
 use crate::report::Phases;
 use crate::solve::{interchange, solve_lower, solve_upper, subtract_product};
 use crate::swaps::RowMoves;
@@ -33,35 +34,18 @@ pub(crate) struct Rank<'j> {
     pub(crate) phases: Phases,
 }
 
-/// The process column as a team of the panel.
-struct Column(Group);
-
-impl Team for Column {
-    type Error = Error;
-
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-
-    fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), Error> {
-        all.copy_from_slice(&self.0.all_gather(mine)?);
-        Ok(())
-    }
-}
-
 impl<'j> Rank<'j> {
     /// Collective: makes the buffers. `n` is the order, ranks are numbered row by row of the grid.
     pub(crate) fn new(job: &'j Job, n: usize, block: usize, grid: Grid) -> Result<Self, Error> {
         let (p, q) = (job.rank() / grid.columns, job.rank() % grid.columns);
         let rows = Axis { extent: n, block, processes: grid.rows, me: p };
         let columns = Axis { extent: n, block, processes: grid.columns, me: q };
-        let members: Vec<usize> = (0..grid.rows).map(|row| row * grid.columns + q).collect();
         Ok(Rank {
             job,
             rows,
             columns,
             grid,
-            column: Column(job.subgroup(&members)?),
+            column: Column::new(job, rows, columns)?,
             panels: PanelBuffers::new(job, rows, columns)?,
             exchange: RowBuffers::new(job, rows, columns)?,
             upper: Vec::new(),

@@ -65,6 +65,7 @@
 mod axis;
 mod buffers;
 mod cli;
+mod column;
 #[path = "../command_line/mod.rs"]
 mod command_line;
 mod distributed;

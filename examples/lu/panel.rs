@@ -91,7 +91,7 @@ pub(crate) fn factor<T: Team>(
 ///
 /// The team failed.
 pub(crate) fn skip<T: Team>(width: usize, first: usize, axis: Axis, team: &mut T) -> Result<Factored, Stopped<T::Error>> {
-    let message = vec![0.0; HEAD + 2 * width];
+    let message = vec![0.0; message_len(width)];
     let mut gathered = vec![0.0; team.size() * message.len()];
     let mut pivots = Vec::with_capacity(width);
     for row in first..first + width {
@@ -108,6 +108,11 @@ pub(crate) fn skip<T: Team>(width: usize, first: usize, axis: Axis, team: &mut T
 /// Words at the start of a message: magnitude of the candidate (negative: none), its global row. Then follow the row of
 /// the candidate and, from the owner of the diagonal, the row that makes room.
 const HEAD: usize = 2;
+
+/// Words of a message about a panel of so many columns.
+pub(crate) fn message_len(width: usize) -> usize {
+    HEAD + 2 * width
+}
 
 /// The largest magnitude in a column, and the row of `rows` where it stands.
 #[derive(Debug, Clone, Copy)]

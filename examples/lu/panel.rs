@@ -7,10 +7,10 @@
 //!
 //! The rows that have become pivots live in `top`, a w × w block that *every* process of the process column keeps: in the
 //! end it holds L₁₁ (unit lower) and U₁₁, and all solve with it without asking anyone. One message for each column serves
-//! everything (as in HPL): each process sends its best candidate with the whole row of the panel, the owner of the
-//! diagonal adds the row that must make room. From the same messages all choose the same pivot — the largest magnitude,
-//! of equal ones the smallest row, so that the choice does not depend on the number of processes — copy its row to `top`,
-//! and the pivot's owner puts the displaced row in its place. [`Team`] is all that a panel knows of the others.
+//! everything (as in HPL): each process offers its best candidate with the whole row of the panel, the owner of the
+//! diagonal adds the row that must make room. Offers are combined until all have the same: the candidate of largest magnitude,
+//! of equal ones that of the smallest row, so that the choice does not depend on the number of processes. All copy its row to
+//! `top`, and the pivot's owner puts the displaced row in its place. [`Team`] is all that a panel knows of the others.
 
 use ndarray::{Array2, ArrayViewMut2, Axis as Dimension, ShapeBuilder, s};
 
@@ -31,9 +31,9 @@ pub(crate) trait Team {
     /// How many they are.
     fn size(&self) -> usize;
 
-    /// Every member gives `mine`; `all` receives those of all members, one after the other in the order of the process
-    /// rows. All members call it equally often, with messages of the same length.
-    fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), Self::Error>;
+    /// Every member gives a message, and has those of all members [combined](combine) afterwards. All call it equally often, with messages
+    /// of the same length.
+    fn combine_all(&mut self, message: &mut [f64]) -> Result<(), Self::Error>;
 }
 
 /// What the factorisation of a panel leaves on every process of the process column, besides L₂₁ in its rows.
@@ -72,10 +72,9 @@ pub(crate) fn factor<T: Team>(
 ) -> Result<Factored, Stopped<T::Error>> {
     let width = rows.ncols();
     let diagonal = axis.mine(first);
-    let message = vec![0.0; HEAD + if team.size() > 1 { 2 * width } else { 0 }];
-    let gathered = vec![0.0; if team.size() > 1 { team.size() * message.len() } else { 0 }];
+    let message = vec![0.0; if team.size() > 1 { message_len(width) } else { 0 }];
     let top = Array2::zeros((width, width).f());
-    let mut panel = Panel { rows, top, first, diagonal, axis, team, pivots: Vec::with_capacity(width), message, gathered };
+    let mut panel = Panel { rows, top, first, diagonal, axis, team, pivots: Vec::with_capacity(width), message };
     panel.recurse(0, width)?;
     let Panel { mut rows, top, pivots, .. } = panel;
     if diagonal {
@@ -91,12 +90,11 @@ pub(crate) fn factor<T: Team>(
 ///
 /// The team failed.
 pub(crate) fn skip<T: Team>(width: usize, first: usize, axis: Axis, team: &mut T) -> Result<Factored, Stopped<T::Error>> {
-    let message = vec![0.0; message_len(width)];
-    let mut gathered = vec![0.0; team.size() * message.len()];
+    let mut message = vec![0.0; message_len(width)];
     let mut pivots = Vec::with_capacity(width);
     for row in first..first + width {
         if team.size() > 1 {
-            team.all_gather(&message, &mut gathered).map_err(Stopped::Team)?;
+            team.combine_all(&mut message).map_err(Stopped::Team)?;
         }
         // Knuth's multiplicative hash: the same on all processes.
         let drawn = (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
@@ -105,13 +103,26 @@ pub(crate) fn skip<T: Team>(width: usize, first: usize, axis: Axis, team: &mut T
     Ok(Factored { top: Array2::zeros((width, 0).f()), pivots })
 }
 
-/// Words at the start of a message: magnitude of the candidate (negative: none), its global row. Then follow the row of
-/// the candidate and, from the owner of the diagonal, the row that makes room.
-const HEAD: usize = 2;
+/// Words at the start of a message: magnitude of the candidate (negative: none), its global row, and whether the row that makes room is there.
+/// Then follow the row of the candidate and that one.
+const HEAD: usize = 3;
 
 /// Words of a message about a panel of so many columns.
 pub(crate) fn message_len(width: usize) -> usize {
     HEAD + 2 * width
+}
+
+/// What two messages say together. It does not matter in which order messages are combined, nor how often one is.
+pub(crate) fn combine(message: &mut [f64], other: &[f64]) {
+    let width = (message.len() - HEAD) / 2;
+    if other[0].total_cmp(&message[0]).then(message[1].total_cmp(&other[1])).is_gt() {
+        message[..2].copy_from_slice(&other[..2]);
+        message[HEAD..HEAD + width].copy_from_slice(&other[HEAD..HEAD + width]);
+    }
+    if other[2] > message[2] {
+        message[2] = other[2];
+        message[HEAD + width..].copy_from_slice(&other[HEAD + width..]);
+    }
 }
 
 /// The largest magnitude in a column, and the row of `rows` where it stands.
@@ -130,7 +141,6 @@ struct Panel<'a, T> {
     team: &'a mut T,
     pivots: Vec<usize>,
     message: Vec<f64>,
-    gathered: Vec<f64>,
 }
 
 impl<T: Team> Panel<'_, T> {
@@ -206,7 +216,7 @@ impl<T: Team> Panel<'_, T> {
             return Ok(());
         }
         let width = self.rows.ncols();
-        self.message[0] = -1.0;
+        self.message[..HEAD].copy_from_slice(&[-1.0, 0.0, f64::from(u8::from(self.diagonal))]);
         if let Some(found) = candidate {
             self.message[0] = found.magnitude;
             self.message[1] = self.axis.global(first_local + found.row) as f64;
@@ -216,19 +226,16 @@ impl<T: Team> Panel<'_, T> {
         if self.diagonal {
             self.message[HEAD + width..].iter_mut().zip(self.rows.row(column)).for_each(|(to, from)| *to = *from);
         }
-        self.team.all_gather(&self.message, &mut self.gathered).map_err(Stopped::Team)?;
-        let messages: Vec<&[f64]> = self.gathered.chunks_exact(self.message.len()).collect();
-        let (winner, chosen) = messages
-            .iter()
-            .enumerate()
-            .filter(|(_, m)| m[0] > 0.0)
-            .max_by(|(_, a), (_, b)| a[0].total_cmp(&b[0]).then(b[1].total_cmp(&a[1])))
-            .ok_or(singular)?;
-        let pivot = chosen[1] as usize;
+        self.team.combine_all(&mut self.message).map_err(Stopped::Team)?;
+        let (head, rows) = self.message.split_at(HEAD);
+        let (chosen, displaced) = rows.split_at(width);
+        if head[0] <= 0.0 {
+            return Err(singular);
+        }
+        let pivot = head[1] as usize;
         self.pivots.push(pivot);
-        self.top.row_mut(column).iter_mut().zip(&chosen[HEAD..]).for_each(|(to, from)| *to = *from);
-        if winner == self.axis.me && pivot != target {
-            let displaced = &messages[self.axis.owner(self.first)][HEAD + width..];
+        self.top.row_mut(column).iter_mut().zip(chosen).for_each(|(to, from)| *to = *from);
+        if self.axis.mine(pivot) && pivot != target {
             let place = self.axis.first_local(pivot) - first_local;
             self.rows.index_axis_mut(Dimension(0), place).iter_mut().zip(displaced).for_each(|(to, from)| *to = *from);
         }
@@ -303,10 +310,10 @@ mod tests {
             self.size
         }
 
-        fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), Self::Error> {
-            self.table.lock().unwrap()[self.me] = mine.to_vec();
+        fn combine_all(&mut self, message: &mut [f64]) -> Result<(), Self::Error> {
+            self.table.lock().unwrap()[self.me] = message.to_vec();
             self.barrier.wait();
-            all.copy_from_slice(&self.table.lock().unwrap().concat());
+            self.table.lock().unwrap().iter().for_each(|other| combine(message, other));
             self.barrier.wait();
             Ok(())
         }

@@ -133,12 +133,10 @@ impl<'j> Forces<'j> {
         self.spare.extend(std::mem::take(&mut self.lists).into_values());
         let tasks = self.pace.keep(|| self.tasks());
         let blocks: BTreeSet<u32> = tasks.iter().flat_map(|(task, _)| [task.a, task.b]).collect();
-        self.held.hold(job, blocks.into_iter(), &self.reference)?;
+        self.held.hold(job, blocks.into_iter(), positions)?;
         self.pace.keep(|| {
             self.held.measure();
-            // Boxes take 6 operations for each coordinate, which is read and copied.
-            let numbers = self.held.numbers() as f64;
-            ((), Work::flops(6.0 * numbers) + Work::bytes(24.0 * numbers))
+            ((), boxes(self.held.numbers()))
         });
         self.queues.fill(job, tasks, WORTH_AT_FIRST)?;
         self.queues.open()?;
@@ -155,16 +153,18 @@ impl<'j> Forces<'j> {
         self.own.resize(clusters.len(), Cluster::EMPTY);
         if !self.own.is_empty() {
             positions.get_into(patch.clone(), ArrayViewMut1::from(numbers_mut(&mut self.own)))?;
+            // Read in later steps; in this one, positions are the reference.
             self.reference.put(patch, ArrayView1::from(numbers(&self.own)))?;
-            job.fence(job.rank())?;
         }
         // Both ends of the boxes as maxima; what others own is smaller than all.
         let ends = |bounds: Bounds| [bounds.low.map(|low| -low), bounds.high];
         let mut all = vec![ends(Bounds::NOTHING); self.shares.blocks];
-        for (own, block) in self.own.chunks(self.block).zip(blocks) {
-            let atoms = self.atoms - block * self.block * WIDTH;
-            all[block] = ends(whole(own, atoms));
-        }
+        self.pace.keep(|| {
+            for (clusters, block) in self.own.chunks(self.block).zip(blocks) {
+                all[block] = ends(whole(clusters, self.atoms - block * self.block * WIDTH));
+            }
+            ((), boxes(NUMBERS * self.own.len()))
+        });
         job.all_reduce(all.as_flattened_mut().as_flattened_mut(), f64::max)?;
         self.boxes = all.into_iter().map(|[low, high]| Bounds { low: low.map(|low| -low), high }).collect();
         Ok(())
@@ -245,8 +245,9 @@ impl<'j> Forces<'j> {
     /// One block of the force matrix.
     fn task(&mut self, task: Task, positions: &GlobalArray<f64, Ix1>, sums: bool, total: &mut Sums) -> Result<(), Error> {
         let job = self.pace.job;
-        let a = self.held.touch(job, task.a, positions, &self.reference)?;
-        let b = self.held.touch(job, task.b, positions, &self.reference)?;
+        let reference = if self.fresh { positions } else { &self.reference };
+        let a = self.held.touch(job, task.a, positions, reference)?;
+        let b = self.held.touch(job, task.b, positions, reference)?;
         let start = job.now();
         let share = self.pace.keep(|| self.pairs(task, (a, b), sums));
         self.times.computing += job.now() - start;
@@ -272,6 +273,11 @@ impl<'j> Forces<'j> {
         let share = add_forces(list, &self.potential, positions, forces, sums);
         (share, work + kernel::work(list, &self.potential, sums))
     }
+}
+
+/// What it takes to make boxes around so many coordinates: 6 operations for each, which is read and copied.
+fn boxes(numbers: usize) -> Work {
+    Work::flops(6.0 * numbers as f64) + Work::bytes(24.0 * numbers as f64)
 }
 
 /// All ranks but `rank`, in the order in which it visits their queues.

@@ -131,8 +131,8 @@ impl Held {
     ///
     /// It begins behind `first`, and comes to the blocks before it last. If all ranks began with the same block, they would wait for each other.
     pub(crate) fn give(&mut self, job: &Job, forces: &GlobalArray<f64, Ix1>, first: usize) -> Result<(), Error> {
-        let mut runs = self.runs(|state| state.touched);
-        runs.sort_unstable_by_key(|run| (run.block <= first, run.block));
+        let mut runs = self.runs(|state| state.touched && state.block > first);
+        runs.extend(self.runs(|state| state.touched && state.block <= first));
         job.scope(|scope| {
             for run in &runs {
                 let clusters = clusters(run, self.block, self.atoms);

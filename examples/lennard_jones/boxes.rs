@@ -1,11 +1,13 @@
 //! Boxes around atoms: of each cluster, of each group of eight clusters, of each block.
 //!
 //! They are made anew with the lists. Eight neighbouring boxes lie component by component, so that one comparison of vectors
-//! holds a box against all eight.
+//! holds a box against all eight. A rank has those of the blocks that it holds, one after the other in *slots*, and for all others only
+//! the box around the block.
 
 use std::ops::Range;
 
 use crate::cluster::{Cluster, Lanes, NOWHERE, WIDTH};
+use crate::vectorized::vectorized;
 
 /// A box from `low` to `high`; empty if low is above high.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,7 +17,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    const NOTHING: Bounds = Bounds { low: [NOWHERE; 3], high: [-NOWHERE; 3] };
+    pub(crate) const NOTHING: Bounds = Bounds { low: [NOWHERE; 3], high: [-NOWHERE; 3] };
 
     #[inline(always)]
     fn include(&mut self, other: &Bounds) {
@@ -38,6 +40,20 @@ impl Bounds {
         let gap = |d: usize| (other.low[d] - self.high[d]).max(self.low[d] - other.high[d]).max(0.0);
         gap(0) * gap(0) + gap(1) * gap(1) + gap(2) * gap(2)
     }
+}
+
+/// The box of the first `atoms` atoms of these clusters.
+pub(crate) fn whole(clusters: &[Cluster], atoms: usize) -> Bounds {
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut bounds = Bounds::NOTHING;
+            for (at, cluster) in clusters.iter().enumerate() {
+                bounds.include(&around(cluster, WIDTH.min(atoms - at * WIDTH)));
+            }
+            bounds
+        },
+    )
 }
 
 /// The box of the first `count` atoms of a cluster, one at least.
@@ -104,70 +120,84 @@ pub(crate) enum Level {
     Groups,
 }
 
-/// The boxes of all atoms.
+/// The boxes of the blocks that a rank holds, by their slots.
 #[derive(Debug)]
 pub(crate) struct Levels {
-    /// Clusters of a block, a multiple of eight.
+    /// Clusters of a slot, a multiple of eight.
     block: usize,
-    count: usize,
+    /// Of each slot.
+    atoms: Vec<usize>,
     clusters: Vec<Eight>,
     groups: Vec<Eight>,
     blocks: Vec<Bounds>,
 }
 
 impl Levels {
-    /// The boxes of `atoms` atoms at `positions`, in blocks of `block` clusters.
-    pub(crate) fn new(positions: &[Cluster], atoms: usize, block: usize) -> Self {
-        let groups = positions.len().div_ceil(WIDTH);
-        let mut levels = Levels {
-            block,
-            count: positions.len(),
-            clusters: vec![Eight::NOTHING; groups],
-            groups: vec![Eight::NOTHING; groups.div_ceil(WIDTH)],
-            blocks: vec![Bounds::NOTHING; positions.len().div_ceil(block)],
-        };
-        crate::vectorized::vectorized(
+    /// No boxes yet, of blocks of up to `block` clusters.
+    pub(crate) fn new(block: usize) -> Self {
+        Levels { block, atoms: Vec::new(), clusters: Vec::new(), groups: Vec::new(), blocks: Vec::new() }
+    }
+
+    /// Forgets all boxes.
+    pub(crate) fn clear(&mut self) {
+        self.atoms.clear();
+        self.clusters.clear();
+        self.groups.clear();
+        self.blocks.clear();
+    }
+
+    /// The boxes of one more block: `atoms` atoms in `clusters`.
+    pub(crate) fn add(&mut self, clusters: &[Cluster], atoms: usize) {
+        let slot = self.blocks.len();
+        self.atoms.push(atoms);
+        let groups = (slot + 1) * self.block / WIDTH;
+        self.clusters.resize(groups, Eight::NOTHING);
+        self.groups.resize(groups.div_ceil(WIDTH), Eight::NOTHING);
+        self.blocks.push(Bounds::NOTHING);
+        vectorized(
             #[inline(always)]
-            || levels.fill(positions, atoms),
+            || self.fill(slot, clusters, atoms),
         );
-        levels
     }
 
     #[inline(always)]
-    fn fill(&mut self, positions: &[Cluster], atoms: usize) {
-        for group in 0..self.clusters.len() {
+    fn fill(&mut self, slot: usize, clusters: &[Cluster], atoms: usize) {
+        for (at, eight) in clusters.chunks(WIDTH).enumerate() {
+            let group = slot * self.block / WIDTH + at;
             let mut whole = Bounds::NOTHING;
-            for cluster in group * WIDTH..((group + 1) * WIDTH).min(positions.len()) {
-                let bounds = around(&positions[cluster], WIDTH.min(atoms - cluster * WIDTH));
-                self.clusters[group].set(cluster % WIDTH, &bounds);
+            for (k, cluster) in eight.iter().enumerate() {
+                let bounds = around(cluster, WIDTH.min(atoms - (at * WIDTH + k) * WIDTH));
+                self.clusters[group].set(k, &bounds);
                 whole.include(&bounds);
             }
             self.groups[group / WIDTH].set(group % WIDTH, &whole);
-            self.blocks[group * WIDTH / self.block].include(&whole);
+            self.blocks[slot].include(&whole);
         }
     }
 
-    /// The clusters of a block.
-    pub(crate) fn clusters_of(&self, block: usize) -> Range<usize> {
-        block * self.block..((block + 1) * self.block).min(self.count)
+    /// The clusters in a slot.
+    pub(crate) fn clusters_of(&self, slot: usize) -> Range<usize> {
+        let start = slot * self.block;
+        start..start + self.atoms[slot].div_ceil(WIDTH)
     }
 
-    /// The groups of a block.
+    /// How many atoms a cluster has.
     #[inline(always)]
-    pub(crate) fn groups_of(&self, block: usize) -> Range<usize> {
-        let clusters = self.clusters_of(block);
+    pub(crate) fn atoms_of(&self, cluster: usize) -> usize {
+        WIDTH.min(self.atoms[cluster / self.block] - cluster % self.block * WIDTH)
+    }
+
+    /// The groups in a slot.
+    #[inline(always)]
+    pub(crate) fn groups_of(&self, slot: usize) -> Range<usize> {
+        let clusters = self.clusters_of(slot);
         clusters.start / WIDTH..clusters.end.div_ceil(WIDTH)
     }
 
-    /// Number of blocks.
-    pub(crate) fn blocks(&self) -> usize {
-        self.blocks.len()
-    }
-
-    /// The box of a block.
+    /// The box around a slot.
     #[inline(always)]
-    pub(crate) fn block(&self, block: usize) -> Bounds {
-        self.blocks[block]
+    pub(crate) fn block(&self, slot: usize) -> Bounds {
+        self.blocks[slot]
     }
 
     /// The box of a cluster.

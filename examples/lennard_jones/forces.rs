@@ -1,20 +1,17 @@
 //! The force phase of a step: tasks from counters, forces by accumulate.
 //!
-//! Each rank keeps copies of the positions that its tasks need, fetched once a step block by block and in bulk for those it
-//! needed the step before, and a buffer of forces, which it accumulates into the global array block by block when no task is
-//! left. Between, it touches nothing but its own memory and the counters.
+//! Each rank holds the blocks of atoms that its tasks touch ([`held`](crate::held)): positions, fetched once a step and in bulk for those it
+//! needed the step before, and a buffer of forces, which it accumulates into the global array when no task is left. Between, it
+//! touches nothing but its own memory and the counters.
 //!
-//! **Counters.** Each rank's queue has an atomic counter, and any rank may take any task: first from its own queue until that is
-//! empty, then from the others'. In the first step of a plan all tasks lack their lists, and whoever takes one makes its list;
-//! then all ranks agree on who made which, and the task waits in that rank's queue from then on. So work is dealt by how fast
+//! **Queues.** Each rank has a queue with an atomic counter ([`queues`](crate::queues)), and any rank may take any task: first from its own
+//! queue until that is empty, then from the others'. In the first step of a plan all tasks lack their lists, and whoever takes one makes its list;
+//! then the task waits in that rank's queue from then on, which nobody else has to be told. So work is dealt by how fast
 //! each rank got on, list making is shared by all, and hardly any list is made twice: later a rank takes a task from
 //! another whose list it lacks only if so much is left in that queue that the list is worth its while.
 //!
-//! A counter is never set back: between two steps, when nobody counts, its owner moves it on to the next [`ROUND`]. So all ranks know
-//! where it began, and none has to ask.
-//!
-//! **Other queues.** To look at the queue of every other rank in each step is too much where there are thousands. What a queue had to begin with is
-//! known to all, so one that never has a task for others is passed over. Of the rest a rank visits those at distances 1, 2, 4 and so on
+//! **Other queues.** To look at the queue of every other rank in each step is too much where there are thousands. If no queue has a task for
+//! others, which all know from the all-reduce of the step, no rank visits any. Else it visits those at distances 1, 2, 4 and so on
 //! first, which are others for each rank, and gives up after [`PATIENCE`] queues without a task for it. No task is left by that: the
 //! owner of a queue empties it.
 //!
@@ -22,35 +19,40 @@
 //! A. Vishnu, J. Daily, B. Palmer, *Designing scalable PGAS communication subsystems on Cray Gemini interconnect*, HiPC 2012,
 //! §IV-C: blocks of the force matrix by a shared counter, forces returned by accumulate.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
-use crate::boxes::Levels;
-use crate::cluster::{Cluster, NUMBERS, numbers, numbers_mut};
+use crate::boxes::{Bounds, whole};
+use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers, numbers_mut};
+use crate::held::Held;
 use crate::kernel::{self, Sums, add_forces};
-use crate::list::{List, Scratch};
+use crate::list::{List, Pairing, Scratch};
 use crate::pace::Pace;
-use crate::plan::Plan;
+use crate::plan::{Plan, Shares, Task};
 use crate::potential::Potential;
+use crate::queues::Queues;
 use crate::simulation::Method;
-
-/// Of a counter: more than the tasks of a queue and the ranks that may count in a step.
-const ROUND: u64 = 1 << 32;
-
-/// Enough for the cost of a task: its list has 32-bit places.
-const COST_BITS: u32 = 40;
 
 /// How many queues without a task for it a rank visits one after the other before it gives up.
 const PATIENCE: usize = 16;
 
+/// How many times a task's own cost must be left in another rank's queue before the task is taken without its list.
+///
+/// Measured, 32,000 atoms of the melt: to make a list takes 3.1 times as long as to use it once.
+const WORTH: u64 = 5;
+
+/// The same where nobody has lists: more than the task itself, which its rank is about to take.
+const WORTH_AT_FIRST: u64 = 2;
+
+/// The estimated cost of a task is a part of 1, or a few.
+const ESTIMATES: f64 = (1 << 20) as f64;
+
 /// The part of a job's state that makes forces.
 #[derive(Debug)]
 pub(crate) struct Forces<'j> {
-    rank: usize,
     pace: Pace<'j>,
     atoms: usize,
     /// Clusters of a block.
@@ -59,28 +61,22 @@ pub(crate) struct Forces<'j> {
     /// Cut-off plus skin.
     reach: f64,
     lengths: [f64; 3],
-    /// First block of each rank, and the number of blocks.
-    cuts: Vec<usize>,
-    ranks: usize,
-    /// The counter of each rank's queue, at that rank.
-    counters: GlobalArray<u64, Ix1>,
-    /// Where all counters began in this step.
-    round: u64,
-    plan: Plan,
-    /// The queues of others that may have a task for this rank, in the order in which it visits them.
-    visits: Vec<usize>,
+    shares: Shares,
+    queues: Queues,
+    /// Other queues may have a task for this rank.
+    visits: bool,
     /// No step has been done by the plan.
     fresh: bool,
-    levels: Levels,
-    /// By the number of the task.
-    lists: BTreeMap<usize, List>,
+    /// The box around each block of the system.
+    boxes: Vec<Bounds>,
+    held: Held,
+    lists: BTreeMap<Task, List>,
     spare: Vec<List>,
     scratch: Scratch,
     /// Positions when the plan was made, by which all lists are made, also those that are made later.
-    reference: Vec<Cluster>,
-    positions: Vec<Cluster>,
-    forces: Vec<Cluster>,
-    blocks: Vec<State>,
+    reference: GlobalArray<f64, Ix1>,
+    /// The reference of this rank's atoms.
+    own: Vec<Cluster>,
     /// Tasks done by this rank.
     pub(crate) tasks: u64,
     /// Lists made by this rank.
@@ -97,108 +93,109 @@ pub(crate) struct Times {
     pub(crate) accumulate: Duration,
 }
 
-/// What this rank has of a block.
-#[derive(Debug, Clone, Copy, Default)]
-struct State {
-    /// The step before needed it.
-    wanted: bool,
-    /// Its positions are those of this step.
-    fetched: bool,
-    /// Forces on its atoms wait to be accumulated.
-    touched: bool,
-}
-
 impl<'j> Forces<'j> {
-    /// For `atoms` atoms in a box with edges `lengths`, in blocks of `block` clusters, of which rank r owns those from `cuts[r]`
-    /// on. Collective.
+    /// For `atoms` atoms in a box with edges `lengths`, in blocks of `block` clusters; `reference` has room for their positions. Collective.
     pub(crate) fn new(
-        job: &Job,
         pace: Pace<'j>,
         (atoms, lengths): (usize, [f64; 3]),
-        (block, cuts): (usize, Vec<usize>),
+        (block, shares): (usize, Shares),
+        reference: GlobalArray<f64, Ix1>,
         method: &Method,
     ) -> Result<Self, Error> {
-        let clusters = atoms.div_ceil(crate::cluster::WIDTH);
         Ok(Forces {
-            rank: job.rank(),
             pace,
             atoms,
             block,
             potential: method.potential,
             reach: method.potential.cutoff + method.skin,
             lengths,
-            ranks: job.size(),
-            counters: GlobalArray::builder(job, [job.size()]).name("tasks taken").zeros().create()?,
-            round: 0,
-            plan: Plan::default(),
-            visits: Vec::new(),
+            shares,
+            queues: Queues::new(pace.job, shares)?,
+            visits: true,
             fresh: true,
-            levels: Levels::new(&[], 0, block),
+            boxes: Vec::new(),
+            held: Held::new(atoms, block),
             lists: BTreeMap::new(),
             spare: Vec::new(),
             scratch: Scratch::default(),
-            reference: vec![Cluster::EMPTY; clusters],
-            positions: vec![Cluster::EMPTY; clusters],
-            forces: vec![Cluster::ZERO; clusters],
-            blocks: vec![State::default(); clusters.div_ceil(block)],
-            cuts,
+            reference,
+            own: Vec::new(),
             tasks: 0,
             lists_made: 0,
             times: Times::default(),
         })
     }
 
-    /// Throws all lists away and plans the tasks anew from where atoms are now. One-sided, but all ranks must do it after the
-    /// same step.
+    /// Throws all lists away and plans the tasks anew from where atoms are now. Collective.
     pub(crate) fn plan(&mut self, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
-        let all = 0..self.positions.len();
-        fetch(positions, &mut self.reference, all)?;
-        self.pace.keep(|| self.replan());
-        Ok(())
-    }
-
-    /// The same by the reference. All blocks are held against each other, with some 40 operations for two of them; boxes take 6 for
-    /// each coordinate, which is read and copied.
-    fn replan(&mut self) -> ((), Work) {
-        self.positions.copy_from_slice(&self.reference);
-        self.blocks.iter_mut().for_each(|block| block.fetched = true);
-        self.levels = Levels::new(&self.reference, self.atoms, self.block);
-        let cuts = &self.cuts;
-        let near = |block: usize| {
-            let owner = cuts.partition_point(|&cut| cut <= block) - 1;
-            cuts.partition_point(|&cut| cut < cuts[owner])..owner + 1
-        };
-        self.plan = Plan::new(&self.levels, self.lengths, self.reach, self.ranks, near);
-        self.visits = others(self.rank, self.ranks).filter(|&rank| !self.plan.queues[rank].tasks.is_empty()).collect();
+        let job = self.pace.job;
+        self.refer(positions)?;
         self.spare.extend(std::mem::take(&mut self.lists).into_values());
-        self.fresh = true;
-        let (blocks, numbers) = (self.levels.blocks() as f64, (NUMBERS * self.positions.len()) as f64);
-        ((), Work::flops(20.0 * blocks * (blocks + 1.0) + 6.0 * numbers) + Work::bytes(24.0 * numbers))
-    }
-
-    /// After the first step of a plan, gives each task to the rank that made its list. Collective.
-    pub(crate) fn deal(&mut self, job: &Job) -> Result<(), Error> {
-        if !std::mem::take(&mut self.fresh) {
-            return Ok(());
-        }
-        // Each task was done by one rank, so all others add zeros. A word has the rank above the cost.
-        let mut words = vec![0; self.plan.pairings.len()];
-        for (&task, list) in &self.lists {
-            words[task] = (self.rank as u64) << COST_BITS | list.cost();
-        }
-        job.all_reduce(&mut words, ops::sum)?;
-        let known: Vec<(usize, u64)> =
-            words.into_iter().map(|word| ((word >> COST_BITS) as usize, word & ((1 << COST_BITS) - 1))).collect();
-        self.plan.deal(&known);
-        self.visits = others(self.rank, self.ranks).filter(|&rank| self.plan.queues[rank].is_worth_a_visit()).collect();
+        let tasks = self.pace.keep(|| self.tasks());
+        let blocks: BTreeSet<u32> = tasks.iter().flat_map(|(task, _)| [task.a, task.b]).collect();
+        self.held.hold(job, blocks.into_iter(), positions)?;
+        self.pace.keep(|| {
+            self.held.measure();
+            ((), boxes(self.held.numbers()))
+        });
+        self.queues.fill(job, tasks, WORTH_AT_FIRST)?;
+        self.queues.open()?;
+        (self.fresh, self.visits) = (true, true);
         Ok(())
     }
 
-    /// Moves the own counter on to the next round: one-sided, between two steps, when no rank takes tasks.
-    pub(crate) fn next_round(&mut self) -> Result<(), Error> {
-        self.round += ROUND;
-        self.counters.swap([self.rank], self.round)?;
+    /// Makes the present positions the reference, and the boxes of all blocks. Collective.
+    fn refer(&mut self, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
+        let job = self.pace.job;
+        let blocks = self.shares.owned(job.rank());
+        let clusters = blocks.start * self.block..(blocks.end * self.block).min(self.atoms.div_ceil(WIDTH));
+        let patch = clusters.start * NUMBERS..clusters.end * NUMBERS;
+        self.own.resize(clusters.len(), Cluster::EMPTY);
+        if !self.own.is_empty() {
+            positions.get_into(patch.clone(), ArrayViewMut1::from(numbers_mut(&mut self.own)))?;
+            // Read in later steps; in this one, positions are the reference.
+            self.reference.put(patch, ArrayView1::from(numbers(&self.own)))?;
+        }
+        // Both ends of the boxes as maxima; what others own is smaller than all.
+        let ends = |bounds: Bounds| [bounds.low.map(|low| -low), bounds.high];
+        let mut all = vec![ends(Bounds::NOTHING); self.shares.blocks];
+        self.pace.keep(|| {
+            for (clusters, block) in self.own.chunks(self.block).zip(blocks) {
+                all[block] = ends(whole(clusters, self.atoms - block * self.block * WIDTH));
+            }
+            ((), boxes(NUMBERS * self.own.len()))
+        });
+        job.all_reduce(all.as_flattened_mut().as_flattened_mut(), f64::max)?;
+        self.boxes = all.into_iter().map(|[low, high]| Bounds { low: low.map(|low| -low), high }).collect();
         Ok(())
+    }
+
+    /// This rank's tasks by the plan. All blocks are held against those that it has or shares, with some 40 operations for two of them.
+    fn tasks(&self) -> (Vec<(Task, u64)>, Work) {
+        let rank = self.pace.job.rank();
+        let plan = Plan { boxes: &self.boxes, lengths: self.lengths, reach: self.reach, shares: self.shares };
+        let tasks = plan.tasks(rank);
+        let tried = self.shares.shared(rank).len() * self.shares.blocks;
+        let cost = |cost: f64| (cost * ESTIMATES) as u64;
+        (tasks.into_iter().map(|(task, estimate)| (task, cost(estimate))).collect(), Work::flops(20.0 * tried as f64))
+    }
+
+    /// Gets the own queue ready for the next step; after the first step of a plan, it has the tasks whose lists this rank has made. Returns
+    /// whether it has any for others. One-sided, between two steps, when no rank takes tasks.
+    pub(crate) fn next_round(&mut self) -> Result<bool, Error> {
+        // Queues are what they were, and so is what all know of them, until they are filled.
+        let mut for_others = self.visits;
+        if std::mem::take(&mut self.fresh) {
+            let tasks = self.lists.iter().map(|(&task, list)| (task, list.cost())).collect();
+            for_others = self.queues.fill(self.pace.job, tasks, WORTH)?;
+        }
+        self.queues.open()?;
+        Ok(for_others)
+    }
+
+    /// Whether any rank has tasks for others in this step.
+    pub(crate) fn visit(&mut self, others: bool) {
+        self.visits = others;
     }
 
     /// Adds the forces of this rank's share of all pairs to the global array, and returns energy and virial of the share if
@@ -209,105 +206,78 @@ impl<'j> Forces<'j> {
         forces: &GlobalArray<f64, Ix1>,
         sums: bool,
     ) -> Result<Sums, Error> {
-        self.prefetch(positions)?;
+        let job = self.pace.job;
+        self.held.prefetch(job, positions)?;
         let mut total = Sums::default();
+        while let Some(task) = self.queues.take_own()? {
+            self.task(task, positions, sums, &mut total)?;
+        }
         let mut misses = 0;
-        for visit in 0..=self.visits.len() {
-            let queue = if visit == 0 { self.rank } else { self.visits[visit - 1] };
+        let ranks = if self.visits { job.size() } else { 1 };
+        for queue in others(job.rank(), ranks) {
             let before = self.tasks;
             while self.worth_while(queue)?
-                && let Some(task) = self.take(queue)?
+                && let Some(task) = self.queues.take(queue)?
             {
-                self.fetch_blocks(task, positions)?;
-                let start = self.pace.job.now();
-                let share = self.pace.keep(|| self.task(task, sums));
-                self.times.computing += self.pace.job.now() - start;
-                total.energy += share.energy;
-                total.virial += share.virial;
-                self.tasks += 1;
+                self.task(task, positions, sums, &mut total)?;
             }
             misses = if self.tasks > before { 0 } else { misses + 1 };
             if misses == PATIENCE {
                 break;
             }
         }
-        let start = self.pace.job.now();
-        self.give(forces)?;
-        self.times.accumulate += self.pace.job.now() - start;
+        let start = job.now();
+        self.held.give(job, forces, self.shares.shared(job.rank()).start)?;
+        self.times.accumulate += job.now() - start;
         Ok(total)
     }
 
-    /// True if this rank should take the next task of a queue, so far as a look at the counter can tell.
+    /// True if this rank should take the next task of another's queue, so far as a look at it can tell.
     fn worth_while(&self, queue: usize) -> Result<bool, Error> {
-        if queue == self.rank || self.fresh {
-            return Ok(true);
-        }
-        let (waiting, place) = (&self.plan.queues[queue], self.counters.load([queue])? - self.round);
-        let place = place as usize;
-        let Some(&task) = waiting.tasks.get(place) else { return Ok(false) };
-        Ok(self.lists.contains_key(&(task as usize)) || waiting.is_worth_a_list(place))
+        Ok(self.queues.next(queue)?.is_some_and(|(task, worth)| worth || self.lists.contains_key(&task)))
     }
 
-    /// Takes the next task of a queue, if there is one.
-    fn take(&self, queue: usize) -> Result<Option<usize>, Error> {
-        let place = self.counters.fetch_add([queue], 1)? - self.round;
-        Ok(self.plan.queues[queue].tasks.get(place as usize).map(|&task| task as usize))
-    }
-
-    /// The positions of these clusters when the plan was made.
-    pub(crate) fn reference(&self, clusters: Range<usize>) -> &[Cluster] {
-        &self.reference[clusters]
-    }
-
-    /// Fetches the blocks that the step before needed, neighbours together.
-    fn prefetch(&mut self, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
-        for run in runs(&self.blocks, |block| block.wanted && !block.fetched) {
-            fetch(positions, &mut self.positions, clusters(&run, self.block, self.forces.len()))?;
-            self.blocks[run].iter_mut().for_each(|block| block.fetched = true);
-        }
-        Ok(())
-    }
-
-    /// Fetches what a block of the force matrix needs, if it is not there.
-    fn fetch_blocks(&mut self, number: usize, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
-        let pairing = &self.plan.pairings[number];
-        for block in [pairing.a, pairing.b] {
-            if !self.blocks[block].fetched {
-                fetch(positions, &mut self.positions, self.levels.clusters_of(block))?;
-                self.blocks[block].fetched = true;
-            }
-            self.blocks[block].touched = true;
-        }
-        Ok(())
+    /// The positions of this rank's atoms when the plan was made.
+    pub(crate) fn reference(&self) -> &[Cluster] {
+        &self.own
     }
 
     /// One block of the force matrix.
-    fn task(&mut self, number: usize, sums: bool) -> (Sums, Work) {
-        let pairing = &self.plan.pairings[number];
-        let mut work = Work::default();
-        let list = self.lists.entry(number).or_insert_with(|| {
-            let mut list = self.spare.pop().unwrap_or_default();
-            work = list.build(pairing, &self.levels, &self.reference, self.atoms, self.reach, &mut self.scratch);
-            self.lists_made += 1;
-            list
-        });
-        let share = add_forces(list, &self.potential, &self.positions, &mut self.forces, sums);
-        (share, work + kernel::work(list, &self.potential, sums))
-    }
-
-    /// Accumulates what the tasks have left in the buffer, neighbouring blocks together, and empties it.
-    fn give(&mut self, forces: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
-        for run in runs(&self.blocks, |block| block.touched) {
-            let run = clusters(&run, self.block, self.forces.len());
-            let (start, end) = (run.start * NUMBERS, run.end * NUMBERS);
-            forces.accumulate(start..end, 1.0, ArrayView1::from(numbers(&self.forces[run.clone()])))?;
-            self.forces[run].fill(Cluster::ZERO);
-        }
-        for block in &mut self.blocks {
-            *block = State { wanted: block.touched, fetched: false, touched: false };
-        }
+    fn task(&mut self, task: Task, positions: &GlobalArray<f64, Ix1>, sums: bool, total: &mut Sums) -> Result<(), Error> {
+        let job = self.pace.job;
+        let reference = if self.fresh { positions } else { &self.reference };
+        let a = self.held.touch(job, task.a, positions, reference)?;
+        let b = self.held.touch(job, task.b, positions, reference)?;
+        let start = job.now();
+        let share = self.pace.keep(|| self.pairs(task, (a, b), sums));
+        self.times.computing += job.now() - start;
+        total.energy += share.energy;
+        total.virial += share.virial;
+        self.tasks += 1;
         Ok(())
     }
+
+    /// The pairs of two slots.
+    fn pairs(&mut self, task: Task, (a, b): (usize, usize), sums: bool) -> (Sums, Work) {
+        let mut work = Work::default();
+        let Held { reference, positions, forces, levels, .. } = &mut self.held;
+        if !self.lists.contains_key(&task) {
+            let plan = Plan { boxes: &self.boxes, lengths: self.lengths, reach: self.reach, shares: self.shares };
+            let pairing = Pairing { a, b, images: plan.images(task) };
+            let mut list = self.spare.pop().unwrap_or_default();
+            work = list.build(&pairing, levels, reference, self.reach, &mut self.scratch);
+            self.lists.insert(task, list);
+            self.lists_made += 1;
+        }
+        let list = &self.lists[&task];
+        let share = add_forces(list, &self.potential, positions, forces, sums);
+        (share, work + kernel::work(list, &self.potential, sums))
+    }
+}
+
+/// What it takes to make boxes around so many coordinates: 6 operations for each, which is read and copied.
+fn boxes(numbers: usize) -> Work {
+    Work::flops(6.0 * numbers as f64) + Work::bytes(24.0 * numbers as f64)
 }
 
 /// All ranks but `rank`, in the order in which it visits their queues.
@@ -315,28 +285,6 @@ fn others(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
     let powers = (0..usize::BITS).map(|power| 1 << power).take_while(move |&distance: &usize| distance < ranks);
     let rest = (3..ranks).filter(|distance| !distance.is_power_of_two());
     powers.chain(rest).map(move |distance| (rank + distance) % ranks)
-}
-
-/// Clusters of a run of blocks.
-fn clusters(run: &Range<usize>, block: usize, count: usize) -> Range<usize> {
-    run.start * block..(run.end * block).min(count)
-}
-
-fn fetch(positions: &GlobalArray<f64, Ix1>, to: &mut [Cluster], clusters: Range<usize>) -> Result<(), Error> {
-    let patch = clusters.start * NUMBERS..clusters.end * NUMBERS;
-    positions.get_into(patch, ArrayViewMut1::from(numbers_mut(&mut to[clusters])))
-}
-
-/// Runs of neighbouring blocks that are `wanted`.
-fn runs(blocks: &[State], wanted: impl Fn(&State) -> bool) -> Vec<Range<usize>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for block in (0..blocks.len()).filter(|&block| wanted(&blocks[block])) {
-        match runs.last_mut() {
-            Some(run) if run.end == block => run.end += 1,
-            _ => runs.push(block..block + 1),
-        }
-    }
-    runs
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(crate) struct Sums {
 
 /// Adds the forces of all pairs in `list` to `forces`; returns their energy and virial if `sums`, else zeros.
 ///
-/// `positions` and `forces` are those of all clusters; only what the list names is looked at.
+/// `positions` and `forces` are those of all slots; only what the list names is looked at.
 ///
 /// # Panics
 /// If the list names a cluster that is not there.

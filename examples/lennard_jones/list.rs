@@ -14,7 +14,7 @@ use crate::vectorized::vectorized;
 /// The clusters that one atom meets in one image of the box.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Row {
-    /// The atom's place.
+    /// The atom's place in the slots.
     pub(crate) atom: u32,
     /// Which of the list's images the clusters are taken from.
     pub(crate) image: u16,
@@ -38,9 +38,9 @@ pub(crate) struct List {
 /// A block of the force matrix as far as its images are within reach.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pairing {
-    /// First block.
+    /// The slot of the first block.
     pub(crate) a: usize,
-    /// Second block, not before the first.
+    /// The slot of the second block.
     pub(crate) b: usize,
     /// Displacements of the second block, multiples of the box. On the diagonal of the matrix only one of each two opposite
     /// ones, and zero.
@@ -69,7 +69,7 @@ impl List {
         self.clusters.len() + self.own
     }
 
-    /// Makes the list of `pairing` for all pairs within `reach`; `positions` are those of all clusters, `atoms` their number.
+    /// Makes the list of `pairing` for all pairs within `reach`; `positions` are those in all slots.
     ///
     /// Returns what was computed: 18 operations to hold a box against another, of which eight go together; for each of the 64 pairs of
     /// atoms in two clusters 9; and 8 to choose rows.
@@ -78,7 +78,6 @@ impl List {
         pairing: &Pairing,
         levels: &Levels,
         positions: &[Cluster],
-        atoms: usize,
         reach: f64,
         scratch: &mut Scratch,
     ) -> Work {
@@ -105,7 +104,7 @@ impl List {
                             continue;
                         }
                         measure(&positions[cluster], displacement, positions, &scratch.candidates, &mut scratch.nearest);
-                        self.append(cluster, image, diagonal, atoms, reach, scratch);
+                        self.append((cluster, levels.atoms_of(cluster)), image, diagonal, reach, scratch);
                     }
                 }
             },
@@ -116,8 +115,8 @@ impl List {
 
     /// The rows of one cluster's atoms.
     #[inline(always)]
-    fn append(&mut self, cluster: usize, image: usize, itself: bool, atoms: usize, reach: f64, scratch: &Scratch) {
-        for lane in 0..WIDTH.min(atoms - cluster * WIDTH) {
+    fn append(&mut self, (cluster, atoms): (usize, usize), image: usize, itself: bool, reach: f64, scratch: &Scratch) {
+        for lane in 0..atoms {
             let start = self.clusters.len();
             // Without branches: each candidate is written, and kept if it is near.
             self.clusters.resize(start + scratch.candidates.len(), 0);

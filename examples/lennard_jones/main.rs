@@ -4,14 +4,12 @@
 //!
 //! Positions, velocities and forces of all atoms lie in global arrays, sorted in space ([`order`]). The N × N matrix of pair
 //! forces is cut in m × m blocks; those that join regions within reach of each other are tasks ([`plan`]), handed out by atomic
-//! counters; each brings forces back by accumulate ([`forces`]). A task is a list of near pairs ([`list`]), good until an atom
+//! counters ([`queues`]); each brings forces back by accumulate ([`forces`]). A task is a list of near pairs ([`list`]), good until an atom
 //! has moved by half a skin, and a kernel that runs down the list, one atom against a vector of eight ([`kernel`]). Atoms are
 //! moved by velocity Verlet, each rank its own ([`simulation`]).
 //!
-//! What each rank holds besides its share of the arrays: copies of positions and a buffer of forces with room for all atoms, of
-//! which it touches the blocks of its tasks in every step and all of them when it makes a plan. That is 72 bytes for each atom of
-//! the whole system, and as much again while atoms are ordered: the price of a force decomposition in which any rank may take any
-//! task.
+//! What each rank holds besides its share of the arrays: positions and forces of the blocks that its tasks touch ([`held`]), and the box
+//! around each block of the system. While atoms are ordered, every rank that owns some holds the positions and velocities of all.
 //!
 //! # Source
 //! A. Vishnu, J. Daily, B. Palmer, *Designing scalable PGAS communication subsystems on Cray Gemini interconnect*, HiPC 2012,
@@ -29,6 +27,7 @@ mod cluster;
 mod command_line;
 mod dump;
 mod forces;
+mod held;
 mod kernel;
 mod list;
 mod nist;
@@ -39,6 +38,7 @@ mod plan;
 #[path = "../plot/mod.rs"]
 mod plot;
 mod potential;
+mod queues;
 mod read;
 mod report;
 mod run;

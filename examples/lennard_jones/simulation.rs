@@ -23,6 +23,7 @@ use crate::forces::Forces;
 use crate::kernel::Sums;
 use crate::order::{Point, order};
 use crate::pace::Pace;
+use crate::plan::Shares;
 use crate::potential::Potential;
 use crate::start::Start;
 use crate::vectorized::vectorized;
@@ -84,14 +85,17 @@ impl<'j> Simulation<'j> {
         let (atoms, pace) = (start.positions.len(), Pace { job, slow: method.slow == Some(job.rank()) });
         let clusters = atoms.div_ceil(WIDTH);
         let block = method.block / WIDTH;
-        let blocks = clusters.div_ceil(block);
-        let cuts: Vec<usize> = (0..job.size()).map(|rank| rank * blocks / job.size()).collect();
-        let first = |rank: usize| cuts.get(rank).map_or(clusters, |cut| cut * block);
+        let shares = Shares { blocks: clusters.div_ceil(block), ranks: job.size() };
+        // Of thousands of ranks few own atoms: arrays that name these alone have short tables.
+        let owners: Vec<usize> = (0..job.size()).filter(|&rank| !shares.owned(rank).is_empty()).collect();
+        let cuts: Vec<usize> = owners.iter().map(|&rank| shares.owned(rank).start * block).collect();
+        let cuts_of = |each: usize| [cuts.iter().map(|cut| cut * each).collect::<Vec<_>>()];
         let array = |name: &str| {
-            let cuts = (0..job.size()).map(|rank| first(rank) * NUMBERS).collect();
-            GlobalArray::<f64, Ix1>::builder(job, [clusters * NUMBERS]).irregular([cuts]).name(name).zeros().create()
+            let all = GlobalArray::<f64, Ix1>::builder(job, [clusters * NUMBERS]).irregular(cuts_of(NUMBERS));
+            all.restrict(owners.iter().copied()).name(name).zeros().create()
         };
-        let cuts_of_atoms = (0..job.size()).map(|rank| first(rank) * WIDTH).collect();
+        let numbers = GlobalArray::builder(job, [clusters * WIDTH]).irregular(cuts_of(WIDTH)).restrict(owners.iter().copied());
+        let own = shares.owned(job.rank());
         let mut simulation = Simulation {
             job,
             pace,
@@ -101,14 +105,13 @@ impl<'j> Simulation<'j> {
             positions: array("positions")?,
             velocities: array("velocities")?,
             forces: array("forces")?,
-            numbers: GlobalArray::builder(job, [clusters * WIDTH]).irregular([cuts_of_atoms]).name("numbers").zeros().create()?,
-            own: first(job.rank())..first(job.rank() + 1),
-            pairs: Forces::new(job, pace, (atoms, start.lengths), (block, cuts.clone()), &method)?,
+            numbers: numbers.name("numbers").zeros().create()?,
+            own: (own.start * block).min(clusters)..(own.end * block).min(clusters),
+            pairs: Forces::new(pace, (atoms, start.lengths), (block, shares), array("reference")?, &method)?,
             lists_in_order: 0,
             share: Sums::default(),
         };
-        let numbers: Vec<u64> = (1..=atoms as u64).collect();
-        simulation.place(&start.positions, &start.velocities, &numbers)?;
+        simulation.place(&start.positions, |place| (start.velocities[place], place as u64 + 1))?;
         simulation.pairs.plan(&simulation.positions)?;
         simulation.compute(true)?;
         // From v(0) to v(−Δt/2).
@@ -123,10 +126,12 @@ impl<'j> Simulation<'j> {
     pub(crate) fn step(&mut self, sums: bool) -> Result<(), Error> {
         let farthest = self.drift()?;
         // The epoch has begun, so all ranks have taken their last task; none takes another before the all-reduce.
-        self.pairs.next_round()?;
-        self.pairs.deal(self.job)?;
+        let for_others = self.pairs.next_round()?;
         let limit = 0.25 * self.method.skin * self.method.skin;
-        let farthest = self.job.all_reduce_one(farthest, greater)?;
+        let mut known = [farthest, f64::from(u8::from(for_others))];
+        self.job.all_reduce(&mut known, greater)?;
+        let [farthest, for_others] = known;
+        self.pairs.visit(for_others > 0.0);
         let sane = farthest <= FARTHEST_IN_A_STEP * FARTHEST_IN_A_STEP;
         if !sane {
             return Err(Error::other(format!(
@@ -147,7 +152,7 @@ impl<'j> Simulation<'j> {
 
     /// v ← v + Δt f, x ← x + Δt v, f ← 0; the square of the longest way that an own atom is from where its list was made.
     fn drift(&mut self) -> Result<f64, Error> {
-        let (step, pace, reference) = (self.method.step, self.pace, self.pairs.reference(self.own.clone()));
+        let (step, pace, reference) = (self.method.step, self.pace, self.pairs.reference());
         let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut());
         self.job.epoch(claims, |(mut x, mut v, mut f)| {
             pace.keep(|| {
@@ -221,6 +226,9 @@ impl<'j> Simulation<'j> {
 
     /// Orders all atoms by where they are now. Collective.
     fn sort(&mut self) -> Result<(), Error> {
+        if self.own.is_empty() {
+            return self.place(&[], |_| ([0.0; 3], 0));
+        }
         let clusters = self.atoms.div_ceil(WIDTH);
         let mut read = vec![Cluster::ZERO; clusters];
         let mut all = |array: &GlobalArray<f64, Ix1>| -> Result<Vec<[f64; 3]>, Error> {
@@ -228,14 +236,44 @@ impl<'j> Simulation<'j> {
             Ok((0..self.atoms).map(|at| read[at / WIDTH].atom(at % WIDTH)).collect())
         };
         let (positions, velocities) = (all(&self.positions)?, all(&self.velocities)?);
-        let numbers = self.numbers.get(s![..self.atoms])?.to_vec();
-        self.place(&positions, &velocities, &numbers)
+        drop(read);
+        let numbers = self.numbers.get(s![..self.atoms])?;
+        self.place(&positions, |place| (velocities[place], numbers[place]))
     }
 
-    /// Puts these atoms into the arrays, in order; every rank comes with all of them, and the old contents are read by nobody
-    /// after. Forces become 0. Collective.
-    fn place(&mut self, positions: &[[f64; 3]], velocities: &[[f64; 3]], numbers: &[u64]) -> Result<(), Error> {
-        let (lengths, own) = (self.lengths, self.own.start * WIDTH..(self.own.end * WIDTH).min(self.atoms));
+    /// Puts atoms into the arrays, in order; every rank that owns any comes with the positions of all, and their velocities and numbers by
+    /// place. The old contents are read by nobody after. Forces become 0. Collective.
+    fn place(&mut self, positions: &[[f64; 3]], atom: impl Fn(usize) -> ([f64; 3], u64)) -> Result<(), Error> {
+        self.lists_in_order = 0;
+        // Before the epoch, in which a rank waits for others with all that it holds.
+        let own: Vec<(Point, ([f64; 3], u64))> =
+            self.ordered(positions).into_iter().map(|point| (point, atom(point.place as usize))).collect();
+        let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut(), self.numbers.owned_mut());
+        self.job.epoch(claims, |(mut x, mut v, mut f, mut n)| {
+            f.fill(0.0);
+            n.fill(0);
+            let (x, v, n) = (slice(&mut x), slice(&mut v), slice(&mut n));
+            let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(n.chunks_exact_mut(WIDTH));
+            for (((x, v), n), atoms) in parts.zip(own.chunks(WIDTH)) {
+                let (mut at, mut moves) = (Cluster::EMPTY, Cluster::ZERO);
+                for (lane, (point, (velocity, number))) in atoms.iter().enumerate() {
+                    at.set(lane, point.at);
+                    moves.set(lane, *velocity);
+                    n[lane] = *number;
+                }
+                x.copy_from_slice(crate::cluster::numbers(&[at]));
+                v.copy_from_slice(crate::cluster::numbers(&[moves]));
+            }
+        })
+    }
+
+    /// This rank's atoms of all, in order.
+    fn ordered(&self, positions: &[[f64; 3]]) -> Vec<Point> {
+        let own = self.own.start * WIDTH..(self.own.end * WIDTH).min(self.atoms);
+        if own.is_empty() {
+            return Vec::new();
+        }
+        let lengths = self.lengths;
         let point = |(place, at): (usize, &[f64; 3])| Point { at: fold(*at, lengths), place: place as u32 };
         let mut points: Vec<Point> = positions.iter().enumerate().map(point).collect();
         order(&mut points, lengths, self.method.block, &own);
@@ -243,25 +281,7 @@ impl<'j> Simulation<'j> {
         // clusters. A selection passes through its points some three times, and moves some of them.
         let levels = (own.len().max(WIDTH) / WIDTH).ilog2() as usize;
         self.job.work(Work::bytes((4 * size_of::<Point>() * (2 * points.len() + levels * own.len())) as f64));
-        self.lists_in_order = 0;
-        let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut(), self.numbers.owned_mut());
-        self.job.epoch(claims, |(mut x, mut v, mut f, mut n)| {
-            f.fill(0.0);
-            n.fill(0);
-            let (x, v, n) = (slice(&mut x), slice(&mut v), slice(&mut n));
-            let points = &points[own.start.min(own.end)..own.end];
-            let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(n.chunks_exact_mut(WIDTH));
-            for (((x, v), n), points) in parts.zip(points.chunks(WIDTH)) {
-                let (mut at, mut velocity) = (Cluster::EMPTY, Cluster::ZERO);
-                for (lane, point) in points.iter().enumerate() {
-                    at.set(lane, point.at);
-                    velocity.set(lane, velocities[point.place as usize]);
-                    n[lane] = numbers[point.place as usize];
-                }
-                x.copy_from_slice(crate::cluster::numbers(&[at]));
-                v.copy_from_slice(crate::cluster::numbers(&[velocity]));
-            }
-        })
+        points[own].to_vec()
     }
 }
 

@@ -135,7 +135,8 @@ fn one_trajectory_on_any_number_of_ranks_and_network() {
     // 50 steps from a hot lattice: lists are made a dozen times, the order once.
     let line = "--fcc 6 --density 0.8442 --temperature 3 --steps 50 --skin 0.2";
     let one = after(1, "threads", line);
-    for (ranks, network) in [(2, "threads"), (3, "threads"), (4, "threads"), (7, "threads"), (3, "threads:unmapped")] {
+    let machines = [(3, "threads:unmapped"), (7, "simulated:gemini"), (40, "simulated:gemini")];
+    for (ranks, network) in [2, 3, 4, 7].map(|ranks| (ranks, "threads")).into_iter().chain(machines) {
         let other = after(ranks, network, line);
         for atom in 0..one.positions.len() {
             for d in 0..3 {

@@ -208,6 +208,12 @@ impl<const D: usize> Cells<D> {
         self.owner.clear();
         self.cell.clear();
         self.fluid_before.clear();
+        // As much as it takes: what doubles as it grows takes up to twice that.
+        let entries = self.order.len();
+        self.sources.reserve_exact(entries);
+        self.owner.reserve_exact(entries);
+        self.cell.reserve_exact(entries);
+        self.fluid_before.reserve_exact(entries + 1);
         let mut fluid_so_far = 0;
         for &entry in &self.order {
             let k = entry as usize;

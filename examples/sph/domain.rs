@@ -2,11 +2,15 @@
 //!
 //! Space is cut along x into columns of equal work, and each column along y into boxes of equal work: as many
 //! columns as the most nearly square grid has, one box for each column where the number of ranks is 2, 3 or any prime. Outer
-//! boxes reach to infinity, or to the edge of the period. The boxes of all ranks are known to all.
+//! boxes reach to infinity, or to the edge of the period.
 //!
-//! Every 50 steps the cuts are placed anew ([`Domain::recut`]), so that ranks stay equally busy while the fluid moves.
+//! Every 50 steps the cuts are placed anew ([`Domain::recut`]), so that ranks stay equally busy while the fluid moves. They are placed by
+//! histograms of the work. That along x is summed over all ranks. Those along y, one for each column, would be too much for that: together they
+//! are longer than what a rank has. So they are a global array, whose row of a column belongs to the ranks of that column. Each rank adds
+//! only where it has particles, reads the row of its own column, and tells all where its box begins.
 
 use global_arrays::prelude::*;
+use ndarray::ArrayView1;
 
 use crate::particle::Particle;
 
@@ -24,6 +28,11 @@ impl<const D: usize> Region<D> {
         (0..D).all(|axis| self.low[axis] - margin <= point[axis] && point[axis] < self.high[axis] + margin)
     }
 
+    /// All of space.
+    pub(crate) fn everywhere() -> Self {
+        Region { low: [f64::NEG_INFINITY; D], high: [f64::INFINITY; D] }
+    }
+
     /// Whether the two regions, the other shifted, come as close as `margin`.
     fn near(&self, other: &Region<D>, shift: &[f64; D], margin: f64) -> bool {
         (0..D).all(|axis| self.near_along(axis, other, shift, margin))
@@ -39,19 +48,25 @@ impl<const D: usize> Region<D> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reach<const D: usize> {
     pub(crate) rank: usize,
+    pub(crate) region: Region<D>,
     /// Added to a position here, gives the position there.
     pub(crate) shift: [f64; D],
 }
 
-/// All regions.
+/// Length of the period along each axis that has one.
+pub(crate) type Period<const D: usize> = [Option<f64>; D];
+
+/// All regions: column by column, from below. One number for each rank; with thousands of ranks even that is much, so it is kept only while the
+/// particles are dealt.
 #[derive(Debug, Clone)]
 pub(crate) struct Domain<const D: usize> {
-    /// Column by column, from below.
-    pub(crate) regions: Vec<Region<D>>,
+    /// Where the columns begin, and the end of the last.
+    x: Vec<f64>,
+    /// Where the box of each rank begins.
+    y: Vec<f64>,
     /// Boxes of a column.
-    pub(crate) rows: usize,
-    /// Length of the period along each axis that has one.
-    pub(crate) period: [Option<f64>; D],
+    rows: usize,
+    period: Period<D>,
 }
 
 /// What a particle costs: a wall particle costs half of one of fluid, since pressures alone are summed for it.
@@ -67,7 +82,7 @@ impl<const D: usize> Domain<D> {
     /// `beside_wall` tells of a position whether a wall is near: it brings as many wall particles as there are of fluid before it.
     pub(crate) fn recut(
         job: &Job,
-        period: [Option<f64>; D],
+        period: Period<D>,
         particles: &[Particle<D>],
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<Self, Error> {
@@ -86,56 +101,44 @@ impl<const D: usize> Domain<D> {
         job.all_reduce(&mut counts, ops::sum)?;
         let x = outer(across.cuts(&counts, columns), period[0]);
 
-        let mut counts = vec![0_u64; BINS * columns];
-        for Particle { position, .. } in particles {
-            let column = x[1..columns].partition_point(|cut| *cut <= position[0]);
-            counts[column * BINS + up.bin(position[1])] += work(position);
-        }
-        if rows > 1 {
-            job.all_reduce(&mut counts, ops::sum)?;
-        }
-        let mut regions = Vec::with_capacity(job.size());
-        for (column, counts) in counts.chunks(BINS).enumerate() {
-            let y = outer(up.cuts(counts, rows), period[1]);
-            for row in 0..rows {
-                let mut region = Region { low: [f64::NEG_INFINITY; D], high: [f64::INFINITY; D] };
-                (region.low[0], region.high[0]) = (x[column], x[column + 1]);
-                (region.low[1], region.high[1]) = (y[row], y[row + 1]);
-                regions.push(region);
+        let y = match rows {
+            1 => f64::NEG_INFINITY,
+            _ => {
+                let counts = column_counts(job, (columns, rows), particles, |Particle { position, .. }| {
+                    let column = x[1..columns].partition_point(|cut| *cut <= position[0]);
+                    (column, up.bin(position[1]), work(position))
+                })?;
+                up.cuts(&counts, rows)[job.rank() % rows]
             }
-        }
-        Ok(Domain { regions, rows, period })
+        };
+        let mut y = job.all_gather(&[y])?;
+        y.iter_mut().step_by(rows).for_each(|low| *low = beginning(period[1]));
+        Ok(Domain { x, y, rows, period })
     }
 
-    /// Bins of the histograms of all columns.
-    pub(crate) fn bins(&self) -> usize {
-        BINS * grid(self.regions.len()).0
-    }
+    /// Numbers that a rank looks at to place the cuts: two histograms.
+    pub(crate) const LOOKED_AT: usize = 2 * BINS;
 
-    /// The position inside the period.
-    #[inline(always)]
-    pub(crate) fn wrap(&self, position: &mut [f64; D]) {
-        for (x, period) in position.iter_mut().zip(self.period) {
-            let Some(length) = period else { continue };
-            if *x < 0.0 {
-                // What rounds up to the end of the period belongs to its beginning.
-                *x = if *x + length < length { *x + length } else { 0.0 };
-            } else if *x >= length {
-                *x -= length;
-            }
-        }
+    /// The part of a rank.
+    pub(crate) fn region(&self, rank: usize) -> Region<D> {
+        let (column, row) = (rank / self.rows, rank % self.rows);
+        let mut region = Region::everywhere();
+        (region.low[0], region.high[0]) = (self.x[column], self.x[column + 1]);
+        region.low[1] = self.y[rank];
+        region.high[1] = if row + 1 < self.rows { self.y[rank + 1] } else { end(self.period[1]) };
+        region
     }
 
     /// The rank in whose region a position is; none for what is no position.
     pub(crate) fn owner(&self, position: &[f64; D]) -> Option<usize> {
-        let column = last(self.regions.len() / self.rows, |column| self.column(column)[0].low[0] <= position[0]);
-        let row = last(self.rows, |row| self.column(column)[row].low[1] <= position[1]);
+        let column = last(self.columns(), |column| self.x[column] <= position[0]);
+        let row = last(self.rows, |row| self.y[column * self.rows + row] <= position[1]);
         let rank = column * self.rows + row;
-        self.regions[rank].holds(position, 0.0).then_some(rank)
+        self.region(rank).holds(position, 0.0).then_some(rank)
     }
 
-    fn column(&self, column: usize) -> &[Region<D>] {
-        &self.regions[column * self.rows..][..self.rows]
+    fn columns(&self) -> usize {
+        self.y.len() / self.rows
     }
 
     /// The regions and images of regions that come as close as `margin` to the region of `rank`, without that region itself. The
@@ -154,24 +157,78 @@ impl<const D: usize> Domain<D> {
                 }
             }
         }
-        let mut reach = Vec::new();
-        for column in 0..self.regions.len() / self.rows {
-            let shifts = shifts.iter().filter(|shift| self.column(column)[0].near_along(0, &self.regions[rank], shift, margin));
+        let (mine, mut reach) = (self.region(rank), Vec::new());
+        for column in 0..self.columns() {
+            let first = column * self.rows;
+            let shifts = shifts.iter().filter(|shift| self.region(first).near_along(0, &mine, shift, margin));
             let shifts: Vec<_> = shifts.collect();
             if shifts.is_empty() {
                 continue;
             }
-            for (row, region) in self.column(column).iter().enumerate() {
-                let other = column * self.rows + row;
+            for other in first..first + self.rows {
+                let region = self.region(other);
                 for &&shift in &shifts {
                     let itself = other == rank && shift.iter().all(|&s| s == 0.0);
-                    if !itself && region.near(&self.regions[rank], &shift, margin) {
-                        reach.push(Reach { rank: other, shift });
+                    if !itself && region.near(&mine, &shift, margin) {
+                        reach.push(Reach { rank: other, region, shift });
                     }
                 }
             }
         }
         reach
+    }
+}
+
+/// The histogram along y of this rank's column: of all particles in it, whoever has them. `place` tells of a particle its column, its bin and
+/// its work. Collective.
+fn column_counts<const D: usize>(
+    job: &Job,
+    (columns, rows): (usize, usize),
+    particles: &[Particle<D>],
+    place: impl Fn(&Particle<D>) -> (usize, usize, u64),
+) -> Result<Vec<u64>, Error> {
+    let all = GlobalArray::<u64, Ix2>::builder(job, [columns, BINS]).grid([columns, rows]).name("work in columns").zeros().create()?;
+    // Of each column only the stretch of bins where there are particles.
+    let mut stretches = vec![BINS..0; columns];
+    for particle in particles {
+        let (column, bin, _) = place(particle);
+        let stretch = &mut stretches[column];
+        *stretch = stretch.start.min(bin)..stretch.end.max(bin + 1);
+    }
+    let mut counts: Vec<Vec<u64>> = stretches.iter().map(|stretch| vec![0; stretch.len()]).collect();
+    for particle in particles {
+        let (column, bin, work) = place(particle);
+        counts[column][bin - stretches[column].start] += work;
+    }
+    // Each begins with another column, those of its own place first, so that not all meet at one.
+    let me = job.rank() / rows;
+    for column in (me..columns).chain(0..me).filter(|&column| !counts[column].is_empty()) {
+        all.accumulate(s![column, stretches[column].clone()], 1, ArrayView1::from(&counts[column]))?;
+    }
+    job.sync()?;
+    Ok(all.get(s![me, ..])?.to_vec())
+}
+
+/// Where outer boxes begin and end.
+fn beginning(period: Option<f64>) -> f64 {
+    period.map_or(f64::NEG_INFINITY, |_| 0.0)
+}
+
+fn end(period: Option<f64>) -> f64 {
+    period.unwrap_or(f64::INFINITY)
+}
+
+/// The position inside the period.
+#[inline(always)]
+pub(crate) fn wrap<const D: usize>(period: &Period<D>, position: &mut [f64; D]) {
+    for (x, period) in position.iter_mut().zip(period) {
+        let Some(length) = *period else { continue };
+        if *x < 0.0 {
+            // What rounds up to the end of the period belongs to its beginning.
+            *x = if *x + length < length { *x + length } else { 0.0 };
+        } else if *x >= length {
+            *x -= length;
+        }
     }
 }
 
@@ -198,7 +255,7 @@ fn grid(ranks: usize) -> (usize, usize) {
 /// Replaces the ends of cuts by what lies beyond them.
 fn outer(mut cuts: Vec<f64>, period: Option<f64>) -> Vec<f64> {
     let last = cuts.len() - 1;
-    (cuts[0], cuts[last]) = period.map_or((f64::NEG_INFINITY, f64::INFINITY), |length| (0.0, length));
+    (cuts[0], cuts[last]) = (beginning(period), end(period));
     cuts
 }
 
@@ -258,10 +315,35 @@ mod tests {
     }
 
     #[test]
+    fn boxes_hold_equal_work_wherever_the_particles_are() {
+        // Twelve ranks: four columns of three. The particles of the unit square are dealt in rows, so no rank has what it will own.
+        let regions = Launch::new().ranks(12).network("threads").run(|job| {
+            let particle = |id: usize| Particle {
+                position: [(id % 24) as f64 + 0.5, (id / 24) as f64 + 0.5].map(|x| x / 24.0),
+                velocity: [0.0; 2],
+                density: 1.0,
+                acceleration: [0.0; 2],
+                rate: 0.0,
+                id: id as u64,
+            };
+            let particles: Vec<Particle<2>> = (48 * job.rank()..48 * (job.rank() + 1)).map(particle).collect();
+            let domain = Domain::recut(job, [None, Some(1.0)], &particles, |_| false)?;
+            let all: Vec<Particle<2>> = (0..24 * 24).map(particle).collect();
+            for rank in 0..12 {
+                let region = domain.region(rank);
+                let held: Vec<_> = all.iter().filter(|particle| region.holds(&particle.position, 0.0)).collect();
+                assert_eq!(held.len(), 48, "{region:?}");
+                assert!(held.iter().all(|particle| domain.owner(&particle.position) == Some(rank)));
+            }
+            Ok::<_, Error>(())
+        });
+        regions.unwrap();
+    }
+
+    #[test]
     fn reach_is_symmetric_and_sees_images() {
-        let region = |low: f64, high: f64| Region { low: [low, f64::NEG_INFINITY], high: [high, f64::INFINITY] };
-        let regions = vec![region(0.0, 1.0), region(1.0, 9.0), region(9.0, 10.0)];
-        let domain = Domain { regions, rows: 1, period: [Some(10.0), None] };
+        let period = [Some(10.0), None];
+        let domain = Domain { x: vec![0.0, 1.0, 9.0, 10.0], y: vec![f64::NEG_INFINITY; 3], rows: 1, period };
         let seen = |rank| domain.reach(rank, 0.5).iter().map(|reach| (reach.rank, reach.shift[0])).collect::<Vec<_>>();
         assert_eq!(seen(0), [(1, 0.0), (2, 10.0)]);
         assert_eq!(seen(1), [(0, 0.0), (2, 0.0)]);
@@ -269,7 +351,7 @@ mod tests {
         assert_eq!([0.0, 0.5, 1.0, 9.5].map(|x| domain.owner(&[x, 7.0])), [Some(0), Some(0), Some(1), Some(2)]);
         assert_eq!([-1.0, 10.0, f64::NAN].map(|x| domain.owner(&[x, 7.0])), [None; 3]);
         let mut at = [-1e-30, 3.0];
-        domain.wrap(&mut at);
+        wrap(&period, &mut at);
         assert_eq!(at, [0.0, 3.0]);
     }
 }

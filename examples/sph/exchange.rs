@@ -12,15 +12,16 @@
 //! The rank that held a particle before it moved knows all regions, so it alone tells everybody who needs the particle: its new
 //! owner, and whoever sees it as a ghost. One round of messages is enough.
 //!
-//! When the domain is cut anew, any rank may have something for any other. Then messages go only where there is something to say, and all ranks
-//! add up first how many come to each.
+//! When the domain is cut anew, any rank may have something for any other. Then messages go only where there is something to say. The count
+//! of an inbox counts messages too, and all ranks reserve before they put: so each learns how many come, and nothing is as long as there are ranks.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
-use crate::domain::{Domain, Reach};
+use crate::domain::{Domain, Period, Reach, Region, wrap};
 use crate::particle::Particle;
 
 /// Words before the particles of a message: how many are ghosts, how many migrate. Those come in this order.
@@ -28,6 +29,9 @@ const HEAD: usize = 2;
 
 /// Words of an inbox's half before anything is known of what will be sent.
 const LEAST: usize = 1 << 12;
+
+/// A message in a count of words that are taken: the upper bits count messages.
+const MESSAGE: i64 = 1 << 40;
 
 /// One rank's view of the exchange.
 #[derive(Debug)]
@@ -43,25 +47,43 @@ pub(crate) struct Exchange<const D: usize> {
     /// How far the kernel reaches. Ghosts come from as far, and where there are walls, which look at fluid for themselves, from
     /// twice as far.
     support: f64,
-    domain: Domain<D>,
+    period: Period<D>,
+    /// This rank's region, and who is around it.
+    mine: Region<D>,
     reach: Vec<Reach<D>>,
     /// Ranks that messages go to and come from.
     peers: Vec<usize>,
-    outgoing: Vec<Outgoing>,
-    received: Vec<f64>,
 }
 
 /// What goes to one rank.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Outgoing {
-    /// Nothing yet, or the words before the particles, and the ghosts.
-    message: Vec<f64>,
+    ghosts: Vec<f64>,
     migrants: Vec<f64>,
+}
+
+/// By the rank that it goes to.
+type AllOutgoing = BTreeMap<usize, Outgoing>;
+
+/// Messages, one behind the other. When particles are dealt there are many small ones, and as many allocations would leave the heap full of holes.
+#[derive(Debug)]
+struct Parcels {
+    words: Vec<f64>,
+    list: Vec<Parcel>,
+}
+
+/// A message.
+#[derive(Debug)]
+struct Parcel {
+    to: usize,
+    words: Range<usize>,
+    /// Where it goes in the half of the inbox, once that is reserved.
+    start: usize,
 }
 
 impl<const D: usize> Exchange<D> {
     /// Makes the inboxes. `support` is how far the kernel reaches. Collective.
-    pub(crate) fn new(job: &Job, support: f64, domain: Domain<D>) -> Result<Self, Error> {
+    pub(crate) fn new(job: &Job, support: f64, period: Period<D>) -> Result<Self, Error> {
         Ok(Exchange {
             inbox: inboxes(job, LEAST)?,
             taken: GlobalArray::builder(job, [job.size(), 2]).grid([job.size(), 1]).name("words taken").zeros().create()?,
@@ -70,11 +92,10 @@ impl<const D: usize> Exchange<D> {
             half: 0,
             capacity: LEAST,
             support,
-            domain,
+            period,
+            mine: Region::everywhere(),
             reach: Vec::new(),
             peers: Vec::new(),
-            outgoing: vec![Outgoing::default(); job.size()],
-            received: Vec::new(),
         })
     }
 
@@ -87,36 +108,34 @@ impl<const D: usize> Exchange<D> {
         own: usize,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
-        self.domain = Domain::recut(job, self.domain.period, &particles[..own], &beside_wall)?;
+        let domain = Domain::recut(job, self.period, &particles[..own], &beside_wall)?;
         let me = job.rank();
         let (own_before, mut ghosts) = (own, Vec::new());
-        let own = self.spread(me, particles, own, &mut ghosts, beside_wall)?;
-        // Read three times to place the cuts. Each rank cuts all columns. Particles find their column and their row by halving, and are
-        // held against the regions around theirs, eight of them, and images.
-        let (passes, bins) = ((3 * size_of::<Particle<D>>() * own_before) as f64, self.domain.bins() as f64);
+        let (own, outgoing) = self.spread(me, &domain, particles, own, &mut ghosts, beside_wall)?;
+        // The messages have those that leave, in the first step nearly all.
+        particles.shrink_to_fit();
+        // Read four times to place the cuts. Particles find their column and their row by halving, and are held against the regions around
+        // theirs, eight of them, and images.
+        let passes = (4 * size_of::<Particle<D>>() * own_before + 8 * Domain::<D>::LOOKED_AT) as f64;
         let held = own_before * (8 + job.size().ilog2() as usize);
-        job.work(Work::bytes(passes + 8.0 * bins) + Work::flops((4 * D * held) as f64));
-        // Of each rank, how many words come, and how many messages.
-        let to: Vec<usize> = (0..job.size()).filter(|&rank| !self.outgoing[rank].is_empty()).collect();
-        let mut coming = vec![[0_u64; 2]; job.size()];
-        to.iter().for_each(|&rank| coming[rank] = [self.outgoing[rank].words() as u64, 1]);
-        job.all_reduce(coming.as_flattened_mut(), ops::sum)?;
+        job.work(Work::bytes(passes) + Work::flops((4 * D * held) as f64));
+        // Whoever comes within the reach of ghosts, and of what moves in a step.
+        (self.mine, self.reach) = (domain.region(me), domain.reach(me, 3.0 * self.support));
+        drop(domain);
+        self.peers = self.reach.iter().map(|reach| reach.rank).filter(|&rank| rank != me).collect();
+        self.peers.sort_unstable();
+        self.peers.dedup();
+        let mut parcels = Parcels::new::<D>(outgoing);
+        self.reserve(&mut parcels)?;
+        job.sync()?;
+        let (words, come) = self.came(me)?;
         // Room for twice as many, since more may come near until the next cut, from ranks that say nothing now.
-        let needed = 2 * coming.iter().map(|of| of[0]).max().unwrap_or(0) as usize + HEAD * job.size();
+        let needed = 2 * job.all_reduce_one(words, ops::max)? + HEAD * job.size();
         if needed > self.capacity {
             self.capacity = needed;
             self.inbox = inboxes(job, needed)?;
         }
-        let own = self.deliver(job, particles, own, ghosts, (&to, coming[me][1] as u32))?;
-        // It may have been all particles; in the steps to come it is few.
-        self.outgoing.fill(Outgoing::default());
-        self.received = Vec::new();
-        // Whoever comes within the reach of ghosts, and of what moves in a step.
-        self.reach = self.domain.reach(me, 3.0 * self.support);
-        self.peers = self.reach.iter().map(|reach| reach.rank).filter(|&rank| rank != me).collect();
-        self.peers.sort_unstable();
-        self.peers.dedup();
-        Ok(own)
+        self.deliver(job, particles, own, ghosts, (parcels, come))
     }
 
     /// Sends particles to their owners and ghosts to whoever sees them. The first `own` of `particles` are this rank's, the others
@@ -128,41 +147,41 @@ impl<const D: usize> Exchange<D> {
         own: usize,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
-        let (own, ghosts) = self.sort_out(job.rank(), particles, own, beside_wall)?;
+        let (own, ghosts, outgoing) = self.sort_out(job.rank(), particles, own, beside_wall)?;
         job.work(Work::bytes((size_of::<Particle<D>>() * own) as f64));
-        let peers = std::mem::take(&mut self.peers);
-        let own = self.deliver(job, particles, own, ghosts, (&peers, peers.len() as u32));
-        self.peers = peers;
-        own
+        let mut parcels = Parcels::new::<D>(outgoing);
+        self.reserve(&mut parcels)?;
+        let come = self.peers.len() as u32;
+        self.deliver(job, particles, own, ghosts, (parcels, come))
     }
 
-    /// Fills the outgoing messages after a cut, when particles may be anywhere. Returns how many stay; `ghosts` are those that this rank
-    /// is to itself.
+    /// Finds what goes out after a cut, when particles may be anywhere, and how many stay; `ghosts` are those that this rank is to itself.
     fn spread(
-        &mut self,
+        &self,
         me: usize,
+        domain: &Domain<D>,
         particles: &mut Vec<Particle<D>>,
         own: usize,
         ghosts: &mut Vec<Particle<D>>,
         beside_wall: impl Fn(&[f64; D]) -> bool,
-    ) -> Result<usize, Error> {
+    ) -> Result<(usize, AllOutgoing), Error> {
         particles.truncate(own);
-        let domain = &self.domain;
+        let mut outgoing = AllOutgoing::new();
         // What is around a region, for those where particles have been found.
         let mut around = BTreeMap::new();
         let mut k = 0;
         while k < particles.len() {
-            domain.wrap(&mut particles[k].position);
+            wrap(&self.period, &mut particles[k].position);
             let particle = particles[k];
             let nowhere = || Error::other(format!("particle {} has no position inside the domain", particle.id));
             let owner = domain.owner(&particle.position).ok_or_else(nowhere)?;
-            if !domain.regions[owner].holds(&particle.position, -2.0 * self.support) {
+            if !domain.region(owner).holds(&particle.position, -2.0 * self.support) {
                 for reach in around.entry(owner).or_insert_with(|| domain.reach(owner, 2.0 * self.support)) {
                     let image = image(&particle, reach.shift);
-                    if domain.regions[reach.rank].holds(&image.position, width(self.support, &image, &beside_wall)) {
+                    if reach.region.holds(&image.position, width(self.support, &image, &beside_wall)) {
                         match reach.rank == me {
                             true => ghosts.push(image),
-                            false => image.write(self.outgoing[reach.rank].ghosts()),
+                            false => image.write(&mut outgoing.entry(reach.rank).or_default().ghosts),
                         }
                     }
                 }
@@ -170,36 +189,37 @@ impl<const D: usize> Exchange<D> {
             if owner == me {
                 k += 1;
             } else {
-                particle.write(&mut self.outgoing[owner].migrants);
+                particle.write(&mut outgoing.entry(owner).or_default().migrants);
                 particles.swap_remove(k);
             }
         }
-        Ok(particles.len())
+        Ok((particles.len(), outgoing))
     }
 
-    /// Fills the outgoing messages of a step, when particles are near their region, and returns how many stay and the ghosts that this rank
-    /// is to itself.
+    /// Finds how many particles stay in a step, when they are near their region, the ghosts that this rank is to itself, and what goes out:
+    /// something to each peer, if only to say that there is nothing.
     fn sort_out(
-        &mut self,
+        &self,
         me: usize,
         particles: &mut Vec<Particle<D>>,
         own: usize,
         beside_wall: impl Fn(&[f64; D]) -> bool,
-    ) -> Result<(usize, Vec<Particle<D>>), Error> {
+    ) -> Result<(usize, Vec<Particle<D>>, AllOutgoing), Error> {
         particles.truncate(own);
-        let (regions, mine) = (&self.domain.regions, self.domain.regions[me]);
+        let mut outgoing: AllOutgoing = self.peers.iter().map(|&peer| (peer, Outgoing::default())).collect();
+        let here = Reach { rank: me, region: self.mine, shift: [0.0; D] };
         let mut ghosts = Vec::new();
         let mut k = 0;
         while k < particles.len() {
-            if mine.holds(&particles[k].position, -2.0 * self.support) {
+            if self.mine.holds(&particles[k].position, -2.0 * self.support) {
                 k += 1;
                 continue;
             }
             let particle = &mut particles[k];
             let before = particle.position;
-            self.domain.wrap(&mut particle.position);
+            wrap(&self.period, &mut particle.position);
             let wrapped: [f64; D] = std::array::from_fn(|axis| {
-                let period = self.domain.period[axis].unwrap_or(0.0);
+                let period = self.period[axis].unwrap_or(0.0);
                 if before[axis] < 0.0 && period > 0.0 {
                     -period
                 } else if period > 0.0 && before[axis] >= period {
@@ -209,67 +229,82 @@ impl<const D: usize> Exchange<D> {
                 }
             });
             let particle = *particle;
-            let home = |rank: &usize| regions[*rank].holds(&particle.position, 0.0);
-            let owner = std::iter::once(me).chain(self.peers.iter().copied()).find(home);
-            let owner = owner.ok_or_else(|| too_far(&particle))?;
-            let here = Reach { rank: me, shift: [0.0; D] };
-            for reach in std::iter::once(&here).chain(&self.reach) {
+            let around = || std::iter::once(&here).chain(&self.reach);
+            let home = around().find(|reach| reach.region.holds(&particle.position, 0.0));
+            let owner = home.ok_or_else(|| too_far(&particle))?.rank;
+            for reach in around() {
                 let shift: [f64; D] = std::array::from_fn(|axis| reach.shift[axis] + wrapped[axis]);
                 let itself = reach.rank == owner && shift.iter().all(|&s| s == 0.0);
                 let image = image(&particle, shift);
-                if !itself && regions[reach.rank].holds(&image.position, width(self.support, &image, &beside_wall)) {
+                if !itself && reach.region.holds(&image.position, width(self.support, &image, &beside_wall)) {
                     if reach.rank == me {
                         ghosts.push(image);
                     } else {
-                        image.write(self.outgoing[reach.rank].ghosts());
+                        image.write(&mut outgoing.entry(reach.rank).or_default().ghosts);
                     }
                 }
             }
             if owner == me {
                 k += 1;
             } else {
-                particle.write(&mut self.outgoing[owner].migrants);
+                particle.write(&mut outgoing.entry(owner).or_default().migrants);
                 particles.swap_remove(k);
             }
         }
-        Ok((particles.len(), ghosts))
+        Ok((particles.len(), ghosts, outgoing))
     }
 
-    /// Sends the messages to some ranks, waits for so many, and returns how many particles are this rank's then.
+    /// Reserves room for what goes out.
+    fn reserve(&self, parcels: &mut Parcels) -> Result<(), Error> {
+        for Parcel { to, words, start } in &mut parcels.list {
+            let taken = self.taken.fetch_add([*to, self.half], MESSAGE + words.len() as i64)?;
+            *start = (taken % MESSAGE) as usize;
+        }
+        Ok(())
+    }
+
+    /// How many words and messages this rank's half has been reserved for.
+    fn came(&self, me: usize) -> Result<(usize, u32), Error> {
+        let taken = self.taken.load([me, self.half])?;
+        Ok(((taken % MESSAGE) as usize, (taken / MESSAGE) as u32))
+    }
+
+    /// Sends messages for which there is room reserved, waits for so many, and returns how many particles are this rank's then.
     fn deliver(
         &mut self,
         job: &Job,
         particles: &mut Vec<Particle<D>>,
         own: usize,
         mut ghosts: Vec<Particle<D>>,
-        (to, come): (&[usize], u32),
+        (parcels, come): (Parcels, u32),
     ) -> Result<usize, Error> {
         debug_assert_eq!(own, particles.len());
         let (half, me) = (self.half, job.rank());
-        self.half = 1 - half;
-        for &peer in to {
-            let out = &mut self.outgoing[peer];
-            let words = out.words();
-            let start = self.taken.fetch_add([peer, half], words as i64)? as usize;
-            if start + words > self.capacity {
-                return Err(Error::other(format!("rank {peer} has no room for {words} more words of particles")));
+        for Parcel { to, words, start } in parcels.list {
+            let len = words.len();
+            if start + len > self.capacity {
+                return Err(Error::other(format!("rank {to} has no room for {len} more words of particles")));
             }
             let at = half * self.capacity + start;
             // Written as a message, which the network reads.
-            job.work(Work::bytes((8 * words) as f64));
-            self.inbox.put_signal(s![peer, at..at + words], out.whole::<D>(), self.arrived.at(peer, half))?;
-            out.clear();
+            job.work(Work::bytes((8 * len) as f64));
+            let message = ArrayView1::from(&parcels.words[words]);
+            self.inbox.put_signal(s![to, at..at + len], message, self.arrived.at(to, half))?;
         }
+        drop(parcels.words);
         self.expected[half] = self.expected[half].wrapping_add(come);
         self.arrived.wait_at_least(half, self.expected[half])?;
 
-        let words = if come == 0 { 0 } else { self.taken.load([me, half])? as usize };
-        self.received.resize(words, 0.0);
+        let words = if come == 0 { 0 } else { self.came(me)?.0 };
+        let mut received = vec![0.0; words];
         let from = half * self.capacity;
-        self.inbox.get_into(s![me, from..from + words], ArrayViewMut1::from(&mut self.received[..]))?;
+        self.inbox.get_into(s![me, from..from + words], ArrayViewMut1::from(&mut received[..]))?;
         self.taken.store([me, half], 0)?;
         self.taken.fence()?;
-        let mut rest = &self.received[..];
+        self.half = 1 - half;
+        let mut rest = &received[..];
+        // Not more, as in the snapshot: these are most of what a rank has.
+        particles.reserve_exact(ghosts.len() + words / Particle::<D>::WORDS);
         while let Some((counts, particles_of)) = rest.split_at_checked(HEAD) {
             let [images, migrants] = [counts[0], counts[1]].map(|count| count as usize * Particle::<D>::WORDS);
             let (seen, others) = particles_of.split_at(images);
@@ -286,34 +321,18 @@ impl<const D: usize> Exchange<D> {
     }
 }
 
-impl Outgoing {
-    fn is_empty(&self) -> bool {
-        self.words() == HEAD
-    }
-
-    fn words(&self) -> usize {
-        self.message.len().max(HEAD) + self.migrants.len()
-    }
-
-    /// The message as far as its ghosts.
-    fn ghosts(&mut self) -> &mut Vec<f64> {
-        if self.message.is_empty() {
-            self.message.resize(HEAD, 0.0);
+impl Parcels {
+    fn new<const D: usize>(outgoing: AllOutgoing) -> Self {
+        let words = outgoing.values().map(|out| HEAD + out.ghosts.len() + out.migrants.len()).sum();
+        let mut parcels = Parcels { words: Vec::with_capacity(words), list: Vec::with_capacity(outgoing.len()) };
+        for (to, Outgoing { ghosts, migrants }) in outgoing {
+            let start = parcels.words.len();
+            parcels.words.extend([&ghosts, &migrants].map(|words| (words.len() / Particle::<D>::WORDS) as f64));
+            parcels.words.extend(ghosts);
+            parcels.words.extend(migrants);
+            parcels.list.push(Parcel { to, words: start..parcels.words.len(), start: 0 });
         }
-        &mut self.message
-    }
-
-    /// The message as it is sent.
-    fn whole<const D: usize>(&mut self) -> ArrayView1<'_, f64> {
-        let counts = [self.ghosts().len() - HEAD, self.migrants.len()].map(|words| (words / Particle::<D>::WORDS) as f64);
-        self.message[..HEAD].copy_from_slice(&counts);
-        self.message.append(&mut self.migrants);
-        ArrayView1::from(&self.message[..])
-    }
-
-    fn clear(&mut self) {
-        self.message.truncate(HEAD);
-        self.migrants.clear();
+        parcels
     }
 }
 

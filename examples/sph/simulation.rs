@@ -9,7 +9,6 @@ use global_arrays::{Work, prelude::*};
 
 use crate::case::Case;
 use crate::cells::Cells;
-use crate::domain::{Domain, Region};
 use crate::exchange::Exchange;
 use crate::particle::Particle;
 use crate::{forces, integrator, walls};
@@ -44,10 +43,8 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let (size, rank) = (job.size() as u64, job.rank() as u64);
         let share = |rank: u64| case.particles() * rank / size;
         let particles: Vec<_> = (share(rank)..share(rank + 1)).map(|id| case.particle(id)).collect();
-        let everywhere = Region { low: [f64::NEG_INFINITY; D], high: [f64::INFINITY; D] };
-        let domain = Domain { regions: vec![everywhere; job.size()], rows: 1, period: case.period };
         let own = particles.len();
-        let exchange = Exchange::new(job, case.fluid.support(), domain)?;
+        let exchange = Exchange::new(job, case.fluid.support(), case.period)?;
         Ok(Simulation {
             job,
             case,

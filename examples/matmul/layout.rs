@@ -1,7 +1,8 @@
 //! Who owns what: each block in equal slices, one for each rank of the line that needs it.
 //!
-//! The slices of A and C are columns of a block, those of B rows. In the array they are the blocks of an irregular distribution, and
-//! the list of its owners says which rank has which.
+//! The slices of A are columns of a block, and A is stored by columns; those of B and C are rows, and they are stored by rows. So what a rank gets or
+//! adds to of another's is one piece of memory. In the array the slices are the blocks of an irregular distribution, and the list of its
+//! owners says which rank has which.
 
 use std::ops::Range;
 
@@ -38,10 +39,10 @@ impl Blocks {
         part(0..self.n, self.cube.r, z)
     }
 
-    /// The slices of the block of C that a place works on, as ranges of columns, from its own on.
+    /// The slices of the block of C that a place works on, as ranges of rows, from its own on.
     pub(crate) fn slices(self, place: [usize; 3]) -> impl Iterator<Item = Range<usize>> {
         let r = self.cube.r;
-        (0..r).map(move |turn| part(self.columns(place), r, (place[2] + turn) % r))
+        (0..r).map(move |turn| part(self.rows(place), r, (place[2] + turn) % r))
     }
 
     /// A: the block (x, z) in slices along y. Collective.
@@ -49,37 +50,39 @@ impl Blocks {
         let Cube { p, q, r } = self.cube;
         let columns = (0..r).flat_map(|z| (0..q).map(move |y| part(self.depth([0, 0, z]), q, y).start));
         let owners = (0..p).flat_map(|x| (0..r).flat_map(move |z| (0..q).map(move |y| self.cube.rank([x, y, z]))));
-        self.create(job, "A", [self.row_cuts(), columns.collect()], owners)
+        let rows = (0..p).map(|x| self.rows([x, 0, 0]).start);
+        self.create(job, "A", Order::ColumnMajor, [rows.collect(), columns.collect()], owners)
     }
 
     /// B: the block (z, y) in slices along x. Collective.
     pub(crate) fn b(self, job: &Job) -> Result<GlobalArray<f64, Ix2>, Error> {
         let Cube { p, q, r } = self.cube;
         let rows = (0..r).flat_map(|z| (0..p).map(move |x| part(self.depth([0, 0, z]), p, x).start));
-        let columns = (0..q).map(|y| self.columns([0, y, 0]).start);
         let owners = (0..r).flat_map(|z| (0..p).flat_map(move |x| (0..q).map(move |y| self.cube.rank([x, y, z]))));
-        self.create(job, "B", [rows.collect(), columns.collect()], owners)
+        self.create(job, "B", Order::RowMajor, [rows.collect(), self.column_cuts()], owners)
     }
 
     /// C: the block (x, y) in slices along z. Collective.
     pub(crate) fn c(self, job: &Job) -> Result<GlobalArray<f64, Ix2>, Error> {
-        let Cube { q, r, .. } = self.cube;
-        let columns = (0..q).flat_map(|y| (0..r).map(move |z| part(self.columns([0, y, 0]), r, z).start));
-        self.create(job, "C", [self.row_cuts(), columns.collect()], 0..self.cube.size())
+        let Cube { p, q, r } = self.cube;
+        let rows = (0..p).flat_map(|x| (0..r).map(move |z| part(self.rows([x, 0, 0]), r, z).start));
+        let owners = (0..p).flat_map(|x| (0..r).flat_map(move |z| (0..q).map(move |y| self.cube.rank([x, y, z]))));
+        self.create(job, "C", Order::RowMajor, [rows.collect(), self.column_cuts()], owners)
     }
 
-    fn row_cuts(self) -> Vec<usize> {
-        (0..self.cube.p).map(|x| self.rows([x, 0, 0]).start).collect()
+    fn column_cuts(self) -> Vec<usize> {
+        (0..self.cube.q).map(|y| self.columns([0, y, 0]).start).collect()
     }
 
     fn create(
         self,
         job: &Job,
         name: &str,
+        order: Order,
         cuts: [Vec<usize>; 2],
         owners: impl Iterator<Item = usize>,
     ) -> Result<GlobalArray<f64, Ix2>, Error> {
-        GlobalArray::builder(job, [self.n, self.n]).name(name).irregular(cuts).restrict(owners).create()
+        GlobalArray::builder(job, [self.n, self.n]).name(name).order(order).irregular(cuts).restrict(owners).hollow().create()
     }
 }
 
@@ -106,7 +109,7 @@ mod tests {
                         }
                     }
                     let slices: usize = blocks.slices(place).map(|slice| slice.len()).sum();
-                    assert_eq!(slices, columns.len());
+                    assert_eq!(slices, rows.len());
                     job.sync()
                 });
                 outcome.unwrap_or_else(|error: Error| panic!("{error}"));

@@ -19,6 +19,8 @@
 //!
 //! No rank waits for another between the sync at the begin and that at the end.
 //!
+//! Where the job skips what is computed ([`Job::skips`]) the matrices are hollow, and this product alone is made, without multiplying.
+//!
 //! # Source
 //!
 //! E. Bohm, S. Chakravorty, P. Jetley, A. Bhatele, L. V. Kale: *CkDirect: unsynchronized one-sided communication in a
@@ -44,7 +46,7 @@ use crate::cli::Arguments;
 use crate::cube::Cube;
 use crate::entries::Entries;
 use crate::layout::Blocks;
-use crate::report::Report;
+use crate::report::{Compared, Report};
 
 /// Elements along k of a strip: enough that the multiplication takes longer than fetching the next strip.
 const DEPTH: usize = 512;
@@ -68,6 +70,17 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let blocks = Blocks { n, cube };
     let (mut a, mut b) = (blocks.a(job)?, blocks.b(job)?);
     let mut c = blocks.c(job)?;
+    let mut worker = Worker::new(blocks, job);
+    let report = |seconds, library| Report { n, cube, network: job.network().to_owned(), seconds, library };
+    if job.skips() {
+        // The library's product knows nothing of skipping, and would multiply what is not there.
+        let mut seconds = f64::INFINITY;
+        for _ in 0..arguments.rounds {
+            seconds = seconds.min(timed(job, "cube", || worker.multiply(job, &a, &b, &mut c))?);
+        }
+        let report = report(seconds, None);
+        return arguments.start.report(job, &report, &report.json());
+    }
     let mut by_library = GlobalArray::<f64, Ix2>::builder(job, [n, n]).name("C by the library").create()?;
     // Not before the arrays: whoever asks for too large a matrix is told so by them.
     let entries = Entries::new(n, arguments.seed);
@@ -76,7 +89,6 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
 
     // The products take turns, so that a machine that slows down or speeds up does so for both.
     let bar = command_line::progress_bar(job, 2 * arguments.rounds, "products");
-    let mut worker = Worker::new(blocks, job.rank());
     let (mut seconds, mut library_seconds) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..arguments.rounds {
         seconds = seconds.min(timed(job, "cube", || worker.multiply(job, &a, &b, &mut c))?);
@@ -89,7 +101,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let errors = [largest_error(job, &mut c, &entries)?, largest_error(job, &mut by_library, &entries)?];
     by_library.scaled_add(-1.0, &c)?;
     let difference = by_library.max_abs()?;
-    let report = Report { n, cube, network: job.network().to_owned(), seconds, library_seconds, errors, difference };
+    let report = report(seconds, Some(Compared { seconds: library_seconds, errors, difference }));
     arguments.start.report(job, &report, &report.json())?;
     if report.passed() {
         Ok(())
@@ -115,9 +127,11 @@ struct Worker {
     /// Two strips of each: one is multiplied, one is on its way.
     strips: [Strip; 2],
     product: Array2<f64>,
+    /// Nothing is multiplied, and no buffer is ever touched.
+    skips: bool,
 }
 
-/// A strip of A(x, z) and the strip of B(z, y) that it is multiplied with.
+/// A strip of A(x, z), by columns, and the strip of B(z, y) that it is multiplied with.
 struct Strip {
     a: Array2<f64>,
     b: Array2<f64>,
@@ -125,12 +139,12 @@ struct Strip {
 }
 
 impl Worker {
-    fn new(blocks: Blocks, rank: usize) -> Self {
-        let place = blocks.cube.place(rank);
+    fn new(blocks: Blocks, job: &Job) -> Self {
+        let place = blocks.cube.place(job.rank());
         let [m, n] = [blocks.rows(place), blocks.columns(place)].map(|range| range.len());
         let depth = DEPTH.min(blocks.depth(place).len());
-        let strip = || Strip { a: Array2::zeros((m, depth)), b: Array2::zeros((depth, n)), depth: 0 };
-        Worker { blocks, place, strips: [strip(), strip()], product: Array2::zeros((m, n)) }
+        let strip = || Strip { a: Array2::zeros((depth, m)).reversed_axes(), b: Array2::zeros((depth, n)), depth: 0 };
+        Worker { blocks, place, strips: [strip(), strip()], product: Array2::zeros((m, n)), skips: job.skips() }
     }
 
     /// `c = a * b`. Collective; complete everywhere on return.
@@ -141,14 +155,16 @@ impl Worker {
         b: &GlobalArray<f64, Ix2>,
         c: &mut GlobalArray<f64, Ix2>,
     ) -> Result<(), Error> {
-        let summed = self.blocks.cube.r > 1;
+        let (summed, skips) = (self.blocks.cube.r > 1, self.skips);
         if summed {
             c.zero()?;
         }
         let (rows, columns, k) = (self.blocks.rows(self.place), self.blocks.columns(self.place), self.blocks.depth(self.place));
         let mut strips = k.clone().step_by(DEPTH).map(|start| start..k.end.min(start + DEPTH)).peekable();
         let [current, next] = &mut self.strips;
-        self.product.fill(0.0);
+        if !skips {
+            self.product.fill(0.0);
+        }
         if let Some(first) = strips.peek() {
             job.scope(|scope| current.fetch(scope, a, b, (&rows, &columns), first))?;
         }
@@ -160,14 +176,16 @@ impl Worker {
                 }
                 let depth = ready.depth;
                 job.work(Work::flops(2.0 * product.len() as f64 * depth as f64));
-                f64::multiply(product.view_mut(), 1.0, ready.a.slice(s![.., ..depth]), ready.b.slice(s![..depth, ..]), 1.0);
+                if !skips {
+                    f64::multiply(product.view_mut(), 1.0, ready.a.slice(s![.., ..depth]), ready.b.slice(s![..depth, ..]), 1.0);
+                }
                 Ok::<(), Error>(())
             })?;
             mem::swap(current, next);
         }
         for slice in self.blocks.slices(self.place) {
-            let part = self.product.slice(s![.., slice.start - columns.start..slice.end - columns.start]);
-            let patch = s![rows.clone(), slice];
+            let part = self.product.slice(s![slice.start - rows.start..slice.end - rows.start, ..]);
+            let patch = s![slice, columns.clone()];
             if summed { c.accumulate(patch, 1.0, part)? } else { c.put(patch, part)? }
         }
         job.sync()

@@ -17,6 +17,8 @@
 //!
 //! Along the rows the ghost cells are whole cache lines, so that the first cell of each row begins one.
 //!
+//! Where the job skips what is computed ([`Job::skips`]) the arrays are hollow: the ghost cells are filled as else, and the sweeps are declared.
+//!
 //! So ranks meet once in `depth` sweeps, and the cells go through memory once in `depth` sweeps. What is computed twice, at the
 //! edges of blocks, costs some percent.
 
@@ -35,7 +37,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use global_arrays::{Work, prelude::*};
+use global_arrays::prelude::*;
 
 use crate::cli::Arguments;
 use crate::mode::{Mode, WAVES};
@@ -71,14 +73,20 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     }
 }
 
-/// Time of the sweeps, and how far the cells are from the truth.
+/// Time of the sweeps, and how far the cells are from the truth, if anything was computed.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     elapsed: Duration,
+    errors: Option<Errors>,
+}
+
+/// How far the cells are from the truth.
+#[derive(Debug, Clone, Copy)]
+struct Errors {
     /// From the exact solution of the iteration.
-    max_error: f64,
+    iteration: f64,
     /// From the exact solution of the heat equation.
-    heat_error: f64,
+    heat: f64,
 }
 
 /// Sweeps that begin with the mode. Collective.
@@ -91,12 +99,14 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
             depth,
             depth.next_multiple_of(LINE),
         ]);
-        builder.boundaries([mode.boundary(); 3]).zeros().create()
+        builder.boundaries([mode.boundary(); 3]).hollow().zeros().create()
     };
     let (mut x, mut y) = (array("x")?, array("y")?);
-    x.map_indexed(|cell, _| mode.first(cell))?;
+    let skips = job.skips();
+    if !skips {
+        x.map_indexed(|cell, _| mode.first(cell))?;
+    }
     let mut sweeper = Sweeper::new(&x, arguments.tile);
-    let own = x.blocks(job.rank()).map(|block| block.patch.count().size()).sum::<usize>();
 
     job.barrier()?;
     let start = job.now();
@@ -105,8 +115,10 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
         while left > 0 {
             let together = depth.min(left);
             job.epoch((x.ghosts(), y.ghosts_mut()), |(from, mut to)| {
-                sweeper.run(&from.view(), &mut to.view_mut(), together);
-                job.work(sweep(own * together));
+                if !skips {
+                    sweeper.run(&from.view(), &mut to.view_mut(), together);
+                }
+                job.work(sweeper.work(together));
             })?;
             std::mem::swap(&mut x, &mut y);
             left -= together;
@@ -116,6 +128,9 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
     })?;
     let elapsed = Duration::from_secs_f64(job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)?);
 
+    if skips {
+        return Ok(Run { elapsed, errors: None });
+    }
     let errors = x.read_epoch(|part, _| {
         let mut errors = [0.0_f64; 2];
         for block in part.blocks() {
@@ -129,13 +144,8 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
         }
         errors
     })?;
-    let (max_error, heat_error) = (job.all_reduce_one(errors[0], larger)?, job.all_reduce_one(errors[1], larger)?);
-    Ok(Run { elapsed, max_error, heat_error })
-}
-
-/// The work of new values for so many cells: five additions, a product, and a cell read and written.
-fn sweep(cells: usize) -> Work {
-    Work::flops(6.0 * cells as f64) + Work::bytes(16.0 * cells as f64)
+    let (iteration, heat) = (job.all_reduce_one(errors[0], larger)?, job.all_reduce_one(errors[1], larger)?);
+    Ok(Run { elapsed, errors: Some(Errors { iteration, heat }) })
 }
 
 /// The larger of two; unlike `f64::max`, it keeps what is not a number, in either place.
@@ -150,11 +160,14 @@ fn converge(job: &Job, arguments: &Arguments) -> Result<Order, Error> {
     const GRIDS: usize = 4;
     let (mut n, mut sweeps) = FIRST;
     let mut order = Order::default();
+    if job.skips() {
+        return Err(Error::other("--convergence has nothing to look at where nothing is computed"));
+    }
     for _ in 0..GRIDS {
         // The slowest waves: the coarsest grid shall know them well.
         let mode = Mode::new(n, arguments.periodic, [1; 3]);
         let run = relax(job, &mode, sweeps, arguments, |_| {})?;
-        order.push(mode.spacing(), run.heat_error);
+        order.push(mode.spacing(), run.errors.map_or(f64::NAN, |errors| errors.heat));
         // The spacing is halved exactly, and with four times the sweeps the time is the same.
         (n, sweeps) = (if arguments.periodic { 2 * n } else { 2 * n + 1 }, 4 * sweeps);
     }

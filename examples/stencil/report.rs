@@ -41,9 +41,9 @@ impl Report {
         cells / self.run.elapsed.as_secs_f64() * 1e-6
     }
 
-    /// Why the run has failed, if it has.
+    /// Why the run has failed, if it has. Where nothing was computed nothing can fail.
     pub(crate) fn failure(&self) -> Option<String> {
-        let (error, most) = (self.run.max_error, self.tolerance());
+        let (error, most) = (self.run.errors?.iteration, self.tolerance());
         // What is not a number has failed too.
         if !matches!(error.partial_cmp(&most), Some(std::cmp::Ordering::Less)) {
             return Some(format!("the largest error {error:.3e} is above {most:.3e}"));
@@ -62,8 +62,8 @@ impl Report {
             "network": self.network,
             "seconds": self.run.elapsed.as_secs_f64(),
             "mcells_per_second": self.megacells(),
-            "max_error": self.run.max_error,
-            "passed": self.failure().is_none(),
+            "max_error": self.run.errors.map(|errors| errors.iteration),
+            "passed": self.run.errors.map(|_| self.failure().is_none()),
         });
         if let Some(order) = &self.order {
             value["order"] = json!(order.last());
@@ -77,7 +77,8 @@ impl fmt::Display for Report {
         let (n, edges) = (self.mode.cells(), if self.mode.is_periodic() { "periodic" } else { "zero at the edges" });
         writeln!(f, "{n} x {n} x {n} cells, {edges}, {} sweeps, {} in an epoch", self.sweeps, self.depth)?;
         writeln!(f, "{} ranks over {}: {:.1} million cells a second", self.ranks, self.network, self.megacells())?;
-        write!(f, "largest error {:.3e} (at most {:.3e})", self.run.max_error, self.tolerance())?;
+        let Some(errors) = self.run.errors else { return write!(f, "no error: nothing was computed") };
+        write!(f, "largest error {:.3e} (at most {:.3e})", errors.iteration, self.tolerance())?;
         if let Some(order) = &self.order {
             for (h, error) in &order.errors {
                 write!(f, "\nspacing {h:.5}: {error:.3e} from the heat equation")?;
@@ -121,6 +122,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Errors;
     use crate::mode::WAVES;
     use std::time::Duration;
 
@@ -132,7 +134,7 @@ mod tests {
             depth: 1,
             ranks: 1,
             network: "threads".into(),
-            run: Run { elapsed: Duration::from_secs(1), max_error, heat_error: 0.0 },
+            run: Run { elapsed: Duration::from_secs(1), errors: Some(Errors { iteration: max_error, heat: 0.0 }) },
             order: None,
         };
         assert_eq!(report(0.0).failure(), None);

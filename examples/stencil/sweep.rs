@@ -16,7 +16,7 @@
 
 use std::ops::Range;
 
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView3, ArrayViewMut3};
 use pulp::{Arch, Simd, WithSimd};
 
@@ -40,6 +40,8 @@ pub(crate) struct Sweeper {
     /// Planes, rows and columns on which a cell has a value that changes, in cells of the padded block: all of them if the array is
     /// periodic, else those inside the array.
     inside: [Range<usize>; 3],
+    /// Planes, rows and columns of the padded block.
+    shape: [usize; 3],
     /// Planes of the sweeps between the first and the last.
     buffers: Vec<f64>,
 }
@@ -69,8 +71,9 @@ impl Sweeper {
         let distribution = array.distribution();
         let ghosts = distribution.ghosts().expect("an array with ghost cells");
         let widths = [0, 1, 2].map(|axis| ghosts.widths[axis]);
-        let mut inside = [0..0, 0..0, 0..0];
+        let (mut inside, mut shape) = ([0..0, 0..0, 0..0], [0; 3]);
         if let Some(block) = array.blocks(array.group().rank()).next() {
+            shape = [0, 1, 2].map(|axis| block.patch.count()[axis] + 2 * widths[axis]);
             inside = [0, 1, 2].map(|axis| {
                 let (start, count, width) = (block.patch.start()[axis], block.patch.count()[axis], widths[axis]);
                 match ghosts.boundaries[axis] {
@@ -79,8 +82,36 @@ impl Sweeper {
                 }
             });
         }
-        Sweeper { arch: Arch::new(), widths, tile, inside, buffers: Vec::new() }
+        Sweeper { arch: Arch::new(), widths, tile, inside, shape, buffers: Vec::new() }
     }
+
+    /// What [`run`](Self::run) computes and moves: for each cell five additions and a product, those around the tiles included; and through memory
+    /// once the padded block, and once what comes out.
+    pub(crate) fn work(&self, depth: usize) -> Work {
+        let [planes, rows, columns] = self.shape;
+        if planes == 0 {
+            return Work::flops(0.0);
+        }
+        let interior = |axis: usize| self.widths[axis]..self.shape[axis] - self.widths[axis];
+        let around = |range: &Range<usize>, margin: usize| range.start - margin..range.end + margin;
+        let mut cells = 0;
+        for s in 1..=depth {
+            let margin = depth - s;
+            let across = across(columns, self.widths[2], s == depth, margin);
+            let tiled = self.tiles(interior(1)).map(|tile| common(&around(&tile, margin), &self.inside[1]).len());
+            let area = tiled.sum::<usize>() * common(&across, &self.inside[2]).len();
+            cells += common(&around(&interior(0), margin), &self.inside[0]).len() * area;
+        }
+        let moved = planes * rows * columns + (0..3).map(|axis| interior(axis).len()).product::<usize>();
+        Work::flops(6.0 * cells as f64) + Work::bytes((size_of::<f64>() * moved) as f64)
+    }
+
+    /// The rows of each tile.
+    fn tiles(&self, interior: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+        let tile = self.tile;
+        interior.clone().step_by(tile).map(move |start| start..interior.end.min(start.saturating_add(tile)))
+    }
+
 
     /// As many sweeps as `depth`, at most the width of the ghost cells, from one padded block to the other.
     pub(crate) fn run(&mut self, from: &ArrayView3<'_, f64>, to: &mut ArrayViewMut3<'_, f64>, depth: usize) {
@@ -90,9 +121,7 @@ impl Sweeper {
         }
         let (from, to) = (from.as_slice().expect("a part in C order"), to.as_slice_mut().expect("a part in C order"));
         let block = Source { cells: from, plane: rows * columns, row: columns, first_row: 0, planes };
-        let interior = self.widths[1]..rows - self.widths[1];
-        for start in interior.clone().step_by(self.tile) {
-            let tile = start..interior.end.min(start.saturating_add(self.tile));
+        for tile in self.tiles(self.widths[1]..rows - self.widths[1]) {
             self.tile(&block, to, &tile, depth);
         }
     }
@@ -106,7 +135,6 @@ impl Sweeper {
         self.buffers.resize(self.buffers.len().max((depth - 1) * PLANES * plane + LINE), 0.0);
         let aligned = self.buffers.as_ptr().align_offset(LINE * size_of::<f64>()).min(LINE);
         let buffers = &mut self.buffers[aligned..];
-        let inside = &self.inside;
         let interior = widths[0]..block.planes - widths[0];
         // At step t sweep 1 does the t-th of its planes, and sweep s the one that lies s − 1 planes behind.
         for t in 0..interior.len() + 2 * (depth - 1) {
@@ -123,12 +151,9 @@ impl Sweeper {
                 } else {
                     Source { cells: &before[(s - 2) * PLANES * plane..], plane, row: columns, first_row, planes: PLANES }
                 };
-                // But for the last sweep, whole cache lines: it costs less to compute cells that nobody reads than to leave them out.
-                let across = widths[2] - margin.next_multiple_of(LINE);
-                let end = (columns - widths[2] + margin).next_multiple_of(if s < depth { LINE } else { 1 }).min(columns);
-                let covered = [tile.start - margin..tile.end + margin, across..end];
-                let mut computed = [0, 1].map(|k| common(&covered[k], &inside[k + 1]));
-                if !inside[0].contains(&p) {
+                let covered = [tile.start - margin..tile.end + margin, across(columns, widths[2], s == depth, margin)];
+                let mut computed = [0, 1].map(|k| common(&covered[k], &self.inside[k + 1]));
+                if !self.inside[0].contains(&p) {
                     computed[0].end = computed[0].start;
                 }
                 let (planes, first) = if s == depth {
@@ -148,6 +173,13 @@ impl Sweeper {
             }
         }
     }
+}
+
+/// The columns that a sweep covers, of so many with a halo. But for the last sweep, whole cache lines: it costs less to compute cells that
+/// nobody reads than to leave them out.
+fn across(columns: usize, width: usize, last: bool, margin: usize) -> Range<usize> {
+    let end = (columns - width + margin).next_multiple_of(if last { 1 } else { LINE }).min(columns);
+    width - margin.next_multiple_of(LINE)..end
 }
 
 /// The indices of two ranges.
@@ -210,5 +242,37 @@ impl WithSimd for Means<'_> {
                 *to = (sum + (below_rest[k] + above_rest[k])) * SIXTH;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_around_tiles_and_blocks_are_work_too() {
+        const N: usize = 16;
+        let check = |ranks: usize, depth: usize, tile: usize, boundary: Boundary, [cells, padded, own]: [usize; 3]| {
+            let expected = Work::flops((6 * cells) as f64) + Work::bytes((8 * (padded + own)) as f64);
+            let body = |job: &Job| {
+                let array = GlobalArray::<f64, Ix3>::builder(job, [N; 3]).min_block([1, 1, N]).ghosts([depth, depth, LINE]);
+                let array = array.boundaries([boundary; 3]).create()?;
+                assert_eq!(Sweeper::new(&array, tile).work(depth), expected);
+                Ok::<_, Error>(())
+            };
+            Launch::new().ranks(ranks).network("threads").run(body).unwrap();
+        };
+        let (all, columns) = (N * N * N, N + 2 * LINE);
+        // Beyond an open boundary nothing is computed.
+        check(1, 1, N, Boundary::Open, [all, (N + 2).pow(2) * columns, all]);
+        check(1, 2, N, Boundary::Open, [2 * all, (N + 4).pow(2) * columns, all]);
+        // Of two tiles each computes a row of the other in the first sweep.
+        check(1, 2, N / 2, Boundary::Open, [2 * all + 2 * N * N, (N + 4).pow(2) * columns, all]);
+        // Periodic: a cell more on each side, along the rows a line.
+        let (around, block) = ((N + 2).pow(2) * columns, (N + 4).pow(2) * columns);
+        check(1, 2, N, Boundary::Periodic, [around + all, block, all]);
+        // Half of the planes.
+        let half = (N / 2 + 1) * N * N + all / 2;
+        check(2, 2, N, Boundary::Open, [half, (N / 2 + 4) * (N + 4) * columns, all / 2]);
     }
 }

@@ -12,7 +12,8 @@
 //! agreement completes earlier writes; after the second, elements may be written again.
 //!
 //! If the group's memory is mapped, the copies are planned when the array is created ([`PlannedCopy`]): an update allocates nothing and
-//! computes no owner. Over a network each box of the halo is a non-blocking get, all in flight at once.
+//! computes no owner. Over a network all boxes of the halo are got at once, to where they belong; only an update that the program holds
+//! in its hands ([`GhostUpdate`]) gets them into memory of its own first, because it may be dropped.
 //!
 //! # Who may access what
 //!
@@ -81,6 +82,11 @@ impl<D: Dimension> Plan<D> {
         }
         Some(Box::new(Plan { boxes, copies }))
     }
+}
+
+/// Whether a box lies on the side that is filled.
+fn wanted<D>(ghosts: &GhostBox<D>, only: Option<(usize, Side)>) -> bool {
+    only.is_none_or(|(axis, side)| ghosts.sides[axis] == Some(side))
 }
 
 /// An update in flight, started by [`GlobalArray::update_ghosts_nb`].
@@ -234,29 +240,44 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Fills this rank's ghost cells, or those on one side. Nobody writes the elements meanwhile.
     #[inline]
     pub(super) fn fill_ghosts(&self, only: Option<(usize, Side)>) -> Result<()> {
-        let update = self.begin_update(only)?;
-        if update.gets.is_empty() { Ok(()) } else { update.wait() }
+        match &self.ghost_plan {
+            Some(plan) if !self.group.inner.mapped => self.get_ghosts(plan, only),
+            _ => self.begin_update(only).map(drop),
+        }
+    }
+
+    /// Gets all boxes of the halo to where they belong, in one call: nobody can drop it on the way, so they need no memory of their own, which
+    /// would be as much as the halo, and no copy.
+    fn get_ghosts(&self, plan: &Plan<D>, only: Option<(usize, Side)>) -> Result<()> {
+        const OPERATION: &str = "update_ghosts";
+        self.check_job(OPERATION)?;
+        let (part, strides) = (self.own_part(), self.distribution.local_strides(self.group.rank()));
+        let call = self.engine().begin(self.label(OPERATION));
+        let issued = plan.boxes.iter().filter(|ghosts| wanted(ghosts, only)).try_for_each(|ghosts| {
+            let at = (0..strides.ndim()).map(|axis| ghosts.local[axis] * strides[axis]).sum();
+            self.issue_gets(&call, &ghosts.patch, &part.target(at, &strides, ghosts.patch.count()))
+        });
+        self.engine().finish_call(call, issued)
     }
 
     #[inline]
     fn begin_update(&self, only: Option<(usize, Side)>) -> Result<GhostUpdate<'_, T, D>> {
         let mut update = GhostUpdate { array: self, gets: Vec::new() };
         let Some(plan) = &self.ghost_plan else { return Ok(update) };
-        let wanted = |ghosts: &GhostBox<D>| only.is_none_or(|(axis, side)| ghosts.sides[axis] == Some(side));
         if self.group.inner.mapped {
             if !self.group.inner.direct {
-                plan.boxes.iter().filter(|ghosts| wanted(ghosts)).for_each(|ghosts| self.count_patch(Kind::Get, &ghosts.patch));
+                plan.boxes.iter().filter(|ghosts| wanted(ghosts, only)).for_each(|ghosts| self.count_patch(Kind::Get, &ghosts.patch));
             }
             let own = self.mapped_part(self.group.rank());
             for (k, member, copy) in &plan.copies {
-                if only.is_none() || wanted(&plan.boxes[*k]) {
+                if wanted(&plan.boxes[*k], only) {
                     copy.run(&own, &self.mapped_part(*member));
                 }
             }
             return Ok(update);
         }
         let strides = self.distribution.local_strides(self.group.rank());
-        for ghosts in plan.boxes.iter().filter(|ghosts| wanted(ghosts)) {
+        for ghosts in plan.boxes.iter().filter(|ghosts| wanted(ghosts, only)) {
             let at = (0..strides.ndim()).map(|axis| ghosts.local[axis] * strides[axis]).sum();
             update.gets.push((at, self.begin_get(&ghosts.patch, None)?));
         }

@@ -77,7 +77,7 @@
 //!
 //! `GA_COMPUTING=skip` is for a problem that is too large to compute or to store here. A program that knows it ([`Job::skips`](crate::Job::skips))
 //! says what it would compute, but does not, and creates its large arrays as [`hollow`](crate::Builder::hollow): they use no memory as long as nobody touches them in an epoch, and
-//! transfers take their time but move nothing. The example `lu` does so.
+//! transfers, updates of ghost cells and algebra take their time but move nothing. The examples `lu`, `stencil` and `matmul` do so.
 //!
 //! # A scaling curve
 //!

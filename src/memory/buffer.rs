@@ -59,6 +59,11 @@ impl<'a, T, D: Dimension> Target<'a, T, D> {
         Some(Buffer { first: view.as_mut_ptr(), counts: patch.count().clone(), strides, life: PhantomData })
     }
 
+    /// A block of a part.
+    pub(super) fn at(first: *mut T, counts: D, strides: D) -> Self {
+        Buffer { first, counts, strides, life: PhantomData }
+    }
+
     /// A whole view of the same number of axes.
     pub(crate) fn whole(view: &mut ArrayViewMut<'a, T, D>) -> Self {
         let mut strides = view.raw_dim();

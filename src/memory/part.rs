@@ -124,6 +124,13 @@ impl<'a, T: Element> Part<'a, T> {
         unsafe { kernels::copy_strided(self.base.add(at).cast(), from.first.cast(), levels.slice(), run) }
     }
 
+    /// A strided block as what gets write: of ghost cells, which nobody else accesses and no transfer reads, so that it is as good as
+    /// private memory.
+    pub(crate) fn target<D: Dimension>(&self, at: usize, strides: &D, counts: &D) -> Target<'a, T, D> {
+        self.check_strided(at, counts.slice(), bytemuck::cast_slice(strides.slice()));
+        Target::at(self.base.wrapping_add(at), counts.clone(), strides.clone())
+    }
+
     #[inline(always)]
     fn check_element(self, at: usize) {
         if at >= self.len {

@@ -38,8 +38,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Calls `f` with each contiguous range of this rank's part that belongs to a patch; with one if that is the whole array, but
-    /// where there are ghost cells. `f` passes through each element `passes` times, to read it or to write it.
+    /// where there are ghost cells. `f` passes through each element `passes` times, to read it or to write it. An array without contents is left
+    /// alone; that takes as long.
     pub(super) fn own_runs(&self, patch: &Patch<D>, passes: usize, mut f: impl FnMut(Range<usize>)) {
+        let skips = self.hollow && self.engine().conduit().skips();
+        let mut f = |run| {
+            if !skips {
+                f(run);
+            }
+        };
         if self.is_dense() && self.is_whole(patch) {
             let len = self.own_part().len();
             f(0..len);

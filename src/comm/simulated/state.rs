@@ -74,6 +74,8 @@ pub(super) enum Happens {
 #[derive(Debug, Default)]
 pub(super) struct Rank {
     pub(super) clock: Picos,
+    /// When it has copied what came so far of gets from its node.
+    copied: Picos,
     pub(super) phase: Phase,
     /// The wait that goes on without it.
     pub(super) idle: Option<Idle>,
@@ -318,11 +320,19 @@ impl State {
             Next::Head(at) => return self.events.add(at, issuer, Happens::Travels(id)),
         };
         self.report.messages += 1;
-        let copies = if is_back { self.model.copies(from, to, bytes) } else { Picos::ZERO };
         let late = if message.is_mail { Picos::ZERO } else { late(&self.model, &self.events, id, from, to) };
         message.answered = times.answered + late;
-        let next = if is_back { Happens::Done(id) } else { Happens::Arrives(id) };
-        self.events.add(times.arrived + copies + late, issuer, next);
+        let (mut at, mut next) = (times.arrived + late, Happens::Arrives(id));
+        if is_back {
+            let copies = self.model.copies(from, to, bytes);
+            if copies > Picos::ZERO {
+                // One after the other, however many it has asked for: it is one processor that copies.
+                at = at.max(self.ranks[to].copied) + copies;
+                self.ranks[to].copied = at;
+            }
+            next = Happens::Done(id);
+        }
+        self.events.add(at, issuer, next);
         self.takes(to, self.model.moves(from, to, bytes, true));
     }
 

@@ -273,3 +273,66 @@ fn hollow_arrays_take_time_but_no_memory() {
     assert!(full.1 >= n as u64 && hollow.1 < n as u64, "{full:?}, {hollow:?}");
     assert_eq!(time("skip", false).1, full.1);
 }
+
+/// So do algebra and updates of ghost cells.
+#[test]
+fn what_computes_on_hollow_arrays_leaves_them_alone() {
+    let machine = Machine::new("untouched");
+    let n = 10_000_usize;
+    let time = |computing: &str| {
+        let taken = Mutex::new(Duration::ZERO);
+        let body = |job: &Job| {
+            let mut a = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).ghosts([n / 2]).hollow().create()?;
+            let mut b = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).hollow().create()?;
+            job.sync()?;
+            let begin = job.now();
+            b.fill(7)?;
+            b.scale(3)?;
+            a.fill(21)?;
+            a.update_ghosts()?;
+            *taken.lock().unwrap() = job.now() - begin;
+            let expected = if job.skips() { 0 } else { 21 };
+            b.owner_epoch(|part| assert!(part.iter().all(|&value| value == expected)))?;
+            job.epoch(a.ghosts_mut(), |part| {
+                assert_eq!(part.view().len(), 2 * n);
+                assert!(part.view().iter().all(|&value| value == expected));
+            })
+        };
+        machine.launch(2).computing(computing).run(body).unwrap();
+        taken.into_inner().unwrap()
+    };
+    assert_eq!(time("declared"), time("skip"));
+}
+
+/// Several gets inside a node take as long as one of all that they bring, or a little longer.
+#[test]
+fn a_rank_copies_from_its_node_one_after_the_other() {
+    let n = 1 << 20;
+    let time = |pieces: usize| {
+        let taken = Mutex::new(Duration::ZERO);
+        let body = |job: &Job| {
+            let a = GlobalArray::<f64, Ix1>::builder(job, [2 * n]).zeros().create()?;
+            job.sync()?;
+            if job.rank() == 0 {
+                let mut to = vec![0.0; n];
+                let begin = job.now();
+                job.scope(|scope| {
+                    let mut at = n;
+                    for part in to.chunks_mut(n / pieces) {
+                        let end = at + part.len();
+                        scope.get_into(&a, s![at..end], ndarray::ArrayViewMut1::from(part))?;
+                        at = end;
+                    }
+                    Ok::<(), Error>(())
+                })?;
+                *taken.lock().unwrap() = job.now() - begin;
+            }
+            job.sync()
+        };
+        Launch::new().network("simulated:infiniband").ranks(2).run(body).unwrap();
+        taken.into_inner().unwrap()
+    };
+    let (one, sixteen) = (time(1), time(16));
+    // 8 MiB at 8 GB/s.
+    assert!(one >= Duration::from_millis(1) && sixteen >= one && sixteen < one + Duration::from_micros(10), "{one:?}, {sixteen:?}");
+}

@@ -187,7 +187,8 @@ fn column_counts<const D: usize>(
     particles: &[Particle<D>],
     place: impl Fn(&Particle<D>) -> (usize, usize, u64),
 ) -> Result<Vec<u64>, Error> {
-    let all = GlobalArray::<u64, Ix2>::builder(job, [columns, BINS]).grid([columns, rows]).name("work in columns").zeros().create()?;
+    let all =
+        GlobalArray::<u64, Ix2>::builder(job, [columns, BINS]).grid([columns, rows]).name("work in columns").zeros().create()?;
     // Of each column only the stretch of bins where there are particles.
     let mut stretches = vec![BINS..0; columns];
     for particle in particles {

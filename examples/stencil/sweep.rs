@@ -112,7 +112,6 @@ impl Sweeper {
         interior.clone().step_by(tile).map(move |start| start..interior.end.min(start.saturating_add(tile)))
     }
 
-
     /// As many sweeps as `depth`, at most the width of the ghost cells, from one padded block to the other.
     pub(crate) fn run(&mut self, from: &ArrayView3<'_, f64>, to: &mut ArrayViewMut3<'_, f64>, depth: usize) {
         let (planes, rows, columns) = from.dim();

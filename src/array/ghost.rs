@@ -266,7 +266,10 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let Some(plan) = &self.ghost_plan else { return Ok(update) };
         if self.group.inner.mapped {
             if !self.group.inner.direct {
-                plan.boxes.iter().filter(|ghosts| wanted(ghosts, only)).for_each(|ghosts| self.count_patch(Kind::Get, &ghosts.patch));
+                plan.boxes
+                    .iter()
+                    .filter(|ghosts| wanted(ghosts, only))
+                    .for_each(|ghosts| self.count_patch(Kind::Get, &ghosts.patch));
             }
             let own = self.mapped_part(self.group.rank());
             for (k, member, copy) in &plan.copies {

@@ -334,5 +334,8 @@ fn a_rank_copies_from_its_node_one_after_the_other() {
     };
     let (one, sixteen) = (time(1), time(16));
     // 8 MiB at 8 GB/s.
-    assert!(one >= Duration::from_millis(1) && sixteen >= one && sixteen < one + Duration::from_micros(10), "{one:?}, {sixteen:?}");
+    assert!(
+        one >= Duration::from_millis(1) && sixteen >= one && sixteen < one + Duration::from_micros(10),
+        "{one:?}, {sixteen:?}"
+    );
 }

@@ -189,8 +189,9 @@ fn column_counts<const D: usize>(
 ) -> Result<Vec<u64>, Error> {
     let all =
         GlobalArray::<u64, Ix2>::builder(job, [columns, BINS]).grid([columns, rows]).name("work in columns").zeros().create()?;
-    // Of each column only the stretch of bins where there are particles.
-    let mut stretches = vec![BINS..0; columns];
+    // Of each column only the stretch of bins where there are particles: of none, an empty one.
+    let (first, none) = (BINS, 0);
+    let mut stretches = vec![first..none; columns];
     for particle in particles {
         let (column, bin, _) = place(particle);
         let stretch = &mut stretches[column];

@@ -9,7 +9,7 @@
 //! in a wide box, with a cut-off longer than the droplet, in blocks of 64 atoms. Computing is the time in tasks, and what the paper calls
 //! put the time in which forces go back, both of the slowest rank. The text does not say on how many ranks.
 //!
-//! **SPH**, 16 million particles in a square, all of which are computed. Computing is the time of the slowest rank in five steps.
+//! **SPH**, 16 million particles in a square, all of which are computed. Computing is the time of the slowest rank in 18 steps.
 
 use super::machine::{GEMINI, of_speed};
 use super::program::{Job, Programs, number};

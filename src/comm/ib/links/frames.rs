@@ -1,0 +1,189 @@
+//! Frames on a connection, and on the next one if that breaks: what `protocol::replay` says, done with slots.
+
+use std::time::Duration;
+
+use super::{
+    super::{
+        device::{Device, Done, Kind, Work},
+        work::Failure,
+    },
+    Arrived, HEADER, LOST, Links, Posted, UNSAID,
+    message::{Header, What},
+};
+use crate::comm::{
+    am::wire::{Broken, Result},
+    protocol::{
+        connection::Event,
+        replay::{self, Fate},
+    },
+};
+
+impl<D: Device> Links<D> {
+    /// Sends a frame to a peer that is [ready](Self::is_ready). False if there is no room.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(in crate::comm::ib) fn send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
+        let Some(slot) = self.free_sends.pop() else { return Ok(false) };
+        let peer = self.peers.entry(to).or_default();
+        let header = Header { what: What::Frame(peer.replay.posts(replay::Kind::Frame, slot)), seen: peer.replay.seen() };
+        (peer.said, peer.unsaid) = (header.seen, None);
+        self.sends.write(slot, 0, &header.encode());
+        self.sends.write(slot, HEADER, bytes);
+        self.sent[slot] = (to, HEADER + bytes.len());
+        self.post(to, Posted::Send(slot))?;
+        Ok(true)
+    }
+
+    /// Posts what stands in a slot, on the queue pair of a peer. A pair that refuses is broken.
+    fn post(&mut self, to: usize, what: Posted) -> Result<()> {
+        let (local, id) = match what {
+            Posted::Send(slot) => (self.sends.piece(slot, self.sent[slot].1), what.id()),
+            Posted::Control(slot) => (self.controls.piece(slot, HEADER), what.id()),
+            _ => unreachable!("receives and datagrams are not posted to a peer"),
+        };
+        let peer = self.peers.entry(to).or_default();
+        let Some((pair, ..)) = peer.pair else { return Ok(()) };
+        let inline = local.len <= self.device.limits().inline;
+        let work = Work { id, kind: Kind::Send { immediate: None }, local, signaled: true, inline, fence: false };
+        // SAFETY: the slot is touched by nobody before its completion was polled, and lives as long as the device.
+        let taken = unsafe { self.device.post(pair, &[work]) };
+        if !matches!(taken, Ok(1)) {
+            if let Posted::Control(slot) = what {
+                self.free_controls.push(slot);
+            }
+            return self.breaks(to, Failure::Flushed);
+        }
+        peer.open += 1;
+        if peer.open == 1 { self.tell(to, Event::Used) } else { Ok(()) }
+    }
+
+    /// Tells peers what they are to be told, as far as there is room.
+    pub(super) fn send_due(&mut self) -> Result<()> {
+        while let Some(&to) = self.due.front()
+            && let Some(slot) = self.free_controls.pop()
+        {
+            self.due.pop_front();
+            let peer = self.peers.entry(to).or_default();
+            let seen = peer.replay.seen();
+            let opens = std::mem::replace(&mut peer.opens, false);
+            if peer.pair.is_none() || !opens && (seen == peer.said || !self.connections.is_ready(to)) {
+                self.free_controls.push(slot);
+                continue;
+            }
+            (peer.said, peer.unsaid) = (seen, None);
+            let what = if opens { What::Opens } else { What::Seen };
+            self.controls.write(slot, 0, &Header { what, seen }.encode());
+            self.controlled[slot] = to;
+            self.post(to, Posted::Control(slot))?;
+            self.reopen(to)?;
+        }
+        Ok(())
+    }
+
+    /// The peer has told on a new connection which frame it saw last: those behind it are posted again.
+    pub(super) fn reopen(&mut self, from: usize) -> Result<()> {
+        let peer = self.peers.entry(from).or_default();
+        // If it is held, the next connection has another turn.
+        let may_post = self.connections.is_ready(from) && !peer.opens;
+        let Some(seen) = peer.heard.take_if(|_| may_post) else { return Ok(()) };
+        peer.broken = None;
+        let free = &mut self.free_sends;
+        let fates = peer.replay.reopens(seen, |slot| free.push(slot)).ok_or_else(|| contradicts(from))?;
+        for (fate, _) in fates {
+            match fate {
+                Fate::Again(slot) => {
+                    self.replayed += 1;
+                    self.post(from, Posted::Send(slot))?;
+                }
+                Fate::Done(slot) | Fate::Unknown(slot) => self.free_sends.push(slot),
+            }
+        }
+        Ok(())
+    }
+
+    /// A queue pair does nothing any more.
+    pub(super) fn breaks(&mut self, to: usize, why: Failure) -> Result<()> {
+        let now = self.now();
+        let peer = self.peers.entry(to).or_default();
+        peer.replay.is_over();
+        if peer.broken.is_none() {
+            peer.broken = Some((now, why));
+            self.broken.push(to);
+        }
+        match peer.pair {
+            Some((_, epoch, _)) => self.tell(to, Event::Broken { epoch }),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// A peer whose connection broke has been away for too long.
+    pub(super) fn look_for_lost(&mut self, now: Duration) -> Result<()> {
+        let peers = &self.peers;
+        let since = |peer: &usize| peers.get(peer).and_then(|peer| peer.broken);
+        self.broken.retain(|peer| since(peer).is_some());
+        match self.broken.iter().find_map(|&peer| Some((peer, since(&peer).filter(|(since, _)| now >= *since + LOST)?))) {
+            Some((peer, (_, why))) => Err(Broken(format!("rank {peer} cannot be reached any more: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The adapter has done, or has not done, what was posted to a peer.
+    pub(super) fn is_posted(&mut self, to: usize, outcome: std::result::Result<Done, Failure>) -> Result<()> {
+        let peer = self.peers.entry(to).or_default();
+        peer.open -= 1;
+        let is_idle = peer.open == 0;
+        if let Err(failure) = outcome {
+            self.breaks(to, failure)?;
+        }
+        if is_idle { self.tell(to, Event::Acknowledged) } else { Ok(()) }
+    }
+
+    /// A message has come into a slot.
+    pub(super) fn received(&mut self, from: usize, slot: usize, len: usize) -> Result<()> {
+        let Some(len) = len.checked_sub(HEADER) else {
+            return Err(Broken(format!("rank {from} has sent a message of {len} bytes")));
+        };
+        let mut header = [0; HEADER];
+        self.receives.read(slot, 0, &mut header);
+        let Header { what, seen } = Header::decode(header);
+        if let Some((_, epoch, _)) = self.peers.get(&from).and_then(|peer| peer.pair)
+            && !self.connections.is_ready(from)
+        {
+            self.tell(from, Event::Data { epoch })?;
+        }
+        let now = self.now();
+        let peer = self.peers.entry(from).or_default();
+        let arrival = match what {
+            What::Frame(number) => Some(peer.replay.arrived(number)),
+            What::Seen => None,
+            What::Opens => {
+                peer.heard = Some(seen);
+                self.post_receive(slot)?;
+                return self.reopen(from);
+            }
+        };
+        let free = &mut self.free_sends;
+        peer.replay.acknowledged(seen, |slot| free.push(slot)).ok_or_else(|| contradicts(from))?;
+        match arrival {
+            Some(replay::Arrival::Next) => self.arrivals.push_back(Arrived { from, slot, len }),
+            Some(replay::Arrival::Gap) => return Err(Broken(format!("a frame of rank {from} is missing"))),
+            Some(replay::Arrival::Seen) | None => return Ok(self.post_receive(slot)?),
+        }
+        if peer.unsaid.is_none() {
+            peer.unsaid = Some(now);
+            self.unsaid.push_back(from);
+        }
+        if peer.replay.seen() - peer.said == UNSAID {
+            self.due.push_back(from);
+            return self.send_due();
+        }
+        Ok(())
+    }
+}
+
+/// A peer has seen frames that were not sent, or has forgotten some that it had seen.
+fn contradicts(peer: usize) -> Broken {
+    Broken(format!("rank {peer} contradicts itself about the frames that it has seen"))
+}

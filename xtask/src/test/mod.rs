@@ -56,7 +56,7 @@ struct Tier {
 /// `Ok(true)` when nothing failed.
 pub fn run(options: &Options) -> Result<bool> {
     let start = Instant::now();
-    let tier = Tier { long: options.long, limit: Duration::from_secs(if options.long { 3600 } else { 420 }) };
+    let tier = Tier { long: options.long, limit: Duration::from_secs(if options.long { 3600 } else { 600 }) };
     let wanted = |part: Part| part.wanted(&options.only, tier.long);
     let mut reports = Vec::new();
     if wanted(Part::Suites) {

@@ -1,7 +1,7 @@
 //! Tasks that wait: a queue for each rank, with an atomic counter from which any rank may take.
 //!
 //! A queue lies in the memory of its rank: the tasks as words of a global array, the heaviest first, at the end of the rank's part; and a
-//! counter, which says how many are taken. So no rank keeps a table of all tasks, or of what others have. Who comes from elsewhere looks at the
+//! counter, which says how many are taken. So no rank keeps a table of all tasks, or of what others have. A rank from elsewhere looks at the
 //! counter, at the word that it points at, and takes. Of a queue that is longer than a part, the owner does the first tasks without the counter.
 //!
 //! A counter is never set back. When a queue is ready, its owner moves the counter on to the next [`ROUND`]; a queue whose counter has not come

@@ -63,7 +63,7 @@ impl<D: Device> Links<D> {
         Ok(())
     }
 
-    /// What the machine is told of a step. One that fails is tried again, but not for ever.
+    /// The event that answers a step. A failed step is tried again, up to [`FAILURES`] times in a row.
     fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<Event>) -> Result<Event> {
         let failures = &mut self.peers.entry(peer).or_default().failures;
         match step {

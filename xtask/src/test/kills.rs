@@ -37,6 +37,9 @@ enum What {
 
 /// How often each is killed, in the standard and in the long tier.
 const TIMES: [u64; 2] = [1, 25];
+/// In the standard tier one kill says nothing of hundredths: where the launcher may lose the words, it is done again until they come,
+/// this often at most.
+const TRIES: u64 = 4;
 
 /// Who is killed, and what is said of it in how many of a hundred kills.
 type Kill = (What, &'static str, Option<(&'static str, u64)>);
@@ -51,11 +54,12 @@ const KILLS: [Kill; 4] = [
 /// Kills on two hosts, by the suite that has the program.
 pub fn run(library: &Library, suite: &Program, hosts: &Hosts, tier: Tier) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
-    let times = TIMES[usize::from(tier.long)];
     for (what, name, says) in KILLS {
         let begin = Instant::now();
-        let (mut slowest, mut named, mut failure) = (Duration::ZERO, 0, None);
-        for time in 0..times {
+        let (mut slowest, mut named, mut times, mut failure, mut last) = (Duration::ZERO, 0, 0, None, String::new());
+        let may_be_lost = says.is_some_and(|(_, hundredths)| hundredths < 100);
+        let tries = if may_be_lost && !tier.long { TRIES } else { TIMES[usize::from(tier.long)] };
+        for time in 0..tries {
             let killed = kill(library, suite, hosts, tier, what, time)?;
             slowest = slowest.max(killed.gone);
             named += u64::from(says.is_some_and(|(words, _)| killed.said.contains(words)));
@@ -63,9 +67,16 @@ pub fn run(library: &Library, suite: &Program, hosts: &Hosts, tier: Tier) -> Res
                 failure =
                     Some(format!("after kill {time} ranks were there for {:.1} s\n{}", killed.gone.as_secs_f64(), killed.said));
             }
+            times = time + 1;
+            if !tier.long && named > 0 {
+                break;
+            }
+            last = killed.said;
         }
-        if let Some((words, hundredths)) = says.filter(|(_, hundredths)| 100 * named < *hundredths * times) {
-            failure.get_or_insert(format!("{named} of {times} say {words:?}; at least {hundredths} % should"));
+        let enough = |hundredths| if tier.long { 100 * named >= hundredths * times } else { named > 0 };
+        if let Some((words, hundredths)) = says.filter(|(_, hundredths)| !enough(*hundredths)) {
+            let least = if tier.long { format!("at least {hundredths} %") } else { "at least one".to_string() };
+            failure.get_or_insert(format!("{named} of {times} say {words:?}; {least} should. The last said:\n{last}"));
         }
         let named = says.map_or(String::new(), |_| format!(", named {named} times"));
         let slowest = format!("gone after {:.1} s at most{named}", slowest.as_secs_f64());

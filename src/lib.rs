@@ -143,6 +143,7 @@ pub use array::{
     Builder, FetchOp, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6,
     GlobalArrayD, NpyElement,
 };
+pub use comm::Connections;
 pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Operation, Result};

@@ -4,7 +4,7 @@ use std::{io, ops::Range, ptr::NonNull, sync::Arc, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Events, Operations, Topology, WaitWord};
+use super::{Connections, Events, Operations, Topology, WaitWord};
 
 /// The value of [`Conduit::over`] in a process that was forked by a rank: the job is its parent's. Nothing that a network shares
 /// with the parent may be touched, and nobody touches this process's memory for the job: transfers under way are the parent's.
@@ -94,6 +94,11 @@ pub(crate) trait Conduit: Operations {
 
     /// Bytes that all ranks of the caller's machine have committed and not released.
     fn committed(&self) -> u64;
+
+    /// The connections of this rank, if the network between nodes has any.
+    fn connections(&self) -> Option<Connections> {
+        None
+    }
 
     /// The body of this rank ended, well or not. Called once; what outlives the body may still call.
     fn body_ended(&self) {}

@@ -20,8 +20,8 @@ use std::{
 };
 
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations, PublishedWait, Remote,
-    Scale, SignalWord, Token, Topology, WaitWord, agent::Agent, node::Member,
+    Atomic, Capabilities, Conduit, Connections, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations, PublishedWait,
+    Remote, Scale, SignalWord, Token, Topology, WaitWord, agent::Agent, node::Member,
 };
 use crate::index::Loops;
 
@@ -220,6 +220,10 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
 
     fn committed(&self) -> u64 {
         self.node.committed()
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        self.network.connections()
     }
 
     fn body_ended(&self) {

@@ -31,6 +31,7 @@
 //! | `protocol` | state machines without I/O, that `am` drives |
 //! | `loopback`, `packets` | a network and a wire inside one machine |
 //! | `layers` | networks that make another one harsher, or show what it is asked for |
+//! | `connections` | connections of a rank, where a network makes them: when, and how many there were |
 //! | `settings` | what a network needs to start ranks |
 //! | `launcher`, `bootstrap` | which launcher started this process; how its processes meet |
 //! | `networks`, `start` | the networks that jobs name, in one table; what each writes for it |
@@ -66,6 +67,7 @@ mod bootstrap;
 mod capabilities;
 pub(crate) mod chain;
 mod conduit;
+mod connections;
 pub(crate) mod engine;
 mod event;
 #[cfg_attr(any(not(test), loom), expect(dead_code, reason = "the network does no RDMA yet, and does not use libibverbs"))]
@@ -117,6 +119,8 @@ pub(crate) mod watched;
 
 pub use capabilities::{Capabilities, Native, Ordering, Progress};
 pub(crate) use conduit::{Conduit, INHERITED, PublishedWait};
+pub(crate) use connections::Connect;
+pub use connections::Connections;
 pub(crate) use event::{Cause, Event, Events, Token};
 pub(crate) use network::Network;
 pub(crate) use operations::{Atomic, BLOCK_LEVELS, Full, Issued, Local, Mail, Operations, Remote, SignalOp, SignalWord};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Events, Operations, node::Note};
+use super::{Connections, Events, Operations, node::Note};
 
 /// A network: it carries out the operations, and helps a rank to wait and to end.
 ///
@@ -23,6 +23,11 @@ pub(crate) trait Network: Operations {
     /// The network that a layer stands on.
     fn below(&self) -> Option<&dyn Network> {
         None
+    }
+
+    /// The connections of this rank, if the network has any.
+    fn connections(&self) -> Option<Connections> {
+        self.below().and_then(Network::connections)
     }
 
     /// Prepares for a sleep: whether the rank's bell, or the word that it waits on, wakes it when something comes. If not, it has to look

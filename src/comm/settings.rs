@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::{
-    Topology,
+    Connect, Topology,
     launcher::Started,
     layers::{self, Layer},
     soft::{Faults, Form},
@@ -82,6 +82,8 @@ pub(crate) struct Settings {
     pub device: Device,
     /// Connections that a rank may have at a time, where a network has connections.
     pub connections: Option<usize>,
+    /// When and how it makes them.
+    pub connect: Connect,
     /// What stands on the network, from below.
     pub layers: Vec<Layer>,
     /// The machine that a simulated network is a model of: a name or a file.

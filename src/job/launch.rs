@@ -40,6 +40,7 @@ use crate::{
 /// | [`trace`](Self::trace) | `GA_TRACE` | no trace; a file for a timeline of all ranks |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; value in seconds |
 /// | [`silence`](Self::silence) | `GA_SILENCE` | 3.5; seconds after which a machine that does not answer ends the job |
+/// | [`connect`](Self::connect) | `GA_CONNECT` | `overlapped`; when and how ranks connect, over `ib` |
 /// | [`connections`](Self::connections) | `GA_CONNECTIONS` | no limit; connections that a rank may have at a time, over `ib` |
 /// | [`seed`](Self::seed) | `GA_SEED` | 0; of a simulated network, the order of what happens at one time |
 /// | [`computing`](Self::computing) | `GA_COMPUTING` | `declared`; over a simulated network, the time that computing takes |
@@ -80,6 +81,7 @@ pub struct Launch {
     pub(super) trace: Option<PathBuf>,
     pub(super) timeout: Option<f64>,
     pub(super) silence: Option<f64>,
+    pub(super) connect: Option<String>,
     pub(super) connections: Option<usize>,
     pub(super) seed: Option<u64>,
     pub(super) stack: Option<usize>,
@@ -224,6 +226,18 @@ impl Launch {
     /// * `skip`: what the program says, but it computes nothing; see [`Job::skips`].
     pub fn computing(mut self, name: impl Into<String>) -> Self {
         self.computing = Some(name.into());
+        self
+    }
+
+    /// When and how ranks of different nodes connect, over a network that makes connections (`ib`):
+    ///
+    /// * `overlapped`: when one of them first needs it; both make their queue pairs at the same time (ARMCI-ODCM, Fig. 4).
+    /// * `serial`: when one of them first needs it; the second one makes its queue pair when the first one has told of its own (Fig. 3).
+    /// * `static`: from the start on, each with all ranks of other nodes, whether needed or not. It is there to compare with.
+    ///
+    /// What was connected, [`Stats::connections`](crate::Stats::connections) tells.
+    pub fn connect(mut self, name: impl Into<String>) -> Self {
+        self.connect = Some(name.into());
         self
     }
 

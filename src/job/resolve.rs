@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     comm::{
+        Connect,
         launcher::{self, Protocol, Started},
         layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},
@@ -86,6 +87,10 @@ impl Launch {
         let connections =
             Setting { method: "connections", variable: "GA_CONNECTIONS", allowed: "a number of connections, at least 1" };
         let connections = connections.value(self.connections, |text| text.parse().ok(), |&connections| connections > 0)?;
+        let connect = Setting { method: "connect", variable: "GA_CONNECT", allowed: Connect::NAMES };
+        let is_known = |name: &String| Connect::of_name(name).is_some();
+        let connect = connect.value(self.connect.clone(), |text| Some(text.to_owned()), is_known)?;
+        let connect = connect.and_then(|name| Connect::of_name(&name)).unwrap_or_default();
         let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
         let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
         let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
@@ -128,6 +133,7 @@ impl Launch {
             launched,
             device,
             connections,
+            connect,
             layers,
             machine,
             form,
@@ -233,6 +239,7 @@ mod tests {
             (Launch::new().ranks(0), ["Launch::ranks(0)", "GA_RANKS", "from 1 to 8192"]),
             (Launch::new().ranks(9000), ["Launch::ranks(9000)", "GA_RANKS", "from 1 to 8192"]),
             (Launch::new().ranks_per_node(0), ["Launch::ranks_per_node(0)", "GA_RANKS_PER_NODE", "at least 1"]),
+            (Launch::new().connect("late"), ["Launch::connect(\"late\")", "GA_CONNECT", "overlapped, serial or static"]),
             (Launch::new().connections(0), ["Launch::connections(0)", "GA_CONNECTIONS", "at least 1"]),
             (Launch::new().heap(0), ["Launch::heap(0)", "GA_HEAP", "above 0"]),
             (Launch::new().heap(usize::MAX), ["Launch::heap(18446744073709551615)", "GA_HEAP", "can be addressed"]),

@@ -118,6 +118,7 @@ fn main() -> ExitCode {
     cases.extend(launched());
     cases.push(runner::case("processes_after_threads", processes_after_threads));
     cases.push(runner::case("ib:soft::few_connections", few_connections).within(120));
+    cases.push(runner::case("ib:soft::connections_are_counted", connections_are_counted).within(120));
     for network in ["threads", "threads:unmapped", "threads:nodes_of_3", "threads:packets+hidden"] {
         let body = move || {
             for ranks in if runner::long() { &[17, 32, 33, 64, 70][..] } else { &[17, 70] } {
@@ -189,6 +190,43 @@ fn few_connections() {
         let launch = Launch::new().network("ib:soft+hidden").ranks(7).connections(connections);
         launch.run(body).unwrap_or_else(|error: Error| panic!("{connections} connections: {error}"));
     }
+}
+
+/// Ranks connect with those that they need, or with all; each time once, and what they do is the same.
+fn connections_are_counted() {
+    const RANKS: usize = 7;
+    // A put to the next rank, after the agreements that creation takes.
+    let body = |job: &Job| {
+        let (rank, size) = (job.rank(), job.size());
+        let a = GlobalArray::<u64, Ix1>::builder(job, [size]).zeros().create()?;
+        a.store([(rank + 1) % size], rank as u64)?;
+        job.sync()?;
+        assert_eq!(a.load([rank])? as usize, (rank + size - 1) % size);
+        job.sync()?;
+        let counts = job.stats().and_then(|stats| stats.connections()).expect("a network that connects, and a job that counts");
+        job.all_gather(&[counts.opened, counts.reopened, counts.closed, counts.live])
+    };
+    for connect in ["overlapped", "serial", "static"] {
+        let launch = Launch::new().network("ib:soft+hidden").ranks(RANKS).connect(connect).stats(true);
+        let check = |job: &Job| -> Result<(), Error> {
+            for counts in body(job)?.chunks_exact(4) {
+                let &[opened, reopened, closed, live] = counts else { unreachable!("chunks of four") };
+                assert!((1..RANKS as u64).contains(&opened) && live == opened, "{connect}: {counts:?}");
+                assert_eq!((reopened, closed), (0, 0), "{connect}");
+                assert!(connect != "static" || opened == RANKS as u64 - 1, "{opened} connections of a rank that wants all");
+            }
+            Ok(())
+        };
+        launch.run(check).unwrap_or_else(|error: Error| panic!("{connect}: {error}"));
+    }
+    let alone = |job: &Job| -> Result<(), Error> {
+        assert_eq!(job.stats().expect("a job that counts").connections(), None);
+        Ok(())
+    };
+    Launch::new().network("threads+hidden").ranks(2).stats(true).run(alone).expect("a network without connections");
+    let both = Launch::new().network("ib:soft+hidden").ranks(4).connect("static").connections(2);
+    let error = both.run(|job| job.sync()).expect_err("three connections with room for two").to_string();
+    assert!(error.contains("GA_CONNECT=static") && error.contains("GA_CONNECTIONS=2"), "{error}");
 }
 
 /// The same process starts one job after another; nothing of one is seen in the next.

@@ -36,6 +36,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("GA_TRACE", "1"),
         ("GA_FAULTS", "die:1"),
         ("GA_FAULTS", "burn:1@2"),
+        ("GA_CONNECT", "late"),
         ("GA_CONNECTIONS", "0"),
         ("GA_CONNECTIONS", "few"),
         ("GA_TRACE", "run.svg"),

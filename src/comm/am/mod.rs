@@ -75,8 +75,8 @@ use self::{
     wire::{Result, Wire},
 };
 use super::{
-    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order,
-    Progress, Remote, Scale, SignalWord, Token, Topology,
+    Atomic, Capabilities, Conduit, Connections, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations,
+    Ordering as Order, Progress, Remote, Scale, SignalWord, Token, Topology,
     agent::{Answers, BEAT},
     mutex::Mutex,
     node::{Fabric, Member, Note},
@@ -461,6 +461,10 @@ impl<W: Wire> Network for Am<W> {
         };
         self.look(&mut endpoint, true, false);
         endpoint.has_more || !endpoint.events.is_empty()
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        self.endpoint().wire.connections()
     }
 
     fn arm(&self) -> bool {

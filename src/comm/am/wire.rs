@@ -4,6 +4,7 @@
 use std::{fmt, result};
 
 use super::{frame::Frame, long_frames::LONG_FRAME};
+use crate::comm::Connections;
 
 /// What carries frames and bulk messages between the ranks of a job.
 ///
@@ -69,6 +70,11 @@ pub(crate) trait Wire: Send + fmt::Debug {
     /// # Errors
     /// [`Broken`].
     fn ended(&mut self, ended: &mut Vec<Ended>) -> Result<()>;
+
+    /// The connections of this rank, if the wire has any.
+    fn connections(&self) -> Option<Connections> {
+        None
+    }
 
     /// Prepares for a sleep of the rank: whether an arrival wakes it.
     fn arm(&mut self) -> bool {

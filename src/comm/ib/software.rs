@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     comm::{
-        Conduit,
+        Conduit, Connect,
         node::Member,
         one_machine,
-        protocol::connection,
+        protocol::connection::{self, Way},
         settings::{Device, Settings},
         start::{Body, Named, Ranks},
         threads,
@@ -48,15 +48,26 @@ impl Cluster {
     /// What a rank sends to other nodes by.
     fn wire(&self, settings: &Settings, member: &Member) -> Result<VerbsWire<impl super::device::Device + use<>>, Error> {
         let fail = |error: super::device::DeviceError| Error::Launch(format!("the software device of InfiniBand: {error}"));
+        let topology = member.topology();
+        let budget = settings.connections.unwrap_or(settings.ranks);
+        let others = || (0..settings.ranks).filter(|&rank| !topology.is_mapped(rank));
+        if settings.connect == Connect::Static && others().count() > budget {
+            let needs = others().count();
+            return Err(Error::Launch(format!(
+                "GA_CONNECT=static connects a rank with all {needs} ranks of other nodes, but GA_CONNECTIONS={budget} allows fewer; leave \
+                 one of them out"
+            )));
+        }
         let device = self.fabric.open(DEPTHS).map_err(fail)?;
-        let settings = connection::Settings {
-            endpoint: member.topology().rank(),
-            endpoints: settings.ranks,
-            token: self.token,
-            way: connection::Way::Overlapped,
-            budget: settings.connections.unwrap_or(settings.ranks),
-        };
-        VerbsWire::new(device, self.directory.clone(), settings).map_err(fail)
+        let way = if settings.connect == Connect::Serial { Way::Serial } else { Way::Overlapped };
+        let (endpoint, endpoints, token) = (topology.rank(), settings.ranks, self.token);
+        let endpoint = connection::Settings { endpoint, endpoints, token, way, budget };
+        let mut wire = VerbsWire::new(device, self.directory.clone(), endpoint).map_err(fail)?;
+        if settings.connect == Connect::Static {
+            let all = others().filter(|&rank| rank != topology.rank());
+            wire.connect(all).map_err(|error| Error::Launch(format!("connecting to all ranks: {error}")))?;
+        }
+        Ok(wire)
     }
 }
 

@@ -15,11 +15,12 @@ use super::{
     links::{Directory, HEADER, Links, SENDS},
 };
 use crate::comm::{
+    Connections,
     am::{
         frame::{Frame, Frames},
         wire::{Arrival, Class, Ended, Limits, Result, Wire},
     },
-    protocol::connection::Settings,
+    protocol::connection::{self, Settings},
 };
 
 /// Bytes of a frame: with its header, a packet of the longest that ports have.
@@ -53,6 +54,14 @@ impl<D: Device> VerbsWire<D> {
         let rank = settings.endpoint;
         let links = Links::new(device, directory, settings, FRAME)?;
         Ok(VerbsWire { links, rank, own: VecDeque::new(), in_a_row: 0, spare: Frames::new(FRAME, KEPT), closed: false })
+    }
+
+    /// Asks for connections before anything is sent.
+    ///
+    /// # Errors
+    /// [`Broken`](crate::comm::am::wire::Broken).
+    pub(super) fn connect(&mut self, mut to: impl Iterator<Item = usize>) -> Result<()> {
+        to.try_for_each(|peer| self.links.is_ready(peer).map(drop))
     }
 }
 
@@ -117,6 +126,11 @@ impl<D: Device> Wire for VerbsWire<D> {
 
     fn ended(&mut self, _ended: &mut Vec<Ended>) -> Result<()> {
         Ok(())
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        let connection::Statistics { opened, reopened, closed, resends, .. } = self.links.statistics();
+        Some(Connections { opened, reopened, closed, live: opened - closed, resends })
     }
 
     fn close(&mut self) {

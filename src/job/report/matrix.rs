@@ -2,16 +2,17 @@
 //!
 //! ```json
 //! {"ranks":8,"nodes":2,"phases":[{"name":"","seconds":0.03,"computing":0.02,"calls":[{"name":"get","calls":64,"seconds":0.01,...}]}],
-//!  "bytes":[[0,1,4096],...]}
+//!  "bytes":[[0,1,4096],...],"connections":[[3,0,0,3,0],...]}
 //! ```
 //!
 //! Seconds are means of all ranks. The phase without a name is the time outside of phases. `bytes` has a triple for each pair of ranks that moved any: the rank that called, the rank whose memory it
-//! was, bytes.
+//! was, bytes. `connections` has, where the network makes
+//! any, five numbers for each rank: opened, opened again, closed, live, requests sent again.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
-use super::{collect::collect, stats::Stats, times::Times, write_whole};
-use crate::{error::Result, job::Job, sync::Traffic};
+use super::{collect::collect, stats::Stats, table::Rows, times::Times, write_whole};
+use crate::{comm::Connections, error::Result, job::Job, sync::Traffic};
 
 /// Rows and columns of a picture, at most; more ranks share them.
 const MOST_CELLS: usize = 256;
@@ -26,7 +27,7 @@ type Bytes = BTreeMap<(usize, usize), u64>;
 ///
 /// # Errors
 /// The file cannot be written; the end of the job.
-pub(super) fn write(job: &Job, path: Option<&Path>, stats: &Stats, times: Option<&Times>) -> Result<()> {
+pub(super) fn write(job: &Job, path: Option<&Path>, stats: &Stats, tables: Option<(&Rows, &Times)>) -> Result<()> {
     let lines: String = stats.peers().fold(String::new(), |mut lines, (rank, traffic)| {
         let _ = writeln!(lines, "{rank} {}", Traffic::total(traffic).bytes);
         lines
@@ -43,20 +44,22 @@ pub(super) fn write(job: &Job, path: Option<&Path>, stats: &Stats, times: Option
         Ok(())
     })?;
     // Rank 0 has both.
-    let (Some(times), Some(path)) = (times, path) else { return Ok(()) };
+    let (Some((rows, times)), Some(path)) = (tables, path) else { return Ok(()) };
     let text = if path.extension().is_some_and(|ending| ending == "svg") {
         picture(job.size(), &bytes)
     } else {
         let topology = job.inner.conduit().topology();
         let nodes = (0..job.size()).map(|rank| topology.node(rank)).max().map_or(0, |last| last + 1);
-        json(job.size(), nodes, times, &bytes)
+        json(job.size(), nodes, times, &bytes, rows.connections())
     };
     write_whole("writing the statistics", path, &text)
 }
 
-fn json(ranks: usize, nodes: usize, times: &Times, bytes: &Bytes) -> String {
+fn json(ranks: usize, nodes: usize, times: &Times, bytes: &Bytes, connections: &[Connections]) -> String {
     let pairs: Vec<String> = bytes.iter().map(|((from, to), moved)| format!("[{from},{to},{moved}]")).collect();
-    format!("{{\"ranks\":{ranks},\"nodes\":{nodes},{},\"bytes\":[{}]}}\n", times.json(), pairs.join(","))
+    let of_ranks: Vec<String> = connections.iter().map(|rank| format!("{:?}", rank.to_words()).replace(' ', "")).collect();
+    let connections = if of_ranks.is_empty() { String::new() } else { format!(",\"connections\":[{}]", of_ranks.join(",")) };
+    format!("{{\"ranks\":{ranks},\"nodes\":{nodes},{},\"bytes\":[{}]{connections}}}\n", times.json(), pairs.join(","))
 }
 
 /// A square of cells, the darker the more bytes, on a logarithmic scale.

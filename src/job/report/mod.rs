@@ -83,7 +83,7 @@ impl Wanted {
         let mut files = [self.file.is_some(), self.trace.is_some()].map(u8::from);
         job.broadcast(0, &mut files)?;
         if files[0] > 0 {
-            matrix::write(job, self.file.as_deref(), &stats, times.as_ref())?;
+            matrix::write(job, self.file.as_deref(), &stats, rows.as_ref().zip(times.as_ref()))?;
         }
         if files[1] > 0 {
             trace::write(job, self.trace.as_deref(), &record)?;

@@ -24,6 +24,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    comm::Connections,
     job::Job,
     sync::{Tally, Traffic},
 };
@@ -35,6 +36,7 @@ pub struct Stats {
     /// By rank: its node, and what was done to its memory.
     peers: BTreeMap<usize, (usize, Traffic)>,
     most_in_flight: usize,
+    connections: Option<Connections>,
 }
 
 impl Stats {
@@ -78,6 +80,16 @@ impl Stats {
         self.most_in_flight
     }
 
+    /// This rank's connections with ranks of other nodes since the job began; `None` if the network makes none. What the library sends by
+    /// itself, such as agreements, needs connections too.
+    ///
+    /// # Source
+    /// ARMCI-ODCM, Tables I to IV; MVICH, Table 2.
+    #[must_use]
+    pub fn connections(&self) -> Option<Connections> {
+        self.connections
+    }
+
     /// The statistics of the phase from `earlier` to this. [`most_in_flight`](Self::most_in_flight) stays that of the whole job.
     #[must_use]
     pub fn since(&self, earlier: &Stats) -> Stats {
@@ -88,6 +100,7 @@ impl Stats {
                 *traffic = traffic.zip(before, Tally::since);
             }
         }
+        stats.connections = self.connections.zip(earlier.connections).map(|(now, before)| now.since(before));
         stats.peers.retain(|_, (_, traffic)| traffic.total().operations > 0);
         stats
     }
@@ -155,7 +168,8 @@ impl Job {
         let local = counts.remove(&self.rank()).unwrap_or_default();
         let conduit = self.inner.conduit();
         let peers = counts.into_iter().map(|(rank, traffic)| (rank, (conduit.topology().node(rank), traffic))).collect();
-        Some(Stats { local, peers, most_in_flight: self.inner.engine.most_in_flight() })
+        let (most_in_flight, connections) = (self.inner.engine.most_in_flight(), conduit.connections());
+        Some(Stats { local, peers, most_in_flight, connections })
     }
 }
 
@@ -166,7 +180,7 @@ mod tests {
     fn stats(peers: &[(usize, usize, u64)]) -> Stats {
         let traffic = |operations| Traffic { put: Tally { operations, bytes: 8 * operations }, ..Traffic::default() };
         let peers = peers.iter().map(|&(rank, node, operations)| (rank, (node, traffic(operations)))).collect();
-        Stats { local: traffic(1), peers, most_in_flight: 3 }
+        Stats { local: traffic(1), peers, most_in_flight: 3, connections: None }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use super::stats::Stats;
 use crate::{
+    comm::Connections,
     error::Result,
     job::Job,
     sync::{Tally, Traffic},
@@ -21,6 +22,8 @@ const BUSIEST: usize = 8;
 
 /// Numbers of a row: peers, nodes, in flight, then operations and bytes of each kind to others and of the own part.
 const WORDS: usize = 3 + 2 * 6;
+/// And whether the rank has connections, with their numbers.
+const MORE: usize = 1 + Connections::WORDS;
 
 /// One rank's figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,13 +72,19 @@ impl Row {
 #[derive(Debug)]
 pub(super) struct Rows {
     rows: Vec<Row>,
+    /// Of each rank, if the network makes any.
+    connections: Vec<Connections>,
     nodes: usize,
     pairs: Vec<u64>,
 }
 
 impl Rows {
     pub(super) fn text(&self) -> String {
-        table(&self.rows, self.nodes, &self.pairs)
+        table(&self.rows, self.nodes, &self.pairs) + &self::connections(&self.connections)
+    }
+
+    pub(super) fn connections(&self) -> &[Connections] {
+        &self.connections
     }
 }
 
@@ -83,7 +92,13 @@ impl Rows {
 pub(super) fn gather(job: &Job, stats: &Stats) -> Result<Option<Rows>> {
     let size = job.size();
     let nodes = (0..size).map(|rank| job.inner.conduit().topology().node(rank)).max().map_or(0, |last| last + 1);
-    let rows = job.gather(0, &Row::of(job.rank(), stats).to_words())?;
+    let mut words = [0; WORDS + MORE];
+    words[..WORDS].copy_from_slice(&Row::of(job.rank(), stats).to_words());
+    if let Some(connections) = stats.connections() {
+        words[WORDS] = 1;
+        words[WORDS + 1..].copy_from_slice(&connections.to_words());
+    }
+    let rows = job.gather(0, &words)?;
     let pairs = if size <= MOST_COLUMNS {
         let mut bytes = vec![0; size];
         for (rank, traffic) in stats.peers() {
@@ -94,8 +109,11 @@ pub(super) fn gather(job: &Job, stats: &Stats) -> Result<Option<Rows>> {
         Vec::new()
     };
     Ok(rows.map(|words| {
-        let rows = words.chunks_exact(WORDS).enumerate().map(|(rank, words)| Row::from_words(rank, words)).collect();
-        Rows { rows, nodes, pairs }
+        let all = || words.chunks_exact(WORDS + MORE).map(|words| words.split_at(WORDS));
+        let rows = all().enumerate().map(|(rank, (words, _))| Row::from_words(rank, words)).collect();
+        let of_rank = |words: &[u64]| Connections::from_words(std::array::from_fn(|k| words[1 + k]));
+        let connections = all().filter(|(_, more)| more[0] == 1).map(|(_, more)| of_rank(more)).collect();
+        Rows { rows, connections, nodes, pairs }
     }))
 }
 
@@ -147,6 +165,24 @@ fn table(rows: &[Row], nodes: usize, pairs: &[u64]) -> String {
         }
     }
     text
+}
+
+/// A line of the ranks' connections, or nothing where there are none.
+fn connections(ranks: &[Connections]) -> String {
+    if ranks.is_empty() {
+        return String::new();
+    }
+    let mean = |of: fn(&Connections) -> u64| ranks.iter().map(of).sum::<u64>() as f64 / ranks.len() as f64;
+    let most = ranks.iter().map(|rank| rank.live).max().unwrap_or(0);
+    format!(
+        "connections of a rank, as means: {:.2} opened, {:.2} of them again, {:.2} closed, {:.2} at the end ({most} at most), {:.2} requests \
+         sent again\n",
+        mean(|rank| rank.opened),
+        mean(|rank| rank.reopened),
+        mean(|rank| rank.closed),
+        mean(|rank| rank.live),
+        mean(|rank| rank.resends)
+    )
 }
 
 /// A row made of each column's numbers.
@@ -214,6 +250,14 @@ mod tests {
         }
         assert_eq!([count(99_999), count(100_000), count(1_234_567)], ["99999", "100k", "1.23M"]);
         assert_eq!([bytes(1023), bytes(1024), bytes(1_310_720)], ["1023 B", "1.00 KiB", "1.25 MiB"]);
+    }
+
+    #[test]
+    fn connections_are_told_where_there_are_any() {
+        assert_eq!(connections(&[]), "");
+        let text = connections(&[Connections::from_words([4, 1, 2, 2, 0]), Connections::from_words([1, 0, 0, 1, 3])]);
+        let told = "2.50 opened, 0.50 of them again, 1.00 closed, 1.50 at the end (2 at most), 1.50 requests sent again\n";
+        assert_eq!(text, format!("connections of a rank, as means: {told}"));
     }
 
     #[test]

@@ -93,7 +93,8 @@ fn time(panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failure> {
     chart.draw_series(LineSeries::new(measured.clone(), BLUE.stroke_width(2)))?;
     let dots = measured.into_iter().map(|point| Circle::new(point, 4, BLUE.filled()));
     chart.draw_series(dots)?.label("this program").legend(|(x, y)| Circle::new((x + 8, y), 4, BLUE.filled()));
-    chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(FAINT).draw()?;
+    let corner = SeriesLabelPosition::LowerLeft;
+    chart.configure_series_labels().position(corner).background_style(WHITE.mix(0.8)).border_style(FAINT).draw()?;
     Ok(())
 }
 

@@ -295,7 +295,6 @@ impl<D: device::Device> Links<D> {
         self.free_sends.len()
     }
 
-    #[cfg(test)]
     pub(super) fn statistics(&self) -> crate::comm::protocol::connection::Statistics {
         self.connections.statistics()
     }

@@ -1,4 +1,4 @@
-//! A device that makes another one fail, as often as it is told, chosen by a seed.
+//! A device that makes another one fail, as often as it is told, chosen by a seed. It also counts what it is asked for.
 //!
 //! | fault | what happens |
 //! |---|---|
@@ -41,6 +41,14 @@ struct Faults {
     random: Random,
     /// Datagrams that have arrived and are not reported yet.
     late: Vec<Completion>,
+    posted: Posted,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Posted {
+    pub(super) works: usize,
+    pub(super) datagrams: usize,
 }
 
 impl Faults {
@@ -51,11 +59,19 @@ impl Faults {
 
 impl<D: Device> Faulty<D> {
     pub(super) fn new(below: D, rates: Rates, seed: u64) -> Self {
-        Faulty { below, rates, state: Mutex::new(Faults { random: Random::new(seed), late: Vec::new() }) }
+        Faulty {
+            below,
+            rates,
+            state: Mutex::new(Faults { random: Random::new(seed), late: Vec::new(), posted: Posted::default() }),
+        }
     }
 
     fn happens(&self, rate: usize) -> bool {
         self.state.lock().happens(rate)
+    }
+
+    pub(super) fn posted(&self) -> Posted {
+        self.state.lock().posted
     }
 }
 
@@ -96,6 +112,7 @@ impl<D: Device> Device for Faulty<D> {
     unsafe fn post(&self, pair: Pair, works: &[Work]) -> Result<usize> {
         // SAFETY: the caller's promise.
         let taken = unsafe { self.below.post(pair, works) };
+        self.state.lock().posted.works += works.len();
         if taken.is_ok() && self.happens(self.rates.break_pair) {
             self.below.modify(pair, To::Error)?;
         }
@@ -116,6 +133,7 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     unsafe fn post_datagram(&self, datagram: &Datagram) -> Result<()> {
+        self.state.lock().posted.datagrams += 1;
         if self.happens(self.rates.lose) {
             // SAFETY: the caller's promise.
             return unsafe { self.below.post_datagram(&Datagram { key: datagram.key ^ 1 << 30, ..*datagram }) };

@@ -9,6 +9,7 @@
 //! | `work` | works, and how they end |
 //! | `soft` | the software device: verbs over the threads of one process |
 //! | `faulty` | a device that makes another one fail, for tests |
+//! | `patterns` | tests: connections that the patterns of programs take |
 //! | `slots` | registered memory for messages |
 //! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
 //! | `wire` | frames over them |
@@ -28,6 +29,8 @@ mod device;
 mod faulty;
 mod ffi;
 mod links;
+#[cfg(all(test, not(loom)))]
+mod patterns;
 mod slots;
 mod soft;
 mod software;

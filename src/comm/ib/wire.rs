@@ -66,6 +66,11 @@ impl<D: Device> VerbsWire<D> {
 }
 
 impl<D: Device> VerbsWire<D> {
+    #[cfg(test)]
+    pub(super) fn device(&self) -> &D {
+        self.links.device()
+    }
+
     fn receive_own(&mut self) -> Option<Arrival> {
         let frame = self.own.pop_front()?;
         let len = frame.sealed().len();

@@ -3,6 +3,42 @@
 use std::fmt;
 use std::fmt::Write as _;
 
+/// Where a statement stands: a paper, and a figure or a table of it. As people write it: `18`, `mvich-2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    paper: Paper,
+    number: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paper {
+    /// Its figures.
+    Gemini,
+    /// Its tables.
+    Mvich,
+}
+
+impl From<u32> for Place {
+    fn from(number: u32) -> Self {
+        Paper::Gemini.at(number)
+    }
+}
+
+impl Paper {
+    pub const fn at(self, number: u32) -> Place {
+        Place { paper: self, number }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.paper {
+            Paper::Gemini => write!(f, "{}", self.number),
+            Paper::Mvich => write!(f, "mvich-{}", self.number),
+        }
+    }
+}
+
 /// How a row and the model belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -23,7 +59,7 @@ pub enum Verdict {
 
 #[derive(Clone, Debug)]
 pub struct Row {
-    pub figure: u32,
+    pub place: Place,
     pub what: String,
     pub kind: Kind,
     pub published: String,
@@ -34,23 +70,23 @@ pub struct Row {
 
 impl Row {
     /// A published number, which ours must equal but for a fraction of it.
-    pub fn near(figure: u32, what: &str, kind: Kind, unit: &str, published: f64, ours: f64, tolerance: f64) -> Row {
+    pub fn near(place: impl Into<Place>, what: &str, kind: Kind, unit: &str, published: f64, ours: f64, tolerance: f64) -> Row {
         let holds = (ours - published).abs() <= tolerance * published;
         Row {
-            figure,
+            place: place.into(),
             what: what.to_owned(),
             kind,
-            published: format!("{published} {unit}"),
-            ours: format!("{ours:.3} {unit}"),
+            published: format!("{published} {unit}").trim_end().to_owned(),
+            ours: format!("{ours:.3} {unit}").trim_end().to_owned(),
             tolerance: format!("± {:.0} %", 100.0 * tolerance),
             verdict: if holds { Verdict::Holds } else { Verdict::Fails },
         }
     }
 
     /// A published trend, which ours must show.
-    pub fn trend(figure: u32, what: &str, published: &str, ours: String, tolerance: &str, holds: bool) -> Row {
+    pub fn trend(place: impl Into<Place>, what: &str, published: &str, ours: String, tolerance: &str, holds: bool) -> Row {
         Row {
-            figure,
+            place: place.into(),
             what: what.to_owned(),
             kind: Kind::Predicted,
             published: published.to_owned(),
@@ -75,9 +111,9 @@ impl Row {
 /// A Markdown table.
 pub fn table(rows: &[Row]) -> String {
     let mut text = String::from("| figure | what | | published | ours | tolerance | verdict |\n|--:|---|---|---|---|---|---|\n");
-    for Row { figure, what, kind, published, ours, tolerance, verdict } in rows {
+    for Row { place, what, kind, published, ours, tolerance, verdict } in rows {
         let kind = if *kind == Kind::Fitted { "F" } else { "P" };
-        let _ = writeln!(text, "| {figure} | {what} | {kind} | {published} | {ours} | {tolerance} | {verdict} |");
+        let _ = writeln!(text, "| {place} | {what} | {kind} | {published} | {ours} | {tolerance} | {verdict} |");
     }
     text
 }

@@ -300,6 +300,11 @@ impl<D: device::Device> Links<D> {
     }
 
     #[cfg(test)]
+    pub(super) fn device(&self) -> &D {
+        &self.device
+    }
+
+    #[cfg(test)]
     pub(super) fn replayed(&self) -> u64 {
         self.replayed
     }

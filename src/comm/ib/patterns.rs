@@ -1,0 +1,174 @@
+//! Connections that the patterns of programs take: Table 2 of MVICH.
+//!
+//! Each rank is a wire over a software device of its own. For each edge of a pattern one rank sends a frame, which the other answers.
+//! Nothing else is sent: what the library agrees on by itself, when arrays are created, has other patterns.
+//!
+//! The patterns are those of the MPI library and of the NAS benchmarks of that time. Barriers, and with them all programs, exchange in a hypercube;
+//! ranks beyond a power of two have one partner. CG exchanges with the transpose of a grid of ranks too, SP and BT with six neighbors on
+//! a square of ranks.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    device::Device,
+    faulty::{Faulty, Posted, Rates},
+    links::{DEPTHS, Directory},
+    soft::{Fabric, Rules},
+    wire::VerbsWire,
+};
+use crate::comm::{
+    am::{
+        frame::Kind,
+        wire::{Class, Wire},
+    },
+    protocol::connection::{Settings, Way},
+};
+
+/// Pairs of ranks that exchange something, the lower one first.
+type Edges = BTreeSet<(usize, usize)>;
+
+fn edge(one: usize, other: usize) -> Option<(usize, usize)> {
+    (one != other).then_some((one.min(other), one.max(other)))
+}
+
+fn hypercube(ranks: usize) -> Edges {
+    let most = 1_usize << ranks.ilog2();
+    let exchange = (0..most.ilog2()).flat_map(|bit| (0..most).filter_map(move |rank| edge(rank, rank ^ 1 << bit)));
+    exchange.chain((most..ranks).filter_map(|rank| edge(rank, rank - most))).collect()
+}
+
+fn ring(ranks: usize) -> Edges {
+    (0..ranks).filter_map(|rank| edge(rank, (rank + 1) % ranks)).collect()
+}
+
+fn all(ranks: usize) -> Edges {
+    (0..ranks).flat_map(|rank| (0..rank).filter_map(move |other| edge(rank, other))).collect()
+}
+
+/// A grid of n columns and as many rows, or twice as many ranks in a row.
+fn transpose(ranks: usize) -> Edges {
+    let n = 1_usize << (ranks.ilog2() / 2);
+    let width = ranks / (n * n);
+    let other = |rank: usize| width * (rank / width % n * n + rank / width / n) + rank % width;
+    (0..ranks).filter_map(|rank| edge(rank, other(rank))).collect()
+}
+
+/// Those beside, above and on one diagonal, each way.
+fn six_neighbours(ranks: usize) -> Edges {
+    let n = ranks.isqrt();
+    let at = |column: usize, row: usize| column % n + row % n * n;
+    let to = |rank: usize| [(1, 0), (0, 1), (1, n - 1)].map(|(right, up)| at(rank % n + right, rank / n + up));
+    (0..ranks).flat_map(|rank| to(rank).into_iter().filter_map(move |other| edge(rank, other))).collect()
+}
+
+fn joined(one: Edges, other: Edges) -> Edges {
+    one.into_iter().chain(other).collect()
+}
+
+fn wires(ranks: usize) -> Vec<VerbsWire<Faulty<impl Device>>> {
+    let fabric = Fabric::new(Rules::default());
+    let directory = Arc::new(Directory::new(ranks));
+    let wire = |endpoint| {
+        let settings = Settings { endpoint, endpoints: ranks, token: 7, way: Way::Overlapped, budget: ranks };
+        let device = Faulty::new(fabric.open(DEPTHS).unwrap(), Rates::default(), 0);
+        VerbsWire::new(device, directory.clone(), settings).unwrap()
+    };
+    (0..ranks).map(wire).collect()
+}
+
+/// A frame from one rank to another.
+fn send(wire: &mut VerbsWire<impl Device>, to: usize) -> bool {
+    let mut frame = wire.frame();
+    frame.push(Kind::Flush, 0, &[0], &[], 0);
+    frame.seal(0, true);
+    let back = wire.send(to, Class::Request, frame).unwrap();
+    let sent = back.is_none();
+    back.into_iter().for_each(|frame| wire.keep(frame));
+    sent
+}
+
+/// The mean number of connections of a rank after all pairs of a pattern have exchanged a frame.
+fn connections(ranks: usize, pattern: &Edges) -> f64 {
+    let mut wires = wires(ranks);
+    let mut to_send: Vec<(usize, usize)> = pattern.iter().flat_map(|&(one, other)| [(one, other), (other, one)]).collect();
+    let mut awaited = to_send.len();
+    let start = Instant::now();
+    while awaited > 0 {
+        assert!(start.elapsed() < Duration::from_secs(100), "{awaited} of {} frames have not come", 2 * pattern.len());
+        to_send.retain(|&(from, to)| !send(&mut wires[from], to));
+        for wire in &mut wires {
+            while let Some(arrival) = wire.receive().unwrap() {
+                awaited -= 1;
+                wire.keep(arrival.frame);
+            }
+        }
+    }
+    let counts = wires.iter().map(|wire| wire.connections().unwrap());
+    let opened: u64 =
+        counts.inspect(|counts| assert_eq!((counts.reopened, counts.live), (0, counts.opened))).map(|c| c.opened).sum();
+    opened as f64 / ranks as f64
+}
+
+/// A pattern; ranks, and how many connections each of them has on average in the paper.
+type Row = (&'static str, fn(usize) -> Edges, [(usize, f64); 2]);
+
+/// Integer sort and multigrid exchange with all.
+const TABLE: [Row; 6] = [
+    ("ring", ring, [(16, 2.0), (32, 2.0)]),
+    ("barrier, broadcast, all-reduce", hypercube, [(16, 4.0), (32, 5.0)]),
+    ("all-gather", |ranks| joined(hypercube(ranks), ring(ranks)), [(16, 5.0), (32, 6.0)]),
+    ("all-to-all, IS, MG", all, [(16, 15.0), (32, 31.0)]),
+    ("CG", |ranks| joined(hypercube(ranks), transpose(ranks)), [(16, 4.75), (32, 5.78)]),
+    ("SP, BT", |ranks| joined(hypercube(ranks), six_neighbours(ranks)), [(16, 8.0), (36, 9.83)]),
+];
+
+/// MVICH, Table 2, within 3 %. Prints a line for each row.
+#[test]
+fn patterns_connect_as_many_as_they_need() {
+    for (name, pattern, rows) in TABLE {
+        for (ranks, published) in rows {
+            let ours = connections(ranks, &pattern(ranks));
+            println!("connections;{name};{ranks};{published};{ours}");
+            assert!((ours - published).abs() <= 0.03 * published, "{name} of {ranks} ranks: {ours}, published {published}");
+        }
+    }
+}
+
+/// Once a connection stands, it does not matter how it was made: each frame is one work, and there are no datagrams.
+#[test]
+fn a_connection_costs_the_same_however_it_was_made() {
+    const FRAMES: usize = 200;
+    for is_static in [false, true] {
+        let mut wires = wires(3);
+        if is_static {
+            (0..3).for_each(|rank| wires[rank].connect((0..3).filter(|&other| other != rank)).unwrap());
+        }
+        let start = Instant::now();
+        let mut before = Posted::default();
+        // The first frame waits for its connection.
+        let mut sent = 0;
+        while sent <= FRAMES {
+            assert!(start.elapsed() < Duration::from_secs(100), "{sent} frames have been sent");
+            sent += usize::from(send(&mut wires[0], 1));
+            for wire in &mut wires {
+                while let Some(arrival) = wire.receive().unwrap() {
+                    wire.keep(arrival.frame);
+                }
+            }
+            let all_stand = || wires.iter().all(|wire| wire.connections().unwrap().live == 2);
+            if sent == 1 && (!is_static || all_stand()) {
+                before = wires[0].device().posted();
+            } else if sent == 1 {
+                sent = 0;
+            }
+        }
+        let after = wires[0].device().posted();
+        assert_eq!(wires[2].connections().unwrap().opened, if is_static { 2 } else { 0 });
+        let posted = Posted { works: after.works - before.works, datagrams: after.datagrams - before.datagrams };
+        assert_eq!(posted, Posted { works: FRAMES, datagrams: 0 }, "static: {is_static}");
+    }
+}

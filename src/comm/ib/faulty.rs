@@ -6,6 +6,7 @@
 //! | `duplicate` | a datagram is sent twice, if there is room |
 //! | `reorder` | a datagram that has arrived is reported one poll later than those behind it |
 //! | `fail_step` | a step to a state is refused, and not made |
+//! | `refuse_post` | a work is refused |
 //! | `break_pair` | works are posted, then their pair goes to the error state |
 //!
 //! Steps to the error state and resets are never refused: they are what a program does about faults.
@@ -25,6 +26,7 @@ pub(super) struct Rates {
     pub(super) duplicate: usize,
     pub(super) reorder: usize,
     pub(super) fail_step: usize,
+    pub(super) refuse_post: usize,
     pub(super) break_pair: usize,
 }
 
@@ -110,6 +112,10 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     unsafe fn post(&self, pair: Pair, works: &[Work]) -> Result<usize> {
+        if self.happens(self.rates.refuse_post) {
+            let why = "it was refused, as the faults of this device want it".to_owned();
+            return Err(DeviceError::Work { at: 0, id: works[0].id, why });
+        }
         // SAFETY: the caller's promise.
         let taken = unsafe { self.below.post(pair, works) };
         self.state.lock().posted.works += works.len();

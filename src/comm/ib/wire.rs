@@ -204,7 +204,7 @@ mod tests {
         let mut replayed = 0;
         for seed in 0..12 {
             let break_pair = if seed < 6 { 0 } else { 20 };
-            let rates = Rates { lose: 200, duplicate: 100, reorder: 100, fail_step: 50, break_pair };
+            let rates = Rates { lose: 200, duplicate: 100, reorder: 100, fail_step: 50, break_pair, ..Rates::default() };
             let budget = 1 + seed as usize % ENDPOINTS;
             let mut wires = wires(budget, rates, seed);
             let mut random = Random::new(seed);
@@ -271,5 +271,22 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(60), "a peer that is gone");
         };
         assert!(error.starts_with("rank 1 cannot be reached any more: "), "{error}");
+    }
+
+    /// A device that does not take a work is no peer that is away.
+    #[test]
+    fn a_work_that_the_device_refuses_is_an_error_with_its_words() {
+        let mut wires = wires(ENDPOINTS, Rates { refuse_post: 1000, ..Rates::default() }, 3);
+        let start = Instant::now();
+        let error = loop {
+            let next = frame(&mut wires[0], 0);
+            let sent = wires[0].send(1, Class::Request, next);
+            let outcomes = wires.iter_mut().map(|wire| wire.receive().map(drop));
+            if let Some(error) = [sent.map(drop)].into_iter().chain(outcomes).find_map(Result::err) {
+                break error.to_string();
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "works that are refused");
+        };
+        assert!(error.starts_with("sending to rank ") && error.contains("as the faults of this device want it"), "{error}");
     }
 }

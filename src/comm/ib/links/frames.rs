@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     super::{
-        device::{Device, Done, Kind, Work},
+        device::{Device, DeviceError, Done, Kind, Work},
         work::Failure,
     },
     Arrived, HEADER, LOST, Links, Posted, UNSAID,
@@ -35,7 +35,10 @@ impl<D: Device> Links<D> {
         Ok(true)
     }
 
-    /// Posts what stands in a slot, on the queue pair of a peer. A pair that refuses is broken.
+    /// Posts what stands in a slot, on the queue pair of a peer. A pair that cannot take it is broken.
+    ///
+    /// # Errors
+    /// The device refuses the work itself, or does not work any more.
     fn post(&mut self, to: usize, what: Posted) -> Result<()> {
         let (local, id) = match what {
             Posted::Send(slot) => (self.sends.piece(slot, self.sent[slot].1), what.id()),
@@ -48,11 +51,17 @@ impl<D: Device> Links<D> {
         let work = Work { id, kind: Kind::Send { immediate: None }, local, signaled: true, inline, fence: false };
         // SAFETY: the slot is touched by nobody before its completion was polled, and lives as long as the device.
         let taken = unsafe { self.device.post(pair, &[work]) };
-        if !matches!(taken, Ok(1)) {
+        let why = match taken {
+            Ok(0) => Some("its send queue is full".to_owned()),
+            Ok(_) => None,
+            Err(error @ (DeviceError::State { .. } | DeviceError::Unknown { .. })) => Some(error.to_string()),
+            Err(error) => return Err(Broken(format!("sending to rank {to}: {error}"))),
+        };
+        if let Some(why) = why {
             if let Posted::Control(slot) = what {
                 self.free_controls.push(slot);
             }
-            return self.breaks(to, Failure::Flushed);
+            return self.breaks(to, why);
         }
         peer.open += 1;
         if peer.open == 1 { self.tell(to, Event::Used) } else { Ok(()) }
@@ -103,7 +112,7 @@ impl<D: Device> Links<D> {
     }
 
     /// A queue pair does nothing any more.
-    pub(super) fn breaks(&mut self, to: usize, why: Failure) -> Result<()> {
+    pub(super) fn breaks(&mut self, to: usize, why: String) -> Result<()> {
         let now = self.now();
         let peer = self.peers.entry(to).or_default();
         peer.replay.is_over();
@@ -121,9 +130,9 @@ impl<D: Device> Links<D> {
     /// A peer whose connection broke has been away for too long.
     pub(super) fn look_for_lost(&mut self, now: Duration) -> Result<()> {
         let peers = &self.peers;
-        let since = |peer: &usize| peers.get(peer).and_then(|peer| peer.broken);
-        self.broken.retain(|peer| since(peer).is_some());
-        match self.broken.iter().find_map(|&peer| Some((peer, since(&peer).filter(|(since, _)| now >= *since + LOST)?))) {
+        let broken = |peer: &usize| peers.get(peer).and_then(|peer| peer.broken.as_ref());
+        self.broken.retain(|peer| broken(peer).is_some());
+        match self.broken.iter().find_map(|peer| Some((peer, broken(peer).filter(|(since, _)| now >= *since + LOST)?))) {
             Some((peer, (_, why))) => Err(Broken(format!("rank {peer} cannot be reached any more: {why}"))),
             None => Ok(()),
         }
@@ -135,7 +144,7 @@ impl<D: Device> Links<D> {
         peer.open -= 1;
         let is_idle = peer.open == 0;
         if let Err(failure) = outcome {
-            self.breaks(to, failure)?;
+            self.breaks(to, failure.to_string())?;
         }
         if is_idle { self.tell(to, Event::Acknowledged) } else { Ok(()) }
     }

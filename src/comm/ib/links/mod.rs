@@ -30,7 +30,6 @@ pub(super) use self::message::HEADER;
 use super::{
     device::{self, Completion, DeviceError, Done, Handle, Pair, Queue, ROUTE_HEADER},
     slots::Slots,
-    work::Failure,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
@@ -169,7 +168,7 @@ struct Peer {
     said: u64,
     unsaid: Option<Duration>,
     /// Since when its connection is broken, and why.
-    broken: Option<(Duration, Failure)>,
+    broken: Option<(Duration, String)>,
     /// Steps that have failed since it was ready.
     failures: u32,
 }

@@ -41,18 +41,20 @@ pub struct Connections {
     pub live: u64,
     /// Requests for a connection that were sent again, because no answer had come.
     pub resends: u64,
+    /// Requests that were refused, because they are none of this job or not for this rank: from somebody who does not know the job's secret.
+    pub refused: u64,
 }
 
 impl Connections {
     /// Numbers of a rank's connections.
-    pub(crate) const WORDS: usize = 5;
+    pub(crate) const WORDS: usize = 6;
 
     pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
-        [self.opened, self.reopened, self.closed, self.live, self.resends]
+        [self.opened, self.reopened, self.closed, self.live, self.resends, self.refused]
     }
 
-    pub(crate) fn from_words([opened, reopened, closed, live, resends]: [u64; Self::WORDS]) -> Self {
-        Connections { opened, reopened, closed, live, resends }
+    pub(crate) fn from_words([opened, reopened, closed, live, resends, refused]: [u64; Self::WORDS]) -> Self {
+        Connections { opened, reopened, closed, live, resends, refused }
     }
 
     /// What happened from `earlier` to this. Those that stand now stay as they are.
@@ -63,6 +65,7 @@ impl Connections {
             closed: self.closed - earlier.closed,
             live: self.live,
             resends: self.resends - earlier.resends,
+            refused: self.refused - earlier.refused,
         }
     }
 }

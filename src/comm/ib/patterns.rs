@@ -128,6 +128,7 @@ const TABLE: [Row; 6] = [
 
 /// MVICH, Table 2, within 3 %. Prints a line for each row.
 #[test]
+#[expect(clippy::print_stdout, reason = "`cargo xtask papers` reads it")]
 fn patterns_connect_as_many_as_they_need() {
     for (name, pattern, rows) in TABLE {
         for (ranks, published) in rows {

@@ -134,8 +134,8 @@ impl<D: Device> Wire for VerbsWire<D> {
     }
 
     fn connections(&self) -> Option<Connections> {
-        let connection::Statistics { opened, reopened, closed, resends, .. } = self.links.statistics();
-        Some(Connections { opened, reopened, closed, live: opened - closed, resends })
+        let connection::Statistics { opened, reopened, closed, resends, refused } = self.links.statistics();
+        Some(Connections { opened, reopened, closed, live: opened - closed, resends, refused })
     }
 
     fn close(&mut self) {

@@ -174,9 +174,13 @@ fn connections(ranks: &[Connections]) -> String {
     }
     let mean = |of: fn(&Connections) -> u64| ranks.iter().map(of).sum::<u64>() as f64 / ranks.len() as f64;
     let most = ranks.iter().map(|rank| rank.live).max().unwrap_or(0);
+    let refused = match ranks.iter().map(|rank| rank.refused).sum::<u64>() {
+        0 => String::new(),
+        refused => format!("{refused} requests for connections were none of this job, and were refused\n"),
+    };
     format!(
         "connections of a rank, as means: {:.2} opened, {:.2} of them again, {:.2} closed, {:.2} at the end ({most} at most), {:.2} requests \
-         sent again\n",
+         sent again\n{refused}",
         mean(|rank| rank.opened),
         mean(|rank| rank.reopened),
         mean(|rank| rank.closed),
@@ -255,9 +259,10 @@ mod tests {
     #[test]
     fn connections_are_told_where_there_are_any() {
         assert_eq!(connections(&[]), "");
-        let text = connections(&[Connections::from_words([4, 1, 2, 2, 0]), Connections::from_words([1, 0, 0, 1, 3])]);
+        let text = connections(&[Connections::from_words([4, 1, 2, 2, 0, 0]), Connections::from_words([1, 0, 0, 1, 3, 5])]);
         let told = "2.50 opened, 0.50 of them again, 1.00 closed, 1.50 at the end (2 at most), 1.50 requests sent again\n";
-        assert_eq!(text, format!("connections of a rank, as means: {told}"));
+        let refused = "5 requests for connections were none of this job, and were refused\n";
+        assert_eq!(text, format!("connections of a rank, as means: {told}{refused}"));
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn a_trace_has_the_calls_of_all_ranks_with_their_waits_and_lines() {
 #[test]
 fn a_file_of_statistics_has_times_and_bytes() {
     let (json, svg) = (Written::new("stats.json"), Written::new("stats.svg"));
-    for network in ["threads", "simulated:gemini"] {
+    for network in ["threads", "simulated:gemini", "ib:soft+hidden"] {
         Launch::new().ranks(3).network(network).stats_file(&json.0).run(body).unwrap();
         let stats = json.json();
         assert_eq!((&stats["ranks"], &stats["bytes"]), (&3.into(), &serde_json::json!([[1, 0, 800]])), "{network}: {stats}");
@@ -99,9 +99,19 @@ fn a_file_of_statistics_has_times_and_bytes() {
         let in_calls: f64 = calls.iter().map(|call| call["seconds"].as_f64().unwrap()).sum();
         let [seconds, computing] = ["seconds", "computing"].map(|name| phase[name].as_f64().unwrap());
         assert!((seconds - computing - in_calls).abs() < 1e-6, "{network}: {stats}");
-        assert!(network == "threads" || (1.0..1.001).contains(&computing), "{stats}");
+        assert!(network != "simulated:gemini" || (1.0..1.001).contains(&computing), "{stats}");
         let gets = calls.iter().find(|call| call["name"] == "Reader::get").unwrap();
         assert_eq!(gets["calls"], 1, "{network}");
+        if network != "ib:soft+hidden" {
+            assert_eq!(stats.get("connections"), None, "{network}");
+            continue;
+        }
+        let connections: Vec<[u64; 6]> = serde_json::from_value(stats["connections"].clone()).unwrap();
+        assert_eq!(connections.len(), 3);
+        for [opened, reopened, closed, live, _, refused] in connections {
+            assert!((1..=2).contains(&opened), "{stats}");
+            assert_eq!((reopened, closed, live, refused), (0, 0, opened, 0), "{stats}");
+        }
     }
     Launch::new().ranks(3).network("threads").stats_file(&svg.0).run(body).unwrap();
     assert!(fs::read_to_string(&svg.0).unwrap().contains("<title>rank 1 to rank 0: 800 bytes</title>"));

@@ -39,9 +39,9 @@ pub struct Connections {
     pub closed: u64,
     /// Those that stand now.
     pub live: u64,
-    /// Requests for a connection that were sent again, because no answer had come.
+    /// Datagrams about connections that were sent again, because no answer had come.
     pub resends: u64,
-    /// Requests that were refused, because they are none of this job or not for this rank: from somebody who does not know the job's secret.
+    /// Datagrams that were refused: they do not carry the job's secret, are malformed, or name another rank.
     pub refused: u64,
 }
 
@@ -60,12 +60,12 @@ impl Connections {
     /// What happened from `earlier` to this. Those that stand now stay as they are.
     pub(crate) fn since(self, earlier: Connections) -> Connections {
         Connections {
-            opened: self.opened - earlier.opened,
-            reopened: self.reopened - earlier.reopened,
-            closed: self.closed - earlier.closed,
+            opened: self.opened.saturating_sub(earlier.opened),
+            reopened: self.reopened.saturating_sub(earlier.reopened),
+            closed: self.closed.saturating_sub(earlier.closed),
             live: self.live,
-            resends: self.resends - earlier.resends,
-            refused: self.refused - earlier.refused,
+            resends: self.resends.saturating_sub(earlier.resends),
+            refused: self.refused.saturating_sub(earlier.refused),
         }
     }
 }

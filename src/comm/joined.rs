@@ -223,7 +223,8 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     }
 
     fn connections(&self) -> Option<Connections> {
-        self.network.connections()
+        // Those of a forked child are its parent's.
+        if self.over().load(Ordering::Relaxed) == INHERITED { None } else { self.network.connections() }
     }
 
     fn body_ended(&self) {

@@ -158,8 +158,8 @@ impl Launch {
         self
     }
 
-    /// Whether to count how much data each rank moves to which others, for [`Job::stats`], and to print a table to stderr when the job
-    /// ends successfully.
+    /// Whether to count how much data each rank moves to which others, and its connections, for [`Job::stats`], and to print a table to stderr
+    /// when the job ends successfully.
     ///
     /// Counting costs about 50 ns per element operation and 200 ns per small patch. When it is off, it costs nothing.
     pub fn stats(mut self, stats: bool) -> Self {
@@ -232,10 +232,11 @@ impl Launch {
     /// When and how ranks of different nodes connect, over a network that makes connections (`ib`):
     ///
     /// * `overlapped`: when one of them first needs it; both make their queue pairs at the same time (ARMCI-ODCM, Fig. 4).
-    /// * `serial`: when one of them first needs it; the second one makes its queue pair when the first one has told of its own (Fig. 3).
-    /// * `static`: from the start on, each with all ranks of other nodes, whether needed or not. It is there to compare with.
+    /// * `serial`: when one of them first needs it. The first rank makes its queue pair and sends its address; only then does the second make
+    ///   its own (Fig. 3).
+    /// * `static`: each rank asks for connections with all ranks of other nodes at the start. The program does not wait for them.
     ///
-    /// What was connected, [`Stats::connections`](crate::Stats::connections) tells.
+    /// [`Stats::connections`](crate::Stats::connections) counts the connections.
     pub fn connect(mut self, name: impl Into<String>) -> Self {
         self.connect = Some(name.into());
         self

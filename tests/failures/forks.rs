@@ -42,6 +42,7 @@ const BODIES: &[(&str, Body)] = &[
             match fork() {
                 None => in_child(|| {
                     every_call_fails(job, &mut a);
+                    let _ = job.stats();
                     for error in [
                         update.wait().err(),
                         counter.fetch_add(1).err(),

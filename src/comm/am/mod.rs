@@ -109,6 +109,8 @@ pub(crate) struct Am<W> {
     longest_packed: usize,
     /// When a caller looked last, in nanoseconds since the start: tells the agent that it is not needed.
     looked: AtomicU64,
+    /// The wire has connections that can be counted.
+    connects: bool,
     /// Waits may time out. Blocks are not sent from the caller's memory then, because it could not be had back.
     may_give_up: bool,
     /// Nothing is left to be handled for others.
@@ -129,7 +131,7 @@ impl<W: Wire> Am<W> {
     /// The network of a rank. With an agent that makes progress, or not; waits of a job with a timeout may be given up.
     pub(super) fn new(wire: W, member: &Member, has_agent: bool, may_give_up: bool, silence: Option<Duration>) -> Self {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
-        let limits = wire.limits();
+        let (limits, connects) = (wire.limits(), wire.connections().is_some());
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
         // Without a thread nobody beats.
         let endpoint = Endpoint::new(wire, member, has_agent, silence.filter(|_| has_agent));
@@ -149,6 +151,7 @@ impl<W: Wire> Am<W> {
             contiguous: limits.contiguous(),
             longest_packed: limits.packed(),
             looked: AtomicU64::new(0),
+            connects,
             may_give_up,
             closed: AtomicBool::new(false),
             announced: AtomicBool::new(false),
@@ -464,7 +467,7 @@ impl<W: Wire> Network for Am<W> {
     }
 
     fn connections(&self) -> Option<Connections> {
-        self.endpoint().wire.connections()
+        if self.connects { self.endpoint().wire.connections() } else { None }
     }
 
     fn arm(&self) -> bool {

@@ -1,11 +1,11 @@
 //! Connections that the patterns of programs take: Table 2 of MVICH.
 //!
-//! Each rank is a wire over a software device of its own. For each edge of a pattern one rank sends a frame, which the other answers.
+//! Each rank is a wire over a software device of its own. For each edge of a pattern both ranks send a frame.
 //! Nothing else is sent: what the library agrees on by itself, when arrays are created, has other patterns.
 //!
-//! The patterns are those of the MPI library and of the NAS benchmarks of that time. Barriers, and with them all programs, exchange in a hypercube;
-//! ranks beyond a power of two have one partner. CG exchanges with the transpose of a grid of ranks too, SP and BT with six neighbors on
-//! a square of ranks.
+//! The paper does not give its patterns. These are those of the MPI library and of the NAS benchmarks of that time. Barriers exchange in a
+//! hypercube; ranks beyond a power of two have one partner. CG, SP and BT use barriers, so their patterns include it. CG also exchanges with the
+//! transpose of a grid of ranks, SP and BT with six neighbors on a square of ranks.
 
 use std::{
     collections::BTreeSet,
@@ -49,7 +49,7 @@ fn all(ranks: usize) -> Edges {
     (0..ranks).flat_map(|rank| (0..rank).filter_map(move |other| edge(rank, other))).collect()
 }
 
-/// A grid of n columns and as many rows, or twice as many ranks in a row.
+/// An n by n grid of ranks, or of pairs of ranks.
 fn transpose(ranks: usize) -> Edges {
     let n = 1_usize << (ranks.ilog2() / 2);
     let width = ranks / (n * n);
@@ -58,7 +58,7 @@ fn transpose(ranks: usize) -> Edges {
 }
 
 /// Those beside, above and on one diagonal, each way.
-fn six_neighbours(ranks: usize) -> Edges {
+fn six_neighbors(ranks: usize) -> Edges {
     let n = ranks.isqrt();
     let at = |column: usize, row: usize| column % n + row % n * n;
     let to = |rank: usize| [(1, 0), (0, 1), (1, n - 1)].map(|(right, up)| at(rank % n + right, rank / n + up));
@@ -69,11 +69,11 @@ fn joined(one: Edges, other: Edges) -> Edges {
     one.into_iter().chain(other).collect()
 }
 
-fn wires(ranks: usize) -> Vec<VerbsWire<Faulty<impl Device>>> {
+fn wires(ranks: usize, way: Way) -> Vec<VerbsWire<Faulty<impl Device>>> {
     let fabric = Fabric::new(Rules::default());
     let directory = Arc::new(Directory::new(ranks));
     let wire = |endpoint| {
-        let settings = Settings { endpoint, endpoints: ranks, token: 7, way: Way::Overlapped, budget: ranks };
+        let settings = Settings { endpoint, endpoints: ranks, token: 7, way, budget: ranks };
         let device = Faulty::new(fabric.open(DEPTHS).unwrap(), Rates::default(), 0);
         VerbsWire::new(device, directory.clone(), settings).unwrap()
     };
@@ -93,7 +93,7 @@ fn send(wire: &mut VerbsWire<impl Device>, to: usize) -> bool {
 
 /// The mean number of connections of a rank after all pairs of a pattern have exchanged a frame.
 fn connections(ranks: usize, pattern: &Edges) -> f64 {
-    let mut wires = wires(ranks);
+    let mut wires = wires(ranks, Way::Overlapped);
     let mut to_send: Vec<(usize, usize)> = pattern.iter().flat_map(|&(one, other)| [(one, other), (other, one)]).collect();
     let mut awaited = to_send.len();
     let start = Instant::now();
@@ -107,9 +107,13 @@ fn connections(ranks: usize, pattern: &Edges) -> f64 {
             }
         }
     }
-    let counts = wires.iter().map(|wire| wire.connections().unwrap());
-    let opened: u64 =
-        counts.inspect(|counts| assert_eq!((counts.reopened, counts.live), (0, counts.opened))).map(|c| c.opened).sum();
+    let mut opened = 0;
+    for (rank, wire) in wires.iter().enumerate() {
+        let counts = wire.connections().unwrap();
+        let partners = pattern.iter().filter(|&&(one, other)| one == rank || other == rank).count() as u64;
+        assert_eq!((counts.opened, counts.reopened, counts.live), (partners, 0, partners), "rank {rank}");
+        opened += counts.opened;
+    }
     opened as f64 / ranks as f64
 }
 
@@ -123,20 +127,22 @@ const TABLE: [Row; 6] = [
     ("all-gather", |ranks| joined(hypercube(ranks), ring(ranks)), [(16, 5.0), (32, 6.0)]),
     ("all-to-all, IS, MG", all, [(16, 15.0), (32, 31.0)]),
     ("CG", |ranks| joined(hypercube(ranks), transpose(ranks)), [(16, 4.75), (32, 5.78)]),
-    ("SP, BT", |ranks| joined(hypercube(ranks), six_neighbours(ranks)), [(16, 8.0), (36, 9.83)]),
+    ("SP, BT", |ranks| joined(hypercube(ranks), six_neighbors(ranks)), [(16, 8.0), (36, 9.83)]),
 ];
 
-/// MVICH, Table 2, within 3 %. Prints a line for each row.
+/// MVICH, Table 2: each rank connects with its partners in a pattern and with nobody else. Prints a line for each row, and how many
+/// there are.
 #[test]
 #[expect(clippy::print_stdout, reason = "`cargo xtask papers` reads it")]
 fn patterns_connect_as_many_as_they_need() {
     for (name, pattern, rows) in TABLE {
         for (ranks, published) in rows {
             let ours = connections(ranks, &pattern(ranks));
-            println!("connections;{name};{ranks};{published};{ours}");
-            assert!((ours - published).abs() <= 0.03 * published, "{name} of {ranks} ranks: {ours}, published {published}");
+            // The harness may have begun the line.
+            println!("\nconnections;{name};{ranks};{published};{ours}");
         }
     }
+    println!("connections;end;{}", 2 * TABLE.len());
 }
 
 /// Once a connection stands, it does not matter how it was made: each frame is one work, and there are no datagrams.
@@ -144,7 +150,7 @@ fn patterns_connect_as_many_as_they_need() {
 fn a_connection_costs_the_same_however_it_was_made() {
     const FRAMES: usize = 200;
     for is_static in [false, true] {
-        let mut wires = wires(3);
+        let mut wires = wires(3, Way::Overlapped);
         if is_static {
             (0..3).for_each(|rank| wires[rank].connect((0..3).filter(|&other| other != rank)).unwrap());
         }
@@ -172,4 +178,27 @@ fn a_connection_costs_the_same_however_it_was_made() {
         let posted = Posted { works: after.works - before.works, datagrams: after.datagrams - before.datagrams };
         assert_eq!(posted, Posted { works: FRAMES, datagrams: 0 }, "static: {is_static}");
     }
+}
+
+/// One end after the other takes a datagram less than both at once, and more time.
+#[test]
+fn the_serial_way_sends_fewer_datagrams() {
+    let datagrams = |way| {
+        // What is sent again, because the thread had no processor, comes on top.
+        let set_up = |_| {
+            let mut wires = wires(2, way);
+            let start = Instant::now();
+            let (mut sent, mut come) = (false, false);
+            while !come {
+                assert!(start.elapsed() < Duration::from_secs(100), "{way:?}: no connection");
+                sent = sent || send(&mut wires[0], 1);
+                for wire in &mut wires {
+                    come |= wire.receive().unwrap().is_some();
+                }
+            }
+            wires.iter().map(|wire| wire.device().posted().datagrams).sum::<usize>()
+        };
+        (0..20).map(set_up).min().unwrap()
+    };
+    assert_eq!((datagrams(Way::Serial), datagrams(Way::Overlapped)), (4, 5));
 }

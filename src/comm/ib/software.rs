@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     comm::{
-        Conduit, Connect,
+        Conduit, Connect, Topology,
         node::Member,
         one_machine,
         protocol::connection::{self, Way},
@@ -36,6 +36,16 @@ struct Cluster {
 }
 
 fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    if let (Connect::Static, Some(budget)) = (settings.connect, settings.connections) {
+        // Nodes are of consecutive ranks, and only the last one may be smaller.
+        let needs = [0, settings.ranks - 1].map(|rank| partners(&settings.topology(rank)).count()).into_iter().max().unwrap_or(0);
+        if needs > budget {
+            return Err(Error::Launch(format!(
+                "GA_CONNECT=static connects a rank with all {needs} ranks of other nodes, but GA_CONNECTIONS={budget} allows fewer; leave \
+                 one of them out"
+            )));
+        }
+    }
     let cluster = Cluster {
         fabric: Fabric::new(Rules { seed: settings.seed, ..Rules::default() }),
         directory: Arc::new(Directory::new(settings.ranks)),
@@ -49,26 +59,22 @@ impl Cluster {
     fn wire(&self, settings: &Settings, member: &Member) -> Result<VerbsWire<impl super::device::Device + use<>>, Error> {
         let fail = |error: super::device::DeviceError| Error::Launch(format!("the software device of InfiniBand: {error}"));
         let topology = member.topology();
-        let budget = settings.connections.unwrap_or(settings.ranks);
-        let others = || (0..settings.ranks).filter(|&rank| !topology.is_mapped(rank));
-        if settings.connect == Connect::Static && others().count() > budget {
-            let needs = others().count();
-            return Err(Error::Launch(format!(
-                "GA_CONNECT=static connects a rank with all {needs} ranks of other nodes, but GA_CONNECTIONS={budget} allows fewer; leave \
-                 one of them out"
-            )));
-        }
         let device = self.fabric.open(DEPTHS).map_err(fail)?;
         let way = if settings.connect == Connect::Serial { Way::Serial } else { Way::Overlapped };
         let (endpoint, endpoints, token) = (topology.rank(), settings.ranks, self.token);
+        let budget = settings.connections.unwrap_or(settings.ranks);
         let endpoint = connection::Settings { endpoint, endpoints, token, way, budget };
         let mut wire = VerbsWire::new(device, self.directory.clone(), endpoint).map_err(fail)?;
         if settings.connect == Connect::Static {
-            let all = others().filter(|&rank| rank != topology.rank());
-            wire.connect(all).map_err(|error| Error::Launch(format!("connecting to all ranks: {error}")))?;
+            wire.connect(partners(topology)).map_err(|error| Error::Launch(format!("connecting to all ranks: {error}")))?;
         }
         Ok(wire)
     }
+}
+
+/// The ranks that a rank may need connections with.
+fn partners(topology: &Topology) -> impl Iterator<Item = usize> {
+    (0..topology.size()).filter(|&rank| rank != topology.rank() && !topology.is_mapped(rank))
 }
 
 fn token() -> rustix::io::Result<u128> {

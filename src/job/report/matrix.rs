@@ -7,7 +7,7 @@
 //!
 //! Seconds are means of all ranks. The phase without a name is the time outside of phases. `bytes` has a triple for each pair of ranks that moved any: the rank that called, the rank whose memory it
 //! was, bytes. `connections` has, where the network makes
-//! any, six numbers for each rank: opened, opened again, closed, live, requests sent again, refused.
+//! any, six numbers for each rank: opened, opened again, closed, live, datagrams sent again, refused.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 

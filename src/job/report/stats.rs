@@ -13,7 +13,8 @@
 //!
 //! Peers are ranks of the job, whatever the group of the array. Where one agent serves a node, a program must connect to the nodes of
 //! its peers (ARMCI-ODCM, Tables I and III), and the ranks that reach a node are that agent's connections (Tables II and IV). Where
-//! ranks connect to each other directly, the distinct peers are a rank's connections (MVICH, Table 2).
+//! ranks connect to each other directly, a program needs a connection for each distinct peer (MVICH, Table 2); messages of the library need
+//! others.
 //!
 //! # Cost
 //!
@@ -80,7 +81,7 @@ impl Stats {
         self.most_in_flight
     }
 
-    /// This rank's connections with ranks of other nodes since the job began; `None` if the network makes none. What the library sends by
+    /// This rank's connections with ranks of other nodes; `None` if the network makes none. What the library sends by
     /// itself, such as agreements, needs connections too.
     ///
     /// # Source
@@ -90,7 +91,8 @@ impl Stats {
         self.connections
     }
 
-    /// The statistics of the phase from `earlier` to this. [`most_in_flight`](Self::most_in_flight) stays that of the whole job.
+    /// The statistics of the phase from `earlier` to this. [`most_in_flight`](Self::most_in_flight) stays that of the whole job, and
+    /// the connections that stand are those that stand now.
     #[must_use]
     pub fn since(&self, earlier: &Stats) -> Stats {
         let mut stats = self.clone();
@@ -135,7 +137,7 @@ impl Job {
     ///      3  56.7 KiB  1.27 MiB  1.27 MiB         -
     /// ```
     ///
-    /// For many ranks it shows the minimum, mean and maximum of each figure, and the ranks that moved the most bytes.
+    /// Over a network that connects ranks, a line tells how many connections a rank had. For many ranks the table shows the minimum, mean and maximum of each figure, and the ranks that moved the most bytes.
     ///
     /// # Examples
     /// ```

@@ -112,6 +112,7 @@ pub(super) fn gather(job: &Job, stats: &Stats) -> Result<Option<Rows>> {
         let all = || words.chunks_exact(WORDS + MORE).map(|words| words.split_at(WORDS));
         let rows = all().enumerate().map(|(rank, (words, _))| Row::from_words(rank, words)).collect();
         let of_rank = |words: &[u64]| Connections::from_words(std::array::from_fn(|k| words[1 + k]));
+        // All ranks have some, or none has.
         let connections = all().filter(|(_, more)| more[0] == 1).map(|(_, more)| of_rank(more)).collect();
         Rows { rows, connections, nodes, pairs }
     }))
@@ -176,10 +177,10 @@ fn connections(ranks: &[Connections]) -> String {
     let most = ranks.iter().map(|rank| rank.live).max().unwrap_or(0);
     let refused = match ranks.iter().map(|rank| rank.refused).sum::<u64>() {
         0 => String::new(),
-        refused => format!("{refused} requests for connections were none of this job, and were refused\n"),
+        refused => format!("{refused} datagrams did not belong to this job and were refused\n"),
     };
     format!(
-        "connections of a rank, as means: {:.2} opened, {:.2} of them again, {:.2} closed, {:.2} at the end ({most} at most), {:.2} requests \
+        "connections of a rank, as means: {:.2} opened, {:.2} of them again, {:.2} closed, {:.2} at the end ({most} at most), {:.2} datagrams \
          sent again\n{refused}",
         mean(|rank| rank.opened),
         mean(|rank| rank.reopened),
@@ -260,8 +261,8 @@ mod tests {
     fn connections_are_told_where_there_are_any() {
         assert_eq!(connections(&[]), "");
         let text = connections(&[Connections::from_words([4, 1, 2, 2, 0, 0]), Connections::from_words([1, 0, 0, 1, 3, 5])]);
-        let told = "2.50 opened, 0.50 of them again, 1.00 closed, 1.50 at the end (2 at most), 1.50 requests sent again\n";
-        let refused = "5 requests for connections were none of this job, and were refused\n";
+        let told = "2.50 opened, 0.50 of them again, 1.00 closed, 1.50 at the end (2 at most), 1.50 datagrams sent again\n";
+        let refused = "5 datagrams did not belong to this job and were refused\n";
         assert_eq!(text, format!("connections of a rank, as means: {told}{refused}"));
     }
 

@@ -6,7 +6,7 @@
 use super::program::Programs;
 use super::row::{Kind, Paper, Row};
 use crate::{cargo, child};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::process::Command;
 use std::time::Duration;
 
@@ -20,18 +20,30 @@ pub fn patterns(_: &Programs) -> Result<Vec<Row>> {
     let mut command = Command::new(tests.path);
     let outcome = child::run(command.args(["--exact", TEST, "--nocapture"]), LIMIT)?;
     ensure!(outcome.success(), "{TEST}: {}\n{}", outcome.end, outcome.tail(10));
-    let rows: Vec<Row> = outcome.stdout.lines().filter_map(row).collect();
-    ensure!(!rows.is_empty(), "{TEST} has printed no row");
-    Ok(rows)
+    rows(&outcome.stdout)
 }
 
-/// From `connections;PATTERN;RANKS;PUBLISHED;OURS`.
+/// From lines `connections;PATTERN;RANKS;PUBLISHED;OURS`, and a last one that has their number.
+fn rows(lines: &str) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for line in lines.lines().filter_map(|line| line.strip_prefix("connections;")) {
+        match line.strip_prefix("end;") {
+            Some(count) => {
+                ensure!(count.parse() == Ok(rows.len()), "{TEST} has printed {} rows of {count}", rows.len());
+                return Ok(rows);
+            }
+            None => rows.push(row(line).with_context(|| format!("{TEST} has printed {line:?}"))?),
+        }
+    }
+    bail!("{TEST} has not printed all of its rows")
+}
+
 fn row(line: &str) -> Option<Row> {
-    let mut parts = line.strip_prefix("connections;")?.split(';');
+    let mut parts = line.split(';');
     let (pattern, ranks) = (parts.next()?, parts.next()?);
     let (published, ours) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     let what = format!("{pattern}, {ranks} ranks, connections of a rank");
-    Some(Row::near(Paper::Mvich.at(2), &what, Kind::Predicted, "", published, ours, 0.03))
+    Some(Row::near(Paper::Mvich.at(2), &what, Kind::Replayed, "", published, ours, 0.03))
 }
 
 #[cfg(test)]
@@ -40,8 +52,10 @@ mod tests {
 
     #[test]
     fn lines_of_the_test() {
-        let read = row("connections;CG;32;5.78;5.75").unwrap();
-        assert_eq!((read.what.as_str(), read.published.trim()), ("CG, 32 ranks, connections of a rank", "5.78"));
-        assert!(row("connections;CG;32").is_none() && row("test result: ok").is_none());
+        let read = rows("test a ...\nconnections;CG;32;5.78;5.75\nconnections;end;1\ntest result: ok").unwrap();
+        assert_eq!((read[0].what.as_str(), read[0].published.as_str()), ("CG, 32 ranks, connections of a rank", "5.78"));
+        for wrong in ["", "connections;CG;32;5.78;5.75", "connections;CG;32\nconnections;end;1", "connections;end;1"] {
+            assert!(rows(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! The figures of published papers beside what the models of the virtual cluster give.
 //!
 //! A row is a published statement, a value or a trend. Each is run by ordinary programs of this workspace over a modelled machine; connections are counted over a software device. A row is
-//! of one of two kinds: a parameter of the machine was *fitted* to it (F), so it checks nothing but the fit; or the model must *predict*
-//! it (P), and nothing may be tuned to it. A predicted row that misses fails the command, unless a reason is recorded beside it; at most
+//! of one of three kinds: a parameter of the machine was *fitted* to it (F), so it checks nothing but the fit; or the model must *predict*
+//! it (P), and nothing may be tuned to it; or connections are counted over a
+//! pattern that is replayed (R). A predicted row that misses fails the command, unless a reason is recorded beside it; at most
 //! one predicted row in [`FEW`] may rest on a reason.
 //!
 //! | file | what it knows |

@@ -46,6 +46,8 @@ pub enum Kind {
     Fitted,
     /// The model must predict it.
     Predicted,
+    /// The paper does not give the pattern, which was chosen to give its number; the protocol must connect as the pattern asks.
+    Replayed,
 }
 
 /// What came of a row.
@@ -112,7 +114,11 @@ impl Row {
 pub fn table(rows: &[Row]) -> String {
     let mut text = String::from("| figure | what | | published | ours | tolerance | verdict |\n|--:|---|---|---|---|---|---|\n");
     for Row { place, what, kind, published, ours, tolerance, verdict } in rows {
-        let kind = if *kind == Kind::Fitted { "F" } else { "P" };
+        let kind = match kind {
+            Kind::Fitted => "F",
+            Kind::Predicted => "P",
+            Kind::Replayed => "R",
+        };
         let _ = writeln!(text, "| {place} | {what} | {kind} | {published} | {ours} | {tolerance} | {verdict} |");
     }
     text
@@ -128,11 +134,12 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Rows by what came of them; all but `fitted` are predicted ones.
+/// Rows by what came of them; those that are explained are predicted ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub fitted: usize,
     pub predicted: usize,
+    pub replayed: usize,
     pub failed: usize,
     pub explained: usize,
 }
@@ -144,6 +151,7 @@ pub fn count(rows: &[Row]) -> Count {
         count.failed += usize::from(row.verdict == Verdict::Fails);
         match row.kind {
             Kind::Fitted => count.fitted += 1,
+            Kind::Replayed => count.replayed += 1,
             Kind::Predicted => {
                 count.predicted += 1;
                 count.explained += usize::from(matches!(row.verdict, Verdict::Explained(_)));
@@ -155,8 +163,11 @@ pub fn count(rows: &[Row]) -> Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Count { fitted, predicted, failed, explained } = self;
-        write!(f, "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {failed} failed")
+        let Count { fitted, predicted, replayed, failed, explained } = self;
+        write!(
+            f,
+            "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {replayed} replayed; {failed} failed"
+        )
     }
 }
 
@@ -173,7 +184,7 @@ mod tests {
         );
         assert_eq!(near(1.05).unless("why").verdict, Verdict::Holds);
         let rows = [near(1.0), near(2.0), near(2.0).unless("why"), near(1.0).fitted()];
-        let counted = Count { fitted: 1, predicted: 3, failed: 1, explained: 1 };
+        let counted = Count { fitted: 1, predicted: 3, replayed: 0, failed: 1, explained: 1 };
         assert_eq!(count(&rows), counted);
         let text = table(&rows);
         assert_eq!(text.lines().count(), 2 + rows.len());

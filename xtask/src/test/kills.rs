@@ -37,8 +37,7 @@ enum What {
 
 /// How often each is killed, in the standard and in the long tier.
 const TIMES: [u64; 2] = [1, 25];
-/// In the standard tier one kill says nothing of hundredths: where the launcher may lose the words, it is done again until they come,
-/// this often at most.
+/// The standard tier cannot check a percentage. If the launcher may lose the words, the same kill is done up to this often until they come.
 const TRIES: u64 = 4;
 
 /// Who is killed, and what is said of it in how many of a hundred kills.
@@ -60,18 +59,21 @@ pub fn run(library: &Library, suite: &Program, hosts: &Hosts, tier: Tier) -> Res
         let may_be_lost = says.is_some_and(|(_, hundredths)| hundredths < 100);
         let tries = if may_be_lost && !tier.long { TRIES } else { TIMES[usize::from(tier.long)] };
         for time in 0..tries {
-            let killed = kill(library, suite, hosts, tier, what, time)?;
+            let killed = kill(library, suite, hosts, tier, what, if tier.long { time } else { 0 })?;
             slowest = slowest.max(killed.gone);
-            named += u64::from(says.is_some_and(|(words, _)| killed.said.contains(words)));
+            let is_named = says.is_some_and(|(words, _)| killed.said.contains(words));
+            named += u64::from(is_named);
+            times = time + 1;
             if killed.gone > SOON {
                 failure =
                     Some(format!("after kill {time} ranks were there for {:.1} s\n{}", killed.gone.as_secs_f64(), killed.said));
             }
-            times = time + 1;
-            if !tier.long && named > 0 {
+            if failure.is_some() || !tier.long && is_named {
                 break;
             }
-            last = killed.said;
+            if !is_named {
+                last = killed.said;
+            }
         }
         let enough = |hundredths| if tier.long { 100 * named >= hundredths * times } else { named > 0 };
         if let Some((words, hundredths)) = says.filter(|(_, hundredths)| !enough(*hundredths)) {

@@ -11,7 +11,7 @@
 //! | programs that `srun` starts (`slurm`) | all | all |
 //! | examples | the first case of each, every rank a node | every case, and the first of each on 1, 2, 3, 4 and 7 ranks |
 //! | separate hosts (`hosts`) | | `hello`, `put_get`, `lu` |
-//! | a rank, a thread, a host, a cable is ended on separate hosts (`kills`) | once each | 25 times each |
+//! | a rank, a thread, a host, a cable is ended on separate hosts (`kills`) | once each, or up to 4 times where the launcher may lose the words | 25 times each |
 //!
 //! Suites set what their launcher needs themselves (`tests/runner/launched.rs`), with the same reasons as here.
 

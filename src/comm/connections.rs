@@ -8,7 +8,7 @@ pub(crate) enum Connect {
     Overlapped,
     /// On demand, one side after the other.
     Serial,
-    /// With all ranks of other nodes, from the start on.
+    /// Asked for at the start, with all ranks of other nodes.
     Static,
 }
 

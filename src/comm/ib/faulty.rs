@@ -1,4 +1,5 @@
-//! A device that makes another one fail, as often as it is told, chosen by a seed. It also counts what it is asked for.
+//! A device that injects faults into another one, for tests. A seed and a rate for each fault decide when. It also counts the works and
+//! datagrams that are posted.
 //!
 //! | fault | what happens |
 //! |---|---|
@@ -46,7 +47,7 @@ struct Faults {
     posted: Posted,
 }
 
-/// What was asked for.
+/// Works and datagrams that were posted, or refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Posted {
     pub(super) works: usize,

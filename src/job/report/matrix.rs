@@ -5,9 +5,9 @@
 //!  "bytes":[[0,1,4096],...],"connections":[[3,0,0,3,0,0],...]}
 //! ```
 //!
-//! Seconds are means of all ranks. The phase without a name is the time outside of phases. `bytes` has a triple for each pair of ranks that moved any: the rank that called, the rank whose memory it
-//! was, bytes. `connections` has, where the network makes
-//! any, six numbers for each rank: opened, opened again, closed, live, datagrams sent again, refused.
+//! Seconds are means of all ranks. The phase without a name is the time outside of phases. `bytes` has a triple for each pair of ranks that
+//! moved any: the rank that called, the rank whose memory it was, bytes. `connections` is there if the network makes connections. It has six
+//! numbers for each rank: opened, opened again, closed, live, datagrams sent again, refused.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 

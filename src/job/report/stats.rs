@@ -137,7 +137,8 @@ impl Job {
     ///      3  56.7 KiB  1.27 MiB  1.27 MiB         -
     /// ```
     ///
-    /// Over a network that connects ranks, a line tells how many connections a rank had. For many ranks the table shows the minimum, mean and maximum of each figure, and the ranks that moved the most bytes.
+    /// For many ranks it shows the minimum, mean and maximum of each figure, and the ranks that moved the most bytes. Over a network that
+    /// connects ranks, a line behind the table has the number of connections of a rank.
     ///
     /// # Examples
     /// ```

@@ -1,10 +1,14 @@
 //! The figures of published papers beside what the models of the virtual cluster give.
 //!
-//! A row is a published statement, a value or a trend. Each is run by ordinary programs of this workspace over a modelled machine; connections are counted over a software device. A row is
-//! of one of three kinds: a parameter of the machine was *fitted* to it (F), so it checks nothing but the fit; or the model must *predict*
-//! it (P), and nothing may be tuned to it; or connections are counted over a
-//! pattern that is replayed (R). A predicted row that misses fails the command, unless a reason is recorded beside it; at most
-//! one predicted row in [`FEW`] may rest on a reason.
+//! A row is a published statement, a value or a trend. It is of one of three kinds:
+//!
+//! * *Fitted* (F): a parameter of the machine was fitted to it, so it checks nothing but the fit.
+//! * *Predicted* (P): the model must predict it, and nothing may be tuned to it.
+//! * *Replayed* (R): the number of connections of a pattern that the paper names but does not give.
+//!
+//! Rows of the first two kinds are run by ordinary programs of this workspace over a modelled machine, those of the third over software
+//! devices. A predicted row that misses fails the command, unless a reason is recorded beside it; at most one predicted row in [`FEW`]
+//! may rest on a reason.
 //!
 //! | file | what it knows |
 //! |---|---|
@@ -16,8 +20,9 @@
 //! | `applications` | figures 18 to 20: LU, Lennard-Jones, SPH |
 //! | `connections` | table 2 of MVICH: connections that patterns take |
 //!
-//! MVICH is J. Wu and others: *Impact of On-Demand Connection Management in MPI over VIA*, CLUSTER 2002. All others are of A. Vishnu, J. Daily, B. Palmer: *Designing Scalable PGAS Communication Subsystems on Cray Gemini Interconnect*, HiPC 2012. Its curves
-//! have no tables, so rows are what the text says of them.
+//! Rows `mvich-…` are of J. Wu and others: *Impact of On-Demand Connection Management in MPI over VIA*, CLUSTER 2002. All others are of
+//! A. Vishnu, J. Daily, B. Palmer: *Designing Scalable PGAS Communication Subsystems on Cray Gemini Interconnect*, HiPC 2012. Its curves have
+//! no tables, so rows are what the text says of them.
 
 mod applications;
 mod connections;

@@ -176,8 +176,9 @@ fn a_connection_costs_the_same_however_it_was_made() {
     const FRAMES: usize = 200;
     for is_static in [false, true] {
         let posted = (0..5).map(|_| posted(FRAMES, is_static)).inspect(|posted| assert_eq!(posted.works, FRAMES));
-        // What is answered late, because the thread had no processor, comes on top.
-        assert_eq!(posted.map(|posted| posted.datagrams).min(), Some(0), "static: {is_static}");
+        // A run in which the thread had no processor for some time may answer a late one.
+        let with_datagrams = posted.filter(|posted| posted.datagrams > 0).count();
+        assert!(with_datagrams <= 1, "static: {is_static}: {with_datagrams} of 5 runs sent datagrams");
     }
 }
 

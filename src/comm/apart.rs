@@ -25,7 +25,8 @@ use super::{
     node::{Fabric, Member},
 };
 
-const LIMITS: Limits = Limits { frame: 1024, bulk: Some(BulkLimits { contiguous: 4 << 10, packed: 2 << 10, longest: 1 << 20 }) };
+const LIMITS: Limits =
+    Limits { frame: 1024, bulk: Some(BulkLimits { contiguous: 4 << 10, packed: 2 << 10, longest: 1 << 20 }), one_sided: None };
 
 /// A machine that says nothing for so long is lost.
 const SILENCE: Duration = Duration::from_secs(120);

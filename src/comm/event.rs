@@ -15,7 +15,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Two that are no request's: a table of requests has no such places.
+/// Some that are no request's: a table of requests has no such places.
 impl Token {
     /// Of what nobody waits for.
     pub(crate) const NOBODY: Token = Token(u64::MAX);
@@ -23,6 +23,8 @@ impl Token {
     pub(crate) const LATE: Token = Token(u64::MAX - 1);
     /// A flush by which a rank learns that all it has sent was handled.
     pub(crate) const SETTLED: Token = Token(u64::MAX - 2);
+    /// A flush by which a rank asks that what it has sent be acknowledged.
+    pub(crate) const ACKNOWLEDGED: Token = Token(u64::MAX - 3);
 }
 
 /// One thing that happened.

@@ -211,10 +211,16 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        self.node.commit(range)
+        self.node.commit(range.clone())?;
+        if let Err(error) = self.network.opens(range.clone()) {
+            self.node.release(range)?;
+            return Err(error);
+        }
+        Ok(())
     }
 
     fn release(&self, range: Range<usize>) -> io::Result<()> {
+        self.network.shuts(range.clone())?;
         self.node.release(range)
     }
 

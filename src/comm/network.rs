@@ -3,7 +3,7 @@
 //! A network never asks where a rank is: [`Joined`](super::joined::Joined) gives it the operations on ranks whose memory is not mapped,
 //! and does the others itself. It may be given any rank, the caller's own too.
 
-use std::time::Duration;
+use std::{io, ops::Range, time::Duration};
 
 use super::{Connections, Events, Operations, node::Note};
 
@@ -28,6 +28,22 @@ pub(crate) trait Network: Operations {
     /// The connections of this rank, if the network has any.
     fn connections(&self) -> Option<Connections> {
         self.below().and_then(Network::connections)
+    }
+
+    /// A range of the caller's segment was committed: makes it known to adapters, if they have to know it.
+    ///
+    /// # Errors
+    /// What the network says, for people: most often, that so much must not be pinned.
+    fn opens(&self, range: Range<usize>) -> io::Result<()> {
+        self.below().map_or(Ok(()), |below| below.opens(range))
+    }
+
+    /// A range is about to be given back: returns when no adapter reads or writes it any more.
+    ///
+    /// # Errors
+    /// The job is over.
+    fn shuts(&self, range: Range<usize>) -> io::Result<()> {
+        self.below().map_or(Ok(()), |below| below.shuts(range))
     }
 
     /// Prepares for a sleep: whether the rank's bell, or the word that it waits on, wakes it when something comes. If not, it has to look

@@ -15,6 +15,10 @@ pub(super) enum Then {
     Sent(Token),
     /// A piece of a block has left the caller's memory, for such a peer; it began then.
     PieceSent { whole: Arc<Token>, to: usize, begun: Instant },
+    /// A piece of a put that the wire took from the caller's memory by itself has arrived.
+    WentStraight(Arc<Token>),
+    /// A piece of a get that it has laid into the caller's memory by itself is there.
+    CameStraight { token: Token, origin: u64, len: usize },
     /// The memory of a get, or of a piece of one, is filled.
     Filled(Get),
     /// The same, but the caller wants its memory back.
@@ -74,16 +78,17 @@ impl BulkTable {
         Some(then)
     }
 
-    /// Marks the gets of a request as given up, and names their messages.
+    /// Marks the gets of a request as given up, and names their messages, and its one-sided transfers.
     pub(super) fn give_up(&mut self, token: Token) -> Vec<BulkId> {
         let mut messages = Vec::new();
         for (id, then) in self.messages.iter_mut() {
-            if let Then::Filled(get) = *then
-                && get.token == token
-            {
-                *then = Then::GivenUp(get);
-                messages.push(BulkId(id));
+            match then {
+                Then::Filled(get) if get.token == token => *then = Then::GivenUp(*get),
+                Then::WentStraight(whole) if **whole == token => {}
+                Then::CameStraight { token: waits, .. } if *waits == token => {}
+                _ => continue,
             }
+            messages.push(BulkId(id));
         }
         messages
     }

@@ -33,6 +33,7 @@ use super::{
     origins::{Origins, given_up},
     outbox::Outbox,
     peer::{Op, PACKED, Peer},
+    regions::Own,
     wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
 use crate::comm::{
@@ -85,6 +86,11 @@ pub(super) struct Endpoint<W> {
     /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
+    /// Memory of this rank that its peers reach by themselves; peers that are to be told that they were obeyed about theirs; peers with flushes that
+    /// take no message.
+    pub(super) own: Own,
+    pub(super) owing: Vec<usize>,
+    pub(super) flushing: Vec<usize>,
     /// Peers that something was sent to, and that may not have said that it was handled.
     pub(super) unsettled: Vec<usize>,
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
@@ -127,6 +133,9 @@ impl<W: Wire> Endpoint<W> {
             long_asked: 0,
             delayed: VecDeque::new(),
             events: Vec::new(),
+            own: Own::default(),
+            owing: Vec::new(),
+            flushing: Vec::new(),
             unsettled: Vec::new(),
             urgent: false,
             skipped: 0,
@@ -184,6 +193,9 @@ impl<W: Wire> Endpoint<W> {
             self.unlooked = 0;
             self.look_at_bulk()?;
         }
+        if self.limits.one_sided.is_some() {
+            self.look_at_transfers()?;
+        }
         self.resume_all()?;
         if self.found != before {
             self.send()?;
@@ -226,6 +238,8 @@ impl<W: Wire> Endpoint<W> {
                 }
                 self.events.extend(Arc::into_inner(whole).map(Event::LocalDone));
             }
+            Then::WentStraight(whole) => self.events.extend(Arc::into_inner(whole).map(Event::LocalDone)),
+            Then::CameStraight { origin, len, .. } => self.events.extend(self.origins.piece_ended(origin, len)),
             Then::Filled(Get { token, piece_of: None, .. }) => self.events.push(Event::LocalDone(token)),
             Then::GivenUp(Get { token, piece_of: None, .. }) => self.events.push(given_up(token)),
             Then::Filled(Get { piece_of: Some(origin), from, len, .. })
@@ -310,9 +324,7 @@ impl<W: Wire> Endpoint<W> {
             self.events.extend((0..gone).map(|_| given_up(token)));
         }
         self.origins.cancel(token, &mut self.events);
-        for id in self.bulk.give_up(token) {
-            self.wire.cancel(id);
-        }
+        self.bulk.give_up(token).into_iter().for_each(|id| self.wire.cancel(id));
     }
 
     /// Nothing is sent or received any more. What the wire may still use is given back to nobody.

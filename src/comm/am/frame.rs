@@ -65,10 +65,18 @@ pub(in crate::comm) enum Kind {
     GetBlockLong = 18,
     /// what, words: a note between supervisors; payload: its text.
     Note = 19,
+    /// Nothing: answer by `RegionsAre`.
+    Regions = 20,
+    /// version, how many were told before; of each region: offset, length, address, key.
+    RegionsAre = 21,
+    /// version: forget the regions told before, and answer by `Revoked` when nothing uses them.
+    Revoke = 22,
+    /// version.
+    Revoked = 23,
 }
 
 impl Kind {
-    pub(in crate::comm) const ALL: [Kind; 19] = [
+    pub(in crate::comm) const ALL: [Kind; 23] = [
         Kind::Put,
         Kind::PutBlock,
         Kind::Get,
@@ -88,6 +96,10 @@ impl Kind {
         Kind::AccumulateLong,
         Kind::GetBlockLong,
         Kind::Note,
+        Kind::Regions,
+        Kind::RegionsAre,
+        Kind::Revoke,
+        Kind::Revoked,
     ];
 
     fn of(code: u8) -> Option<Self> {

@@ -65,6 +65,10 @@ impl<W: Wire> Endpoint<W> {
             Kind::Value => {
                 let Some([origin, value]) = record.words.first_chunk::<2>() else { return Ok(Handled::Wrong) };
                 let event = self.origins.value_came(*origin, *value);
+                if matches!(event, Some(Event::RemoteDone(Token::ACKNOWLEDGED))) {
+                    self.peer(from).acknowledges = false;
+                    return Ok(Handled::Done);
+                }
                 if matches!(event, Some(Event::RemoteDone(_))) {
                     self.flushed(from);
                 }
@@ -86,6 +90,10 @@ impl<W: Wire> Endpoint<W> {
                 self.events.push(Event::Mail(from, Mail { key, words: [a, b, c] }));
                 Ok(Handled::Done)
             }
+            Kind::Regions => self.tell_regions(from).map(|()| Handled::Done),
+            Kind::RegionsAre => Ok(self.know_regions(from, record).into()),
+            Kind::Revoke => Ok(self.forget_regions(from, record).into()),
+            Kind::Revoked => Ok(self.own.answered().into()),
             Kind::Note => {
                 let Some(note) = record.words.first_chunk().and_then(|words| Note::of_record(*words, record.payload)) else {
                     return Ok(Handled::Wrong);

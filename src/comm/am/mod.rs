@@ -5,7 +5,8 @@
 //! Requests are records (`frame`), gathered into frames, which the wire delivers eagerly. The target copies, adds under its accumulate
 //! lock, and applies atomic operations by its processor (`handle`). So atomic operations of the network and of processors exclude each
 //! other, and a strided patch is one request however many chunks it has. Long transfers are a rendezvous: a record announces a bulk
-//! message, which goes from memory to memory (`bulk`).
+//! message, which goes from memory to memory (`bulk`). A wire that reaches the memory of peers by itself takes puts and gets instead
+//! (`one_sided`).
 //!
 //! # Progress
 //!
@@ -41,6 +42,7 @@
 //! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
 //! | `origins` | what this rank waits for |
 //! | `bulk`, `long_frames` | bulk messages under way, and memory for them |
+//! | `one_sided`, `regions` | what the wire reads and writes in the memory of peers by itself, and where it may |
 //! | `supervision` | notes, beats, the end of the job; whether all that was sent was handled |
 
 mod bulk;
@@ -50,16 +52,20 @@ mod handle;
 mod inbox;
 mod long_frames;
 mod memory;
+mod one_sided;
 mod origins;
 mod outbox;
 mod peer;
 mod pump;
+mod regions;
 mod runs;
 mod supervision;
 pub(super) mod wire;
 mod write;
 
 use std::{
+    io,
+    ops::Range,
     sync::{
         Arc, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -99,12 +105,16 @@ const KEEN: Duration = Duration::from_micros(60);
 #[derive(Debug)]
 pub(crate) struct Am<W> {
     topology: Topology,
-    fabric: Arc<Fabric>,
     capabilities: Capabilities,
     endpoint: Mutex<Endpoint<W>>,
+    /// Behind the endpoint, whose wire lets go of the segment.
+    fabric: Arc<Fabric>,
     longest_with_signal: usize,
-    /// From this length on contiguous puts and gets are bulk messages.
+    /// From this length on contiguous puts and gets are bulk messages, or go straight.
     contiguous: usize,
+    straight: usize,
+    /// The wire reaches the memory of peers.
+    is_one_sided: bool,
     /// From this length on packed bytes are sent from the caller's memory.
     longest_packed: usize,
     /// When a caller looked last, in nanoseconds since the start: tells the agent that it is not needed.
@@ -149,6 +159,9 @@ impl<W: Wire> Am<W> {
             endpoint: Mutex::new(endpoint),
             longest_with_signal: Frame::room_when_empty(limits.frame, 3, 0).min(LONGEST_WITH_SIGNAL),
             contiguous: limits.contiguous(),
+            // Memory that a caller may want back is not lent to an adapter.
+            straight: limits.one_sided.filter(|_| !may_give_up).map_or(usize::MAX, |limits| limits.straight),
+            is_one_sided: limits.one_sided.is_some(),
             longest_packed: limits.packed(),
             looked: AtomicU64::new(0),
             connects,
@@ -298,11 +311,30 @@ impl<W: Wire> Am<W> {
         self.endpoint().close();
     }
 
+    /// A put of contiguous bytes.
+    fn put_op(&self, offset: usize, local: Local, token: Token) -> Op {
+        let Local { ptr, len } = local;
+        if len >= self.contiguous {
+            Op::Long { put: true, offset, local: ptr, len, token }
+        } else if len >= self.straight {
+            Op::Block(Box::new(Self::one_run(offset, local, token, BlockKind::Put)))
+        } else {
+            Op::Put { offset, local: ptr, len, at: 0, token }
+        }
+    }
+
+    /// Contiguous bytes that go straight.
+    fn one_run(offset: usize, Local { ptr, len }: Local, token: Token, what: BlockKind) -> Block {
+        let (there, here) = (Runs::one(len), Runs::one(len));
+        Block { what, offset, there, here, local: ptr, len, at: 0, token, straight: Some(Arc::new(token)) }
+    }
+
     /// The operation on a block.
     fn block(&self, loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Block {
         let (there, here) = Runs::both(loops).expect("a block of no more levels than the trait promises");
         let len = loops.runs() * loops.run();
-        let straight = (len > self.longest_packed && here.is_packed() && !self.may_give_up).then(|| Arc::new(token));
+        let is_message = len > self.longest_packed && here.is_packed() && !self.may_give_up;
+        let straight = (is_message || loops.run() >= self.straight).then(|| Arc::new(token));
         Block { what, offset, there, here, local, len, at: 0, token, straight }
     }
 }
@@ -347,13 +379,8 @@ impl<W: Wire> Operations for Am<W> {
         &self.capabilities
     }
 
-    unsafe fn put(&self, to: Remote, Local { ptr, len, .. }: Local, token: Token) -> Issued {
-        let offset = to.offset;
-        let op = if len >= self.contiguous {
-            Op::Long { put: true, offset, local: ptr, len, token }
-        } else {
-            Op::Put { offset, local: ptr, len, at: 0, token }
-        };
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        let op = self.put_op(to.offset, local, token);
         self.submit_put(token, |endpoint| endpoint.submit(to.rank, op))
     }
 
@@ -363,7 +390,11 @@ impl<W: Wire> Operations for Am<W> {
         }
         let mut endpoint = self.endpoint();
         let origin = endpoint.origins.data(token, ptr, Runs::one(len), len);
-        let submitted = endpoint.submit(rank, Op::Get { offset, len, at: 0, origin });
+        let op = match len >= self.straight {
+            true => Op::Block(Box::new(Self::one_run(offset, Local { ptr, len }, token, BlockKind::Get { origin }))),
+            false => Op::Get { offset, len, at: 0, origin },
+        };
+        let submitted = endpoint.submit(rank, op);
         drop(endpoint);
         self.report(submitted);
     }
@@ -373,6 +404,9 @@ impl<W: Wire> Operations for Am<W> {
     }
 
     fn flush(&self, rank: usize, token: Token) {
+        if self.flush_quietly(rank, token) {
+            return;
+        }
         self.ask(rank, Kind::Flush, 0, |origin| [origin, 0, 0, 0, 0], token, false);
     }
 
@@ -398,7 +432,7 @@ impl<W: Wire> Operations for Am<W> {
     }
 
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        let (Remote { rank, offset }, Local { ptr, len, .. }) = (to, local);
+        let (Remote { rank, offset }, Local { ptr, len }) = (to, local);
         if len <= self.longest_with_signal {
             return self.submit_put(token, |endpoint| {
                 endpoint.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token })?;
@@ -407,12 +441,8 @@ impl<W: Wire> Operations for Am<W> {
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
         let null = std::ptr::null_mut();
+        let bytes = self.put_op(offset, local, token);
         let mut endpoint = self.endpoint();
-        let bytes = if len >= self.contiguous {
-            Op::Long { put: true, offset, local: ptr, len, token }
-        } else {
-            Op::Put { offset, local: ptr, len, at: 0, token }
-        };
         let submitted = endpoint.submit(rank, bytes).and_then(|()| {
             endpoint.submit(rank, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: Token::NOBODY })
         });
@@ -457,6 +487,14 @@ impl<W: Wire> Operations for Am<W> {
 }
 
 impl<W: Wire> Network for Am<W> {
+    fn opens(&self, range: Range<usize>) -> io::Result<()> {
+        self.open(range)
+    }
+
+    fn shuts(&self, range: Range<usize>) -> io::Result<()> {
+        self.shut(&range)
+    }
+
     fn attend(&self) -> bool {
         let Some(mut endpoint) = self.try_endpoint() else {
             std::thread::yield_now();

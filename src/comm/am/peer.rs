@@ -7,6 +7,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     frame::{Frame, Held, Kind},
+    regions::Known,
     runs::Runs,
 };
 use crate::comm::{
@@ -177,6 +178,12 @@ pub(super) struct Peer {
     pub(super) unsettled: bool,
     /// What it asks for.
     pub(super) inbox: Inbox,
+    /// Its memory that this rank reaches by itself.
+    pub(super) known: Known,
+    /// It was asked to acknowledge what was sent, and has not answered.
+    pub(super) acknowledges: bool,
+    /// Flushes that end when so many one-sided transfers have.
+    pub(super) quiet_flushes: VecDeque<(u64, Token)>,
 }
 
 impl Peer {
@@ -190,6 +197,11 @@ impl Peer {
         }
         self.sent += 1;
         !std::mem::replace(&mut self.unsettled, true)
+    }
+
+    /// Whether it has acknowledged all requests that were written.
+    pub(super) fn has_acknowledged(&self) -> bool {
+        self.credit.is_quiet() && self.requests.as_ref().is_none_or(Frame::is_empty)
     }
 
     /// Nothing is left to be sent, and nothing sent is unacknowledged.

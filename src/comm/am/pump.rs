@@ -30,8 +30,9 @@ impl<W: Wire> Endpoint<W> {
     /// A put or an accumulate of a block: what of it has room in the frame being filled is written at once, if nothing waits before it.
     pub(super) fn submit_block(&mut self, to: usize, mut block: Block) -> Result<()> {
         let packed = self.limits.packed();
+        let is_record = !self.is_for_transfer(&block);
         let peer = self.peer(to);
-        if peer.queue.is_empty() && block.len <= packed {
+        if is_record && peer.queue.is_empty() && block.len <= packed {
             if peer.submits(true, false) {
                 self.unsettled.push(to);
             }
@@ -69,10 +70,16 @@ impl<W: Wire> Endpoint<W> {
                 break;
             }
             self.urgent |= !op.is_patient();
-            let written = match (op.road(self.limits.packed()), &mut op) {
-                (Road::Straight, Op::Block(block)) => self.write_straight(to, block)?,
-                (Road::LongFrame, op) => self.write_beside(to, op)?,
+            let road = match self.transfer(to, &mut op)? {
+                Some(written) => Err(written),
+                None => Ok(op.road(self.limits.packed())),
+            };
+            let written = match (road, &mut op) {
+                (Err(written), _) => written,
+                (Ok(Road::Straight), Op::Block(block)) => self.write_straight(to, block)?,
+                (Ok(Road::LongFrame), op) => self.write_beside(to, op)?,
                 (_, op) => {
+                    let Some(peer) = self.peers.get_mut(to) else { break };
                     let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
                     write(op, frame, Asking { bytes: &mut peer.asked, long: &mut self.long_asked, limits: self.limits })
                 }

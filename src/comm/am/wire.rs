@@ -71,6 +71,11 @@ pub(crate) trait Wire: Send + fmt::Debug {
     /// [`Broken`].
     fn ended(&mut self, ended: &mut Vec<Ended>) -> Result<()>;
 
+    /// What reads and writes the memory of peers, if [`Limits::one_sided`] says that the wire can.
+    fn one_sided(&mut self) -> Option<&mut dyn OneSided> {
+        None
+    }
+
     /// The connections of this rank, if the wire has any.
     fn connections(&self) -> Option<Connections> {
         None
@@ -85,6 +90,70 @@ pub(crate) trait Wire: Send + fmt::Debug {
     fn close(&mut self);
 }
 
+/// Writes into and reads from the memory of peers, without their processors.
+///
+/// The order of all that is sent to a peer is kept, one-sided transfers and frames, but for what the peer *handles*: before a transfer begins,
+/// all frames must have been acknowledged as handled whose effects meet its own. A read sees what was written before.
+///
+/// A transfer is *copied*, or goes *straight* from or into the memory of the caller. [`Wire::ended`] reports the end of those that go straight,
+/// by their id, and [`Wire::cancel`] gives them up. In a transfer that ends in any way but by the end of the job, all bytes have moved.
+pub(crate) trait OneSided {
+    /// Opens memory of this rank to its peers, until it is shut.
+    ///
+    /// # Safety
+    /// It stays mapped until it is shut, or the wire is closed; nobody holds Rust references to it.
+    ///
+    /// # Errors
+    /// What the network says, for people.
+    unsafe fn open(&mut self, start: *mut u8, len: usize) -> result::Result<Opened, String>;
+
+    /// Shuts memory that was opened. When it returns nothing reads or writes it any more; a peer that tries loses the connection.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    fn shut(&mut self, opened: Opened) -> Result<()>;
+
+    /// Whether transfers with a peer can begin now. If not, a connection is on its way.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    fn may_transfer(&mut self, with: usize) -> Result<bool>;
+
+    /// Begins to write copies of pieces. How many; fewer than all if there is no more room.
+    ///
+    /// # Safety
+    /// The bytes at `here` are readable during the call. `there` is open at the peer until the transfer has ended.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    unsafe fn write(&mut self, to: usize, pieces: &[Piece]) -> Result<usize>;
+
+    /// Begins to read pieces that follow one another in what `origin` asks for, from byte `at` on. How many. [`take_read`](Self::take_read)
+    /// hands them out; nobody looks at their `here`.
+    ///
+    /// # Safety
+    /// `there` is open at the peer until the transfer has ended.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    unsafe fn read(&mut self, from: usize, pieces: &[Piece], origin: u64, at: usize) -> Result<usize>;
+
+    /// Begins to move a piece from, or if it `reads` into, where it lies. False if there is no room, or that memory cannot be used.
+    ///
+    /// # Safety
+    /// The bytes may be read, or written and nobody touches them, until the end is reported. `there` is open at the peer as long.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    unsafe fn go_straight(&mut self, with: usize, reads: bool, piece: Piece, id: BulkId) -> Result<bool>;
+
+    /// Hands out copies of what was read: the origin, the place in it, the bytes. Whether there was anything.
+    fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool;
+
+    /// How many transfers with a peer have begun, and how many of them have ended. They end in their order.
+    fn transfers(&self, with: usize) -> Transfers;
+}
+
 /// What fits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -92,6 +161,47 @@ pub(crate) struct Limits {
     pub frame: usize,
     /// What travels in bulk messages, if there are any.
     pub bulk: Option<BulkLimits>,
+    /// What is read from and written into the memory of peers, if the wire can do that. A wire has this, bulk messages, or neither.
+    pub one_sided: Option<OneSidedLimits>,
+}
+
+/// Lengths of one-sided transfers, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OneSidedLimits {
+    /// The longest piece that is copied.
+    pub copied: usize,
+    /// Pieces from this length on go straight.
+    pub straight: usize,
+    /// The longest of those.
+    pub longest: usize,
+    /// Runs of a block from this length on are pieces; shorter ones are packed into records.
+    pub run: usize,
+}
+
+/// Memory that is open to peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// What peers know it by.
+    pub key: u32,
+    /// What the wire knows it by.
+    pub id: u64,
+}
+
+/// Bytes here, and their place at a peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    /// An address there, and the key of the memory that holds it.
+    pub there: u64,
+    pub key: u32,
+    pub here: *mut u8,
+    pub len: usize,
+}
+
+/// See [`OneSided::transfers`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Transfers {
+    pub begun: u64,
+    pub ended: u64,
 }
 
 /// From which lengths on bulk messages pay, in bytes: measured for each network.

@@ -12,7 +12,7 @@
 //!
 //! Steps to the error state and resets are never refused: they are what a program does about faults.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::device::{
     Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, Pair, Piece, Queue, Region, Result,
@@ -36,7 +36,7 @@ pub(super) struct Rates {
 pub(super) struct Faulty<D> {
     below: D,
     rates: Rates,
-    state: Mutex<Faults>,
+    state: Arc<Mutex<Faults>>,
 }
 
 #[derive(Debug)]
@@ -51,7 +51,16 @@ struct Faults {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Posted {
     pub(super) works: usize,
+    /// Calls that posted works.
+    pub(super) chains: usize,
     pub(super) datagrams: usize,
+}
+
+impl Posted {
+    /// What was posted since then.
+    pub(super) fn since(self, then: Posted) -> Posted {
+        Posted { works: self.works - then.works, chains: self.chains - then.chains, datagrams: self.datagrams - then.datagrams }
+    }
 }
 
 impl Faults {
@@ -65,7 +74,7 @@ impl<D: Device> Faulty<D> {
         Faulty {
             below,
             rates,
-            state: Mutex::new(Faults { random: Random::new(seed), late: Vec::new(), posted: Posted::default() }),
+            state: Arc::new(Mutex::new(Faults { random: Random::new(seed), late: Vec::new(), posted: Posted::default() })),
         }
     }
 
@@ -75,6 +84,12 @@ impl<D: Device> Faulty<D> {
 
     pub(super) fn posted(&self) -> Posted {
         self.state.lock().posted
+    }
+
+    /// The same once the device belongs to somebody else.
+    pub(super) fn counter(&self) -> impl Fn() -> Posted + use<D> {
+        let state = self.state.clone();
+        move || state.lock().posted
     }
 }
 
@@ -119,7 +134,9 @@ impl<D: Device> Device for Faulty<D> {
         }
         // SAFETY: the caller's promise.
         let taken = unsafe { self.below.post(pair, works) };
-        self.state.lock().posted.works += works.len();
+        let mut state = self.state.lock();
+        (state.posted.works, state.posted.chains) = (state.posted.works + works.len(), state.posted.chains + 1);
+        drop(state);
         if taken.is_ok() && self.happens(self.rates.break_pair) {
             self.below.modify(pair, To::Error)?;
         }

@@ -10,6 +10,7 @@
 //! | `soft` | the software device: verbs over the threads of one process |
 //! | `faulty` | a device that makes another one fail, for tests |
 //! | `patterns` | tests: connections that the patterns of programs take |
+//! | `transfers` | tests: puts and gets as writes and reads, over connections that break |
 //! | `slots` | registered memory for messages |
 //! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
 //! | `wire` | frames over them |
@@ -20,7 +21,7 @@
 //! # What is not there yet
 //!
 //! * A network over `verbs`: it is tested on soft-RoCE as a device only, and never ran on an adapter.
-//! * RDMA: puts and gets are active messages, long ones in frames of 4 KiB.
+//! * Atomic operations of the adapter, and selective signaling: each work has a completion.
 //! * The agent of a node as the only endpoint that other nodes connect to: each rank is an endpoint of its own.
 //! * Ranks that wait look all the time: nothing wakes them up yet.
 
@@ -34,6 +35,8 @@ mod patterns;
 mod slots;
 mod soft;
 mod software;
+#[cfg(all(test, not(loom)))]
+mod transfers;
 mod verbs;
 mod wire;
 mod work;

@@ -167,7 +167,7 @@ fn posted(frames: usize, is_static: bool) -> Posted {
     }
     assert_eq!(wires[2].connections().unwrap().opened, if is_static { 2 } else { 0 });
     let (before, after) = (before.unwrap(), wires[0].device().posted());
-    Posted { works: after.works - before.works, datagrams: after.datagrams - before.datagrams }
+    after.since(before)
 }
 
 /// Once a connection stands, it does not matter how it was made: each frame is one work, and there are no datagrams.

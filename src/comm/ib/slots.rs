@@ -64,6 +64,21 @@ impl Slots {
         unsafe { kernels::copy(to, bytes.as_ptr(), bytes.len()) };
     }
 
+    /// Fills a slot that is not lent.
+    ///
+    /// # Safety
+    /// The bytes are readable, and not in a slot.
+    pub(super) unsafe fn write_from(&mut self, slot: usize, bytes: *const u8, len: usize) {
+        // SAFETY: inside the memory of this value; the caller's promise.
+        unsafe { kernels::read(self.at(slot, len), bytes, len) };
+    }
+
+    /// Looks at the first bytes of a slot that is not lent.
+    pub(super) fn look(&self, slot: usize, len: usize, at: impl FnOnce(&[u8])) {
+        // SAFETY: inside the memory of this value, which nobody writes meanwhile.
+        at(unsafe { std::slice::from_raw_parts(self.at(slot, len), len) });
+    }
+
     /// Reads a slot that is not lent, from a byte on.
     pub(super) fn read(&self, slot: usize, from: usize, bytes: &mut [u8]) {
         let at = self.at(slot, from + bytes.len()).wrapping_add(from);

@@ -6,7 +6,7 @@
 //!
 //! A rank is not connected to itself: its own frames stay here.
 //!
-//! There are no bulk messages yet: long transfers are frames too.
+//! Puts and gets are writes and reads of the adapter.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -18,13 +18,22 @@ use crate::comm::{
     Connections,
     am::{
         frame::{Frame, Frames},
-        wire::{Arrival, Class, Ended, Limits, Result, Wire},
+        wire::{Arrival, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Opened, Piece, Result, Transfers, Wire},
     },
     protocol::connection::{self, Settings},
 };
 
 /// Bytes of a frame: with its header, a packet of the longest that ports have.
 const FRAME: usize = 4096 - HEADER;
+
+/// Bytes of a copied piece of a transfer: what a slot takes.
+const COPIED: usize = HEADER + FRAME;
+
+/// From so many bytes on a piece goes straight: registering memory for it costs as much as copying so much.
+const STRAIGHT: usize = 64 << 10;
+
+/// Runs of a block are pieces from so many bytes on.
+const RUN: usize = 512;
 
 /// Frames kept for the next use.
 const KEPT: usize = 64;
@@ -80,7 +89,9 @@ impl<D: Device> VerbsWire<D> {
 
 impl<D: Device> Wire for VerbsWire<D> {
     fn limits(&self) -> Limits {
-        Limits { frame: FRAME, bulk: None }
+        let longest = self.links.device().limits().longest_message;
+        let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT, longest, run: RUN };
+        Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided) }
     }
 
     fn frame(&mut self) -> Frame {
@@ -129,8 +140,17 @@ impl<D: Device> Wire for VerbsWire<D> {
         Ok(Some(Arrival { from: arrived.from, frame, len: arrived.len }))
     }
 
-    fn ended(&mut self, _ended: &mut Vec<Ended>) -> Result<()> {
+    fn ended(&mut self, ended: &mut Vec<Ended>) -> Result<()> {
+        self.links.take_ended(ended);
         Ok(())
+    }
+
+    fn cancel(&mut self, id: BulkId) {
+        self.links.give_up(id);
+    }
+
+    fn one_sided(&mut self) -> Option<&mut dyn OneSided> {
+        Some(self)
     }
 
     fn connections(&self) -> Option<Connections> {
@@ -142,6 +162,44 @@ impl<D: Device> Wire for VerbsWire<D> {
         if !std::mem::replace(&mut self.closed, true) {
             self.links.close();
         }
+    }
+}
+
+impl<D: Device> OneSided for VerbsWire<D> {
+    unsafe fn open(&mut self, start: *mut u8, len: usize) -> std::result::Result<Opened, String> {
+        // SAFETY: the caller's promise.
+        unsafe { self.links.open(start, len) }
+    }
+
+    fn shut(&mut self, opened: Opened) -> Result<()> {
+        self.links.shut(opened)
+    }
+
+    fn may_transfer(&mut self, with: usize) -> Result<bool> {
+        self.links.is_ready(with)
+    }
+
+    unsafe fn write(&mut self, to: usize, pieces: &[Piece]) -> Result<usize> {
+        // SAFETY: the caller's promise.
+        unsafe { self.links.transfer(to, pieces, None, FOR_ANSWERS) }
+    }
+
+    unsafe fn read(&mut self, from: usize, pieces: &[Piece], origin: u64, at: usize) -> Result<usize> {
+        // SAFETY: the caller's promise.
+        unsafe { self.links.transfer(from, pieces, Some((origin, at)), FOR_ANSWERS) }
+    }
+
+    unsafe fn go_straight(&mut self, with: usize, reads: bool, piece: Piece, id: BulkId) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        unsafe { self.links.go_straight(with, reads, piece, id) }
+    }
+
+    fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
+        self.links.take_read(each)
+    }
+
+    fn transfers(&self, with: usize) -> Transfers {
+        self.links.transfers(with)
     }
 }
 

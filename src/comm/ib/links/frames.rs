@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::{
     super::{
-        device::{Device, DeviceError, Done, Kind, Work},
+        device::{Device, DeviceError, Done, Kind, Piece, Work},
         work::Failure,
     },
-    Arrived, HEADER, LOST, Links, Posted, UNSAID,
-    message::{Header, What},
+    Arrived, HEADER, LOST, Links, Posted, Sent, UNSAID,
+    message::{self, Header},
+    one_sided::What,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
@@ -25,46 +26,77 @@ impl<D: Device> Links<D> {
     /// [`Broken`].
     pub(in crate::comm::ib) fn send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
         let Some(slot) = self.free_sends.pop() else { return Ok(false) };
-        let peer = self.peers.entry(to).or_default();
-        let header = Header { what: What::Frame(peer.replay.posts(replay::Kind::Frame, slot)), seen: peer.replay.seen() };
+        let peer = self.peers.meet(to);
+        let header =
+            Header { what: message::What::Frame(peer.replay.posts(replay::Kind::Frame, slot)), seen: peer.replay.seen() };
         (peer.said, peer.unsaid) = (header.seen, None);
         self.sends.write(slot, 0, &header.encode());
         self.sends.write(slot, HEADER, bytes);
-        self.sent[slot] = (to, HEADER + bytes.len());
-        self.post(to, Posted::Send(slot))?;
+        self.sent[slot] = Sent { to, len: HEADER + bytes.len(), what: What::Frame };
+        self.post(to, &[Posted::Send(slot)])?;
         Ok(true)
     }
 
-    /// Posts what stands in a slot, on the queue pair of a peer. A pair that cannot take it is broken.
-    ///
-    /// # Errors
-    /// The device refuses the work itself, or does not work any more.
-    fn post(&mut self, to: usize, what: Posted) -> Result<()> {
-        let (local, id) = match what {
-            Posted::Send(slot) => (self.sends.piece(slot, self.sent[slot].1), what.id()),
-            Posted::Control(slot) => (self.controls.piece(slot, HEADER), what.id()),
+    /// The work of a slot.
+    fn work(&self, what: Posted) -> Work {
+        let send = Kind::Send { immediate: None };
+        let (kind, local) = match what {
+            Posted::Send(slot) => {
+                let Sent { len, what, .. } = self.sent[slot];
+                let copy = || self.sends.piece(slot, len);
+                match what {
+                    What::Frame => (send, copy()),
+                    What::Write { to } => (Kind::Write { to }, copy()),
+                    What::Read { from, .. } => (Kind::Read { from }, copy()),
+                    What::WriteStraight { to, lent, .. } => (Kind::Write { to }, Piece { len, ..lent }),
+                    What::ReadStraight { from, lent, .. } => (Kind::Read { from }, Piece { len, ..lent }),
+                }
+            }
+            Posted::Control(slot) => (send, self.controls.piece(slot, HEADER)),
             _ => unreachable!("receives and datagrams are not posted to a peer"),
         };
-        let peer = self.peers.entry(to).or_default();
-        let Some((pair, ..)) = peer.pair else { return Ok(()) };
-        let inline = local.len <= self.device.limits().inline;
-        let work = Work { id, kind: Kind::Send { immediate: None }, local, signaled: true, inline, fence: false };
-        // SAFETY: the slot is touched by nobody before its completion was polled, and lives as long as the device.
-        let taken = unsafe { self.device.post(pair, &[work]) };
-        let why = match taken {
-            Ok(0) => Some("its send queue is full".to_owned()),
-            Ok(_) => None,
-            Err(error @ (DeviceError::State { .. } | DeviceError::Unknown { .. })) => Some(error.to_string()),
+        let inline = !matches!(kind, Kind::Read { .. }) && local.len <= self.device.limits().inline;
+        Work { id: what.id(), kind, local, signaled: true, inline, fence: false }
+    }
+
+    /// Posts what stands in some slots, in one chain, on the queue pair of a peer. A pair that cannot take it is broken.
+    ///
+    /// # Errors
+    /// The device refuses a work itself, or does not work any more.
+    pub(super) fn post(&mut self, to: usize, what: &[Posted]) -> Result<()> {
+        let Some((pair, ..)) = self.peers.meet(to).pair else { return Ok(()) };
+        let taken = if let [what] = what {
+            // SAFETY: a slot is touched by nobody before its completion was polled, and lives as long as the device; memory that was lent is as
+            // its lender promises.
+            unsafe { self.device.post(pair, &[self.work(*what)]) }
+        } else {
+            let mut works = std::mem::take(&mut self.chain);
+            works.extend(what.iter().map(|what| self.work(*what)));
+            // SAFETY: as above.
+            let taken = unsafe { self.device.post(pair, &works) };
+            works.clear();
+            self.chain = works;
+            taken
+        };
+        let (taken, why) = match taken {
+            Ok(taken) if taken < what.len() => (taken, Some("its send queue is full".to_owned())),
+            Ok(taken) => (taken, None),
+            Err(error @ (DeviceError::State { .. } | DeviceError::Unknown { .. })) => (0, Some(error.to_string())),
             Err(error) => return Err(Broken(format!("sending to rank {to}: {error}"))),
         };
-        if let Some(why) = why {
-            if let Posted::Control(slot) = what {
+        let peer = self.peers.meet(to);
+        let was_idle = peer.open == 0 && taken > 0 && self.is_short;
+        peer.open += taken;
+        if was_idle {
+            self.tell(to, Event::Used)?;
+        }
+        let Some(why) = why else { return Ok(()) };
+        for what in &what[taken..] {
+            if let Posted::Control(slot) = *what {
                 self.free_controls.push(slot);
             }
-            return self.breaks(to, why);
         }
-        peer.open += 1;
-        if peer.open == 1 { self.tell(to, Event::Used) } else { Ok(()) }
+        self.breaks(to, why)
     }
 
     /// Tells peers what they are to be told, as far as there is room.
@@ -73,7 +105,7 @@ impl<D: Device> Links<D> {
             && let Some(slot) = self.free_controls.pop()
         {
             self.due.pop_front();
-            let peer = self.peers.entry(to).or_default();
+            let peer = self.peers.meet(to);
             let seen = peer.replay.seen();
             let opens = std::mem::replace(&mut peer.opens, false);
             if peer.pair.is_none() || !opens && (seen == peer.said || !self.connections.is_ready(to)) {
@@ -81,10 +113,10 @@ impl<D: Device> Links<D> {
                 continue;
             }
             (peer.said, peer.unsaid) = (seen, None);
-            let what = if opens { What::Opens } else { What::Seen };
+            let what = if opens { message::What::Opens } else { message::What::Seen };
             self.controls.write(slot, 0, &Header { what, seen }.encode());
             self.controlled[slot] = to;
-            self.post(to, Posted::Control(slot))?;
+            self.post(to, &[Posted::Control(slot)])?;
             self.reopen(to)?;
         }
         Ok(())
@@ -92,29 +124,29 @@ impl<D: Device> Links<D> {
 
     /// The peer has told on a new connection which frame it saw last: those behind it are posted again.
     pub(super) fn reopen(&mut self, from: usize) -> Result<()> {
-        let peer = self.peers.entry(from).or_default();
+        let peer = self.peers.meet(from);
         // If it is held, the next connection has another turn.
         let may_post = self.connections.is_ready(from) && !peer.opens;
         let Some(seen) = peer.heard.take_if(|_| may_post) else { return Ok(()) };
         peer.broken = None;
-        let free = &mut self.free_sends;
-        let fates = peer.replay.reopens(seen, |slot| free.push(slot)).ok_or_else(|| contradicts(from))?;
+        let gone = &mut self.gone;
+        let fates = peer.replay.reopens(seen, |slot| gone.push(slot)).ok_or_else(|| contradicts(from))?;
         for (fate, _) in fates {
             match fate {
                 Fate::Again(slot) => {
                     self.replayed += 1;
-                    self.post(from, Posted::Send(slot))?;
+                    self.post(from, &[Posted::Send(slot)])?;
                 }
-                Fate::Done(slot) | Fate::Unknown(slot) => self.free_sends.push(slot),
+                Fate::Done(slot) | Fate::Unknown(slot) => self.gone.push(slot),
             }
         }
-        Ok(())
+        self.let_go()
     }
 
     /// A queue pair does nothing any more.
     pub(super) fn breaks(&mut self, to: usize, why: String) -> Result<()> {
         let now = self.now();
-        let peer = self.peers.entry(to).or_default();
+        let peer = self.peers.meet(to);
         peer.replay.is_over();
         if peer.broken.is_none() {
             peer.broken = Some((now, why));
@@ -130,7 +162,7 @@ impl<D: Device> Links<D> {
     /// A peer whose connection broke has been away for too long.
     pub(super) fn look_for_lost(&mut self, now: Duration) -> Result<()> {
         let peers = &self.peers;
-        let broken = |peer: &usize| peers.get(peer).and_then(|peer| peer.broken.as_ref());
+        let broken = |peer: &usize| peers.get(*peer).and_then(|peer| peer.broken.as_ref());
         self.broken.retain(|peer| broken(peer).is_some());
         match self.broken.iter().find_map(|peer| Some((peer, broken(peer).filter(|(since, _)| now >= *since + LOST)?))) {
             Some((peer, (_, why))) => Err(Broken(format!("rank {peer} cannot be reached any more: {why}"))),
@@ -140,13 +172,18 @@ impl<D: Device> Links<D> {
 
     /// The adapter has done, or has not done, what was posted to a peer.
     pub(super) fn is_posted(&mut self, to: usize, outcome: std::result::Result<Done, Failure>) -> Result<()> {
-        let peer = self.peers.entry(to).or_default();
+        let peer = self.peers.meet(to);
         peer.open -= 1;
         let is_idle = peer.open == 0;
+        if outcome == Err(Failure::RemoteAccess) {
+            return Err(Broken(format!("rank {to} refuses a transfer: {}", Failure::RemoteAccess)));
+        }
         if let Err(failure) = outcome {
             self.breaks(to, failure.to_string())?;
         }
-        if is_idle { self.tell(to, Event::Acknowledged) } else { Ok(()) }
+        // Nobody else asks for it.
+        let is_told = is_idle && (self.is_short || !self.connections.is_ready(to));
+        if is_told { self.tell(to, Event::Acknowledged) } else { Ok(()) }
     }
 
     /// A message has come into a slot.
@@ -157,29 +194,31 @@ impl<D: Device> Links<D> {
         let mut header = [0; HEADER];
         self.receives.read(slot, 0, &mut header);
         let Header { what, seen } = Header::decode(header);
-        if let Some((_, epoch, _)) = self.peers.get(&from).and_then(|peer| peer.pair)
+        if let Some((_, epoch, _)) = self.peers.get(from).and_then(|peer| peer.pair)
             && !self.connections.is_ready(from)
         {
             self.tell(from, Event::Data { epoch })?;
         }
         let now = self.now();
-        let peer = self.peers.entry(from).or_default();
+        let peer = self.peers.meet(from);
         let arrival = match what {
-            What::Frame(number) => Some(peer.replay.arrived(number)),
-            What::Seen => None,
-            What::Opens => {
+            message::What::Frame(number) => Some(peer.replay.arrived(number)),
+            message::What::Seen => None,
+            message::What::Opens => {
                 peer.heard = Some(seen);
                 self.post_receive(slot)?;
                 return self.reopen(from);
             }
         };
-        let free = &mut self.free_sends;
-        peer.replay.acknowledged(seen, |slot| free.push(slot)).ok_or_else(|| contradicts(from))?;
+        let gone = &mut self.gone;
+        peer.replay.acknowledged(seen, |slot| gone.push(slot)).ok_or_else(|| contradicts(from))?;
+        self.let_go()?;
         match arrival {
             Some(replay::Arrival::Next) => self.arrivals.push_back(Arrived { from, slot, len }),
             Some(replay::Arrival::Gap) => return Err(Broken(format!("a frame of rank {from} is missing"))),
             Some(replay::Arrival::Seen) | None => return Ok(self.post_receive(slot)?),
         }
+        let peer = self.peers.meet(from);
         if peer.unsaid.is_none() {
             peer.unsaid = Some(now);
             self.unsaid.push_back(from);

@@ -6,17 +6,21 @@
 //! A queue pair that is given back goes to RESET and is used for the next peer, under the same number. Before that, all completions
 //! are taken out of the device, because those of a pair in RESET may never be reported.
 //!
+//! A work is known by its *slot*: frames, and copies of what is written or read, lie in slots of registered memory; what goes straight from or
+//! into memory of a caller, which is registered for it alone, has a slot without memory.
+//!
 //! # When a connection breaks
 //!
 //! Messages are numbered frames (`message`). A frame keeps its slot until the peer has said that it has seen it: each frame says so of those of
 //! the other direction, and where there are none a message of its own. When a queue pair breaks, it is reset and connected again; the first
-//! message on a new connection says which frame was seen last, and those behind it are posted again, as `protocol::replay` has it. A peer that
-//! stays away ends the job.
+//! message on a new connection says which frame was seen last, and those behind it are posted again, as `protocol::replay` has it. So are
+//! writes and reads. A peer that stays away ends the job.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `steps` | carries out what the machine decides |
 //! | `frames` | frames on a connection, and on the next one |
+//! | `one_sided` | writes and reads |
 //! | `message` | what stands before each message |
 
 use std::{
@@ -27,12 +31,16 @@ use std::{
 };
 
 pub(super) use self::message::HEADER;
+use self::one_sided::What;
+use rustc_hash::FxBuildHasher;
+
 use super::{
-    device::{self, Completion, DeviceError, Done, Handle, Pair, Queue, ROUTE_HEADER},
+    device::{self, Completion, DeviceError, Done, Handle, Pair, Queue, ROUTE_HEADER, Region, Work},
     slots::Slots,
 };
 use crate::comm::{
-    am::wire::{Broken, Result},
+    am::wire::{Broken, Ended, Result, Transfers},
+    peers::Peers,
     protocol::{
         connection::{Connections, Event, LENGTH, Settings},
         replay::{self, Replay},
@@ -42,11 +50,14 @@ use crate::comm::{
 
 mod frames;
 mod message;
+mod one_sided;
 mod steps;
 
 /// Messages that may be on their way to others, and those that may have arrived before anybody looks.
 pub(super) const SENDS: usize = 64;
 const RECEIVES: usize = 256;
+/// Transfers that go straight.
+const STRAIGHT: usize = 32;
 /// Messages without a frame.
 const CONTROLS: usize = 32;
 /// The same of datagrams.
@@ -56,7 +67,7 @@ const DATAGRAM_RECEIVES: usize = 64;
 /// What a device has to be opened with.
 pub(super) const DEPTHS: device::Depths = device::Depths {
     // Each work and each receive has one completion; a pair that breaks flushes what it has.
-    completions: 2 * (SENDS + CONTROLS + RECEIVES + DATAGRAM_SENDS + DATAGRAM_RECEIVES),
+    completions: 2 * (SENDS + STRAIGHT + CONTROLS + RECEIVES + DATAGRAM_SENDS + DATAGRAM_RECEIVES),
     shared_receives: RECEIVES,
     datagram_receives: DATAGRAM_RECEIVES,
     datagram_sends: DATAGRAM_SENDS,
@@ -64,6 +75,9 @@ pub(super) const DEPTHS: device::Depths = device::Depths {
 
 /// Completions that are taken at a time.
 const BATCH: usize = 32;
+
+/// Looks that find completions, and do not look at the time.
+const HURRY: u32 = 16;
 
 /// How often the device is asked for what has no completion.
 const ASKS: Duration = Duration::from_millis(5);
@@ -108,15 +122,30 @@ pub(super) struct Links<D> {
     device: D,
     directory: Arc<Directory>,
     connections: Connections,
-    peers: HashMap<usize, Peer>,
+    /// There may be more peers than queue pairs: the machine is told who is used.
+    is_short: bool,
+    peers: Peers<Peer>,
     /// Whose queue pairs these are.
-    owners: HashMap<u32, usize>,
+    owners: HashMap<u32, usize, FxBuildHasher>,
     /// In RESET.
     spare: Vec<Pair>,
     sends: Slots,
     free_sends: Vec<usize>,
-    /// Whom each slot of `sends` was sent to, and how many bytes.
-    sent: [(usize, usize); SENDS],
+    /// Slots without memory, which are numbered behind the others.
+    free_straight: Vec<usize>,
+    /// What was posted from each slot.
+    sent: Vec<Sent>,
+    /// Slots whose works are done, and are to be let go.
+    gone: Vec<usize>,
+    /// Works of a chain; empty, kept for its memory.
+    chain: Vec<Work>,
+    /// Slots that are to be posted in a chain; empty, kept for its memory.
+    posted: Vec<Posted>,
+    /// Memory that is open to peers.
+    opened: Vec<Region>,
+    /// Slots that hold what was read; transfers that went straight and have ended.
+    read: VecDeque<usize>,
+    ended: Vec<Ended>,
     controls: Slots,
     free_controls: Vec<usize>,
     controlled: [usize; CONTROLS],
@@ -133,11 +162,22 @@ pub(super) struct Links<D> {
     polled: Vec<Completion>,
     /// Taken out of the device, and not handled.
     completions: VecDeque<Completion>,
-    /// Frames that were posted again.
+    /// So many so far; and looks since the last one at the time.
+    taken: u64,
+    hurried: u32,
+    /// Works that were posted again.
     replayed: u64,
     random: Random,
     start: Instant,
     asked: Duration,
+}
+
+/// A work that was posted from a slot.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    to: usize,
+    len: usize,
+    what: What,
 }
 
 /// A message in a slot of the receives.
@@ -156,8 +196,10 @@ struct Peer {
     handle: Option<Handle>,
     /// A connection was asked for, and is not ready.
     wanted: bool,
-    /// Messages that the adapter has not completed.
+    /// Works that the adapter has not completed.
     open: usize,
+    /// Writes and reads so far, and how many of them have ended.
+    transfers: Transfers,
     /// Frames, by their slots.
     replay: Replay<usize>,
     /// The connection is new, and the peer was not told yet which frame was seen last.
@@ -230,12 +272,20 @@ impl<D: device::Device> Links<D> {
             device,
             directory,
             connections: Connections::new(Settings { budget, ..settings }),
-            peers: HashMap::new(),
-            owners: HashMap::new(),
+            is_short: budget < settings.endpoints.saturating_sub(1),
+            peers: Peers::default(),
+            owners: HashMap::default(),
             spare: Vec::new(),
             sends,
             free_sends: (0..SENDS).collect(),
-            sent: [(0, 0); SENDS],
+            free_straight: (SENDS..SENDS + STRAIGHT).collect(),
+            sent: vec![Sent { to: 0, len: 0, what: What::Frame }; SENDS + STRAIGHT],
+            gone: Vec::new(),
+            chain: Vec::new(),
+            posted: Vec::new(),
+            opened: Vec::new(),
+            read: VecDeque::new(),
+            ended: Vec::new(),
             controls,
             free_controls: (0..CONTROLS).collect(),
             controlled: [0; CONTROLS],
@@ -249,6 +299,8 @@ impl<D: device::Device> Links<D> {
             arrivals: VecDeque::with_capacity(RECEIVES),
             polled: Vec::with_capacity(BATCH),
             completions: VecDeque::with_capacity(BATCH),
+            taken: 0,
+            hurried: 0,
             replayed: 0,
             random: Random::new(seed),
             start: Instant::now(),
@@ -279,7 +331,7 @@ impl<D: device::Device> Links<D> {
     /// # Errors
     /// [`Broken`].
     pub(super) fn is_ready(&mut self, to: usize) -> Result<bool> {
-        let peer = self.peers.entry(to).or_default();
+        let peer = self.peers.meet(to);
         if self.connections.is_ready(to) {
             return Ok(!peer.opens && peer.replay.may_post(replay::Kind::Frame));
         }
@@ -298,7 +350,6 @@ impl<D: device::Device> Links<D> {
         self.connections.statistics()
     }
 
-    #[cfg(test)]
     pub(super) fn device(&self) -> &D {
         &self.device
     }
@@ -319,10 +370,17 @@ impl<D: device::Device> Links<D> {
     /// # Errors
     /// [`Broken`].
     pub(super) fn look(&mut self) -> Result<bool> {
+        let before = self.taken;
         let may_be_more = self.take_completions()?;
+        if self.taken != before && self.hurried < HURRY {
+            // Who has completions goes on with them: it can look at the time later.
+            self.hurried += 1;
+            return Ok(may_be_more);
+        }
+        self.hurried = 0;
         let now = self.now();
         while let Some(&peer) = self.unsaid.front() {
-            let since = self.peers.get(&peer).and_then(|peer| peer.unsaid);
+            let since = self.peers.get(peer).and_then(|peer| peer.unsaid);
             if since.is_some_and(|since| now < since + UNSAID_FOR) {
                 break;
             }
@@ -367,6 +425,7 @@ impl<D: device::Device> Links<D> {
     fn take_completions(&mut self) -> Result<bool> {
         self.device.poll(&mut self.polled, BATCH)?;
         let may_be_more = self.polled.len() == BATCH;
+        self.taken += self.polled.len() as u64;
         self.completions.extend(self.polled.drain(..));
         while let Some(completion) = self.completions.pop_front() {
             self.completed(completion)?;
@@ -377,10 +436,11 @@ impl<D: device::Device> Links<D> {
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {
         match (Posted::of(id), outcome) {
             (Posted::Send(slot), outcome) => {
-                let to = self.sent[slot].0;
+                let to = self.sent[slot].to;
                 if outcome.is_ok() {
-                    let free = &mut self.free_sends;
-                    self.peers.entry(to).or_default().replay.completed(slot, |slot| free.push(slot));
+                    let gone = &mut self.gone;
+                    self.peers.meet(to).replay.completed(slot, |slot| gone.push(slot));
+                    self.let_go()?;
                 }
                 self.is_posted(to, outcome)
             }
@@ -423,7 +483,7 @@ impl<D: device::Device> Links<D> {
 
     /// Gives everything back to the device. Nothing is sent or received any more.
     pub(super) fn close(&mut self) {
-        let mut held: Vec<Pair> = self.peers.values_mut().filter_map(|peer| Some(peer.pair.take()?.0)).collect();
+        let mut held: Vec<Pair> = self.peers.iter_mut().filter_map(|(_, peer)| Some(peer.pair.take()?.0)).collect();
         held.append(&mut self.spare);
         held.sort_unstable_by_key(|pair| pair.id);
         for pair in held {
@@ -431,6 +491,11 @@ impl<D: device::Device> Links<D> {
             let _ = self.device.destroy(pair);
         }
         self.owners.clear();
+        // No pair is left that could use what was lent.
+        let lent = self.sent[SENDS..].iter_mut().filter_map(|sent| sent.what.take_region());
+        for region in lent.chain(self.opened.drain(..)) {
+            let _ = self.device.deregister(region);
+        }
         for slots in [&mut self.sends, &mut self.controls, &mut self.receives, &mut self.datagrams] {
             slots.withdraw(&self.device);
         }

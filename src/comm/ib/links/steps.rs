@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{
     super::device::{self, Datagram, Device, DeviceError, To},
-    ANSWERS_FOR_EVER, CONTROLS, FAILURES, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, TIMEOUT,
+    ANSWERS_FOR_EVER, CONTROLS, FAILURES, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, STRAIGHT, TIMEOUT,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
@@ -35,7 +35,7 @@ impl<D: Device> Links<D> {
                     let released = self.or_failed(peer, epoch, released)?;
                     actions.extend(self.connections.on_event(self.now(), peer, released));
                     // What came for it while it was closed asks again; and what it may not have seen goes there once more.
-                    let closed = self.peers.entry(peer).or_default();
+                    let closed = self.peers.meet(peer);
                     closed.replay.is_over();
                     closed.wanted = !closed.replay.is_done();
                     if !closed.wanted {
@@ -45,13 +45,13 @@ impl<D: Device> Links<D> {
                     (peer, Event::Wanted)
                 }
                 Action::Ready { peer, .. } => {
-                    let ready = self.peers.entry(peer).or_default();
+                    let ready = self.peers.meet(peer);
                     (ready.wanted, ready.failures, ready.opens) = (false, 0, true);
                     self.due.push_back(peer);
                     self.send_due()?;
                     continue;
                 }
-                Action::Hold { peer, .. } => match self.peers.get(&peer).map_or(0, |peer| peer.open) {
+                Action::Hold { peer, .. } => match self.peers.get(peer).map_or(0, |peer| peer.open) {
                     0 => (peer, Event::Acknowledged),
                     _ => continue,
                 },
@@ -65,7 +65,7 @@ impl<D: Device> Links<D> {
 
     /// The event that answers a step. A failed step is tried again, up to [`FAILURES`] times in a row.
     fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<Event>) -> Result<Event> {
-        let failures = &mut self.peers.entry(peer).or_default().failures;
+        let failures = &mut self.peers.meet(peer).failures;
         match step {
             Ok(event) => Ok(event),
             Err(error) if *failures == FAILURES => Err(Broken(format!("connecting to rank {peer}: {error}"))),
@@ -80,21 +80,23 @@ impl<D: Device> Links<D> {
     fn prepare(&mut self, peer: usize, epoch: u32) -> device::Result<Address> {
         let pair = match self.spare.pop() {
             Some(pair) => pair,
-            None => self.device.create(SENDS + CONTROLS)?,
+            None => self.device.create(SENDS + STRAIGHT + CONTROLS)?,
         };
-        if let Err(error) = self.device.modify(pair, To::Init { access: device::Access::NONE }) {
+        if let Err(error) =
+            self.device.modify(pair, To::Init { access: device::Access::REMOTE_WRITE | device::Access::REMOTE_READ })
+        {
             self.device.destroy(pair)?;
             return Err(error);
         }
         let sequence = self.random.below(device::NUMBERS as usize) as u32;
-        self.peers.entry(peer).or_default().pair = Some((pair, epoch, sequence));
+        self.peers.meet(peer).pair = Some((pair, epoch, sequence));
         self.owners.insert(pair.number, peer);
         Ok(Address { queue_pair: pair.number, sequence })
     }
 
     fn connect(&mut self, peer: usize, remote: Address) -> device::Result<()> {
         const NOT_MET: DeviceError = DeviceError::Invalid("a peer without an address or a queue pair");
-        let (pair, _, first_packet) = self.peers.get(&peer).and_then(|peer| peer.pair).ok_or(NOT_MET)?;
+        let (pair, _, first_packet) = self.peers.get(peer).and_then(|peer| peer.pair).ok_or(NOT_MET)?;
         let address = self.directory.find(peer).ok_or(NOT_MET)?;
         let device::Limits { read_depth, answer_depth, .. } = *self.device.limits();
         let (number, first) = (remote.queue_pair, remote.sequence);
@@ -108,7 +110,7 @@ impl<D: Device> Links<D> {
 
     /// The queue pair of a peer is spare. If that fails there is none.
     fn release(&mut self, peer: usize) -> device::Result<()> {
-        let Some(peer) = self.peers.get_mut(&peer) else { return Ok(()) };
+        let Some(peer) = self.peers.get_mut(peer) else { return Ok(()) };
         (peer.opens, peer.heard) = (false, None);
         let Some((pair, ..)) = peer.pair.take() else { return Ok(()) };
         self.owners.remove(&pair.number);
@@ -123,7 +125,7 @@ impl<D: Device> Links<D> {
     /// Sends a datagram, if that can be done now.
     pub(super) fn send_datagram(&mut self, to: usize, bytes: &[u8; LENGTH]) -> Result<()> {
         let Some(&address) = self.directory.find(to) else { return Ok(()) };
-        let peer = self.peers.entry(to).or_default();
+        let peer = self.peers.meet(to);
         let handle = match peer.handle {
             Some(handle) => handle,
             None => *peer.handle.insert(self.device.handle(&address)?),

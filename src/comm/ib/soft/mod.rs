@@ -95,8 +95,9 @@ pub(super) struct Fabric(Arc<Shared>);
 struct Shared {
     rules: Rules,
     state: Mutex<State>,
-    /// A transfer was finished.
+    /// A transfer was finished; and how many wait for that.
     finished: Condvar,
+    waiters: AtomicUsize,
     /// Pairs that have works: what can be seen without the lock.
     waiting: AtomicUsize,
     /// Numbers of regions and of pairs' lives so far.
@@ -111,6 +112,7 @@ impl Fabric {
             rules,
             state,
             finished: Condvar::new(),
+            waiters: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             numbers: AtomicU32::new(1),
             start: Instant::now(),
@@ -153,7 +155,10 @@ impl Shared {
             transfer.carry_out();
             state = self.state.lock();
             state.finish(transfer);
-            self.finished.notify_all();
+            // Who waits has counted itself while it held the state.
+            if self.waiters.load(Ordering::Relaxed) > 0 {
+                self.finished.notify_all();
+            }
         }
         self.waiting.store(state.note(place), Ordering::Relaxed);
         state
@@ -175,6 +180,9 @@ impl Shared {
         state: MutexGuard<'a, State>,
         is_in_use: impl FnMut(&mut State) -> bool,
     ) -> MutexGuard<'a, State> {
-        self.finished.wait_while(state, is_in_use).unwrap_or_else(PoisonError::into_inner)
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+        let state = self.finished.wait_while(state, is_in_use).unwrap_or_else(PoisonError::into_inner);
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        state
     }
 }

@@ -14,11 +14,11 @@
 //!  atomic of the adapter         | its outcome is unknown     | its outcome is unknown
 //! ```
 //!
-//! A frame is kept until the peer says that it has handled it, or has seen it on a new connection; the acknowledgement of the adapter is
-//! not enough, for a frame that came can still be lost with the queue pair of its target. So what goes past the frames (writes, reads,
-//! atomics) waits until every frame before it was handled: the target may handle a frame long after it came, and a frame that is
-//! posted again comes after what was completed behind it. Frames wait for nothing, so a write and the frame that tells of it are
-//! posted together.
+//! A frame is kept until the peer says that it has seen it; the acknowledgement of the adapter is not enough, for a frame that came can
+//! still be lost with the queue pair of its target. What goes past the frames (writes, reads, atomics) waits until every frame before it
+//! was *handled*: the target may handle a frame long after it came, and a frame that is posted again comes after what was completed
+//! behind it. The driver knows when that is so, because only it knows which frames change memory. Frames wait for nothing, so a write and
+//! the frame that tells of it are posted together.
 //!
 //! ```text
 //!  event                         | this end
@@ -26,14 +26,17 @@
 //!  an item is posted             | keeps it
 //!  an item is completed          | forgets all up to it, but frames that the peer is not known to have seen
 //!  a frame has come              | handles it if it is the next one
-//!  the peer handled up to n      | forgets the completed frames up to n; writes before them have happened
+//!  the peer has seen up to n     | forgets the completed frames up to n; writes before them have happened
+//!  the peer handled all frames   | may post what goes past frames
 //!  the connection is over        | posts nothing
-//!  a new one is ready            | tells the numbers of the last frames that it has seen and handled, and nothing else
-//!  the peer's numbers have come  | forgets the frames that were seen; posts the rest again, in its order
+//!  a new one is ready            | tells the number of the last frame that it has seen, and nothing else
+//!  the peer's number has come    | forgets the frames that were seen; posts the rest again, in its order
 //! ```
 
 #[cfg(test)]
 mod tests;
+
+use std::collections::VecDeque;
 
 /// What an item does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,8 +87,10 @@ struct Posted<H> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::comm) struct Replay<H> {
     /// Oldest first.
-    posted: Vec<Posted<H>>,
-    /// Frames numbered, and those of them that the peer has seen and handled.
+    posted: VecDeque<Posted<H>>,
+    /// So many of the oldest are completed, and wait to be seen.
+    completed: usize,
+    /// Frames numbered, and those of them that the peer has seen, and handled.
     numbered: u64,
     known: u64,
     handled: u64,
@@ -104,7 +109,7 @@ impl<H: Copy + PartialEq> Default for Replay<H> {
 impl<H: Copy + PartialEq> Replay<H> {
     /// An end with no connection.
     pub(in crate::comm) fn new() -> Self {
-        Replay { posted: Vec::new(), numbered: 0, known: 0, handled: 0, seen: 0, is_open: false }
+        Replay { posted: VecDeque::new(), completed: 0, numbered: 0, known: 0, handled: 0, seen: 0, is_open: false }
     }
 
     /// Whether an item may be posted now.
@@ -120,23 +125,34 @@ impl<H: Copy + PartialEq> Replay<H> {
     /// An item is posted. The number of a frame.
     pub(in crate::comm) fn posts(&mut self, kind: Kind, handle: H) -> u64 {
         self.numbered += u64::from(kind == Kind::Frame);
-        self.posted.push(Posted { handle, kind, number: self.numbered, happened: false, completed: false });
+        self.posted.push_back(Posted { handle, kind, number: self.numbered, happened: false, completed: false });
         self.numbered
     }
 
     /// The adapter has completed an item, and so all before it. As all that forgets items, it names them.
-    pub(in crate::comm) fn completed(&mut self, handle: H, forgets: impl FnMut(H)) {
-        let end = self.posted.iter().position(|item| item.handle == handle).map_or(0, |at| at + 1);
-        self.posted[..end].iter_mut().for_each(|item| item.completed = true);
-        self.forget(forgets);
+    pub(in crate::comm) fn completed(&mut self, handle: H, mut forgets: impl FnMut(H)) {
+        let news = self.posted.iter().skip(self.completed).position(|item| item.handle == handle);
+        for _ in 0..news.map_or(0, |at| at + 1) {
+            let Some(item) = self.posted.get_mut(self.completed) else { break };
+            if item.is_forgotten_when_completed() {
+                forgets(item.handle);
+                self.posted.remove(self.completed);
+            } else {
+                item.completed = true;
+                self.completed += 1;
+            }
+        }
     }
 
-    /// The peer has handled the frames up to this number. None if they were not all sent.
+    /// The peer has seen the frames up to this number. None if they were not all sent.
     #[must_use]
     pub(in crate::comm) fn acknowledged(&mut self, number: u64, forgets: impl FnMut(H)) -> Option<()> {
-        self.have_been_seen(number, forgets)?;
-        self.handled = self.handled.max(number);
-        Some(())
+        self.have_been_seen(number, forgets)
+    }
+
+    /// The peer has handled all frames that were posted, as far as they change what others of its memory read or write.
+    pub(in crate::comm) fn all_are_handled(&mut self) {
+        self.handled = self.numbered;
     }
 
     /// A frame has come.
@@ -169,7 +185,7 @@ impl<H: Copy + PartialEq> Replay<H> {
             return None;
         }
         self.have_been_seen(number, forgets)?;
-        self.is_open = true;
+        (self.is_open, self.completed) = (true, 0);
         let mut fates = Vec::with_capacity(self.posted.len());
         self.posted.retain_mut(|item| {
             item.completed = false;
@@ -189,7 +205,10 @@ impl<H: Copy + PartialEq> Replay<H> {
         if number > self.numbered {
             return None;
         }
-        self.known = self.known.max(number);
+        if number <= self.known {
+            return Some(());
+        }
+        self.known = number;
         // The number of what is no frame is that of the frame before it.
         let has_come = |item: &Posted<H>| item.number < number || item.kind == Kind::Frame && item.number == number;
         self.posted.iter_mut().for_each(|item| item.happened |= has_come(item));
@@ -199,12 +218,21 @@ impl<H: Copy + PartialEq> Replay<H> {
 
     /// Forgets what is done and of no more use to the adapter.
     fn forget(&mut self, mut forgets: impl FnMut(H)) {
+        let before = self.posted.len();
         self.posted.retain(|item| {
-            let is_done = item.completed && (item.happened || item.kind != Kind::Frame);
+            let is_done = item.completed && item.is_forgotten_when_completed();
             if is_done {
                 forgets(item.handle);
             }
             !is_done
         });
+        self.completed -= before - self.posted.len();
+    }
+}
+
+impl<H> Posted<H> {
+    /// A frame may still be lost at its target, until that is known to have seen it.
+    fn is_forgotten_when_completed(&self) -> bool {
+        self.happened || self.kind != Kind::Frame
     }
 }

@@ -1,0 +1,393 @@
+//! Puts and gets that the wire carries out in the peer's memory by itself, instead of records that the peer handles.
+//!
+//! Both may always take either road, byte by byte, because both keep the order:
+//!
+//! * What goes past the peer's handlers waits until they have acknowledged every frame of requests. So it never overtakes a record.
+//! * A record that is sent behind a transfer comes behind it, for the wire keeps the order.
+//!
+//! A short operation does not wait for the acknowledgement: it is a record then. A long one does, and asks for it, because the processor of the
+//! peer would need longer for its bytes. The same goes for regions that are not known yet (`regions`).
+//!
+//! Answers are no requests: what they change is memory of a caller that waits for them, so nothing that is put there meets them.
+//!
+//! A flush of a peer that has acknowledged everything takes no message: it ends with the last transfer.
+
+use std::{io, ops::Range, sync::Arc};
+
+use super::{
+    Am,
+    bulk::Then,
+    endpoint::Endpoint,
+    frame::{Kind, Record},
+    peer::{Block, BlockKind, Op, Peer},
+    regions::Region,
+    wire::{Broken, OneSided, OneSidedLimits, Piece, Result, Wire},
+    write::Written,
+};
+use crate::comm::{Event, Token};
+
+/// Pieces that are begun together.
+const CHAIN: usize = 32;
+
+/// Regions in a record.
+const TOLD: usize = 12;
+
+/// Which way an operation can take now.
+enum Way {
+    Transfer(Region),
+    Record,
+    /// It is longer than what it has to wait for.
+    Later,
+}
+
+impl<W: Wire> Endpoint<W> {
+    /// Begins as much of an operation as can be by transfers. None if it is to be a record.
+    pub(super) fn transfer(&mut self, to: usize, op: &mut Op) -> Result<Option<Written>> {
+        let Some(limits) = self.limits.one_sided else { return Ok(None) };
+        match op {
+            Op::Put { offset, local, len, at, .. } => {
+                let (offset, local) = (*offset, *local);
+                self.transfer_bytes(to, limits, *len, at, |at| (offset + at, local.wrapping_add(at)), None)
+            }
+            Op::Get { offset, len, at, origin } => {
+                let offset = *offset;
+                self.transfer_bytes(to, limits, *len, at, |at| (offset + at, std::ptr::null_mut()), Some(*origin))
+            }
+            Op::Block(block) => self.transfer_block(to, limits, block),
+            _ => Ok(None),
+        }
+    }
+
+    /// Copies contiguous bytes in pieces, from byte `at` of `len` on.
+    fn transfer_bytes(
+        &mut self,
+        to: usize,
+        limits: OneSidedLimits,
+        len: usize,
+        at: &mut usize,
+        place: impl Fn(usize) -> (usize, *mut u8),
+        origin: Option<u64>,
+    ) -> Result<Option<Written>> {
+        while *at < len {
+            let region = match self.way(to, place(*at).0, len >= limits.straight)? {
+                Way::Transfer(region) => region,
+                Way::Record => return Ok(None),
+                Way::Later => return Ok(Some(Written::Later)),
+            };
+            let (offset, here) = place(*at);
+            let (there, room) = region.at(offset);
+            if len - *at <= limits.copied.min(room) {
+                let rest = Piece { there, key: region.key, here, len: len - *at };
+                let (_, is_all) = self.begin(to, &[rest], origin, *at)?;
+                return Ok(Some(if is_all { Written::All } else { Written::Later }));
+            }
+            let (first, mut next, mut pieces) = (*at, *at, Chain::default());
+            while next < len
+                && pieces.len < CHAIN
+                && let (offset, here) = place(next)
+                && offset - region.offset < region.len
+            {
+                let (there, room) = region.at(offset);
+                let part = (len - next).min(limits.copied).min(room);
+                pieces.push(Piece { there, key: region.key, here, len: part });
+                next += part;
+            }
+            let (done, is_all) = self.begin(to, pieces.as_slice(), origin, first)?;
+            *at += done;
+            if !is_all {
+                return Ok(Some(Written::Later));
+            }
+        }
+        Ok(Some(Written::All))
+    }
+
+    /// The same of a block, whose runs go straight if they are long.
+    fn transfer_block(&mut self, to: usize, limits: OneSidedLimits, block: &mut Block) -> Result<Option<Written>> {
+        if !self.is_for_transfer(block) {
+            return Ok(None);
+        }
+        let origin = if let BlockKind::Get { origin } = block.what { Some(origin) } else { None };
+        let run = block.there.run();
+        while block.at < block.len {
+            let place = |at: usize| {
+                let (index, within) = (at / run, at % run);
+                let offset = block.offset.wrapping_add_signed(block.there.start(index)) + within;
+                (offset, block.local.wrapping_offset(block.here.start(index)).wrapping_add(within), run - within)
+            };
+            let (offset, here, rest) = place(block.at);
+            let region = match self.way(to, offset, block.len >= limits.straight)? {
+                Way::Transfer(region) => region,
+                Way::Record => return Ok(None),
+                Way::Later => return Ok(Some(Written::Later)),
+            };
+            let (there, room) = region.at(offset);
+            let part = rest.min(room).min(limits.longest);
+            if let Some(whole) = block.straight.as_ref().filter(|_| part >= limits.straight)
+                && self.go_straight(to, Piece { there, key: region.key, here, len: part }, whole.clone(), block.token, origin)?
+            {
+                block.at += part;
+                continue;
+            }
+            let (first, mut next, mut pieces) = (block.at, block.at, Chain::default());
+            while next < block.len
+                && pieces.len < CHAIN
+                && let (offset, here, rest) = place(next)
+                && offset.wrapping_sub(region.offset) < region.len
+            {
+                let (there, room) = region.at(offset);
+                let part = rest.min(limits.copied).min(room);
+                pieces.push(Piece { there, key: region.key, here, len: part });
+                next += part;
+            }
+            let (done, is_all) = self.begin(to, pieces.as_slice(), origin, first)?;
+            block.at += done;
+            if !is_all {
+                return Ok(Some(Written::Later));
+            }
+        }
+        Ok(Some(Written::All))
+    }
+
+    /// Whether the runs of a block may be pieces.
+    pub(super) fn is_for_transfer(&self, block: &Block) -> bool {
+        let is_long = self.limits.one_sided.is_some_and(|limits| block.there.run() >= limits.run);
+        is_long && !matches!(block.what, BlockKind::Accumulate { .. })
+    }
+
+    /// Begins a chain of pieces, of which the first is byte `first` of what it belongs to. How many bytes were begun, and whether those
+    /// are all.
+    fn begin(&mut self, to: usize, pieces: &[Piece], origin: Option<u64>, first: usize) -> Result<(usize, bool)> {
+        let wire = one_sided(&mut self.wire)?;
+        // SAFETY: the caller's memory is readable until its completion is polled; the peer's region is open until it was told that its
+        // transfers have ended.
+        let begun = unsafe {
+            match origin {
+                None => wire.write(to, pieces)?,
+                Some(origin) => wire.read(to, pieces, origin, first)?,
+            }
+        };
+        Ok((pieces[..begun].iter().map(|piece| piece.len).sum(), begun == pieces.len()))
+    }
+
+    fn go_straight(&mut self, to: usize, piece: Piece, whole: Arc<Token>, token: Token, origin: Option<u64>) -> Result<bool> {
+        let then = match origin {
+            None => Then::WentStraight(whole),
+            Some(origin) => Then::CameStraight { token, origin, len: piece.len },
+        };
+        let id = self.bulk.add(then);
+        // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has ended; pieces do not
+        // overlap. As for `begin`.
+        let begun = unsafe { one_sided(&mut self.wire)?.go_straight(to, origin.is_some(), piece, id) }?;
+        if !begun {
+            drop(self.bulk.remove(id));
+        } else if let Some(origin) = origin {
+            self.origins.begin_piece(origin);
+        }
+        Ok(begun)
+    }
+
+    /// The way for a byte of an operation, which is long or not.
+    fn way(&mut self, to: usize, offset: usize, is_long: bool) -> Result<Way> {
+        if to == self.topology.rank() {
+            return Ok(Way::Record);
+        }
+        let Some(peer) = self.peers.get_mut(to) else { return Ok(Way::Record) };
+        let otherwise = |waits: bool| if is_long && waits { Way::Later } else { Way::Record };
+        let Some(region) = peer.known.find(offset) else {
+            if peer.known.misses() && self.request(to, Kind::Regions, &[])? {
+                self.peer(to).known.asks();
+            }
+            return Ok(otherwise(self.peer(to).known.is_asked()));
+        };
+        if !peer.has_acknowledged() {
+            if is_long && !peer.acknowledges && self.makes_room(to, 1)? {
+                let origin = self.origins.value(Token::ACKNOWLEDGED, false);
+                self.peer(to).acknowledges = self.request(to, Kind::Flush, &[origin])?;
+            }
+            return Ok(otherwise(true));
+        }
+        Ok(if one_sided(&mut self.wire)?.may_transfer(to)? { Way::Transfer(region) } else { otherwise(true) })
+    }
+
+    /// Whether the frame being filled has room for a record of so many words, or the next one has.
+    fn makes_room(&mut self, to: usize, words: usize) -> Result<bool> {
+        let lacks = |peer: &Peer| peer.requests.as_ref().is_some_and(|frame| !frame.has_room(words, 0, 0));
+        if self.peers.get(to).is_some_and(lacks) {
+            self.send_requests(to)?;
+        }
+        Ok(self.peers.get(to).is_some_and(|peer| !lacks(peer)))
+    }
+
+    /// Writes a record before what is queued, if that has room now. If it has not, the peer owes acknowledgements, and gives them.
+    fn request(&mut self, to: usize, kind: Kind, words: &[u64]) -> Result<bool> {
+        if !self.makes_room(to, words.len())? {
+            return Ok(false);
+        }
+        let Some(peer) = self.peers.get_mut(to) else { return Ok(false) };
+        peer.requests.get_or_insert_with(|| self.wire.frame()).push(kind, 0, words, &[], 0);
+        self.urgent = true;
+        Ok(true)
+    }
+
+    /// A peer asks for the regions of this rank.
+    pub(super) fn tell_regions(&mut self, to: usize) -> Result<()> {
+        let (version, regions) = self.own.tell(to);
+        let words: Vec<u64> = regions.flat_map(Region::words).collect();
+        let pieces = words.chunks(TOLD * Region::WORDS).map(<[u64]>::to_vec);
+        let pieces: Vec<_> = if words.is_empty() { vec![Vec::new()] } else { pieces.collect() };
+        for (k, piece) in pieces.into_iter().enumerate() {
+            let head = [version, (k * TOLD) as u64];
+            self.answer(to, Kind::RegionsAre, &[&head[..], &piece].concat(), 0, |_| ())?;
+        }
+        Ok(())
+    }
+
+    /// A peer tells its regions.
+    pub(super) fn know_regions(&mut self, from: usize, record: &Record<'_>) -> Option<()> {
+        let ([version, first], regions) = record.words.split_first_chunk()?;
+        self.peer(from).known.told(*version, usize::try_from(*first).ok()?, regions)
+    }
+
+    /// What a peer told of its regions holds no longer.
+    pub(super) fn forget_regions(&mut self, from: usize, record: &Record<'_>) -> Option<()> {
+        let [version] = record.words.first_chunk()?;
+        self.peer(from).known.revoked(*version);
+        self.owing.push(from);
+        Some(())
+    }
+
+    /// Looks at what the wire has read, and at transfers that have ended.
+    pub(super) fn look_at_transfers(&mut self) -> Result<()> {
+        let (origins, events) = (&mut self.origins, &mut self.events);
+        let Some(wire) = self.wire.one_sided() else { return Ok(()) };
+        let found = wire.take_read(&mut |origin, at, bytes| events.extend(origins.data_came(origin, at, bytes)));
+        self.found += u64::from(found);
+        let peers = &mut self.peers;
+        self.flushing.retain(|&to| {
+            let (Some(peer), ended) = (peers.get_mut(to), wire.transfers(to).ended) else { return false };
+            while let Some(&(begun, token)) = peer.quiet_flushes.front()
+                && begun <= ended
+            {
+                events.push(Event::RemoteDone(token));
+                peer.quiet_flushes.pop_front();
+            }
+            !peer.quiet_flushes.is_empty()
+        });
+        if !self.owing.is_empty() {
+            let has_ended = |to: &mut usize| matches!(wire.transfers(*to), transfers if transfers.begun == transfers.ended);
+            let free: Vec<usize> = self.owing.extract_if(.., has_ended).collect();
+            for to in free {
+                if let Some(version) = self.peer(to).known.owed.take() {
+                    self.answer(to, Kind::Revoked, &[version], 0, |_| ())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports the end of all that was put to a peer, if that takes no message. Whether it does not.
+    fn flush_quietly(&mut self, to: usize, token: Token) -> bool {
+        let Some(peer) = self.peers.get_mut(to).filter(|_| self.limits.one_sided.is_some()) else { return false };
+        if !peer.has_acknowledged() || !peer.queue.is_empty() {
+            return false;
+        }
+        let transfers = self.wire.one_sided().map(|wire| wire.transfers(to)).unwrap_or_default();
+        if transfers.begun == transfers.ended {
+            self.events.push(Event::RemoteDone(token));
+            return true;
+        }
+        if peer.quiet_flushes.is_empty() {
+            self.flushing.push(to);
+        }
+        peer.quiet_flushes.push_back((transfers.begun, token));
+        true
+    }
+}
+
+/// Pieces that are begun together, on the stack.
+struct Chain {
+    pieces: [Piece; CHAIN],
+    len: usize,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Chain { pieces: [Piece { there: 0, key: 0, here: std::ptr::null_mut(), len: 0 }; CHAIN], len: 0 }
+    }
+}
+
+impl Chain {
+    fn push(&mut self, piece: Piece) {
+        self.pieces[self.len] = piece;
+        self.len += 1;
+    }
+
+    fn as_slice(&self) -> &[Piece] {
+        &self.pieces[..self.len]
+    }
+}
+
+fn one_sided<W: Wire>(wire: &mut W) -> Result<&mut dyn OneSided> {
+    wire.one_sided().ok_or_else(|| Broken("one-sided transfers over a wire that has none".into()))
+}
+
+impl<W: Wire> Am<W> {
+    /// See [`Endpoint::flush_quietly`].
+    pub(super) fn flush_quietly(&self, rank: usize, token: Token) -> bool {
+        self.is_one_sided && self.endpoint().flush_quietly(rank, token)
+    }
+
+    /// Opens a range of this rank's segment to its peers.
+    pub(super) fn open(&self, range: Range<usize>) -> io::Result<()> {
+        if !self.is_one_sided {
+            return Ok(());
+        }
+        let opened = self.endpoint().open(range);
+        opened.map_err(|why| io::Error::new(io::ErrorKind::OutOfMemory, why))
+    }
+
+    /// Shuts a range of this rank's segment: returns when no peer reads or writes it any more.
+    pub(super) fn shut(&self, range: &Range<usize>) -> io::Result<()> {
+        if !self.is_one_sided {
+            return Ok(());
+        }
+        let mut endpoint = self.endpoint();
+        let taken = endpoint.own.take(range);
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let (version, told) = endpoint.own.revoke();
+        for to in told {
+            let words = [version, 0, 0, 0, 0];
+            self.report(endpoint.submit(to, Op::Small { kind: Kind::Revoke, aux: 0, words }));
+        }
+        drop(endpoint);
+        if !self.drive(|endpoint| Ok(endpoint.own.is_revoked())) {
+            return Err(io::Error::other("the job is over, and others may still use the memory"));
+        }
+        let mut endpoint = self.endpoint();
+        for (region, opened) in taken {
+            one_sided(&mut endpoint.wire).and_then(|wire| wire.shut(opened)).map_err(io::Error::other)?;
+            let end = region.offset + region.len;
+            for left in [region.offset..range.start.min(end), range.end.max(region.offset)..end] {
+                if !left.is_empty() {
+                    endpoint.open(left).map_err(io::Error::other)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<W: Wire> Endpoint<W> {
+    fn open(&mut self, range: Range<usize>) -> std::result::Result<(), String> {
+        let Some(start) = self.segment.range(range.start, range.len()) else { return Err("memory outside the segment".into()) };
+        let wire = one_sided(&mut self.wire).map_err(|error| error.to_string())?;
+        // SAFETY: committed, and of the segment, which stays mapped while the endpoint lives; it is shut before it is given back. All access it
+        // by kernels and atomics.
+        let opened = unsafe { wire.open(start, range.len()) }?;
+        let region = Region { offset: range.start, len: range.len(), address: start.addr() as u64, key: opened.key };
+        self.own.add(region, opened);
+        Ok(())
+    }
+}

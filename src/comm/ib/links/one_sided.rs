@@ -1,0 +1,217 @@
+//! Writes and reads: what goes into and out of the memory of peers without their processors.
+//!
+//! Short pieces are copied through slots, which frames use too, so that they can be posted again when a connection breaks and their callers
+//! go on meanwhile. Long ones go straight: the caller's memory is registered for as long. One that is given up is deregistered at
+//! once, which breaks the connection if its work is still under way; what it was to do is done by nobody then.
+
+use super::{
+    super::device::{Access, Device, Piece, Region, Target},
+    Links, Posted, SENDS, Sent,
+};
+use crate::comm::{
+    am::wire::{self, BulkId, Ended, Opened, Result, Transfers},
+    protocol::replay,
+};
+
+/// What was posted from a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    Frame,
+    Write { to: Target },
+    Read { from: Target, origin: u64, at: usize },
+    WriteStraight { to: Target, lent: Piece, region: Option<Region>, id: BulkId },
+    ReadStraight { from: Target, lent: Piece, region: Option<Region>, id: BulkId },
+}
+
+impl What {
+    /// The memory that is lent for it, once.
+    pub(super) fn take_region(&mut self) -> Option<Region> {
+        match self {
+            What::WriteStraight { region, .. } | What::ReadStraight { region, .. } => region.take(),
+            _ => None,
+        }
+    }
+}
+
+impl<D: Device> Links<D> {
+    /// See [`OneSided::open`](wire::OneSided::open).
+    ///
+    /// # Safety
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
+    pub(in crate::comm::ib) unsafe fn open(&mut self, start: *mut u8, len: usize) -> std::result::Result<Opened, String> {
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
+        // SAFETY: the caller's promise.
+        let region = unsafe { self.device.register(start, len, access) }.map_err(|error| error.to_string())?;
+        self.opened.push(region);
+        Ok(Opened { key: region.remote, id: region.id })
+    }
+
+    /// See [`OneSided::shut`](wire::OneSided::shut).
+    ///
+    /// # Errors
+    /// As there.
+    pub(in crate::comm::ib) fn shut(&mut self, opened: Opened) -> Result<()> {
+        let Some(at) = self.opened.iter().position(|region| region.id == opened.id) else { return Ok(()) };
+        Ok(self.device.deregister(self.opened.swap_remove(at))?)
+    }
+
+    /// Begins transfers with a peer that is [ready](Self::is_ready), of pieces that are copied: writes, or reads for an origin from a byte on. How
+    /// many; so many slots are left to others.
+    ///
+    /// # Safety
+    /// As [`OneSided::write`](wire::OneSided::write) and [`read`](wire::OneSided::read).
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(in crate::comm::ib) unsafe fn transfer(
+        &mut self,
+        with: usize,
+        pieces: &[wire::Piece],
+        reads: Option<(u64, usize)>,
+        leaves: usize,
+    ) -> Result<usize> {
+        if self.room() < leaves + pieces.len() {
+            self.take_completions()?;
+            if !self.is_ready(with)? {
+                return Ok(0);
+            }
+        }
+        let count = pieces.len().min(self.room().saturating_sub(leaves));
+        let peer = self.peers.meet(with);
+        peer.replay.all_are_handled();
+        peer.transfers.begun += count as u64;
+        let kind = if reads.is_some() { replay::Kind::Read } else { replay::Kind::Write };
+        let mut at = reads.map_or(0, |(_, at)| at);
+        let mut posted = std::mem::take(&mut self.posted);
+        for &wire::Piece { there: start, key, here, len } in &pieces[..count] {
+            let Some(slot) = self.free_sends.pop() else { break };
+            peer.replay.posts(kind, slot);
+            let place = Target { start, key };
+            let what = match reads {
+                Some((origin, _)) => What::Read { from: place, origin, at },
+                None => {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.sends.write_from(slot, here, len) };
+                    What::Write { to: place }
+                }
+            };
+            at += len;
+            self.sent[slot] = Sent { to: with, len, what };
+            posted.push(Posted::Send(slot));
+        }
+        let done = if posted.is_empty() { Ok(()) } else { self.post(with, &posted) };
+        posted.clear();
+        self.posted = posted;
+        done.map(|()| count)
+    }
+
+    /// Begins a transfer that goes straight; false if there is no room, or the memory cannot be registered.
+    ///
+    /// # Safety
+    /// As [`OneSided::go_straight`](wire::OneSided::go_straight).
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(in crate::comm::ib) unsafe fn go_straight(
+        &mut self,
+        with: usize,
+        reads: bool,
+        wire::Piece { there: start, key, here, len }: wire::Piece,
+        id: BulkId,
+    ) -> Result<bool> {
+        if self.free_straight.is_empty() {
+            self.take_completions()?;
+        }
+        if !self.is_ready(with)? {
+            return Ok(false);
+        }
+        let Some(slot) = self.free_straight.pop() else { return Ok(false) };
+        let access = if reads { Access::LOCAL_WRITE } else { Access::NONE };
+        // SAFETY: the caller's promise. It is deregistered before the end is reported.
+        let Ok(region) = (unsafe { self.device.register(here, len, access) }) else {
+            self.free_straight.push(slot);
+            return Ok(false);
+        };
+        let (place, lent, region) = (Target { start, key }, Piece { start: here, len, key: region.local }, Some(region));
+        let (kind, what) = match reads {
+            true => (replay::Kind::Read, What::ReadStraight { from: place, lent, region, id }),
+            false => (replay::Kind::Write, What::WriteStraight { to: place, lent, region, id }),
+        };
+        let peer = self.peers.meet(with);
+        peer.replay.all_are_handled();
+        peer.transfers.begun += 1;
+        peer.replay.posts(kind, slot);
+        self.sent[slot] = Sent { to: with, len, what };
+        self.post(with, &[Posted::Send(slot)])?;
+        Ok(true)
+    }
+
+    /// Lets the slots go whose works are done.
+    pub(super) fn let_go(&mut self) -> Result<()> {
+        while let Some(slot) = self.gone.pop() {
+            let Sent { to, len, ref mut what } = self.sent[slot];
+            let region = what.take_region();
+            let transfers = &mut self.peers.meet(to).transfers;
+            match *what {
+                What::Frame => self.free_sends.push(slot),
+                What::Write { .. } => {
+                    transfers.ended += 1;
+                    let free = if slot < SENDS { &mut self.free_sends } else { &mut self.free_straight };
+                    free.push(slot);
+                }
+                What::Read { .. } => self.read.push_back(slot),
+                What::WriteStraight { id, .. } | What::ReadStraight { id, .. } => {
+                    transfers.ended += 1;
+                    if let Some(region) = region {
+                        self.device.deregister(region)?;
+                        self.ended.push(Ended { id, len });
+                    }
+                    self.free_straight.push(slot);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// See [`Wire::cancel`](wire::Wire::cancel).
+    pub(in crate::comm::ib) fn give_up(&mut self, which: BulkId) {
+        for sent in &mut self.sent[SENDS..] {
+            let (What::WriteStraight { id, to: place, .. } | What::ReadStraight { id, from: place, .. }) = sent.what else {
+                continue;
+            };
+            let Some(region) = (if id == which { sent.what.take_region() } else { None }) else { continue };
+            // A device that refuses that does not work any more.
+            let _ = self.device.deregister(region);
+            self.ended.push(Ended { id, len: 0 });
+            // If it is posted again it moves nothing.
+            (sent.len, sent.what) = (0, What::Write { to: place });
+        }
+    }
+
+    /// See [`Wire::ended`](wire::Wire::ended).
+    pub(in crate::comm::ib) fn take_ended(&mut self, ended: &mut Vec<Ended>) {
+        ended.append(&mut self.ended);
+    }
+
+    /// See [`OneSided::take_read`](wire::OneSided::take_read).
+    pub(in crate::comm::ib) fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
+        let is_any = !self.read.is_empty();
+        while let Some(slot) = self.read.pop_front() {
+            let Sent { to, len, what } = self.sent[slot];
+            if let What::Read { origin, at, .. } = what {
+                self.sends.look(slot, len, |bytes| each(origin, at, bytes));
+            }
+            self.peers.meet(to).transfers.ended += 1;
+            self.free_sends.push(slot);
+        }
+        is_any
+    }
+
+    /// See [`OneSided::transfers`](wire::OneSided::transfers).
+    pub(in crate::comm::ib) fn transfers(&self, with: usize) -> Transfers {
+        self.peers.get(with).map(|peer| peer.transfers).unwrap_or_default()
+    }
+}

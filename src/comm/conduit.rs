@@ -103,6 +103,10 @@ pub(crate) trait Conduit: Operations {
     /// The body of this rank ended, well or not. Called once; what outlives the body may still call.
     fn body_ended(&self) {}
 
+    /// Returns when all that this rank sent was handled, or the job is over; it sends nothing more by itself. Before [`leave`](Self::leave),
+    /// where that has to wait for others in another way.
+    fn drain(&self) {}
+
     /// The body of this rank returned well: returns when all that the rank sent was handled, and no other rank needs it.
     /// Collective.
     fn leave(&self) {}

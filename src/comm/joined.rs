@@ -239,6 +239,12 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         }
     }
 
+    fn drain(&self) {
+        if self.over().load(Ordering::Relaxed) != INHERITED {
+            self.network.drain();
+        }
+    }
+
     fn leave(&self) {
         if self.over().load(Ordering::Relaxed) == INHERITED {
             return;

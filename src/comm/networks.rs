@@ -20,6 +20,7 @@ const NETWORKS: &[Named] = &[
     threads::NETWORK,
     simulated::NETWORK,
     ib::NETWORK,
+    ib::SOFTWARE,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];
@@ -44,9 +45,9 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// The network alone, without a device or layers that the name asks for.
+    /// The network alone, without a device for tests or layers that the name asks for.
     pub(crate) fn is_plain(&self) -> bool {
-        self.device == Device::default() && self.machine.is_none() && self.layers.is_empty()
+        matches!(self.device, Device::Mapping | Device::Adapter) && self.machine.is_none() && self.layers.is_empty()
     }
 }
 
@@ -63,7 +64,8 @@ fn parse(name: &str) -> Option<Choice> {
     let base = words.next()?;
     let mut layers: Vec<Layer> = Vec::new();
     let (base, device) = base.split_once(':').map_or((base, None), |(base, device)| (base, Some(device)));
-    let network = NETWORKS.iter().find(|network| network.name == base)?;
+    let mut networks = NETWORKS.iter().filter(|network| network.name == base).peekable();
+    let network = networks.peek()?;
     let machine = device.filter(|_| network.is_a_model()).map(str::to_owned);
     let mut device = device.filter(|_| machine.is_none()).unwrap_or_default();
     if device == UNMAPPED {
@@ -71,7 +73,10 @@ fn parse(name: &str) -> Option<Choice> {
         layers.extend(HARSH);
         device = "";
     }
-    let device = network.devices.iter().find(|&&(name, _)| name == device)?.1;
+    let (network, device) = networks.find_map(|network| {
+        let (_, device) = network.devices.iter().find(|&&(name, _)| name == device)?;
+        Some((network, *device))
+    })?;
     for word in words {
         let layer = LAYERS.iter().find(|&&(name, _)| name == word)?.1;
         if layers.contains(&layer) {

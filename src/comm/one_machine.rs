@@ -23,26 +23,31 @@ use crate::error::Error;
 
 /// Runs a body as one rank of a job of one machine, until no other rank needs it.
 pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Result<(), String> {
-    lead(settings, conduit(settings, member), body)
+    let conduit = conduit(settings, member).map_err(|error| error.to_string())?;
+    leave(&*conduit, body(conduit.clone(), settings.cores))
 }
 
-/// The same with active messages over a wire of one's own between the nodes.
+/// The same with active messages over a wire of one's own between the nodes, and an end of one's own: [`leave`], or what waits for the ranks of
+/// other machines too.
 pub(super) fn rank_over<W: Wire + 'static>(
     settings: &Settings,
     member: Member,
     body: &Body<'_>,
     wire: impl FnOnce(&Member) -> Result<W, Error>,
+    end: impl FnOnce(&dyn Conduit, Result<(), String>) -> Result<(), String>,
 ) -> Result<(), String> {
     let conduit = match member.topology().is_all_mapped() {
         true => Ok(Arc::new(member) as Arc<dyn Conduit>),
         false => wire(&member).and_then(|wire| over(wire, settings, member)),
     };
-    lead(settings, conduit, body)
+    let conduit = conduit.map_err(|error| error.to_string())?;
+    let outcome = body(conduit.clone(), settings.cores);
+    end(&*conduit, outcome)
 }
 
-fn lead(settings: &Settings, conduit: Result<Arc<dyn Conduit>, Error>, body: &Body<'_>) -> Result<(), String> {
-    let conduit = conduit.map_err(|error| error.to_string())?;
-    body(conduit.clone(), settings.cores)?;
+/// The end of a rank of a job of one machine.
+pub(super) fn leave(conduit: &dyn Conduit, outcome: Result<(), String>) -> Result<(), String> {
+    outcome?;
     conduit.leave();
     Ok(())
 }
@@ -70,6 +75,6 @@ fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Erro
             Ok(Arc::new(Joined::new(member, network)))
         }
         Device::Packets => over(Packets::new(fabric, topology), settings, member),
-        Device::Soft => unreachable!("a network with a device of its own makes its conduits"),
+        Device::Soft | Device::Adapter => unreachable!("a network with a device of its own makes its conduits"),
     }
 }

@@ -20,6 +20,7 @@ pub(crate) enum Device {
     Mapping,
     Packets,
     Soft,
+    Adapter,
 }
 
 /// The time that computing takes in a simulated job.
@@ -84,6 +85,9 @@ pub(crate) struct Settings {
     pub connections: Option<usize>,
     /// When and how it makes them.
     pub connect: Connect,
+    /// The ports of adapters that ranks of a machine take in turns, and which address of a port; found where not named.
+    pub adapter: Option<String>,
+    pub gid: Option<String>,
     /// What stands on the network, from below.
     pub layers: Vec<Layer>,
     /// The machine that a simulated network is a model of: a name or a file.

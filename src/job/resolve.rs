@@ -91,6 +91,8 @@ impl Launch {
         let is_known = |name: &String| Connect::of_name(name).is_some();
         let connect = connect.value(self.connect.clone(), |text| Some(text.to_owned()), is_known)?;
         let connect = connect.and_then(|name| Connect::of_name(&name)).unwrap_or_default();
+        let adapter = variable("GA_IB_DEVICE", "names of adapters, or of their ports", |text| Some(text.to_owned()))?;
+        let gid = variable("GA_IB_GID", "the number of an entry of a port's table of GIDs", |text| Some(text.to_owned()))?;
         let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
         let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
         let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
@@ -134,6 +136,8 @@ impl Launch {
             device,
             connections,
             connect,
+            adapter,
+            gid,
             layers,
             machine,
             form,
@@ -192,6 +196,17 @@ fn launched(
     asked: Option<usize>,
 ) -> Result<Option<Started>, Error> {
     // Two must not speak with one launcher: MPI's library, and this crate.
+    if cfg!(feature = "mpi")
+        && network.name == "ib"
+        && network.ranks == Ranks::Children
+        && started.is_some_and(|by| by.has_others())
+    {
+        return Err(Error::Launch(
+            "in a binary with the feature `mpi` a launcher is MPI's, and the ranks of \"ib\" cannot meet by it; build the program without \
+             that feature, or choose GA_NETWORK=mpi"
+                .into(),
+        ));
+    }
     let started = started.filter(|_| !cfg!(feature = "mpi"));
     let chosen = match chosen {
         Some(name) => Some(name.to_owned()),

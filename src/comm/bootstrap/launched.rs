@@ -36,6 +36,9 @@ use crate::{
 /// So many ranks each read the words of all: as many questions to the launcher, which take less time than another fence.
 const FEW: usize = 8;
 
+/// A launcher answers a question, which waits for no other process, within this.
+const ANSWERED: Duration = Duration::from_secs(5);
+
 /// A launcher answers the last words of a process at once.
 const ACKNOWLEDGED: Duration = Duration::from_secs(10);
 
@@ -133,6 +136,17 @@ impl Connection {
         }
     }
 
+    /// Publishes words for [`ask`], unless this rank has `failed`: then all ranks learn that one has. Collective.
+    ///
+    /// # Errors
+    /// A rank, or the launcher, is lost.
+    pub(crate) fn publish(&mut self, words: &[u64], failed: bool) -> std::result::Result<Published, Error> {
+        let own = self.started.rank() as u64;
+        let [failed] = self.greatest([if failed { own + 1 } else { 0 }])?;
+        let key = self.exchange(Some(words), |_, prefix, _| Ok(prefix.to_owned()))?;
+        Ok(Published { key, failed: failed.checked_sub(1).map(|rank| rank as usize) })
+    }
+
     fn is_own(&self) -> bool {
         self.process == std::process::id()
     }
@@ -196,6 +210,44 @@ impl Connection {
             get_words(launcher, 0, &format!("{prefix}-0"), idle)
         })
     }
+}
+
+/// What ranks have published.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// What it is asked for by.
+    pub(crate) key: String,
+    /// A rank that has failed.
+    pub(crate) failed: Option<usize>,
+}
+
+/// What a rank published under a key. None if the launcher does not say it now.
+pub(crate) fn ask(rank: usize, key: &str) -> Option<Vec<u64>> {
+    let start = Instant::now();
+    let mut idle = || if start.elapsed() < ANSWERED { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
+    match &mut *state() {
+        State::Runs(connection, _) => get_words(&mut *connection.launcher, rank, &format!("{key}-{rank}"), &mut idle).ok(),
+        _ => None,
+    }
+}
+
+/// Returns when all ranks have called it. Threads of this process go on meanwhile, but cannot [`ask`].
+///
+/// # Errors
+/// The job is over, or the launcher is lost.
+pub(crate) fn await_all(is_over: impl Fn() -> bool) -> std::result::Result<(), Error> {
+    let (mut connection, fabric) = match std::mem::replace(&mut *state(), State::Meets) {
+        State::Runs(connection, fabric) => (connection, fabric),
+        other => {
+            *state() = other;
+            return Err(Error::Launch("waiting for the others at the end: no job of a launcher runs".into()));
+        }
+    };
+    let mut idle = || if is_over() { Err(io::Error::new(ErrorKind::Interrupted, "the job is over")) } else { Ok(()) };
+    let met = connection.launcher.fence(&mut idle).map_err(|refused| failed(&connection.started, &refused));
+    connection.step += 1;
+    *state() = State::Runs(connection, fabric);
+    met
 }
 
 impl Bootstrap for Connection {

@@ -42,6 +42,8 @@ pub(crate) struct Place {
     pub(crate) crowded: bool,
     /// The launcher left each rank of this machine all its cores.
     pub(crate) unbound: bool,
+    /// Of the job.
+    pub(crate) token: u128,
 }
 
 /// Why ranks could not map the memory of their group.
@@ -210,7 +212,8 @@ impl Place {
         let topology = topology.with_tables(&(fabric.clone() as Spots));
         // Ranks that could not share memory share the cores all the same.
         let cores = (cores * fabric.ranks() / together).max(1);
-        Ok(Place { topology, fabric, cores, crowded, unbound: own == cores })
+        let token = u128::from(token[0]) << 64 | u128::from(token[1]);
+        Ok(Place { topology, fabric, cores, crowded, unbound: own == cores, token })
     }
 }
 

@@ -14,18 +14,24 @@
 //! | `slots` | registered memory for messages |
 //! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
 //! | `wire` | frames over them |
+//! | `cluster`, `directory` | what the ranks of a job have in common, and where they are reached |
+//! | `adapter` | `ib`, the network of processes with adapters |
 //! | `software` | `ib:soft`, the network of threads with software devices |
 //! | `verbs` | the device of libibverbs |
 //! | `ffi` | what is used of that library, which is loaded at run time |
 //!
 //! # What is not there yet
 //!
-//! * A network over `verbs`: it is tested on soft-RoCE as a device only, and never ran on an adapter.
+//! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
+//! * Starting without PMI or PMIx: by an MPI communicator, or by ssh.
 //! * Atomic operations of the adapter, and selective signaling: each work has a completion.
 //! * The agent of a node as the only endpoint that other nodes connect to: each rank is an endpoint of its own.
 //! * Ranks that wait look all the time: nothing wakes them up yet.
 
+mod adapter;
+mod cluster;
 mod device;
+mod directory;
 #[cfg(all(test, not(loom)))]
 mod faulty;
 mod ffi;
@@ -41,4 +47,4 @@ mod verbs;
 mod wire;
 mod work;
 
-pub(super) use self::software::NETWORK;
+pub(super) use self::{adapter::NETWORK, software::NETWORK as SOFTWARE};

@@ -15,8 +15,9 @@ use std::{
 
 use super::{
     device::Device,
+    directory::Directory,
     faulty::{Faulty, Posted, Rates},
-    links::{DEPTHS, Directory},
+    links::DEPTHS,
     soft::{Fabric, Rules},
     wire::VerbsWire,
 };
@@ -67,7 +68,7 @@ fn six_neighbors(ranks: usize) -> Edges {
 
 fn wires(ranks: usize, way: Way) -> Vec<VerbsWire<Faulty<impl Device>>> {
     let fabric = Fabric::new(Rules::default());
-    let directory = Arc::new(Directory::new(ranks));
+    let directory = Arc::new(Directory::shared(ranks).unwrap());
     let wire = |endpoint| {
         let settings = Settings { endpoint, endpoints: ranks, token: 7, way, budget: ranks };
         let device = Faulty::new(fabric.open(DEPTHS).unwrap(), Rates::default(), 0);

@@ -8,8 +8,9 @@ use std::{
 };
 
 use super::{
+    directory::Directory,
     faulty::{Faulty, Posted, Rates},
-    links::{DEPTHS, Directory},
+    links::DEPTHS,
     soft::{Fabric, Rules},
     wire::VerbsWire,
 };
@@ -40,7 +41,7 @@ struct Rank {
 
 fn ranks(rates: Rates, seed: u64) -> [Rank; 2] {
     let fabric = Fabric::new(Rules { seed, ..Rules::default() });
-    let directory = Arc::new(Directory::new(2));
+    let directory = Arc::new(Directory::shared(2).unwrap());
     [0, 1].map(|endpoint| {
         let device = Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed + endpoint as u64);
         let posted = Box::new(device.counter());

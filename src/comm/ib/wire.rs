@@ -12,7 +12,8 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     device::{self, Device},
-    links::{Directory, HEADER, Links, SENDS},
+    directory::Directory,
+    links::{HEADER, Links, SENDS},
 };
 use crate::comm::{
     Connections,
@@ -229,7 +230,7 @@ mod tests {
 
     fn wires(budget: usize, rates: Rates, seed: u64) -> Vec<VerbsWire<impl Device>> {
         let fabric = Fabric::new(Rules { seed, ..Rules::default() });
-        let directory = Arc::new(Directory::new(ENDPOINTS));
+        let directory = Arc::new(Directory::shared(ENDPOINTS).unwrap());
         let wire = |endpoint| {
             let device = Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed + endpoint as u64);
             let way = if seed.is_multiple_of(3) { Way::Serial } else { Way::Overlapped };

@@ -37,10 +37,23 @@ const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(
 
 /// Runs a body as the rank that this process is.
 pub(super) fn run(started: Started, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    run_over(started, settings, false, |_, _| Ok(()), |(), settings, member| one_machine::rank(settings, member, body))
+}
+
+/// The same where a network joins machines, if it `has_network`. What it needs is prepared while the ranks meet: if that fails on one rank, it
+/// must on all.
+pub(in crate::comm) fn run_over<P>(
+    started: Started,
+    settings: &Settings,
+    has_network: bool,
+    prepare: impl FnOnce(&mut Connection, &Place) -> Result<P, Error>,
+    as_rank: impl FnOnce(P, &Settings, Member) -> Result<(), String>,
+) -> Result<(), Error> {
     let before = threads_of_this_process().unwrap_or(1);
     let mut connection = Connection::new(started, settings)?;
-    let place = match meet(&mut connection, settings) {
-        Ok(place) => place,
+    let met = meet(&mut connection, settings, has_network).and_then(|place| Ok((prepare(&mut connection, &place)?, place)));
+    let (prepared, place) = match met {
+        Ok(met) => met,
         Err(error) => {
             connection.give_up();
             return Err(error);
@@ -54,7 +67,7 @@ pub(super) fn run(started: Started, settings: &Settings, body: &Body<'_>) -> Res
         fabric.end(Some(started.rank()), &format!("could not be started: {error}"));
     })?;
     let settings = Settings { cores: rank.cores, ..settings.clone() };
-    let outcome = contain(|| one_machine::rank(&settings, member, body));
+    let outcome = contain(|| as_rank(prepared, &settings, member));
     rank.end(outcome, running)
 }
 
@@ -72,14 +85,14 @@ struct Rank {
 }
 
 /// What all ranks find out alike.
-fn meet(connection: &mut Connection, settings: &Settings) -> Result<Place, Error> {
+fn meet(connection: &mut Connection, settings: &Settings, has_network: bool) -> Result<Place, Error> {
     settings.check_ranks(connection.size())?;
-    Place::find(connection, settings, false)
+    Place::find(connection, settings, has_network)
 }
 
 impl Rank {
     fn start(place: Place, settings: &Settings, threads: usize) -> Result<(Self, Member), Error> {
-        let Place { topology, fabric, cores, crowded, unbound } = place;
+        let Place { topology, fabric, cores, crowded, unbound, .. } = place;
         fabric.keep_from_children().map_err(keeping)?;
         let (own, together) = (topology.rank(), fabric.ranks());
         // A launcher that bound its processes knew what it did.

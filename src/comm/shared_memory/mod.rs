@@ -26,6 +26,7 @@ use rustix::{
     },
 };
 
+pub(super) use self::launched::run_over as run_launched;
 use self::output::Forwarder;
 use super::{
     node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
@@ -63,7 +64,7 @@ struct Child {
 }
 
 /// Forks the ranks, supervises them and returns when all have ended.
-fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
+pub(super) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
     let others = other_threads()?;
     if others > 0 {
         return Err(Error::Launch(format!(

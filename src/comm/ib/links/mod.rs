@@ -26,7 +26,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -36,6 +36,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::{
     device::{self, Completion, DeviceError, Done, Handle, Pair, Queue, ROUTE_HEADER, Region, Work},
+    directory::Directory,
     slots::Slots,
 };
 use crate::comm::{
@@ -97,25 +98,6 @@ const LOST: Duration = Duration::from_secs(4);
 /// So many frames are seen, or so long, before that is said without a frame of the other direction.
 const UNSAID: u64 = 16;
 const UNSAID_FOR: Duration = Duration::from_millis(1);
-
-/// Where the endpoints of a job are reached, once they have said so.
-#[derive(Debug)]
-pub(super) struct Directory(Vec<OnceLock<device::Address>>);
-
-impl Directory {
-    pub(super) fn new(endpoints: usize) -> Self {
-        Directory((0..endpoints).map(|_| OnceLock::new()).collect())
-    }
-
-    fn publish(&self, endpoint: usize, address: device::Address) {
-        let published = self.0[endpoint].set(address);
-        debug_assert!(published.is_ok(), "endpoint {endpoint} is opened twice");
-    }
-
-    fn find(&self, endpoint: usize) -> Option<&device::Address> {
-        self.0[endpoint].get()
-    }
-}
 
 /// See the module's essay.
 pub(super) struct Links<D> {
@@ -308,7 +290,7 @@ impl<D: device::Device> Links<D> {
         };
         (0..RECEIVES).try_for_each(|slot| links.post_receive(slot))?;
         (0..DATAGRAM_RECEIVES).try_for_each(|slot| links.post_datagram_receive(DATAGRAM_SENDS + slot))?;
-        links.directory.publish(settings.endpoint, address);
+        links.directory.publish(settings.endpoint, &address);
         Ok(links)
     }
 

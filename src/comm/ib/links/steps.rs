@@ -101,7 +101,7 @@ impl<D: Device> Links<D> {
         let device::Limits { read_depth, answer_depth, .. } = *self.device.limits();
         let (number, first) = (remote.queue_pair, remote.sequence);
         let receive =
-            To::ReadyToReceive { peer: address, number, first_packet: first, answer_depth, receive_timer: RECEIVE_TIMER };
+            To::ReadyToReceive { peer: &address, number, first_packet: first, answer_depth, receive_timer: RECEIVE_TIMER };
         self.device.modify(pair, receive)?;
         let send =
             To::ReadyToSend { first_packet, read_depth, timeout: TIMEOUT, retries: RETRIES, receive_retries: ANSWERS_FOR_EVER };
@@ -124,7 +124,7 @@ impl<D: Device> Links<D> {
 
     /// Sends a datagram, if that can be done now.
     pub(super) fn send_datagram(&mut self, to: usize, bytes: &[u8; LENGTH]) -> Result<()> {
-        let Some(&address) = self.directory.find(to) else { return Ok(()) };
+        let Some(address) = self.directory.find(to) else { return Ok(()) };
         let peer = self.peers.meet(to);
         let handle = match peer.handle {
             Some(handle) => handle,

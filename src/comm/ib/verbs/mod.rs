@@ -107,6 +107,14 @@ impl Verbs {
         })
     }
 
+    /// Looks whether a port can be opened, as [`open`](Self::open).
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn find(choice: &Choice) -> std::result::Result<(), Unusable> {
+        port::open(&library::load()?, choice).map(drop)
+    }
+
     fn on(functions: Functions, context: Owned<ibv_context>, port: Port, opening: &Opening) -> Result<Self> {
         let depths = &opening.depths;
         let attributes = port::attributes(&functions, &context)?;

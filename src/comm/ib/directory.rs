@@ -1,0 +1,178 @@
+//! Where the endpoints of a job are reached.
+//!
+//! Each endpoint publishes its address once, when its device is open. Ranks that were forked, and threads, do so in memory that they share. Those
+//! of a launcher put it there, and ask for that of a peer at the first contact.
+
+use std::{
+    fmt, io,
+    ptr::NonNull,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+};
+
+use rustc_hash::FxHashMap;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use super::device::Address;
+
+/// Words that hold an address.
+pub(super) const WORDS: usize = Address::BYTES.div_ceil(size_of::<u64>());
+
+/// An address as words, and back.
+pub(super) fn to_words(address: &Address) -> [u64; WORDS] {
+    let mut bytes = [0; WORDS * size_of::<u64>()];
+    bytes[..Address::BYTES].copy_from_slice(&address.encode());
+    let (words, _) = bytes.as_chunks();
+    std::array::from_fn(|k| u64::from_le_bytes(words[k]))
+}
+
+fn of_words(words: [u64; WORDS]) -> Option<Address> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    Address::decode(&bytes[..Address::BYTES])
+}
+
+/// See the module's essay.
+pub(super) enum Directory {
+    Shared(Shared),
+    Asked { ask: Ask, known: Mutex<FxHashMap<usize, Address>> },
+}
+
+/// Asks for what an endpoint has published: none if it cannot be had.
+type Ask = Box<dyn Fn(usize) -> Option<[u64; WORDS]> + Send + Sync>;
+
+impl Directory {
+    /// For endpoints of this process, and of those that it will fork.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(super) fn shared(endpoints: usize) -> io::Result<Self> {
+        Shared::new(endpoints).map(Directory::Shared)
+    }
+
+    /// For endpoints that have published their addresses elsewhere.
+    pub(super) fn asked(ask: impl Fn(usize) -> Option<[u64; WORDS]> + Send + Sync + 'static) -> Self {
+        Directory::Asked { ask: Box::new(ask), known: Mutex::default() }
+    }
+
+    /// Publishes an address, once.
+    pub(super) fn publish(&self, endpoint: usize, address: &Address) {
+        if let Directory::Shared(shared) = self {
+            shared.publish(endpoint, to_words(address));
+        }
+    }
+
+    /// The address of an endpoint that has published it.
+    pub(super) fn find(&self, endpoint: usize) -> Option<Address> {
+        match self {
+            Directory::Shared(shared) => of_words(shared.find(endpoint)?),
+            Directory::Asked { ask, known } => {
+                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(address) = known.get(&endpoint) {
+                    return Some(*address);
+                }
+                let address = of_words(ask(endpoint)?)?;
+                known.insert(endpoint, address);
+                Some(address)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Directory::Shared(_) => "Directory(shared)",
+            Directory::Asked { .. } => "Directory(asked)",
+        })
+    }
+}
+
+/// What one endpoint has published.
+struct Entry {
+    is_there: AtomicU32,
+    words: [AtomicU64; WORDS],
+}
+
+/// A table in memory that children inherit.
+pub(super) struct Shared {
+    entries: NonNull<Entry>,
+    count: usize,
+}
+
+// SAFETY: the memory belongs to the value, and its entries are atomics.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn new(count: usize) -> io::Result<Self> {
+        let len = (count * size_of::<Entry>()).max(1);
+        // SAFETY: new memory, which the kernel fills with zeros.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED) }?;
+        let entries = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Shared { entries, count })
+    }
+
+    fn entries(&self) -> &[Entry] {
+        // SAFETY: so many lie in the mapping; zeros are valid atomics.
+        unsafe { std::slice::from_raw_parts(self.entries.as_ptr(), self.count) }
+    }
+
+    fn publish(&self, endpoint: usize, words: [u64; WORDS]) {
+        let entry = &self.entries()[endpoint];
+        debug_assert_eq!(entry.is_there.load(Ordering::Relaxed), 0, "endpoint {endpoint} is opened twice");
+        entry.words.iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
+        entry.is_there.store(1, Ordering::Release);
+    }
+
+    fn find(&self, endpoint: usize) -> Option<[u64; WORDS]> {
+        let entry = self.entries().get(endpoint)?;
+        (entry.is_there.load(Ordering::Acquire) != 0).then(|| std::array::from_fn(|k| entry.words[k].load(Ordering::Relaxed)))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let len = (self.count * size_of::<Entry>()).max(1);
+        // SAFETY: mapped with this length, and nobody has a reference any more.
+        let _ = unsafe { munmap(self.entries.as_ptr().cast(), len) };
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+
+    fn address(number: u32) -> Address {
+        Address { gid: std::array::from_fn(|k| k as u8), lid: 3, mtu: 5, number, key: 0x8765_4321 }
+    }
+
+    #[test]
+    fn what_is_published_is_found() {
+        let directory = Directory::shared(3).unwrap();
+        directory.publish(1, &address(7));
+        assert_eq!([0, 1, 2, 3].map(|endpoint| directory.find(endpoint)), [None, Some(address(7)), None, None]);
+    }
+
+    #[test]
+    fn an_address_is_asked_for_once() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        let directory = Directory::asked(move |endpoint| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            (endpoint < 5).then(|| to_words(&address(endpoint as u32)))
+        });
+        assert_eq!([4, 4, 4].map(|endpoint| directory.find(endpoint)), [Some(address(4)); 3]);
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        // One that could not be had may be there later.
+        assert_eq!([5, 5].map(|endpoint| directory.find(endpoint)), [None; 2]);
+        assert_eq!(asked.load(Ordering::Relaxed), 3);
+    }
+}

@@ -36,6 +36,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("what_does_not_fit_is_refused", patches::refusals),
     ("patches_beyond_all_bounds_panic", patches::beyond_all_bounds),
     ("accumulates_of_all_ranks_add_up", patches::accumulates_add_up),
+    ("many_accumulates_add_up", patches::many_accumulates),
     ("long_patches", patches::long_patches),
     ("long_blocks", patches::long_blocks),
     ("elements_of_every_type", elements::every_type),

@@ -285,6 +285,29 @@ pub(crate) fn accumulates_add_up(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// Short ones in a row, as fast as they go: where connections break meanwhile, none may be lost or come twice.
+pub(crate) fn many_accumulates(job: &Job) -> Result<(), Error> {
+    // Long enough for links to be cut meanwhile.
+    let rounds = if crate::runner::long() { 3000 } else { 300 };
+    let n = 64 * job.size();
+    let a = GlobalArray::<i64, Ix1>::builder(job, [n]).zeros().create()?;
+    let ones = Array1::<i64>::ones(64);
+    let mut last = Array1::<i64>::zeros(n);
+    for round in 0..rounds {
+        let from = 64 * (round % job.size());
+        a.accumulate(from..from + 64, 1, &ones)?;
+        if round % 10 == 9 {
+            let now = a.get(..)?;
+            assert!(now.iter().zip(&last).all(|(now, last)| now >= last), "a sum that was there is gone");
+            last = now;
+        }
+    }
+    job.sync()?;
+    let of_block = |block| (0..rounds).filter(|round| round % job.size() == block).count() * job.size();
+    assert!(a.get(..)?.indexed_iter().all(|(at, &sum)| sum == of_block(at / 64) as i64));
+    job.sync()
+}
+
 /// Longer than a chunk, a stripe of the accumulate lock and a buffer of the pipeline.
 pub(crate) fn long_patches(job: &Job) -> Result<(), Error> {
     let n = 300_000;

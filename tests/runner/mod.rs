@@ -144,7 +144,9 @@ pub(crate) fn start(name: &str, variables: &[(&str, &str)], output: &File) -> Ch
 /// The same with another command, `name` going to `case`.
 fn spawn(command: &mut Command, case: &str, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
     env::vars()
-        .filter(|(key, _)| key.starts_with("GA_") && !["GA_TEST_LONG", "GA_TEST_LAUNCHER", NETWORKS].contains(&&**key))
+        .filter(|(key, _)| {
+            key.starts_with("GA_") && !["GA_TEST_LONG", "GA_TEST_LAUNCHER", "GA_IB_DEVICE", NETWORKS].contains(&&**key)
+        })
         .for_each(|(key, _)| {
             command.env_remove(key);
         });

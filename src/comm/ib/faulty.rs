@@ -6,6 +6,7 @@
 //! | `lose` | a datagram is sent under a Q_Key that nobody takes |
 //! | `duplicate` | a datagram is sent twice, if there is room |
 //! | `reorder` | a datagram that has arrived is reported one poll later than those behind it |
+//! | `blind` | a poll reports nothing, and the next one all |
 //! | `fail_step` | a step to a state is refused, and not made |
 //! | `refuse_post` | a work is refused |
 //! | `break_pair` | works are posted, then their pair goes to the error state |
@@ -26,6 +27,7 @@ pub(super) struct Rates {
     pub(super) lose: usize,
     pub(super) duplicate: usize,
     pub(super) reorder: usize,
+    pub(super) blind: usize,
     pub(super) fail_step: usize,
     pub(super) refuse_post: usize,
     pub(super) break_pair: usize,
@@ -44,6 +46,8 @@ struct Faults {
     random: Random,
     /// Datagrams that have arrived and are not reported yet.
     late: Vec<Completion>,
+    /// The last poll was blind.
+    is_blind: bool,
     posted: Posted,
 }
 
@@ -74,7 +78,12 @@ impl<D: Device> Faulty<D> {
         Faulty {
             below,
             rates,
-            state: Arc::new(Mutex::new(Faults { random: Random::new(seed), late: Vec::new(), posted: Posted::default() })),
+            state: Arc::new(Mutex::new(Faults {
+                random: Random::new(seed),
+                late: Vec::new(),
+                is_blind: false,
+                posted: Posted::default(),
+            })),
         }
     }
 
@@ -176,6 +185,10 @@ impl<D: Device> Device for Faulty<D> {
 
     fn poll(&self, completions: &mut Vec<Completion>, most: usize) -> Result<()> {
         let mut faults = self.state.lock();
+        faults.is_blind = !faults.is_blind && faults.happens(self.rates.blind);
+        if faults.is_blind {
+            return Ok(());
+        }
         let first = completions.len();
         let late = faults.late.len().min(most);
         self.below.poll(completions, most - late)?;

@@ -8,15 +8,17 @@ use std::{
 };
 
 use super::{
+    device::Device,
     directory::Directory,
     faulty::{Faulty, Posted, Rates},
     links::DEPTHS,
     soft::{Fabric, Rules},
+    verbs,
     wire::VerbsWire,
 };
 use crate::{
     comm::{
-        Atomic, AtomicOp, Conduit, Event, Issued, Local, Remote, Scale, SignalOp, SignalWord, Token, Topology,
+        Atomic, AtomicOp, Conduit, Connections, Event, Issued, Local, Remote, Scale, SignalOp, SignalWord, Token, Topology,
         am::Am,
         joined::Joined,
         node::{self, Member},
@@ -41,9 +43,14 @@ struct Rank {
 
 fn ranks(rates: Rates, seed: u64) -> [Rank; 2] {
     let fabric = Fabric::new(Rules { seed, ..Rules::default() });
+    ranks_over([0, 1].map(|_| fabric.open(DEPTHS).unwrap()), rates, seed)
+}
+
+fn ranks_over<D: Device + 'static>(devices: [D; 2], rates: Rates, seed: u64) -> [Rank; 2] {
     let directory = Arc::new(Directory::shared(2).unwrap());
-    [0, 1].map(|endpoint| {
-        let device = Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed + endpoint as u64);
+    let mut endpoint = 0;
+    devices.map(|device| {
+        let device = Faulty::new(device, rates, seed + endpoint as u64);
         let posted = Box::new(device.counter());
         let settings = Settings { endpoint, endpoints: 2, token: 7, way: Way::Overlapped, budget: 2 };
         let wire = VerbsWire::new(device, directory.clone(), settings).unwrap();
@@ -54,6 +61,7 @@ fn ranks(rates: Rates, seed: u64) -> [Rank; 2] {
         // As arrays come: what lies in two ranges is written in two pieces.
         conduit.commit(0..OPEN / 2).unwrap();
         conduit.commit(OPEN / 2..OPEN).unwrap();
+        endpoint += 1;
         Rank { conduit, posted, events: Vec::new() }
     })
 }
@@ -211,73 +219,8 @@ fn operations_are_as_few_works_as_can_be() {
 fn operations_keep_their_order_over_connections_that_break() {
     let (mut unbroken, mut reopened) = (0, 0);
     for seed in 0..if std::env::var_os("GA_TEST_LONG").is_some() { 400 } else { 16 } {
-        let rates = Rates { break_pair: if seed % 4 == 0 { 0 } else { 15 }, lose: 50, ..Rates::default() };
-        let mut ranks = ranks(rates, seed);
-        let mut random = Random::new(seed);
-        let mut models = [vec![0_u64; WORDS], vec![0_u64; WORDS]];
-        let mut buffers: Vec<Vec<u64>> = Vec::new();
-        for _ in 0..200 {
-            let at = random.below(2);
-            let model = &mut models[1 - at];
-            let longest = [1, 1, 8, 600, 3000, 20_000][random.below(6)];
-            let count = 1 + random.below(longest);
-            // Near each other, and where two ranges meet.
-            let near = [0, WORDS / 2 - 4096 - 500][random.below(2)];
-            let word = (near + random.below(1000)).min(WORDS - count);
-            let values: Vec<u64> = (0..count).map(|_| random.below(1 << 30) as u64).collect();
-            match random.below(6) {
-                0 | 1 => {
-                    model[word..word + count].copy_from_slice(&values);
-                    // It ends at some time.
-                    let _ = put(&ranks, at, word, &values, Token(2));
-                }
-                2 => {
-                    let mut values = vec![0; count];
-                    get(&mut ranks, at, word, &mut values);
-                    assert!(values == models[1 - at][word..word + count], "seed {seed}: {count} words from {word} on");
-                }
-                3 => {
-                    let operand = values[0];
-                    let atomic = Atomic { op: AtomicOp::Add, width: 8, operand, comparand: 0 };
-                    // SAFETY: a committed, aligned word.
-                    unsafe { ranks[at].conduit.atomic(Remote { rank: 1 - at, offset: DATA + 8 * word }, atomic, TOKEN) };
-                    let value = |event: &Event| if let Event::Value(TOKEN, value) = event { Some(*value) } else { None };
-                    assert_eq!(until(&mut ranks, at, value), models[1 - at][word], "seed {seed}: word {word}");
-                    models[1 - at][word] += operand;
-                }
-                kind => {
-                    let (rows, run) = (1 + random.below(6), 1 + random.below(300));
-                    let stride = run + random.below(400);
-                    let word = word.min(WORDS - rows * stride);
-                    let values: Vec<u64> = (0..rows * run).map(|_| random.below(1 << 30) as u64).collect();
-                    let loops = Loops::new(&[rows, run], &[stride as isize, 1], &[run as isize, 1], 8);
-                    let to = Remote { rank: 1 - at, offset: DATA + 8 * word };
-                    let from = values.as_ptr().cast();
-                    // SAFETY: as in `put`; the lock's word is committed.
-                    let _ = unsafe {
-                        match kind {
-                            4 => ranks[at].conduit.put_block(to, &loops, from, Token(2)),
-                            _ => ranks[at].conduit.accumulate_block(to, &loops, from, &Scale::of(1_u64).unwrap(), 0, Token(2)),
-                        }
-                    };
-                    for (k, value) in values.iter().enumerate() {
-                        let word = &mut model[word + k / run * stride + k % run];
-                        *word = if kind == 4 { *value } else { *word + value };
-                    }
-                    buffers.push(values);
-                    continue;
-                }
-            }
-            buffers.push(values);
-        }
-        flush(&mut ranks, 0);
-        flush(&mut ranks, 1);
-        for (at, model) in models.iter().enumerate() {
-            for (word, value) in model.iter().enumerate() {
-                assert_eq!(ranks[at].word(word), *value, "seed {seed}: word {word} of rank {at}");
-            }
-        }
-        let counts = ranks[0].conduit.connections().unwrap();
+        let rates = Rates { break_pair: if seed % 4 == 0 { 0 } else { 15 }, lose: 50, blind: 300, ..Rates::default() };
+        let counts = operations_keep_their_order(ranks(rates, seed), seed);
         if rates.break_pair == 0 {
             unbroken += counts.reopened;
         } else {
@@ -285,6 +228,86 @@ fn operations_keep_their_order_over_connections_that_break() {
         }
     }
     assert!(unbroken == 0 && reopened > 50, "{unbroken} connections reopened that did not break, {reopened} others");
+}
+
+/// The same on whatever device libibverbs finds: pairs are taken to the error state under it.
+#[test]
+fn operations_keep_their_order_over_pairs_of_libibverbs_that_fail() {
+    let mut reopened = 0;
+    for seed in 0..3 {
+        let rates = Rates { break_pair: if seed == 0 { 0 } else { 15 }, lose: 50, ..Rates::default() };
+        let Some(devices) = verbs::tests::two(DEPTHS) else { return };
+        reopened += operations_keep_their_order(ranks_over(devices, rates, seed), seed).reopened;
+    }
+    assert!(reopened > 2, "{reopened} connections reopened");
+}
+
+fn operations_keep_their_order(mut ranks: [Rank; 2], seed: u64) -> Connections {
+    let mut random = Random::new(seed);
+    let mut models = [vec![0_u64; WORDS], vec![0_u64; WORDS]];
+    let mut buffers: Vec<Vec<u64>> = Vec::new();
+    for _ in 0..200 {
+        let at = random.below(2);
+        let model = &mut models[1 - at];
+        let longest = [1, 1, 8, 600, 3000, 20_000][random.below(6)];
+        let count = 1 + random.below(longest);
+        // Near each other, and where two ranges meet.
+        let near = [0, WORDS / 2 - 4096 - 500][random.below(2)];
+        let word = (near + random.below(1000)).min(WORDS - count);
+        let values: Vec<u64> = (0..count).map(|_| random.below(1 << 30) as u64).collect();
+        match random.below(6) {
+            0 | 1 => {
+                model[word..word + count].copy_from_slice(&values);
+                // It ends at some time.
+                let _ = put(&ranks, at, word, &values, Token(2));
+            }
+            2 => {
+                let mut values = vec![0; count];
+                get(&mut ranks, at, word, &mut values);
+                assert!(values == models[1 - at][word..word + count], "seed {seed}: {count} words from {word} on");
+            }
+            3 => {
+                let operand = values[0];
+                let atomic = Atomic { op: AtomicOp::Add, width: 8, operand, comparand: 0 };
+                // SAFETY: a committed, aligned word.
+                unsafe { ranks[at].conduit.atomic(Remote { rank: 1 - at, offset: DATA + 8 * word }, atomic, TOKEN) };
+                let value = |event: &Event| if let Event::Value(TOKEN, value) = event { Some(*value) } else { None };
+                assert_eq!(until(&mut ranks, at, value), models[1 - at][word], "seed {seed}: word {word}");
+                models[1 - at][word] += operand;
+            }
+            kind => {
+                let (rows, run) = (1 + random.below(6), 1 + random.below(300));
+                let stride = run + random.below(400);
+                let word = word.min(WORDS - rows * stride);
+                let values: Vec<u64> = (0..rows * run).map(|_| random.below(1 << 30) as u64).collect();
+                let loops = Loops::new(&[rows, run], &[stride as isize, 1], &[run as isize, 1], 8);
+                let to = Remote { rank: 1 - at, offset: DATA + 8 * word };
+                let from = values.as_ptr().cast();
+                // SAFETY: as in `put`; the lock's word is committed.
+                let _ = unsafe {
+                    match kind {
+                        4 => ranks[at].conduit.put_block(to, &loops, from, Token(2)),
+                        _ => ranks[at].conduit.accumulate_block(to, &loops, from, &Scale::of(1_u64).unwrap(), 0, Token(2)),
+                    }
+                };
+                for (k, value) in values.iter().enumerate() {
+                    let word = &mut model[word + k / run * stride + k % run];
+                    *word = if kind == 4 { *value } else { *word + value };
+                }
+                buffers.push(values);
+                continue;
+            }
+        }
+        buffers.push(values);
+    }
+    flush(&mut ranks, 0);
+    flush(&mut ranks, 1);
+    for (at, model) in models.iter().enumerate() {
+        for (word, value) in model.iter().enumerate() {
+            assert_eq!(ranks[at].word(word), *value, "seed {seed}: word {word} of rank {at}");
+        }
+    }
+    ranks[0].conduit.connections().unwrap()
 }
 
 /// Memory is given back while the other rank knows it, and uses what lies beside it.

@@ -33,6 +33,9 @@ const COPIED: usize = HEADER + FRAME;
 /// From so many bytes on a piece goes straight: registering memory for it costs as much as copying so much.
 const STRAIGHT: usize = 64 << 10;
 
+/// The longest piece: a connection that breaks does so much again, at most, of what was nearly done.
+const LONGEST: usize = 1 << 20;
+
 /// Runs of a block are pieces from so many bytes on.
 const RUN: usize = 512;
 
@@ -90,7 +93,7 @@ impl<D: Device> VerbsWire<D> {
 
 impl<D: Device> Wire for VerbsWire<D> {
     fn limits(&self) -> Limits {
-        let longest = self.links.device().limits().longest_message;
+        let longest = self.links.device().limits().longest_message.min(LONGEST);
         let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT, longest, run: RUN };
         Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided) }
     }
@@ -264,7 +267,8 @@ mod tests {
         let mut replayed = 0;
         for seed in 0..12 {
             let break_pair = if seed < 6 { 0 } else { 20 };
-            let rates = Rates { lose: 200, duplicate: 100, reorder: 100, fail_step: 50, break_pair, ..Rates::default() };
+            let rates =
+                Rates { lose: 200, duplicate: 100, reorder: 100, fail_step: 50, blind: 300, break_pair, ..Rates::default() };
             let budget = 1 + seed as usize % ENDPOINTS;
             let mut wires = wires(budget, rates, seed);
             let mut random = Random::new(seed);

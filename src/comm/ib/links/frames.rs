@@ -173,7 +173,7 @@ impl<D: Device> Links<D> {
     /// The adapter has done, or has not done, what was posted to a peer.
     pub(super) fn is_posted(&mut self, to: usize, outcome: std::result::Result<Done, Failure>) -> Result<()> {
         let peer = self.peers.meet(to);
-        peer.open -= 1;
+        peer.open = peer.open.saturating_sub(1);
         let is_idle = peer.open == 0;
         if outcome == Err(Failure::RemoteAccess) {
             return Err(Broken(format!("rank {to} refuses a transfer: {}", Failure::RemoteAccess)));

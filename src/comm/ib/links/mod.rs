@@ -3,8 +3,8 @@
 //! One device serves all peers of an endpoint: a completion names a queue pair, and that a peer. Messages arrive in slots of the shared
 //! receive queue. Datagrams are those of the machine and no others; one for a peer that has not published its address is lost like others.
 //!
-//! A queue pair that is given back goes to RESET and is used for the next peer, under the same number. Before that, all completions
-//! are taken out of the device, because those of a pair in RESET may never be reported.
+//! A queue pair that is given back goes to RESET and is used for the next peer, under the same number. Behind that, all completions are taken
+//! out of the device, so that none of its earlier life comes later.
 //!
 //! A work is known by its *slot*: frames, and copies of what is written or read, lie in slots of registered memory; what goes straight from or
 //! into memory of a caller, which is registered for it alone, has a slot without memory.

@@ -30,8 +30,7 @@ impl<D: Device> Links<D> {
                     (peer, self.or_failed(peer, epoch, connected)?)
                 }
                 Action::Release { peer, epoch } => {
-                    while self.take_completions()? {}
-                    let released = self.release(peer).map(|()| Event::Released { epoch });
+                    let released = self.release(peer)?.map(|()| Event::Released { epoch });
                     let released = self.or_failed(peer, epoch, released)?;
                     actions.extend(self.connections.on_event(self.now(), peer, released));
                     // What came for it while it was closed asks again; and what it may not have seen goes there once more.
@@ -109,17 +108,21 @@ impl<D: Device> Links<D> {
     }
 
     /// The queue pair of a peer is spare. If that fails there is none.
-    fn release(&mut self, peer: usize) -> device::Result<()> {
-        let Some(peer) = self.peers.get_mut(peer) else { return Ok(()) };
+    fn release(&mut self, from: usize) -> Result<device::Result<()>> {
+        let peer = self.peers.meet(from);
         (peer.opens, peer.heard) = (false, None);
-        let Some((pair, ..)) = peer.pair.take() else { return Ok(()) };
+        let Some((pair, ..)) = peer.pair.take() else { return Ok(Ok(())) };
+        let reset = self.device.modify(pair, To::Reset);
+        let gone = if reset.is_err() { self.device.destroy(pair) } else { Ok(()) };
+        // Nothing is done for this life of the pair any more. What was done is reported before a slot or the pair is used again: later it would be
+        // taken for the end of another work, or the word of another peer. What is not reported by now never will be.
+        while self.take_completions()? {}
         self.owners.remove(&pair.number);
-        if let Err(error) = self.device.modify(pair, To::Reset) {
-            self.device.destroy(pair)?;
-            return Err(error);
+        self.peers.meet(from).open = 0;
+        if reset.is_ok() {
+            self.spare.push(pair);
         }
-        self.spare.push(pair);
-        Ok(())
+        Ok(reset.and(gone))
     }
 
     /// Sends a datagram, if that can be done now.

@@ -8,13 +8,13 @@ mod image;
 
 use super::Tier;
 use super::counts::Report;
-use crate::cargo::{self, Program};
+use crate::cargo;
 use crate::child::{self, End, Outcome};
 use crate::packages::{self, Need};
 use anyhow::{Context, Result};
 use image::{Image, Obstacle};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -30,9 +30,9 @@ const NEEDS: &[Need] = &[
 ];
 
 /// For the whole machine.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(420);
 
-const MEMORY: &str = "512M";
+const MEMORY: &str = "768M";
 
 /// What tests of the device print where there is none, or where they cannot be told from others: here nothing is missing.
 const NO_DEVICE: &str = "skipped: libibverbs: ";
@@ -44,8 +44,12 @@ struct Task {
     command: &'static str,
 }
 
-/// `unit` is the program of the unit tests.
-const TASKS: [Task; 2] = [
+/// Cases of the conformance suite, each with the number of ranks that it has on any network.
+const CASES: &str = "accumulates_of_all many_accumulates atomic_operations_of_all lists_accumulate ghost_cells_of_one_side signals_of_patches \
+                     counters locks_exclude fences long_patches groups_three_deep all_to_all";
+
+/// The programs are `unit`, the unit tests, `conformance` and `lu`; `mpiexec` is there if this machine has it.
+const TASKS: [Task; 7] = [
     Task {
         name: "virtual machine: device of libibverbs",
         command: "./unit comm::ib::verbs::tests --test-threads=1 --skip memory_beyond_the_limit",
@@ -54,7 +58,35 @@ const TASKS: [Task; 2] = [
         name: "virtual machine: a user who may pin 2 MiB",
         command: "ulimit -l 2048 && su user -c './unit memory_beyond_the_limit --test-threads=1'",
     },
+    Task {
+        name: "virtual machine: operations over queue pairs that are made to fail",
+        command: "./unit over_pairs_of_libibverbs_that_fail --test-threads=1",
+    },
+    Task { name: "virtual machine: conformance", command: "JOBS ./conformance CASES" },
+    Task {
+        name: "virtual machine: sums while 5 % of the packets are lost",
+        command: "tc qdisc add dev left root netem loss 5% && tc qdisc add dev right root netem loss 5%; JOBS ./conformance \
+                  many_accumulates; end=$?; tc qdisc del dev left root; tc qdisc del dev right root; exit $end",
+    },
+    Task {
+        // Every other second nothing passes, which is longer than an adapter tries. The last words fail if no pair did.
+        name: "virtual machine: sums while the cable is cut again and again",
+        command: "(while sleep 1; do tc qdisc add dev left root netem loss 100%; sleep 1; tc qdisc del dev left root; done) & \
+                  GA_TEST_LONG=1 JOBS ./conformance many_accumulates; end=$?; kill $!; tc qdisc del dev left root 2>/dev/null; \
+                  cat /sys/class/infiniband/rxe?/ports/1/hw_counters/retry_exceeded_err | grep -v '^0$' || end=1; exit $end",
+    },
+    Task {
+        name: "virtual machine: LU of 2 ranks, and of 3 that a launcher starts",
+        command: "export GA_NETWORK=ib+hidden GA_IB_DEVICE=rxe0,rxe1; GA_RANKS=2 ./lu --n 96 --block 16 && \
+                  if [ -x ./mpiexec ]; then ./mpiexec -launcher fork -n 3 ./lu --n 96 --block 16; fi",
+    },
 ];
+
+/// What `JOBS` stands for in a command.
+const JOBS: &str = "GA_IB_DEVICE=rxe0,rxe1 GA_TEST_NETWORKS=ib+hidden";
+
+/// MPICH's launcher and what it starts on each machine.
+const LAUNCHER: [(&str, &str); 2] = [("mpiexec.hydra", "mpiexec"), ("hydra_pmi_proxy", "hydra_pmi_proxy")];
 
 /// Runs all tasks in one machine; one skipped report where there can be none.
 pub fn run(tier: Tier, install: bool) -> Vec<Report> {
@@ -77,21 +109,33 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
         }
         Err(Obstacle::Broken(error)) => return one(failed(error)),
     };
-    match build().and_then(|unit| boot(&image, &unit, &TASKS, LIMIT.min(tier.limit))) {
+    match build().and_then(|programs| boot(&image, &programs, &TASKS, LIMIT.min(tier.limit))) {
         Ok(outcome) => judge(&outcome),
         Err(error) => one(failed(error)),
     }
 }
 
-fn build() -> Result<Program> {
-    let programs = cargo::build(&["test", "--no-run", "--package", cargo::LIBRARY, "--lib"])?;
-    programs.into_iter().find(|program| program.test && program.kind == "lib").context("no unit tests were built")
+/// The programs, by their names in the machine. None has the feature `mpi`, so a launcher is ours to speak with.
+fn build() -> Result<Vec<(&'static str, PathBuf)>> {
+    let tests = cargo::build(&["test", "--no-run", "--package", cargo::LIBRARY, "--lib"])?;
+    let unit = tests.into_iter().find(|program| program.test && program.kind == "lib").context("no unit tests were built")?;
+    let suites = cargo::build(&["test", "--workspace", "--no-run"])?;
+    let conformance = suites.into_iter().find(|suite| suite.kind == "test" && suite.name == "conformance");
+    let examples = cargo::build(cargo::EXAMPLES)?;
+    let lu = examples.into_iter().find(|program| program.is_example() && program.name == "lu").context("no lu was built")?;
+    let mut programs = vec![("unit", unit.path), ("conformance", conformance.context("no conformance suite was built")?.path)];
+    programs.push(("lu", lu.path));
+    let launcher = LAUNCHER.map(|(program, name)| (name, Path::new("/usr/bin").join(program)));
+    if launcher.iter().all(|(_, path)| path.exists()) {
+        programs.extend(launcher);
+    }
+    Ok(programs)
 }
 
 /// Boots the machine, which ends when the tasks have. Its output is that of the tasks, between lines that begin with `@`.
-fn boot(image: &Image, unit: &Program, tasks: &[Task], limit: Duration) -> Result<Outcome> {
+fn boot(image: &Image, programs: &[(&str, PathBuf)], tasks: &[Task], limit: Duration) -> Result<Outcome> {
     let folder = std::env::temp_dir().join(format!("global-arrays-vm-{}", std::process::id()));
-    let outcome = pack(image, unit, tasks, &folder).and_then(|()| {
+    let outcome = pack(image, programs, tasks, &folder).and_then(|()| {
         let console = folder.join("console");
         let mut outcome = child::run(&mut machine(image, &folder, &console), limit)?;
         // What the kernel said, for a machine that fails.
@@ -103,15 +147,20 @@ fn boot(image: &Image, unit: &Program, tasks: &[Task], limit: Duration) -> Resul
 }
 
 /// Makes the archive of all files that the machine has at its start.
-fn pack(image: &Image, unit: &Program, tasks: &[Task], folder: &Path) -> Result<()> {
+fn pack(image: &Image, programs: &[(&str, PathBuf)], tasks: &[Task], folder: &Path) -> Result<()> {
     let work = folder.join("own/work");
     fs::create_dir_all(&work).context("making a folder for the virtual machine")?;
-    copy_small(&unit.path, &work.join("unit"))?;
-    image::with_libraries([unit.path.as_path()].into_iter(), &folder.join("own"))?;
+    programs.iter().try_for_each(|(name, path)| copy_small(path, &work.join(name)))?;
+    image::with_libraries(programs.iter().map(|(_, path)| path.as_path()), &folder.join("own"))?;
     let run: String = tasks
         .iter()
         .enumerate()
-        .map(|(at, task)| format!("echo '@begin {at}'\n({}) 2>&1\necho\necho \"@end {at} $?\"\n", task.command))
+        .map(|(at, task)| {
+            format!(
+                "echo '@begin {at}'\n({}) 2>&1\necho\necho \"@end {at} $?\"\n",
+                task.command.replace("JOBS", JOBS).replace("CASES", CASES)
+            )
+        })
         .collect();
     fs::write(work.join("run"), run)?;
     let own = folder.join("own.cpio");

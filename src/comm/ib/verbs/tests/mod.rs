@@ -125,8 +125,8 @@ fn say(line: &str) {
     let _ = writeln!(io::stdout(), "\n{line}");
 }
 
-/// Two ends, or a line that says why not, once for all tests.
-fn ends(access: Access) -> Option<(End, End)> {
+/// What two ends open: two devices of soft-RoCE if there are two, else the best port.
+fn choices() -> [Choice; 2] {
     let mut soft: Vec<String> = fs::read_dir(SYSFS)
         .into_iter()
         .flatten()
@@ -135,11 +135,25 @@ fn ends(access: Access) -> Option<(End, End)> {
         .filter(|name| name.starts_with("rxe"))
         .collect();
     soft.sort();
-    let choices = match &soft[..] {
+    match &soft[..] {
         [first, second, ..] => [first, second].map(|name| Choice::parse(Some(name), None).expect("a name")),
         _ => [Choice::default(), Choice::default()],
-    };
-    let [first, second] = choices.map(|choice| End::new(&choice, access));
+    }
+}
+
+/// Two devices, or none and a line that says why.
+pub(in super::super) fn two(depths: Depths) -> Option<[Verbs; 2]> {
+    let [first, second] = choices().map(|choice| Verbs::open(&choice, &Opening { depths, ..OPENING }));
+    or_skip(first, second).map(|(first, second)| [first, second])
+}
+
+/// Two ends, or a line that says why not, once for all tests.
+fn ends(access: Access) -> Option<(End, End)> {
+    let [first, second] = choices().map(|choice| End::new(&choice, access));
+    or_skip(first, second)
+}
+
+fn or_skip<T>(first: Result<T, Unusable>, second: Result<T, Unusable>) -> Option<(T, T)> {
     match (first, second) {
         (Ok(first), Ok(second)) => Some((first, second)),
         (Err(error), _) | (_, Err(error)) => {

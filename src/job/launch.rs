@@ -59,7 +59,9 @@ use crate::{
 /// machine, and `simulated:FILE` on a model of your own.
 ///
 /// `ib:soft` runs the protocols of InfiniBand on a software device: ranks are threads of this process, and those of different nodes
-/// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand. It is for tests: no adapter is driven yet.
+/// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand. It is for tests. `ib` drives an adapter by libibverbs, which is loaded when the job
+/// starts: ranks are processes, forked or started by a launcher. It has run on soft-RoCE, and on no adapter yet. `GA_IB_DEVICE` names the ports
+/// that the ranks of a machine take in turns, as `mlx5_0:1`, and `GA_IB_GID` the entry of a port's table of GIDs; without them they are found.
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for

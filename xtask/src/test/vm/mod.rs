@@ -44,9 +44,8 @@ struct Task {
     command: &'static str,
 }
 
-/// Cases of the conformance suite, each with the number of ranks that it has on any network.
-const CASES: &str = "accumulates_of_all many_accumulates atomic_operations_of_all lists_accumulate ghost_cells_of_one_side signals_of_patches \
-                     counters locks_exclude fences long_patches groups_three_deep all_to_all";
+/// Cases of the conformance suite, those that are short where ranks take turns on one slow processor.
+const CASES: &str = "accumulates_of_all many_accumulates counters locks_exclude signals_of_patches fences";
 
 /// The programs are `unit`, the unit tests, `conformance` and `lu`; `mpiexec` is there if this machine has it.
 const TASKS: [Task; 7] = [
@@ -69,10 +68,11 @@ const TASKS: [Task; 7] = [
                   many_accumulates; end=$?; tc qdisc del dev left root; tc qdisc del dev right root; exit $end",
     },
     Task {
-        // Every other second nothing passes, which is longer than an adapter tries. The last words fail if no pair did.
+        // Every other second nothing passes, which is longer than an adapter tries. It fails if no pair did.
         name: "virtual machine: sums while the cable is cut again and again",
         command: "(while sleep 1; do tc qdisc add dev left root netem loss 100%; sleep 1; tc qdisc del dev left root; done) & \
-                  GA_TEST_LONG=1 JOBS ./conformance many_accumulates; end=$?; kill $!; tc qdisc del dev left root 2>/dev/null; \
+                  end=0; for turn in 1 2 3 4; do JOBS ./conformance many_accumulates || end=1; done; kill $!; \
+                  tc qdisc del dev left root 2>/dev/null; \
                   cat /sys/class/infiniband/rxe?/ports/1/hw_counters/retry_exceeded_err | grep -v '^0$' || end=1; exit $end",
     },
     Task {

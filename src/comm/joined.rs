@@ -51,6 +51,8 @@ pub(crate) struct Joined<N: ?Sized> {
     network: Arc<N>,
     /// This rank has come to its end, and has not published it.
     ends: AtomicBool,
+    /// All that it sent was handled, and it sends nothing more.
+    drained: AtomicBool,
 }
 
 impl<N: Network + ?Sized> Joined<N> {
@@ -58,7 +60,7 @@ impl<N: Network + ?Sized> Joined<N> {
     pub(crate) fn new(node: Member, network: Arc<N>) -> Self {
         let of_node = node.capabilities();
         let capabilities = Capabilities { granule: of_node.granule, crowded: of_node.crowded, ..network.capabilities().clone() };
-        Joined { node, capabilities, network, _agent: None, ends: AtomicBool::new(false) }
+        Joined { node, capabilities, network, _agent: None, ends: AtomicBool::new(false), drained: AtomicBool::new(false) }
     }
 
     /// The same with a thread that lives as long.
@@ -242,6 +244,7 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     fn drain(&self) {
         if self.over().load(Ordering::Relaxed) != INHERITED {
             self.network.drain();
+            self.drained.store(true, Ordering::Relaxed);
         }
     }
 
@@ -249,7 +252,10 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         if self.over().load(Ordering::Relaxed) == INHERITED {
             return;
         }
-        self.network.drain();
+        // A second time others may have gone, and with them the word that they have seen the answers.
+        if !self.drained.load(Ordering::Relaxed) {
+            self.network.drain();
+        }
         let fabric = self.node.fabric();
         fabric.set_finished(self.topology().local(self.rank()));
         self.network.serve_until(&|| (0..fabric.ranks()).all(|rank| fabric.finished(rank)));

@@ -313,7 +313,7 @@ impl<W: Wire> Endpoint<W> {
                 // The signal that belongs to the bytes just removed must not come without them.
                 let lost = without_bytes && matches!(op, Op::PutSignal { token, .. } if *token == Token::NOBODY);
                 let given_up = op.token() == Some(token);
-                without_bytes = given_up && matches!(op, Op::Put { .. } | Op::Long { put: true, .. });
+                without_bytes = given_up && matches!(op, Op::Put { .. } | Op::Long { put: true, .. } | Op::Block(_));
                 // Else the last of the pieces that leave tells.
                 gone += usize::from(given_up && op.is_whole());
                 !given_up && !lost

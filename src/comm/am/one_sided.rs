@@ -3,7 +3,7 @@
 //! Both may always take either road, byte by byte, because both keep the order:
 //!
 //! * What goes past the peer's handlers waits until they have acknowledged every frame of requests. So it never overtakes a record.
-//! * A record that is sent behind a transfer comes behind it, for the wire keeps the order.
+//! * A record that is sent behind a write comes behind it, for the wire keeps the order. A read may see what comes behind it.
 //!
 //! A short operation does not wait for the acknowledgement: it is a record then. A long one does, and asks for it, because the processor of the
 //! peer would need longer for its bytes. The same goes for regions that are not known yet (`regions`).
@@ -251,7 +251,8 @@ impl<W: Wire> Endpoint<W> {
     /// What a peer told of its regions holds no longer.
     pub(super) fn forget_regions(&mut self, from: usize, record: &Record<'_>) -> Option<()> {
         let [version] = record.words.first_chunk()?;
-        self.peer(from).known.revoked(*version);
+        let begun = self.wire.one_sided()?.transfers(from).begun;
+        self.peer(from).known.revoked(*version, begun);
         self.owing.push(from);
         Some(())
     }
@@ -274,10 +275,13 @@ impl<W: Wire> Endpoint<W> {
             !peer.quiet_flushes.is_empty()
         });
         if !self.owing.is_empty() {
-            let has_ended = |to: &mut usize| matches!(wire.transfers(*to), transfers if transfers.begun == transfers.ended);
+            let has_ended = |to: &mut usize| {
+                let owed = peers.get(*to).and_then(|peer| peer.known.owed);
+                owed.is_none_or(|(_, begun)| begun <= wire.transfers(*to).ended)
+            };
             let free: Vec<usize> = self.owing.extract_if(.., has_ended).collect();
             for to in free {
-                if let Some(version) = self.peer(to).known.owed.take() {
+                if let Some((version, _)) = self.peer(to).known.owed.take() {
                     self.answer(to, Kind::Revoked, &[version], 0, |_| ())?;
                 }
             }

@@ -7,7 +7,7 @@
 //!
 //! A region may be a part of what is given back, or hold it, and a transfer into a region that is shut would break the connection. So the owner
 //! revokes what it told, and shuts the region only when all who were told have answered. Who is told forgets all regions of that peer, and
-//! answers when its transfers with that peer have ended. Regions and what revokes them may overtake each other; each carries the owner's
+//! answers when the transfers that it had begun with that peer have ended. Regions and what revokes them may overtake each other; each carries the owner's
 //! *version*, which grows with each revocation, and what was told before the last one known is not believed.
 
 use std::ops::Range;
@@ -104,8 +104,8 @@ pub(super) struct Known {
     asked: bool,
     /// Since it was asked last.
     misses: u32,
-    /// An answer that it waits for: the version of its revocation.
-    pub(super) owed: Option<u64>,
+    /// An answer that it waits for: the version of its revocation, and how many transfers had begun before.
+    pub(super) owed: Option<(u64, u64)>,
 }
 
 impl Known {
@@ -151,9 +151,9 @@ impl Known {
     }
 
     /// What it told holds no longer.
-    pub(super) fn revoked(&mut self, version: u64) {
+    pub(super) fn revoked(&mut self, version: u64, begun: u64) {
         self.version = self.version.max(version);
-        (self.owed, self.misses) = (Some(version), 0);
+        (self.owed, self.misses) = (Some((version, begun)), 0);
         self.regions.clear();
     }
 }
@@ -200,7 +200,7 @@ mod tests {
         assert!((1..MISSES).all(|_| !known.misses()) && known.misses());
         // What is revoked is asked for at once.
         known.told(0, 0, &[]).unwrap();
-        known.revoked(1);
+        known.revoked(1, 0);
         assert!(known.misses());
     }
 
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(own.take(&(127..200)), [(region(64, 64, 2), Opened { key: 2, id: 2 })]);
         let (version, told) = own.revoke();
         assert_eq!((told, own.is_revoked()), (vec![3], false));
-        known.revoked(version);
+        known.revoked(version, 0);
         known.told(old, 0, &before).unwrap();
         assert_eq!(known.find(64), None);
         assert_eq!((own.answered(), own.is_revoked(), own.answered()), (Some(()), true, None));

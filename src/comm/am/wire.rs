@@ -92,8 +92,8 @@ pub(crate) trait Wire: Send + fmt::Debug {
 
 /// Writes into and reads from the memory of peers, without their processors.
 ///
-/// The order of all that is sent to a peer is kept, one-sided transfers and frames, but for what the peer *handles*: before a transfer begins,
-/// all frames must have been acknowledged as handled whose effects meet its own. A read sees what was written before.
+/// The order of all that is sent to a peer is kept, writes and frames, but for what the peer *handles*: before a transfer begins, all frames must
+/// have been acknowledged as handled whose effects meet its own. A read sees what was written before, and perhaps what is written later.
 ///
 /// A transfer is *copied*, or goes *straight* from or into the memory of the caller. [`Wire::ended`] reports the end of those that go straight,
 /// by their id, and [`Wire::cancel`] gives them up. In a transfer that ends in any way but by the end of the job, all bytes have moved.

@@ -129,6 +129,8 @@ impl<D: Device> Device for Faulty<D> {
         if may_fail && self.happens(self.rates.fail_step) {
             return Err(DeviceError::Invalid("a step of a queue pair was refused, as the faults of this device want it"));
         }
+        // After these steps nothing is reported late.
+        self.state.lock().is_blind |= matches!(to.state(), State::Reset | State::Error);
         self.below.modify(pair, to)
     }
 

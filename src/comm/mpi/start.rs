@@ -177,7 +177,7 @@ impl Rank {
     /// Begins to answer others.
     fn answer(comm: Comm, place: Place, settings: &Settings, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
-        let Place { topology, fabric, cores, crowded, unbound } = place;
+        let Place { topology, fabric, cores, crowded, unbound, .. } = place;
         fabric.keep_from_children().map_err(keeping)?;
         let (rank, answers) = (topology.rank(), !topology.is_all_mapped());
         if !answers && !settings.layers.is_empty() && settings.ranks_per_node.is_none() {

@@ -7,7 +7,7 @@ use super::{
         device::{Device, DeviceError, Done, Kind, Piece, Work},
         work::Failure,
     },
-    Arrived, HEADER, LOST, Links, Posted, Sent, UNSAID,
+    Arrived, HEADER, LOST, Links, Posted, SENDS, Sent, UNSAID,
     message::{self, Header},
     one_sided::What,
 };
@@ -43,7 +43,9 @@ impl<D: Device> Links<D> {
         let (kind, local) = match what {
             Posted::Send(slot) => {
                 let Sent { len, what, .. } = self.sent[slot];
-                let copy = || self.sends.piece(slot, len);
+                // What was given up has no memory, and moves nothing.
+                let nothing = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
+                let copy = || if slot < SENDS { self.sends.piece(slot, len) } else { nothing };
                 match what {
                     What::Frame => (send, copy()),
                     What::Write { to } => (Kind::Write { to }, copy()),
@@ -93,6 +95,7 @@ impl<D: Device> Links<D> {
         let Some(why) = why else { return Ok(()) };
         for what in &what[taken..] {
             if let Posted::Control(slot) = *what {
+                self.controlled[slot] = None;
                 self.free_controls.push(slot);
             }
         }
@@ -115,7 +118,7 @@ impl<D: Device> Links<D> {
             (peer.said, peer.unsaid) = (seen, None);
             let what = if opens { message::What::Opens } else { message::What::Seen };
             self.controls.write(slot, 0, &Header { what, seen }.encode());
-            self.controlled[slot] = to;
+            self.controlled[slot] = Some(to);
             self.post(to, &[Posted::Control(slot)])?;
             self.reopen(to)?;
         }
@@ -175,8 +178,9 @@ impl<D: Device> Links<D> {
         let peer = self.peers.meet(to);
         peer.open = peer.open.saturating_sub(1);
         let is_idle = peer.open == 0;
-        if outcome == Err(Failure::RemoteAccess) {
-            return Err(Broken(format!("rank {to} refuses a transfer: {}", Failure::RemoteAccess)));
+        // It would be refused again.
+        if let Err(failure @ (Failure::RemoteAccess | Failure::RemoteInvalid)) = outcome {
+            return Err(Broken(format!("rank {to} refuses a transfer: {failure}")));
         }
         if let Err(failure) = outcome {
             self.breaks(to, failure.to_string())?;

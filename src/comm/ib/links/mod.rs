@@ -130,7 +130,8 @@ pub(super) struct Links<D> {
     ended: Vec<Ended>,
     controls: Slots,
     free_controls: Vec<usize>,
-    controlled: [usize; CONTROLS],
+    /// Whom those that are not free were sent to.
+    controlled: [Option<usize>; CONTROLS],
     /// Peers that are to be told something; those that have sent what they were not told was seen; those whose connection broke.
     due: VecDeque<usize>,
     unsaid: VecDeque<usize>,
@@ -270,7 +271,7 @@ impl<D: device::Device> Links<D> {
             ended: Vec::new(),
             controls,
             free_controls: (0..CONTROLS).collect(),
-            controlled: [0; CONTROLS],
+            controlled: [None; CONTROLS],
             due: VecDeque::new(),
             unsaid: VecDeque::new(),
             broken: Vec::new(),
@@ -427,8 +428,9 @@ impl<D: device::Device> Links<D> {
                 self.is_posted(to, outcome)
             }
             (Posted::Control(slot), outcome) => {
+                let Some(to) = self.controlled[slot].take() else { return Ok(()) };
                 self.free_controls.push(slot);
-                self.is_posted(self.controlled[slot], outcome)
+                self.is_posted(to, outcome)
             }
             (Posted::Receive(slot), Ok(Done::Received { len, .. })) => match self.owners.get(&number) {
                 Some(&from) => self.received(from, slot, len),

@@ -75,9 +75,9 @@ impl<D: Device> Links<D> {
     ) -> Result<usize> {
         if self.room() < leaves + pieces.len() {
             self.take_completions()?;
-            if !self.is_ready(with)? {
-                return Ok(0);
-            }
+        }
+        if !self.is_ready(with)? {
+            return Ok(0);
         }
         let count = pieces.len().min(self.room().saturating_sub(leaves));
         let peer = self.peers.meet(with);

@@ -112,13 +112,19 @@ impl<D: Device> Links<D> {
         let peer = self.peers.meet(from);
         (peer.opens, peer.heard) = (false, None);
         let Some((pair, ..)) = peer.pair.take() else { return Ok(Ok(())) };
-        let reset = self.device.modify(pair, To::Reset);
+        // In the error state nothing arrives any more, and what did is taken out: a reset may drop it, and its receive with it.
+        let failed = self.device.modify(pair, To::Error);
+        while self.take_completions()? {}
+        let reset = failed.and_then(|()| self.device.modify(pair, To::Reset));
         let gone = if reset.is_err() { self.device.destroy(pair) } else { Ok(()) };
         // Nothing is done for this life of the pair any more. What was done is reported before a slot or the pair is used again: later it would be
         // taken for the end of another work, or the word of another peer. What is not reported by now never will be.
         while self.take_completions()? {}
         self.owners.remove(&pair.number);
         self.peers.meet(from).open = 0;
+        let free = &mut self.free_controls;
+        (0..CONTROLS).filter(|&slot| self.controlled[slot] == Some(from)).for_each(|slot| free.push(slot));
+        self.controlled.iter_mut().for_each(|to| *to = to.filter(|&to| to != from));
         if reset.is_ok() {
             self.spare.push(pair);
         }

@@ -45,7 +45,7 @@ struct Task {
 }
 
 /// Cases of the conformance suite, those that are short where ranks take turns on one slow processor.
-const CASES: &str = "accumulates_of_all many_accumulates counters locks_exclude signals_of_patches fences";
+const CASES: &str = "accumulates_of_all many_accumulates counters signals_of_patches fences";
 
 /// The programs are `unit`, the unit tests, `conformance` and `lu`; `mpiexec` is there if this machine has it.
 const TASKS: [Task; 7] = [
@@ -71,7 +71,7 @@ const TASKS: [Task; 7] = [
         // Every other second nothing passes, which is longer than an adapter tries. It fails if no pair did.
         name: "virtual machine: sums while the cable is cut again and again",
         command: "(while sleep 1; do tc qdisc add dev left root netem loss 100%; sleep 1; tc qdisc del dev left root; done) & \
-                  end=0; for turn in 1 2 3 4; do JOBS ./conformance many_accumulates || end=1; done; kill $!; \
+                  end=0; for turn in 1 2; do JOBS ./conformance many_accumulates || end=1; done; kill $!; \
                   tc qdisc del dev left root 2>/dev/null; \
                   cat /sys/class/infiniband/rxe?/ports/1/hw_counters/retry_exceeded_err | grep -v '^0$' || end=1; exit $end",
     },

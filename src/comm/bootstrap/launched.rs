@@ -37,7 +37,7 @@ use crate::{
 const FEW: usize = 8;
 
 /// A launcher answers a question, which waits for no other process, within this.
-const ANSWERED: Duration = Duration::from_secs(5);
+const ANSWERED: Duration = Duration::from_secs(1);
 
 /// A launcher answers the last words of a process at once.
 const ACKNOWLEDGED: Duration = Duration::from_secs(10);

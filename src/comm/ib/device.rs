@@ -207,11 +207,13 @@ pub(super) struct Address {
     pub(super) number: u32,
     /// The Q_Key that it takes.
     pub(super) key: u32,
+    /// Reads and atomics of a peer that it answers at once ([`Limits::answer_depth`]).
+    pub(super) answers: u8,
 }
 
 impl Address {
     /// Bytes of an address.
-    pub(super) const BYTES: usize = 27;
+    pub(super) const BYTES: usize = 28;
 
     pub(super) fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -219,7 +221,8 @@ impl Address {
         bytes[16..18].copy_from_slice(&self.lid.to_be_bytes());
         bytes[18] = self.mtu;
         bytes[19..23].copy_from_slice(&self.number.to_be_bytes());
-        bytes[23..].copy_from_slice(&self.key.to_be_bytes());
+        bytes[23..27].copy_from_slice(&self.key.to_be_bytes());
+        bytes[27] = self.answers;
         bytes
     }
 
@@ -229,10 +232,11 @@ impl Address {
         let (lid, rest) = rest.split_first_chunk()?;
         let (&mtu, rest) = rest.split_first()?;
         let (number, rest) = rest.split_first_chunk()?;
-        let key = u32::from_be_bytes(rest.try_into().ok()?);
+        let (key, &[answers]) = rest.split_first_chunk().and_then(|(key, rest)| Some((key, rest.try_into().ok()?)))?;
+        let key = u32::from_be_bytes(*key);
         let (lid, number) = (u16::from_be_bytes(*lid), u32::from_be_bytes(*number));
         let possible = (1..=5).contains(&mtu) && number < NUMBERS;
-        possible.then_some(Address { gid: *gid, lid, mtu, number, key })
+        possible.then_some(Address { gid: *gid, lid, mtu, number, key, answers })
     }
 }
 
@@ -424,8 +428,14 @@ pub(super) enum DeviceError {
 mod tests {
     use super::*;
 
-    const ADDRESS: Address =
-        Address { gid: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16], lid: 0x1718, mtu: 3, number: 0xab_cdef, key: 7 };
+    const ADDRESS: Address = Address {
+        gid: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
+        lid: 0x1718,
+        mtu: 3,
+        number: 0xab_cdef,
+        key: 7,
+        answers: 9,
+    };
 
     #[test]
     fn an_address_travels_as_bytes() {

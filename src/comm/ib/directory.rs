@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     fn address(number: u32) -> Address {
-        Address { gid: std::array::from_fn(|k| k as u8), lid: 3, mtu: 5, number, key: 0x8765_4321 }
+        Address { gid: std::array::from_fn(|k| k as u8), lid: 3, mtu: 5, number, key: 0x8765_4321, answers: 16 }
     }
 
     #[test]

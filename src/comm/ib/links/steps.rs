@@ -102,6 +102,7 @@ impl<D: Device> Links<D> {
         let receive =
             To::ReadyToReceive { peer: &address, number, first_packet: first, answer_depth, receive_timer: RECEIVE_TIMER };
         self.device.modify(pair, receive)?;
+        let read_depth = read_depth.min(address.answers);
         let send =
             To::ReadyToSend { first_packet, read_depth, timeout: TIMEOUT, retries: RETRIES, receive_retries: ANSWERS_FOR_EVER };
         self.device.modify(pair, send)

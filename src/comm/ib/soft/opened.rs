@@ -164,7 +164,8 @@ impl Device for SoftDevice {
     }
 
     fn address(&self) -> Address {
-        Address { gid: gid(self.id), lid: 0, mtu: MTU, number: DATAGRAM, key: datagram_key(self.id) }
+        let (key, answers) = (datagram_key(self.id), self.limits.answer_depth);
+        Address { gid: gid(self.id), lid: 0, mtu: MTU, number: DATAGRAM, key, answers }
     }
 
     unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {

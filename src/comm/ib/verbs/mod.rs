@@ -165,7 +165,8 @@ impl Verbs {
             datagram_receives: granted_datagrams.max_recv_wr as usize,
             pairs: attributes.max_qp.max(0) as usize,
         };
-        let address = Address { gid: port.gid.raw, lid: port.lid, mtu: port.mtu, number: pairs::number(&datagrams), key };
+        let (number, answers) = (pairs::number(&datagrams), limits.answer_depth);
+        let address = Address { gid: port.gid.raw, lid: port.lid, mtu: port.mtu, number, key, answers };
         let datagram_sends = granted_datagrams.max_send_wr as usize;
         Ok(Verbs {
             pairs: Table::default(),

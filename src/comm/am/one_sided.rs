@@ -49,7 +49,7 @@ impl<W: Wire> Endpoint<W> {
                 let (offset, local) = (*offset, *local);
                 self.transfer_bytes(to, limits, *len, at, |at| (offset + at, local.wrapping_add(at)), None)
             }
-            Op::Get { offset, len, at, origin } => {
+            Op::Get { offset, len, at, origin } if limits.reads => {
                 let offset = *offset;
                 self.transfer_bytes(to, limits, *len, at, |at| (offset + at, std::ptr::null_mut()), Some(*origin))
             }
@@ -150,8 +150,12 @@ impl<W: Wire> Endpoint<W> {
 
     /// Whether the runs of a block may be pieces.
     pub(super) fn is_for_transfer(&self, block: &Block) -> bool {
-        let is_long = self.limits.one_sided.is_some_and(|limits| block.there.run() >= limits.run);
-        is_long && !matches!(block.what, BlockKind::Accumulate { .. })
+        let Some(limits) = self.limits.one_sided.filter(|limits| block.there.run() >= limits.run) else { return false };
+        match block.what {
+            BlockKind::Put => true,
+            BlockKind::Get { .. } => limits.reads,
+            BlockKind::Accumulate { .. } => false,
+        }
     }
 
     /// Begins a chain of pieces, of which the first is byte `first` of what it belongs to. How many bytes were begun, and whether those

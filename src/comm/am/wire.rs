@@ -176,6 +176,8 @@ pub(crate) struct OneSidedLimits {
     pub longest: usize,
     /// Runs of a block from this length on are pieces; shorter ones are packed into records.
     pub run: usize,
+    /// Gets are reads. If not, they are records.
+    pub reads: bool,
 }
 
 /// Memory that is open to peers.

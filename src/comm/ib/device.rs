@@ -179,6 +179,8 @@ pub(super) struct Limits {
     pub(super) datagram_receives: usize,
     /// Connected pairs.
     pub(super) pairs: usize,
+    /// A read that is reported as done has brought all of its bytes. Not so with every driver.
+    pub(super) reads: bool,
 }
 
 /// How deep the queues of a device are made when it is opened.

@@ -93,8 +93,9 @@ impl<D: Device> VerbsWire<D> {
 
 impl<D: Device> Wire for VerbsWire<D> {
     fn limits(&self) -> Limits {
-        let longest = self.links.device().limits().longest_message.min(LONGEST);
-        let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT, longest, run: RUN };
+        let device::Limits { longest_message, reads, .. } = *self.links.device().limits();
+        let longest = longest_message.min(LONGEST);
+        let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT, longest, run: RUN, reads };
         Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided) }
     }
 

@@ -82,6 +82,7 @@ impl Default for Rules {
             shared_receives: 8192,
             datagram_receives: 8192,
             pairs: 1 << 17,
+            reads: true,
         };
         Rules { limits, pinned: usize::MAX, seed: 0 }
     }

@@ -233,6 +233,7 @@ mod tests {
         shared_receives: 8,
         datagram_receives: 8,
         pairs: 8,
+        reads: true,
     };
 
     fn work(kind: Kind, len: usize, inline: bool) -> Work {

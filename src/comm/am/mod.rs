@@ -38,7 +38,7 @@
 //! | `wire` | what a network has to write |
 //! | `frame`, `runs` | the layout of records; runs of strided blocks |
 //! | `endpoint` | a rank's side: peers, polls |
-//! | `peer`, `write`, `pump`, `outbox` | what leaves: queued operations, records, frames |
+//! | `submit`, `peer`, `write`, `pump`, `outbox` | what leaves: operations of callers, queued ones, records, frames |
 //! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
 //! | `origins` | what this rank waits for |
 //! | `bulk`, `long_frames` | bulk messages under way, and memory for them |
@@ -59,6 +59,7 @@ mod peer;
 mod pump;
 mod regions;
 mod runs;
+mod submit;
 mod supervision;
 pub(super) mod wire;
 mod write;
@@ -76,7 +77,7 @@ use std::{
 use self::{
     endpoint::{End, Endpoint},
     frame::{Frame, Kind},
-    peer::{Block, BlockKind, Op},
+    peer::{BlockKind, Op},
     runs::Runs,
     wire::{Result, Wire},
 };
@@ -242,31 +243,6 @@ impl<W: Wire> Am<W> {
         }
     }
 
-    fn submit(&self, rank: usize, op: Op) {
-        let submitted = self.endpoint().submit(rank, op);
-        self.report(submitted);
-    }
-
-    /// An operation that only reads the caller's memory. Complete if all of it was written into a frame, which the agent sends if nobody
-    /// does before.
-    fn submit_put(&self, token: Token, submit: impl FnOnce(&mut Endpoint<W>) -> Result<()>) -> Issued {
-        let mut endpoint = self.endpoint();
-        let submitted = submit(&mut endpoint);
-        let complete = self.capabilities.progress == Progress::Thread && endpoint.take_completion(token);
-        drop(endpoint);
-        self.report(submitted);
-        if complete { Issued::Complete } else { Issued::Pending }
-    }
-
-    /// A value that a request waits for, of an atomic operation or, not `wanted`, of a flush.
-    fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
-        let mut endpoint = self.endpoint();
-        let origin = endpoint.origins.value(token, wanted);
-        let submitted = endpoint.submit(rank, Op::Small { kind, aux, words: words(origin) });
-        drop(endpoint);
-        self.report(submitted);
-    }
-
     /// Answers others until something is `ready`, which is asked of the wire while nobody else is in it. False if the job failed meanwhile.
     #[cfg(feature = "mpi")]
     pub(super) fn serve_while_waiting(&self, mut ready: impl FnMut() -> Result<bool>) -> bool {
@@ -309,33 +285,6 @@ impl<W: Wire> Am<W> {
     pub(super) fn close(&self) {
         self.set_closed();
         self.endpoint().close();
-    }
-
-    /// A put of contiguous bytes.
-    fn put_op(&self, offset: usize, local: Local, token: Token) -> Op {
-        let Local { ptr, len } = local;
-        if len >= self.contiguous {
-            Op::Long { put: true, offset, local: ptr, len, token }
-        } else if len >= self.straight {
-            Op::Block(Box::new(Self::one_run(offset, local, token, BlockKind::Put)))
-        } else {
-            Op::Put { offset, local: ptr, len, at: 0, token }
-        }
-    }
-
-    /// Contiguous bytes that go straight.
-    fn one_run(offset: usize, Local { ptr, len }: Local, token: Token, what: BlockKind) -> Block {
-        let (there, here) = (Runs::one(len), Runs::one(len));
-        Block { what, offset, there, here, local: ptr, len, at: 0, token, straight: Some(Arc::new(token)) }
-    }
-
-    /// The operation on a block.
-    fn block(&self, loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Block {
-        let (there, here) = Runs::both(loops).expect("a block of no more levels than the trait promises");
-        let len = loops.runs() * loops.run();
-        let is_message = len > self.longest_packed && here.is_packed() && !self.may_give_up;
-        let straight = (is_message || loops.run() >= self.straight).then(|| Arc::new(token));
-        Block { what, offset, there, here, local, len, at: 0, token, straight }
     }
 }
 

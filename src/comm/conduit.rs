@@ -103,12 +103,11 @@ pub(crate) trait Conduit: Operations {
     /// The body of this rank ended, well or not. Called once; what outlives the body may still call.
     fn body_ended(&self) {}
 
-    /// Returns when all that this rank sent was handled, or the job is over; it sends nothing more by itself. Before [`leave`](Self::leave),
-    /// where that has to wait for others in another way.
+    /// The body of this rank returned well: returns when all that the rank sent was handled, or the job is over. It sends nothing more by
+    /// itself.
     fn drain(&self) {}
 
-    /// The body of this rank returned well: returns when all that the rank sent was handled, and no other rank needs it.
-    /// Collective.
+    /// Behind [`drain`](Self::drain): returns when no other rank of the machine needs this one. Collective.
     fn leave(&self) {}
 
     /// Time since the conduit started.

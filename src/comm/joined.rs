@@ -51,8 +51,6 @@ pub(crate) struct Joined<N: ?Sized> {
     network: Arc<N>,
     /// This rank has come to its end, and has not published it.
     ends: AtomicBool,
-    /// All that it sent was handled, and it sends nothing more.
-    drained: AtomicBool,
 }
 
 impl<N: Network + ?Sized> Joined<N> {
@@ -60,7 +58,7 @@ impl<N: Network + ?Sized> Joined<N> {
     pub(crate) fn new(node: Member, network: Arc<N>) -> Self {
         let of_node = node.capabilities();
         let capabilities = Capabilities { granule: of_node.granule, crowded: of_node.crowded, ..network.capabilities().clone() };
-        Joined { node, capabilities, network, _agent: None, ends: AtomicBool::new(false), drained: AtomicBool::new(false) }
+        Joined { node, capabilities, network, _agent: None, ends: AtomicBool::new(false) }
     }
 
     /// The same with a thread that lives as long.
@@ -244,17 +242,12 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     fn drain(&self) {
         if self.over().load(Ordering::Relaxed) != INHERITED {
             self.network.drain();
-            self.drained.store(true, Ordering::Relaxed);
         }
     }
 
     fn leave(&self) {
         if self.over().load(Ordering::Relaxed) == INHERITED {
             return;
-        }
-        // A second time others may have gone, and with them the word that they have seen the answers.
-        if !self.drained.load(Ordering::Relaxed) {
-            self.network.drain();
         }
         let fabric = self.node.fabric();
         fabric.set_finished(self.topology().local(self.rank()));

@@ -45,9 +45,9 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// The network alone, without a device for tests or layers that the name asks for.
+    /// The network alone, without a device or layers that the name asks for.
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.device, Device::Mapping | Device::Adapter) && self.machine.is_none() && self.layers.is_empty()
+        self.device == Device::default() && self.machine.is_none() && self.layers.is_empty()
     }
 }
 

@@ -48,6 +48,7 @@ pub(super) fn rank_over<W: Wire + 'static>(
 /// The end of a rank of a job of one machine.
 pub(super) fn leave(conduit: &dyn Conduit, outcome: Result<(), String>) -> Result<(), String> {
     outcome?;
+    conduit.drain();
     conduit.leave();
     Ok(())
 }

@@ -29,8 +29,10 @@ pub(crate) enum Ranks {
     Threads,
     /// In the process that starts the job, one at a time.
     Simulated,
-    /// Processes that it forks.
+    /// Processes of one machine: it forks them, or a launcher has started them.
     Children,
+    /// The same, but a launcher's may be on several machines.
+    Processes,
     /// Processes that a launcher started, this one among them.
     #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "of networks behind a feature"))]
     Launched,
@@ -47,7 +49,12 @@ impl Named {
 
     /// Whether all ranks are on the machine of the process that starts them.
     pub(crate) fn is_of_one_machine(&self) -> bool {
-        self.ranks != Ranks::Launched
+        !matches!(self.ranks, Ranks::Launched | Ranks::Processes)
+    }
+
+    /// Whether ranks meet by a launcher of this crate's own, if they are a launcher's.
+    pub(crate) fn meets_by_launcher(&self) -> bool {
+        matches!(self.ranks, Ranks::Children | Ranks::Processes)
     }
 }
 

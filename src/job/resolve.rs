@@ -196,16 +196,12 @@ fn launched(
     asked: Option<usize>,
 ) -> Result<Option<Started>, Error> {
     // Two must not speak with one launcher: MPI's library, and this crate.
-    if cfg!(feature = "mpi")
-        && network.name == "ib"
-        && network.ranks == Ranks::Children
-        && started.is_some_and(|by| by.has_others())
-    {
-        return Err(Error::Launch(
-            "in a binary with the feature `mpi` a launcher is MPI's, and the ranks of \"ib\" cannot meet by it; build the program without \
-             that feature, or choose GA_NETWORK=mpi"
-                .into(),
-        ));
+    if cfg!(feature = "mpi") && network.ranks == Ranks::Processes && started.is_some_and(|by| by.has_others()) {
+        return Err(Error::Launch(format!(
+            "in a binary with the feature `mpi` a launcher is MPI's, and the ranks of \"{}\" cannot meet by it; build the program without that \
+             feature, or choose GA_NETWORK=mpi",
+            network.name
+        )));
     }
     let started = started.filter(|_| !cfg!(feature = "mpi"));
     let chosen = match chosen {
@@ -213,7 +209,7 @@ fn launched(
         None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
     };
     let protocol = started.and_then(|started| started.protocol()).map(Protocol::name);
-    if network.ranks != Ranks::Children {
+    if !network.meets_by_launcher() {
         return chosen.map_or(Ok(None), |name| {
             Err(Error::Launch(format!(
                 "the bootstrap \"{name}\" is for ranks of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",

@@ -40,61 +40,50 @@ enum Way {
     Later,
 }
 
+/// Where a byte of an operation is at the peer, where here, and how many follow it at both.
+struct Place {
+    offset: usize,
+    here: *mut u8,
+    rest: usize,
+}
+
 impl<W: Wire> Endpoint<W> {
     /// Begins as much of an operation as can be by transfers. None if it is to be a record.
     pub(super) fn transfer(&mut self, to: usize, op: &mut Op) -> Result<Option<Written>> {
         let Some(limits) = self.limits.one_sided else { return Ok(None) };
         match op {
             Op::Put { offset, local, len, at, .. } => {
-                let (offset, local) = (*offset, *local);
-                self.transfer_bytes(to, limits, *len, at, |at| (offset + at, local.wrapping_add(at)), None)
+                let (offset, local, len) = (*offset, *local, *len);
+                let place = |at| Place { offset: offset + at, here: local.wrapping_add(at), rest: len - at };
+                self.transfer_bytes(to, limits, len, at, place, None)
             }
             Op::Get { offset, len, at, origin } if limits.reads => {
-                let offset = *offset;
-                self.transfer_bytes(to, limits, *len, at, |at| (offset + at, std::ptr::null_mut()), Some(*origin))
+                let (offset, len) = (*offset, *len);
+                let place = |at| Place { offset: offset + at, here: std::ptr::null_mut(), rest: len - at };
+                self.transfer_bytes(to, limits, len, at, place, Some(*origin))
             }
             Op::Block(block) => self.transfer_block(to, limits, block),
             _ => Ok(None),
         }
     }
 
-    /// Copies contiguous bytes in pieces, from byte `at` of `len` on.
+    /// Copies contiguous bytes, from byte `at` of `len` on.
     fn transfer_bytes(
         &mut self,
         to: usize,
         limits: OneSidedLimits,
         len: usize,
         at: &mut usize,
-        place: impl Fn(usize) -> (usize, *mut u8),
+        place: impl Fn(usize) -> Place,
         origin: Option<u64>,
     ) -> Result<Option<Written>> {
         while *at < len {
-            let region = match self.way(to, place(*at).0, len >= limits.straight)? {
+            let region = match self.way(to, place(*at).offset, len >= limits.straight)? {
                 Way::Transfer(region) => region,
                 Way::Record => return Ok(None),
                 Way::Later => return Ok(Some(Written::Later)),
             };
-            let (offset, here) = place(*at);
-            let (there, room) = region.at(offset);
-            if len - *at <= limits.copied.min(room) {
-                let rest = Piece { there, key: region.key, here, len: len - *at };
-                let (_, is_all) = self.begin(to, &[rest], origin, *at)?;
-                return Ok(Some(if is_all { Written::All } else { Written::Later }));
-            }
-            let (first, mut next, mut pieces) = (*at, *at, Chain::default());
-            while next < len
-                && pieces.len < CHAIN
-                && let (offset, here) = place(next)
-                && offset - region.offset < region.len
-            {
-                let (there, room) = region.at(offset);
-                let part = (len - next).min(limits.copied).min(room);
-                pieces.push(Piece { there, key: region.key, here, len: part });
-                next += part;
-            }
-            let (done, is_all) = self.begin(to, pieces.as_slice(), origin, first)?;
-            *at += done;
-            if !is_all {
+            if !self.copy(to, limits, region, len, at, &place, origin)? {
                 return Ok(Some(Written::Later));
             }
         }
@@ -107,14 +96,16 @@ impl<W: Wire> Endpoint<W> {
             return Ok(None);
         }
         let origin = if let BlockKind::Get { origin } = block.what { Some(origin) } else { None };
-        let run = block.there.run();
+        let (run, there, local) = (block.there.run(), block.there, block.local);
+        let (here, first) = (block.here, block.offset);
+        let place = |at: usize| {
+            let (index, within) = (at / run, at % run);
+            let offset = first.wrapping_add_signed(there.start(index)) + within;
+            let here = local.wrapping_offset(here.start(index)).wrapping_add(within);
+            Place { offset, here, rest: run - within }
+        };
         while block.at < block.len {
-            let place = |at: usize| {
-                let (index, within) = (at / run, at % run);
-                let offset = block.offset.wrapping_add_signed(block.there.start(index)) + within;
-                (offset, block.local.wrapping_offset(block.here.start(index)).wrapping_add(within), run - within)
-            };
-            let (offset, here, rest) = place(block.at);
+            let Place { offset, here, rest } = place(block.at);
             let region = match self.way(to, offset, block.len >= limits.straight)? {
                 Way::Transfer(region) => region,
                 Way::Record => return Ok(None),
@@ -126,26 +117,47 @@ impl<W: Wire> Endpoint<W> {
                 && self.go_straight(to, Piece { there, key: region.key, here, len: part }, whole.clone(), block.token, origin)?
             {
                 block.at += part;
-                continue;
-            }
-            let (first, mut next, mut pieces) = (block.at, block.at, Chain::default());
-            while next < block.len
-                && pieces.len < CHAIN
-                && let (offset, here, rest) = place(next)
-                && offset.wrapping_sub(region.offset) < region.len
-            {
-                let (there, room) = region.at(offset);
-                let part = rest.min(limits.copied).min(room);
-                pieces.push(Piece { there, key: region.key, here, len: part });
-                next += part;
-            }
-            let (done, is_all) = self.begin(to, pieces.as_slice(), origin, first)?;
-            block.at += done;
-            if !is_all {
+            } else if !self.copy(to, limits, region, block.len, &mut block.at, &place, origin)? {
                 return Ok(Some(Written::Later));
             }
         }
         Ok(Some(Written::All))
+    }
+
+    /// Begins a chain of copied pieces in a region, from byte `at` of `len` on. Whether there was room for all of the chain.
+    #[expect(clippy::too_many_arguments, reason = "one loop for bytes and for blocks, which name their places in different ways")]
+    fn copy(
+        &mut self,
+        to: usize,
+        limits: OneSidedLimits,
+        region: Region,
+        len: usize,
+        at: &mut usize,
+        place: &impl Fn(usize) -> Place,
+        origin: Option<u64>,
+    ) -> Result<bool> {
+        let (first, mut next, mut pieces) = (*at, *at, Chain::default());
+        while next < len
+            && pieces.len < CHAIN
+            && let Place { offset, here, rest } = place(next)
+            && offset.wrapping_sub(region.offset) < region.len
+        {
+            let (there, room) = region.at(offset);
+            let len = rest.min(limits.copied).min(room);
+            pieces.push(Piece { there, key: region.key, here, len });
+            next += len;
+        }
+        let wire = one_sided(&mut self.wire)?;
+        // SAFETY: the caller's memory is readable until its completion is polled; the peer's region is open until it was told that its
+        // transfers have ended.
+        let begun = unsafe {
+            match origin {
+                None => wire.write(to, pieces.as_slice())?,
+                Some(origin) => wire.read(to, pieces.as_slice(), origin, first)?,
+            }
+        };
+        *at += pieces.as_slice()[..begun].iter().map(|piece| piece.len).sum::<usize>();
+        Ok(begun == pieces.len)
     }
 
     /// Whether the runs of a block may be pieces.
@@ -156,21 +168,6 @@ impl<W: Wire> Endpoint<W> {
             BlockKind::Get { .. } => limits.reads,
             BlockKind::Accumulate { .. } => false,
         }
-    }
-
-    /// Begins a chain of pieces, of which the first is byte `first` of what it belongs to. How many bytes were begun, and whether those
-    /// are all.
-    fn begin(&mut self, to: usize, pieces: &[Piece], origin: Option<u64>, first: usize) -> Result<(usize, bool)> {
-        let wire = one_sided(&mut self.wire)?;
-        // SAFETY: the caller's memory is readable until its completion is polled; the peer's region is open until it was told that its
-        // transfers have ended.
-        let begun = unsafe {
-            match origin {
-                None => wire.write(to, pieces)?,
-                Some(origin) => wire.read(to, pieces, origin, first)?,
-            }
-        };
-        Ok((pieces[..begun].iter().map(|piece| piece.len).sum(), begun == pieces.len()))
     }
 
     fn go_straight(&mut self, to: usize, piece: Piece, whole: Arc<Token>, token: Token, origin: Option<u64>) -> Result<bool> {

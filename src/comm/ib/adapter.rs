@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// See the module's essay.
-pub(in crate::comm) const NETWORK: Named = Named { name: "ib", devices: &[("", Device::Adapter)], ranks: Ranks::Children, run };
+pub(in crate::comm) const NETWORK: Named = Named { name: "ib", devices: &[("", Device::Adapter)], ranks: Ranks::Processes, run };
 
 /// Bytes of inline data that are asked for.
 const INLINE: usize = 220;

@@ -21,6 +21,8 @@
 //! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer ends the job; `0`: never | `3.5` |
 //! | `GA_CONNECT` | over `ib`: when and how ranks connect, `overlapped`, `serial` or `static`; see [`Launch::connect`](crate::Launch::connect) | `overlapped` |
 //! | `GA_CONNECTIONS` | over `ib`: connections that a rank may have at a time, at least 1 | no limit |
+//! | `GA_IB_DEVICE` | over `ib`: ports of adapters, such as `mlx5_0:1` or `mlx5_0:1,mlx5_1:1`; the ranks of a machine take turns | the first active port |
+//! | `GA_IB_GID` | over `ib`: the number of an entry of the port's GID table | the entry of RoCE v2 |
 //! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
 //! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR`, `zero` or `skip` | `declared` |
 //! | `GA_FAULTS` | of a simulated network: what goes wrong, such as `die:3@0.5`; see [`Launch::faults`](crate::Launch::faults) | nothing |

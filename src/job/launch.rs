@@ -58,10 +58,12 @@ use crate::{
 /// `simulated:gemini`, `simulated:infiniband`, `simulated:extoll`, `simulated:bluegene` and `simulated:loopback` run the program in virtual time on a model of such a
 /// machine, and `simulated:FILE` on a model of your own.
 ///
-/// `ib:soft` runs the protocols of InfiniBand on a software device: ranks are threads of this process, and those of different nodes
-/// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand. It is for tests. `ib` drives an adapter by libibverbs, which is loaded when the job
-/// starts: ranks are processes, forked or started by a launcher. It has run on soft-RoCE, and on no adapter yet. `GA_IB_DEVICE` names the ports
-/// that the ranks of a machine take in turns, as `mlx5_0:1`, and `GA_IB_GID` the entry of a port's table of GIDs; without them they are found.
+/// `ib` drives an adapter for InfiniBand or RoCE by libibverbs, which is loaded when the job starts. Ranks are processes, forked or started by a
+/// launcher. It has run on soft-RoCE, and on no adapter yet. `GA_IB_DEVICE` names the ports that the ranks of a machine take in turns, as
+/// `mlx5_0:1`, and `GA_IB_GID` the entry of a port's GID table. Without them they are found.
+///
+/// `ib:soft` runs the same protocols on a software device, for tests. Ranks are threads of this process, and those of different nodes
+/// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand.
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for

@@ -86,8 +86,7 @@ pub(super) struct Endpoint<W> {
     /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
-    /// Memory of this rank that its peers reach by themselves; peers that are to be told that they were obeyed about theirs; peers with flushes that
-    /// take no message.
+    /// Memory of this rank that its peers reach by themselves; peers whose revocation is not answered; peers with flushes that take no message.
     pub(super) own: Own,
     pub(super) owing: Vec<usize>,
     pub(super) flushing: Vec<usize>,

@@ -249,7 +249,7 @@ impl<W: Wire> Endpoint<W> {
         self.peer(from).known.told(*version, usize::try_from(*first).ok()?, regions)
     }
 
-    /// What a peer told of its regions holds no longer.
+    /// A peer has revoked its regions.
     pub(super) fn forget_regions(&mut self, from: usize, record: &Record<'_>) -> Option<()> {
         let [version] = record.words.first_chunk()?;
         let begun = self.wire.one_sided()?.transfers(from).begun;

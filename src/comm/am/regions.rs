@@ -5,10 +5,11 @@
 //!
 //! # Memory that is given back
 //!
-//! A region may be a part of what is given back, or hold it, and a transfer into a region that is shut would break the connection. So the owner
-//! revokes what it told, and shuts the region only when all who were told have answered. Who is told forgets all regions of that peer, and
-//! answers when the transfers that it had begun with that peer have ended. Regions and what revokes them may overtake each other; each carries the owner's
-//! *version*, which grows with each revocation, and what was told before the last one known is not believed.
+//! A region may be a part of what is given back, or contain it. A transfer into a region that is shut breaks the connection. So the owner
+//! sends a revocation to every peer that knows its regions, and shuts the region when all of them have answered. A peer that gets a
+//! revocation forgets all regions of that owner. It answers when the transfers that it had begun with the owner have ended. An answer with
+//! regions may arrive after a later revocation. Both carry the owner's *version*, which grows with each revocation, and a peer ignores
+//! regions of an older version.
 
 use std::ops::Range;
 
@@ -49,7 +50,7 @@ impl Region {
 pub(super) struct Own {
     open: Vec<(Region, Opened)>,
     version: u64,
-    /// Who was told since the last revocation, and how many have not answered one.
+    /// Peers that asked since the last revocation; how many have not answered one.
     told: Vec<usize>,
     unanswered: usize,
 }
@@ -59,7 +60,7 @@ impl Own {
         self.open.push((region, opened));
     }
 
-    /// What a peer that asks is told: the version, and the regions.
+    /// The version and the regions, for a peer that asks.
     pub(super) fn tell(&mut self, to: usize) -> (u64, impl Iterator<Item = &Region>) {
         if !self.told.contains(&to) {
             self.told.push(to);
@@ -72,7 +73,7 @@ impl Own {
         self.open.extract_if(.., |(region, _)| region.offset < range.end && range.start < region.offset + region.len).collect()
     }
 
-    /// What was told holds no longer. The new version, and who is to be told of it.
+    /// Revokes all regions. The new version, and the peers to send it to.
     pub(super) fn revoke(&mut self) -> (u64, Vec<usize>) {
         let told = std::mem::take(&mut self.told);
         self.version += 1;
@@ -150,7 +151,7 @@ impl Known {
         Some(())
     }
 
-    /// What it told holds no longer.
+    /// The peer has revoked its regions.
     pub(super) fn revoked(&mut self, version: u64, begun: u64) {
         self.version = self.version.max(version);
         (self.owed, self.misses) = (Some((version, begun)), 0);

@@ -104,7 +104,7 @@ pub(super) struct Links<D> {
     device: D,
     directory: Arc<Directory>,
     connections: Connections,
-    /// There may be more peers than queue pairs: the machine is told who is used.
+    /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
     is_short: bool,
     peers: Peers<Peer>,
     /// Whose queue pairs these are.
@@ -356,7 +356,7 @@ impl<D: device::Device> Links<D> {
         let before = self.taken;
         let may_be_more = self.take_completions()?;
         if self.taken != before && self.hurried < HURRY {
-            // Who has completions goes on with them: it can look at the time later.
+            // The caller handles its completions first. The clock can wait.
             self.hurried += 1;
             return Ok(may_be_more);
         }

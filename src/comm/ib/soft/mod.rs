@@ -156,7 +156,7 @@ impl Shared {
             transfer.carry_out();
             state = self.state.lock();
             state.finish(transfer);
-            // Who waits has counted itself while it held the state.
+            // A waiting thread increments this while it holds the lock of the state.
             if self.waiters.load(Ordering::Relaxed) > 0 {
                 self.finished.notify_all();
             }

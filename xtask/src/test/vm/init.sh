@@ -1,5 +1,5 @@
 #!/bin/sh
-# The first process of the virtual machine: two devices of soft-RoCE on the two ends of a cable, then the commands of /work/run.
+# The first process of the virtual machine: two devices of soft-RoCE on the two ends of a cable, then the commands of /tasks/run.
 # Lines that begin with @ are for the one that started the machine.
 export PATH=/usr/sbin:/usr/bin HOME=/tmp
 mount -t devtmpfs devtmpfs /dev
@@ -66,6 +66,6 @@ for device in rxe0:0a63:0001 rxe1:0a63:0002; do
     done
 done
 
-cd /work || finish "nothing to do"
+cd /tasks || finish "nothing to do"
 sh ./run >/dev/ttyS1 2>&1
 finish done

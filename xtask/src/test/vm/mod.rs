@@ -148,7 +148,7 @@ fn boot(image: &Image, programs: &[(&str, PathBuf)], tasks: &[Task], limit: Dura
 
 /// Makes the archive of all files that the machine has at its start.
 fn pack(image: &Image, programs: &[(&str, PathBuf)], tasks: &[Task], folder: &Path) -> Result<()> {
-    let work = folder.join("own/work");
+    let work = folder.join("own/tasks");
     fs::create_dir_all(&work).context("making a folder for the virtual machine")?;
     programs.iter().try_for_each(|(name, path)| copy_small(path, &work.join(name)))?;
     image::with_libraries(programs.iter().map(|(_, path)| path.as_path()), &folder.join("own"))?;

@@ -25,8 +25,12 @@ use super::{
     node::{Fabric, Member},
 };
 
-const LIMITS: Limits =
-    Limits { frame: 1024, bulk: Some(BulkLimits { contiguous: 4 << 10, packed: 2 << 10, longest: 1 << 20 }), one_sided: None };
+const LIMITS: Limits = Limits {
+    frame: 1024,
+    bulk: Some(BulkLimits { contiguous: 4 << 10, packed: 2 << 10, longest: 1 << 20 }),
+    one_sided: None,
+    by_agents: false,
+};
 
 /// A machine that says nothing for so long is lost.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -68,15 +72,16 @@ struct Cables {
     /// For each receiver, what is on its way from each sender, in each class.
     frames: Vec<Mutex<BTreeMap<(usize, Class), Queue>>>,
     bulk: Mutex<Messages>,
+    by_agents: bool,
     /// Ranks whose bodies have ended well.
     finished: AtomicUsize,
     start: Instant,
 }
 
 impl Cables {
-    fn new(ranks: usize, slow: Slow) -> Arc<Self> {
+    fn new(ranks: usize, slow: Slow, by_agents: bool) -> Arc<Self> {
         let frames = (0..ranks).map(|_| Mutex::default()).collect();
-        Arc::new(Cables { slow, frames, bulk: Mutex::default(), finished: AtomicUsize::new(0), start: Instant::now() })
+        Arc::new(Cables { slow, frames, bulk: Mutex::default(), by_agents, finished: AtomicUsize::new(0), start: Instant::now() })
     }
 }
 
@@ -103,7 +108,7 @@ impl Machines {
             names: names.to_vec(),
             per_node: usize::MAX,
             fabrics,
-            cables: Cables::new(names.len(), slow),
+            cables: Cables::new(names.len(), slow, false),
             silence: SILENCE,
         }
     }
@@ -111,6 +116,12 @@ impl Machines {
     /// The same, cut into nodes of so many ranks.
     pub(crate) fn nodes_of(self, per_node: usize) -> Self {
         Machines { per_node, ..self }
+    }
+
+    /// The same, where the first rank of a node answers for all of it.
+    pub(crate) fn by_agents(self) -> Self {
+        let cables = Cables::new(self.names.len(), self.cables.slow, true);
+        Machines { cables, ..self }
     }
 
     /// The same, of which one is lost that says nothing for so long.
@@ -177,7 +188,7 @@ impl Cable {
 
 impl Wire for Cable {
     fn limits(&self) -> Limits {
-        LIMITS
+        Limits { by_agents: self.cables.by_agents, ..LIMITS }
     }
 
     fn frame(&mut self) -> Frame {

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// A frame takes some packets of many, and a ring has room for one and a half.
-const LIMITS: Limits = Limits { frame: 2048, bulk: None, one_sided: None };
+const LIMITS: Limits = Limits { frame: 2048, bulk: None, one_sided: None, by_agents: false };
 
 /// Frames kept for the next use.
 const KEPT: usize = 32;

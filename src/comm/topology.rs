@@ -157,9 +157,34 @@ impl Topology {
         self.machines.number(rank)
     }
 
+    /// The rank with a number among those of this one's machine.
+    pub(crate) fn nth_of_machine(&self, local: usize) -> usize {
+        self.near_ranks().map_or_else(|| self.machine_ranks()[local], |ranks| ranks.start + local)
+    }
+
     /// The ranks of this one's machine, ascending.
     pub(crate) fn machine_ranks(&self) -> Vec<usize> {
         self.machines.ranks_of(self.machine)
+    }
+
+    /// The lowest rank of a rank's node, and the number of the rank among those of the node. By a search where nodes are a table.
+    pub(crate) fn first_and_number(&self, rank: usize) -> (usize, usize) {
+        (self.nodes.first_of(self.node(rank)), self.nodes.number(rank))
+    }
+
+    /// How many ranks of this one's node there are.
+    pub(crate) fn ranks_here(&self) -> usize {
+        self.node_ranks().map_or_else(|| self.nodes.ranks_of(self.node).len(), |ranks| ranks.len())
+    }
+
+    /// Whether no rank sees any memory.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.hidden
+    }
+
+    /// Whether a rank can answer for its node, as the lowest one that sees its memory; where nobody does, each answers for itself.
+    pub(crate) fn is_agent(&self, rank: usize) -> bool {
+        self.hidden || self.nodes.number(rank) == 0
     }
 
     /// One rank of each node, the lowest.

@@ -19,6 +19,11 @@ fn run(names: &[usize], slow: Slow, body: impl Fn(&Job) -> Result<(), Error> + S
     run_on(&Machines::new(names, slow), body)
 }
 
+/// The same where the first rank of a machine answers for all of it.
+fn run_by_agents(names: &[usize], slow: Slow, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Vec<Result<(), String>> {
+    run_on(&Machines::new(names, slow).by_agents(), body)
+}
+
 fn run_on(machines: &Machines, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Vec<Result<(), String>> {
     let launch = Launch::new().ranks(machines.ranks()).network("threads").pin(false);
     std::thread::scope(|scope| {
@@ -95,7 +100,7 @@ fn late(names: &'static [usize], delay: Duration, kinds: impl Fn(&str) -> bool, 
         std::thread::scope(|scope| {
             for (name, slow) in some {
                 scope.spawn(move || {
-                    let done = run(names, *slow, body);
+                    let done = if names.len() > 2 { run_by_agents(names, *slow, body) } else { run(names, *slow, body) };
                     assert!(done.iter().all(Result::is_ok), "{name} late by {delay:?}: {done:?}");
                 });
             }
@@ -108,6 +113,8 @@ fn ranks_of_several_machines_send_in_every_way() {
     for names in [&[0, 1][..], &[0, 0, 1], &[0, 1, 0, 1], &[0, 0, 1, 2, 2]] {
         let done = run(names, Slow::Nothing, send_in_every_way);
         assert!(done.iter().all(Result::is_ok), "{names:?}: {done:?}");
+        let done = run_by_agents(names, Slow::Nothing, send_in_every_way);
+        assert!(done.iter().all(Result::is_ok), "{names:?}, by agents: {done:?}");
     }
 }
 
@@ -117,9 +124,14 @@ fn what_comes_late_is_no_deadlock() {
     if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") {
         late(&[0, 1, 1], Duration::from_secs(30), |_| true, wait_in_every_way);
         late(&[0, 1, 1], Duration::from_secs(6), |_| true, send_in_every_way);
+        late(&[0, 1], Duration::from_secs(6), |_| true, wait_in_every_way);
     } else {
         let used = ["Atomic", "Value", "Flush", "Mail", "PutSignal", "Note"];
-        late(&[0, 1], Duration::from_millis(3500), |kind| used.contains(&kind), wait_in_every_way);
+        std::thread::scope(|scope| {
+            for names in [&[0, 1][..], &[0, 1, 1]] {
+                scope.spawn(move || late(names, Duration::from_millis(3500), |kind| used.contains(&kind), wait_in_every_way));
+            }
+        });
     }
 }
 
@@ -165,8 +177,15 @@ fn a_rank_that_computes_is_there() {
 
 /// What a rank says that finds out: more than those say that hear of it.
 fn deadlock(names: &[usize], slow: Slow, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> String {
+    if names.iter().enumerate().any(|(rank, name)| names[..rank].contains(name)) {
+        said_of_a_deadlock(|| run_by_agents(names, slow, &body));
+    }
+    said_of_a_deadlock(|| run(names, slow, &body))
+}
+
+fn said_of_a_deadlock(run: impl FnOnce() -> Vec<Result<(), String>>) -> String {
     let start = Instant::now();
-    let done = run(names, slow, body);
+    let done = run();
     let took = start.elapsed();
     let said = done
         .iter()

@@ -120,6 +120,7 @@ fn main() -> ExitCode {
     cases.push(runner::case("processes_after_threads", processes_after_threads));
     cases.push(runner::case("ib:soft::few_connections", few_connections).within(120));
     cases.push(runner::case("ib:soft::connections_are_counted", connections_are_counted).within(120));
+    cases.push(runner::case("ib:soft::nodes_are_reached_by_their_agents", nodes_are_reached_by_their_agents).within(120));
     for network in ["threads", "threads:unmapped", "threads:nodes_of_3", "threads:packets+hidden"] {
         let body = move || {
             for ranks in if runner::long() { &[17, 32, 33, 64, 70][..] } else { &[17, 70] } {
@@ -231,7 +232,45 @@ fn connections_are_counted() {
     let both = |connections| Launch::new().network("ib:soft+hidden").ranks(4).connect("static").connections(connections);
     both(3).run(|job| job.sync()).expect("room for all three");
     let error = both(2).run(|job| job.sync()).expect_err("three connections with room for two");
-    assert!(matches!(error, Error::Launch(_)) && error.to_string().contains("all 3 ranks"), "{error}");
+    assert!(matches!(error, Error::Launch(_)) && error.to_string().contains("with 3 ranks"), "{error}");
+}
+
+/// Whatever ranks do with all others, they connect with one rank of each node.
+fn nodes_are_reached_by_their_agents() {
+    const RANKS: usize = 7;
+    const WORDS: usize = 1 << 14;
+    for (per_node, connect) in [(2, "overlapped"), (3, "overlapped"), (3, "static")] {
+        let body = |job: &Job| -> Result<(), Error> {
+            let (rank, size) = (job.rank(), job.size());
+            let a = GlobalArray::<u64, Ix1>::builder(job, [size * WORDS]).zeros().create()?;
+            let (signal, counter) = (Signal::new(job)?, Counter::new(job)?);
+            for k in 1..size {
+                // A transfer, a record, a sum, a word that the owner's processors change too, a signal.
+                let at = (rank + k) % size;
+                let part = at * WORDS..(at + 1) * WORDS;
+                a.accumulate(part.clone(), 1, &Array1::from_elem(WORDS, rank as u64))?;
+                a.fetch_add([at * WORDS + 1], 1)?;
+                a.put(at * WORDS + WORDS - size + rank..at * WORDS + WORDS - size + rank + 1, &Array1::from_elem(1, 7))?;
+                a.get(part)?;
+                signal.at(at, 0).notify()?;
+                counter.fetch_add(1)?;
+            }
+            signal.wait_at_least(0, size as u32 - 1)?;
+            job.sync()?;
+            let others = (size * (size - 1) / 2 - rank) as u64;
+            let own = a.get(rank * WORDS..(rank + 1) * WORDS)?;
+            assert_eq!((own[0], own[1], own[2]), (others, others + size as u64 - 1, others));
+            assert_eq!(counter.get()?, (size * (size - 1)) as u64);
+            let counts = job.stats().and_then(|stats| stats.connections()).expect("a network that connects");
+            let nodes = size.div_ceil(per_node);
+            let here = (size - rank / per_node * per_node).min(per_node);
+            let partners = if rank.is_multiple_of(per_node) { size - here } else { nodes - 1 };
+            assert_eq!((counts.opened, counts.live), (partners as u64, partners as u64), "rank {rank}, nodes of {per_node}");
+            job.sync()
+        };
+        let launch = Launch::new().network("ib:soft").ranks(RANKS).ranks_per_node(per_node).connect(connect).stats(true);
+        launch.run(body).unwrap_or_else(|error: Error| panic!("nodes of {per_node}, {connect}: {error}"));
+    }
 }
 
 /// The same process starts one job after another; nothing of one is seen in the next.

@@ -29,11 +29,12 @@ use super::{
     bulk::{BulkTable, Get, Then, was_late},
     frame::Frame,
     long_frames::{LongFrames, Use},
-    memory::{Over, Segment},
+    memory::{Over, Segments},
     origins::{Origins, given_up},
     outbox::Outbox,
     peer::{Op, PACKED, Peer},
-    regions::Own,
+    regions::Owned,
+    route::{Route, Routes},
     wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
 use crate::comm::{
@@ -65,7 +66,9 @@ pub(super) struct End {
 /// See the module's essay.
 #[derive(Debug)]
 pub(super) struct Endpoint<W> {
-    pub(super) segment: Segment,
+    /// Where ranks are reached, and the memory of those that this one answers for.
+    pub(super) routes: Routes,
+    pub(super) segments: Segments,
     pub(super) over: Over,
     pub(super) supervisor: Arc<Supervisor>,
     pub(super) topology: Topology,
@@ -86,9 +89,10 @@ pub(super) struct Endpoint<W> {
     /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
-    /// Memory of this rank that its peers reach by themselves; peers whose revocation is not answered; peers with flushes that take no message.
-    pub(super) own: Own,
-    pub(super) owing: Vec<usize>,
+    /// Memory that peers reach by themselves, of the ranks that this one answers for; ranks of peers, whose revocations are not answered; peers
+    /// with flushes that take no message.
+    pub(super) owned: Owned,
+    pub(super) owing: Vec<Route>,
     pub(super) flushing: Vec<usize>,
     /// Peers that something was sent to, and that may not have said that it was handled.
     pub(super) unsettled: Vec<usize>,
@@ -114,12 +118,16 @@ pub(super) struct Endpoint<W> {
 
 impl<W: Wire> Endpoint<W> {
     pub(super) fn new(wire: W, member: &Member, answers_always: bool, silence: Option<Duration>) -> Self {
+        let (limits, topology, fabric) = (wire.limits(), member.topology(), member.fabric());
+        let routes = Routes::new(topology, limits.by_agents);
+        let answers_for = routes.answers_for;
         Endpoint {
-            segment: Segment::new(member.segment(), member.segment_len()),
-            over: Over::new(member.fabric().over()),
+            segments: Segments::new(fabric.clone(), topology.local(topology.rank()), answers_for),
+            routes,
+            over: Over::new(fabric.over()),
             supervisor: member.supervisor().clone(),
-            topology: member.topology().clone(),
-            limits: wire.limits(),
+            topology: topology.clone(),
+            limits,
             wire,
             outbox: Outbox::default(),
             peers: Peers::default(),
@@ -132,7 +140,7 @@ impl<W: Wire> Endpoint<W> {
             long_asked: 0,
             delayed: VecDeque::new(),
             events: Vec::new(),
-            own: Own::default(),
+            owned: Owned::new(answers_for),
             owing: Vec::new(),
             flushing: Vec::new(),
             unsettled: Vec::new(),
@@ -194,6 +202,7 @@ impl<W: Wire> Endpoint<W> {
         }
         if self.limits.one_sided.is_some() {
             self.look_at_transfers()?;
+            self.look_at_errands()?;
         }
         self.resume_all()?;
         if self.found != before {
@@ -308,7 +317,7 @@ impl<W: Wire> Endpoint<W> {
         for (_, peer) in self.peers.iter_mut() {
             let mut gone = 0;
             let mut without_bytes = false;
-            peer.queue.retain(|op| {
+            peer.queue.retain(|(_, op)| {
                 // The signal that belongs to the bytes just removed must not come without them.
                 let lost = without_bytes && matches!(op, Op::PutSignal { token, .. } if *token == Token::NOBODY);
                 let given_up = op.token() == Some(token);

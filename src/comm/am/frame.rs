@@ -4,8 +4,10 @@
 //!
 //! ```text
 //!  frame   | words used, frames acknowledged | flags | record | record | ...
-//!  record  | kind, words, levels, aux, payload bytes | words ... | levels: count, stride ... | payload, padded |
+//!  record  | kind, words, levels, aux, payload bytes, number | words ... | levels: count, stride ... | payload, padded |
 //! ```
+//!
+//! The *number* says whom a request is for, among the ranks that its receiver answers for.
 //!
 //! This file knows the layout and no memory but that of a frame. What arrives is not trusted: a record that does not fit its frame
 //! ends the reading.
@@ -16,6 +18,11 @@ use std::mem::size_of;
 const WORD: usize = size_of::<u64>();
 /// Words in front of the records.
 const HEAD: usize = 2;
+/// Bits of the payload's length in the head of a record, behind four bytes; those of the number follow.
+const PAYLOAD_BITS: u32 = 20;
+/// An endpoint answers for at most so many ranks.
+pub(in crate::comm) const MOST_RANKS: usize = 1 << (u32::BITS - PAYLOAD_BITS);
+
 /// Flag: the frame counts against the sender's credit and is to be acknowledged.
 const CREDIT: u64 = 1;
 
@@ -67,11 +74,12 @@ pub(in crate::comm) enum Kind {
     Note = 19,
     /// Nothing: answer by `RegionsAre`.
     Regions = 20,
-    /// version, how many were told before; of each region: offset, length, address, key.
+    /// The number of the rank whose regions they are, among those that the sender answers for; version, how many were told before; of each
+    /// region: offset, length, address, key.
     RegionsAre = 21,
-    /// version: forget the regions told before, and answer by `Revoked` when nothing uses them.
+    /// number, version: forget the regions told before, and answer by `Revoked` when nothing uses them.
     Revoke = 22,
-    /// version.
+    /// number, version.
     Revoked = 23,
 }
 
@@ -112,12 +120,14 @@ impl Kind {
 pub(in crate::comm) struct Frame {
     words: Box<[u64]>,
     used: usize,
+    /// Of the records that are pushed.
+    number: u16,
 }
 
 impl Frame {
     /// An empty frame of at most so many bytes.
     pub(in crate::comm) fn new(bytes: usize) -> Self {
-        Frame { words: vec![0; bytes / WORD].into_boxed_slice(), used: HEAD }
+        Frame { words: vec![0; bytes / WORD].into_boxed_slice(), used: HEAD, number: 0 }
     }
 
     /// Bytes of payload that fit behind a record without levels, with so many words, in an empty frame.
@@ -126,7 +136,13 @@ impl Frame {
     }
 
     pub(in crate::comm) fn clear(&mut self) {
-        self.used = HEAD;
+        (self.used, self.number) = (HEAD, 0);
+    }
+
+    /// Whom the records are for that are pushed from now on.
+    pub(in crate::comm) fn direct(&mut self, number: u16) {
+        debug_assert!(usize::from(number) < MOST_RANKS, "rank {number} of an endpoint");
+        self.number = number;
     }
 
     pub(in crate::comm) fn is_empty(&self) -> bool {
@@ -156,7 +172,8 @@ impl Frame {
         let body = start + 1 + words.len() + 2 * levels.len();
         let end = body + payload.div_ceil(WORD);
         let head = [kind as u8, words.len() as u8, levels.len() as u8, aux];
-        self.words[start] = u64::from(u32::from_le_bytes(head)) | (payload as u64) << 32;
+        let behind = (payload as u64) | u64::from(self.number) << PAYLOAD_BITS;
+        self.words[start] = u64::from(u32::from_le_bytes(head)) | behind << u32::BITS;
         self.words[start + 1..start + 1 + words.len()].copy_from_slice(words);
         for (to, &(count, stride)) in self.words[start + 1 + words.len()..body].chunks_exact_mut(2).zip(levels) {
             (to[0], to[1]) = (count as u64, stride as u64);
@@ -253,6 +270,8 @@ impl Records<'_> {
 #[derive(Debug)]
 pub(in crate::comm) struct Record<'f> {
     pub(in crate::comm) kind: Kind,
+    /// Whom it is for, among the ranks that its receiver answers for.
+    pub(in crate::comm) number: u16,
     pub(in crate::comm) aux: u8,
     pub(in crate::comm) words: &'f [u64],
     levels: &'f [u64],
@@ -263,6 +282,7 @@ pub(in crate::comm) struct Record<'f> {
 #[derive(Debug)]
 pub(in crate::comm) struct Held {
     kind: Kind,
+    number: u16,
     aux: u8,
     words: Box<[u64]>,
     levels: Box<[u64]>,
@@ -271,14 +291,14 @@ pub(in crate::comm) struct Held {
 impl Held {
     /// The record with its payload.
     pub(in crate::comm) fn with<'r>(&'r self, payload: &'r [u8]) -> Record<'r> {
-        Record { kind: self.kind, aux: self.aux, words: &self.words, levels: &self.levels, payload }
+        Record { kind: self.kind, number: self.number, aux: self.aux, words: &self.words, levels: &self.levels, payload }
     }
 }
 
 impl Record<'_> {
     /// Keeps it as a record of another kind, without its payload.
     pub(in crate::comm) fn hold(&self, kind: Kind) -> Held {
-        Held { kind, aux: self.aux, words: self.words.into(), levels: self.levels.into() }
+        Held { kind, number: self.number, aux: self.aux, words: self.words.into(), levels: self.levels.into() }
     }
 
     /// The first `N` words, if there are so many.
@@ -299,12 +319,13 @@ impl<'f> Iterator for Records<'f> {
     fn next(&mut self) -> Option<Record<'f>> {
         let (&head, rest) = self.words.split_first()?;
         let [kind, words, levels, aux] = (head as u32).to_le_bytes();
-        let payload = (head >> 32) as usize;
+        let behind = (head >> u32::BITS) as u32;
+        let (payload, number) = ((behind & ((1 << PAYLOAD_BITS) - 1)) as usize, (behind >> PAYLOAD_BITS) as u16);
         let (words, rest) = rest.split_at_checked(words.into())?;
         let (levels, rest) = rest.split_at_checked(2 * usize::from(levels))?;
         let (body, rest) = rest.split_at_checked(payload.div_ceil(WORD))?;
         self.words = rest;
-        Some(Record { kind: Kind::of(kind)?, aux, words, levels, payload: &bytemuck::cast_slice(body)[..payload] })
+        Some(Record { kind: Kind::of(kind)?, number, aux, words, levels, payload: &bytemuck::cast_slice(body)[..payload] })
     }
 }
 
@@ -316,7 +337,9 @@ mod tests {
     fn records_come_out_as_they_went_in() {
         let mut frame = Frame::new(8000);
         frame.push(Kind::Put, 0, &[40], &[], 3).copy_from_slice(b"abc");
+        frame.direct(4095);
         frame.push(Kind::PutBlock, 7, &[8, 16, 0], &[(3, -24), (2, 5)], 8).fill(9);
+        frame.direct(1);
         frame.push(Kind::Flush, 0, &[6], &[], 0);
         frame.seal(5, true);
         let len = frame.sealed().len();
@@ -325,6 +348,7 @@ mod tests {
         let records: Vec<_> = records.collect();
         assert_eq!(records.len(), 3);
         assert_eq!((records[0].kind, records[0].words::<1>(), records[0].payload), (Kind::Put, Some([40]), &b"abc"[..]));
+        assert_eq!(records.iter().map(|record| record.number).collect::<Vec<_>>(), [0, 4095, 1]);
         assert_eq!(records[1].levels().collect::<Vec<_>>(), [(3, -24), (2, 5)]);
         assert_eq!((records[1].aux, records[1].payload), (7, &[9; 8][..]));
         assert_eq!((records[2].kind, records[2].words::<2>()), (Kind::Flush, None));
@@ -337,7 +361,7 @@ mod tests {
         frame.seal(0, false);
         let len = frame.sealed().len();
         assert!(frame.read(len - 8).is_none());
-        frame.words[HEAD] |= 1 << 40;
+        frame.words[HEAD] |= 1 << 42;
         assert_eq!(frame.read(len).unwrap().2.count(), 0);
         frame.words[HEAD] = 99;
         assert_eq!(frame.read(len).unwrap().2.count(), 0);

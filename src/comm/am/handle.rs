@@ -3,13 +3,15 @@
 //! The handlers copy, add and apply, and append one answer. They never wait for another node, so two ranks that handle each
 //! other's records always come to an end.
 
+use std::ops::Range;
+
 use super::{
     bulk::Then,
     endpoint::{End, Endpoint},
     frame::{Frame, Kind, Record},
     inbox::Handled,
     long_frames::{LONG_FRAME, Use},
-    memory::{pack, unpack},
+    memory::{Segment, pack, unpack},
     runs::Runs,
     wire::{BulkKind, Result, Tag, Wire},
 };
@@ -31,20 +33,20 @@ impl<W: Wire> Endpoint<W> {
             Kind::Put => {
                 let Some([offset]) = record.words() else { return Ok(Handled::Wrong) };
                 let runs = Runs::one(record.payload.len());
-                Ok(self.write(offset, &runs, 0, record.payload).into())
+                Ok(self.write(record.number, offset, &runs, 0, record.payload).into())
             }
             Kind::PutBlock => {
                 let Some(([offset, _, at], runs)) = block(record) else { return Ok(Handled::Wrong) };
-                Ok(self.write(offset, &runs, at, record.payload).into())
+                Ok(self.write(record.number, offset, &runs, at, record.payload).into())
             }
             Kind::PutSignal => Ok(self.put_signal(record).into()),
             Kind::Get => {
                 let Some([offset, len, at, origin]) = record.words() else { return Ok(Handled::Wrong) };
-                self.read(from, offset, &Runs::one(len), 0, len, [origin, at])
+                self.read(from, record.number, offset, &Runs::one(len), 0..len, [origin, at])
             }
             Kind::GetBlock => {
                 let Some(([offset, _, at, len, origin], runs)) = block(record) else { return Ok(Handled::Wrong) };
-                self.read(from, offset, &runs, at, len, [origin, at])
+                self.read(from, record.number, offset, &runs, at..at.saturating_add(len), [origin, at])
             }
             Kind::Data => {
                 let Some([origin, at]) = record.words() else { return Ok(Handled::Wrong) };
@@ -57,9 +59,9 @@ impl<W: Wire> Endpoint<W> {
                     return Ok(Handled::Wrong);
                 };
                 let Some(op) = AtomicOp::of_code(record.aux) else { return Ok(Handled::Wrong) };
-                let Some(value) = self.segment.apply(offset as usize, op, width as usize, operand, comparand) else {
-                    return Ok(Handled::Wrong);
-                };
+                let segment = self.segments.of(record.number);
+                let apply = |segment: Segment| segment.apply(offset as usize, op, width as usize, operand, comparand);
+                let Some(value) = segment.and_then(apply) else { return Ok(Handled::Wrong) };
                 self.answer(from, Kind::Value, &[origin, value], 0, |_| ()).map(|()| Handled::Done)
             }
             Kind::Value => {
@@ -87,13 +89,12 @@ impl<W: Wire> Endpoint<W> {
             }
             Kind::Mail => {
                 let Some(&[key, a, b, c]) = record.words.first_chunk::<4>() else { return Ok(Handled::Wrong) };
-                self.events.push(Event::Mail(from, Mail { key, words: [a, b, c] }));
-                Ok(Handled::Done)
+                Ok(self.deliver(from, record.number, Mail { key, words: [a, b, c] }))
             }
-            Kind::Regions => self.tell_regions(from).map(|()| Handled::Done),
+            Kind::Regions => self.tell_regions(from, record.number),
             Kind::RegionsAre => Ok(self.know_regions(from, record).into()),
             Kind::Revoke => Ok(self.forget_regions(from, record).into()),
-            Kind::Revoked => Ok(self.own.answered().into()),
+            Kind::Revoked => Ok(self.revocation_answered(record).into()),
             Kind::Note => {
                 let Some(note) = record.words.first_chunk().and_then(|words| Note::of_record(*words, record.payload)) else {
                     return Ok(Handled::Wrong);
@@ -105,7 +106,10 @@ impl<W: Wire> Endpoint<W> {
                         self.beats.answers(self.topology.machine(from));
                         Vec::new()
                     }
-                    _ => self.supervisor.hear(from, note),
+                    _ => match self.segments.local(record.number) {
+                        Some(local) => self.supervisor.hear(from, local, note),
+                        None => return Ok(Handled::Wrong),
+                    },
                 };
                 for answer in answers {
                     let (words, text) = answer.record();
@@ -123,22 +127,31 @@ impl<W: Wire> Endpoint<W> {
         }
     }
 
-    /// Where the runs begin, if they lie in the segment and the packed bytes named are a part of them.
-    fn part(&self, offset: usize, runs: &Runs, at: usize, len: usize) -> Option<*mut u8> {
-        let (base, all) = (self.segment.runs(offset, runs)?, runs.bytes()?);
+    /// Where the runs begin, if they lie in the segment of a rank that this one answers for, and the packed bytes named are a part of them.
+    fn part(&self, number: u16, offset: usize, runs: &Runs, at: usize, len: usize) -> Option<*mut u8> {
+        let (base, all) = (self.segments.of(number)?.runs(offset, runs)?, runs.bytes()?);
         (at <= all && len <= all - at && runs.is_part(at, len)).then_some(base)
     }
 
-    fn write(&mut self, offset: usize, runs: &Runs, at: usize, bytes: &[u8]) -> Option<()> {
-        let base = self.part(offset, runs, at, bytes.len())?;
+    fn write(&mut self, number: u16, offset: usize, runs: &Runs, at: usize, bytes: &[u8]) -> Option<()> {
+        let base = self.part(number, offset, runs, at, bytes.len())?;
         // SAFETY: the runs lie inside the segment, which everybody accesses by kernels and atomics.
         unsafe { unpack(base, runs, at, bytes) };
         Some(())
     }
 
-    fn read(&mut self, from: usize, offset: usize, runs: &Runs, at: usize, len: usize, head: [usize; 2]) -> Result<Handled> {
+    fn read(
+        &mut self,
+        from: usize,
+        number: u16,
+        offset: usize,
+        runs: &Runs,
+        part: Range<usize>,
+        head: [usize; 2],
+    ) -> Result<Handled> {
+        let (at, len) = (part.start, part.len());
         let most = Frame::room_when_empty(LONG_FRAME, 2, 0);
-        let Some(base) = self.part(offset, runs, at, len).filter(|_| len <= most) else { return Ok(Handled::Wrong) };
+        let Some(base) = self.part(number, offset, runs, at, len).filter(|_| len <= most) else { return Ok(Handled::Wrong) };
         let words = head.map(|word| word as u64);
         // SAFETY: as in `write`.
         let fill = |bytes: &mut [u8]| unsafe { pack(base, runs, at, bytes) };
@@ -155,6 +168,18 @@ impl<W: Wire> Endpoint<W> {
         self.answer(from, Kind::Data, &words, len, fill).map(|()| Handled::Done)
     }
 
+    /// Mail for a rank that this one answers for. It waits while the inbox of that rank is full.
+    fn deliver(&mut self, from: usize, number: u16, mail: Mail) -> Handled {
+        match self.segments.local(number) {
+            None => Handled::Wrong,
+            Some(_) if number == 0 => {
+                self.events.push(Event::Mail(from, mail));
+                Handled::Done
+            }
+            Some(local) => self.segments.fabric().mail(local, from, mail).map_or(Handled::Later, |()| Handled::Done),
+        }
+    }
+
     /// An answer in a long frame.
     pub(super) fn long_answer(&mut self, from: usize, frame: &Frame, len: usize) -> Result<()> {
         let Some((.., records)) = frame.read(len) else {
@@ -169,9 +194,10 @@ impl<W: Wire> Endpoint<W> {
 
     fn put_signal(&mut self, record: &Record<'_>) -> Option<()> {
         let &[offset, word, value] = record.words.first_chunk::<3>()?;
-        let at = self.segment.range(word as usize, size_of::<WaitWord>()).filter(|at| at.cast::<WaitWord>().is_aligned())?;
+        let segment = self.segments.of(record.number)?;
+        let at = segment.range(word as usize, size_of::<WaitWord>()).filter(|at| at.cast::<WaitWord>().is_aligned())?;
         if !record.payload.is_empty() {
-            self.write(offset as usize, &Runs::one(record.payload.len()), 0, record.payload)?;
+            self.write(record.number, offset as usize, &Runs::one(record.payload.len()), 0, record.payload)?;
         }
         // SAFETY: aligned and inside the segment; an atomic word, for which every bit pattern is valid.
         let word = unsafe { &*at.cast::<WaitWord>() };
@@ -192,7 +218,8 @@ impl<W: Wire> Endpoint<W> {
         let mut alpha = [0; 16];
         alpha.copy_from_slice(bytemuck::cast_slice(record.words.get(4..6)?));
         let scale = Scale { kind: Numeric::from_code(record.aux)?, alpha };
-        let (base, len) = (self.segment.base(), self.segment.len());
+        let segment = self.segments.of(record.number)?;
+        let (base, len) = (segment.base(), segment.len());
         let all = runs.bytes()?;
         (runs.lie_inside(offset, len) && at <= all && record.payload.len() <= all - at).then_some(())?;
         let segment = addition::Segment { base, len };
@@ -222,7 +249,8 @@ impl<W: Wire> Endpoint<W> {
     /// Packs what was asked for, and sends it without records.
     fn get_block_long(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         let Some(([offset, _, at, len, number], runs)) = block(record) else { return Ok(Handled::Wrong) };
-        let Some(base) = self.part(offset, &runs, at, len).filter(|_| len <= LONG_FRAME) else { return Ok(Handled::Wrong) };
+        let base = self.part(record.number, offset, &runs, at, len).filter(|_| len <= LONG_FRAME);
+        let Some(base) = base else { return Ok(Handled::Wrong) };
         let Some(mut frame) = self.long_frames.take(Use::Answers) else { return Ok(Handled::Later) };
         // SAFETY: as in `write`.
         unsafe { pack(base, &runs, at, &mut frame.bytes_mut()[..len]) };
@@ -233,7 +261,8 @@ impl<W: Wire> Endpoint<W> {
     fn get_long(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
         let longest = self.limits.longest();
-        let Some(memory) = self.segment.range(offset, len).filter(|_| len <= longest) else { return Ok(Handled::Wrong) };
+        let segment = self.segments.of(record.number).filter(|_| len <= longest);
+        let Some(memory) = segment.and_then(|segment| segment.range(offset, len)) else { return Ok(Handled::Wrong) };
         let id = self.bulk.add(Then::Served);
         // SAFETY: inside the segment, which stays mapped while the endpoint lives; a racing access of a transfer gives each byte old
         // or new.

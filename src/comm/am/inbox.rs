@@ -124,7 +124,8 @@ impl<W: Wire> Endpoint<W> {
     fn receive_into_segment(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         let Some([offset, len, number]) = record.words() else { return Ok(Handled::Wrong) };
         let longest = self.limits.longest();
-        let Some(memory) = self.segment.range(offset, len).filter(|_| len <= longest) else { return Ok(Handled::Wrong) };
+        let segment = self.segments.of(record.number).filter(|_| len <= longest);
+        let Some(memory) = segment.and_then(|segment| segment.range(offset, len)) else { return Ok(Handled::Wrong) };
         let range = offset..offset + len;
         let others_wait = self.others_wait();
         if !self.peer(from).inbox.may_receive(Some(&range), others_wait) {

@@ -1,16 +1,49 @@
-//! The memory that records read and write: this rank's segment, and buffers of callers.
+//! The memory that records read and write: the segments of the ranks that this one answers for, and buffers of callers.
 //!
 //! Others may write it meanwhile, so every access is one of the kernels' or an atomic one.
 
-use std::{ptr::NonNull, sync::atomic::AtomicU32};
+use std::{
+    ptr::NonNull,
+    sync::{Arc, atomic::AtomicU32},
+};
 
 use super::runs::Runs;
 use crate::{
-    comm::{AtomicOp, apply_atomic},
+    comm::{AtomicOp, apply_atomic, node::Fabric},
     memory::kernels::{self, Stride},
 };
 
-/// The caller's own segment.
+/// The segments of the ranks that an endpoint answers for, which are consecutive ones of its machine.
+#[derive(Clone, Debug)]
+pub(super) struct Segments {
+    fabric: Arc<Fabric>,
+    /// The endpoint's own, by its number on the machine.
+    first: usize,
+    count: usize,
+}
+
+impl Segments {
+    pub(super) fn new(fabric: Arc<Fabric>, first: usize, count: usize) -> Self {
+        Segments { fabric, first, count }
+    }
+
+    /// The number on the machine of the rank with a number here.
+    pub(super) fn local(&self, number: u16) -> Option<usize> {
+        (usize::from(number) < self.count).then(|| self.first + usize::from(number))
+    }
+
+    /// The segment of a rank, if the endpoint answers for it.
+    pub(super) fn of(&self, number: u16) -> Option<Segment> {
+        let local = self.local(number)?;
+        Some(Segment { base: self.fabric.segment(local), len: self.fabric.segment_len() })
+    }
+
+    pub(super) fn fabric(&self) -> &Arc<Fabric> {
+        &self.fabric
+    }
+}
+
+/// The segment of one rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     base: NonNull<u8>,
@@ -21,10 +54,6 @@ pub(super) struct Segment {
 unsafe impl Send for Segment {}
 
 impl Segment {
-    pub(super) fn new(base: NonNull<u8>, len: usize) -> Self {
-        Segment { base, len }
-    }
-
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }

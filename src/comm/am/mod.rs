@@ -8,6 +8,13 @@
 //! message, which goes from memory to memory (`bulk`). A wire that reaches the memory of peers by itself takes puts and gets instead
 //! (`one_sided`).
 //!
+//! # Who answers
+//!
+//! Every rank is an *endpoint*, which sends what the rank asks for. Over some wires an endpoint answers for its rank; over others the first rank of
+//! a node, its agent, answers for all ranks of the node (`route`). A record says for which of them it is. Mail for another rank of the node
+//! goes into the inbox that this rank has in the memory of the machine; all else is done where it arrives. What is kept of peers is kept of
+//! endpoints.
+//!
 //! # Progress
 //!
 //! Whoever waits in this crate handles what arrives. For a rank that computes, its agent does (`comm::agent`): it sleeps most of the time
@@ -38,15 +45,18 @@
 //! | `wire` | what a network has to write |
 //! | `frame`, `runs` | the layout of records; runs of strided blocks |
 //! | `endpoint` | a rank's side: peers, polls |
+//! | `route` | which endpoint answers for a rank |
 //! | `submit`, `peer`, `write`, `pump`, `outbox` | what leaves: operations of callers, queued ones, records, frames |
 //! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
 //! | `origins` | what this rank waits for |
 //! | `bulk`, `long_frames` | bulk messages under way, and memory for them |
 //! | `one_sided`, `regions` | what the wire reads and writes in the memory of peers by itself, and where it may |
+//! | `errands` | memory that a rank of the node has the agent open and shut |
 //! | `supervision` | notes, beats, the end of the job; whether all that was sent was handled |
 
 mod bulk;
 mod endpoint;
+mod errands;
 pub(super) mod frame;
 mod handle;
 mod inbox;
@@ -58,6 +68,7 @@ mod outbox;
 mod peer;
 mod pump;
 mod regions;
+pub(super) mod route;
 mod runs;
 mod submit;
 mod supervision;
@@ -78,6 +89,7 @@ use self::{
     endpoint::{End, Endpoint},
     frame::{Frame, Kind},
     peer::{BlockKind, Op},
+    route::Route,
     runs::Runs,
     wire::{Result, Wire},
 };
@@ -132,6 +144,8 @@ pub(crate) struct Am<W> {
     silence: Duration,
     /// Notes that wait for the endpoint; a caller that holds stripes must not wait for it.
     notes: Mutex<Vec<(usize, Note)>>,
+    /// One thread of the rank at a time brings an errand to the agent of its node.
+    errand: Mutex<()>,
     has_notes: AtomicBool,
     /// The rank sees everything handled before it leaves, and asks nothing any more.
     leaves: AtomicBool,
@@ -171,6 +185,7 @@ impl<W: Wire> Am<W> {
             announced: AtomicBool::new(false),
             silence: silence.unwrap_or_default(),
             notes: Mutex::default(),
+            errand: Mutex::default(),
             has_notes: AtomicBool::new(false),
             leaves: AtomicBool::new(false),
             start: Instant::now(),
@@ -272,7 +287,7 @@ impl<W: Wire> Am<W> {
         // What it asked before is answered before the last flush is, and nothing is asked behind that.
         self.leaves.store(true, Ordering::Relaxed);
         let unquiet = self.endpoint().unquiet();
-        unquiet.into_iter().for_each(|rank| self.flush(rank, Token::NOBODY));
+        unquiet.into_iter().for_each(|to| self.flush_endpoint(Route::endpoint(to), Token::NOBODY));
         self.drive(|endpoint| Ok(endpoint.is_quiet()))
     }
 
@@ -330,7 +345,7 @@ impl<W: Wire> Operations for Am<W> {
 
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         let op = self.put_op(to.offset, local, token);
-        self.submit_put(token, |endpoint| endpoint.submit(to.rank, op))
+        self.submit_put(to.rank, token, |endpoint, route| endpoint.submit(route, op))
     }
 
     unsafe fn get(&self, Remote { rank, offset }: Remote, Local { ptr, len, .. }: Local, token: Token) {
@@ -343,7 +358,8 @@ impl<W: Wire> Operations for Am<W> {
             true => Op::Block(Box::new(Self::one_run(offset, Local { ptr, len }, token, BlockKind::Get { origin }))),
             false => Op::Get { offset, len, at: 0, origin },
         };
-        let submitted = endpoint.submit(rank, op);
+        let route = endpoint.routes.find(rank);
+        let submitted = endpoint.submit(route, op);
         drop(endpoint);
         self.report(submitted);
     }
@@ -353,18 +369,17 @@ impl<W: Wire> Operations for Am<W> {
     }
 
     fn flush(&self, rank: usize, token: Token) {
-        if self.flush_quietly(rank, token) {
-            return;
-        }
-        self.ask(rank, Kind::Flush, 0, |origin| [origin, 0, 0, 0, 0], token, false);
+        let route = self.endpoint().routes.find(rank);
+        self.flush_endpoint(route, token);
     }
 
     fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> std::result::Result<(), Full> {
         let mut endpoint = self.endpoint();
-        if endpoint.waiting(rank) >= CROWD {
+        let route = endpoint.routes.find(rank);
+        if endpoint.waiting(route.to) >= CROWD {
             return Err(Full);
         }
-        let submitted = endpoint.submit(rank, Op::Small { kind: Kind::Mail, aux: 0, words: [key, a, b, c, 0] });
+        let submitted = endpoint.submit(route, Op::Small { kind: Kind::Mail, aux: 0, words: [key, a, b, c, 0] });
         drop(endpoint);
         self.report(submitted);
         Ok(())
@@ -383,17 +398,18 @@ impl<W: Wire> Operations for Am<W> {
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let (Remote { rank, offset }, Local { ptr, len }) = (to, local);
         if len <= self.longest_with_signal {
-            return self.submit_put(token, |endpoint| {
-                endpoint.submit(rank, Op::PutSignal { offset, local: ptr, len, signal, token })?;
-                endpoint.send_requests(rank)
+            return self.submit_put(rank, token, |endpoint, route| {
+                endpoint.submit(route, Op::PutSignal { offset, local: ptr, len, signal, token })?;
+                endpoint.send_requests(route.to)
             });
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
         let null = std::ptr::null_mut();
         let bytes = self.put_op(offset, local, token);
         let mut endpoint = self.endpoint();
-        let submitted = endpoint.submit(rank, bytes).and_then(|()| {
-            endpoint.submit(rank, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: Token::NOBODY })
+        let route = endpoint.routes.find(rank);
+        let submitted = endpoint.submit(route, bytes).and_then(|()| {
+            endpoint.submit(route, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: Token::NOBODY })
         });
         drop(endpoint);
         self.report(submitted);
@@ -407,14 +423,15 @@ impl<W: Wire> Operations for Am<W> {
 
     unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
         let block = self.block(loops, to.offset, local.cast_mut(), token, BlockKind::Put);
-        self.submit_put(token, |endpoint| endpoint.submit_block(to.rank, block))
+        self.submit_put(to.rank, token, |endpoint, route| endpoint.submit_block(route, block))
     }
 
     unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
         let mut endpoint = self.endpoint();
         let mut block = self.block(loops, from.offset, local, token, BlockKind::Put);
         block.what = BlockKind::Get { origin: endpoint.origins.data(token, local, block.here, block.len) };
-        let submitted = endpoint.submit(from.rank, Op::Block(Box::new(block)));
+        let route = endpoint.routes.find(from.rank);
+        let submitted = endpoint.submit(route, Op::Block(Box::new(block)));
         drop(endpoint);
         self.report(submitted);
     }
@@ -431,7 +448,7 @@ impl<W: Wire> Operations for Am<W> {
         let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
         let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
         let block = self.block(loops, to.offset, local.cast_mut(), token, what);
-        self.submit_put(token, |endpoint| endpoint.submit_block(to.rank, block))
+        self.submit_put(to.rank, token, |endpoint, route| endpoint.submit_block(route, block))
     }
 }
 
@@ -441,7 +458,7 @@ impl<W: Wire> Network for Am<W> {
     }
 
     fn shuts(&self, range: Range<usize>) -> io::Result<()> {
-        self.shut(&range)
+        self.shut(range)
     }
 
     fn attend(&self) -> bool {

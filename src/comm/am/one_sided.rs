@@ -12,15 +12,17 @@
 //!
 //! A flush of a peer that has acknowledged everything takes no message: it ends with the last transfer.
 
-use std::{io, ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     Am,
     bulk::Then,
     endpoint::Endpoint,
-    frame::{Kind, Record},
+    frame::{Kind, MOST_RANKS, Record},
+    inbox::Handled,
     peer::{Block, BlockKind, Op, Peer},
     regions::Region,
+    route::Route,
     wire::{Broken, OneSided, OneSidedLimits, Piece, Result, Wire},
     write::Written,
 };
@@ -49,20 +51,20 @@ struct Place {
 
 impl<W: Wire> Endpoint<W> {
     /// Begins as much of an operation as can be by transfers. None if it is to be a record.
-    pub(super) fn transfer(&mut self, to: usize, op: &mut Op) -> Result<Option<Written>> {
+    pub(super) fn transfer(&mut self, route: Route, op: &mut Op) -> Result<Option<Written>> {
         let Some(limits) = self.limits.one_sided else { return Ok(None) };
         match op {
             Op::Put { offset, local, len, at, .. } => {
                 let (offset, local, len) = (*offset, *local, *len);
                 let place = |at| Place { offset: offset + at, here: local.wrapping_add(at), rest: len - at };
-                self.transfer_bytes(to, limits, len, at, place, None)
+                self.transfer_bytes(route, limits, len, at, place, None)
             }
             Op::Get { offset, len, at, origin } if limits.reads => {
                 let (offset, len) = (*offset, *len);
                 let place = |at| Place { offset: offset + at, here: std::ptr::null_mut(), rest: len - at };
-                self.transfer_bytes(to, limits, len, at, place, Some(*origin))
+                self.transfer_bytes(route, limits, len, at, place, Some(*origin))
             }
-            Op::Block(block) => self.transfer_block(to, limits, block),
+            Op::Block(block) => self.transfer_block(route, limits, block),
             _ => Ok(None),
         }
     }
@@ -70,7 +72,7 @@ impl<W: Wire> Endpoint<W> {
     /// Copies contiguous bytes, from byte `at` of `len` on.
     fn transfer_bytes(
         &mut self,
-        to: usize,
+        route: Route,
         limits: OneSidedLimits,
         len: usize,
         at: &mut usize,
@@ -78,12 +80,12 @@ impl<W: Wire> Endpoint<W> {
         origin: Option<u64>,
     ) -> Result<Option<Written>> {
         while *at < len {
-            let region = match self.way(to, place(*at).offset, len >= limits.straight)? {
+            let region = match self.way(route, place(*at).offset, len >= limits.straight)? {
                 Way::Transfer(region) => region,
                 Way::Record => return Ok(None),
                 Way::Later => return Ok(Some(Written::Later)),
             };
-            if !self.copy(to, limits, region, len, at, &place, origin)? {
+            if !self.copy(route.to, limits, region, len, at, &place, origin)? {
                 return Ok(Some(Written::Later));
             }
         }
@@ -91,10 +93,11 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// The same of a block, whose runs go straight if they are long.
-    fn transfer_block(&mut self, to: usize, limits: OneSidedLimits, block: &mut Block) -> Result<Option<Written>> {
+    fn transfer_block(&mut self, route: Route, limits: OneSidedLimits, block: &mut Block) -> Result<Option<Written>> {
         if !self.is_for_transfer(block) {
             return Ok(None);
         }
+        let to = route.to;
         let origin = if let BlockKind::Get { origin } = block.what { Some(origin) } else { None };
         let (run, there, local) = (block.there.run(), block.there, block.local);
         let (here, first) = (block.here, block.offset);
@@ -106,7 +109,7 @@ impl<W: Wire> Endpoint<W> {
         };
         while block.at < block.len {
             let Place { offset, here, rest } = place(block.at);
-            let region = match self.way(to, offset, block.len >= limits.straight)? {
+            let region = match self.way(route, offset, block.len >= limits.straight)? {
                 Way::Transfer(region) => region,
                 Way::Record => return Ok(None),
                 Way::Later => return Ok(Some(Written::Later)),
@@ -188,22 +191,24 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// The way for a byte of an operation, which is long or not.
-    fn way(&mut self, to: usize, offset: usize, is_long: bool) -> Result<Way> {
+    fn way(&mut self, route: Route, offset: usize, is_long: bool) -> Result<Way> {
+        let Route { to, number } = route;
         if to == self.topology.rank() {
             return Ok(Way::Record);
         }
         let Some(peer) = self.peers.get_mut(to) else { return Ok(Way::Record) };
         let otherwise = |waits: bool| if is_long && waits { Way::Later } else { Way::Record };
-        let Some(region) = peer.known.find(offset) else {
-            if peer.known.misses() && self.request(to, Kind::Regions, &[])? {
-                self.peer(to).known.asks();
+        let known = peer.known(number);
+        let Some(region) = known.find(offset) else {
+            if known.misses() && self.request(route, Kind::Regions, &[])? {
+                self.peer(to).known(number).asks();
             }
-            return Ok(otherwise(self.peer(to).known.is_asked()));
+            return Ok(otherwise(self.peer(to).known(number).is_asked()));
         };
         if !peer.has_acknowledged() {
             if is_long && !peer.acknowledges && self.makes_room(to, 1)? {
                 let origin = self.origins.value(Token::ACKNOWLEDGED, false);
-                self.peer(to).acknowledges = self.request(to, Kind::Flush, &[origin])?;
+                self.peer(to).acknowledges = self.request(route, Kind::Flush, &[origin])?;
             }
             return Ok(otherwise(true));
         }
@@ -220,42 +225,53 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Writes a record before what is queued, if that has room now. If it has not, the peer owes acknowledgements, and gives them.
-    fn request(&mut self, to: usize, kind: Kind, words: &[u64]) -> Result<bool> {
+    fn request(&mut self, Route { to, number }: Route, kind: Kind, words: &[u64]) -> Result<bool> {
         if !self.makes_room(to, words.len())? {
             return Ok(false);
         }
         let Some(peer) = self.peers.get_mut(to) else { return Ok(false) };
-        peer.requests.get_or_insert_with(|| self.wire.frame()).push(kind, 0, words, &[], 0);
+        let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+        frame.direct(number);
+        frame.push(kind, 0, words, &[], 0);
         self.urgent = true;
         Ok(true)
     }
 
-    /// A peer asks for the regions of this rank.
-    pub(super) fn tell_regions(&mut self, to: usize) -> Result<()> {
-        let (version, regions) = self.own.tell(to);
+    /// A peer asks for the regions of a rank that this one answers for.
+    pub(super) fn tell_regions(&mut self, to: usize, number: u16) -> Result<Handled> {
+        let Some(own) = self.owned.of(number) else { return Ok(Handled::Wrong) };
+        let (version, regions) = own.tell(to);
         let words: Vec<u64> = regions.flat_map(Region::words).collect();
         let pieces = words.chunks(TOLD * Region::WORDS).map(<[u64]>::to_vec);
         let pieces: Vec<_> = if words.is_empty() { vec![Vec::new()] } else { pieces.collect() };
         for (k, piece) in pieces.into_iter().enumerate() {
-            let head = [version, (k * TOLD) as u64];
+            let head = [number.into(), version, (k * TOLD) as u64];
             self.answer(to, Kind::RegionsAre, &[&head[..], &piece].concat(), 0, |_| ())?;
         }
-        Ok(())
+        Ok(Handled::Done)
     }
 
-    /// A peer tells its regions.
+    /// An endpoint tells the regions of a rank.
     pub(super) fn know_regions(&mut self, from: usize, record: &Record<'_>) -> Option<()> {
-        let ([version, first], regions) = record.words.split_first_chunk()?;
-        self.peer(from).known.told(*version, usize::try_from(*first).ok()?, regions)
+        let ([number, version, first], regions) = record.words.split_first_chunk()?;
+        let known = self.peer(from).known(number_of(*number)?);
+        known.told(*version, usize::try_from(*first).ok()?, regions)
     }
 
-    /// A peer has revoked its regions.
+    /// An endpoint has revoked the regions of a rank.
     pub(super) fn forget_regions(&mut self, from: usize, record: &Record<'_>) -> Option<()> {
-        let [version] = record.words.first_chunk()?;
+        let [number, version] = record.words.first_chunk()?;
+        let number = number_of(*number)?;
         let begun = self.wire.one_sided()?.transfers(from).begun;
-        self.peer(from).known.revoked(*version, begun);
-        self.owing.push(from);
+        self.peer(from).known(number).revoked(*version, begun);
+        self.owing.push(Route { to: from, number });
         Some(())
+    }
+
+    /// A peer has answered a revocation.
+    pub(super) fn revocation_answered(&mut self, record: &Record<'_>) -> Option<()> {
+        let [number, _] = record.words.first_chunk()?;
+        self.owned.of(number_of(*number)?)?.answered()
     }
 
     /// Looks at what the wire has read, and at transfers that have ended.
@@ -276,14 +292,14 @@ impl<W: Wire> Endpoint<W> {
             !peer.quiet_flushes.is_empty()
         });
         if !self.owing.is_empty() {
-            let has_ended = |to: &mut usize| {
-                let owed = peers.get(*to).and_then(|peer| peer.known.owed);
-                owed.is_none_or(|(_, begun)| begun <= wire.transfers(*to).ended)
+            let has_ended = |&mut Route { to, number }: &mut Route| {
+                let owed = peers.get_mut(to).and_then(|peer| peer.known(number).owed);
+                owed.is_none_or(|(_, begun)| begun <= wire.transfers(to).ended)
             };
-            let free: Vec<usize> = self.owing.extract_if(.., has_ended).collect();
-            for to in free {
-                if let Some((version, _)) = self.peer(to).known.owed.take() {
-                    self.answer(to, Kind::Revoked, &[version], 0, |_| ())?;
+            let free: Vec<Route> = self.owing.extract_if(.., has_ended).collect();
+            for Route { to, number } in free {
+                if let Some((version, _)) = self.peer(to).known(number).owed.take() {
+                    self.answer(to, Kind::Revoked, &[number.into(), version], 0, |_| ())?;
                 }
             }
         }
@@ -332,67 +348,25 @@ impl Chain {
     }
 }
 
-fn one_sided<W: Wire>(wire: &mut W) -> Result<&mut dyn OneSided> {
+/// The number of a rank, as an endpoint may answer for it.
+fn number_of(word: u64) -> Option<u16> {
+    u16::try_from(word).ok().filter(|&number| usize::from(number) < MOST_RANKS)
+}
+
+pub(super) fn one_sided<W: Wire>(wire: &mut W) -> Result<&mut dyn OneSided> {
     wire.one_sided().ok_or_else(|| Broken("one-sided transfers over a wire that has none".into()))
 }
 
 impl<W: Wire> Am<W> {
-    /// See [`Endpoint::flush_quietly`].
-    pub(super) fn flush_quietly(&self, rank: usize, token: Token) -> bool {
-        self.is_one_sided && self.endpoint().flush_quietly(rank, token)
-    }
-
-    /// Opens a range of this rank's segment to its peers.
-    pub(super) fn open(&self, range: Range<usize>) -> io::Result<()> {
-        if !self.is_one_sided {
-            return Ok(());
-        }
-        let opened = self.endpoint().open(range);
-        opened.map_err(|why| io::Error::new(io::ErrorKind::OutOfMemory, why))
-    }
-
-    /// Shuts a range of this rank's segment: returns when no peer reads or writes it any more.
-    pub(super) fn shut(&self, range: &Range<usize>) -> io::Result<()> {
-        if !self.is_one_sided {
-            return Ok(());
-        }
+    /// Reports the end of all that was put to the ranks that an endpoint answers for.
+    pub(super) fn flush_endpoint(&self, route: Route, token: Token) {
         let mut endpoint = self.endpoint();
-        let taken = endpoint.own.take(range);
-        if taken.is_empty() {
-            return Ok(());
+        if self.is_one_sided && endpoint.flush_quietly(route.to, token) {
+            return;
         }
-        let (version, told) = endpoint.own.revoke();
-        for to in told {
-            let words = [version, 0, 0, 0, 0];
-            self.report(endpoint.submit(to, Op::Small { kind: Kind::Revoke, aux: 0, words }));
-        }
+        let origin = endpoint.origins.value(token, false);
+        let submitted = endpoint.submit(route, Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] });
         drop(endpoint);
-        if !self.drive(|endpoint| Ok(endpoint.own.is_revoked())) {
-            return Err(io::Error::other("the job is over, and others may still use the memory"));
-        }
-        let mut endpoint = self.endpoint();
-        for (region, opened) in taken {
-            one_sided(&mut endpoint.wire).and_then(|wire| wire.shut(opened)).map_err(io::Error::other)?;
-            let end = region.offset + region.len;
-            for left in [region.offset..range.start.min(end), range.end.max(region.offset)..end] {
-                if !left.is_empty() {
-                    endpoint.open(left).map_err(io::Error::other)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<W: Wire> Endpoint<W> {
-    fn open(&mut self, range: Range<usize>) -> std::result::Result<(), String> {
-        let Some(start) = self.segment.range(range.start, range.len()) else { return Err("memory outside the segment".into()) };
-        let wire = one_sided(&mut self.wire).map_err(|error| error.to_string())?;
-        // SAFETY: committed, and of the segment, which stays mapped while the endpoint lives; it is shut before it is given back. All access it
-        // by kernels and atomics.
-        let opened = unsafe { wire.open(start, range.len()) }?;
-        let region = Region { offset: range.start, len: range.len(), address: start.addr() as u64, key: opened.key };
-        self.own.add(region, opened);
-        Ok(())
+        self.report(submitted);
     }
 }

@@ -1,4 +1,4 @@
-//! What this rank keeps of one other rank: operations that wait for room, the frames being filled, and what the other one asks for.
+//! What this rank keeps of one other endpoint: operations that wait for room, the frames being filled, and what the other one asks for.
 //!
 //! Operations become records in their order. A frame of requests takes credit (`protocol::credit`), so a target that does not poll for a
 //! while holds a bounded number of frames. Answers take no credit, because the rank that asks has room for them.
@@ -151,10 +151,11 @@ pub(super) enum Road {
     Straight,
 }
 
-/// One other rank.
+/// One other endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
-    pub(super) queue: VecDeque<Op>,
+    /// Whom an operation is for, among the ranks that the endpoint answers for.
+    pub(super) queue: VecDeque<(u16, Op)>,
     /// The frames being filled.
     pub(super) requests: Option<Frame>,
     pub(super) answers: Option<Frame>,
@@ -178,8 +179,8 @@ pub(super) struct Peer {
     pub(super) unsettled: bool,
     /// What it asks for.
     pub(super) inbox: Inbox,
-    /// Its memory that this rank reaches by itself.
-    pub(super) known: Known,
+    /// Memory that this rank reaches by itself, of each rank that the endpoint answers for.
+    pub(super) known: Vec<Known>,
     /// It was asked to acknowledge what was sent, and has not answered.
     pub(super) acknowledges: bool,
     /// Flushes that end when so many one-sided transfers have.
@@ -187,6 +188,15 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    /// What is known of a rank that the endpoint answers for.
+    pub(super) fn known(&mut self, number: u16) -> &mut Known {
+        let number = usize::from(number);
+        if number >= self.known.len() {
+            self.known.resize_with(number + 1, Known::default);
+        }
+        &mut self.known[number]
+    }
+
     /// Counts what is submitted. Whether the peer is to be listed as one that has not said that all was handled.
     pub(super) fn submits(&mut self, is_unanswered: bool, is_flush: bool) -> bool {
         if is_flush {

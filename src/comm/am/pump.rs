@@ -9,18 +9,19 @@ use super::{
     long_frames::Use,
     outbox::Outbox,
     peer::{ASKED, Block, BlockKind, Op, Peer, Road},
+    route::Route,
     wire::{BulkKind, Class, Result, Tag, Wire},
     write::{Asking, LONG_ANSWERS, Of, Piece, Written, announce, write, write_block},
 };
-use crate::comm::{Event, Token};
+use crate::comm::{Event, Local, Token};
 
 impl<W: Wire> Endpoint<W> {
     /// An operation for a peer; it leaves at the next poll.
-    pub(super) fn submit(&mut self, to: usize, op: Op) -> Result<()> {
+    pub(super) fn submit(&mut self, Route { to, number }: Route, op: Op) -> Result<()> {
         let is_flush = matches!(op, Op::Small { kind: Kind::Flush, .. });
         let peer = self.peer(to);
         let newly = peer.submits(op.is_unanswered(), is_flush);
-        peer.queue.push_back(op);
+        peer.queue.push_back((number, op));
         if newly {
             self.unsettled.push(to);
         }
@@ -28,7 +29,8 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// A put or an accumulate of a block: what of it has room in the frame being filled is written at once, if nothing waits before it.
-    pub(super) fn submit_block(&mut self, to: usize, mut block: Block) -> Result<()> {
+    pub(super) fn submit_block(&mut self, route: Route, mut block: Block) -> Result<()> {
+        let to = route.to;
         let packed = self.limits.packed();
         let is_record = !self.is_for_transfer(&block);
         let peer = self.peer(to);
@@ -39,6 +41,7 @@ impl<W: Wire> Endpoint<W> {
             // Its peer is listed, so that a poll sends the frame.
             let Some(peer) = self.peers.get_mut(to) else { return Ok(()) };
             let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+            frame.direct(route.number);
             // Nothing is asked for.
             if matches!(write_block(&mut block, frame, Asking { bytes: &mut 0, long: &mut 0, limits: self.limits }), Written::All)
             {
@@ -46,7 +49,7 @@ impl<W: Wire> Endpoint<W> {
                 return Ok(());
             }
         }
-        self.submit(to, Op::Block(Box::new(block)))
+        self.submit(route, Op::Block(Box::new(block)))
     }
 
     /// If the last thing that happened is a completion of this token, takes it back: the caller reports it.
@@ -57,7 +60,7 @@ impl<W: Wire> Endpoint<W> {
     /// Writes queued operations into frames, as far as there is room and credit.
     fn pump(&mut self, to: usize) -> Result<()> {
         while let Some(peer) = self.peers.get_mut(to)
-            && let Some(mut op) = peer.queue.pop_front()
+            && let Some((number, mut op)) = peer.queue.pop_front()
         {
             if let Some((origin, unasked)) = op.unasked()
                 && !self.origins.wants(origin)
@@ -66,21 +69,23 @@ impl<W: Wire> Endpoint<W> {
                 continue;
             }
             if op.is_get() && (peer.asked >= ASKED || self.long_asked >= LONG_ANSWERS) {
-                peer.queue.push_front(op);
+                peer.queue.push_front((number, op));
                 break;
             }
             self.urgent |= !op.is_patient();
-            let road = match self.transfer(to, &mut op)? {
+            let route = Route { to, number };
+            let road = match self.transfer(route, &mut op)? {
                 Some(written) => Err(written),
                 None => Ok(op.road(self.limits.packed())),
             };
             let written = match (road, &mut op) {
                 (Err(written), _) => written,
-                (Ok(Road::Straight), Op::Block(block)) => self.write_straight(to, block)?,
-                (Ok(Road::LongFrame), op) => self.write_beside(to, op)?,
+                (Ok(Road::Straight), Op::Block(block)) => self.write_straight(route, block)?,
+                (Ok(Road::LongFrame), op) => self.write_beside(route, op)?,
                 (_, op) => {
                     let Some(peer) = self.peers.get_mut(to) else { break };
                     let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+                    frame.direct(number);
                     write(op, frame, Asking { bytes: &mut peer.asked, long: &mut self.long_asked, limits: self.limits })
                 }
             };
@@ -94,12 +99,14 @@ impl<W: Wire> Endpoint<W> {
                         let token = block.straight.map_or(Some(block.token), Arc::into_inner);
                         self.events.extend(token.map(Event::LocalDone));
                     }
-                    Op::Long { put, offset, local, len, token } => self.start_long(to, put, offset, local, len, token)?,
+                    Op::Long { put, offset, local, len, token } => {
+                        self.start_long(route, put, Local { ptr: local, len }, offset, token)?
+                    }
                     _ => {}
                 },
                 Written::Beside => {
                     // The target begins to receive, and this frame to leave, while the next one is written: at the next poll.
-                    peer.queue.push_front(op);
+                    peer.queue.push_front((number, op));
                     self.urgent = true;
                     if peer.credit.may_send() {
                         send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
@@ -107,14 +114,14 @@ impl<W: Wire> Endpoint<W> {
                     break;
                 }
                 Written::Some | Written::NoRoom => {
-                    peer.queue.push_front(op);
+                    peer.queue.push_front((number, op));
                     if !peer.credit.may_send() {
                         break;
                     }
                     send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                 }
                 Written::Later => {
-                    peer.queue.push_front(op);
+                    peer.queue.push_front((number, op));
                     break;
                 }
             }
@@ -123,11 +130,13 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Starts a long contiguous put or get, whose announcement has room in the frame.
-    fn start_long(&mut self, to: usize, put: bool, offset: usize, local: *mut u8, len: usize, token: Token) -> Result<()> {
+    fn start_long(&mut self, route: Route, put: bool, local: Local, offset: usize, token: Token) -> Result<()> {
+        let (to, Local { ptr: local, len }) = (route.to, local);
         let number = self.next_number();
         let Some(peer) = self.peers.get_mut(to) else { return Ok(()) };
         let kind = if put { Kind::PutLong } else { Kind::GetLong };
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+        frame.direct(route.number);
         frame.push(kind, 0, &[offset as u64, len as u64, number], &[], 0);
         if put {
             if peer.credit.may_send() {
@@ -145,13 +154,14 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Writes bytes of an operation into a long frame, and its announcement into the frame.
-    fn write_beside(&mut self, to: usize, op: &mut Op) -> Result<Written> {
+    fn write_beside(&mut self, Route { to, number }: Route, op: &mut Op) -> Result<Written> {
         let Some(peer) = self.peers.get_mut(to) else { return Ok(Written::Later) };
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         if !frame.has_room(2, 0, 0) {
             return Ok(Written::NoRoom);
         }
         let Some(mut long) = self.long_frames.take(Use::Requests) else { return Ok(Written::Later) };
+        long.direct(number);
         // Nothing that asks goes there.
         let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0, limits: self.limits });
         let announcement = self.send_long_frame(long, to, Use::Requests)?;
@@ -162,7 +172,8 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Sends bytes of a block from where they lie in the caller's memory, or lets them be received there.
-    fn write_straight(&mut self, to: usize, block: &mut Block) -> Result<Written> {
+    fn write_straight(&mut self, route: Route, block: &mut Block) -> Result<Written> {
+        let to = route.to;
         let Some(peer) = self.peers.get_mut(to) else { return Ok(Written::Later) };
         if !matches!(block.what, BlockKind::Get { .. }) {
             if block.at == 0 && peer.busy > 0 {
@@ -177,6 +188,7 @@ impl<W: Wire> Endpoint<W> {
         self.numbers += 1;
         let number = self.numbers;
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+        frame.direct(route.number);
         let Some(Piece { local, len, of }) = announce(block, frame, number) else { return Ok(Written::NoRoom) };
         match of {
             Of::Put(whole) => {

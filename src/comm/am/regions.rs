@@ -1,6 +1,6 @@
 //! Which memory is open to one-sided transfers: of this rank, and what it knows of its peers.
 //!
-//! A rank opens what it commits. A peer that wants to reach it asks once for its *regions*, and keeps them. A region that the peer does not
+//! The endpoint of a rank, which may be the agent of its node, opens what the rank commits (`errands`). A peer that wants to reach it asks once for its *regions*, and keeps them. A region that the peer does not
 //! know costs nothing but time: the operation is a record then, and once in a while the peer asks again.
 //!
 //! # Memory that is given back
@@ -45,7 +45,35 @@ impl Region {
     }
 }
 
-/// What this rank has opened.
+/// What is open of the ranks that an endpoint answers for, and what is being shut.
+#[derive(Debug)]
+pub(super) struct Owned {
+    of: Vec<Own>,
+    pub(super) shutting: Vec<Shutting>,
+    /// Errands that were brought when they were looked at last.
+    pub(super) seen: u32,
+}
+
+impl Owned {
+    pub(super) fn new(ranks: usize) -> Self {
+        Owned { of: (0..ranks).map(|_| Own::default()).collect(), shutting: Vec::new(), seen: 0 }
+    }
+
+    pub(super) fn of(&mut self, number: u16) -> Option<&mut Own> {
+        self.of.get_mut(usize::from(number))
+    }
+}
+
+/// A range that is shut when all have answered its revocation.
+#[derive(Debug)]
+pub(super) struct Shutting {
+    pub(super) number: u16,
+    pub(super) range: Range<usize>,
+    /// What overlaps it.
+    pub(super) taken: Vec<(Region, Opened)>,
+}
+
+/// What is open of one rank.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     open: Vec<(Region, Opened)>,

@@ -7,6 +7,7 @@ use super::{
     endpoint::Endpoint,
     frame::Kind,
     peer::{Block, BlockKind, Op},
+    route::Route,
     runs::Runs,
     wire::{Result, Wire},
 };
@@ -17,15 +18,24 @@ use crate::{
 
 impl<W: Wire> Am<W> {
     pub(super) fn submit(&self, rank: usize, op: Op) {
-        let submitted = self.endpoint().submit(rank, op);
+        let mut endpoint = self.endpoint();
+        let route = endpoint.routes.find(rank);
+        let submitted = endpoint.submit(route, op);
+        drop(endpoint);
         self.report(submitted);
     }
 
     /// An operation that only reads the caller's memory. Complete if all of it was written into a frame, which the agent sends if nobody
     /// does before.
-    pub(super) fn submit_put(&self, token: Token, submit: impl FnOnce(&mut Endpoint<W>) -> Result<()>) -> Issued {
+    pub(super) fn submit_put(
+        &self,
+        to: usize,
+        token: Token,
+        submit: impl FnOnce(&mut Endpoint<W>, Route) -> Result<()>,
+    ) -> Issued {
         let mut endpoint = self.endpoint();
-        let submitted = submit(&mut endpoint);
+        let route = endpoint.routes.find(to);
+        let submitted = submit(&mut endpoint, route);
         let complete = self.capabilities.progress == Progress::Thread && endpoint.take_completion(token);
         drop(endpoint);
         self.report(submitted);
@@ -35,8 +45,8 @@ impl<W: Wire> Am<W> {
     /// A value that a request waits for, of an atomic operation or, not `wanted`, of a flush.
     pub(super) fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
         let mut endpoint = self.endpoint();
-        let origin = endpoint.origins.value(token, wanted);
-        let submitted = endpoint.submit(rank, Op::Small { kind, aux, words: words(origin) });
+        let (origin, route) = (endpoint.origins.value(token, wanted), endpoint.routes.find(rank));
+        let submitted = endpoint.submit(route, Op::Small { kind, aux, words: words(origin) });
         drop(endpoint);
         self.report(submitted);
     }

@@ -14,6 +14,7 @@ use super::{
     endpoint::Endpoint,
     frame::Kind,
     peer::Op,
+    route::Route,
     wire::{self, Result, Wire},
 };
 use crate::comm::{
@@ -37,7 +38,8 @@ impl<W: Wire> Am<W> {
             if note.what == What::Ask {
                 endpoint.beats.asks(rank, self.topology.machine(rank));
             }
-            let submitted = endpoint.submit(rank, Op::Note(Box::new(note)));
+            let route = endpoint.routes.find(rank);
+            let submitted = endpoint.submit(route, Op::Note(Box::new(note)));
             self.report(submitted);
         }
     }
@@ -130,7 +132,7 @@ impl<W: Wire> Endpoint<W> {
             if keep && !is_asked {
                 let origin = self.origins.value(Token::SETTLED, false);
                 let flush = Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] };
-                asked = std::mem::replace(&mut asked, Ok(())).and(self.submit(to, flush));
+                asked = std::mem::replace(&mut asked, Ok(())).and(self.submit(Route::endpoint(to), flush));
             }
             keep
         });
@@ -157,7 +159,7 @@ impl<W: Wire> Endpoint<W> {
         }
         let beat = self.beats.beat(elapsed);
         for rank in beat.ask {
-            self.submit(rank, Op::Note(Box::new(Note::bare(What::Beat))))?;
+            self.submit(Route::endpoint(rank), Op::Note(Box::new(Note::bare(What::Beat))))?;
         }
         // The rank that was asked first may be stopped by a debugger, and others of its machine not.
         for rank in beat.doubted {
@@ -166,7 +168,7 @@ impl<W: Wire> Endpoint<W> {
                 if other >= self.topology.size() || self.topology.machine(other) != self.topology.machine(rank) {
                     continue;
                 }
-                self.submit(other, Op::Note(Box::new(Note::bare(What::Beat))))?;
+                self.submit(Route::endpoint(other), Op::Note(Box::new(Note::bare(What::Beat))))?;
             }
         }
         Ok(beat.lost)

@@ -163,6 +163,8 @@ pub(crate) struct Limits {
     pub bulk: Option<BulkLimits>,
     /// What is read from and written into the memory of peers, if the wire can do that. A wire has this, bulk messages, or neither.
     pub one_sided: Option<OneSidedLimits>,
+    /// The first rank of a node answers for all of it, so that others need one connection with the node. If not, each rank answers for itself.
+    pub by_agents: bool,
 }
 
 /// Lengths of one-sided transfers, in bytes.

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     comm::{
         Conduit, Connect, Topology,
+        am::route,
         node::Member,
         protocol::connection::{self, Way},
         settings::Settings,
@@ -44,6 +45,13 @@ impl Cluster {
     pub(super) fn wire<D: Device>(&self, settings: &Settings, member: &Member, device: D) -> Result<VerbsWire<D>, Error> {
         let fail = |error: DeviceError| Error::Launch(format!("InfiniBand: {error}"));
         let topology = member.topology();
+        route::fits(topology).map_err(|most| {
+            Error::Launch(format!(
+                "InfiniBand: this node has {} ranks, and its first rank answers for at most {most}; cut it into smaller \
+                                   nodes (GA_RANKS_PER_NODE)",
+                topology.ranks_here()
+            ))
+        })?;
         let way = if settings.connect == Connect::Serial { Way::Serial } else { Way::Overlapped };
         let (endpoint, endpoints, token) = (topology.rank(), topology.size(), self.token);
         let budget = settings.connections.unwrap_or(endpoints);
@@ -71,19 +79,20 @@ pub(super) fn check(settings: &Settings) -> Result<(), Error> {
 /// [`Error::Launch`].
 pub(super) fn check_rank(settings: &Settings, topology: &Topology) -> Result<(), Error> {
     let (Connect::Static, Some(budget)) = (settings.connect, settings.connections) else { return Ok(()) };
-    let needs = partners(topology).count();
+    let (rank, needs) = (topology.rank(), partners(topology).count());
     if needs <= budget {
         return Ok(());
     }
     Err(Error::Launch(format!(
-        "GA_CONNECT=static connects a rank with all {needs} ranks of other nodes, but GA_CONNECTIONS={budget} allows fewer; leave one of \
+        "GA_CONNECT=static connects rank {rank} with {needs} ranks of other nodes, but GA_CONNECTIONS={budget} allows fewer; leave one of \
          them out"
     )))
 }
 
-/// The ranks that a rank may need connections with.
+/// The ranks that a rank may need connections with: the agents of other nodes, and if it is one itself, all ranks of other nodes.
 fn partners(topology: &Topology) -> impl Iterator<Item = usize> {
-    (0..topology.size()).filter(|&rank| rank != topology.rank() && !topology.is_mapped(rank))
+    let ranks = if topology.is_agent(topology.rank()) { (0..topology.size()).collect() } else { topology.leaders() };
+    ranks.into_iter().filter(|&rank| rank != topology.rank() && !topology.is_mapped(rank))
 }
 
 /// Random words.

@@ -20,12 +20,18 @@
 //! | `verbs` | the device of libibverbs |
 //! | `ffi` | what is used of that library, which is loaded at run time |
 //!
+//! # Who connects with whom
+//!
+//! The first rank of a node is its *agent* and answers for all of it (`am::route`), as ARMCI's data server does (ARMCI-ODCM, section II). So a rank
+//! connects with the agents of the nodes that it needs, and only agents are connected with by others: P ranks on N nodes need at most P·N
+//! connections and not P². The agent opens the memory of its node to its adapter. It is a thread of the first rank, and that
+//! rank itself while it waits; it takes puts, gets and accumulates of other ranks from the memory that the node shares.
+//!
 //! # What is not there yet
 //!
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
 //! * Starting without PMI or PMIx: by an MPI communicator, or by ssh.
 //! * Atomic operations of the adapter, and selective signaling: each work has a completion.
-//! * The agent of a node as the only endpoint that other nodes connect to: each rank is an endpoint of its own.
 //! * Ranks that wait look all the time: nothing wakes them up yet.
 
 mod adapter;

@@ -96,7 +96,7 @@ impl<D: Device> Wire for VerbsWire<D> {
         let device::Limits { longest_message, reads, .. } = *self.links.device().limits();
         let longest = longest_message.min(LONGEST);
         let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT, longest, run: RUN, reads };
-        Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided) }
+        Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided), by_agents: true }
     }
 
     fn frame(&mut self) -> Frame {

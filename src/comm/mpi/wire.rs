@@ -16,8 +16,12 @@ use crate::comm::am::{
 ///
 /// Bulk messages pay from these lengths on: a frame takes some 10 µs and 1 µs for each KiB, a long frame 50 µs up to 128 KiB, and 64
 /// KiB of contiguous bytes take some 60 µs either way (MPICH over TCP). The longest is what every library counts in an `int`.
-const LIMITS: Limits =
-    Limits { frame: 8_000, bulk: Some(BulkLimits { contiguous: 64 << 10, packed: 48 << 10, longest: 1 << 30 }), one_sided: None };
+const LIMITS: Limits = Limits {
+    frame: 8_000,
+    bulk: Some(BulkLimits { contiguous: 64 << 10, packed: 48 << 10, longest: 1 << 30 }),
+    one_sided: None,
+    by_agents: false,
+};
 
 /// Frames that can arrive before anybody looks.
 const RING: usize = 32;

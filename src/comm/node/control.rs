@@ -85,8 +85,21 @@ pub(super) struct RankControl {
     pub(super) process: AtomicU32,
     /// Held while its process lives, for a neighbour on each side.
     pub(super) alive: [super::alive::Alive; 2],
+    /// What it has its agent do.
+    pub(super) desk: Desk,
     /// Why it ended.
     pub(super) last_words: Text,
+}
+
+/// What a rank has its agent do: see `errands`.
+#[repr(C)]
+pub(super) struct Desk {
+    /// Who changes it has done with the other words before.
+    pub(super) state: AtomicU32,
+    /// Errands that were brought to this rank.
+    pub(super) brought: AtomicU32,
+    pub(super) range: [AtomicU64; 2],
+    pub(super) why: Text<400>,
 }
 
 /// A text that one side writes and others read; a torn read can only give wrong words, never undefined behaviour.

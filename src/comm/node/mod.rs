@@ -12,6 +12,7 @@ mod access;
 mod alive;
 mod control;
 mod ending;
+mod errands;
 mod far;
 mod inbox;
 mod member;
@@ -34,6 +35,7 @@ use std::{
 pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
+pub(crate) use errands::Errand;
 pub(crate) use far::TOLD;
 pub(crate) use member::Member;
 pub(crate) use note::{Note, What};

@@ -5,7 +5,7 @@
 //!
 //! | note | what it says |
 //! |---|---|
-//! | `Ask` | tell me of yourself |
+//! | `Ask` | tell me of yourself, or of a rank that you answer for |
 //! | `Tell` | the answer: where the rank is, what wait it has published, how often it looked |
 //! | `Told` | behind it: the same of the rank that this one waits for, as far as it knows, and so on along the chain |
 //! | `Wave` | tell me when all ranks of your machine, and of those below it, wait (`protocol::waves`) |
@@ -153,12 +153,12 @@ impl Supervisor {
         (far.seen.clone(), question)
     }
 
-    /// A note has come. What to answer.
-    pub(crate) fn hear(&self, from: usize, note: Note) -> Vec<Note> {
+    /// A note has come, for the rank with a number on this machine. What to answer.
+    pub(crate) fn hear(&self, from: usize, local: usize, note: Note) -> Vec<Note> {
         match note.what {
             What::Ask => {
-                let asked = note.words[0];
-                std::iter::once(self.tell(asked)).chain(self.told(from, asked)).collect()
+                let (asked, rank) = (note.words[0], self.topology.nth_of_machine(local));
+                std::iter::once(self.tell(rank, asked)).chain(self.told(rank, from, asked)).collect()
             }
             _ => {
                 self.learn(from, note);
@@ -167,12 +167,12 @@ impl Supervisor {
         }
     }
 
-    /// What this rank says of itself, asked at some time.
-    fn tell(&self, asked: u64) -> Note {
-        let own = self.topology.local(self.topology.rank());
-        let Seen { place: [place, detail], wait, looks, ended, object, call, .. } = self.near(own);
+    /// What a rank of this machine says of itself, asked at some time.
+    fn tell(&self, rank: usize, asked: u64) -> Note {
+        let Seen { place: [place, detail], wait, looks, ended, object, call, .. } = self.near(self.topology.local(rank));
         let machine_ended = self.fabric.ends() == self.fabric.ranks();
-        let words = [asked, place, detail, wait, looks, u64::from(ended), u64::from(machine_ended)];
+        let ends = u64::from(ended) | u64::from(machine_ended) << 1;
+        let words = [asked, place, detail, wait, looks, ends, rank as u64];
         Note::new(What::Tell, &words, texts(&call, &object))
     }
 
@@ -185,9 +185,9 @@ impl Supervisor {
         Seen { at, place, wait, looks, ended, machine_ended: false, object: self.fabric.object(local), call }
     }
 
-    /// What this rank knows of those that it waits for, one after the other, but for the one that asks.
-    fn told(&self, to: usize, asked: u64) -> Vec<Note> {
-        let mut rank = self.topology.rank();
+    /// What this rank knows of those that a rank of this machine waits for, one after the other, but for the one that asks.
+    fn told(&self, first: usize, to: usize, asked: u64) -> Vec<Note> {
+        let mut rank = first;
         let mut seen = self.near(self.topology.local(rank));
         let mut notes = Vec::new();
         for _ in 0..2 * TOLD {
@@ -195,7 +195,7 @@ impl Supervisor {
             let Some(PublishedWait { awaited, .. }) = wait.filter(|wait| wait.awaited != rank && wait.awaited != to) else {
                 break;
             };
-            if awaited == self.topology.rank() || notes.len() == TOLD {
+            if awaited == first || notes.len() == TOLD {
                 break;
             }
             // What is known, and since when at the latest somebody waits for news.
@@ -232,10 +232,10 @@ impl Supervisor {
 
     /// Takes an answer, or a question that others are to answer.
     fn learn(&self, from: usize, note: Note) {
-        let [first, second, third, wait, looks, ended, machine_ended] = note.words;
+        let [first, second, third, wait, looks, sixth, seventh] = note.words;
         match note.what {
             What::Told => {
-                let ([rank, told, place, detail], now) = ([second, third, ended, machine_ended], self.now());
+                let ([rank, told, place, detail], now) = ([second, third, sixth, seventh], self.now());
                 let rank = rank as usize;
                 if rank >= self.topology.size() || self.topology.is_near(rank) {
                     return;
@@ -254,12 +254,12 @@ impl Supervisor {
             What::Tell => {
                 let mut all = self.far.lock();
                 let now = self.now();
-                let Some(far) = all.get_mut(&from) else { return };
+                let Some(far) = all.get_mut(&(seventh as usize)) else { return };
                 // The first word is the time at which it was asked for.
                 let at = Duration::from_nanos(first).min(now);
                 far.asked = None;
                 far.pause = (2 * far.pause).min(PAUSES[1]);
-                let [ended, machine_ended] = [ended, machine_ended].map(|word| word != 0);
+                let [ended, machine_ended] = [sixth & 1, sixth >> 1].map(|word| word != 0);
                 let [call, object] = parts(&note.text);
                 far.hears(Seen { at, place: [second, third], wait, looks, ended, machine_ended, object, call });
             }
@@ -361,10 +361,10 @@ mod tests {
                     if silent(next) {
                         continue;
                     }
-                    self.0[next].hear(from, question).into_iter().for_each(|note| {
+                    self.0[next].hear(from, 0, question).into_iter().for_each(|note| {
                         let (words, text) = note.record();
                         let note = Note::of_record(words, text).expect("a note");
-                        assert!(self.0[from].hear(next, note).is_empty());
+                        assert!(self.0[from].hear(next, 0, note).is_empty());
                     });
                 }
                 rank = wait.map(|wait| wait.awaited);
@@ -431,8 +431,8 @@ mod tests {
         let told = ranks.0[0].far.lock()[&2].seen.clone().expect("news");
         ranks.0[2].fabric.control(0).ended.store(1, Ordering::Relaxed);
         ranks.0[2].fabric.header().ended.store(1, Ordering::Relaxed);
-        for note in ranks.0[2].hear(0, question) {
-            ranks.0[0].hear(2, note);
+        for note in ranks.0[2].hear(0, 0, question) {
+            ranks.0[0].hear(2, 0, note);
         }
         let far = &ranks.0[0].far.lock()[&2];
         let seen = far.seen.as_ref().expect("news");

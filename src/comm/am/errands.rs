@@ -1,0 +1,126 @@
+//! Memory that an endpoint opens and shuts for the ranks that it answers for.
+//!
+//! Peers reach the memory of a rank by the adapter of its endpoint, so that one has to know it. A rank that commits memory, or gives some back, has
+//! its agent open or shut it: it writes the *errand* on its control page, which the ranks of a machine share, and waits. The agent looks
+//! whether errands were brought whenever it looks at the network. A rank that is its own agent does the same, so there is one way.
+
+use std::{io, ops::Range};
+
+use super::{
+    Am,
+    endpoint::Endpoint,
+    frame::Kind,
+    one_sided::one_sided,
+    peer::Op,
+    regions::{Region, Shutting},
+    route::Route,
+    wire::{Result, Wire},
+};
+use crate::comm::node::Errand;
+
+impl<W: Wire> Am<W> {
+    /// Opens a range of this rank's segment to its peers.
+    ///
+    /// # Errors
+    /// The network cannot have it.
+    pub(super) fn open(&self, range: Range<usize>) -> io::Result<()> {
+        self.run_errand(Errand::Open(range)).map_err(|why| io::Error::new(io::ErrorKind::OutOfMemory, why))
+    }
+
+    /// Shuts a range of this rank's segment: returns when no peer reads or writes it any more.
+    ///
+    /// # Errors
+    /// The job is over.
+    pub(super) fn shut(&self, range: Range<usize>) -> io::Result<()> {
+        self.run_errand(Errand::Shut(range)).map_err(io::Error::other)
+    }
+
+    fn run_errand(&self, errand: Errand) -> std::result::Result<(), String> {
+        const OVER: &str = "the job is over, and others may still use the memory";
+        // A wire that is closed reads and writes nothing.
+        if !self.is_one_sided || self.is_closed() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.errand.lock();
+        let [own, agent] = [self.rank(), self.endpoint().routes.agent()].map(|rank| self.topology.local(rank));
+        self.fabric.bring(own, agent, &errand);
+        let mut outcome = None;
+        self.drive(|_| {
+            outcome = self.fabric.outcome(own);
+            Ok(outcome.is_some())
+        });
+        outcome.unwrap_or_else(|| Err(OVER.into()))
+    }
+}
+
+impl<W: Wire> Endpoint<W> {
+    /// Does what ranks of the node have brought, and ends what can be ended.
+    pub(super) fn look_at_errands(&mut self) -> Result<()> {
+        let fabric = self.segments.fabric().clone();
+        let brought = fabric.brought(self.topology.local(self.topology.rank()));
+        if brought != self.owned.seen {
+            self.owned.seen = brought;
+            for number in 0..self.routes.answers_for {
+                let number = number as u16;
+                let Some(local) = self.segments.local(number) else { continue };
+                match fabric.errand(local) {
+                    Some(Errand::Open(range)) => fabric.finish(local, self.open(number, range)),
+                    Some(Errand::Shut(range)) if self.owned.shutting.iter().all(|shutting| shutting.number != number) => {
+                        self.revoke(number, range)?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if self.owned.shutting.is_empty() {
+            return Ok(());
+        }
+        let mut waiting = std::mem::take(&mut self.owned.shutting);
+        let is_free = |shutting: &mut Shutting| self.owned.of(shutting.number).is_none_or(|own| own.is_revoked());
+        let free: Vec<Shutting> = waiting.extract_if(.., is_free).collect();
+        self.owned.shutting = waiting;
+        for Shutting { number, range, taken } in free {
+            let mut outcome = Ok(());
+            for (region, opened) in taken {
+                one_sided(&mut self.wire).and_then(|wire| wire.shut(opened))?;
+                let end = region.offset + region.len;
+                for left in [region.offset..range.start.min(end), range.end.max(region.offset)..end] {
+                    if !left.is_empty() {
+                        outcome = outcome.and(self.open(number, left));
+                    }
+                }
+            }
+            if let Some(local) = self.segments.local(number) {
+                fabric.finish(local, outcome);
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, number: u16, range: Range<usize>) -> std::result::Result<(), String> {
+        let segment = self.segments.of(number);
+        let Some(start) = segment.and_then(|segment| segment.range(range.start, range.len())) else {
+            return Err("memory outside the segment".into());
+        };
+        let wire = one_sided(&mut self.wire).map_err(|error| error.to_string())?;
+        // SAFETY: committed, and of a segment of this node, which stays mapped while the endpoint lives; it is shut before it is given back. All
+        // access it by kernels and atomics.
+        let opened = unsafe { wire.open(start, range.len()) }?;
+        let region = Region { offset: range.start, len: range.len(), address: start.addr() as u64, key: opened.key };
+        self.owned.of(number).into_iter().for_each(|own| own.add(region, opened));
+        Ok(())
+    }
+
+    /// Tells all who know the regions of a rank that they are not to be used any more.
+    fn revoke(&mut self, number: u16, range: Range<usize>) -> Result<()> {
+        let Some(own) = self.owned.of(number) else { return Ok(()) };
+        let taken = own.take(&range);
+        let (version, told) = if taken.is_empty() { (0, Vec::new()) } else { own.revoke() };
+        self.owned.shutting.push(Shutting { number, range, taken });
+        for to in told {
+            let words = [number.into(), version, 0, 0, 0];
+            self.submit(Route::endpoint(to), Op::Small { kind: Kind::Revoke, aux: 0, words })?;
+        }
+        Ok(())
+    }
+}

@@ -8,6 +8,9 @@
 //! much. Where no core is free, each wake-up takes some 15 µs from the rank's own thread, as long as a get. So while the rank itself
 //! polls, the thread sleeps longer and longer, up to [`ASLEEP`]. The first answer after the rank begins to compute may take that long.
 //!
+//! Some networks end the sleep when something arrives ([`Answers::sleep`]), and answers take a wake-up only. The thread never yields between
+//! looks: where its rank computes on the same core, the scheduler would not come back to it for milliseconds.
+//!
 //! # Watching
 //!
 //! Each rank watches the process of the next one on its machine (`node::alive`): the thread sleeps by waiting for a lock that this neighbor
@@ -65,6 +68,9 @@ pub(crate) trait Answers: Send + Sync {
 
     /// Handles what is there, and what comes soon after; whether anything was.
     fn answer(&self) -> bool;
+
+    /// Sleeps until something is there to be answered, or the limit has passed. False at once if nothing would end the sleep.
+    fn sleep(&self, limit: Duration) -> bool;
 
     /// Asks whether other machines still answer; to be called every [`BEAT`], with the time since it did so last. Whether it did.
     fn beat(&self, elapsed: Duration) -> bool;
@@ -186,13 +192,21 @@ impl Shared {
                 return self.orphaned();
             }
             match neighbour.map(|local| self.fabric.await_end(local, Side::Before, limit)) {
-                None | Some(Fate::Unknown) => sleep(limit, &self.bell),
+                None | Some(Fate::Unknown) => self.sleep(limit),
                 Some(Fate::Lives) => {}
                 Some(Fate::Left) => neighbour = None,
                 Some(Fate::Died) => {
                     neighbour.take().into_iter().for_each(|local| self.mourn(local, 1));
                 }
             }
+        }
+    }
+
+    /// Sleeps until the limit, or until the network or the bell ends it. While the rank itself looks, the network is to wake nobody.
+    fn sleep(&self, limit: Duration) {
+        let by_network = |network: &Arc<dyn Answers>| network.since_looked() >= RECENTLY && network.sleep(limit);
+        if !self.answers.as_ref().is_some_and(by_network) {
+            sleep(limit, &self.bell);
         }
     }
 

@@ -91,7 +91,7 @@ use self::{
     peer::{BlockKind, Op},
     route::Route,
     runs::Runs,
-    wire::{Result, Wire},
+    wire::{Result, Sleeper, Wire},
 };
 use super::{
     Atomic, Capabilities, Conduit, Connections, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations,
@@ -111,7 +111,8 @@ const LONGEST_WITH_SIGNAL: usize = 4096;
 /// Operations for one peer that wait for room before mail is refused.
 const CROWD: usize = 256;
 
-/// Looks of the agent go on for so long after something came.
+/// Looks of the agent go on for so long after something came, where each rank has a core. Where ranks share cores, another rank may need this
+/// one to go on.
 const KEEN: Duration = Duration::from_micros(60);
 
 /// A network of active messages over a wire: one rank of it.
@@ -132,6 +133,10 @@ pub(crate) struct Am<W> {
     longest_packed: usize,
     /// When a caller looked last, in nanoseconds since the start: tells the agent that it is not needed.
     looked: AtomicU64,
+    /// The agent looks again for so long after something came.
+    keen: Duration,
+    /// What wakes the agent.
+    sleeper: Option<Arc<dyn Sleeper>>,
     /// The wire has connections that can be counted.
     connects: bool,
     /// Waits may time out. Blocks are not sent from the caller's memory then, because it could not be had back.
@@ -156,7 +161,7 @@ impl<W: Wire> Am<W> {
     /// The network of a rank. With an agent that makes progress, or not; waits of a job with a timeout may be given up.
     pub(super) fn new(wire: W, member: &Member, has_agent: bool, may_give_up: bool, silence: Option<Duration>) -> Self {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
-        let (limits, connects) = (wire.limits(), wire.connections().is_some());
+        let (limits, connects, sleeper) = (wire.limits(), wire.connections().is_some(), wire.sleeper());
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
         // Without a thread nobody beats.
         let endpoint = Endpoint::new(wire, member, has_agent, silence.filter(|_| has_agent));
@@ -179,6 +184,8 @@ impl<W: Wire> Am<W> {
             is_one_sided: limits.one_sided.is_some(),
             longest_packed: limits.packed(),
             looked: AtomicU64::new(0),
+            keen: if member.capabilities().crowded { Duration::ZERO } else { KEEN },
+            sleeper,
             connects,
             may_give_up,
             closed: AtomicBool::new(false),
@@ -318,15 +325,28 @@ impl<W: Wire> Answers for Am<W> {
             drop(endpoint);
             if found {
                 last = Some(Instant::now());
-            } else if last.is_none_or(|last| last.elapsed() > KEEN) {
+            } else if last.is_none_or(|last| last.elapsed() > self.keen) {
                 return last.is_some();
             }
             // The agent has other things to do.
             if begin.elapsed() > BEAT / 4 {
                 return true;
             }
-            std::thread::yield_now();
+            std::hint::spin_loop();
         }
+    }
+
+    fn sleep(&self, limit: Duration) -> bool {
+        let Some(sleeper) = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited()) else {
+            return false;
+        };
+        if !sleeper.arm() {
+            return false;
+        }
+        if !self.answer() {
+            sleeper.sleep(limit);
+        }
+        true
     }
 
     fn announce_end(&self, culprit: usize, cause: &str) {

@@ -1,7 +1,7 @@
 //! What a network has to be able to do for active messages: to deliver frames and, if it can, to move bytes between the memories
 //! of two ranks without a copy.
 
-use std::{fmt, result};
+use std::{fmt, result, sync::Arc, time::Duration};
 
 use super::{frame::Frame, long_frames::LONG_FRAME};
 use crate::comm::Connections;
@@ -86,8 +86,22 @@ pub(crate) trait Wire: Send + fmt::Debug {
         false
     }
 
+    /// What wakes a thread when something arrives, if the wire can do that. Constant.
+    fn sleeper(&self) -> Option<Arc<dyn Sleeper>> {
+        None
+    }
+
     /// Nothing is sent or received any more. Memory that the network may still use is never freed.
     fn close(&mut self);
+}
+
+/// Lets one thread sleep until something arrives. It needs no lock that those who look at the wire hold.
+pub(crate) trait Sleeper: Send + Sync + fmt::Debug {
+    /// Prepares for a sleep: whether that can be done. What came before does not end the sleep, so look once more in between.
+    fn arm(&self) -> bool;
+
+    /// Sleeps until something has come since [`arm`](Self::arm), or the limit has passed.
+    fn sleep(&self, limit: Duration);
 }
 
 /// Writes into and reads from the memory of peers, without their processors.

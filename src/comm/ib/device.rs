@@ -36,6 +36,8 @@
 
 use std::{fmt, net::Ipv6Addr, ops::BitOr, time::Duration};
 
+use crate::comm::am::wire::Sleeper;
+
 pub(super) use super::work::{Completion, Datagram, Done, Failure, Handle, Kind, Piece, Queue, Target, Work};
 
 /// Bytes in front of each datagram that was received: the global route header. Its bytes 8 to 23 are the sender's GID; over IPv4
@@ -43,7 +45,7 @@ pub(super) use super::work::{Completion, Datagram, Done, Failure, Handle, Kind, 
 pub(super) const ROUTE_HEADER: usize = 40;
 
 /// An opened device. See the module's essay.
-pub(super) trait Device: Send + Sync + fmt::Debug {
+pub(super) trait Device: Send + Sync + fmt::Debug + 'static {
     /// How much of everything there is. Constant.
     fn limits(&self) -> &Limits;
 
@@ -153,6 +155,18 @@ pub(super) trait Device: Send + Sync + fmt::Debug {
 
     /// The next thing that happened to the device or to a pair without a completion that says so.
     fn event(&self) -> Option<Event>;
+}
+
+/// A device that has failed wakes nobody: who looks hears of it.
+impl<D: Device> Sleeper for D {
+    fn arm(&self) -> bool {
+        Device::arm(self).is_ok()
+    }
+
+    fn sleep(&self, limit: Duration) {
+        // A wait that fails ends at once; who looks next hears of it.
+        let _ = self.wait(limit);
+    }
 }
 
 /// How much a device has of everything.

@@ -32,7 +32,8 @@
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
 //! * Starting without PMI or PMIx: by an MPI communicator, or by ssh.
 //! * Atomic operations of the adapter, and selective signaling: each work has a completion.
-//! * Ranks that wait look all the time: nothing wakes them up yet.
+//! * Ranks that wait look all the time. The thread that answers while its rank computes sleeps, and a completion wakes it; a waiting rank is
+//!   never woken.
 
 mod adapter;
 mod cluster;

@@ -19,7 +19,9 @@ use crate::comm::{
     Connections,
     am::{
         frame::{Frame, Frames},
-        wire::{Arrival, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Opened, Piece, Result, Transfers, Wire},
+        wire::{
+            Arrival, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Opened, Piece, Result, Sleeper, Transfers, Wire,
+        },
     },
     protocol::connection::{self, Settings},
 };
@@ -156,6 +158,10 @@ impl<D: Device> Wire for VerbsWire<D> {
 
     fn one_sided(&mut self) -> Option<&mut dyn OneSided> {
         Some(self)
+    }
+
+    fn sleeper(&self) -> Option<Arc<dyn Sleeper>> {
+        Some(self.links.shared_device())
     }
 
     fn connections(&self) -> Option<Connections> {
@@ -336,6 +342,40 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(60), "a peer that is gone");
         };
         assert!(error.starts_with("rank 1 cannot be reached any more: "), "{error}");
+    }
+
+    /// A thread that sleeps is woken by what arrives, and not before.
+    #[test]
+    fn what_arrives_ends_a_sleep() {
+        const LIMIT: Duration = Duration::from_secs(60);
+        let mut wires = wires(ENDPOINTS, Rates::default(), 4);
+        let start = Instant::now();
+        let mut to_come = 1;
+        let mut next = Some(frame(&mut wires[0], 0));
+        while to_come > 0 {
+            assert!(start.elapsed() < LIMIT, "no connection");
+            next = next.and_then(|frame| wires[0].send(1, Class::Request, frame).unwrap());
+            for wire in &mut wires {
+                to_come -= usize::from(wire.receive().unwrap().is_some());
+            }
+        }
+        let sleeper = wires[1].sleeper().unwrap();
+        let mut late = || {
+            // What was left from the connection.
+            assert!(sleeper.arm());
+            while wires[1].receive().unwrap().is_some() {}
+            let start = Instant::now();
+            sleeper.sleep(Duration::from_millis(5));
+            start.elapsed() >= Duration::from_millis(5)
+        };
+        assert!((0..100).any(|_| late()), "sleeps end by themselves");
+        assert!(sleeper.arm() && wires[1].receive().unwrap().is_none());
+        let start = Instant::now();
+        let asleep = std::thread::spawn(move || sleeper.sleep(LIMIT));
+        let next = frame(&mut wires[0], 1);
+        assert!(wires[0].send(1, Class::Request, next).unwrap().is_none());
+        asleep.join().unwrap();
+        assert!(start.elapsed() < LIMIT && wires[1].receive().unwrap().is_some());
     }
 
     /// A device that does not take a work is no peer that is away.

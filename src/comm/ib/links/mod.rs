@@ -101,7 +101,7 @@ const UNSAID_FOR: Duration = Duration::from_millis(1);
 
 /// See the module's essay.
 pub(super) struct Links<D> {
-    device: D,
+    device: Arc<D>,
     directory: Arc<Directory>,
     connections: Connections,
     /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
@@ -252,7 +252,7 @@ impl<D: device::Device> Links<D> {
         let seed = u64::from_le_bytes(std::array::from_fn(|k| settings.token.to_le_bytes()[k])) ^ settings.endpoint as u64;
         let budget = settings.budget.min(device.limits().pairs);
         let links = Links {
-            device,
+            device: Arc::new(device),
             directory,
             connections: Connections::new(Settings { budget, ..settings }),
             is_short: budget < settings.endpoints.saturating_sub(1),
@@ -335,6 +335,10 @@ impl<D: device::Device> Links<D> {
 
     pub(super) fn device(&self) -> &D {
         &self.device
+    }
+
+    pub(super) fn shared_device(&self) -> Arc<D> {
+        self.device.clone()
     }
 
     #[cfg(test)]
@@ -481,7 +485,7 @@ impl<D: device::Device> Links<D> {
             let _ = self.device.deregister(region);
         }
         for slots in [&mut self.sends, &mut self.controls, &mut self.receives, &mut self.datagrams] {
-            slots.withdraw(&self.device);
+            slots.withdraw(&*self.device);
         }
     }
 }

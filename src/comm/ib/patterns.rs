@@ -1,4 +1,4 @@
-//! Connections that the patterns of programs take: Table 2 of MVICH.
+//! Connections that the patterns of programs take: Table 2 of MVICH, and in `agents` the tables of ARMCI-ODCM.
 //!
 //! Each rank is a wire over a software device of its own. For each edge of a pattern both ranks send a frame.
 //! Nothing else is sent: what the library agrees on by itself, when arrays are created, has other patterns.
@@ -6,6 +6,8 @@
 //! The paper does not give its patterns. These are those of the MPI library and of the NAS benchmarks of that time. Barriers exchange in a
 //! hypercube; ranks beyond a power of two have one partner. CG, SP and BT use barriers, so their patterns include it. CG also exchanges with the
 //! transpose of a grid of ranks, SP and BT with six neighbors on a square of ranks.
+
+mod agents;
 
 use std::{
     collections::BTreeSet,
@@ -66,11 +68,11 @@ fn six_neighbors(ranks: usize) -> Edges {
     (0..ranks).flat_map(|rank| to(rank).into_iter().filter_map(move |other| edge(rank, other))).collect()
 }
 
-fn wires(ranks: usize, way: Way) -> Vec<VerbsWire<Faulty<impl Device>>> {
+fn wires(ranks: usize, budget: usize, way: Way) -> Vec<VerbsWire<Faulty<impl Device>>> {
     let fabric = Fabric::new(Rules::default());
     let directory = Arc::new(Directory::shared(ranks).unwrap());
     let wire = |endpoint| {
-        let settings = Settings { endpoint, endpoints: ranks, token: 7, way, budget: ranks };
+        let settings = Settings { endpoint, endpoints: ranks, token: 7, way, budget };
         let device = Faulty::new(fabric.open(DEPTHS).unwrap(), Rates::default(), 0);
         VerbsWire::new(device, directory.clone(), settings).unwrap()
     };
@@ -88,22 +90,28 @@ fn send(wire: &mut VerbsWire<impl Device>, to: usize) -> bool {
     sent
 }
 
-/// The mean number of connections of a rank after all pairs of a pattern have exchanged a frame.
-fn connections(ranks: usize, pattern: &Edges) -> f64 {
-    let mut wires = wires(ranks, Way::Overlapped);
-    let mut to_send: Vec<(usize, usize)> = pattern.iter().flat_map(|&(one, other)| [(one, other), (other, one)]).collect();
+/// Sends frames from ranks to others, and returns when all have come.
+fn exchange(wires: &mut [VerbsWire<impl Device>], frames: &[(usize, usize)]) {
+    let mut to_send = frames.to_vec();
     let mut awaited = to_send.len();
     let start = Instant::now();
     while awaited > 0 {
-        assert!(start.elapsed() < Duration::from_secs(100), "{awaited} of {} frames have not come", 2 * pattern.len());
+        assert!(start.elapsed() < Duration::from_secs(100), "{awaited} of {} frames have not come", frames.len());
         to_send.retain(|&(from, to)| !send(&mut wires[from], to));
-        for wire in &mut wires {
+        for wire in wires.iter_mut() {
             while let Some(arrival) = wire.receive().unwrap() {
                 awaited -= 1;
                 wire.keep(arrival.frame);
             }
         }
     }
+}
+
+/// The mean number of connections of a rank after all pairs of a pattern have exchanged a frame.
+fn connections(ranks: usize, pattern: &Edges) -> f64 {
+    let mut wires = wires(ranks, ranks, Way::Overlapped);
+    let frames: Vec<(usize, usize)> = pattern.iter().flat_map(|&(one, other)| [(one, other), (other, one)]).collect();
+    exchange(&mut wires, &frames);
     let mut opened = 0;
     for (rank, wire) in wires.iter().enumerate() {
         let counts = wire.connections().unwrap();
@@ -144,7 +152,7 @@ fn patterns_connect_as_many_as_they_need() {
 
 /// Works and datagrams that a rank posts for so many frames over a connection that stands.
 fn posted(frames: usize, is_static: bool) -> Posted {
-    let mut wires = wires(3, Way::Overlapped);
+    let mut wires = wires(3, 3, Way::Overlapped);
     if is_static {
         (0..3).for_each(|rank| wires[rank].connect((0..3).filter(|&other| other != rank)).unwrap());
     }
@@ -189,7 +197,7 @@ fn the_serial_way_sends_fewer_datagrams() {
     let datagrams = |way| {
         // What is sent again, because the thread had no processor, comes on top.
         let set_up = |_| {
-            let mut wires = wires(2, way);
+            let mut wires = wires(2, 2, way);
             let start = Instant::now();
             let (mut sent, mut come) = (false, false);
             while !come {

@@ -61,6 +61,7 @@ const GROUPS: &[(&[Place], Figures)] = &[
     (&[Paper::Gemini.at(19)], applications::lennard_jones),
     (&[Paper::Gemini.at(20)], applications::sph),
     (&[Paper::Mvich.at(2)], connections::patterns),
+    (&[Paper::Odcm.at(1), Paper::Odcm.at(2), Paper::Odcm.at(3), Paper::Odcm.at(4)], connections::agents),
 ];
 
 /// `Ok(true)` if no predicted row failed, and few rest on a reason.

@@ -16,6 +16,8 @@ pub enum Paper {
     Gemini,
     /// Its tables.
     Mvich,
+    /// Its tables, in Arabic numerals.
+    Odcm,
 }
 
 impl From<u32> for Place {
@@ -35,6 +37,7 @@ impl fmt::Display for Place {
         match self.paper {
             Paper::Gemini => write!(f, "{}", self.number),
             Paper::Mvich => write!(f, "mvich-{}", self.number),
+            Paper::Odcm => write!(f, "odcm-{}", self.number),
         }
     }
 }

@@ -48,7 +48,7 @@ struct Task {
 const CASES: &str = "accumulates_of_all many_accumulates counters signals_of_patches fences";
 
 /// The programs are `unit`, the unit tests, `conformance` and `lu`; `mpiexec` is there if this machine has it.
-const TASKS: [Task; 7] = [
+const TASKS: [Task; 9] = [
     Task {
         name: "virtual machine: device of libibverbs",
         command: "./unit comm::ib::verbs::tests --test-threads=1 --skip memory_beyond_the_limit",
@@ -63,6 +63,10 @@ const TASKS: [Task; 7] = [
     },
     Task { name: "virtual machine: conformance", command: "JOBS ./conformance CASES" },
     Task {
+        name: "virtual machine: conformance, nodes of 2 with their agents",
+        command: "export GA_IB_DEVICE=rxe0,rxe1 GA_TEST_NETWORKS=ib:nodes_of_2; ./conformance accumulates_of_all counters signals_of_patches",
+    },
+    Task {
         name: "virtual machine: sums while 5 % of the packets are lost",
         command: "tc qdisc add dev left root netem loss 5% && tc qdisc add dev right root netem loss 5%; JOBS ./conformance \
                   many_accumulates; end=$?; tc qdisc del dev left root; tc qdisc del dev right root; exit $end",
@@ -76,9 +80,19 @@ const TASKS: [Task; 7] = [
                   cat /sys/class/infiniband/rxe?/ports/1/hw_counters/retry_exceeded_err | grep -v '^0$' || end=1; exit $end",
     },
     Task {
-        name: "virtual machine: LU of 2 ranks, and of 3 that a launcher starts",
+        name: "virtual machine: LU of 2 ranks, and of 3, then of 2 nodes, that a launcher starts",
         command: "export GA_NETWORK=ib+hidden GA_IB_DEVICE=rxe0,rxe1; GA_RANKS=2 ./lu --n 96 --block 16 && \
-                  if [ -x ./mpiexec ]; then ./mpiexec -launcher fork -n 3 ./lu --n 96 --block 16; fi",
+                  if [ -x ./mpiexec ]; then ./mpiexec -launcher fork -n 3 ./lu --n 96 --block 16 && \
+                  GA_NETWORK=ib GA_RANKS_PER_NODE=2 ./mpiexec -launcher fork -n 4 ./lu --n 96 --block 16; fi",
+    },
+    Task {
+        // The process that starts the ranks comes first in the list. Rank 2 is the agent of its node.
+        name: "virtual machine: a killed agent, and a killed rank, are named, and nothing is left",
+        command: "export GA_NETWORK=ib GA_IB_DEVICE=rxe0,rxe1 GA_RANKS_PER_NODE=2 GA_RANKS=4; end=0; for victim in 2 3; do \
+                  ./lu --n 1500 --block 16 > out 2>&1 & job=$!; sleep 4; \
+                  kill -9 $(ps | grep '[.]/lu --n' | sed -n \"$((victim + 2))p\" | sed 's/^ *//' | cut -d' ' -f1); \
+                  wait $job && end=1; tail -1 out; grep -q \"rank $victim was killed by SIGKILL\" out || end=1; \
+                  ls /dev/shm | grep . && end=1; ps | grep '[.]/lu --n' && end=1; done; exit $end",
     },
 ];
 

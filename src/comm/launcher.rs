@@ -10,14 +10,15 @@
 //! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` | `PMI_FD`, a descriptor |
 //! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` | `SLURM_STEP_ID`, an ordinary one |
 //! | another launcher with PMIx | `PMIX_RANK`; the number is not set | `PMIX_NAMESPACE` |
+//! | ssh, PBS, a script | `GA_RANK`, `GA_RANKS` | `GA_ROOT`, where rank 0 is; it comes before all others |
 //!
 //! They are checked in this order: Hydra and Open MPI start their agents by `srun` inside an allocation, and the variables of the
 //! agent reach the ranks. A batch script has Slurm's rank 0 and number of tasks without being a task: only a step's number of tasks
 //! counts, and neither the batch step nor the one of an interactive shell (`salloc`) is an ordinary step.
 
 use std::{
-    env, fmt,
-    os::fd::RawFd,
+    env, fmt, fs,
+    os::{fd::RawFd, unix::fs::PermissionsExt},
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -42,6 +43,8 @@ pub(crate) enum Protocol {
     Pmi { descriptor: RawFd },
     /// By the launcher's library.
     Pmix,
+    /// By rank 0, in the place of a launcher.
+    Root,
 }
 
 impl Protocol {
@@ -50,6 +53,7 @@ impl Protocol {
         match self {
             Protocol::Pmi { .. } => "pmi",
             Protocol::Pmix => "pmix",
+            Protocol::Root => "root",
         }
     }
 }
@@ -89,10 +93,52 @@ fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
         let by = "a launcher that speaks PMIx";
         pmix.and_then(|_| Some(Started { by, rank: number("PMIX_RANK")?, size: None, in_slurm, protocol: pmix }))
     };
-    ranked("Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", pmix)
+    let own = || {
+        variable("GA_ROOT")?;
+        ranked("a script (GA_ROOT, GA_RANK, GA_RANKS)", "GA_RANK", "GA_RANKS", Some(Protocol::Root))
+    };
+    own()
+        .or_else(|| ranked("Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", pmix))
         .or_else(|| ranked("MPICH's mpirun or another that speaks PMI", "PMI_RANK", "PMI_SIZE", pmi))
         .or_else(slurm)
         .or_else(other)
+}
+
+/// Where rank 0 is, as the user says: a host and a port.
+pub(crate) fn root() -> Option<String> {
+    env::var("GA_ROOT").ok()
+}
+
+/// What the ranks of a job prove to each other that they know, where no launcher vouches for them.
+///
+/// # Errors
+/// There is none, or others may read it: what to do.
+pub(crate) fn secret() -> Result<Vec<u8>, String> {
+    /// Shorter ones can be guessed.
+    const SHORTEST: usize = 16;
+    let (name, secret) = match (env::var("GA_TOKEN"), env::var("GA_TOKEN_FILE")) {
+        (Ok(secret), _) => ("GA_TOKEN".to_owned(), secret.into_bytes()),
+        (_, Ok(path)) => {
+            (format!("GA_TOKEN_FILE={path}"), secret_in(&path).map_err(|why| format!("GA_TOKEN_FILE={path}: {why}"))?)
+        }
+        _ => {
+            return Err(
+                "ranks that meet at GA_ROOT prove that they know a secret, and none is set; set GA_TOKEN on all of them, or \
+                        GA_TOKEN_FILE to a file that only you may read: (umask 077; openssl rand -hex 32 > token)"
+                    .into(),
+            );
+        }
+    };
+    let secret = secret.trim_ascii().to_vec();
+    if secret.len() < SHORTEST { Err(format!("{name}: a secret has at least {SHORTEST} bytes")) } else { Ok(secret) }
+}
+
+fn secret_in(path: &str) -> Result<Vec<u8>, String> {
+    let mode = fs::metadata(path).map_err(|error| error.to_string())?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(format!("others may read or change it (mode {:03o}); chmod 600 it", mode & 0o777));
+    }
+    fs::read(path).map_err(|error| error.to_string())
 }
 
 /// The job as a launcher names it that speaks PMI-2.
@@ -222,6 +268,32 @@ mod tests {
         assert_eq!(protocol(&[&open_mpi[..], &hydra[2..]].concat()), Some("pmix"));
         assert_eq!(protocol(&[&SLURM[..], &hydra[2..]].concat()), Some("pmi"));
         assert_eq!(protocol(&SLURM), None);
+    }
+
+    #[test]
+    fn a_script_says_so_and_comes_before_launchers() {
+        let own = [("GA_ROOT", "node07:29400"), ("GA_RANK", "1"), ("GA_RANKS", "3")];
+        let hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "6")];
+        let started = under(&[&hydra[..], &own].concat()).expect("a rank");
+        assert_eq!((started.rank(), started.size(), started.protocol()), (1, Some(3), Some(Protocol::Root)));
+        assert_eq!(under(&own[1..]), None);
+        assert_eq!(under(&[own[0], ("GA_RANK", "3"), own[2]]), None);
+    }
+
+    #[test]
+    fn a_secret_that_others_may_read_is_refused() {
+        let path = std::env::temp_dir().join(format!("global-arrays-secret-{}", std::process::id()));
+        fs::write(&path, "0123456789abcdef0123\n").expect("a file");
+        let name = path.to_str().expect("a name");
+        let read = |mode| {
+            fs::set_permissions(name, fs::Permissions::from_mode(mode)).expect("the mode of a file");
+            secret_in(name)
+        };
+        let (open, own) = (read(0o640), read(0o600));
+        fs::remove_file(name).expect("no file any more");
+        assert!(open.is_err_and(|why| why.contains("mode 640") && why.contains("chmod 600")));
+        assert_eq!(own.as_deref(), Ok(&b"0123456789abcdef0123\n"[..]));
+        assert!(secret_in(name).is_err());
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Launch {
 
 /// The network of a program that chose none.
 fn unchosen(started: Option<&Started>) -> &'static str {
-    if started.is_some() && cfg!(feature = "mpi") { "mpi" } else { "shared_memory" }
+    if started.is_some_and(|by| by.protocol() != Some(Protocol::Root)) && cfg!(feature = "mpi") { "mpi" } else { "shared_memory" }
 }
 
 /// The launcher by which the ranks of a network meet that has none of its own.
@@ -195,15 +195,22 @@ fn launched(
     started: Option<Started>,
     asked: Option<usize>,
 ) -> Result<Option<Started>, Error> {
+    let by_root = started.is_some_and(|by| by.protocol() == Some(Protocol::Root));
+    if !by_root && launcher::root().is_some() && network.meets_by_launcher() && chosen != Some("fork") {
+        return Err(Error::Launch(
+            "GA_ROOT says where rank 0 is; a rank also needs GA_RANK, its number from 0 on, and GA_RANKS, how many there are"
+                .into(),
+        ));
+    }
     // Two must not speak with one launcher: MPI's library, and this crate.
-    if cfg!(feature = "mpi") && network.ranks == Ranks::Processes && started.is_some_and(|by| by.has_others()) {
+    if cfg!(feature = "mpi") && !by_root && network.ranks == Ranks::Processes && started.is_some_and(|by| by.has_others()) {
         return Err(Error::Launch(format!(
             "in a binary with the feature `mpi` a launcher is MPI's, and the ranks of \"{}\" cannot meet by it; build the program without that \
              feature, or choose GA_NETWORK=mpi",
             network.name
         )));
     }
-    let started = started.filter(|_| !cfg!(feature = "mpi"));
+    let started = started.filter(|_| !cfg!(feature = "mpi") || by_root);
     let chosen = match chosen {
         Some(name) => Some(name.to_owned()),
         None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
@@ -219,8 +226,8 @@ fn launched(
     }
     match chosen.as_deref() {
         Some("fork") => Ok(None),
-        Some(name @ ("pmi" | "pmix")) if protocol == Some(name) => Ok(started),
-        Some(name @ ("pmi" | "pmix")) => Err(Error::Launch(format!(
+        Some(name @ ("pmi" | "pmix" | "root")) if protocol == Some(name) => Ok(started),
+        Some(name @ ("pmi" | "pmix" | "root")) => Err(Error::Launch(format!(
             "the bootstrap is \"{name}\" (GA_BOOTSTRAP), but {}",
             match protocol {
                 _ if cfg!(feature = "mpi") => "in a binary with the feature `mpi` a launcher is MPI's; use GA_NETWORK=mpi".into(),
@@ -228,7 +235,7 @@ fn launched(
                 Some(other) => format!("a launcher that speaks \"{other}\" started this process"),
             }
         ))),
-        Some(name) => Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix"))),
+        Some(name) => Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix, root"))),
         None => match started {
             Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
             // A process alone may fork more ranks, if it is asked to.

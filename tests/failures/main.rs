@@ -9,6 +9,7 @@ mod launchers;
 mod layers;
 mod nested;
 mod programs;
+mod root;
 #[path = "../runner/mod.rs"]
 mod runner;
 mod simulated;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     cases.extend(forks::programs());
     cases.extend(forks::cases());
     cases.extend(launchers::cases());
+    cases.extend(root::cases());
     cases.extend(layers::programs());
     cases.extend(layers::cases());
     cases.extend(values::cases());

@@ -24,7 +24,7 @@ use super::{
     key_values::{Idle, KeyValues, Refused, Result, get_words, put_words},
     line::Line,
     patience::Patience,
-    pmi1, pmi2, pmix,
+    pmi1, pmi2, pmix, root,
 };
 use crate::{
     comm::{
@@ -286,6 +286,15 @@ impl Bootstrap for Connection {
 fn connect(started: Started, idle: Idle<'_>) -> Result<Box<dyn KeyValues>> {
     match started.protocol() {
         Some(Protocol::Pmix) => Ok(Box::new(pmix::Pmix::start()?)),
+        Some(Protocol::Root) => {
+            let secret = launcher::secret().map_err(|why| Refused::System(io::Error::other(why)))?;
+            let (Some(root), Some(ranks)) = (launcher::root(), started.size()) else {
+                return Err(Refused::Said("no GA_ROOT".into()));
+            };
+            let meeting = root::Meeting { root: &root, secret: &secret, rank: started.rank(), ranks };
+            let line = meeting.join(&mut *idle)?;
+            Ok(Box::new(pmi1::Pmi1::start(line, idle)?))
+        }
         Some(Protocol::Pmi { descriptor }) => {
             let line = checked(descriptor)?;
             // A launcher that speaks both goes on in the version that it was greeted in.

@@ -36,9 +36,9 @@ impl Line {
         Ok(fcntl_setfd(&*self.0, FdFlags::CLOEXEC)?)
     }
 
-    /// Whether the other side is gone.
+    /// Whether the other side is gone, or says nothing more.
     pub(super) fn is_gone(&self) -> bool {
-        let mut looked = [PollFd::new(&*self.0, PollFlags::empty())];
+        let mut looked = [PollFd::new(&*self.0, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut looked, Some(&now)).is_ok_and(|found| found > 0)
     }

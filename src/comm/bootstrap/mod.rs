@@ -5,6 +5,7 @@
 //! | a fork, or threads | nothing: they inherit the mapping |
 //! | an MPI library | a communicator (`mpi`) |
 //! | a launcher alone | words that the launcher keeps for them ([`launched`]): PMI-1, PMI-2 or PMIx |
+//! | anything else: ssh, PBS, a script | the same, kept by a thread of rank 0 (`root`) |
 //!
 //! A [`Bootstrap`] carries a few words of each rank. What all jobs make of them is [`place`]: which ranks share a machine, the mapping of
 //! its memory, and the *token* of the job. Rank 0 draws it, 128 random bits, and it travels by the bootstrap alone. It stands in the
@@ -19,6 +20,7 @@ pub(super) mod place;
 mod pmi1;
 mod pmi2;
 mod pmix;
+mod root;
 
 #[cfg(feature = "mpi")]
 pub(super) use {exit::at_exit, line::Line};

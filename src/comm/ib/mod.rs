@@ -30,7 +30,7 @@
 //! # What is not there yet
 //!
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
-//! * Starting without PMI or PMIx: by an MPI communicator, or by ssh.
+//! * Starting by an MPI communicator.
 //! * Atomic operations of the adapter, and selective signaling: each work has a completion.
 //! * Ranks that wait look all the time. The thread that answers while its rank computes sleeps, and a completion wakes it; a waiting rank is
 //!   never woken.

@@ -48,7 +48,7 @@ struct Task {
 const CASES: &str = "accumulates_of_all many_accumulates counters signals_of_patches fences";
 
 /// The programs are `unit`, the unit tests, `conformance` and `lu`; `mpiexec` is there if this machine has it.
-const TASKS: [Task; 9] = [
+const TASKS: [Task; 10] = [
     Task {
         name: "virtual machine: device of libibverbs",
         command: "./unit comm::ib::verbs::tests --test-threads=1 --skip memory_beyond_the_limit",
@@ -84,6 +84,12 @@ const TASKS: [Task; 9] = [
         command: "export GA_NETWORK=ib+hidden GA_IB_DEVICE=rxe0,rxe1; GA_RANKS=2 ./lu --n 96 --block 16 && \
                   if [ -x ./mpiexec ]; then ./mpiexec -launcher fork -n 3 ./lu --n 96 --block 16 && \
                   GA_NETWORK=ib GA_RANKS_PER_NODE=2 ./mpiexec -launcher fork -n 4 ./lu --n 96 --block 16; fi",
+    },
+    Task {
+        name: "virtual machine: LU of 4 ranks of 2 nodes that meet at one of them",
+        command: "export GA_NETWORK=ib GA_IB_DEVICE=rxe0,rxe1 GA_RANKS_PER_NODE=2 GA_RANKS=4 GA_ROOT=127.0.0.1:29400 \
+                  GA_TOKEN=a_secret_of_the_tests; for rank in 3 2 1; do GA_RANK=$rank ./lu --n 96 --block 16 & done; \
+                  GA_RANK=0 ./lu --n 96 --block 16 && wait",
     },
     Task {
         // The process that starts the ranks comes first in the list. Rank 2 is the agent of its node.

@@ -1,0 +1,395 @@
+//! Ranks that meet at one of them, where no launcher speaks a protocol: started by ssh, by PBS, by a script.
+//!
+//! Each process has three variables: `GA_ROOT`, the host of rank 0 and a port, `GA_RANK` and `GA_RANKS`. Rank 0 listens at the port, and a
+//! thread of it keeps what the ranks put. It speaks PMI-1 with all of them, so that from the greeting on it is a launcher like others.
+//!
+//! # Who may come
+//!
+//! Whoever knows the secret (`GA_TOKEN`, or the file that `GA_TOKEN_FILE` names, which nobody else may read). Both sides prove it, over numbers
+//! that the other one has drawn; it never travels:
+//!
+//! ```text
+//!  rank 0:  ga-root 1 <its number>
+//!  rank:    ga-rank <rank> <ranks> <its number> <HMAC of "rank", both numbers, rank and ranks>
+//!  rank 0:  ga-welcome <HMAC of "root" and both numbers>      or  ga-refused <why>
+//! ```
+//!
+//! Who does not prove it within [`GREETING`] is sent away, and told nothing. What follows is neither secret nor protected against somebody who
+//! can change packets on their way.
+//!
+//! # The end
+//!
+//! A rank that goes without taking its leave ends the job: the thread closes all connections, and each rank sees that its launcher is gone. Rank 0
+//! leaves last.
+
+use std::{
+    collections::HashMap,
+    io::{self, ErrorKind, Read, Write},
+    net::{TcpListener, TcpStream, ToSocketAddrs},
+    os::fd::IntoRawFd,
+    time::{Duration, Instant},
+};
+
+use hmac_sha256::HMAC;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    rand::{GetRandomFlags, getrandom},
+};
+
+use super::{
+    key_values::{Idle, Refused, Result},
+    line::Line,
+};
+use crate::comm::say::say;
+
+/// A rank proves that it belongs to the job within this.
+const GREETING: Duration = Duration::from_secs(10);
+
+/// Between two tries to reach rank 0, which may not have started yet; and how long one may take.
+const AGAIN: Duration = Duration::from_millis(100);
+const TRY: Duration = Duration::from_secs(2);
+
+/// Longest line that is taken from a rank, and before it has proved who it is.
+const LONGEST_LINE: usize = 4096;
+const LONGEST_GREETING: usize = 256;
+
+/// Bytes of a value, and one.
+const LONGEST_VALUE: usize = 1024;
+
+/// Connections beyond those of the ranks, which have not proved anything.
+const STRANGERS: usize = 64;
+
+/// A number that one side draws.
+type Nonce = [u8; 16];
+
+/// Where ranks meet.
+pub(super) struct Meeting<'m> {
+    /// `host:port`
+    pub(super) root: &'m str,
+    pub(super) secret: &'m [u8],
+    pub(super) rank: usize,
+    pub(super) ranks: usize,
+}
+
+impl Meeting<'_> {
+    /// A line to rank 0, which has proved that it is. Rank 0 listens first.
+    pub(super) fn join(&self, idle: Idle<'_>) -> Result<Line> {
+        if self.rank == 0 {
+            let listener = listen(self.root)?;
+            let (secret, ranks) = (self.secret.to_vec(), self.ranks);
+            let thread = std::thread::Builder::new().name("global-arrays".into()).stack_size(256 << 10);
+            thread.spawn(move || Root::new(listener, secret, ranks).serve())?;
+        }
+        let stream = self.reach(&mut *idle)?;
+        stream.set_nodelay(true)?;
+        // SAFETY: the descriptor is open for the rest of the process, and the caller's only.
+        let line = unsafe { Line::new(stream.into_raw_fd()) };
+        line.keep()?;
+        let hello = line.read_line(&mut *idle)?;
+        let theirs = hello.strip_prefix("ga-root 1 ").and_then(of_hex::<16>);
+        let theirs = theirs.ok_or_else(|| Refused::Said(format!("{hello:?}, so {} is not rank 0 of a job", self.root)))?;
+        let (own, rank, ranks) = (nonce()?, self.rank, self.ranks);
+        let proof = proof_of_rank(self.secret, &theirs, &own, rank, ranks);
+        line.write(format!("ga-rank {rank} {ranks} {} {}\n", hex(&own), hex(&proof)).as_bytes())?;
+        let answer = line.read_line(idle).map_err(|error| match Refused::from(error) {
+            Refused::Gone => Refused::Said("nothing: most likely its secret is another one (GA_TOKEN)".into()),
+            other => other,
+        })?;
+        let theirs = answer.strip_prefix("ga-welcome ").and_then(of_hex::<32>);
+        match theirs {
+            Some(theirs) if root_proves(self.secret, &theirs, &proof) => Ok(line),
+            Some(_) => Err(Refused::Said(format!("that it is rank 0, but {} does not know the secret (GA_TOKEN)", self.root))),
+            None => Err(Refused::Said(answer.strip_prefix("ga-refused ").unwrap_or(&answer).to_owned())),
+        }
+    }
+
+    /// Tries until rank 0 listens.
+    fn reach(&self, idle: Idle<'_>) -> Result<TcpStream> {
+        loop {
+            let addresses = self.root.to_socket_addrs().map_err(|error| at_root(self.root, &error))?;
+            for address in addresses {
+                if let Ok(stream) = TcpStream::connect_timeout(&address, TRY) {
+                    return Ok(stream);
+                }
+            }
+            idle()?;
+            std::thread::sleep(AGAIN);
+        }
+    }
+}
+
+fn at_root(root: &str, error: &io::Error) -> Refused {
+    Refused::System(io::Error::new(error.kind(), format!("GA_ROOT={root}: {error}")))
+}
+
+/// Listens at the port of the root, on all addresses: a host may know itself by one that others do not reach.
+fn listen(root: &str) -> Result<TcpListener> {
+    let port = root.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    let port =
+        port.ok_or_else(|| at_root(root, &io::Error::new(ErrorKind::InvalidInput, "no host and port, as in node07:29400")))?;
+    let listener = TcpListener::bind(("::", port)).or_else(|error| match error.kind() {
+        ErrorKind::AddrInUse => Err(error),
+        _ => TcpListener::bind(("0.0.0.0", port)),
+    });
+    let listener = listener.map_err(|error| at_root(root, &error))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn nonce() -> io::Result<Nonce> {
+    let mut bytes = [0; 16];
+    // So few come at once.
+    getrandom(&mut bytes[..], GetRandomFlags::empty())?;
+    Ok(bytes)
+}
+
+fn proof_of_rank(secret: &[u8], root: &Nonce, own: &Nonce, rank: usize, ranks: usize) -> [u8; 32] {
+    HMAC::mac([&b"rank"[..], root, own, &(rank as u64).to_le_bytes(), &(ranks as u64).to_le_bytes()].concat(), secret)
+}
+
+/// Rank 0 answers the proof of a rank, which nobody can make again.
+fn proof_of_root(secret: &[u8], proof: &[u8; 32]) -> [u8; 32] {
+    HMAC::mac([&b"root"[..], proof].concat(), secret)
+}
+
+fn root_proves(secret: &[u8], theirs: &[u8; 32], proof: &[u8; 32]) -> bool {
+    HMAC::verify([&b"root"[..], proof].concat(), secret, theirs)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn of_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits: Vec<u8> = text.trim().chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
+    (digits.len() == 2 * N).then(|| std::array::from_fn(|k| digits[2 * k] << 4 | digits[2 * k + 1]))
+}
+
+/// What a connection has come to.
+#[derive(Debug)]
+enum Stage {
+    /// It has to prove that it belongs to the job: it was sent this number, at this time.
+    Stranger(Nonce, Instant),
+    Rank(usize),
+    /// It has taken its leave.
+    Left(usize),
+}
+
+#[derive(Debug)]
+struct Caller {
+    stream: TcpStream,
+    stage: Stage,
+    /// A line that has not come whole.
+    begun: Vec<u8>,
+}
+
+/// Why the meeting is over.
+enum Over {
+    /// All have left.
+    Well,
+    Lost(String),
+}
+
+/// The thread of rank 0.
+struct Root {
+    listener: TcpListener,
+    secret: Vec<u8>,
+    ranks: usize,
+    callers: Vec<Caller>,
+    values: HashMap<String, String>,
+    /// Ranks that have come to the fence.
+    fenced: usize,
+    here: Vec<bool>,
+    left: usize,
+}
+
+impl Root {
+    fn new(listener: TcpListener, secret: Vec<u8>, ranks: usize) -> Self {
+        let (callers, values, here) = (Vec::new(), HashMap::new(), vec![false; ranks]);
+        Root { listener, secret, ranks, callers, values, fenced: 0, here, left: 0 }
+    }
+
+    fn serve(mut self) {
+        loop {
+            match self.look() {
+                Ok(None) => {}
+                Ok(Some(Over::Well)) => return,
+                Ok(Some(Over::Lost(why))) => return say(format_args!("{why}, so the job is over for the others too (GA_ROOT)")),
+                Err(error) => return say(format_args!("rank 0 cannot listen to the others any more: {error} (GA_ROOT)")),
+            }
+        }
+    }
+
+    /// Waits for what comes, and answers.
+    fn look(&mut self) -> io::Result<Option<Over>> {
+        let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let mut looked: Vec<PollFd<'_>> = self.callers.iter().map(|caller| PollFd::new(&caller.stream, PollFlags::IN)).collect();
+        looked.push(PollFd::new(&self.listener, PollFlags::IN));
+        match poll(&mut looked, Some(&second)) {
+            Err(rustix::io::Errno::INTR) => return Ok(None),
+            found => found?,
+        };
+        let ready: Vec<bool> = looked.iter().map(|one| !one.revents().is_empty()).collect();
+        let mut gone = Vec::new();
+        for (at, _) in ready[..self.callers.len()].iter().enumerate().filter(|(_, ready)| **ready) {
+            match self.hear(at) {
+                Ok(Some(over)) => return Ok(Some(over)),
+                Ok(None) => {}
+                Err(_) => gone.push(at),
+            }
+        }
+        for at in gone.into_iter().rev() {
+            if let Stage::Rank(rank) = self.callers.swap_remove(at).stage {
+                return Ok(Some(Over::Lost(format!("rank {rank} has closed its connection before the end of the job"))));
+            }
+        }
+        self.callers.retain(|caller| !matches!(caller.stage, Stage::Stranger(_, since) if since.elapsed() > GREETING));
+        if ready.last() == Some(&true) {
+            self.accept()?;
+        }
+        Ok(None)
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        let (mut stream, _) = match self.listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let strangers = self.callers.iter().filter(|caller| matches!(caller.stage, Stage::Stranger(..))).count();
+        if strangers >= self.ranks + STRANGERS {
+            return Ok(());
+        }
+        let nonce = nonce()?;
+        // What is written is short, and waits in the socket. A rank that does not read for so long is lost.
+        let greeted = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(GREETING)));
+        let greeted = greeted.and_then(|()| stream.set_nodelay(true));
+        if greeted.and_then(|()| stream.write_all(format!("ga-root 1 {}\n", hex(&nonce)).as_bytes())).is_ok() {
+            self.callers.push(Caller { stream, stage: Stage::Stranger(nonce, Instant::now()), begun: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// Reads what a caller has sent, and answers its lines. An error if it is gone, or is to be.
+    fn hear(&mut self, at: usize) -> io::Result<Option<Over>> {
+        let caller = &mut self.callers[at];
+        let mut bytes = [0; 4096];
+        let count = caller.stream.read(&mut bytes)?;
+        if count == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        caller.begun.extend_from_slice(&bytes[..count]);
+        while let Some(end) = self.callers[at].begun.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.callers[at].begun.drain(..=end).collect();
+            let line = String::from_utf8(line).map_err(|_| ErrorKind::InvalidData)?;
+            if let Some(over) = self.answer(at, line.trim_end())? {
+                return Ok(Some(over));
+            }
+        }
+        let caller = &self.callers[at];
+        let longest = if matches!(caller.stage, Stage::Stranger(..)) { LONGEST_GREETING } else { LONGEST_LINE };
+        if caller.begun.len() > longest { Err(ErrorKind::InvalidData.into()) } else { Ok(None) }
+    }
+
+    fn answer(&mut self, at: usize, line: &str) -> io::Result<Option<Over>> {
+        let rank = match self.callers[at].stage {
+            Stage::Stranger(nonce, _) => return self.greet(at, &nonce, line).map(|()| None),
+            Stage::Left(_) => return Err(ErrorKind::InvalidData.into()),
+            Stage::Rank(rank) => rank,
+        };
+        let field = |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let answer = match field("cmd") {
+            Some("get_maxes") => format!("cmd=maxes kvsname_max=64 keylen_max=64 vallen_max={LONGEST_VALUE}"),
+            Some("get_my_kvsname") => "cmd=my_kvsname kvsname=job".into(),
+            Some("put") => match (field("key"), field("value")) {
+                (Some(key), Some(value)) => {
+                    self.values.insert(key.to_owned(), value.to_owned());
+                    "cmd=put_result rc=0".into()
+                }
+                _ => "cmd=put_result rc=-1".into(),
+            },
+            Some("get") => match field("key").and_then(|key| self.values.get(key)) {
+                Some(value) => format!("cmd=get_result rc=0 value={value}"),
+                None => "cmd=get_result rc=-1 msg=key_not_found".into(),
+            },
+            Some("barrier_in") => {
+                self.fenced += 1;
+                if self.fenced < self.ranks {
+                    return Ok(None);
+                }
+                self.fenced = 0;
+                self.say_to_all("cmd=barrier_out");
+                return Ok(None);
+            }
+            Some("finalize") => {
+                self.callers[at].stage = Stage::Left(rank);
+                self.left += 1;
+                return Ok(self.see_out(rank));
+            }
+            Some("abort") => return Ok(Some(Over::Lost(format!("rank {rank} could not meet the others")))),
+            _ => return Err(ErrorKind::InvalidData.into()),
+        };
+        self.callers[at].say(&answer)?;
+        Ok(None)
+    }
+
+    /// A stranger says who it is.
+    fn greet(&mut self, at: usize, root: &Nonce, line: &str) -> io::Result<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let &["ga-rank", rank, ranks, own, proof] = &words[..] else { return Err(ErrorKind::InvalidData.into()) };
+        let number = |word: &str| word.parse::<usize>().map_err(|_| ErrorKind::InvalidData);
+        let (rank, ranks) = (number(rank)?, number(ranks)?);
+        let (Some(own), Some(proof)) = (of_hex::<16>(own), of_hex::<32>(proof)) else {
+            return Err(ErrorKind::InvalidData.into());
+        };
+        let said = [&b"rank"[..], root, &own, &(rank as u64).to_le_bytes(), &(ranks as u64).to_le_bytes()].concat();
+        if !HMAC::verify(said, &self.secret, &proof) {
+            say(format_args!("a process that does not know the secret of the job wanted to be rank {rank} (GA_ROOT, GA_TOKEN)"));
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        let refused = if ranks != self.ranks {
+            Some(format!("that the job has {} ranks (GA_RANKS)", self.ranks))
+        } else if self.here.get(rank).is_none_or(|&here| here) {
+            Some(format!("that rank {rank} is there already (GA_RANK)"))
+        } else {
+            None
+        };
+        if let Some(why) = refused {
+            self.callers[at].say(&format!("ga-refused {why}"))?;
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        self.here[rank] = true;
+        self.callers[at].stage = Stage::Rank(rank);
+        self.callers[at].say(&format!("ga-welcome {}", hex(&proof_of_root(&self.secret, &proof))))
+    }
+
+    /// A rank has taken its leave. Rank 0, whose end is that of this thread, waits for the others.
+    fn see_out(&mut self, rank: usize) -> Option<Over> {
+        let all = self.left == self.ranks;
+        for caller in &mut self.callers {
+            // Who does not hear of it goes all the same.
+            let _ = match caller.stage {
+                Stage::Left(of) if of == rank && rank != 0 => caller.say("cmd=finalize_ack"),
+                Stage::Left(0) if all => caller.say("cmd=finalize_ack"),
+                _ => Ok(()),
+            };
+        }
+        all.then_some(Over::Well)
+    }
+
+    fn say_to_all(&mut self, line: &str) {
+        for caller in self.callers.iter_mut().filter(|caller| matches!(caller.stage, Stage::Rank(_))) {
+            // That it is gone is seen when it is read from.
+            let _ = caller.say(line);
+        }
+    }
+}
+
+impl Caller {
+    fn say(&mut self, line: &str) -> io::Result<()> {
+        self.stream.write_all(format!("{line}\n").as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;

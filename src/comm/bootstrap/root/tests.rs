@@ -1,0 +1,142 @@
+//! Ranks that are threads of the test meet at one of them.
+
+use super::{
+    super::{key_values::KeyValues, pmi1::Pmi1},
+    *,
+};
+
+const SECRET: &[u8] = b"a secret of the tests";
+
+/// A port that is free now.
+fn root() -> String {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    format!("127.0.0.1:{port}")
+}
+
+fn join(root: &str, secret: &[u8], rank: usize, ranks: usize) -> Result<Pmi1> {
+    let start = Instant::now();
+    let mut idle = || if start.elapsed() < GREETING { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
+    let line = Meeting { root, secret, rank, ranks }.join(&mut idle)?;
+    Pmi1::start(line, &mut idle)
+}
+
+fn refusal(refused: Result<Pmi1>) -> String {
+    refused.expect_err("a refusal").to_string()
+}
+
+#[test]
+fn ranks_meet_and_rank_0_leaves_last() {
+    const RANKS: usize = 9;
+    let root = root();
+    std::thread::scope(|scope| {
+        for rank in 0..RANKS {
+            let root = &root;
+            scope.spawn(move || {
+                let mut launcher = join(root, SECRET, rank, RANKS).unwrap();
+                let idle: Idle<'_> = &mut || Ok(());
+                for step in 0..20 {
+                    let long = "x".repeat(launcher.longest());
+                    launcher.put(&format!("k-{step}-{rank}"), &format!("{}{rank}", &long[2..]), idle).unwrap();
+                    launcher.fence(idle).unwrap();
+                    let other = (rank + step) % RANKS;
+                    assert!(launcher.get(other, &format!("k-{step}-{other}"), idle).unwrap().ends_with(&format!("x{other}")));
+                    assert!(launcher.get(other, &format!("no-{step}"), idle).is_err());
+                }
+                if rank > 0 {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                assert!(!launcher.is_gone());
+                launcher.finish(idle).unwrap();
+            });
+        }
+    });
+}
+
+#[test]
+fn who_does_not_know_the_secret_is_sent_away_and_the_others_meet() {
+    let root = root();
+    let mut first = join(&root, SECRET, 0, 2).unwrap();
+    let wrong = refusal(join(&root, b"another secret", 1, 2));
+    assert!(wrong.contains("GA_TOKEN"), "{wrong}");
+    let taken = refusal(join(&root, SECRET, 0, 2).or_else(|_| join_late(&root, 0, 2)));
+    assert!(taken.contains("GA_ROOT") || taken.contains("GA_RANK"), "{taken}");
+    let many = refusal(join_late(&root, 1, 3));
+    assert!(many.contains("2 ranks (GA_RANKS)"), "{many}");
+    // Noise, and somebody who says nothing.
+    for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 5000], b"ga-rank 1 2 00 00\n", b""] {
+        let mut stream = TcpStream::connect(&root).unwrap();
+        let _ = stream.write_all(noise);
+        std::mem::forget(stream);
+    }
+    let mut second = join(&root, SECRET, 1, 2).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| first.fence(&mut || Ok(())).unwrap());
+        second.fence(&mut || Ok(())).unwrap();
+    });
+}
+
+/// Not as rank 0 does, who listens.
+fn join_late(root: &str, rank: usize, ranks: usize) -> Result<Pmi1> {
+    let mut stream = TcpStream::connect(root)?;
+    let mut line = [0; 256];
+    let count = stream.read(&mut line)?;
+    let hello = std::str::from_utf8(&line[..count]).unwrap();
+    let (theirs, own) = (of_hex::<16>(hello.strip_prefix("ga-root 1 ").unwrap()).unwrap(), [7; 16]);
+    let proof = proof_of_rank(SECRET, &theirs, &own, rank, ranks);
+    stream.write_all(format!("ga-rank {rank} {ranks} {} {}\n", hex(&own), hex(&proof)).as_bytes())?;
+    let count = stream.read(&mut line)?;
+    Err(Refused::Said(String::from_utf8_lossy(&line[..count]).into_owned()))
+}
+
+/// A proof that was seen is of no use with another number of the root's.
+#[test]
+fn a_proof_is_good_once() {
+    let root = root();
+    let _first = join(&root, SECRET, 0, 2).unwrap();
+    let old = proof_of_rank(SECRET, &[1; 16], &[2; 16], 1, 2);
+    let mut stream = TcpStream::connect(&root).unwrap();
+    stream.write_all(format!("ga-rank 1 2 {} {}\n", hex(&[2; 16]), hex(&old)).as_bytes()).unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("ga-root 1 ") && said.lines().count() == 1, "{said}");
+}
+
+/// Somebody else at the port of rank 0 learns nothing, and is not believed.
+#[test]
+fn a_root_has_to_prove_that_it_is_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let root = listener.local_addr().unwrap().to_string();
+    let thief = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(format!("ga-root 1 {}\n", hex(&[3; 16])).as_bytes()).unwrap();
+        let mut bytes = [0; 256];
+        let count = stream.read(&mut bytes).unwrap();
+        stream.write_all(format!("ga-welcome {}\n", hex(&[4; 32])).as_bytes()).unwrap();
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    });
+    let refused = refusal(join(&root, SECRET, 1, 2));
+    assert!(refused.contains("does not know the secret"), "{refused}");
+    assert!(!thief.join().unwrap().contains("secret"));
+}
+
+#[test]
+fn a_rank_that_goes_without_a_word_ends_the_others() {
+    let root = root();
+    let first = join(&root, SECRET, 0, 3).unwrap();
+    let second = join(&root, SECRET, 1, 3).unwrap();
+    let third = TcpStream::connect(&root).unwrap();
+    let mut stream = third.try_clone().unwrap();
+    let mut line = [0; 256];
+    let count = stream.read(&mut line).unwrap();
+    let theirs = of_hex::<16>(std::str::from_utf8(&line[..count]).unwrap().strip_prefix("ga-root 1 ").unwrap()).unwrap();
+    let proof = proof_of_rank(SECRET, &theirs, &[7; 16], 2, 3);
+    stream.write_all(format!("ga-rank 2 3 {} {}\n", hex(&[7; 16]), hex(&proof)).as_bytes()).unwrap();
+    assert!(stream.read(&mut line).unwrap() > 0);
+    assert!(!first.is_gone() && !second.is_gone());
+    drop((stream, third));
+    let start = Instant::now();
+    while !(first.is_gone() && second.is_gone()) {
+        assert!(start.elapsed() < Duration::from_secs(20), "nobody hears of it");
+        std::thread::yield_now();
+    }
+}

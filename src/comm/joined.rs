@@ -213,7 +213,10 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
         self.node.commit(range.clone())?;
         if let Err(error) = self.network.opens(range.clone()) {
-            self.node.release(range)?;
+            // After the end of the job an adapter may have it, so it stays.
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.node.release(range)?;
+            }
             return Err(error);
         }
         Ok(())

@@ -33,7 +33,8 @@ pub(crate) trait Network: Operations {
     /// A range of the caller's segment was committed: makes it known to adapters, if they have to know it.
     ///
     /// # Errors
-    /// What the network says, for people: most often, that so much must not be pinned.
+    /// What the network says, for people: most often, that so much must not be pinned. `Interrupted` if the job is over: then adapters may have
+    /// it.
     fn opens(&self, range: Range<usize>) -> io::Result<()> {
         self.below().map_or(Ok(()), |below| below.opens(range))
     }

@@ -162,6 +162,11 @@ impl Topology {
         self.near_ranks().map_or_else(|| self.machine_ranks()[local], |ranks| ranks.start + local)
     }
 
+    /// The ranks of a machine, ascending.
+    pub(crate) fn ranks_of_machine(&self, machine: usize) -> Vec<usize> {
+        self.machines.ranks_of(machine)
+    }
+
     /// The ranks of this one's machine, ascending.
     pub(crate) fn machine_ranks(&self) -> Vec<usize> {
         self.machines.ranks_of(self.machine)

@@ -38,8 +38,8 @@ use super::{
     wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
 use crate::comm::{
-    Conduit, Event, Token, Topology,
-    node::{Member, Supervisor},
+    Conduit, Event, Mail, Token, Topology,
+    node::{Member, Note, Supervisor},
     peers::Peers,
     protocol::beats::Beats,
 };
@@ -89,6 +89,10 @@ pub(super) struct Endpoint<W> {
     /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
+    /// Mail from ranks to others that this one answers for, whose inboxes are full.
+    pub(super) held: VecDeque<(u16, usize, Mail)>,
+    /// What supervisors have to know of ranks to answer others.
+    pub(super) questions: Vec<(usize, Note)>,
     /// Memory that peers reach by themselves, of the ranks that this one answers for; ranks of peers, whose revocations are not answered; peers
     /// with flushes that take no message.
     pub(super) owned: Owned,
@@ -140,6 +144,8 @@ impl<W: Wire> Endpoint<W> {
             long_asked: 0,
             delayed: VecDeque::new(),
             events: Vec::new(),
+            held: VecDeque::new(),
+            questions: Vec::new(),
             owned: Owned::new(answers_for),
             owing: Vec::new(),
             flushing: Vec::new(),
@@ -204,6 +210,7 @@ impl<W: Wire> Endpoint<W> {
             self.look_at_transfers()?;
             self.look_at_errands()?;
         }
+        self.deliver_held();
         self.resume_all()?;
         if self.found != before {
             self.send()?;

@@ -4,7 +4,10 @@
 //! its agent open or shut it: it writes the *errand* on its control page, which the ranks of a machine share, and waits. The agent looks
 //! whether errands were brought whenever it looks at the network. A rank that is its own agent does the same, so there is one way.
 
-use std::{io, ops::Range};
+use std::{
+    io::{self, ErrorKind},
+    ops::Range,
+};
 
 use super::{
     Am,
@@ -12,19 +15,22 @@ use super::{
     frame::Kind,
     one_sided::one_sided,
     peer::Op,
-    regions::{Region, Shutting},
+    regions::{Opening, Region, Shutting},
     route::Route,
     wire::{Result, Wire},
 };
 use crate::comm::node::Errand;
 
+/// So much is made known to the adapter before others are answered again: it takes some milliseconds.
+const AT_ONCE: usize = 64 << 20;
+
 impl<W: Wire> Am<W> {
     /// Opens a range of this rank's segment to its peers.
     ///
     /// # Errors
-    /// The network cannot have it.
+    /// The network cannot have it. [`Interrupted`](ErrorKind::Interrupted): the job is over, and whether the range is open is not known.
     pub(super) fn open(&self, range: Range<usize>) -> io::Result<()> {
-        self.run_errand(Errand::Open(range)).map_err(|why| io::Error::new(io::ErrorKind::OutOfMemory, why))
+        self.run_errand(Errand::Open(range))
     }
 
     /// Shuts a range of this rank's segment: returns when no peer reads or writes it any more.
@@ -32,10 +38,10 @@ impl<W: Wire> Am<W> {
     /// # Errors
     /// The job is over.
     pub(super) fn shut(&self, range: Range<usize>) -> io::Result<()> {
-        self.run_errand(Errand::Shut(range)).map_err(io::Error::other)
+        self.run_errand(Errand::Shut(range))
     }
 
-    fn run_errand(&self, errand: Errand) -> std::result::Result<(), String> {
+    fn run_errand(&self, errand: Errand) -> io::Result<()> {
         const OVER: &str = "the job is over, and others may still use the memory";
         // A wire that is closed reads and writes nothing.
         if !self.is_one_sided || self.is_closed() {
@@ -49,27 +55,31 @@ impl<W: Wire> Am<W> {
             outcome = self.fabric.outcome(own);
             Ok(outcome.is_some())
         });
-        outcome.unwrap_or_else(|| Err(OVER.into()))
+        match outcome {
+            Some(Ok(())) => Ok(()),
+            Some(Err(why)) => Err(io::Error::new(ErrorKind::OutOfMemory, why)),
+            None => Err(io::Error::new(ErrorKind::Interrupted, OVER)),
+        }
     }
 }
 
 impl<W: Wire> Endpoint<W> {
-    /// Does what ranks of the node have brought, and ends what can be ended.
+    /// Does what ranks of the node have brought, as far as it takes no long time, and ends what can be ended.
     pub(super) fn look_at_errands(&mut self) -> Result<()> {
-        let fabric = self.segments.fabric().clone();
-        let brought = fabric.brought(self.topology.local(self.topology.rank()));
+        let brought = self.segments.fabric().brought(self.topology.local(self.topology.rank()));
         if brought != self.owned.seen {
             self.owned.seen = brought;
-            for number in 0..self.routes.answers_for {
-                let number = number as u16;
-                let Some(local) = self.segments.local(number) else { continue };
-                match fabric.errand(local) {
-                    Some(Errand::Open(range)) => fabric.finish(local, self.open(number, range)),
-                    Some(Errand::Shut(range)) if self.owned.shutting.iter().all(|shutting| shutting.number != number) => {
-                        self.revoke(number, range)?;
-                    }
-                    _ => {}
-                }
+            self.take_errands()?;
+        }
+        if let Some(Opening { number, range, whole }) = self.owned.opening.pop_front() {
+            self.found += 1;
+            let piece = range.start..range.end.min(range.start + AT_ONCE);
+            let rest = Opening { number, range: piece.end..range.end, whole };
+            match self.open(number, piece) {
+                Ok(()) if rest.range.is_empty() => self.finish(number, Ok(())),
+                Ok(()) => self.owned.opening.push_front(rest),
+                // What is open of it is shut again.
+                Err(why) => self.revoke(number, rest.whole, Err(why))?,
             }
         }
         if self.owned.shutting.is_empty() {
@@ -79,8 +89,7 @@ impl<W: Wire> Endpoint<W> {
         let is_free = |shutting: &mut Shutting| self.owned.of(shutting.number).is_none_or(|own| own.is_revoked());
         let free: Vec<Shutting> = waiting.extract_if(.., is_free).collect();
         self.owned.shutting = waiting;
-        for Shutting { number, range, taken } in free {
-            let mut outcome = Ok(());
+        for Shutting { number, range, taken, mut outcome } in free {
             for (region, opened) in taken {
                 one_sided(&mut self.wire).and_then(|wire| wire.shut(opened))?;
                 let end = region.offset + region.len;
@@ -90,11 +99,32 @@ impl<W: Wire> Endpoint<W> {
                     }
                 }
             }
-            if let Some(local) = self.segments.local(number) {
-                fabric.finish(local, outcome);
+            self.finish(number, outcome);
+        }
+        Ok(())
+    }
+
+    fn take_errands(&mut self) -> Result<()> {
+        for number in 0..self.routes.answers_for {
+            let number = number as u16;
+            let is_at_it = self.owned.opening.iter().any(|opening| opening.number == number)
+                || self.owned.shutting.iter().any(|shutting| shutting.number == number);
+            let local = self.segments.local(number).filter(|_| !is_at_it);
+            match local.and_then(|local| self.segments.fabric().errand(local)) {
+                Some(Errand::Open(range)) => {
+                    self.owned.opening.push_back(Opening { number, range: range.clone(), whole: range });
+                }
+                Some(Errand::Shut(range)) => self.revoke(number, range, Ok(()))?,
+                None => {}
             }
         }
         Ok(())
+    }
+
+    fn finish(&self, number: u16, outcome: std::result::Result<(), String>) {
+        if let Some(local) = self.segments.local(number) {
+            self.segments.fabric().finish(local, outcome);
+        }
     }
 
     fn open(&mut self, number: u16, range: Range<usize>) -> std::result::Result<(), String> {
@@ -111,12 +141,12 @@ impl<W: Wire> Endpoint<W> {
         Ok(())
     }
 
-    /// Tells all who know the regions of a rank that they are not to be used any more.
-    fn revoke(&mut self, number: u16, range: Range<usize>) -> Result<()> {
+    /// Tells all who know the regions of a rank that they are not to be used any more, to shut a range with an outcome.
+    fn revoke(&mut self, number: u16, range: Range<usize>, outcome: std::result::Result<(), String>) -> Result<()> {
         let Some(own) = self.owned.of(number) else { return Ok(()) };
         let taken = own.take(&range);
         let (version, told) = if taken.is_empty() { (0, Vec::new()) } else { own.revoke() };
-        self.owned.shutting.push(Shutting { number, range, taken });
+        self.owned.shutting.push(Shutting { number, range, taken, outcome });
         for to in told {
             let words = [number.into(), version, 0, 0, 0];
             self.submit(Route::endpoint(to), Op::Small { kind: Kind::Revoke, aux: 0, words })?;

@@ -83,6 +83,10 @@ impl<W: Wire> Endpoint<W> {
             Kind::PutLong | Kind::LongFrame | Kind::PutBlockLong | Kind::AccumulateLong => Ok(Handled::Wrong),
             Kind::Flush => {
                 let Some([origin]) = record.words.first_chunk::<1>() else { return Ok(Handled::Wrong) };
+                // What its sender wrote to others is not with them yet.
+                if self.held.iter().any(|&(_, of, _)| of == from) {
+                    return Ok(Handled::Later);
+                }
                 // Release pairs with the acquire of whoever is told: everything before was stored by this thread.
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                 self.answer(from, Kind::Value, &[*origin, 0], 0, |_| ()).map(|()| Handled::Done)
@@ -107,7 +111,11 @@ impl<W: Wire> Endpoint<W> {
                         Vec::new()
                     }
                     _ => match self.segments.local(record.number) {
-                        Some(local) => self.supervisor.hear(from, local, note),
+                        Some(local) => {
+                            let (answers, question) = self.supervisor.hear(from, local, note);
+                            self.questions.extend(question);
+                            answers
+                        }
                         None => return Ok(Handled::Wrong),
                     },
                 };
@@ -168,7 +176,7 @@ impl<W: Wire> Endpoint<W> {
         self.answer(from, Kind::Data, &words, len, fill).map(|()| Handled::Done)
     }
 
-    /// Mail for a rank that this one answers for. It waits while the inbox of that rank is full.
+    /// Mail for a rank that this one answers for. While the inbox of that rank is full it is held here.
     fn deliver(&mut self, from: usize, number: u16, mail: Mail) -> Handled {
         match self.segments.local(number) {
             None => Handled::Wrong,
@@ -176,8 +184,27 @@ impl<W: Wire> Endpoint<W> {
                 self.events.push(Event::Mail(from, mail));
                 Handled::Done
             }
-            Some(local) => self.segments.fabric().mail(local, from, mail).map_or(Handled::Later, |()| Handled::Done),
+            Some(_) => {
+                self.held.push_back((number, from, mail));
+                self.deliver_held();
+                Handled::Done
+            }
         }
+    }
+
+    /// Delivers mail that is held, in its order for each rank.
+    pub(super) fn deliver_held(&mut self) {
+        let mut full = Vec::new();
+        let (segments, before) = (&self.segments, self.held.len());
+        self.held.retain(|&(number, from, mail)| {
+            let Some(local) = segments.local(number).filter(|_| !full.contains(&number)) else { return true };
+            let is_full = segments.fabric().mail(local, from, mail).is_err();
+            if is_full {
+                full.push(number);
+            }
+            is_full
+        });
+        self.found += (before - self.held.len()) as u64;
     }
 
     /// An answer in a long frame.
@@ -276,4 +303,63 @@ fn block<const N: usize>(record: &Record<'_>) -> Option<([usize; N], Runs)> {
     let words: [usize; N] = record.words()?;
     let runs = Runs::of_record(words[1], record.levels())?;
     Some((words, runs))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::comm::{
+        Atomic, Conduit, Network, Operations, Remote,
+        apart::{Machines, Slow},
+    };
+
+    /// The agent holds the mail, keeps its order, and answers all but flushes of who sent it.
+    #[test]
+    fn mail_for_a_rank_that_is_away_holds_up_its_flush_only() {
+        const MANY: u64 = 100;
+        let machines = Machines::new(&[0, 1, 1], Slow::Nothing).by_agents();
+        let [(_own, writer), (_other, agent), (away, _)] = [0, 1, 2].map(|rank| machines.network(rank));
+        away.commit(0..1 << 16).unwrap();
+        let (flushed, value) = (Token(7), Token(8));
+        let mut events = Vec::new();
+        for key in 0..MANY {
+            let start = Instant::now();
+            while writer.mail(2, Mail { key, words: [key; 3] }).is_err() {
+                assert!(start.elapsed() < Duration::from_secs(20), "letter {key} is refused");
+                agent.attend();
+                writer.poll(&mut events);
+            }
+        }
+        writer.flush(2, flushed);
+        let until = |what: &dyn Fn(&Event) -> bool, limit: Duration, events: &mut Vec<Event>| {
+            let start = Instant::now();
+            while !events.iter().any(what) && start.elapsed() < limit {
+                agent.attend();
+                writer.poll(events);
+            }
+            events.iter().any(what)
+        };
+        let is_flushed = |event: &Event| matches!(event, Event::RemoteDone(token) if *token == flushed);
+        assert!(!until(&is_flushed, Duration::from_millis(200), &mut events), "the flush was answered too early");
+        let mut came = Vec::new();
+        while came.len() < MANY as usize {
+            until(&|_| false, Duration::from_millis(1), &mut events);
+            let before = came.len();
+            away.poll(&mut came);
+            assert!(came.len() <= before + 64, "{} letters at once", came.len() - before);
+        }
+        let keys: Vec<u64> =
+            came.iter().filter_map(|event| if let Event::Mail(0, mail) = event { Some(mail.key) } else { None }).collect();
+        assert_eq!(keys, (0..MANY).collect::<Vec<_>>());
+        assert!(until(&is_flushed, Duration::from_secs(20), &mut events), "the flush is not answered");
+        // The word is in the memory of the rank, not of its agent.
+        let add = Atomic { op: AtomicOp::Add, width: 8, operand: 3, comparand: 0 };
+        // SAFETY: the word is committed and aligned.
+        unsafe { writer.atomic(Remote { rank: 2, offset: 4096 }, add, value) };
+        assert!(until(&|event| matches!(event, Event::Value(token, 0) if *token == value), Duration::from_secs(20), &mut events));
+        // SAFETY: as above.
+        assert_eq!(unsafe { away.segment().add(4096).cast::<u64>().read() }, 3);
+    }
 }

@@ -184,7 +184,8 @@ impl<W: Wire> Am<W> {
             is_one_sided: limits.one_sided.is_some(),
             longest_packed: limits.packed(),
             looked: AtomicU64::new(0),
-            keen: if member.capabilities().crowded { Duration::ZERO } else { KEEN },
+            // What wakes the agent need not be waited for.
+            keen: if member.capabilities().crowded || sleeper.is_some() { Duration::ZERO } else { KEEN },
             sleeper,
             connects,
             may_give_up,
@@ -248,6 +249,9 @@ impl<W: Wire> Am<W> {
             self.looked.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
         self.report(polled.map(drop));
+        for (rank, question) in endpoint.questions.drain(..) {
+            self.queue_note(rank, question);
+        }
         if let Some(End { culprit, lost, cause }) = endpoint.ended.take() {
             self.announced.store(true, Ordering::Relaxed);
             if lost {
@@ -294,7 +298,7 @@ impl<W: Wire> Am<W> {
         // What it asked before is answered before the last flush is, and nothing is asked behind that.
         self.leaves.store(true, Ordering::Relaxed);
         let unquiet = self.endpoint().unquiet();
-        unquiet.into_iter().for_each(|to| self.flush_endpoint(Route::endpoint(to), Token::NOBODY));
+        unquiet.into_iter().for_each(|to| self.flush_by(|_| Route::endpoint(to), Token::NOBODY));
         self.drive(|endpoint| Ok(endpoint.is_quiet()))
     }
 
@@ -389,8 +393,7 @@ impl<W: Wire> Operations for Am<W> {
     }
 
     fn flush(&self, rank: usize, token: Token) {
-        let route = self.endpoint().routes.find(rank);
-        self.flush_endpoint(route, token);
+        self.flush_by(|endpoint| endpoint.routes.find(rank), token);
     }
 
     fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> std::result::Result<(), Full> {

@@ -359,8 +359,9 @@ pub(super) fn one_sided<W: Wire>(wire: &mut W) -> Result<&mut dyn OneSided> {
 
 impl<W: Wire> Am<W> {
     /// Reports the end of all that was put to the ranks that an endpoint answers for.
-    pub(super) fn flush_endpoint(&self, route: Route, token: Token) {
+    pub(super) fn flush_by(&self, route: impl FnOnce(&mut Endpoint<W>) -> Route, token: Token) {
         let mut endpoint = self.endpoint();
+        let route = route(&mut endpoint);
         if self.is_one_sided && endpoint.flush_quietly(route.to, token) {
             return;
         }

@@ -11,7 +11,7 @@
 //! regions may arrive after a later revocation. Both carry the owner's *version*, which grows with each revocation, and a peer ignores
 //! regions of an older version.
 
-use std::ops::Range;
+use std::{collections::VecDeque, ops::Range};
 
 use super::wire::Opened;
 
@@ -49,6 +49,7 @@ impl Region {
 #[derive(Debug)]
 pub(super) struct Owned {
     of: Vec<Own>,
+    pub(super) opening: VecDeque<Opening>,
     pub(super) shutting: Vec<Shutting>,
     /// Errands that were brought when they were looked at last.
     pub(super) seen: u32,
@@ -56,12 +57,21 @@ pub(super) struct Owned {
 
 impl Owned {
     pub(super) fn new(ranks: usize) -> Self {
-        Owned { of: (0..ranks).map(|_| Own::default()).collect(), shutting: Vec::new(), seen: 0 }
+        Owned { of: (0..ranks).map(|_| Own::default()).collect(), opening: VecDeque::new(), shutting: Vec::new(), seen: 0 }
     }
 
     pub(super) fn of(&mut self, number: u16) -> Option<&mut Own> {
         self.of.get_mut(usize::from(number))
     }
+}
+
+/// A range that is to be opened, a part after the other.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) number: u16,
+    /// What is left of it, and all.
+    pub(super) range: Range<usize>,
+    pub(super) whole: Range<usize>,
 }
 
 /// A range that is shut when all have answered its revocation.
@@ -71,6 +81,8 @@ pub(super) struct Shutting {
     pub(super) range: Range<usize>,
     /// What overlaps it.
     pub(super) taken: Vec<(Region, Opened)>,
+    /// What is said of it then.
+    pub(super) outcome: Result<(), String>,
 }
 
 /// What is open of one rank.

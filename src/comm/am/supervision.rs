@@ -36,7 +36,8 @@ impl<W: Wire> Am<W> {
         }
         for (rank, note) in notes {
             if note.what == What::Ask {
-                endpoint.beats.asks(rank, self.topology.machine(rank));
+                let to = endpoint.routes.find(rank).to;
+                endpoint.beats.asks(to, self.topology.machine(rank));
             }
             let route = endpoint.routes.find(rank);
             let submitted = endpoint.submit(route, Op::Note(Box::new(note)));
@@ -163,11 +164,7 @@ impl<W: Wire> Endpoint<W> {
         }
         // The rank that was asked first may be stopped by a debugger, and others of its machine not.
         for rank in beat.doubted {
-            let first = self.topology.first_of_machine(self.topology.machine(rank));
-            for other in [first, first + 1] {
-                if other >= self.topology.size() || self.topology.machine(other) != self.topology.machine(rank) {
-                    continue;
-                }
+            for other in self.topology.ranks_of_machine(self.topology.machine(rank)).into_iter().take(2) {
                 self.submit(Route::endpoint(other), Op::Note(Box::new(Note::bare(What::Beat))))?;
             }
         }

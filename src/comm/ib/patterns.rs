@@ -90,8 +90,8 @@ fn send(wire: &mut VerbsWire<impl Device>, to: usize) -> bool {
     sent
 }
 
-/// Sends frames from ranks to others, and returns when all have come.
-fn exchange(wires: &mut [VerbsWire<impl Device>], frames: &[(usize, usize)]) {
+/// Sends frames from ranks to others, and returns when all have come. No rank ever holds more than so many connections.
+fn exchange(wires: &mut [VerbsWire<impl Device>], budget: usize, frames: &[(usize, usize)]) {
     let mut to_send = frames.to_vec();
     let mut awaited = to_send.len();
     let start = Instant::now();
@@ -103,6 +103,7 @@ fn exchange(wires: &mut [VerbsWire<impl Device>], frames: &[(usize, usize)]) {
                 awaited -= 1;
                 wire.keep(arrival.frame);
             }
+            assert!(wire.partners().len() <= budget, "{} connections", wire.partners().len());
         }
     }
 }
@@ -111,7 +112,7 @@ fn exchange(wires: &mut [VerbsWire<impl Device>], frames: &[(usize, usize)]) {
 fn connections(ranks: usize, pattern: &Edges) -> f64 {
     let mut wires = wires(ranks, ranks, Way::Overlapped);
     let frames: Vec<(usize, usize)> = pattern.iter().flat_map(|&(one, other)| [(one, other), (other, one)]).collect();
-    exchange(&mut wires, &frames);
+    exchange(&mut wires, ranks, &frames);
     let mut opened = 0;
     for (rank, wire) in wires.iter().enumerate() {
         let counts = wire.connections().unwrap();

@@ -153,16 +153,17 @@ impl Supervisor {
         (far.seen.clone(), question)
     }
 
-    /// A note has come, for the rank with a number on this machine. What to answer.
-    pub(crate) fn hear(&self, from: usize, local: usize, note: Note) -> Vec<Note> {
+    /// A note has come, for the rank with a number on this machine. What to answer; and whom to ask what, to tell more the next time.
+    pub(crate) fn hear(&self, from: usize, local: usize, note: Note) -> (Vec<Note>, Option<(usize, Note)>) {
         match note.what {
             What::Ask => {
                 let (asked, rank) = (note.words[0], self.topology.nth_of_machine(local));
-                std::iter::once(self.tell(rank, asked)).chain(self.told(rank, from, asked)).collect()
+                let (told, question) = self.told(rank, from, asked);
+                (std::iter::once(self.tell(rank, asked)).chain(told).collect(), question)
             }
             _ => {
                 self.learn(from, note);
-                Vec::new()
+                (Vec::new(), None)
             }
         }
     }
@@ -185,8 +186,10 @@ impl Supervisor {
         Seen { at, place, wait, looks, ended, machine_ended: false, object: self.fabric.object(local), call }
     }
 
-    /// What this rank knows of those that a rank of this machine waits for, one after the other, but for the one that asks.
-    fn told(&self, first: usize, to: usize, asked: u64) -> Vec<Note> {
+    /// What this rank knows of those that a rank of this machine waits for, one after the other, but for the one that asks. This rank asks the one
+    /// that another rank waits for, which it answers for: that rank keeps to itself what it hears.
+    fn told(&self, first: usize, to: usize, asked: u64) -> (Vec<Note>, Option<(usize, Note)>) {
+        let mut question = None;
         let mut rank = first;
         let mut seen = self.near(self.topology.local(rank));
         let mut notes = Vec::new();
@@ -203,6 +206,9 @@ impl Supervisor {
             let (next, pending) = if self.topology.is_near(awaited) {
                 (Some(self.near(self.topology.local(awaited))), Duration::ZERO)
             } else {
+                if rank == first && first != self.topology.rank() {
+                    question = self.ask(awaited, 0).1.map(|note| (awaited, note));
+                }
                 let all = self.far.lock();
                 let pending = |far: &Far| if far.asked.is_some() { now } else { far.pending };
                 all.get(&awaited).map_or_else(Default::default, |far| (far.seen.clone(), pending(far)))
@@ -227,7 +233,7 @@ impl Supervisor {
                 notes.push(Note::new(What::Told, &words, texts(&seen.call, &seen.object)));
             }
         }
-        notes
+        (notes, question)
     }
 
     /// Takes an answer, or a question that others are to answer.
@@ -361,10 +367,10 @@ mod tests {
                     if silent(next) {
                         continue;
                     }
-                    self.0[next].hear(from, 0, question).into_iter().for_each(|note| {
+                    self.0[next].hear(from, 0, question).0.into_iter().for_each(|note| {
                         let (words, text) = note.record();
                         let note = Note::of_record(words, text).expect("a note");
-                        assert!(self.0[from].hear(next, 0, note).is_empty());
+                        assert!(self.0[from].hear(next, 0, note).0.is_empty());
                     });
                 }
                 rank = wait.map(|wait| wait.awaited);
@@ -403,6 +409,34 @@ mod tests {
         assert!(first.last_seen(last).is_some());
     }
 
+    /// Of two ranks on a machine, the first one answers for both.
+    #[test]
+    fn who_answers_for_a_rank_asks_whom_that_rank_waits_for() {
+        let agent = |rank: usize, awaited: Option<usize>| {
+            let fabric = Arc::new(Fabric::new(2, 1 << 20, false).expect("memory"));
+            fabric.control(1).wait.store(PublishedWait::word_after(0, awaited), Ordering::Relaxed);
+            Supervisor::new(fabric, Topology::of_machines(rank, &[0, 0, 1, 1, 2, 2]), Instant::now())
+        };
+        let mut agents = [agent(0, None), agent(2, Some(5)), agent(4, Some(0))];
+        let pass = |agents: &mut [Supervisor; 3]| agents.iter_mut().for_each(|agent| agent.start -= Duration::from_secs(1));
+        pass(&mut agents);
+        let [first, second, third] = &agents;
+        let question = first.published_wait(3, 0).1.expect("a question about rank 3");
+        let (answers, further) = second.hear(0, 1, question);
+        answers.into_iter().for_each(|note| drop(first.hear(2, 0, note)));
+        assert_eq!(first.published_wait(3, 0).0.map(|wait| wait.awaited), Some(5));
+        // Rank 3 is not asked what it knows, and nobody else asks rank 5 meanwhile.
+        let (rank, question) = further.expect("a question about rank 5");
+        assert_eq!((rank, first.published_wait(5, 1)), (5, (None, None)));
+        third.hear(2, 1, question).0.into_iter().for_each(|note| drop(second.hear(4, 0, note)));
+        pass(&mut agents);
+        let [first, second, _] = &agents;
+        let question = first.published_wait(3, 0).1.expect("another question about rank 3");
+        second.hear(0, 1, question).0.into_iter().for_each(|note| drop(first.hear(2, 0, note)));
+        let (wait, question) = first.published_wait(5, 1);
+        assert_eq!((wait.map(|wait| wait.awaited), question), (Some(0), None));
+    }
+
     #[test]
     fn what_is_told_was_so_at_the_time_that_is_said_or_later() {
         let mut ranks = Ranks::new(&[Some(1), Some(2), Some(0)]);
@@ -431,7 +465,7 @@ mod tests {
         let told = ranks.0[0].far.lock()[&2].seen.clone().expect("news");
         ranks.0[2].fabric.control(0).ended.store(1, Ordering::Relaxed);
         ranks.0[2].fabric.header().ended.store(1, Ordering::Relaxed);
-        for note in ranks.0[2].hear(0, 0, question) {
+        for note in ranks.0[2].hear(0, 0, question).0 {
             ranks.0[0].hear(2, 0, note);
         }
         let far = &ranks.0[0].far.lock()[&2];

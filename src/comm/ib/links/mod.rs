@@ -346,10 +346,10 @@ impl<D: device::Device> Links<D> {
         self.replayed
     }
 
-    /// Queue pairs that are held for peers.
+    /// Peers for which queue pairs are held.
     #[cfg(test)]
-    pub(super) fn pairs(&self) -> usize {
-        self.owners.len()
+    pub(super) fn partners(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.owners.values().copied()
     }
 
     /// Looks at the device, and at the time. Whether the device may have more to say.

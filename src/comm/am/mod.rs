@@ -45,6 +45,7 @@
 //! | `wire` | what a network has to write |
 //! | `frame`, `runs` | the layout of records; runs of strided blocks |
 //! | `endpoint` | a rank's side: peers, polls |
+//! | `answers` | what the agent's thread does |
 //! | `route` | which endpoint answers for a rank |
 //! | `submit`, `peer`, `write`, `pump`, `outbox` | what leaves: operations of callers, queued ones, records, frames |
 //! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
@@ -54,6 +55,7 @@
 //! | `errands` | memory that a rank of the node has the agent open and shut |
 //! | `supervision` | notes, beats, the end of the job; whether all that was sent was handled |
 
+mod answers;
 mod bulk;
 mod endpoint;
 mod errands;
@@ -96,7 +98,6 @@ use self::{
 use super::{
     Atomic, Capabilities, Conduit, Connections, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations,
     Ordering as Order, Progress, Remote, Scale, SignalWord, Token, Topology,
-    agent::{Answers, BEAT},
     mutex::Mutex,
     node::{Fabric, Member, Note},
 };
@@ -311,54 +312,6 @@ impl<W: Wire> Am<W> {
     pub(super) fn close(&self) {
         self.set_closed();
         self.endpoint().close();
-    }
-}
-
-impl<W: Wire> Answers for Am<W> {
-    fn since_looked(&self) -> Duration {
-        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
-    }
-
-    fn answer(&self) -> bool {
-        let (begin, mut last) = (Instant::now(), None::<Instant>);
-        loop {
-            let Some(mut endpoint) = self.try_endpoint() else { return last.is_some() };
-            let before = endpoint.found;
-            self.look(&mut endpoint, true, true);
-            let found = endpoint.found != before;
-            drop(endpoint);
-            if found {
-                last = Some(Instant::now());
-            } else if last.is_none_or(|last| last.elapsed() > self.keen) {
-                return last.is_some();
-            }
-            // The agent has other things to do.
-            if begin.elapsed() > BEAT / 4 {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    fn sleep(&self, limit: Duration) -> bool {
-        let Some(sleeper) = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited()) else {
-            return false;
-        };
-        if !sleeper.arm() {
-            return false;
-        }
-        if !self.answer() {
-            sleeper.sleep(limit);
-        }
-        true
-    }
-
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        self.tell_end(culprit, cause);
-    }
-
-    fn beat(&self, elapsed: Duration) -> bool {
-        self.beat_once(elapsed)
     }
 }
 

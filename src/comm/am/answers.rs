@@ -1,0 +1,57 @@
+//! What the agent's thread does for its rank: it answers others, and sleeps in between.
+
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use super::{Am, wire::Wire};
+use crate::comm::agent::{Answers, BEAT};
+
+impl<W: Wire> Answers for Am<W> {
+    fn since_looked(&self) -> Duration {
+        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
+    }
+
+    fn answer(&self) -> bool {
+        let (begin, mut last) = (Instant::now(), None::<Instant>);
+        loop {
+            let Some(mut endpoint) = self.try_endpoint() else { return last.is_some() };
+            let before = endpoint.found;
+            self.look(&mut endpoint, true, true);
+            let found = endpoint.found != before;
+            drop(endpoint);
+            if found {
+                last = Some(Instant::now());
+            } else if last.is_none_or(|last| last.elapsed() > self.keen) {
+                return last.is_some();
+            }
+            // The agent has other things to do.
+            if begin.elapsed() > BEAT / 4 {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn sleep(&self, limit: Duration) -> bool {
+        let Some(sleeper) = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited()) else {
+            return false;
+        };
+        if !sleeper.arm() {
+            return false;
+        }
+        if !self.answer() {
+            sleeper.sleep(limit);
+        }
+        true
+    }
+
+    fn announce_end(&self, culprit: usize, cause: &str) {
+        self.tell_end(culprit, cause);
+    }
+
+    fn beat(&self, elapsed: Duration) -> bool {
+        self.beat_once(elapsed)
+    }
+}

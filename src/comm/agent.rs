@@ -4,8 +4,8 @@
 //!
 //! A rank that waits in the crate polls by itself, so the thread polls only if no caller has done so recently. Between polls it sleeps: at
 //! first for [`SHORTEST`], and longer each time that nothing came. While messages come, it keeps polling before it sleeps again. So a
-//! rank that computes loses some per mille of a core while little is asked, and others get their answers within half a millisecond, or at once if they ask
-//! much. Where no core is free, each wake-up takes some 15 µs from the rank's own thread, as long as a get. So while the rank itself
+//! rank that computes loses some per mille of a core while little is asked. Others get their answers within half a millisecond, or at once if
+//! they ask much. Where no core is free, each wake-up takes some 15 µs from the rank's own thread, as long as a get. So while the rank itself
 //! polls, the thread sleeps longer and longer, up to [`ASLEEP`]. The first answer after the rank begins to compute may take that long.
 //!
 //! Some networks end the sleep when something arrives ([`Answers::sleep`]), and answers take a wake-up only. The thread never yields between

@@ -104,6 +104,12 @@ fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
         .or_else(other)
 }
 
+/// Whether the user says where rank 0 is, and not well which rank this process is.
+pub(crate) fn is_half_said() -> bool {
+    let by_root = |started: Started| started.protocol == Some(Protocol::Root);
+    root().is_some() && !started(|name| env::var(name).ok()).is_some_and(by_root)
+}
+
 /// Where rank 0 is, as the user says: a host and a port.
 pub(crate) fn root() -> Option<String> {
     env::var("GA_ROOT").ok()

@@ -30,7 +30,7 @@ use crate::{
 /// |---|---|---|
 /// | [`ranks`](Self::ranks) | `GA_RANKS` | one per core that this process may use; under `mpirun` and `srun`, set by the launcher |
 /// | [`network`](Self::network) | `GA_NETWORK` | `mpi` under `mpirun` and `srun` if the binary has the feature, else `shared_memory` |
-/// | [`bootstrap`](Self::bootstrap) | `GA_BOOTSTRAP` | ranks of `shared_memory` are the processes that `mpirun` or `srun` started, else this process forks them |
+/// | [`bootstrap`](Self::bootstrap) | `GA_BOOTSTRAP` | ranks of `shared_memory` are the processes that `mpirun` or `srun` started, or those of `GA_ROOT`; else this process forks them |
 /// | [`ranks_per_node`](Self::ranks_per_node) | `GA_RANKS_PER_NODE` | a node is a machine |
 /// | [`heap`](Self::heap) | `GA_HEAP` | the memory of the node, for each rank; this is address space, not pages |
 /// | [`memory`](Self::memory) | `GA_MEMORY` | no limit beyond those of the kernel and cgroups; bytes that all ranks of a machine may commit together |

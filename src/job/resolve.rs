@@ -196,9 +196,10 @@ fn launched(
     asked: Option<usize>,
 ) -> Result<Option<Started>, Error> {
     let by_root = started.is_some_and(|by| by.protocol() == Some(Protocol::Root));
-    if !by_root && launcher::root().is_some() && network.meets_by_launcher() && chosen != Some("fork") {
+    // A child that a rank forked has the variables too, and forks ranks of its own.
+    if launcher::is_half_said() && network.meets_by_launcher() && chosen != Some("fork") {
         return Err(Error::Launch(
-            "GA_ROOT says where rank 0 is; a rank also needs GA_RANK, its number from 0 on, and GA_RANKS, how many there are"
+            "GA_ROOT says where rank 0 is; a rank also needs GA_RANKS, how many there are, and GA_RANK, its own number below that"
                 .into(),
         ));
     }

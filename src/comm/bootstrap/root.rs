@@ -144,7 +144,12 @@ fn nonce() -> io::Result<Nonce> {
 }
 
 fn proof_of_rank(secret: &[u8], root: &Nonce, own: &Nonce, rank: usize, ranks: usize) -> [u8; 32] {
-    HMAC::mac([&b"rank"[..], root, own, &(rank as u64).to_le_bytes(), &(ranks as u64).to_le_bytes()].concat(), secret)
+    HMAC::mac(claim(root, own, rank, ranks), secret)
+}
+
+/// What a rank proves.
+fn claim(root: &Nonce, own: &Nonce, rank: usize, ranks: usize) -> Vec<u8> {
+    [&b"rank"[..], root, own, &(rank as u64).to_le_bytes(), &(ranks as u64).to_le_bytes()].concat()
 }
 
 /// Rank 0 answers the proof of a rank, which nobody can make again.
@@ -342,15 +347,16 @@ impl Root {
         let (Some(own), Some(proof)) = (of_hex::<16>(own), of_hex::<32>(proof)) else {
             return Err(ErrorKind::InvalidData.into());
         };
-        let said = [&b"rank"[..], root, &own, &(rank as u64).to_le_bytes(), &(ranks as u64).to_le_bytes()].concat();
-        if !HMAC::verify(said, &self.secret, &proof) {
+        if !HMAC::verify(claim(root, &own, rank, ranks), &self.secret, &proof) {
             say(format_args!("a process that does not know the secret of the job wanted to be rank {rank} (GA_ROOT, GA_TOKEN)"));
             return Err(ErrorKind::PermissionDenied.into());
         }
         let refused = if ranks != self.ranks {
             Some(format!("that the job has {} ranks (GA_RANKS)", self.ranks))
         } else if self.here.get(rank).is_none_or(|&here| here) {
-            Some(format!("that rank {rank} is there already (GA_RANK)"))
+            Some(format!(
+                "that rank {rank} is there already (GA_RANK); a program that a rank starts is no rank: start its job by a fork (GA_BOOTSTRAP=fork)"
+            ))
         } else {
             None
         };

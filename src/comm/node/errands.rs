@@ -28,7 +28,7 @@ impl Fabric {
         desk.range[1].store(range.end as u64, Ordering::Relaxed);
         // Release pairs with the Acquire in `errand`.
         desk.state.store(state, Ordering::Release);
-        // Release pairs with the Acquire in `brought`: who sees the count sees the errand.
+        // Release pairs with the Acquire in `brought`: an agent that reads the new count also reads the errand.
         self.control(agent).desk.brought.fetch_add(1, Ordering::Release);
     }
 

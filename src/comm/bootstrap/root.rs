@@ -369,18 +369,23 @@ impl Root {
         self.callers[at].say(&format!("ga-welcome {}", hex(&proof_of_root(&self.secret, &proof))))
     }
 
-    /// A rank has taken its leave. Rank 0, whose end is that of this thread, waits for the others.
+    /// A rank has taken its leave. Rank 0, whose end is that of this thread, waits for the others, and hears last.
     fn see_out(&mut self, rank: usize) -> Option<Over> {
         let all = self.left == self.ranks;
-        for caller in &mut self.callers {
-            // Who does not hear of it goes all the same.
-            let _ = match caller.stage {
-                Stage::Left(of) if of == rank && rank != 0 => caller.say("cmd=finalize_ack"),
-                Stage::Left(0) if all => caller.say("cmd=finalize_ack"),
-                _ => Ok(()),
-            };
+        if rank != 0 {
+            self.bid_farewell(rank);
+        }
+        if all {
+            self.bid_farewell(0);
         }
         all.then_some(Over::Well)
+    }
+
+    fn bid_farewell(&mut self, rank: usize) {
+        for caller in self.callers.iter_mut().filter(|caller| matches!(caller.stage, Stage::Left(of) if of == rank)) {
+            // Who does not hear of it goes all the same.
+            let _ = caller.say("cmd=finalize_ack");
+        }
     }
 
     fn say_to_all(&mut self, line: &str) {

@@ -150,6 +150,13 @@ pub use error::{Error, Operation, Result};
 pub use job::{Job, Launch, Memory, Stats, Work, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
 
+/// What the benches of this repository measure below the public interface.
+#[cfg(feature = "_bench")]
+#[doc(hidden)]
+pub mod bench {
+    pub use crate::comm::Bare;
+}
+
 /// Types of whole-array operations: patches as operands, and element traits.
 ///
 /// The operations are methods of [`GlobalArray`], [`PatchMut`](algebra::PatchMut) and [`PatchRef`](algebra::PatchRef).

@@ -6,11 +6,12 @@ use ndarray::Dimension;
 
 use super::GlobalArray;
 use crate::{
+    calls::record,
     comm::{
         engine::Call,
         strided::{get_strided, put_strided, put_strided_and_raise},
     },
-    distribution::Piece,
+    distribution::{Location, Piece},
     element::Element,
     error::Result,
     index::Patch,
@@ -67,6 +68,57 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub(super) fn is_owned_by(&self, signal: SignalTarget<'_>, patch: &Patch<D>) -> bool {
         let inner = &self.group.inner;
         self.distribution.pieces(patch).all(|piece| signal.word_of(self.engine(), inner.rank_of(piece.member)).is_some())
+    }
+
+    /// Reads a patch that lies in one block of a member that is not mapped.
+    #[inline(never)]
+    #[track_caller]
+    pub(super) fn get_single(
+        &self,
+        operation: &'static str,
+        patch: &Patch<D>,
+        to: &Target<'_, T, D>,
+        location: Location,
+        strides: &D,
+    ) -> Result<()> {
+        self.single(operation, Kind::Get, patch, location, |call, rank, at| {
+            get_strided(self.engine(), call, rank, at, strides, to)
+        })
+    }
+
+    /// Writes such a patch.
+    #[inline(never)]
+    #[track_caller]
+    pub(super) fn put_single(
+        &self,
+        operation: &'static str,
+        patch: &Patch<D>,
+        from: &Source<'_, T, D>,
+        location: Location,
+        strides: &D,
+    ) -> Result<()> {
+        self.single(operation, Kind::Put, patch, location, |call, rank, at| {
+            put_strided(self.engine(), call, rank, at, strides, from)
+        })
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn single(
+        &self,
+        operation: &'static str,
+        kind: Kind,
+        patch: &Patch<D>,
+        location: Location,
+        issue: impl FnOnce(&Call, usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let _recorded = record::call(operation);
+        // As for pieces.
+        assert!(patch.lies_inside(&self.extents), "a patch outside the array");
+        let call = self.engine().begin(self.label(operation));
+        self.count_patch(kind, patch);
+        let issued = issue(&call, self.group.inner.rank_of(location.member), self.offset + location.offset * size_of::<T>());
+        self.engine().finish_call(call, issued)
     }
 
     /// The pieces of a patch that are not mapped: the owner's rank, the first byte in its segment, the piece.

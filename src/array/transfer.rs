@@ -168,16 +168,20 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
     }
 
-    /// A patch that lies in one block of a mapped owner needs no cutting.
+    /// A patch that lies in one block needs no cutting.
     #[inline(never)]
     #[track_caller]
     fn get_block(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
         if patch.is_unit_step()
             && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
-            && let Some(part) = self.part(location.member)
         {
-            part.read(location.offset, &strides, to);
-            return Ok(());
+            if let Some(part) = self.part(location.member) {
+                part.read(location.offset, &strides, to);
+                return Ok(());
+            }
+            if self.counted_part(location.member).is_none() {
+                return self.get_single(operation, patch, to, location, &strides);
+            }
         }
         self.get_pieces(operation, patch, to)
     }
@@ -187,10 +191,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     fn put_block(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
         if patch.is_unit_step()
             && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
-            && let Some(part) = self.part(location.member)
         {
-            part.write(location.offset, &strides, from);
-            return Ok(());
+            if let Some(part) = self.part(location.member) {
+                part.write(location.offset, &strides, from);
+                return Ok(());
+            }
+            if self.counted_part(location.member).is_none() {
+                return self.put_single(operation, patch, from, location, &strides);
+            }
         }
         self.put_pieces(operation, patch, from)
     }

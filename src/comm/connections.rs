@@ -39,6 +39,8 @@ pub struct Connections {
     pub closed: u64,
     /// Those that stand now.
     pub live: u64,
+    /// Bytes that this rank has sent, written and read by them. What was lost with a connection and done again counts twice.
+    pub bytes: u64,
     /// Datagrams about connections that were sent again, because no answer had come.
     pub resends: u64,
     /// Datagrams that were refused: they do not carry the job's secret, are malformed, or name another rank.
@@ -47,14 +49,14 @@ pub struct Connections {
 
 impl Connections {
     /// Numbers of a rank's connections.
-    pub(crate) const WORDS: usize = 6;
+    pub(crate) const WORDS: usize = 7;
 
     pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
-        [self.opened, self.reopened, self.closed, self.live, self.resends, self.refused]
+        [self.opened, self.reopened, self.closed, self.live, self.bytes, self.resends, self.refused]
     }
 
-    pub(crate) fn from_words([opened, reopened, closed, live, resends, refused]: [u64; Self::WORDS]) -> Self {
-        Connections { opened, reopened, closed, live, resends, refused }
+    pub(crate) fn from_words([opened, reopened, closed, live, bytes, resends, refused]: [u64; Self::WORDS]) -> Self {
+        Connections { opened, reopened, closed, live, bytes, resends, refused }
     }
 
     /// What happened from `earlier` to this. Those that stand now stay as they are.
@@ -64,6 +66,7 @@ impl Connections {
             reopened: self.reopened.saturating_sub(earlier.reopened),
             closed: self.closed.saturating_sub(earlier.closed),
             live: self.live,
+            bytes: self.bytes.saturating_sub(earlier.bytes),
             resends: self.resends.saturating_sub(earlier.resends),
             refused: self.refused.saturating_sub(earlier.refused),
         }

@@ -134,6 +134,11 @@ impl<N: Network + ?Sized> Operations for Joined<N> {
         }
     }
 
+    fn is_flushed(&self, rank: usize) -> bool {
+        fence(Ordering::SeqCst);
+        self.is_for_processor(rank) || self.network.is_flushed(rank)
+    }
+
     fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
         if self.is_mapped(rank) { self.node.mail(rank, mail) } else { self.network.mail(rank, mail) }
     }

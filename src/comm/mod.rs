@@ -122,6 +122,8 @@ pub(crate) use conduit::{Conduit, INHERITED, PublishedWait};
 pub(crate) use connections::Connect;
 pub use connections::Connections;
 pub(crate) use event::{Cause, Event, Events, Token};
+#[cfg(feature = "_bench")]
+pub use ib::Bare;
 pub(crate) use network::Network;
 pub(crate) use operations::{Atomic, BLOCK_LEVELS, Full, Issued, Local, Mail, Operations, Remote, SignalOp, SignalWord};
 pub(crate) use topology::{Spot, Spots, Topology};

@@ -127,6 +127,11 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` or added there before is visible.
     fn flush(&self, rank: usize, token: Token);
 
+    /// Whether all of that is visible already, as far as can be said at once. If not, [`flush`](Self::flush) tells when it is.
+    fn is_flushed(&self, _rank: usize) -> bool {
+        false
+    }
+
     /// Starts an atomic operation. The old value comes as [`Event::Value`].
     ///
     /// # Safety

@@ -206,6 +206,7 @@ fn connections_are_counted() {
         assert_eq!(a.load([rank])? as usize, (rank + size - 1) % size);
         job.sync()?;
         let counts = job.stats().and_then(|stats| stats.connections()).expect("a network that connects, and a job that counts");
+        assert!(counts.bytes >= 8, "the word that was put: {counts:?}");
         job.all_gather(&[counts.opened, counts.reopened, counts.closed, counts.live])
     };
     for connect in ["overlapped", "serial", "static"] {

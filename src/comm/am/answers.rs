@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Am, wire::Wire};
+use super::{
+    Am,
+    wire::{Wakes, Wire},
+};
 use crate::comm::agent::{Answers, BEAT};
 
 impl<W: Wire> Answers for Am<W> {
@@ -38,7 +41,8 @@ impl<W: Wire> Answers for Am<W> {
         let Some(sleeper) = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited()) else {
             return false;
         };
-        if !sleeper.arm() {
+        let wakes = if self.lags.load(Ordering::Relaxed) { Wakes::All } else { Wakes::Arrivals };
+        if !sleeper.arm(wakes) {
             return false;
         }
         if !self.answer() {

@@ -35,7 +35,7 @@ use super::{
     peer::{Op, PACKED, Peer},
     regions::Owned,
     route::{Route, Routes},
-    wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
+    wire::{Arrival, BulkKind, Ended, Limits, Piece, Result, Tag, Wire},
 };
 use crate::comm::{
     Conduit, Event, Mail, Token, Topology,
@@ -96,6 +96,8 @@ pub(super) struct Endpoint<W> {
     /// Memory that peers reach by themselves, of the ranks that this one answers for; ranks of peers, whose revocations are not answered; peers
     /// with flushes that take no message.
     pub(super) owned: Owned,
+    /// Pieces that are begun together; empty, kept for its memory.
+    pub(super) chain: Vec<Piece>,
     pub(super) owing: Vec<Route>,
     pub(super) flushing: Vec<usize>,
     /// Peers that something was sent to, and that may not have said that it was handled.
@@ -147,6 +149,7 @@ impl<W: Wire> Endpoint<W> {
             held: VecDeque::new(),
             questions: Vec::new(),
             owned: Owned::new(answers_for),
+            chain: Vec::new(),
             owing: Vec::new(),
             flushing: Vec::new(),
             unsettled: Vec::new(),
@@ -221,6 +224,11 @@ impl<W: Wire> Endpoint<W> {
     /// Frames that have not left.
     pub(super) fn crowd(&self) -> usize {
         self.wire.leaving() + self.outbox.len()
+    }
+
+    /// Whether something can only go on when what was sent before is done: the agent does not sleep through that.
+    pub(super) fn lags(&self) -> bool {
+        !self.busy.is_empty() || !self.owing.is_empty() || self.outbox.len() > 0
     }
 
     /// The number of the next bulk message of this rank.

@@ -150,6 +150,8 @@ pub(crate) struct Am<W> {
     silence: Duration,
     /// Notes that wait for the endpoint; a caller that holds stripes must not wait for it.
     notes: Mutex<Vec<(usize, Note)>>,
+    /// At the last look something waited for the end of what was sent.
+    lags: AtomicBool,
     /// One thread of the rank at a time brings an errand to the agent of its node.
     errand: Mutex<()>,
     has_notes: AtomicBool,
@@ -194,6 +196,7 @@ impl<W: Wire> Am<W> {
             announced: AtomicBool::new(false),
             silence: silence.unwrap_or_default(),
             notes: Mutex::default(),
+            lags: AtomicBool::new(false),
             errand: Mutex::default(),
             has_notes: AtomicBool::new(false),
             leaves: AtomicBool::new(false),
@@ -245,6 +248,7 @@ impl<W: Wire> Am<W> {
             self.take_notes(endpoint);
         }
         let polled = endpoint.poll(hurry, !by_agent);
+        self.lags.store(endpoint.lags(), Ordering::Relaxed);
         // While more has come than this look took, the agent is needed too.
         if matches!(polled, Ok(true)) && !by_agent && !endpoint.has_more {
             self.looked.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
@@ -321,8 +325,14 @@ impl<W: Wire> Operations for Am<W> {
     }
 
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
-        let op = self.put_op(to.offset, local, token);
-        self.submit_put(to.rank, token, |endpoint, route| endpoint.submit(route, op))
+        self.submit_put(to.rank, token, |endpoint, route| {
+            // SAFETY: the caller's promise.
+            if unsafe { endpoint.put_at_once(route, to.offset, local.ptr, local.len) }? {
+                endpoint.events.push(Event::LocalDone(token));
+                return Ok(());
+            }
+            endpoint.submit(route, self.put_op(to.offset, local, token))
+        })
     }
 
     unsafe fn get(&self, Remote { rank, offset }: Remote, Local { ptr, len, .. }: Local, token: Token) {
@@ -347,6 +357,12 @@ impl<W: Wire> Operations for Am<W> {
 
     fn flush(&self, rank: usize, token: Token) {
         self.flush_by(|endpoint| endpoint.routes.find(rank), token);
+    }
+
+    fn is_flushed(&self, rank: usize) -> bool {
+        // Who is in there has other things to do.
+        let endpoint = if self.is_one_sided && !self.fabric.is_inherited() { self.try_endpoint() } else { None };
+        endpoint.is_some_and(|mut endpoint| endpoint.is_flushed(rank))
     }
 
     fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> std::result::Result<(), Full> {

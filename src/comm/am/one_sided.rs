@@ -69,6 +69,32 @@ impl<W: Wire> Endpoint<W> {
         }
     }
 
+    /// A short put that is one transfer and can begin now. False if it has to be an operation, which does all that may be missing.
+    ///
+    /// # Safety
+    /// The bytes are readable.
+    pub(super) unsafe fn put_at_once(
+        &mut self,
+        Route { to, number }: Route,
+        offset: usize,
+        here: *mut u8,
+        len: usize,
+    ) -> Result<bool> {
+        let (Some(limits), Some(peer)) = (self.limits.one_sided, self.peers.get_mut(to)) else { return Ok(false) };
+        if len > limits.copied || !peer.queue.is_empty() || !peer.has_acknowledged() || to == self.topology.rank() {
+            return Ok(false);
+        }
+        let Some(region) = peer.known(number).find(offset) else { return Ok(false) };
+        let (there, room) = region.at(offset);
+        // SAFETY: the caller's promise; the peer's region is open until it was told that its transfers have ended.
+        let begun =
+            len <= room && unsafe { one_sided(&mut self.wire)?.write(to, &[Piece { there, key: region.key, here, len }]) }? == 1;
+        if begun && peer.submits(true, false) {
+            self.unsettled.push(to);
+        }
+        Ok(begun)
+    }
+
     /// Copies contiguous bytes, from byte `at` of `len` on.
     fn transfer_bytes(
         &mut self,
@@ -139,9 +165,10 @@ impl<W: Wire> Endpoint<W> {
         place: &impl Fn(usize) -> Place,
         origin: Option<u64>,
     ) -> Result<bool> {
-        let (first, mut next, mut pieces) = (*at, *at, Chain::default());
+        let (first, mut next) = (*at, *at);
+        let mut pieces = std::mem::take(&mut self.chain);
         while next < len
-            && pieces.len < CHAIN
+            && pieces.len() < CHAIN
             && let Place { offset, here, rest } = place(next)
             && offset.wrapping_sub(region.offset) < region.len
         {
@@ -155,12 +182,15 @@ impl<W: Wire> Endpoint<W> {
         // transfers have ended.
         let begun = unsafe {
             match origin {
-                None => wire.write(to, pieces.as_slice())?,
-                Some(origin) => wire.read(to, pieces.as_slice(), origin, first)?,
+                None => wire.write(to, &pieces)?,
+                Some(origin) => wire.read(to, &pieces, origin, first)?,
             }
         };
-        *at += pieces.as_slice()[..begun].iter().map(|piece| piece.len).sum::<usize>();
-        Ok(begun == pieces.len)
+        *at += pieces[..begun].iter().map(|piece| piece.len).sum::<usize>();
+        let are_all = begun == pieces.len();
+        pieces.clear();
+        self.chain = pieces;
+        Ok(are_all)
     }
 
     /// Whether the runs of a block may be pieces.
@@ -306,6 +336,14 @@ impl<W: Wire> Endpoint<W> {
         Ok(())
     }
 
+    /// Whether all that was put to a rank is known to be visible.
+    pub(super) fn is_flushed(&mut self, rank: usize) -> bool {
+        let to = self.routes.find(rank).to;
+        let owes = |peer: &Peer| !peer.has_acknowledged() || !peer.queue.is_empty();
+        // A wire that does not work says so at the next look.
+        !self.peers.get(to).is_none_or(owes) && self.wire.one_sided().is_some_and(|wire| matches!(wire.have_ended(to), Ok(true)))
+    }
+
     /// Reports the end of all that was put to a peer, if that takes no message. Whether it does not.
     fn flush_quietly(&mut self, to: usize, token: Token) -> bool {
         let Some(peer) = self.peers.get_mut(to).filter(|_| self.limits.one_sided.is_some()) else { return false };
@@ -322,29 +360,6 @@ impl<W: Wire> Endpoint<W> {
         }
         peer.quiet_flushes.push_back((transfers.begun, token));
         true
-    }
-}
-
-/// Pieces that are begun together, on the stack.
-struct Chain {
-    pieces: [Piece; CHAIN],
-    len: usize,
-}
-
-impl Default for Chain {
-    fn default() -> Self {
-        Chain { pieces: [Piece { there: 0, key: 0, here: std::ptr::null_mut(), len: 0 }; CHAIN], len: 0 }
-    }
-}
-
-impl Chain {
-    fn push(&mut self, piece: Piece) {
-        self.pieces[self.len] = piece;
-        self.len += 1;
-    }
-
-    fn as_slice(&self) -> &[Piece] {
-        &self.pieces[..self.len]
     }
 }
 

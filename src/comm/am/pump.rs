@@ -21,11 +21,15 @@ impl<W: Wire> Endpoint<W> {
         let is_flush = matches!(op, Op::Small { kind: Kind::Flush, .. });
         let peer = self.peer(to);
         let newly = peer.submits(op.is_unanswered(), is_flush);
-        peer.queue.push_back((number, op));
+        // Most never see the queue.
+        let mut first = Some((number, op));
+        if !peer.queue.is_empty() {
+            peer.queue.extend(first.take());
+        }
         if newly {
             self.unsettled.push(to);
         }
-        self.pump(to)
+        self.pump(to, first)
     }
 
     /// A put or an accumulate of a block: what of it has room in the frame being filled is written at once, if nothing waits before it.
@@ -57,10 +61,10 @@ impl<W: Wire> Endpoint<W> {
         self.events.pop_if(|event| matches!(event, Event::LocalDone(done) if *done == token)).is_some()
     }
 
-    /// Writes queued operations into frames, as far as there is room and credit.
-    fn pump(&mut self, to: usize) -> Result<()> {
+    /// Writes operations into frames, as far as there is room and credit: those that are queued, or `first` where none is.
+    fn pump(&mut self, to: usize, mut first: Option<(u16, Op)>) -> Result<()> {
         while let Some(peer) = self.peers.get_mut(to)
-            && let Some((number, mut op)) = peer.queue.pop_front()
+            && let Some((number, mut op)) = first.take().or_else(|| peer.queue.pop_front())
         {
             if let Some((origin, unasked)) = op.unasked()
                 && !self.origins.wants(origin)
@@ -230,7 +234,7 @@ impl<W: Wire> Endpoint<W> {
         self.outbox.resume(&mut self.wire)?;
         for _ in 0..self.busy.len() {
             let Some(rank) = self.busy.pop_front() else { break };
-            self.pump(rank)?;
+            self.pump(rank, None)?;
             let Some(peer) = self.peers.get_mut(rank) else { continue };
             if peer.requests.as_ref().is_some_and(|frame| !frame.is_empty()) && peer.credit.may_send() {
                 send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, rank)?;

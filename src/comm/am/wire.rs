@@ -95,10 +95,19 @@ pub(crate) trait Wire: Send + fmt::Debug {
     fn close(&mut self);
 }
 
+/// What ends a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wakes {
+    /// What others have sent. Not what this side has sent or transferred, when that is done.
+    Arrivals,
+    /// Either.
+    All,
+}
+
 /// Lets one thread sleep until something arrives. It needs no lock that those who look at the wire hold.
 pub(crate) trait Sleeper: Send + Sync + fmt::Debug {
     /// Prepares for a sleep: whether that can be done. What came before does not end the sleep, so look once more in between.
-    fn arm(&self) -> bool;
+    fn arm(&self, wakes: Wakes) -> bool;
 
     /// Sleeps until something has come since [`arm`](Self::arm), or the limit has passed.
     fn sleep(&self, limit: Duration);
@@ -164,6 +173,12 @@ pub(crate) trait OneSided {
     /// Hands out copies of what was read: the origin, the place in it, the bytes. Whether there was anything.
     fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool;
 
+    /// Whether all transfers with a peer have ended, and what was read was handed out. Looks at the network if that was not known.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    fn have_ended(&mut self, with: usize) -> Result<bool>;
+
     /// How many transfers with a peer have begun, and how many of them have ended. They end in their order.
     fn transfers(&self, with: usize) -> Transfers;
 }
@@ -214,6 +229,9 @@ pub(crate) struct Piece {
     pub here: *mut u8,
     pub len: usize,
 }
+
+// SAFETY: an address; only unsafe calls access what is there, and say when.
+unsafe impl Send for Piece {}
 
 /// See [`OneSided::transfers`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -37,6 +37,7 @@
 use std::{fmt, net::Ipv6Addr, ops::BitOr, time::Duration};
 
 use crate::comm::am::wire::Sleeper;
+pub(super) use crate::comm::am::wire::Wakes;
 
 pub(super) use super::work::{Completion, Datagram, Done, Failure, Handle, Kind, Piece, Queue, Target, Work};
 
@@ -139,12 +140,12 @@ pub(super) trait Device: Send + Sync + fmt::Debug + 'static {
     /// [`DeviceError::Fatal`].
     fn poll(&self, completions: &mut Vec<Completion>, most: usize) -> Result<()>;
 
-    /// Asks that the next completion ends a [`wait`](Self::wait). One that came before counts for nothing: poll once more after
-    /// this call, and sleep only if there was none.
+    /// Asks that the next completion ends a [`wait`](Self::wait), or the next one of a message or a datagram that arrives; a failure may or may not.
+    /// One that came before counts for nothing: poll once more after this call, and sleep only if there was none.
     ///
     /// # Errors
     /// [`DeviceError::Fatal`], [`DeviceError::System`].
-    fn arm(&self) -> Result<()>;
+    fn arm(&self, wakes: Wakes) -> Result<()>;
 
     /// Sleeps until a completion has come since [`arm`](Self::arm), an [`Event`] is there, or the limit has passed. False only in the last
     /// case. One thread at a time.
@@ -159,8 +160,8 @@ pub(super) trait Device: Send + Sync + fmt::Debug + 'static {
 
 /// A device that has failed wakes nobody: who looks hears of it.
 impl<D: Device> Sleeper for D {
-    fn arm(&self) -> bool {
-        Device::arm(self).is_ok()
+    fn arm(&self, wakes: Wakes) -> bool {
+        Device::arm(self, wakes).is_ok()
     }
 
     fn sleep(&self, limit: Duration) {

@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::device::{
     Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, Pair, Piece, Queue, Region, Result,
-    State, To, Work,
+    State, To, Wakes, Work,
 };
 use crate::comm::{mutex::Mutex, random::Random};
 
@@ -208,8 +208,8 @@ impl<D: Device> Device for Faulty<D> {
         Ok(())
     }
 
-    fn arm(&self) -> Result<()> {
-        self.below.arm()
+    fn arm(&self, wakes: Wakes) -> Result<()> {
+        self.below.arm(wakes)
     }
 
     fn wait(&self, limit: Duration) -> Result<bool> {

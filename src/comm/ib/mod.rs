@@ -10,6 +10,7 @@
 //! | `soft` | the software device: verbs over the threads of one process |
 //! | `faulty` | a device that makes another one fail, for tests |
 //! | `patterns` | tests: connections that the patterns of programs take |
+//! | `bare` | the software device alone, for a bench |
 //! | `transfers` | tests: puts and gets as writes and reads, over connections that break |
 //! | `slots` | registered memory for messages |
 //! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
@@ -27,15 +28,22 @@
 //! connections and not P². The agent opens the memory of its node to its adapter. It is a thread of the first rank, and that
 //! rank itself while it waits; it takes puts, gets and accumulates of other ranks from the memory that the node shares.
 //!
+//! # Completions
+//!
+//! A chain of works has one completion, that of the last: the works of a pair complete in their order. Messages and datagrams are *solicited*.
+//! So the thread that answers while its rank computes is woken by what arrives, and not by the end of what the rank itself has posted; unless
+//! something waits for that, a slot for instance.
+//!
 //! # What is not there yet
 //!
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
 //! * Starting by an MPI communicator.
-//! * Atomic operations of the adapter, and selective signaling: each work has a completion.
-//! * Ranks that wait look all the time. The thread that answers while its rank computes sleeps, and a completion wakes it; a waiting rank is
-//!   never woken.
+//! * Atomic operations of the adapter.
+//! * Ranks that wait look all the time. Only the thread that answers while its rank computes sleeps.
 
 mod adapter;
+#[cfg(feature = "_bench")]
+mod bare;
 mod cluster;
 mod device;
 mod directory;
@@ -54,4 +62,6 @@ mod verbs;
 mod wire;
 mod work;
 
+#[cfg(feature = "_bench")]
+pub use self::bare::Bare;
 pub(super) use self::{adapter::NETWORK, software::NETWORK as SOFTWARE};

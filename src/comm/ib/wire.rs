@@ -172,7 +172,8 @@ impl<D: Device> Wire for VerbsWire<D> {
 
     fn connections(&self) -> Option<Connections> {
         let connection::Statistics { opened, reopened, closed, resends, refused } = self.links.statistics();
-        Some(Connections { opened, reopened, closed, live: opened - closed, resends, refused })
+        let (live, bytes) = (opened - closed, self.links.bytes());
+        Some(Connections { opened, reopened, closed, live, bytes, resends, refused })
     }
 
     fn close(&mut self) {
@@ -215,6 +216,10 @@ impl<D: Device> OneSided for VerbsWire<D> {
         self.links.take_read(each)
     }
 
+    fn have_ended(&mut self, with: usize) -> Result<bool> {
+        self.links.have_ended(with)
+    }
+
     fn transfers(&self, with: usize) -> Transfers {
         self.links.transfers(with)
     }
@@ -234,6 +239,7 @@ mod tests {
     use crate::comm::{
         am::frame::Kind,
         ib::{
+            device::Wakes,
             faulty::{Faulty, Rates},
             links::DEPTHS,
             soft::{Fabric, Rules},
@@ -369,14 +375,14 @@ mod tests {
         let sleeper = wires[1].sleeper().unwrap();
         let mut late = || {
             // What was left from the connection.
-            assert!(sleeper.arm());
+            assert!(sleeper.arm(Wakes::Arrivals));
             while wires[1].receive().unwrap().is_some() {}
             let start = Instant::now();
             sleeper.sleep(Duration::from_millis(5));
             start.elapsed() >= Duration::from_millis(5)
         };
         assert!((0..100).any(|_| late()), "sleeps end by themselves");
-        assert!(sleeper.arm() && wires[1].receive().unwrap().is_none());
+        assert!(sleeper.arm(Wakes::Arrivals) && wires[1].receive().unwrap().is_none());
         let start = Instant::now();
         let asleep = std::thread::spawn(move || sleeper.sleep(LIMIT));
         let next = frame(&mut wires[0], 1);

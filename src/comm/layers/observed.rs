@@ -68,6 +68,14 @@ impl<O: Observer> Operations for Observed<O> {
         self.observer.called("flush", 0, format_args!("rank {rank}, {token:?}, {:?}", Issued::Pending));
     }
 
+    fn is_flushed(&self, rank: usize) -> bool {
+        let is_flushed = self.below.is_flushed(rank);
+        if is_flushed {
+            self.observer.called("flush", 0, format_args!("rank {rank}, {:?}", Issued::Complete));
+        }
+        is_flushed
+    }
+
     fn cancel(&self, token: Token) {
         self.below.cancel(token);
     }

@@ -73,6 +73,28 @@ impl Table {
         self.puts.peers.get(rank).is_some_and(|puts| puts.last.is_some_and(|last| last != call.serial || puts.others))
     }
 
+    /// What was put to a rank, or to any, needs no flush where it is visible already. Whether all of it is.
+    pub(in crate::comm) fn see_flushed(&mut self, rank: Option<usize>, is_flushed: impl Fn(usize) -> bool) -> bool {
+        let Puts { peers, dirty } = &mut self.puts;
+        let is_clean = |puts: &mut Peer, rank| {
+            if puts.last.is_some() && puts.flush.is_none() && is_flushed(rank) {
+                (puts.last, puts.others) = (None, false);
+            }
+            puts.last.is_none()
+        };
+        let Some(rank) = rank else {
+            dirty.retain(|&rank| {
+                peers.get_mut(rank).is_some_and(|puts| {
+                    puts.is_listed = !is_clean(puts, rank);
+                    puts.is_listed
+                })
+            });
+            return dirty.is_empty();
+        };
+        // It stays in the list, if it is there.
+        peers.get_mut(rank).is_none_or(|puts| is_clean(puts, rank))
+    }
+
     /// Begins to flush a rank, or all.
     pub(in crate::comm) fn begin_flush(&mut self, rank: Option<usize>, serial: Serial, label: &Label) -> Flush {
         let id = RequestId(self.requests.next());
@@ -188,6 +210,30 @@ mod tests {
         // Rank 7 was put to after its flush began.
         let (_, ranks) = begin(&mut table, None, 7).begun.unwrap();
         assert_eq!(ranks, [7]);
+    }
+
+    #[test]
+    fn what_is_visible_already_is_not_flushed() {
+        let mut table = Table::default();
+        [(7, 1), (3, 2), (5, 3)].into_iter().for_each(|(rank, serial)| put(&mut table, rank, serial));
+        assert!(table.see_flushed(Some(3), |rank| rank == 3) && table.see_flushed(Some(9), |_| false));
+        assert!(!table.see_flushed(None, |rank| rank == 7) && !table.see_flushed(Some(5), |_| false));
+        let (flush, ranks) = begin(&mut table, None, 4).begun.unwrap();
+        assert_eq!(ranks, [5]);
+        // What a flush is under way for is told by that.
+        assert!(!table.see_flushed(None, |_| true));
+        let joined = begin(&mut table, None, 5);
+        assert_eq!((joined.begun.is_none(), joined.joined.len()), (true, 1));
+        table.complete(flush.into(), |_| {});
+        assert!(table.remove(flush).is_some());
+        table.end_flush(flush, &ranks);
+        // A rank that was clean is dirty again.
+        put(&mut table, 3, 6);
+        assert!(!table.see_flushed(None, |rank| rank != 3));
+        assert_eq!(begin(&mut table, None, 7).begun.unwrap().1, [3]);
+        put(&mut table, 7, 8);
+        assert!(!table.see_flushed(Some(3), |_| true), "a flush is under way");
+        assert!(table.see_flushed(Some(7), |_| true));
     }
 
     /// A put of the call does not hide one before it.

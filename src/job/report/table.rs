@@ -180,12 +180,13 @@ fn connections(ranks: &[Connections]) -> String {
         refused => format!("{refused} datagrams did not belong to this job and were refused\n"),
     };
     format!(
-        "connections of a rank, as means: {:.2} opened, {:.2} of them again, {:.2} closed, {:.2} at the end ({most} at most), {:.2} datagrams \
-         sent again\n{refused}",
+        "connections of a rank, as means: {:.2} opened, {:.2} of them again, {:.2} closed, {:.2} at the end ({most} at most), {} by them, \
+         {:.2} datagrams sent again\n{refused}",
         mean(|rank| rank.opened),
         mean(|rank| rank.reopened),
         mean(|rank| rank.closed),
         mean(|rank| rank.live),
+        bytes(mean(|rank| rank.bytes) as u64),
         mean(|rank| rank.resends)
     )
 }
@@ -260,8 +261,9 @@ mod tests {
     #[test]
     fn connections_are_told_where_there_are_any() {
         assert_eq!(connections(&[]), "");
-        let text = connections(&[Connections::from_words([4, 1, 2, 2, 0, 0]), Connections::from_words([1, 0, 0, 1, 3, 5])]);
-        let told = "2.50 opened, 0.50 of them again, 1.00 closed, 1.50 at the end (2 at most), 1.50 datagrams sent again\n";
+        let text =
+            connections(&[Connections::from_words([4, 1, 2, 2, 4096, 0, 0]), Connections::from_words([1, 0, 0, 1, 0, 3, 5])]);
+        let told = "2.50 opened, 0.50 of them again, 1.00 closed, 1.50 at the end (2 at most), 2.00 KiB by them, 1.50 datagrams sent again\n";
         let refused = "5 datagrams did not belong to this job and were refused\n";
         assert_eq!(text, format!("connections of a rank, as means: {told}{refused}"));
     }

@@ -50,6 +50,7 @@ pub(crate) const IBV_WR_ATOMIC_FETCH_AND_ADD: c_int = 6;
 
 pub(crate) const IBV_SEND_FENCE: c_uint = 1;
 pub(crate) const IBV_SEND_SIGNALED: c_uint = 1 << 1;
+pub(crate) const IBV_SEND_SOLICITED: c_uint = 1 << 2;
 pub(crate) const IBV_SEND_INLINE: c_uint = 1 << 3;
 
 pub(crate) const IBV_WC_SUCCESS: c_int = 0;

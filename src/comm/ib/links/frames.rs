@@ -32,13 +32,13 @@ impl<D: Device> Links<D> {
         (peer.said, peer.unsaid) = (header.seen, None);
         self.sends.write(slot, 0, &header.encode());
         self.sends.write(slot, HEADER, bytes);
-        self.sent[slot] = Sent { to, len: HEADER + bytes.len(), what: What::Frame };
+        self.sent[slot] = Sent { to, number: 0, len: HEADER + bytes.len(), what: What::Frame };
         self.post(to, &[Posted::Send(slot)])?;
         Ok(true)
     }
 
-    /// The work of a slot.
-    fn work(&self, what: Posted) -> Work {
+    /// The work of a slot. Of a chain only the last one is signaled: its completion is that of all.
+    fn work(&self, what: Posted, signaled: bool) -> Work {
         let send = Kind::Send { immediate: None };
         let (kind, local) = match what {
             Posted::Send(slot) => {
@@ -58,7 +58,7 @@ impl<D: Device> Links<D> {
             _ => unreachable!("receives and datagrams are not posted to a peer"),
         };
         let inline = !matches!(kind, Kind::Read { .. }) && local.len <= self.device.limits().inline;
-        Work { id: what.id(), kind, local, signaled: true, inline, fence: false }
+        Work { id: what.id(), kind, local, signaled, inline, fence: false }
     }
 
     /// Posts what stands in some slots, in one chain, on the queue pair of a peer. A pair that cannot take it is broken.
@@ -70,10 +70,10 @@ impl<D: Device> Links<D> {
         let taken = if let [what] = what {
             // SAFETY: a slot is touched by nobody before its completion was polled, and lives as long as the device; memory that was lent is as
             // its lender promises.
-            unsafe { self.device.post(pair, &[self.work(*what)]) }
+            unsafe { self.device.post(pair, &[self.work(*what, true)]) }
         } else {
             let mut works = std::mem::take(&mut self.chain);
-            works.extend(what.iter().map(|what| self.work(*what)));
+            works.extend(what.iter().enumerate().map(|(at, one)| self.work(*one, at + 1 == what.len())));
             // SAFETY: as above.
             let taken = unsafe { self.device.post(pair, &works) };
             works.clear();
@@ -87,8 +87,22 @@ impl<D: Device> Links<D> {
             Err(error) => return Err(Broken(format!("sending to rank {to}: {error}"))),
         };
         let peer = self.peers.meet(to);
-        let was_idle = peer.open == 0 && taken > 0 && self.is_short;
-        peer.open += taken;
+        let was_idle = !peer.is_open() && taken > 0 && self.is_short;
+        for what in &what[..taken] {
+            peer.posted += 1;
+            let len = match *what {
+                Posted::Send(slot) => {
+                    self.sent[slot].number = peer.posted;
+                    self.sent[slot].len
+                }
+                Posted::Control(slot) => {
+                    self.controlled[slot] = Some((to, peer.posted));
+                    HEADER
+                }
+                _ => 0,
+            };
+            self.bytes += len as u64;
+        }
         if was_idle {
             self.tell(to, Event::Used)?;
         }
@@ -118,7 +132,7 @@ impl<D: Device> Links<D> {
             (peer.said, peer.unsaid) = (seen, None);
             let what = if opens { message::What::Opens } else { message::What::Seen };
             self.controls.write(slot, 0, &Header { what, seen }.encode());
-            self.controlled[slot] = Some(to);
+            self.controlled[slot] = Some((to, 0));
             self.post(to, &[Posted::Control(slot)])?;
             self.reopen(to)?;
         }
@@ -173,11 +187,11 @@ impl<D: Device> Links<D> {
         }
     }
 
-    /// The adapter has done, or has not done, what was posted to a peer.
-    pub(super) fn is_posted(&mut self, to: usize, outcome: std::result::Result<Done, Failure>) -> Result<()> {
+    /// The adapter has done, or has not done, a work that was posted to a peer, and all before it.
+    pub(super) fn is_posted(&mut self, to: usize, number: u64, outcome: std::result::Result<Done, Failure>) -> Result<()> {
         let peer = self.peers.meet(to);
-        peer.open = peer.open.saturating_sub(1);
-        let is_idle = peer.open == 0;
+        peer.completed = peer.completed.max(number);
+        let is_idle = !peer.is_open();
         // It would be refused again.
         if let Err(failure @ (Failure::RemoteAccess | Failure::RemoteInvalid)) = outcome {
             return Err(Broken(format!("rank {to} refuses a transfer: {failure}")));

@@ -130,8 +130,8 @@ pub(super) struct Links<D> {
     ended: Vec<Ended>,
     controls: Slots,
     free_controls: Vec<usize>,
-    /// Whom those that are not free were sent to.
-    controlled: [Option<usize>; CONTROLS],
+    /// Whom those that are not free were sent to, and as which work.
+    controlled: [Option<(usize, u64)>; CONTROLS],
     /// Peers that are to be told something; those that have sent what they were not told was seen; those whose connection broke.
     due: VecDeque<usize>,
     unsaid: VecDeque<usize>,
@@ -148,8 +148,9 @@ pub(super) struct Links<D> {
     /// So many so far; and looks since the last one at the time.
     taken: u64,
     hurried: u32,
-    /// Works that were posted again.
+    /// Works that were posted again, and bytes of all that were posted.
     replayed: u64,
+    bytes: u64,
     random: Random,
     start: Instant,
     asked: Duration,
@@ -159,6 +160,8 @@ pub(super) struct Links<D> {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     to: usize,
+    /// Which of the works that were posted to that peer.
+    number: u64,
     len: usize,
     what: What,
 }
@@ -179,8 +182,9 @@ struct Peer {
     handle: Option<Handle>,
     /// A connection was asked for, and is not ready.
     wanted: bool,
-    /// Works that the adapter has not completed.
-    open: usize,
+    /// Works that were posted, and those of them that are known to be completed: up to the last one that was reported.
+    posted: u64,
+    completed: u64,
     /// Writes and reads so far, and how many of them have ended.
     transfers: Transfers,
     /// Frames, by their slots.
@@ -196,6 +200,13 @@ struct Peer {
     broken: Option<(Duration, String)>,
     /// Steps that have failed since it was ready.
     failures: u32,
+}
+
+impl Peer {
+    /// Works that the adapter may not have completed.
+    fn is_open(&self) -> bool {
+        self.completed < self.posted
+    }
 }
 
 /// What a completion is of: 32 bits say what, 32 bits which slot.
@@ -262,7 +273,7 @@ impl<D: device::Device> Links<D> {
             sends,
             free_sends: (0..SENDS).collect(),
             free_straight: (SENDS..SENDS + STRAIGHT).collect(),
-            sent: vec![Sent { to: 0, len: 0, what: What::Frame }; SENDS + STRAIGHT],
+            sent: vec![Sent { to: 0, number: 0, len: 0, what: What::Frame }; SENDS + STRAIGHT],
             gone: Vec::new(),
             chain: Vec::new(),
             posted: Vec::new(),
@@ -285,6 +296,7 @@ impl<D: device::Device> Links<D> {
             taken: 0,
             hurried: 0,
             replayed: 0,
+            bytes: 0,
             random: Random::new(seed),
             start: Instant::now(),
             asked: Duration::ZERO,
@@ -331,6 +343,11 @@ impl<D: device::Device> Links<D> {
 
     pub(super) fn statistics(&self) -> crate::comm::protocol::connection::Statistics {
         self.connections.statistics()
+    }
+
+    /// Bytes of all works that were posted to peers.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(super) fn device(&self) -> &D {
@@ -413,6 +430,12 @@ impl<D: device::Device> Links<D> {
         self.device.poll(&mut self.polled, BATCH)?;
         let may_be_more = self.polled.len() == BATCH;
         self.taken += self.polled.len() as u64;
+        if let ([completion], true) = (&self.polled[..], self.completions.is_empty()) {
+            let completion = *completion;
+            self.polled.clear();
+            self.completed(completion)?;
+            return Ok(may_be_more);
+        }
         self.completions.extend(self.polled.drain(..));
         while let Some(completion) = self.completions.pop_front() {
             self.completed(completion)?;
@@ -423,18 +446,18 @@ impl<D: device::Device> Links<D> {
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {
         match (Posted::of(id), outcome) {
             (Posted::Send(slot), outcome) => {
-                let to = self.sent[slot].to;
+                let Sent { to, number, .. } = self.sent[slot];
                 if outcome.is_ok() {
                     let gone = &mut self.gone;
                     self.peers.meet(to).replay.completed(slot, |slot| gone.push(slot));
                     self.let_go()?;
                 }
-                self.is_posted(to, outcome)
+                self.is_posted(to, number, outcome)
             }
             (Posted::Control(slot), outcome) => {
-                let Some(to) = self.controlled[slot].take() else { return Ok(()) };
+                let Some((to, number)) = self.controlled[slot].take() else { return Ok(()) };
                 self.free_controls.push(slot);
-                self.is_posted(to, outcome)
+                self.is_posted(to, number, outcome)
             }
             (Posted::Receive(slot), Ok(Done::Received { len, .. })) => match self.owners.get(&number) {
                 Some(&from) => self.received(from, slot, len),

@@ -99,7 +99,7 @@ impl<D: Device> Links<D> {
                 }
             };
             at += len;
-            self.sent[slot] = Sent { to: with, len, what };
+            self.sent[slot] = Sent { to: with, number: 0, len, what };
             posted.push(Posted::Send(slot));
         }
         let done = if posted.is_empty() { Ok(()) } else { self.post(with, &posted) };
@@ -144,7 +144,7 @@ impl<D: Device> Links<D> {
         peer.replay.all_are_handled();
         peer.transfers.begun += 1;
         peer.replay.posts(kind, slot);
-        self.sent[slot] = Sent { to: with, len, what };
+        self.sent[slot] = Sent { to: with, number: 0, len, what };
         self.post(with, &[Posted::Send(slot)])?;
         Ok(true)
     }
@@ -152,7 +152,7 @@ impl<D: Device> Links<D> {
     /// Lets the slots go whose works are done.
     pub(super) fn let_go(&mut self) -> Result<()> {
         while let Some(slot) = self.gone.pop() {
-            let Sent { to, len, ref mut what } = self.sent[slot];
+            let Sent { to, len, ref mut what, .. } = self.sent[slot];
             let region = what.take_region();
             let transfers = &mut self.peers.meet(to).transfers;
             match *what {
@@ -200,7 +200,7 @@ impl<D: Device> Links<D> {
     pub(in crate::comm::ib) fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
         let is_any = !self.read.is_empty();
         while let Some(slot) = self.read.pop_front() {
-            let Sent { to, len, what } = self.sent[slot];
+            let Sent { to, len, what, .. } = self.sent[slot];
             if let What::Read { origin, at, .. } = what {
                 self.sends.look(slot, len, |bytes| each(origin, at, bytes));
             }
@@ -208,6 +208,21 @@ impl<D: Device> Links<D> {
             self.free_sends.push(slot);
         }
         is_any
+    }
+
+    /// See [`OneSided::have_ended`](wire::OneSided::have_ended).
+    ///
+    /// # Errors
+    /// As there.
+    pub(in crate::comm::ib) fn have_ended(&mut self, with: usize) -> Result<bool> {
+        let have_ended = |links: &Self| {
+            let Transfers { begun, ended } = links.transfers(with);
+            begun == ended
+        };
+        if !have_ended(self) {
+            self.take_completions()?;
+        }
+        Ok(have_ended(self))
     }
 
     /// See [`OneSided::transfers`](wire::OneSided::transfers).

@@ -50,9 +50,9 @@ impl<D: Device> Links<D> {
                     self.send_due()?;
                     continue;
                 }
-                Action::Hold { peer, .. } => match self.peers.get(peer).map_or(0, |peer| peer.open) {
-                    0 => (peer, Event::Acknowledged),
-                    _ => continue,
+                Action::Hold { peer, .. } => match self.peers.get(peer).is_some_and(|peer| peer.is_open()) {
+                    false => (peer, Event::Acknowledged),
+                    true => continue,
                 },
                 Action::Dead { peer } => return Err(Broken(format!("rank {peer} has ended"))),
             };
@@ -122,10 +122,14 @@ impl<D: Device> Links<D> {
         // taken for the end of another work, or the word of another peer. What is not reported by now never will be.
         while self.take_completions()? {}
         self.owners.remove(&pair.number);
-        self.peers.meet(from).open = 0;
+        let peer = self.peers.meet(from);
+        peer.completed = peer.posted;
         let free = &mut self.free_controls;
-        (0..CONTROLS).filter(|&slot| self.controlled[slot] == Some(from)).for_each(|slot| free.push(slot));
-        self.controlled.iter_mut().for_each(|to| *to = to.filter(|&to| to != from));
+        for (slot, sent) in self.controlled.iter_mut().enumerate() {
+            if sent.take_if(|(to, _)| *to == from).is_some() {
+                free.push(slot);
+            }
+        }
         if reset.is_ok() {
             self.spare.push(pair);
         }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     comm::ib::device::{
         Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Failure, Handle, Limits, NUMBERS, Pair, Piece,
-        Queue, ROUTE_HEADER, Region, Result, State, To, Work,
+        Queue, ROUTE_HEADER, Region, Result, State, To, Wakes, Work,
     },
     memory::kernels,
 };
@@ -263,9 +263,9 @@ impl Device for SoftDevice {
         Ok(())
     }
 
-    fn arm(&self) -> Result<()> {
+    fn arm(&self, wakes: Wakes) -> Result<()> {
         self.with(|port| {
-            port.armed = true;
+            port.armed = Some(wakes);
             Ok(())
         })
     }

@@ -15,7 +15,7 @@ use super::{
 use crate::comm::{
     WaitWord,
     ib::device::{
-        Access, Address, Completion, DeviceError, Done, Event, Failure, Limits, Pair, Piece, Queue, Result, State, Work,
+        Access, Address, Completion, DeviceError, Done, Event, Failure, Limits, Pair, Piece, Queue, Result, State, Wakes, Work,
     },
     mutex::Mutex,
     slab::Slab,
@@ -37,7 +37,7 @@ pub(super) struct Port {
     pub(super) handles: Slab<Address>,
     reports: VecDeque<Report>,
     events: VecDeque<Event>,
-    pub(super) armed: bool,
+    pub(super) armed: Option<Wakes>,
     /// A completion has come since the queue was armed, and nobody has waited for it yet.
     fired: bool,
     /// Why nothing works any more, and whether an event has said so.
@@ -181,9 +181,10 @@ impl Port {
         if self.fatal.is_some() {
             return;
         }
+        let arrives = matches!(report.completion.outcome, Ok(Done::Received { .. }));
         self.reports.push_back(report);
         self.signs.reports.store(self.reports.len(), Ordering::Relaxed);
-        if std::mem::take(&mut self.armed) {
+        if self.armed.take_if(|wakes| arrives || *wakes == Wakes::All).is_some() {
             self.fired = true;
             self.ring();
         }

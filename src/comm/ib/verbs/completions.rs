@@ -17,7 +17,7 @@ use rustix::{
 
 use super::{
     super::{
-        device::{Completion, DeviceError, Done, Event, Failure, Result},
+        device::{Completion, DeviceError, Done, Event, Failure, Result, Wakes},
         ffi::*,
     },
     library::{Owned, check, nothing, refused},
@@ -143,8 +143,8 @@ impl Alarm {
         Ok(())
     }
 
-    /// Asks for a wake-up by the next completion, and forgets the one that was asked for before.
-    pub(super) fn arm(&self, sources: Sources<'_>) -> Result<()> {
+    /// Asks for a wake-up by the next completion, or the next of what was sent as solicited, and forgets the one that was asked for before.
+    pub(super) fn arm(&self, sources: Sources<'_>, wakes: Wakes) -> Result<()> {
         if self.armed.swap(true, Ordering::Relaxed) {
             while take_wake_up(sources) {}
         }
@@ -152,7 +152,7 @@ impl Alarm {
         // SAFETY: a queue that lives, of a device that does.
         let req_notify_cq = unsafe { (*(*queue).context).ops.req_notify_cq };
         // SAFETY: as above; zero stands for any completion.
-        check("ibv_req_notify_cq", unsafe { req_notify_cq(queue, 0) })
+        check("ibv_req_notify_cq", unsafe { req_notify_cq(queue, c_int::from(wakes == Wakes::Arrivals)) })
     }
 
     /// Whether something came before the limit.

@@ -49,7 +49,7 @@ pub(super) use unusable::Unusable;
 use super::{
     device::{
         Access, Address, Completion, Datagram, Depths, Device, DeviceError, Event, Handle, Limits, Pair, Piece, Queue, Region,
-        Result, State, To, Work,
+        Result, State, To, Wakes, Work,
     },
     ffi::*,
 };
@@ -317,9 +317,9 @@ impl Device for Verbs {
         completions::take(&self.queue, self.address.number, completions, most)
     }
 
-    fn arm(&self) -> Result<()> {
+    fn arm(&self, wakes: Wakes) -> Result<()> {
         self.alarm.check()?;
-        self.alarm.arm(self.sources())
+        self.alarm.arm(self.sources(), wakes)
     }
 
     fn wait(&self, limit: Duration) -> Result<bool> {

@@ -123,7 +123,7 @@ fn request(work: &Work, piece: *mut ibv_sge, next: *mut ibv_send_wr) -> ibv_send
         sg_list: piece,
         num_sge: pieces(work.local),
         opcode,
-        send_flags: flags(work.signaled, work.inline, work.fence),
+        send_flags: flags(work.signaled, work.inline, work.fence, matches!(work.kind, Kind::Send { .. })),
         imm_data: immediate.to_be(),
         wr,
         qp_type: 0,
@@ -136,8 +136,10 @@ fn pieces(piece: Piece) -> c_int {
     c_int::from(piece.len > 0)
 }
 
-fn flags(signaled: bool, inline: bool, fence: bool) -> c_uint {
-    let bits = [(signaled, IBV_SEND_SIGNALED), (inline, IBV_SEND_INLINE), (fence, IBV_SEND_FENCE)];
+/// What is sent is solicited: it may end a sleep there.
+fn flags(signaled: bool, inline: bool, fence: bool, solicited: bool) -> c_uint {
+    let bits =
+        [(signaled, IBV_SEND_SIGNALED), (inline, IBV_SEND_INLINE), (fence, IBV_SEND_FENCE), (solicited, IBV_SEND_SOLICITED)];
     bits.into_iter().filter(|&(set, _)| set).fold(0, |all, (_, bit)| all | bit)
 }
 
@@ -166,7 +168,7 @@ pub(super) unsafe fn post_datagram(
         sg_list: &raw mut piece,
         num_sge: pieces(datagram.local),
         opcode: IBV_WR_SEND,
-        send_flags: flags(datagram.signaled, datagram.inline, false),
+        send_flags: flags(datagram.signaled, datagram.inline, false, true),
         imm_data: 0,
         wr: ibv_send_wr_wr { ud },
         qp_type: 0,
@@ -274,6 +276,6 @@ mod tests {
         let fenced = Work { signaled: false, fence: true, ..work(Kind::Send { immediate: Some(0x0102) }, 0, true) };
         let request = super::request(&fenced, nothing(), nothing());
         assert_eq!((request.opcode, request.num_sge, request.imm_data.to_ne_bytes()), (IBV_WR_SEND_WITH_IMM, 0, [0, 0, 1, 2]));
-        assert_eq!(request.send_flags, IBV_SEND_INLINE | IBV_SEND_FENCE);
+        assert_eq!(request.send_flags, IBV_SEND_INLINE | IBV_SEND_FENCE | IBV_SEND_SOLICITED);
     }
 }

@@ -116,19 +116,40 @@ fn only_a_completion_after_arming_ends_a_wait() {
     let write = |id| one.post(pair, &[one.work(id, Kind::Write { to: two.target(0) }, 0, 8)]);
     write(0);
     assert_eq!(one.device.wait(short), Ok(false), "it was not armed");
-    one.device.arm().unwrap();
+    one.device.arm(Wakes::All).unwrap();
     assert_eq!(one.device.wait(short), Ok(false), "nothing came since");
     write(1);
     assert_eq!(one.device.wait(LONG), Ok(true));
     assert_eq!(one.device.wait(short), Ok(false), "a wait consumes what ended it");
     write(2);
     assert_eq!(one.device.wait(short), Ok(false), "it was armed for one completion");
-    one.device.arm().unwrap();
+    one.device.arm(Wakes::All).unwrap();
     write(3);
     write(4);
     assert_eq!(one.completions(5).len(), 5);
     assert_eq!(one.device.wait(LONG), Ok(true), "polled or not");
     assert_eq!(two.device.wait(Duration::ZERO), Ok(false));
+}
+
+#[test]
+fn only_what_arrives_ends_a_wait_for_arrivals() {
+    let ([one, two], [to_two, to_one]) = two_ends(1, 4096);
+    one.receive(0, 0, 8);
+    two.receive(0, 0, 8);
+    two.receive(1, 0, 8);
+    one.device.arm(Wakes::Arrivals).unwrap();
+    one.post(to_two, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
+    one.post(to_two, &[one.work(2, Kind::Read { from: two.target(0) }, 0, 8)]);
+    assert_eq!(one.device.wait(Duration::from_millis(2)), Ok(false), "the end of what it sent is no arrival");
+    two.post(to_one, &[two.work(1, Kind::Write { to: one.target(0) }, 0, 8)]);
+    assert_eq!(one.device.wait(Duration::from_millis(2)), Ok(false), "a write arrives without a word");
+    two.post(to_one, &[two.work(2, Kind::Send { immediate: None }, 0, 8)]);
+    assert_eq!(one.device.wait(LONG), Ok(true));
+    // Another call of `arm` replaces the first.
+    one.device.arm(Wakes::Arrivals).unwrap();
+    one.device.arm(Wakes::All).unwrap();
+    one.post(to_two, &[one.work(3, Kind::Send { immediate: None }, 0, 8)]);
+    assert_eq!(one.device.wait(LONG), Ok(true));
 }
 
 /// As a program waits: it arms, looks once more, then sleeps.
@@ -139,7 +160,7 @@ fn next(end: &End) -> Completion {
         if let Some(completion) = completions.pop() {
             return completion;
         }
-        end.device.arm().unwrap();
+        end.device.arm(Wakes::All).unwrap();
         end.device.poll(&mut completions, 1).unwrap();
         match completions.pop() {
             Some(completion) => return completion,
@@ -177,7 +198,7 @@ fn two_threads_play_ping_pong_and_sleep_meanwhile() {
 #[test]
 fn a_sleeper_retries_what_is_to_be_retried() {
     let ([one, two], [pair, _]) = two_ends(1, 4096);
-    one.device.arm().unwrap();
+    one.device.arm(Wakes::All).unwrap();
     one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
     // Nobody polls: its retries pass while it sleeps.
     assert_eq!(one.device.wait(LONG), Ok(true));

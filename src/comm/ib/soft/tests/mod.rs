@@ -15,7 +15,8 @@ use std::{
 use super::{Fabric, Rules, SoftDevice};
 use crate::{
     comm::ib::device::{
-        Access, Completion, Depths, Device, Done, Failure, Kind, Limits, Pair, Piece, Queue, Region, Result, Target, To, Work,
+        Access, Completion, Depths, Device, Done, Failure, Kind, Limits, Pair, Piece, Queue, Region, Result, Target, To, Wakes,
+        Work,
     },
     memory::kernels,
 };

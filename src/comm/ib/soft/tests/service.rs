@@ -216,7 +216,7 @@ fn too_many_completions_are_fatal() {
     assert_eq!(one.device.poll(&mut Vec::new(), 1), Err(fatal.clone()));
     assert_eq!(one.try_post(pair, &works[..1]), Err(fatal.clone()));
     assert_eq!(one.device.create(1), Err(fatal.clone()));
-    assert_eq!(one.device.arm(), Err(fatal));
+    assert_eq!(one.device.arm(Wakes::All), Err(fatal));
     one.memory.write(0, &pattern(1, 64));
     two.post(other, &[two.work(9, Kind::Write { to: one.target(0) }, 0, 8)]);
     assert_eq!(two.outcomes(1), [(9, Err(Failure::RetryExceeded))]);

@@ -88,7 +88,7 @@ impl End {
     fn completions(&self, count: usize) -> Vec<Completion> {
         let mut found = Vec::new();
         for _ in 0..WAITS {
-            self.device.arm().expect("armed");
+            self.device.arm(Wakes::All).expect("armed");
             let left = count - found.len();
             self.device.poll(&mut found, left).expect("polled");
             if found.len() == count {

@@ -91,7 +91,7 @@ fn waits_end_by_completions_events_and_limits() {
     let Some((a, b)) = ends(Access::ALL) else { return };
     let (to_b, of_b) = connect(&a, &b, 16);
     let short = Duration::from_millis(20);
-    a.device.arm().expect("armed");
+    a.device.arm(Wakes::All).expect("armed");
     assert_eq!(a.device.wait(short), Ok(false), "nothing comes");
     let write = |signaled| Work {
         id: 1,
@@ -106,15 +106,22 @@ fn waits_end_by_completions_events_and_limits() {
     assert_eq!(a.device.wait(WAIT), Ok(true));
     assert_eq!(a.device.wait(short), Ok(false), "not armed again");
     assert_eq!(drain(&a).len(), 1);
-    a.device.arm().expect("armed");
+    a.device.arm(Wakes::All).expect("armed");
     assert_eq!(a.post(to_b, &[write(true)]), Ok(1));
     while drain(&a).is_empty() {
         thread::yield_now();
     }
-    a.device.arm().expect("armed");
+    a.device.arm(Wakes::All).expect("armed");
     assert_eq!(a.device.wait(short), Ok(false), "what came before counts for nothing");
+    // What this side sends is no arrival there, and one here.
+    a.device.arm(Wakes::Arrivals).expect("armed");
+    b.device.arm(Wakes::Arrivals).expect("armed");
+    b.receive(Queue::Shared, 5, 0, 64);
+    assert_eq!(a.post(to_b, &[write(true), Work { kind: Kind::Send { immediate: None }, ..write(true) }]), Ok(2));
+    assert_eq!((b.device.wait(WAIT), a.device.wait(short)), (Ok(true), Ok(false)));
+    assert_eq!((a.completions(2).len(), b.completions(1).len()), (2, 1));
     // One thread sleeps, and another one's post wakes it.
-    a.device.arm().expect("armed");
+    a.device.arm(Wakes::All).expect("armed");
     let woken = thread::scope(|scope| {
         let sleeper = scope.spawn(|| a.device.wait(Duration::from_secs(30)));
         thread::sleep(short);
@@ -124,7 +131,7 @@ fn waits_end_by_completions_events_and_limits() {
     assert_eq!((woken, drain(&a).len()), (Ok(true), 1));
     // The peer's pair fails: no completion says so there, as nothing was posted.
     let wrong = Work { kind: Kind::Write { to: Target { key: 1, ..b.target(0) } }, ..write(true) };
-    b.device.arm().expect("armed");
+    b.device.arm(Wakes::All).expect("armed");
     assert_eq!(a.post(to_b, &[wrong]), Ok(1));
     assert_eq!(a.completions(1)[0].outcome, Err(Failure::RemoteAccess));
     let woken = b.device.wait(Duration::from_millis(200)).expect("waited");
@@ -155,7 +162,7 @@ fn too_many_completions_are_fatal() {
     assert_eq!(a.device.event(), Some(Event::Fatal));
     let failed = |result: Refusable<()>| assert!(matches!(result, Err(DeviceError::Fatal { .. })), "{result:?}");
     failed(a.device.poll(&mut Vec::new(), 1));
-    failed(a.device.arm());
+    failed(a.device.arm(Wakes::All));
     failed(a.post(pairs[0], &[write]).map(drop));
     say(&format!("{taken} completions in a queue of {room}: Fatal"));
 }

@@ -1,0 +1,105 @@
+//! The software device alone, for the bench that compares it with what stands on it.
+
+use std::fmt;
+
+use super::{
+    device::{Access, Completion, Device, Pair, Piece, Region, Target, To},
+    links::DEPTHS,
+    soft::{Fabric, Rules, SoftDevice},
+    work::{Kind, Work},
+};
+
+/// Works under way, at most.
+const AHEAD: usize = 32;
+
+/// Two devices of one fabric, and a pair of each, which are connected. One thread drives both.
+pub struct Bare {
+    ends: [End; 2],
+    polled: Vec<Completion>,
+}
+
+struct End {
+    // Dropped first: after that nobody uses the memory.
+    device: SoftDevice,
+    pair: Pair,
+    region: Region,
+    memory: Vec<u64>,
+}
+
+impl Bare {
+    /// With so many bytes at both ends.
+    ///
+    /// # Panics
+    /// The device refuses what it is made for.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        let fabric = Fabric::new(Rules::default());
+        let ends = [0, 1].map(|_| {
+            let device = fabric.open(DEPTHS).expect("a device");
+            let mut memory = vec![0_u64; bytes.div_ceil(size_of::<u64>())];
+            // SAFETY: the memory is the end's, which drops its device before, and touched by works alone.
+            let region = unsafe { device.register(memory.as_mut_ptr().cast(), size_of_val(&*memory), Access::ALL) };
+            End { pair: device.create(AHEAD).expect("a pair"), region: region.expect("a region"), device, memory }
+        });
+        for (own, peer) in [(0, 1), (1, 0)] {
+            let (own, peer): (&End, &End) = (&ends[own], &ends[peer]);
+            let address = peer.device.address();
+            let steps = [
+                To::Init { access: Access::ALL },
+                To::ReadyToReceive {
+                    peer: &address,
+                    number: peer.pair.number,
+                    first_packet: 0,
+                    answer_depth: 1,
+                    receive_timer: 1,
+                },
+                To::ReadyToSend { first_packet: 0, read_depth: 1, timeout: 14, retries: 6, receive_retries: 7 },
+            ];
+            steps.into_iter().try_for_each(|step| own.device.modify(own.pair, step)).expect("a connection");
+        }
+        Bare { ends, polled: Vec::with_capacity(AHEAD) }
+    }
+
+    /// Writes so many bytes `count` times, and waits until all have landed.
+    ///
+    /// # Panics
+    /// The memory has fewer bytes, or the device does not write.
+    pub fn write(&mut self, bytes: usize, count: usize) {
+        self.run(bytes, count, |to| Kind::Write { to });
+    }
+
+    /// The same for reads.
+    ///
+    /// # Panics
+    /// As [`write`](Self::write).
+    pub fn read(&mut self, bytes: usize, count: usize) {
+        self.run(bytes, count, |from| Kind::Read { from });
+    }
+
+    fn run(&mut self, bytes: usize, count: usize, kind: impl Fn(Target) -> Kind) {
+        let [own, peer] = &self.ends;
+        let target = Target { start: peer.memory.as_ptr().addr() as u64, key: peer.region.remote };
+        let local = Piece { start: own.memory.as_ptr().cast_mut().cast(), len: bytes, key: own.region.local };
+        let kind = kind(target);
+        let inline = matches!(kind, Kind::Write { .. }) && bytes <= own.device.limits().inline;
+        let work = Work { id: 0, kind, local, signaled: true, inline, fence: false };
+        let (mut posted, mut done) = (0, 0);
+        while done < count {
+            if posted < count && posted - done < AHEAD {
+                // SAFETY: as for `register`.
+                posted += unsafe { own.device.post(own.pair, &[work]) }.expect("a post");
+            }
+            if posted == count || posted - done == AHEAD {
+                own.device.poll(&mut self.polled, AHEAD).expect("completions");
+                done += self.polled.len();
+                assert!(self.polled.drain(..).all(|completion| completion.outcome.is_ok()), "a transfer has failed");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Bare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bare({} words)", self.ends[0].memory.len())
+    }
+}

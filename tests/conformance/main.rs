@@ -173,11 +173,19 @@ fn processes_after_threads() {
 /// With fewer connections than peers, nothing is lost, doubled or late.
 fn few_connections() {
     const ROUNDS: u64 = 12;
+    /// Of a patch: runs, and words of each.
+    const ROWS: usize = 8;
+    const RUN: usize = 128;
     for connections in [1, 2] {
         let body = |job: &Job| {
             let (rank, size) = (job.rank(), job.size());
             let a = GlobalArray::<u64, Ix1>::builder(job, [size]).zeros().create()?;
+            let b = GlobalArray::<u64, Ix2>::builder(job, [ROWS * size, 2 * RUN]).grid([size, 1]).zeros().create()?;
             for round in 1..=ROUNDS {
+                // Long runs, which are chains of writes: each to one, another one in each round.
+                let place = |rank: usize| ROWS * rank..ROWS * (rank + 1);
+                let shift = round as usize % size;
+                b.put(s![place((rank + shift) % size), RUN..], &Array2::from_elem([ROWS, RUN], (size + rank) as u64 * round))?;
                 // Each to all, in another order.
                 for k in 0..size {
                     let at = (rank + k) % size;
@@ -185,6 +193,8 @@ fn few_connections() {
                 }
                 job.sync()?;
                 assert_eq!(a.get(..)?.to_vec(), vec![size as u64 * round * (round + 1) / 2; size]);
+                let from = (rank + size - shift) % size;
+                assert_eq!(b.get(s![place(rank), RUN..])?, Array2::from_elem([ROWS, RUN], (size + from) as u64 * round));
                 job.sync()?;
             }
             Ok(())

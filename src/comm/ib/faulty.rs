@@ -57,13 +57,20 @@ pub(super) struct Posted {
     pub(super) works: usize,
     /// Calls that posted works.
     pub(super) chains: usize,
+    /// Works that ask for a completion.
+    pub(super) signaled: usize,
     pub(super) datagrams: usize,
 }
 
 impl Posted {
     /// What was posted since then.
     pub(super) fn since(self, then: Posted) -> Posted {
-        Posted { works: self.works - then.works, chains: self.chains - then.chains, datagrams: self.datagrams - then.datagrams }
+        Posted {
+            works: self.works - then.works,
+            chains: self.chains - then.chains,
+            signaled: self.signaled - then.signaled,
+            datagrams: self.datagrams - then.datagrams,
+        }
     }
 }
 
@@ -146,7 +153,9 @@ impl<D: Device> Device for Faulty<D> {
         // SAFETY: the caller's promise.
         let taken = unsafe { self.below.post(pair, works) };
         let mut state = self.state.lock();
-        (state.posted.works, state.posted.chains) = (state.posted.works + works.len(), state.posted.chains + 1);
+        state.posted.works += works.len();
+        state.posted.chains += 1;
+        state.posted.signaled += works.iter().filter(|work| work.signaled).count();
         drop(state);
         if taken.is_ok() && self.happens(self.rates.break_pair) {
             self.below.modify(pair, To::Error)?;

@@ -4,6 +4,7 @@
 //! cargo bench --package global-arrays-benches --features device --bench ib
 //! ```
 //!
+//! The software device has done a work when it is posted, so no fence waits here; with an adapter a fence lasts until its answer has come.
 //! Rank 1 sleeps meanwhile, so nobody else asks the device for anything: the difference is the processor time of the layers. The two are
 //! measured in turns, and each figure is the median. `fenced` is one transfer, and the wait until it has landed; `in a row` is many, and one wait.
 

@@ -157,7 +157,7 @@ impl Engine {
     pub(super) fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         self.check(label.operation)?;
         let mut table = self.lock();
-        // Puts that this thread does not know of enter the table later, and are dirty then.
+        // What another thread is about to put makes the rank dirty again when it has begun.
         if table.see_flushed(rank, |rank| self.conduit.is_flushed(rank)) {
             return Ok(());
         }
@@ -337,6 +337,40 @@ mod tests {
             Call::Poll if allowed.load(Ordering::SeqCst) => waiting.lock().unwrap().take().map(Event::RemoteDone),
             _ => None,
         })
+    }
+
+    /// A thread asks the network whether all is visible between the entry of another one's put in the table and its begin.
+    #[test]
+    fn a_put_that_had_not_begun_is_not_taken_for_visible() {
+        let (visible, flushes) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+        let (enters, entered) = channel();
+        let (begins, begin) = channel::<()>();
+        let (begin, counted) = (Mutex::new(begin), flushes.clone());
+        let mut network = Fake::new(move |call| match call {
+            Call::Put(token) => {
+                enters.send(()).unwrap();
+                begin.lock().unwrap().recv().unwrap();
+                Some(Event::LocalDone(token))
+            }
+            Call::Flush(token) => {
+                counted.fetch_add(1, Ordering::SeqCst);
+                Some(Event::RemoteDone(token))
+            }
+            _ => None,
+        });
+        network.visible = Some(visible.clone());
+        let engine = &Engine::new(Arc::new(network), None);
+        std::thread::scope(|scope| {
+            let putting = scope.spawn(|| engine.put_slice(1, 0, &[1_u8; 2 * 4096], &label()).unwrap());
+            entered.recv().unwrap();
+            engine.flush(None, &label()).unwrap();
+            visible.store(false, Ordering::SeqCst);
+            begins.send(()).unwrap();
+            putting.join().unwrap();
+        });
+        assert_eq!(flushes.load(Ordering::SeqCst), 0);
+        engine.flush(None, &label()).unwrap();
+        assert_eq!(flushes.load(Ordering::SeqCst), 1);
     }
 
     #[test]

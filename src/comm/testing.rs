@@ -7,7 +7,7 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -38,6 +38,8 @@ pub(super) struct Fake {
     pub(super) waits: Arc<Mutex<Vec<Option<PublishedWait>>>>,
     /// The time, if the test has it.
     pub(super) clock: Option<Arc<Mutex<Duration>>>,
+    /// What it says of all that was put, if it says something.
+    pub(super) visible: Option<Arc<AtomicBool>>,
     peer: Peer,
     queue: Mutex<Vec<Event>>,
     over: AtomicU32,
@@ -52,6 +54,7 @@ impl Fake {
             topology: Topology::one_machine(0, 2).with_ranks_per_node(1),
             waits: Arc::new(Mutex::new(vec![None; 2])),
             clock: None,
+            visible: None,
             peer: Box::new(peer),
             queue: Mutex::default(),
             over: AtomicU32::new(0),
@@ -95,6 +98,10 @@ impl Operations for Fake {
 
     fn flush(&self, _: usize, token: Token) {
         self.call(Call::Flush(token));
+    }
+
+    fn is_flushed(&self, _: usize) -> bool {
+        self.visible.as_ref().is_some_and(|visible| visible.load(Ordering::SeqCst))
     }
 
     fn mail(&self, _: usize, _: Mail) -> Result<(), Full> {

@@ -121,8 +121,12 @@ impl Engine {
                 table.admit(call, rank, direction);
                 drop(table);
                 // The same: the call is in the table now.
-                if start(token) == Issued::Complete {
-                    self.lock().transfer_ended(token, None);
+                let issued = start(token);
+                let mut table = self.lock();
+                // What another thread saw visible meanwhile, or began to flush, may not have been this.
+                table.put_at_once(call, rank, direction);
+                if issued == Issued::Complete {
+                    table.transfer_ended(token, None);
                 }
                 return Ok(());
             }

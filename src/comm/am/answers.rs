@@ -1,25 +1,23 @@
 //! What the agent's thread does for its rank: it answers others, and sleeps in between.
 
 use std::{
-    sync::atomic::Ordering,
+    sync::{MutexGuard, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use super::{
     Am,
+    endpoint::Endpoint,
     wire::{Wakes, Wire},
 };
 use crate::comm::agent::{Answers, BEAT};
 
-impl<W: Wire> Answers for Am<W> {
-    fn since_looked(&self) -> Duration {
-        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
-    }
-
-    fn answer(&self) -> bool {
+impl<W: Wire> Am<W> {
+    /// Handles what is there, and what comes soon after; whether anything was.
+    fn answer_in<'a>(&'a self, mut entered: Option<MutexGuard<'a, Endpoint<W>>>) -> bool {
         let (begin, mut last) = (Instant::now(), None::<Instant>);
         loop {
-            let Some(mut endpoint) = self.try_endpoint() else { return last.is_some() };
+            let Some(mut endpoint) = entered else { return last.is_some() };
             let before = endpoint.found;
             self.look(&mut endpoint, true, true);
             let found = endpoint.found != before;
@@ -34,20 +32,37 @@ impl<W: Wire> Answers for Am<W> {
                 return true;
             }
             std::hint::spin_loop();
+            entered = self.try_endpoint();
         }
+    }
+}
+
+impl<W: Wire> Answers for Am<W> {
+    fn since_looked(&self) -> Duration {
+        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
+    }
+
+    fn answer(&self) -> bool {
+        self.answer_in(self.try_endpoint())
     }
 
     fn sleep(&self, limit: Duration) -> bool {
         let Some(sleeper) = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited()) else {
             return false;
         };
-        let wakes = if self.lags.load(Ordering::Relaxed) { Wakes::All } else { Wakes::Arrivals };
-        if !sleeper.arm(wakes) {
-            return false;
+        for wakes in [Wakes::Arrivals, Wakes::All] {
+            if !sleeper.arm(wakes) {
+                return false;
+            }
+            // What came before that wakes nobody. A thread of the program that is in there may have looked before, and may never look again.
+            if self.answer_in(Some(self.endpoint())) {
+                return true;
+            }
+            if !self.lags.load(Ordering::Relaxed) {
+                break;
+            }
         }
-        if !self.answer() {
-            sleeper.sleep(limit);
-        }
+        sleeper.sleep(limit);
         true
     }
 

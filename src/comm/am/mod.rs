@@ -360,9 +360,16 @@ impl<W: Wire> Operations for Am<W> {
     }
 
     fn is_flushed(&self, rank: usize) -> bool {
+        if !self.is_one_sided || self.is_closed() || self.fabric.is_inherited() {
+            return false;
+        }
         // Who is in there has other things to do.
-        let endpoint = if self.is_one_sided && !self.fabric.is_inherited() { self.try_endpoint() } else { None };
-        endpoint.is_some_and(|mut endpoint| endpoint.is_flushed(rank))
+        let Some(mut endpoint) = self.try_endpoint() else { return false };
+        let is_flushed = endpoint.is_flushed(rank);
+        drop(endpoint);
+        let known = matches!(is_flushed, Ok(true));
+        self.report(is_flushed.map(drop));
+        known
     }
 
     fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> std::result::Result<(), Full> {

@@ -337,11 +337,13 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Whether all that was put to a rank is known to be visible.
-    pub(super) fn is_flushed(&mut self, rank: usize) -> bool {
+    ///
+    /// # Errors
+    /// [`Broken`], which is not said again.
+    pub(super) fn is_flushed(&mut self, rank: usize) -> Result<bool> {
         let to = self.routes.find(rank).to;
         let owes = |peer: &Peer| !peer.has_acknowledged() || !peer.queue.is_empty();
-        // A wire that does not work says so at the next look.
-        !self.peers.get(to).is_none_or(owes) && self.wire.one_sided().is_some_and(|wire| matches!(wire.have_ended(to), Ok(true)))
+        Ok(!self.peers.get(to).is_none_or(owes) && one_sided(&mut self.wire)?.have_ended(to)?)
     }
 
     /// Reports the end of all that was put to a peer, if that takes no message. Whether it does not.

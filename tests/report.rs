@@ -106,10 +106,11 @@ fn a_file_of_statistics_has_times_and_bytes() {
             assert_eq!(stats.get("connections"), None, "{network}");
             continue;
         }
-        let connections: Vec<[u64; 6]> = serde_json::from_value(stats["connections"].clone()).unwrap();
+        let connections: Vec<[u64; 7]> = serde_json::from_value(stats["connections"].clone()).unwrap();
         assert_eq!(connections.len(), 3);
-        for [opened, reopened, closed, live, _, refused] in connections {
+        for [opened, reopened, closed, live, bytes, _, refused] in connections {
             assert!((1..=2).contains(&opened), "{stats}");
+            assert!(bytes > 0, "{stats}");
             assert_eq!((reopened, closed, live, refused), (0, 0, opened, 0), "{stats}");
         }
     }

@@ -113,7 +113,10 @@ fn waits_end_by_completions_events_and_limits() {
     }
     a.device.arm(Wakes::All).expect("armed");
     assert_eq!(a.device.wait(short), Ok(false), "what came before counts for nothing");
-    // What this side sends is no arrival there, and one here.
+    // What that call asked for still holds, until something comes.
+    assert_eq!(a.post(to_b, &[write(true)]), Ok(1));
+    assert_eq!((a.device.wait(WAIT), drain(&a).len()), (Ok(true), 1));
+    // What this side sends is no arrival here, and one there.
     a.device.arm(Wakes::Arrivals).expect("armed");
     b.device.arm(Wakes::Arrivals).expect("armed");
     b.receive(Queue::Shared, 5, 0, 64);

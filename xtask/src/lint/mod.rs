@@ -41,7 +41,7 @@ const PROTOCOLS: &str = "src/comm/protocol/";
 const FORBIDDEN_IN_PROTOCOLS: &[&str] =
     &["unsafe", "Instant", "SystemTime", "Mutex", "RwLock", "Condvar", "Once", "OnceLock", "LazyLock"];
 /// Folders of `src/comm` that all networks share.
-const SHARED: &[&str] = &["am", "bootstrap", "layers", "node", "protocol", "soft"];
+const SHARED: &[&str] = &["am", "bootstrap", "engine", "layers", "node", "protocol", "soft"];
 /// Folders of `src/comm` that start ranks and have no network.
 const STARTS: &[&str] = &["shared_memory", "threads"];
 /// Starts jobs on communicators of MPI.

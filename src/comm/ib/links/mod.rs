@@ -22,6 +22,7 @@
 //! | `frames` | frames on a connection, and on the next one |
 //! | `one_sided` | writes and reads |
 //! | `message` | what stands before each message |
+//! | `posted` | what a completion is of |
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -31,7 +32,7 @@ use std::{
 };
 
 pub(super) use self::message::HEADER;
-use self::one_sided::What;
+use self::{one_sided::What, posted::Posted};
 use rustc_hash::FxBuildHasher;
 
 use super::{
@@ -52,6 +53,7 @@ use crate::comm::{
 mod frames;
 mod message;
 mod one_sided;
+mod posted;
 mod steps;
 
 /// Messages that may be on their way to others, and those that may have arrived before anybody looks.
@@ -206,40 +208,6 @@ impl Peer {
     /// Works that the adapter may not have completed.
     fn is_open(&self) -> bool {
         self.completed < self.posted
-    }
-}
-
-/// What a completion is of: 32 bits say what, 32 bits which slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Posted {
-    Send(usize),
-    Receive(usize),
-    DatagramSend(usize),
-    DatagramReceive(usize),
-    Control(usize),
-}
-
-impl Posted {
-    fn id(self) -> u64 {
-        let (what, slot) = match self {
-            Posted::Send(slot) => (0, slot),
-            Posted::Receive(slot) => (1, slot),
-            Posted::DatagramSend(slot) => (2, slot),
-            Posted::DatagramReceive(slot) => (3, slot),
-            Posted::Control(slot) => (4, slot),
-        };
-        what << 32 | slot as u64
-    }
-
-    fn of(id: u64) -> Self {
-        let slot = id as u32 as usize;
-        match id >> 32 {
-            0 => Posted::Send(slot),
-            1 => Posted::Receive(slot),
-            2 => Posted::DatagramSend(slot),
-            3 => Posted::DatagramReceive(slot),
-            _ => Posted::Control(slot),
-        }
     }
 }
 

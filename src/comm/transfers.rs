@@ -114,7 +114,7 @@ impl Engine {
                     // Under the table's lock: if it is not complete at once, it is in the table before anybody completes it.
                     match start(token) {
                         Issued::Pending => table.admit(call, rank, direction),
-                        Issued::Complete => table.put_at_once(call, rank, direction),
+                        Issued::Complete => table.put_begins(call, rank, direction),
                     }
                     return Ok(());
                 }
@@ -124,7 +124,7 @@ impl Engine {
                 let issued = start(token);
                 let mut table = self.lock();
                 // What another thread saw visible meanwhile, or began to flush, may not have been this.
-                table.put_at_once(call, rank, direction);
+                table.put_begins(call, rank, direction);
                 if issued == Issued::Complete {
                     table.transfer_ended(token, None);
                 }

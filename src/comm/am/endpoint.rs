@@ -96,10 +96,10 @@ pub(super) struct Endpoint<W> {
     /// Memory that peers reach by themselves, of the ranks that this one answers for; ranks of peers, whose revocations are not answered; peers
     /// with flushes that take no message.
     pub(super) owned: Owned,
-    /// Pieces that are begun together; empty, kept for its memory.
-    pub(super) chain: Vec<Piece>,
     pub(super) owing: Vec<Route>,
     pub(super) flushing: Vec<usize>,
+    /// Pieces of a transfer that begin together; empty, kept for its memory.
+    pub(super) chain: Vec<Piece>,
     /// Peers that something was sent to, and that may not have said that it was handled.
     pub(super) unsettled: Vec<usize>,
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
@@ -149,9 +149,9 @@ impl<W: Wire> Endpoint<W> {
             held: VecDeque::new(),
             questions: Vec::new(),
             owned: Owned::new(answers_for),
-            chain: Vec::new(),
             owing: Vec::new(),
             flushing: Vec::new(),
+            chain: Vec::new(),
             unsettled: Vec::new(),
             urgent: false,
             skipped: 0,

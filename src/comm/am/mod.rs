@@ -327,11 +327,10 @@ impl<W: Wire> Operations for Am<W> {
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         self.submit_put(to.rank, token, |endpoint, route| {
             // SAFETY: the caller's promise.
-            if unsafe { endpoint.put_at_once(route, to.offset, local.ptr, local.len) }? {
-                endpoint.events.push(Event::LocalDone(token));
-                return Ok(());
+            match unsafe { endpoint.put_at_once(route, to.offset, local, token) }? {
+                true => Ok(()),
+                false => endpoint.submit(route, self.put_op(to.offset, local, token)),
             }
-            endpoint.submit(route, self.put_op(to.offset, local, token))
         })
     }
 

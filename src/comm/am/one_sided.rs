@@ -26,7 +26,7 @@ use super::{
     wire::{Broken, OneSided, OneSidedLimits, Piece, Result, Wire},
     write::Written,
 };
-use crate::comm::{Event, Token};
+use crate::comm::{Event, Local, Token};
 
 /// Pieces that are begun together.
 const CHAIN: usize = 32;
@@ -69,7 +69,7 @@ impl<W: Wire> Endpoint<W> {
         }
     }
 
-    /// A short put that is one transfer and can begin now. False if it has to be an operation, which does all that may be missing.
+    /// A short put, if it is one transfer that can begin now: it is complete then. If not, the put has to be an operation.
     ///
     /// # Safety
     /// The bytes are readable.
@@ -77,8 +77,8 @@ impl<W: Wire> Endpoint<W> {
         &mut self,
         Route { to, number }: Route,
         offset: usize,
-        here: *mut u8,
-        len: usize,
+        Local { ptr: here, len }: Local,
+        token: Token,
     ) -> Result<bool> {
         let (Some(limits), Some(peer)) = (self.limits.one_sided, self.peers.get_mut(to)) else { return Ok(false) };
         if len > limits.copied || !peer.queue.is_empty() || !peer.has_acknowledged() || to == self.topology.rank() {
@@ -87,12 +87,14 @@ impl<W: Wire> Endpoint<W> {
         let Some(region) = peer.known(number).find(offset) else { return Ok(false) };
         let (there, room) = region.at(offset);
         // SAFETY: the caller's promise; the peer's region is open until it was told that its transfers have ended.
-        let begun =
-            len <= room && unsafe { one_sided(&mut self.wire)?.write(to, &[Piece { there, key: region.key, here, len }]) }? == 1;
-        if begun && peer.submits(true, false) {
+        if len > room || unsafe { one_sided(&mut self.wire)?.write(to, &[Piece { there, key: region.key, here, len }]) }? == 0 {
+            return Ok(false);
+        }
+        if peer.submits(true, false) {
             self.unsettled.push(to);
         }
-        Ok(begun)
+        self.events.push(Event::LocalDone(token));
+        Ok(true)
     }
 
     /// Copies contiguous bytes, from byte `at` of `len` on.

@@ -140,9 +140,9 @@ pub(super) trait Device: Send + Sync + fmt::Debug + 'static {
     /// [`DeviceError::Fatal`].
     fn poll(&self, completions: &mut Vec<Completion>, most: usize) -> Result<()>;
 
-    /// Asks that the next completion ends a [`wait`](Self::wait), or the next one of a message or a datagram that arrives; a failure may or may not. An
-    /// earlier call that nothing has come for may still hold.
-    /// One that came before counts for nothing: poll once more after this call, and sleep only if there was none.
+    /// Asks that the next completion ends a [`wait`](Self::wait): any, or that of a message or a datagram which arrives ([`Wakes`]). A failure
+    /// may end a wait for arrivals too, and so may what an earlier call has asked for. A completion that came before counts for nothing: poll once
+    /// more after this call, and sleep only if there was none.
     ///
     /// # Errors
     /// [`DeviceError::Fatal`], [`DeviceError::System`].

@@ -9,15 +9,16 @@
 //! | `blind` | a poll reports nothing, and the next one all |
 //! | `fail_step` | a step to a state is refused, and not made |
 //! | `refuse_post` | a work is refused |
-//! | `break_pair` | works are posted, then their pair goes to the error state |
+//! | `break_pair` | works are posted, and their pair goes to the error state behind them, or within a chain |
+//! | `wrong_key` | writes name memory that the peer does not know |
 //!
 //! Steps to the error state and resets are never refused: they are what a program does about faults.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use super::device::{
-    Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, Pair, Piece, Queue, Region, Result,
-    State, To, Wakes, Work,
+    Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Kind, Limits, Pair, Piece, Queue, Region,
+    Result, State, To, Wakes, Work,
 };
 use crate::comm::{mutex::Mutex, random::Random};
 
@@ -31,6 +32,7 @@ pub(super) struct Rates {
     pub(super) fail_step: usize,
     pub(super) refuse_post: usize,
     pub(super) break_pair: usize,
+    pub(super) wrong_key: usize,
 }
 
 /// See the module's essay.
@@ -150,15 +152,28 @@ impl<D: Device> Device for Faulty<D> {
             let why = "it was refused, as the faults of this device want it".to_owned();
             return Err(DeviceError::Work { at: 0, id: works[0].id, why });
         }
+        let mut works = Cow::Borrowed(works);
+        if self.happens(self.rates.wrong_key) {
+            for work in works.to_mut() {
+                if let Kind::Write { to } = &mut work.kind {
+                    to.key ^= 1 << 20;
+                }
+            }
+        }
+        // Before the pair fails, a part of a chain may have been done.
+        let breaks = self.happens(self.rates.break_pair);
+        let first = if breaks { self.state.lock().random.below(works.len()) + 1 } else { works.len() };
         // SAFETY: the caller's promise.
-        let taken = unsafe { self.below.post(pair, works) };
+        let mut taken = unsafe { self.below.post(pair, &works[..first]) };
         let mut state = self.state.lock();
         state.posted.works += works.len();
         state.posted.chains += 1;
         state.posted.signaled += works.iter().filter(|work| work.signaled).count();
         drop(state);
-        if taken.is_ok() && self.happens(self.rates.break_pair) {
+        if breaks && taken == Ok(first) {
             self.below.modify(pair, To::Error)?;
+            // SAFETY: the caller's promise.
+            taken = unsafe { self.below.post(pair, &works[first..]) }.map(|rest| first + rest);
         }
         taken
     }

@@ -244,13 +244,27 @@ fn a_fence_asks_only_what_is_not_known() {
     assert_eq!(ranks[1].word(0), 100);
 }
 
+/// What a look of a fence finds is told once: nobody hears of it if the fence keeps it to itself.
+#[test]
+fn a_fence_that_meets_a_refusal_ends_the_job() {
+    let mut ranks = ranks(Rates { wrong_key: 1000, ..Rates::default() }, 1);
+    put_all(&mut ranks, 0, 0, &[1]);
+    flush(&mut ranks, 0);
+    settle(&mut ranks);
+    put_all(&mut ranks, 0, 0, &[2]);
+    assert!(!ranks[0].conduit.is_flushed(1));
+    let cause = ranks[0].conduit.over_cause();
+    assert!(cause.contains("rank 1 refuses a transfer: the peer's memory does not allow this access"), "{cause}");
+    assert_eq!(ranks[1].word(0), 1);
+}
+
 /// All kinds of operations, both ways, over connections that break: what each rank finds is what one memory would hold after its operations in
 /// their order.
 #[test]
 fn operations_keep_their_order_over_connections_that_break() {
     let (mut unbroken, mut reopened) = (0, 0);
     for seed in 0..if std::env::var_os("GA_TEST_LONG").is_some() { 400 } else { 16 } {
-        let rates = Rates { break_pair: if seed % 4 == 0 { 0 } else { 15 }, lose: 50, blind: 300, ..Rates::default() };
+        let rates = Rates { break_pair: if seed % 4 == 0 { 0 } else { 30 }, lose: 50, blind: 300, ..Rates::default() };
         let counts = operations_keep_their_order(ranks(rates, seed), seed);
         if rates.break_pair == 0 {
             unbroken += counts.reopened;
@@ -258,7 +272,7 @@ fn operations_keep_their_order_over_connections_that_break() {
             reopened += counts.reopened;
         }
     }
-    assert!(unbroken == 0 && reopened > 20, "{unbroken} connections reopened that did not break, {reopened} others");
+    assert!(unbroken == 0 && reopened > 50, "{unbroken} connections reopened that did not break, {reopened} others");
 }
 
 /// The same on whatever device libibverbs finds: pairs are taken to the error state under it.

@@ -242,7 +242,7 @@ impl Table {
     pub(super) fn admit(&mut self, call: &Call, rank: usize, direction: Direction) {
         self.in_flight += 1;
         self.most_in_flight = self.most_in_flight.max(self.in_flight);
-        self.put_at_once(call, rank, direction);
+        self.put_begins(call, rank, direction);
         if let (None, Some((label, ordered))) = (call.request.get(), &call.late) {
             let request = Request::new(call.serial, label.clone(), Owner::Caller, 0, *ordered);
             call.request.set(Some(self.enter(request)));

@@ -57,7 +57,7 @@ pub(in crate::comm) struct Flush {
 
 impl Table {
     /// A transfer of a call with `rank` has begun.
-    pub(in crate::comm) fn put_at_once(&mut self, call: &Call, rank: usize, direction: Direction) {
+    pub(in crate::comm) fn put_begins(&mut self, call: &Call, rank: usize, direction: Direction) {
         if direction == Direction::Put {
             let puts = self.puts.peers.meet(rank);
             if !puts.is_listed {
@@ -76,7 +76,7 @@ impl Table {
     /// What was put to a rank, or to any, needs no flush where it is visible already. Whether all of it is.
     pub(in crate::comm) fn see_flushed(&mut self, rank: Option<usize>, is_flushed: impl Fn(usize) -> bool) -> bool {
         let Puts { peers, dirty } = &mut self.puts;
-        // Who has to flush one rank need not know of the others.
+        // Once a rank needs a flush, the network is not asked about the others.
         let mut asks = true;
         let mut is_clean = |puts: &mut Peer, rank| {
             if puts.last.is_some() && puts.flush.is_none() && asks {
@@ -188,7 +188,7 @@ mod tests {
 
     fn put(table: &mut Table, rank: usize, serial: u64) {
         let call = call(serial);
-        table.put_at_once(&call, rank, Direction::Put);
+        table.put_begins(&call, rank, Direction::Put);
         assert_eq!(call.request.get(), None);
     }
 
@@ -225,7 +225,7 @@ mod tests {
         assert!(!table.see_flushed(None, |rank| rank != 5) && !table.see_flushed(Some(5), |_| false));
         let (flush, ranks) = begin(&mut table, None, 4).begun.unwrap();
         assert_eq!(ranks, [5]);
-        // What a flush is under way for is told by that.
+        // A flush of rank 5 is under way: its answer counts, and the network is not asked.
         assert!(!table.see_flushed(None, |_| true));
         let joined = begin(&mut table, None, 5);
         assert_eq!((joined.begun.is_none(), joined.joined.len()), (true, 1));

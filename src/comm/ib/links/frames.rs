@@ -32,7 +32,7 @@ impl<D: Device> Links<D> {
         (peer.said, peer.unsaid) = (header.seen, None);
         self.sends.write(slot, 0, &header.encode());
         self.sends.write(slot, HEADER, bytes);
-        self.sent[slot] = Sent { to, number: 0, len: HEADER + bytes.len(), what: What::Frame };
+        self.sent[slot] = Sent { to, serial: 0, len: HEADER + bytes.len(), what: What::Frame };
         self.post(to, &[Posted::Send(slot)])?;
         Ok(true)
     }
@@ -92,7 +92,7 @@ impl<D: Device> Links<D> {
             peer.posted += 1;
             let len = match *what {
                 Posted::Send(slot) => {
-                    self.sent[slot].number = peer.posted;
+                    self.sent[slot].serial = peer.posted;
                     self.sent[slot].len
                 }
                 Posted::Control(slot) => {
@@ -188,9 +188,9 @@ impl<D: Device> Links<D> {
     }
 
     /// The adapter has done, or has not done, a work that was posted to a peer, and all before it.
-    pub(super) fn is_posted(&mut self, to: usize, number: u64, outcome: std::result::Result<Done, Failure>) -> Result<()> {
+    pub(super) fn is_posted(&mut self, to: usize, serial: u64, outcome: std::result::Result<Done, Failure>) -> Result<()> {
         let peer = self.peers.meet(to);
-        peer.completed = peer.completed.max(number);
+        peer.completed = peer.completed.max(serial);
         let is_idle = !peer.is_open();
         // It would be refused again.
         if let Err(failure @ (Failure::RemoteAccess | Failure::RemoteInvalid)) = outcome {

@@ -163,7 +163,7 @@ pub(super) struct Links<D> {
 struct Sent {
     to: usize,
     /// Which of the works that were posted to that peer.
-    number: u64,
+    serial: u64,
     len: usize,
     what: What,
 }
@@ -241,7 +241,7 @@ impl<D: device::Device> Links<D> {
             sends,
             free_sends: (0..SENDS).collect(),
             free_straight: (SENDS..SENDS + STRAIGHT).collect(),
-            sent: vec![Sent { to: 0, number: 0, len: 0, what: What::Frame }; SENDS + STRAIGHT],
+            sent: vec![Sent { to: 0, serial: 0, len: 0, what: What::Frame }; SENDS + STRAIGHT],
             gone: Vec::new(),
             chain: Vec::new(),
             posted: Vec::new(),
@@ -414,18 +414,18 @@ impl<D: device::Device> Links<D> {
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {
         match (Posted::of(id), outcome) {
             (Posted::Send(slot), outcome) => {
-                let Sent { to, number, .. } = self.sent[slot];
+                let Sent { to, serial, .. } = self.sent[slot];
                 if outcome.is_ok() {
                     let gone = &mut self.gone;
                     self.peers.meet(to).replay.completed(slot, |slot| gone.push(slot));
                     self.let_go()?;
                 }
-                self.is_posted(to, number, outcome)
+                self.is_posted(to, serial, outcome)
             }
             (Posted::Control(slot), outcome) => {
-                let Some((to, number)) = self.controlled[slot].take() else { return Ok(()) };
+                let Some((to, serial)) = self.controlled[slot].take() else { return Ok(()) };
                 self.free_controls.push(slot);
-                self.is_posted(to, number, outcome)
+                self.is_posted(to, serial, outcome)
             }
             (Posted::Receive(slot), Ok(Done::Received { len, .. })) => match self.owners.get(&number) {
                 Some(&from) => self.received(from, slot, len),

@@ -99,7 +99,7 @@ impl<D: Device> Links<D> {
                 }
             };
             at += len;
-            self.sent[slot] = Sent { to: with, number: 0, len, what };
+            self.sent[slot] = Sent { to: with, serial: 0, len, what };
             posted.push(Posted::Send(slot));
         }
         let done = if posted.is_empty() { Ok(()) } else { self.post(with, &posted) };
@@ -144,7 +144,7 @@ impl<D: Device> Links<D> {
         peer.replay.all_are_handled();
         peer.transfers.begun += 1;
         peer.replay.posts(kind, slot);
-        self.sent[slot] = Sent { to: with, number: 0, len, what };
+        self.sent[slot] = Sent { to: with, serial: 0, len, what };
         self.post(with, &[Posted::Send(slot)])?;
         Ok(true)
     }

@@ -143,7 +143,7 @@ impl Alarm {
         Ok(())
     }
 
-    /// Asks for a wake-up by the next completion, or the next of what was sent as solicited, and forgets the one that was asked for before.
+    /// Asks for a wake-up by the next completion, or by the next message that was sent as solicited. Wake-ups that have come are forgotten.
     pub(super) fn arm(&self, sources: Sources<'_>, wakes: Wakes) -> Result<()> {
         if self.armed.swap(true, Ordering::Relaxed) {
             while take_wake_up(sources) {}

@@ -398,6 +398,7 @@ impl<D: device::Device> Links<D> {
         self.device.poll(&mut self.polled, BATCH)?;
         let may_be_more = self.polled.len() == BATCH;
         self.taken += self.polled.len() as u64;
+        // Most often there is one: the queue costs 20 ns of a put and a fence.
         if let ([completion], true) = (&self.polled[..], self.completions.is_empty()) {
             let completion = *completion;
             self.polled.clear();

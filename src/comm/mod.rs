@@ -75,6 +75,7 @@ mod ib;
 #[cfg(test)]
 pub(crate) mod islands;
 pub(crate) mod joined;
+pub(crate) mod key_values;
 pub(crate) mod lasting;
 pub(crate) mod launcher;
 pub(crate) mod layers;

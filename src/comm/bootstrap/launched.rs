@@ -19,15 +19,10 @@ use std::{
 
 use rustix::fs::{FileType, fstat};
 
-use super::{
-    Bootstrap,
-    key_values::{Idle, KeyValues, Refused, Result, get_words, put_words},
-    line::Line,
-    patience::Patience,
-    pmi1, pmi2, pmix, root,
-};
+use super::{Bootstrap, line::Line, patience::Patience, pmi1, pmi2, pmix, root};
 use crate::{
     comm::{
+        key_values::{Idle, KeyValues, Refused, Result, get_words, put_words},
         launcher::{self, Protocol, Started},
         node::Fabric,
         say::say,

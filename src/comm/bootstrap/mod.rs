@@ -12,7 +12,6 @@
 //! mapping, so no rank takes the memory of another job for its own.
 
 mod exit;
-mod key_values;
 pub(super) mod launched;
 mod line;
 mod patience;

@@ -5,8 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::key_values::Refused;
-use crate::comm::{launcher::Started, say::say};
+use crate::comm::{key_values::Refused, launcher::Started, say::say};
 
 /// A rank that waits for the others says so after this long, once.
 const SAY_AFTER: Duration = Duration::from_secs(10);

@@ -1,9 +1,7 @@
 //! PMI-1, which Hydra and Slurm speak: lines of text, `cmd=put kvsname=... key=... value=...`, each answered by one.
 
-use super::{
-    key_values::{Idle, KeyValues, Refused, Result},
-    line::Line,
-};
+use super::line::Line;
+use crate::comm::key_values::{Idle, KeyValues, Refused, Result};
 
 /// Longest value, whatever the launcher allows: some read a whole line, with its words, into 1024 bytes.
 const LONGEST: usize = 512;

@@ -23,7 +23,7 @@ use rustix::{
     process::{Pid, getppid},
 };
 
-use super::key_values::{Idle, KeyValues, Refused, Result};
+use crate::comm::key_values::{Idle, KeyValues, Refused, Result};
 
 /// The library by its name, which has stood for versions 2 to 5.
 const LIBRARY: &str = "libpmix.so.2";

@@ -36,11 +36,11 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-use super::{
+use super::line::Line;
+use crate::comm::{
     key_values::{Idle, Refused, Result},
-    line::Line,
+    say::say,
 };
-use crate::comm::say::say;
 
 /// A rank proves that it belongs to the job within this.
 const GREETING: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ const LEAST_VALUE: usize = 16;
 
 /// What a launcher, or the way to it, refuses.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(in crate::comm) enum Refused {
     /// Its end of the connection is closed.
     #[error(
         "its connection is closed; it has ended, or was ended, or an earlier program in place of this one has taken its leave"
@@ -38,13 +38,13 @@ impl From<io::Error> for Refused {
     }
 }
 
-pub(super) type Result<T> = std::result::Result<T, Refused>;
+pub(in crate::comm) type Result<T> = std::result::Result<T, Refused>;
 
 /// What a caller does while it waits; an error ends the wait.
-pub(super) type Idle<'i> = &'i mut dyn FnMut() -> io::Result<()>;
+pub(in crate::comm) type Idle<'i> = &'i mut dyn FnMut() -> io::Result<()>;
 
 /// What a launcher keeps for the processes that it started.
-pub(super) trait KeyValues: Send {
+pub(in crate::comm) trait KeyValues: Send {
     /// The number of ranks, if the launcher tells it by this way only.
     fn size(&self) -> Option<usize> {
         None
@@ -74,7 +74,7 @@ pub(super) trait KeyValues: Send {
 
 /// Puts words. Their text may be longer than a value of the launcher: the key has the number of parts, and `key-0`, `key-1` ... have the
 /// parts.
-pub(super) fn put_words(launcher: &mut dyn KeyValues, key: &str, words: &[u64], idle: Idle<'_>) -> Result<()> {
+pub(in crate::comm) fn put_words(launcher: &mut dyn KeyValues, key: &str, words: &[u64], idle: Idle<'_>) -> Result<()> {
     let value = words.iter().fold(String::new(), |mut text, word| {
         let _ = write!(text, "{word:x},");
         text
@@ -92,7 +92,7 @@ pub(super) fn put_words(launcher: &mut dyn KeyValues, key: &str, words: &[u64], 
 }
 
 /// Gets the words that a rank put.
-pub(super) fn get_words(launcher: &mut dyn KeyValues, from: usize, key: &str, idle: Idle<'_>) -> Result<Vec<u64>> {
+pub(in crate::comm) fn get_words(launcher: &mut dyn KeyValues, from: usize, key: &str, idle: Idle<'_>) -> Result<Vec<u64>> {
     let parts = launcher.get(from, key, &mut *idle)?;
     let parts: usize = parts.parse().map_err(|_| Refused::Said(parts))?;
     let mut value = String::new();

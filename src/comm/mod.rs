@@ -70,7 +70,6 @@ mod conduit;
 mod connections;
 pub(crate) mod engine;
 mod event;
-#[cfg_attr(any(not(test), loom), expect(dead_code, reason = "the network does no RDMA yet, and does not use libibverbs"))]
 mod ib;
 #[cfg(test)]
 pub(crate) mod islands;

@@ -70,6 +70,7 @@ mod conduit;
 mod connections;
 pub(crate) mod engine;
 mod event;
+#[cfg_attr(loom, allow(dead_code, reason = "what its tests use, which models leave out"))]
 mod ib;
 #[cfg(test)]
 pub(crate) mod islands;

@@ -5,12 +5,14 @@ use std::{
     io::{self, ErrorKind},
 };
 
+use super::launcher::Started;
+
 /// A launcher must keep values of so many bytes. Longer ones are put in parts.
 const LEAST_VALUE: usize = 16;
 
 /// What a launcher, or the way to it, refuses.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::comm) enum Refused {
+pub(crate) enum Refused {
     /// Its end of the connection is closed.
     #[error(
         "its connection is closed; it has ended, or was ended, or an earlier program in place of this one has taken its leave"
@@ -38,13 +40,16 @@ impl From<io::Error> for Refused {
     }
 }
 
-pub(in crate::comm) type Result<T> = std::result::Result<T, Refused>;
+pub(crate) type Result<T> = std::result::Result<T, Refused>;
 
 /// What a caller does while it waits; an error ends the wait.
-pub(in crate::comm) type Idle<'i> = &'i mut dyn FnMut() -> io::Result<()>;
+pub(crate) type Idle<'i> = &'i mut dyn FnMut() -> io::Result<()>;
+
+/// Makes the words of ranks that meet by a library of the program, which speaks with the launcher itself.
+pub(crate) type Meet = fn(&Started) -> Result<Box<dyn KeyValues>>;
 
 /// What a launcher keeps for the processes that it started.
-pub(in crate::comm) trait KeyValues: Send {
+pub(crate) trait KeyValues: Send {
     /// The number of ranks, if the launcher tells it by this way only.
     fn size(&self) -> Option<usize> {
         None
@@ -70,11 +75,14 @@ pub(in crate::comm) trait KeyValues: Send {
 
     /// Whether the launcher has gone.
     fn is_gone(&self) -> bool;
+
+    /// Nobody asks any more for what was put so far.
+    fn forget(&mut self) {}
 }
 
 /// Puts words. Their text may be longer than a value of the launcher: the key has the number of parts, and `key-0`, `key-1` ... have the
 /// parts.
-pub(in crate::comm) fn put_words(launcher: &mut dyn KeyValues, key: &str, words: &[u64], idle: Idle<'_>) -> Result<()> {
+pub(crate) fn put_words(launcher: &mut dyn KeyValues, key: &str, words: &[u64], idle: Idle<'_>) -> Result<()> {
     let value = words.iter().fold(String::new(), |mut text, word| {
         let _ = write!(text, "{word:x},");
         text
@@ -92,7 +100,7 @@ pub(in crate::comm) fn put_words(launcher: &mut dyn KeyValues, key: &str, words:
 }
 
 /// Gets the words that a rank put.
-pub(in crate::comm) fn get_words(launcher: &mut dyn KeyValues, from: usize, key: &str, idle: Idle<'_>) -> Result<Vec<u64>> {
+pub(crate) fn get_words(launcher: &mut dyn KeyValues, from: usize, key: &str, idle: Idle<'_>) -> Result<Vec<u64>> {
     let parts = launcher.get(from, key, &mut *idle)?;
     let parts: usize = parts.parse().map_err(|_| Refused::Said(parts))?;
     let mut value = String::new();

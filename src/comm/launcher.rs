@@ -45,6 +45,8 @@ pub(crate) enum Protocol {
     Pmix,
     /// By rank 0, in the place of a launcher.
     Root,
+    /// By the MPI library of the program: two must not speak with one launcher.
+    Mpi,
 }
 
 impl Protocol {
@@ -54,6 +56,7 @@ impl Protocol {
             Protocol::Pmi { .. } => "pmi",
             Protocol::Pmix => "pmix",
             Protocol::Root => "root",
+            Protocol::Mpi => "mpi",
         }
     }
 }
@@ -167,6 +170,12 @@ impl Started {
     /// Number of ranks, if the environment says it.
     pub(crate) fn size(&self) -> Option<usize> {
         self.size
+    }
+
+    /// The same process in a program whose MPI library speaks with the launcher. Who meets by a script has none.
+    pub(crate) fn with_mpi(self) -> Self {
+        let protocol = self.protocol.filter(|&protocol| protocol == Protocol::Root).unwrap_or(Protocol::Mpi);
+        Started { protocol: Some(protocol), ..self }
     }
 
     /// How the launcher is spoken to, if it can be.

@@ -7,6 +7,7 @@
 use super::mpi;
 use super::{
     ib,
+    key_values::Meet,
     layers::{HARSH, LAYERS, Layer},
     settings::{DEVICES, Device},
     shared_memory, simulated,
@@ -24,6 +25,18 @@ const NETWORKS: &[Named] = &[
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];
+
+/// How ranks of other networks meet in a binary with MPI.
+pub(crate) const MEET: Option<Meet> = {
+    #[cfg(feature = "mpi")]
+    {
+        Some(mpi::meet)
+    }
+    #[cfg(not(feature = "mpi"))]
+    {
+        None
+    }
+};
 
 /// Those behind a feature of the same name, which the binary does not have.
 const LEFT_OUT: &[&str] = &[

@@ -7,6 +7,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::{
     Connect, Topology,
+    key_values::Meet,
     launcher::Started,
     layers::{self, Layer},
     soft::{Faults, Form},
@@ -79,6 +80,8 @@ pub(crate) struct Settings {
     pub started: Option<Started>,
     /// The launcher by which the ranks of a network of one machine meet; without one they are forked, or threads.
     pub launched: Option<Started>,
+    /// How those meet whose launcher the MPI library of the program speaks with.
+    pub meet: Option<Meet>,
     /// What the network of a job of one machine drives.
     pub device: Device,
     /// Connections that a rank may have at a time, where a network has connections.

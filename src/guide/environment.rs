@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `GA_RANKS` | number of ranks, from 1 to 8192, or to 65,536 over a simulated network. Under `mpirun` and `srun` the launcher sets it | one per core that the process may use |
 //! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `shared_memory:unmapped` or `threads:unmapped`; `simulated:gemini` and its like, see [the virtual cluster](super::virtual_cluster) | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
-//! | `GA_BOOTSTRAP` | how the ranks of `shared_memory` start: `fork`; `pmi` or `pmix`, by the launcher that started this process and speaks that protocol; or `root`, by `GA_ROOT` | `root` if `GA_ROOT` is set; the launcher's protocol if one started this process and the binary has no MPI; else `fork` |
+//! | `GA_BOOTSTRAP` | how the ranks of `shared_memory` and `ib` start: `fork`; `pmi` or `pmix`, by the launcher that started this process and speaks that protocol; `mpi`, by the MPI library of the binary, if it has one; or `root`, by `GA_ROOT` | `root` if `GA_ROOT` is set; the launcher's protocol if one started this process and the binary has no MPI; `mpi` if it has, over `ib`; else `fork` |
 //! | `GA_ROOT`, `GA_RANK` | host and port of rank 0, as `node07:29400`, and the rank of this process: ranks that no launcher started meet there; `GA_RANKS` is how many there are | |
 //! | `GA_TOKEN`, `GA_TOKEN_FILE` | the secret that these ranks prove to know, at least 16 bytes; or a file with it that only its owner may read | |
 //! | `GA_RANKS_PER_NODE` | splits the ranks into nodes of this many consecutive ranks. Only ranks of one node share memory. Use it to test the path between machines on one machine | a node is a machine |

@@ -30,7 +30,7 @@ use crate::{
 /// |---|---|---|
 /// | [`ranks`](Self::ranks) | `GA_RANKS` | one per core that this process may use; under `mpirun` and `srun`, set by the launcher |
 /// | [`network`](Self::network) | `GA_NETWORK` | `mpi` under `mpirun` and `srun` if the binary has the feature, else `shared_memory` |
-/// | [`bootstrap`](Self::bootstrap) | `GA_BOOTSTRAP` | ranks of `shared_memory` are the processes that `mpirun` or `srun` started, or those of `GA_ROOT`; else this process forks them |
+/// | [`bootstrap`](Self::bootstrap) | `GA_BOOTSTRAP` | ranks of `shared_memory` and `ib` are the processes that `mpirun` or `srun` started, or those of `GA_ROOT`; else this process forks them |
 /// | [`ranks_per_node`](Self::ranks_per_node) | `GA_RANKS_PER_NODE` | a node is a machine |
 /// | [`heap`](Self::heap) | `GA_HEAP` | the memory of the node, for each rank; this is address space, not pages |
 /// | [`memory`](Self::memory) | `GA_MEMORY` | no limit beyond those of the kernel and cgroups; bytes that all ranks of a machine may commit together |
@@ -112,16 +112,19 @@ impl Launch {
         self
     }
 
-    /// How the ranks of `shared_memory` start and meet:
+    /// How the ranks of `shared_memory` and `ib` start and meet:
     ///
     /// * `fork`: this process forks them.
     /// * `pmi`: they are the processes of a launcher that speaks PMI-1 or PMI-2, such as MPICH's `mpirun` and `srun --mpi=pmi2`.
     /// * `pmix`: they are the processes of a launcher that speaks PMIx, such as Open MPI's `mpirun`. Its library is loaded when the job
     ///   starts.
+    /// * `mpi`: they are the processes of a launcher, in a binary with the feature `mpi`. Its library alone speaks with the launcher, and is
+    ///   initialized if the program has not done it. The ranks use it to meet and for nothing else.
+    /// * `root`: they meet at rank 0, which `GA_ROOT` names.
     ///
     /// Without a choice, they are the processes of the launcher that started this one, and are forked if there is none, or if it started one
-    /// process and more ranks are asked for. All must be on one machine. In a binary with the feature `mpi`, a launcher is MPI's, so ranks
-    /// of `shared_memory` are always forked.
+    /// process and more ranks are asked for. Those of `shared_memory` must be on one machine; in a binary with the feature `mpi` they are
+    /// forked without a choice.
     pub fn bootstrap(mut self, name: impl Into<String>) -> Self {
         self.bootstrap = Some(name.into());
         self

@@ -133,6 +133,7 @@ impl Launch {
             wanted: self.ranks,
             started,
             launched,
+            meet: networks::MEET,
             device,
             connections,
             connect,
@@ -195,7 +196,6 @@ fn launched(
     started: Option<Started>,
     asked: Option<usize>,
 ) -> Result<Option<Started>, Error> {
-    let by_root = started.is_some_and(|by| by.protocol() == Some(Protocol::Root));
     // A child that a rank forked has the variables too, and forks ranks of its own.
     if launcher::is_half_said() && network.meets_by_launcher() && chosen != Some("fork") {
         return Err(Error::Launch(
@@ -203,15 +203,7 @@ fn launched(
                 .into(),
         ));
     }
-    // Two must not speak with one launcher: MPI's library, and this crate.
-    if cfg!(feature = "mpi") && !by_root && network.ranks == Ranks::Processes && started.is_some_and(|by| by.has_others()) {
-        return Err(Error::Launch(format!(
-            "in a binary with the feature `mpi` a launcher is MPI's, and the ranks of \"{}\" cannot meet by it; build the program without that \
-             feature, or choose GA_NETWORK=mpi",
-            network.name
-        )));
-    }
-    let started = started.filter(|_| !cfg!(feature = "mpi") || by_root);
+    let started = if cfg!(feature = "mpi") { started.map(Started::with_mpi) } else { started };
     let chosen = match chosen {
         Some(name) => Some(name.to_owned()),
         None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
@@ -220,23 +212,28 @@ fn launched(
     if !network.meets_by_launcher() {
         return chosen.map_or(Ok(None), |name| {
             Err(Error::Launch(format!(
-                "the bootstrap \"{name}\" is for ranks of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
+                "the bootstrap \"{name}\" is for ranks that are processes, as those of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
                 network.name
             )))
         });
     }
     match chosen.as_deref() {
         Some("fork") => Ok(None),
-        Some(name @ ("pmi" | "pmix" | "root")) if protocol == Some(name) => Ok(started),
-        Some(name @ ("pmi" | "pmix" | "root")) => Err(Error::Launch(format!(
+        Some(name @ ("pmi" | "pmix" | "root" | "mpi")) if protocol == Some(name) => Ok(started),
+        Some(name @ ("pmi" | "pmix" | "root" | "mpi")) => Err(Error::Launch(format!(
             "the bootstrap is \"{name}\" (GA_BOOTSTRAP), but {}",
             match protocol {
-                _ if cfg!(feature = "mpi") => "in a binary with the feature `mpi` a launcher is MPI's; use GA_NETWORK=mpi".into(),
+                Some("mpi") => "in a binary with the feature `mpi` its ranks meet by MPI (GA_BOOTSTRAP=mpi)".into(),
+                None if name == "mpi" && !cfg!(feature = "mpi") => "this binary is without the feature `mpi`".into(),
                 None => "no launcher that speaks it started this process".into(),
                 Some(other) => format!("a launcher that speaks \"{other}\" started this process"),
             }
         ))),
-        Some(name) => Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix, root"))),
+        Some(name) => {
+            Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix, mpi, root")))
+        }
+        // Over shared memory alone, each process of MPI's is a job of its own.
+        None if protocol == Some(Protocol::Mpi.name()) && network.ranks == Ranks::Children => Ok(None),
         None => match started {
             Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
             // A process alone may fork more ranks, if it is asked to.

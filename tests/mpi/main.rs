@@ -20,6 +20,10 @@ fn main() -> ExitCode {
         runner::case("mpi::ranks_are_the_launchers", counted).ranks(3),
         runner::case("mpi::jobs_on_communicators_of_the_program", communicators).ranks(4),
         runner::case("mpi::two_threads_do_not_wait_for_each_other", threads).ranks(2),
+        runner::case("mpi::ranks_of_another_network_meet_by_it", of_another_network).ranks(9),
+        runner::case("mpi::ranks_of_shared_memory_meet_by_it", of_shared_memory).ranks(3),
+        runner::case("mpi::a_rank_of_another_network_fails", || ends(3, "fails_over_another_network", "rank 1", false)),
+        runner::program("fails_over_another_network", fails_over_another_network),
         runner::case("mpi::one_rank_alone", chosen_alone).ranks(1),
         runner::case("mpi::settings_of_ranks_differ", different_settings).ranks(3),
         runner::case("mpi::a_program_goes_on_after_a_failed_job", || ends(3, "goes_on", "goes on", true)),
@@ -63,6 +67,45 @@ fn chosen() {
     run(body).expect("a job under MPI");
     // What a program names goes before.
     Launch::new().network("threads").ranks(2).run(|job| job.sync()).expect("a job of threads");
+}
+
+/// Where all ranks share memory, `ib` needs no adapter. MPI goes on behind it.
+fn of_another_network() {
+    for network in ["ib", "ib", "mpi"] {
+        let body = |job: &Job| {
+            assert_eq!((job.network(), job.size()), (network, 9));
+            turn(job)
+        };
+        Launch::new().network(network).run(body).expect("a job that MPI's launcher started");
+    }
+    // They learn alike that they cannot start, and may go on.
+    let refusal = Launch::new().network("ib").ranks(2).run(turn).expect_err("not the launcher's number").to_string();
+    assert!(refusal.contains("2 ranks were asked for") && refusal.contains("started 9"), "{refusal}");
+    Launch::new().network("ib").run(turn).expect("a job of the same processes");
+}
+
+fn of_shared_memory() {
+    let body = |job: &Job| {
+        assert_eq!((job.network(), job.size()), ("shared_memory", 3));
+        turn(job)
+    };
+    Launch::new().network("shared_memory").bootstrap("mpi").run(body).expect("a job that MPI's launcher started");
+    let refusal = Launch::new().network("ib").bootstrap("pmi").run(turn).expect_err("MPI's launcher").to_string();
+    assert!(refusal.contains("GA_BOOTSTRAP=mpi"), "{refusal}");
+}
+
+fn fails_over_another_network() {
+    let ended = Launch::new().network("ib").run(|job| {
+        job.sync()?;
+        if job.rank() == 1 {
+            std::process::exit(3);
+        }
+        job.sync()
+    });
+    if let Err(error) = ended {
+        eprintln!("Error: {error}");
+        std::process::exit(1);
+    }
 }
 
 fn chosen_alone() {

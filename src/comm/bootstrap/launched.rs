@@ -22,7 +22,7 @@ use rustix::fs::{FileType, fstat};
 use super::{Bootstrap, line::Line, patience::Patience, pmi1, pmi2, pmix, root};
 use crate::{
     comm::{
-        key_values::{Idle, KeyValues, Refused, Result, get_words, put_words},
+        key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
         launcher::{self, Protocol, Started},
         node::Fabric,
         say::say,
@@ -109,14 +109,18 @@ impl Connection {
             State::New => {
                 let mut said = false;
                 let mut patience = Patience::new(&started, limit, &mut said);
-                let launcher = connect(started, &mut || patience.look()).map_err(|refused| failed(&started, &refused))?;
+                let launcher =
+                    connect(started, settings.meet, &mut || patience.look()).map_err(|refused| failed(&started, &refused))?;
                 let size = started.size().or_else(|| launcher.size()).ok_or_else(|| {
                     failed(&started, &Refused::Said("nothing, when it was asked for the number of ranks".into()))
                 })?;
                 at_exit();
                 Ok(Connection { launcher, started, size, limit, process: own, step: 0, broken: false, said })
             }
-            State::Free(connection) if connection.is_own() => Ok(Connection { limit, said: false, ..connection }),
+            State::Free(mut connection) if connection.is_own() => {
+                connection.launcher.forget();
+                Ok(Connection { limit, said: false, ..connection })
+            }
             // A child that a rank forked does not come here: to it, nobody is its launcher.
             _ => Err(Error::Launch(
                 "an earlier job of this process failed, and its launcher may be ending the others for that".into(),
@@ -278,9 +282,10 @@ impl Bootstrap for Connection {
 }
 
 /// Speaks to the launcher for the first time.
-fn connect(started: Started, idle: Idle<'_>) -> Result<Box<dyn KeyValues>> {
+fn connect(started: Started, meet: Option<Meet>, idle: Idle<'_>) -> Result<Box<dyn KeyValues>> {
     match started.protocol() {
         Some(Protocol::Pmix) => Ok(Box::new(pmix::Pmix::start()?)),
+        Some(Protocol::Mpi) => meet.map_or_else(|| Err(Refused::Said("no MPI".into())), |meet| meet(&started)),
         Some(Protocol::Root) => {
             let secret = launcher::secret().map_err(|why| Refused::System(io::Error::other(why)))?;
             let (Some(root), Some(ranks)) = (launcher::root(), started.size()) else {

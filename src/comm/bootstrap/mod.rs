@@ -3,7 +3,8 @@
 //! | how a job starts | what its ranks meet by |
 //! |---|---|
 //! | a fork, or threads | nothing: they inherit the mapping |
-//! | an MPI library | a communicator (`mpi`) |
+//! | an MPI library, over `mpi` | a communicator (`mpi`) |
+//! | an MPI library, over another network | the same, kept by every rank for all (`mpi`) |
 //! | a launcher alone | words that the launcher keeps for them ([`launched`]): PMI-1, PMI-2 or PMIx |
 //! | anything else: ssh, PBS, a script | the same, kept by a thread of rank 0 (`root`) |
 //!

@@ -1,6 +1,6 @@
 //! `ib`: ranks that are processes, each with a port of an adapter that libibverbs drives.
 //!
-//! They are forked, or a launcher that speaks PMI or PMIx has started them. A launcher's ranks may be on several machines. A device is
+//! They are forked, or a launcher has started them (`bootstrap`). A launcher's ranks may be on several machines. A device is
 //! opened in the rank's own process, after the fork. Where all ranks share memory nothing is opened.
 //!
 //! The first of `GA_IB_DEVICE` is that of the first rank of a machine, the second that of the next, and so on in turns.

@@ -37,7 +37,6 @@
 //! # What is not there yet
 //!
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
-//! * Starting by an MPI communicator.
 //! * Atomic operations of the adapter.
 //! * Ranks that wait look all the time. Only the thread that answers while its rank computes sleeps.
 

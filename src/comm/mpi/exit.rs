@@ -20,7 +20,7 @@ use crate::comm::{bootstrap, say::say};
 
 /// MPI was initialised by this crate. MPI itself is one for the process, and so is all that stands here.
 static OURS: AtomicBool = AtomicBool::new(false);
-/// A job of all processes had more than one node, so that they may be connected by a network.
+/// A job of all processes had, or may have had, more than one node, so that they may be connected by a network.
 static BETWEEN_NODES: AtomicBool = AtomicBool::new(false);
 /// Jobs that have started, or tried to, and have not come to a good end.
 static UNFINISHED: AtomicUsize = AtomicUsize::new(0);
@@ -48,6 +48,13 @@ pub(super) fn begins(mpi: &Arc<Mpi>, guest: bool) {
     jobs.retain(|job| job.strong_count() > 0);
     jobs.push(Arc::downgrade(mpi));
     drop(jobs);
+    register();
+}
+
+/// Ranks of another network meet by MPI, on all processes.
+pub(super) fn meets() {
+    starts();
+    BETWEEN_NODES.store(true, Ordering::Relaxed);
     register();
 }
 

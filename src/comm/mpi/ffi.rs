@@ -6,6 +6,7 @@
 
 use std::{
     ffi::{CStr, c_int, c_void},
+    io,
     mem::MaybeUninit,
 };
 
@@ -206,6 +207,51 @@ impl Comm {
         Ok(all)
     }
 
+    /// Bytes of each rank one behind the other, and where those of each end. Collective. An error of `idle`, which is called while others are
+    /// waited for, ends the wait: the communicator is of no use then.
+    pub(super) fn all_bytes(self, bytes: Vec<u8>, idle: &mut dyn FnMut() -> io::Result<()>) -> io::Result<(Vec<u8>, Vec<usize>)> {
+        let failed = |error: MpiError| io::Error::other(error);
+        let len = c_int::try_from(bytes.len()).map_err(io::Error::other)?;
+        let ranks = self.size().map_err(failed)?;
+        // What the library reads and writes until a request is complete.
+        let mut kept = Box::new((bytes, len, vec![0; ranks], Vec::new(), Vec::new()));
+        let (bytes, own, lens, starts, all) = &mut *kept;
+        let mut request = MaybeUninit::uninit();
+        // SAFETY: one number from here, and room for as many from each rank, until the request is complete.
+        let code = unsafe {
+            let (from, to) = ((&raw mut *own).cast(), lens.as_mut_ptr().cast());
+            ffi::MPI_Iallgather(from, 1, ffi::RSMPI_INT32_T, to, 1, ffi::RSMPI_INT32_T, self.0, request.as_mut_ptr())
+        };
+        check("MPI_Iallgather", code).map_err(failed)?;
+        // SAFETY: filled by the call that succeeded.
+        let lens_came = Request(unsafe { request.assume_init() }).finish_or(idle);
+        let ended = lens_came.and_then(|()| {
+            let mut total: c_int = 0;
+            for &len in lens.iter() {
+                starts.push(total);
+                total = total.checked_add(len).ok_or_else(|| io::Error::other("all words of the ranks have more than 2 GiB"))?;
+            }
+            all.resize(total as usize, 0);
+            let mut request = MaybeUninit::uninit();
+            // SAFETY: as many bytes as this rank has said, and room for those of each, until the request is complete.
+            let code = unsafe {
+                let (from, to, byte) = (bytes.as_mut_ptr().cast(), all.as_mut_ptr().cast(), ffi::RSMPI_UINT8_T);
+                let (lens, starts) = (lens.as_ptr(), starts.as_ptr());
+                ffi::MPI_Iallgatherv(from, *own, byte, to, lens, starts, byte, self.0, request.as_mut_ptr())
+            };
+            check("MPI_Iallgatherv", code).map_err(failed)?;
+            // SAFETY: filled by the call that succeeded.
+            Request(unsafe { request.assume_init() }).finish_or(idle)
+        });
+        if let Err(error) = ended {
+            // The library may write to it yet.
+            std::mem::forget(kept);
+            return Err(error);
+        }
+        let (.., lens, starts, all) = *kept;
+        Ok((all, starts.iter().zip(lens).map(|(start, len)| (start + len) as usize).collect()))
+    }
+
     /// Begins to wait for all ranks.
     pub(super) fn begin_barrier(self) -> Result<Request> {
         let mut request = MaybeUninit::uninit();
@@ -293,6 +339,15 @@ impl Request {
     /// Waits, and lets others have the processor meanwhile: ranks may outnumber the cores, and libraries wait without a pause.
     pub(super) fn finish(mut self) -> Result<()> {
         while !self.test()? {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// The same, with a look at something else in between, whose error ends the wait.
+    fn finish_or(mut self, idle: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        while !self.test().map_err(io::Error::other)? {
+            idle()?;
             std::thread::yield_now();
         }
         Ok(())

@@ -22,10 +22,12 @@
 mod communicator;
 mod exit;
 mod ffi;
+mod keys;
 mod leave;
 mod start;
 mod wire;
 
+pub(super) use self::keys::meet;
 pub(crate) use self::start::run_on;
 use self::wire::MpiWire;
 use super::{

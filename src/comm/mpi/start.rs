@@ -36,6 +36,7 @@ use crate::{
         am::Am,
         bootstrap::{Bootstrap, place::Place},
         joined::Joined,
+        launcher::Started,
         layers::{self, Layer, WITHOUT_EFFECT},
         node::{Held, Member, keeping, threads_of_this_process},
         say::say,
@@ -70,14 +71,19 @@ struct Rank {
 
 /// Runs a body as a rank of a job of all processes that the launcher started.
 pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    if let Some(hint) = settings.started.and_then(|started| started.hint_for_open_mpi()).filter(|_| starts_open_mpi()) {
+    run_on(world_of(settings.started.as_ref())?, settings, false, body)
+}
+
+/// The communicator of all processes that the launcher started; initialises MPI if nobody has.
+pub(super) fn world_of(started: Option<&Started>) -> Result<MPI_Comm, Error> {
+    if let Some(hint) = started.and_then(Started::hint_for_open_mpi).filter(|_| starts_open_mpi()) {
         say(hint);
     }
     let (world, size) = (world()?, world_size()?);
-    if let Some(differs) = settings.started.and_then(|started| started.differs(size)) {
-        return Err(Error::Launch(differs));
+    match started.and_then(|started| started.differs(size)) {
+        Some(differs) => Err(Error::Launch(differs)),
+        None => Ok(world),
     }
-    run_on(world, settings, false, body)
 }
 
 /// Runs a body as a rank of a job on a communicator, which stays the caller's; a `guest` is a job in a program that uses MPI by itself.
@@ -93,7 +99,7 @@ pub(crate) fn run_on(
     rank.end(outcome)
 }
 
-/// The communicator of all processes that the launcher started; initialises MPI if nobody has.
+/// The communicator of all processes that MPI knows of; initialises MPI if nobody has.
 fn world() -> Result<MPI_Comm, Error> {
     if ffi::is_finalised() {
         return Err(Error::Launch("MPI was finalised in this process and cannot be started again: run jobs before that".into()));

@@ -125,8 +125,7 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
         );
     }
     for library in libraries {
-        let needed = library.packages.iter().chain([&BINDGEN]);
-        let missing: Vec<&str> = needed.copied().filter(|package| !packages::installed(package)).collect();
+        let missing = library.missing();
         if !missing.is_empty() {
             let report = Report::skipped(&format!("{}: all", library.name), &format!("no package {}", missing.join(", ")));
             println!("{report}");
@@ -143,17 +142,32 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
     reports
 }
 
+/// All programs with the feature `mpi`, built against MPICH; none where it is missing.
+pub fn programs_of_mpich() -> Option<Result<Vec<Program>>> {
+    let mpich = LIBRARIES.iter().find(|library| library.part == Part::Mpich)?;
+    mpich.missing().is_empty().then(|| mpich.programs())
+}
+
 impl Library {
+    /// Packages that are needed and not there.
+    fn missing(&self) -> Vec<&'static str> {
+        self.packages.iter().chain([&BINDGEN]).copied().filter(|package| !packages::installed(package)).collect()
+    }
+
+    fn programs(&self) -> Result<Vec<Program>> {
+        let mut arguments = cargo::EXAMPLES.to_vec();
+        arguments.extend(["--features", "mpi"]);
+        SUITES.iter().for_each(|suite| arguments.extend(["--test", suite]));
+        cargo::build_for_mpi(self.compiler, self.folder, &arguments)
+    }
+
     fn kills(&self, tier: Tier) -> Result<Vec<Report>> {
         let arguments = ["test", "--no-run", "--package", "global-arrays-tests", "--features", "mpi", "--test", "failures"];
         hosts::kills(self, &cargo::build_for_mpi(self.compiler, self.folder, &arguments)?, tier)
     }
 
     fn run(&self, tier: Tier) -> Result<Vec<Report>> {
-        let mut arguments = cargo::EXAMPLES.to_vec();
-        arguments.extend(["--features", "mpi"]);
-        SUITES.iter().for_each(|suite| arguments.extend(["--test", suite]));
-        let programs = cargo::build_for_mpi(self.compiler, self.folder, &arguments)?;
+        let programs = self.programs()?;
         let mut reports = Vec::new();
         for suite in programs.iter().filter(|program| program.kind == "test") {
             // Plain, and with layers on the network, which the long tier has.

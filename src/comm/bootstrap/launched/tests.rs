@@ -92,7 +92,7 @@ fn meet<T: Send>(ranks: usize, version: usize, longest: usize, body: impl Fn(Con
             scope.spawn(move || fake.serve(&theirs));
             scope.spawn(move || {
                 let started = Started::by_pmi(rank, ranks, ours.as_raw_fd());
-                let launcher = connect(started, &mut || Ok(())).unwrap();
+                let launcher = connect(started, None, &mut || Ok(())).unwrap();
                 body(Connection { launcher, started, size: ranks, limit: None, process: 0, step: 0, broken: false, said: false })
             })
         };
@@ -132,12 +132,12 @@ fn refusal(refused: impl FnOnce(Connection) -> std::result::Result<(), Error> + 
 fn what_the_launcher_does_not_do_is_an_error_that_names_it() {
     let started = Started::by_pmi(1, 4, 99);
     // No such descriptor, as a program that a rank starts finds it.
-    let Err(none) = connect(started, &mut || Ok(())) else { panic!("a descriptor 99") };
+    let Err(none) = connect(started, None, &mut || Ok(())) else { panic!("a descriptor 99") };
     assert!(failed(&started, &none).to_string().contains("GA_BOOTSTRAP=fork"), "{none}");
     // It ends while ranks wait.
     let (ours, theirs) = UnixStream::pair().unwrap();
     drop(theirs);
-    let Err(gone) = connect(Started::by_pmi(1, 4, ours.as_raw_fd()), &mut || Ok(())) else { panic!("nobody is there") };
+    let Err(gone) = connect(Started::by_pmi(1, 4, ours.as_raw_fd()), None, &mut || Ok(())) else { panic!("nobody is there") };
     let gone = failed(&started, &gone).to_string();
     assert!(gone.contains("rank 1 of 4") && gone.contains("its connection is closed"), "{gone}");
     // A launcher that keeps next to nothing, and one that does not know a key.
@@ -155,7 +155,7 @@ fn a_rank_that_never_comes_is_waited_for_until_the_limit() {
     std::thread::scope(|scope| {
         scope.spawn(|| fake.serve(&theirs));
         let started = Started::by_pmi(0, 2, ours.as_raw_fd());
-        let launcher = connect(started, &mut || Ok(())).unwrap();
+        let launcher = connect(started, None, &mut || Ok(())).unwrap();
         let mut connection =
             Connection { launcher, started, size: 2, limit: Some(0.05), process: 0, step: 0, broken: false, said: false };
         let late = connection.gather([1]).unwrap_err().to_string();

@@ -8,6 +8,7 @@ mod image;
 
 use super::Tier;
 use super::counts::Report;
+use super::mpi;
 use crate::cargo;
 use crate::child::{self, End, Outcome};
 use crate::packages::{self, Need};
@@ -47,8 +48,9 @@ struct Task {
 /// Cases of the conformance suite, those that are short where ranks take turns on one slow processor.
 const CASES: &str = "accumulates_of_all many_accumulates counters signals_of_patches fences";
 
-/// The programs are `unit`, the unit tests, `conformance` and `lu`; `mpiexec` is there if this machine has it.
-const TASKS: [Task; 10] = [
+/// The programs are `unit`, the unit tests, `conformance` and `lu`; `mpiexec`, and `lu_mpi`, which has the feature `mpi`, are there if this
+/// machine has MPICH.
+const TASKS: [Task; 11] = [
     Task {
         name: "virtual machine: device of libibverbs",
         command: "./unit comm::ib::verbs::tests --test-threads=1 --skip memory_beyond_the_limit",
@@ -84,6 +86,12 @@ const TASKS: [Task; 10] = [
         command: "export GA_NETWORK=ib+hidden GA_IB_DEVICE=rxe0,rxe1; GA_RANKS=2 ./lu --n 96 --block 16 && \
                   if [ -x ./mpiexec ]; then ./mpiexec -launcher fork -n 3 ./lu --n 96 --block 16 && \
                   GA_NETWORK=ib GA_RANKS_PER_NODE=2 ./mpiexec -launcher fork -n 4 ./lu --n 96 --block 16; fi",
+    },
+    Task {
+        name: "virtual machine: LU of 3 ranks, and of 2 nodes, that meet by MPI",
+        command: "export GA_NETWORK=ib GA_IB_DEVICE=rxe0,rxe1; if [ -x ./lu_mpi ]; then \
+                  GA_RANKS_PER_NODE=1 ./mpiexec -launcher fork -n 3 ./lu_mpi --n 96 --block 16 && \
+                  GA_RANKS_PER_NODE=2 ./mpiexec -launcher fork -n 4 ./lu_mpi --n 96 --block 16; fi",
     },
     Task {
         name: "virtual machine: LU of 4 ranks of 2 nodes that meet at one of them",
@@ -135,7 +143,7 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
     }
 }
 
-/// The programs, by their names in the machine. None has the feature `mpi`, so a launcher is ours to speak with.
+/// The programs, by their names in the machine. All but one are without the feature `mpi`, so a launcher is ours to speak with.
 fn build() -> Result<Vec<(&'static str, PathBuf)>> {
     let tests = cargo::build(&["test", "--no-run", "--package", cargo::LIBRARY, "--lib"])?;
     let unit = tests.into_iter().find(|program| program.test && program.kind == "lib").context("no unit tests were built")?;
@@ -148,6 +156,11 @@ fn build() -> Result<Vec<(&'static str, PathBuf)>> {
     let launcher = LAUNCHER.map(|(program, name)| (name, Path::new("/usr/bin").join(program)));
     if launcher.iter().all(|(_, path)| path.exists()) {
         programs.extend(launcher);
+        for program in mpi::programs_of_mpich().transpose()?.into_iter().flatten().filter(|program| program.is_example()) {
+            if program.name == "lu" {
+                programs.push(("lu_mpi", program.path));
+            }
+        }
     }
     Ok(programs)
 }

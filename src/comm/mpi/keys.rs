@@ -1,0 +1,127 @@
+//! Words that the ranks of *another* network keep for each other, where the program has an MPI library: that speaks with the launcher, and two
+//! must not.
+//!
+//! A fence gathers what every rank has put since the last one, and every rank keeps all of it: some hundred bytes of each other rank, until
+//! the next job. So an answer takes no message, and may be asked for by any thread.
+//!
+//! MPI is initialised if the program has not done it, and ends as after a job over `mpi` (`exit`).
+
+use std::{io, mem::take};
+
+use rustix::process::{Pid, getppid};
+
+use super::{
+    exit,
+    ffi::{self, Comm},
+    start,
+};
+use crate::{
+    comm::{
+        key_values::{Idle, KeyValues, Refused, Result},
+        launcher::Started,
+    },
+    error::Error,
+};
+
+/// Longest value: none is cut.
+const LONGEST: usize = 1 << 20;
+
+/// What ranks have put, a text for each fence.
+#[derive(Debug)]
+struct Keys {
+    comm: Comm,
+    /// What this rank has put since the last fence.
+    own: String,
+    known: Vec<Texts>,
+    /// The launcher's process on this machine, or what it started this one by.
+    parent: Option<Pid>,
+}
+
+/// `key value;` again and again, of all ranks, and where the text of each ends.
+#[derive(Debug)]
+struct Texts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+/// See [`Meet`](crate::comm::key_values::Meet). Collective over the processes that the launcher started.
+pub(in crate::comm) fn meet(started: &Started) -> Result<Box<dyn KeyValues>> {
+    let refused = |words: String| Refused::System(io::Error::other(words));
+    let world = start::world_of(Some(started)).map_err(|error| match error {
+        Error::Launch(words) => refused(words),
+        other => refused(other.to_string()),
+    })?;
+    exit::meets();
+    let comm = Comm::copy_of(world).map_err(|error| refused(error.to_string()))?;
+    Ok(Box::new(Keys { comm, own: String::new(), known: Vec::new(), parent: getppid() }))
+}
+
+impl Texts {
+    fn find(&self, from: usize, key: &str) -> Option<&str> {
+        let start = from.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before))?;
+        let text = self.text.get(*start..*self.ends.get(from)?)?;
+        text.split_terminator(';')
+            .filter_map(|entry| entry.split_once(' '))
+            .find_map(|(name, value)| (name == key).then_some(value))
+    }
+}
+
+impl KeyValues for Keys {
+    fn size(&self) -> Option<usize> {
+        self.comm.size().ok()
+    }
+
+    fn longest(&self) -> usize {
+        LONGEST
+    }
+
+    fn put(&mut self, key: &str, value: &str, _idle: Idle<'_>) -> Result<()> {
+        self.own += &format!("{key} {value};");
+        Ok(())
+    }
+
+    fn fence(&mut self, idle: Idle<'_>) -> Result<()> {
+        if !ffi::is_running() {
+            return Err(Refused::Said("that MPI was finalised in this process: run jobs before that".into()));
+        }
+        let (text, ends) = self.comm.all_bytes(take(&mut self.own).into_bytes(), idle)?;
+        let text = String::from_utf8(text).map_err(|error| Refused::Said(error.to_string()))?;
+        if !text.is_empty() {
+            self.known.push(Texts { text, ends });
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, from: usize, key: &str, _idle: Idle<'_>) -> Result<String> {
+        let found = self.known.iter().rev().find_map(|texts| texts.find(from, key));
+        found.map(str::to_owned).ok_or_else(|| Refused::Said(format!("no {key} of rank {from}")))
+    }
+
+    fn finish(&mut self, _idle: Idle<'_>) -> Result<()> {
+        exit::ends_well();
+        Ok(())
+    }
+
+    /// A process that ends without `MPI_Finalize` is a failure to every launcher, and has said why before.
+    fn abort(&mut self) {}
+
+    fn is_gone(&self) -> bool {
+        getppid() != self.parent
+    }
+
+    fn forget(&mut self) {
+        self.known.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_each_rank_are_found_by_their_keys() {
+        let texts = Texts { text: "a 1;ab 2;a 3;".into(), ends: vec![9, 9, 13] };
+        let found = [(0, "a"), (0, "ab"), (0, "b"), (1, "a"), (2, "a"), (2, "ab"), (3, "a")];
+        assert_eq!(found.map(|(from, key)| texts.find(from, key)), [Some("1"), Some("2"), None, None, Some("3"), None, None]);
+    }
+}

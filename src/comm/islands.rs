@@ -93,7 +93,7 @@ impl Operations for Islands {
         }
     }
 
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the promises are the same.
         unsafe { self.harsh.get(from, local, token) }
     }

@@ -113,7 +113,7 @@ impl<N: Network + ?Sized> Operations for Joined<N> {
         unsafe { if self.is_mapped(to.rank) { self.node.put(to, local, token) } else { self.network.put(to, local, token) } }
     }
 
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe {
             if self.is_mapped(from.rank) { self.node.get(from, local, token) } else { self.network.get(from, local, token) }

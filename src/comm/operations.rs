@@ -39,7 +39,7 @@ pub(crate) struct Atomic {
 pub(crate) enum Issued {
     /// It is under way: an event will come.
     Pending,
-    /// Its local memory may be used again. No event will come, and the rest happens without a further call.
+    /// Its local memory may be used again, and has the data of a get. No event will come, and the rest happens without a further call.
     Complete,
 }
 
@@ -114,11 +114,12 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     /// `local` is readable until its completion is polled; the target range is committed there.
     unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued;
 
-    /// Starts reading from a place in the segment of a rank into `local`. [`Event::LocalDone`] reports that the data have arrived.
+    /// Starts reading from a place in the segment of a rank into `local`. [`Event::LocalDone`] reports that the data have arrived, unless they
+    /// have when the call returns.
     ///
     /// # Safety
     /// `local` is writable, and nobody touches it until its completion is polled; the source range is committed there.
-    unsafe fn get(&self, from: Remote, local: Local, token: Token);
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued;
 
     /// Gives up the transfers of a request that read or write memory of the caller: each is reported as ended, or failed, as soon
     /// as that memory is no longer touched.

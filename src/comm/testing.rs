@@ -92,8 +92,9 @@ impl Operations for Fake {
         Issued::Pending
     }
 
-    unsafe fn get(&self, _: Remote, _: Local, token: Token) {
+    unsafe fn get(&self, _: Remote, _: Local, token: Token) -> Issued {
         self.call(Call::Get(token));
+        Issued::Pending
     }
 
     fn flush(&self, _: usize, token: Token) {

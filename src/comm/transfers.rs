@@ -74,11 +74,8 @@ impl Engine {
             self.issue(call, (rank, direction), part, |token| match direction {
                 // SAFETY: the caller's promise.
                 Direction::Put | Direction::Signal => unsafe { self.conduit.put(place, local, token) },
-                Direction::Get => {
-                    // SAFETY: the caller's promise.
-                    unsafe { self.conduit.get(place, local, token) };
-                    Issued::Pending
-                }
+                // SAFETY: the caller's promise.
+                Direction::Get => unsafe { self.conduit.get(place, local, token) },
             })?;
             at += part;
         }

@@ -334,20 +334,33 @@ impl<W: Wire> Operations for Am<W> {
         })
     }
 
-    unsafe fn get(&self, Remote { rank, offset }: Remote, Local { ptr, len, .. }: Local, token: Token) {
+    unsafe fn get(&self, Remote { rank, offset }: Remote, local: Local, token: Token) -> Issued {
+        let Local { ptr, len } = local;
         if len >= self.contiguous {
-            return self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });
+            self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });
+            return Issued::Pending;
         }
         let mut endpoint = self.endpoint();
+        let route = endpoint.routes.find(rank);
+        // SAFETY: the caller's promise.
+        match unsafe { endpoint.get_at_once(route, offset, local, token) } {
+            Ok(false) => {}
+            Ok(true) if !endpoint.has_arrivals() && endpoint.take_completion(token) => return Issued::Complete,
+            begun => {
+                drop(endpoint);
+                self.report(begun.map(drop));
+                return Issued::Pending;
+            }
+        }
         let origin = endpoint.origins.data(token, ptr, Runs::one(len), len);
         let op = match len >= self.straight {
             true => Op::Block(Box::new(Self::one_run(offset, Local { ptr, len }, token, BlockKind::Get { origin }))),
             false => Op::Get { offset, len, at: 0, origin },
         };
-        let route = endpoint.routes.find(rank);
         let submitted = endpoint.submit(route, op);
         drop(endpoint);
         self.report(submitted);
+        Issued::Pending
     }
 
     fn cancel(&self, token: Token) {
@@ -387,7 +400,8 @@ impl<W: Wire> Operations for Am<W> {
         // Who is in there may wait for a lock that the caller holds, and handles what there is.
         if let Some(mut endpoint) = self.try_endpoint() {
             // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
-            let hurry = endpoint.events.is_empty() || self.capabilities.progress != Progress::Thread;
+            let has_all = !endpoint.events.is_empty() && !endpoint.has_arrivals();
+            let hurry = !has_all || self.capabilities.progress != Progress::Thread;
             self.look(&mut endpoint, hurry, false);
             events.append(&mut endpoint.events);
         }

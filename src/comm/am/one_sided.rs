@@ -23,6 +23,7 @@ use super::{
     peer::{Block, BlockKind, Op, Peer},
     regions::Region,
     route::Route,
+    runs::Runs,
     wire::{Broken, OneSided, OneSidedLimits, Piece, Result, Wire},
     write::Written,
 };
@@ -30,6 +31,9 @@ use crate::comm::{Event, Local, Token};
 
 /// Pieces that are begun together.
 const CHAIN: usize = 32;
+
+/// Looks at the end of a short read before its caller waits as for any other: an adapter's takes some microseconds.
+const LOOKS: u32 = 64;
 
 /// Regions in a record.
 const TOLD: usize = 12;
@@ -69,32 +73,68 @@ impl<W: Wire> Endpoint<W> {
         }
     }
 
-    /// A short put, if it is one transfer that can begin now: it is complete then. If not, the put has to be an operation.
+    /// A short operation as a piece, if it is one transfer that may begin now. If not, it has to be an operation that waits.
+    fn piece_at_once(&mut self, Route { to, number }: Route, offset: usize, local: Local) -> Option<Piece> {
+        let (Local { ptr: here, len }, limits, peer) = (local, self.limits.one_sided?, self.peers.get_mut(to)?);
+        if len > limits.copied || !peer.queue.is_empty() || !peer.has_acknowledged() || to == self.topology.rank() {
+            return None;
+        }
+        let region = peer.known(number).find(offset)?;
+        let (there, room) = region.at(offset);
+        (len <= room).then_some(Piece { there, key: region.key, here, len })
+    }
+
+    /// A short put, if it is one transfer that can begin now: it is complete then.
     ///
     /// # Safety
     /// The bytes are readable.
-    pub(super) unsafe fn put_at_once(
-        &mut self,
-        Route { to, number }: Route,
-        offset: usize,
-        Local { ptr: here, len }: Local,
-        token: Token,
-    ) -> Result<bool> {
-        let (Some(limits), Some(peer)) = (self.limits.one_sided, self.peers.get_mut(to)) else { return Ok(false) };
-        if len > limits.copied || !peer.queue.is_empty() || !peer.has_acknowledged() || to == self.topology.rank() {
-            return Ok(false);
-        }
-        let Some(region) = peer.known(number).find(offset) else { return Ok(false) };
-        let (there, room) = region.at(offset);
+    pub(super) unsafe fn put_at_once(&mut self, route: Route, offset: usize, local: Local, token: Token) -> Result<bool> {
+        let Some(piece) = self.piece_at_once(route, offset, local) else { return Ok(false) };
         // SAFETY: the caller's promise; the peer's region is open until it was told that its transfers have ended.
-        if len > room || unsafe { one_sided(&mut self.wire)?.write(to, &[Piece { there, key: region.key, here, len }]) }? == 0 {
+        if unsafe { one_sided(&mut self.wire)?.write(route.to, &[piece]) }? == 0 {
             return Ok(false);
         }
-        if peer.submits(true, false) {
-            self.unsettled.push(to);
+        if self.peers.get_mut(route.to).is_some_and(|peer| peer.submits(true, false)) {
+            self.unsettled.push(route.to);
         }
         self.events.push(Event::LocalDone(token));
         Ok(true)
+    }
+
+    /// A short get, if it is one transfer that can begin now: its end is waited for as long as an adapter takes. Whether it has begun. If it has
+    /// ended, the last event says so.
+    ///
+    /// # Safety
+    /// The bytes are writable until the completion was polled.
+    pub(super) unsafe fn get_at_once(&mut self, route: Route, offset: usize, local: Local, token: Token) -> Result<bool> {
+        if !self.limits.one_sided.is_some_and(|limits| limits.reads) {
+            return Ok(false);
+        }
+        let Some(piece) = self.piece_at_once(route, offset, local) else { return Ok(false) };
+        let origin = self.origins.data(token, local.ptr, Runs::one(local.len), local.len);
+        let wire = one_sided(&mut self.wire)?;
+        // SAFETY: the peer's region is open until it was told that its transfers have ended.
+        if unsafe { wire.read(route.to, &[piece], origin, 0) }? == 0 {
+            self.origins.never_asked(origin);
+            return Ok(false);
+        }
+        let before = self.events.len();
+        let (origins, events) = (&mut self.origins, &mut self.events);
+        for _ in 0..LOOKS {
+            wire.have_ended(route.to)?;
+            wire.take_read(&mut |origin, at, bytes| events.extend(origins.data_came(origin, at, bytes)));
+            // Others wait for an answer: that needs a whole look.
+            if events.len() > before || wire.has_arrivals() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        Ok(true)
+    }
+
+    /// Whether the wire has something from others that was not looked at.
+    pub(super) fn has_arrivals(&mut self) -> bool {
+        self.wire.one_sided().is_some_and(|wire| wire.has_arrivals())
     }
 
     /// Copies contiguous bytes, from byte `at` of `len` on.

@@ -1,7 +1,10 @@
 //! What this rank waits for: each request for an answer has a number, its *origin*, which the answer brings back.
 
 use super::{memory::unpack, runs::Runs};
-use crate::comm::{Cause, Event, Token, slab::Slab};
+use crate::{
+    comm::{Cause, Event, Token, slab::Slab},
+    memory::kernels::copy,
+};
 
 /// What an origin waits for.
 #[derive(Debug)]
@@ -9,9 +12,17 @@ enum Origin {
     /// A value: of an atomic operation, or a flush if it is not wanted.
     Value { token: Token, wanted: bool },
     /// Bytes; so many messages bring some straight into their place.
-    Data { token: Token, base: *mut u8, runs: Box<Runs>, rest: usize, pieces: usize },
+    Data { token: Token, base: *mut u8, runs: Place, rest: usize, pieces: usize },
     /// Bytes that nobody wants any more. Their memory is free when the messages that write it have ended.
     Nobody { token: Token, rest: usize, pieces: usize },
+}
+
+/// Where bytes are laid, of a caller's memory.
+#[derive(Debug)]
+enum Place {
+    /// One behind the other, so many.
+    Run(usize),
+    Runs(Box<Runs>),
 }
 
 /// All of a rank's origins, by their numbers.
@@ -30,7 +41,8 @@ impl Origins {
 
     /// Names what waits for `len` bytes, to be laid into runs of the caller's memory.
     pub(super) fn data(&mut self, token: Token, base: *mut u8, runs: Runs, len: usize) -> u64 {
-        self.0.add(Origin::Data { token, base, runs: Box::new(runs), rest: len, pieces: 0 })
+        let runs = if runs.is_one() { Place::Run(len) } else { Place::Runs(Box::new(runs)) };
+        self.0.add(Origin::Data { token, base, runs, rest: len, pieces: 0 })
     }
 
     /// Whether the memory for an origin's bytes may still be written.
@@ -74,6 +86,11 @@ impl Origins {
         event
     }
 
+    /// What was to ask was not sent.
+    pub(super) fn never_asked(&mut self, id: u64) {
+        self.0.remove(id);
+    }
+
     /// A value has come.
     pub(super) fn value_came(&mut self, id: u64, value: u64) -> Option<Event> {
         let Some(Origin::Value { token, wanted }) = self.0.get(id) else { return None };
@@ -91,12 +108,19 @@ impl Origins {
                 (*rest == 0).then_some(None)
             }
             Origin::Data { token, base, runs, rest, .. } => {
-                let all = runs.bytes().unwrap_or(0);
-                if bytes.len() > *rest || at > all || bytes.len() > all - at || !runs.is_part(at, bytes.len()) {
+                let (all, is_part) = match runs {
+                    Place::Run(len) => (*len, true),
+                    Place::Runs(runs) => (runs.bytes().unwrap_or(0), runs.is_part(at, bytes.len())),
+                };
+                if bytes.len() > *rest || at > all || bytes.len() > all - at || !is_part {
                     return None;
                 }
-                // SAFETY: the runs are the caller's memory until its completion is polled; the range was just checked.
-                unsafe { unpack(*base, runs, at, bytes) };
+                match runs {
+                    // SAFETY: the caller's memory until its completion is polled; the range was just checked.
+                    Place::Run(_) => unsafe { copy(base.wrapping_add(at), bytes.as_ptr(), bytes.len()) },
+                    // SAFETY: as above.
+                    Place::Runs(runs) => unsafe { unpack(*base, runs, at, bytes) },
+                }
                 *rest -= bytes.len();
                 (*rest == 0).then_some(Some(Event::LocalDone(*token)))
             }

@@ -68,6 +68,11 @@ impl Runs {
         (run > 0 && runs.levels().iter().all(|level| level.0 > 0)).then_some(runs)
     }
 
+    /// Whether there is one.
+    pub(super) fn is_one(&self) -> bool {
+        self.depth == 0
+    }
+
     /// Whether they follow one another without a gap, in their order.
     pub(super) fn is_packed(&self) -> bool {
         let mut next = self.run as isize;

@@ -179,6 +179,9 @@ pub(crate) trait OneSided {
     /// [`Broken`].
     fn have_ended(&mut self, with: usize) -> Result<bool>;
 
+    /// Whether something has come that [`Wire::receive`] has not handed out, as far as is known.
+    fn has_arrivals(&self) -> bool;
+
     /// How many transfers with a peer have begun, and how many of them have ended. They end in their order.
     fn transfers(&self, with: usize) -> Transfers;
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     comm::{
-        Atomic, AtomicOp, Conduit, Connections, Event, Issued, Local, Remote, Scale, SignalOp, SignalWord, Token, Topology,
+        Atomic, AtomicOp, Conduit, Connections, Event, Issued, Local, Mail, Remote, Scale, SignalOp, SignalWord, Token, Topology,
         am::Am,
         joined::Joined,
         node::{self, Member},
@@ -117,8 +117,8 @@ fn finish(ranks: &mut [Rank; 2], at: usize, issued: Issued) {
 fn get(ranks: &mut [Rank; 2], at: usize, word: usize, values: &mut [u64]) {
     let local = Local { ptr: values.as_mut_ptr().cast(), len: size_of_val(values) };
     // SAFETY: the values are there, and nobody touches them, until the completion is polled.
-    unsafe { ranks[at].conduit.get(Remote { rank: 1 - at, offset: DATA + 8 * word }, local, TOKEN) };
-    until(ranks, at, is_done);
+    let issued = unsafe { ranks[at].conduit.get(Remote { rank: 1 - at, offset: DATA + 8 * word }, local, TOKEN) };
+    finish(ranks, at, issued);
 }
 
 /// The same, and waits until the values may be changed.
@@ -242,6 +242,37 @@ fn a_fence_asks_only_what_is_not_known() {
     settle(&mut ranks);
     assert!(ranks[0].conduit.is_flushed(1));
     assert_eq!(ranks[1].word(0), 100);
+}
+
+/// A short get waits for its read in the call that begins it, and does not keep what has come from others.
+#[test]
+fn a_short_get_ends_with_its_call() {
+    let mut ranks = ranks(Rates::default(), 1);
+    put_all(&mut ranks, 0, 0, &[7]);
+    flush(&mut ranks, 0);
+    settle(&mut ranks);
+    let mut word = [0_u64];
+    let read = |ranks: &[Rank; 2], word: &mut [u64; 1]| {
+        let local = Local { ptr: word.as_mut_ptr().cast(), len: 8 };
+        // SAFETY: the word lives until the completion is polled.
+        unsafe { ranks[0].conduit.get(Remote { rank: 1, offset: DATA }, local, TOKEN) }
+    };
+    for value in 10..100 {
+        assert_eq!((read(&ranks, &mut word), word[0]), (Issued::Complete, if value == 10 { 7 } else { value - 1 }));
+        let _ = put(&ranks, 0, 0, &[value], Token(2));
+    }
+    let mut events = Vec::new();
+    ranks[0].conduit.poll(&mut events);
+    assert!(!events.iter().any(|event| is_done(event).is_some()), "{events:?}");
+    // Mail of the other rank is there: a look has to follow.
+    ranks[1].conduit.mail(0, Mail { key: 5, words: [1, 2, 3] }).unwrap();
+    let mut sent = Vec::new();
+    ranks[1].conduit.poll(&mut sent);
+    assert_eq!(read(&ranks, &mut word), Issued::Pending);
+    ranks[0].conduit.poll(&mut events);
+    let has = |is: fn(&Event) -> bool| events.iter().any(is);
+    assert!(has(|event| is_done(event).is_some()) && has(|event| matches!(event, Event::Mail(1, Mail { key: 5, .. }))));
+    assert_eq!(word, [99]);
 }
 
 /// What a look of a fence finds is told once: nobody hears of it if the fence keeps it to itself.

@@ -220,6 +220,10 @@ impl<D: Device> OneSided for VerbsWire<D> {
         self.links.have_ended(with)
     }
 
+    fn has_arrivals(&self) -> bool {
+        !self.own.is_empty() || self.links.has_arrivals()
+    }
+
     fn transfers(&self, with: usize) -> Transfers {
         self.links.transfers(with)
     }

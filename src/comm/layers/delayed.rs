@@ -122,7 +122,7 @@ impl Operations for Delayed {
         Issued::Pending
     }
 
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe { self.below.get(from, local, token) }
     }

@@ -57,10 +57,11 @@ impl<O: Observer> Operations for Observed<O> {
         issued
     }
 
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the caller's promise.
-        unsafe { self.below.get(from, local, token) };
-        self.run("get", from, local.len, token, Issued::Pending);
+        let issued = unsafe { self.below.get(from, local, token) };
+        self.run("get", from, local.len, token, issued);
+        issued
     }
 
     fn flush(&self, rank: usize, token: Token) {

@@ -71,8 +71,9 @@ impl Operations for Scrambled {
         Issued::Pending
     }
 
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
         self.lock().transfers.push(Waiting::Get { from, local, token });
+        Issued::Pending
     }
 
     fn flush(&self, rank: usize, token: Token) {
@@ -107,7 +108,7 @@ impl Operations for Scrambled {
                     // SAFETY: the promises of our caller are those that the network below asks for.
                     Waiting::Put { to, local, token } => unsafe { self.below.put(to, local, token).report(token, events) },
                     // SAFETY: as above.
-                    Waiting::Get { from, local, token } => unsafe { self.below.get(from, local, token) },
+                    Waiting::Get { from, local, token } => unsafe { self.below.get(from, local, token).report(token, events) },
                     // SAFETY: as above.
                     Waiting::Atomic { word, atomic, token } => unsafe { self.below.atomic(word, atomic, token) },
                 }

@@ -127,7 +127,7 @@ impl Operations for Simulated {
         unsafe { self.network.put(to, local, token) }
     }
 
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
         let _inside = self.inside();
         // SAFETY: the caller's promise.
         unsafe { self.network.get(from, local, token) }

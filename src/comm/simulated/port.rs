@@ -75,9 +75,10 @@ impl Operations for Port {
         unsafe { self.put_anyhow(to, local, None, token) }
     }
 
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) {
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         self.issue(token, || unsafe { Flight::lent(Kind::Get, self.rank, from, local, token) });
+        Issued::Pending
     }
 
     fn cancel(&self, token: Token) {

@@ -382,6 +382,11 @@ impl<D: device::Device> Links<D> {
         self.arrivals.pop_front()
     }
 
+    /// Whether a message has come that was not handed out.
+    pub(super) fn has_arrivals(&self) -> bool {
+        !self.arrivals.is_empty()
+    }
+
     /// Copies a frame, and gives its slot back.
     ///
     /// # Errors

@@ -55,6 +55,11 @@ pub(crate) trait KeyValues: Send {
         None
     }
 
+    /// The node of each of so many ranks, if the launcher tells: the same on all.
+    fn nodes(&mut self, _ranks: usize, _idle: Idle<'_>) -> Option<Vec<u32>> {
+        None
+    }
+
     /// Bytes of the longest value.
     fn longest(&self) -> usize;
 

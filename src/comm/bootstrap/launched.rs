@@ -1,6 +1,8 @@
 //! How ranks meet through their launcher, which stores words under keys. After a fence, every rank can read what any rank put before it.
 //!
-//! With at most [`FEW`] ranks, each rank reads the words of all. With more, rank 0 reads them and puts the result, which every rank reads.
+//! With at most [`FEW`] ranks, each rank reads the words of all. With more, the first rank of each node reads those of its node, and rank 0 those
+//! of the first ranks; every rank reads the result. So a rank puts and gets a few times, however many there are. Where the launcher does
+//! not tell who is on which node, rank 0 reads the words of all.
 //!
 //! A process has one connection to its launcher. It lasts until the process exits, and several jobs may use it one after the other. So it
 //! belongs to the process and is static ([`CONNECTION`]). If all jobs ended well, the process tells the launcher so when it exits. The
@@ -10,6 +12,7 @@
 mod tests;
 
 use std::{
+    collections::HashSet,
     ffi::c_int,
     io::{self, ErrorKind},
     os::fd::{BorrowedFd, RawFd},
@@ -45,6 +48,7 @@ pub(crate) struct Connection {
     launcher: Box<dyn KeyValues>,
     started: Started,
     size: usize,
+    nodes: Option<Nodes>,
     /// Seconds that a rank waits for others at most.
     limit: Option<f64>,
     /// The process: a child that it forks has none.
@@ -55,6 +59,25 @@ pub(crate) struct Connection {
     broken: bool,
     /// This rank has said that it waits.
     said: bool,
+}
+
+/// Who is on which node, as the launcher says.
+struct Nodes {
+    /// Of each rank.
+    nodes: Vec<u32>,
+    /// The ranks of this one's node, ascending.
+    group: Vec<usize>,
+    /// The first rank of each node, ascending.
+    firsts: Vec<usize>,
+}
+
+impl Nodes {
+    fn new(nodes: Vec<u32>, own: usize) -> Self {
+        let group = (0..nodes.len()).filter(|&rank| nodes[rank] == nodes[own]).collect();
+        let mut seen = HashSet::new();
+        let firsts = (0..nodes.len()).filter(|&rank| seen.insert(nodes[rank])).collect();
+        Nodes { nodes, group, firsts }
+    }
 }
 
 /// What has become of the connection of this process.
@@ -115,7 +138,8 @@ impl Connection {
                     failed(&started, &Refused::Said("nothing, when it was asked for the number of ranks".into()))
                 })?;
                 at_exit();
-                Ok(Connection { launcher, started, size, limit, process: own, step: 0, broken: false, said })
+                let new = Connection { launcher, started, size, nodes: None, limit, process: own, step: 0, broken: false, said };
+                Ok(new.with_nodes())
             }
             State::Free(mut connection) if connection.is_own() => {
                 connection.launcher.forget();
@@ -149,8 +173,29 @@ impl Connection {
         Ok(Published { key, failed: failed.checked_sub(1).map(|rank| rank as usize) })
     }
 
+    /// The same, which has asked who is on which node. Of few ranks each reads the words of all.
+    fn with_nodes(mut self) -> Self {
+        if self.size > FEW {
+            let mut patience = Patience::new(&self.started, self.limit, &mut self.said);
+            let nodes = self.launcher.nodes(self.size, &mut || patience.look());
+            self.nodes = nodes.map(|nodes| Nodes::new(nodes, self.started.rank()));
+        }
+        self
+    }
+
     fn is_own(&self) -> bool {
         self.process == std::process::id()
+    }
+
+    /// One fence, with the words of each rank, of which some are read.
+    fn exchange_some<const N: usize>(
+        &mut self,
+        words: Option<[u64; N]>,
+        from: &[usize],
+    ) -> std::result::Result<Vec<[u64; N]>, Error> {
+        self.exchange(words.as_ref().map(|words| &words[..]), |launcher, prefix, idle| {
+            from.iter().map(|from| fixed(get_words(launcher, *from, &format!("{prefix}-{from}"), idle)?)).collect()
+        })
     }
 
     /// Tells the launcher of a good end of this process.
@@ -200,10 +245,7 @@ impl Connection {
     ) -> std::result::Result<Vec<u64>, Error> {
         let (rank, size) = (self.started.rank(), self.size);
         let reads = rank == 0 || size <= FEW;
-        let all = self.exchange(Some(&words), |launcher, prefix, idle| {
-            let ranks = if reads { 0..size } else { 0..0 };
-            ranks.map(|from| fixed(get_words(launcher, from, &format!("{prefix}-{from}"), idle)?)).collect::<Result<Vec<_>>>()
-        })?;
+        let all = self.exchange_some(Some(words), &Vec::from_iter(if reads { 0..size } else { 0..0 }))?;
         let reduced = if reads { reduce(all) } else { Vec::new() };
         if size <= FEW {
             return Ok(reduced);
@@ -266,10 +308,25 @@ impl Bootstrap for Connection {
         Ok(all.chunks_exact(N).map(|words| std::array::from_fn(|k| words[k])).collect())
     }
 
+    fn nodes(&self) -> Option<&[u32]> {
+        self.nodes.as_ref().map(|nodes| &nodes.nodes[..])
+    }
+
+    fn near<const N: usize>(&mut self, group: &[usize], words: [u64; N]) -> std::result::Result<Vec<[u64; N]>, Error> {
+        self.exchange_some(Some(words), if group[0] == self.rank() { group } else { &[] })
+    }
+
     fn greatest<const N: usize>(&mut self, words: [u64; N]) -> std::result::Result<[u64; N], Error> {
-        let greatest = |all: Vec<[u64; N]>| (0..N).map(|k| all.iter().map(|words| words[k]).max().unwrap_or(0)).collect();
-        let started = self.started;
-        fixed(self.reduce(words, greatest)?).map_err(|refused| failed(&started, &refused))
+        let greatest = |all: Vec<[u64; N]>| std::array::from_fn(|k| all.iter().map(|words| words[k]).max().unwrap_or(0));
+        let (rank, started) = (self.rank(), self.started);
+        let Some(Nodes { group, firsts, .. }) = &self.nodes else {
+            let all = self.reduce(words, |all| Vec::from(greatest(all)))?;
+            return fixed(all).map_err(|refused| failed(&started, &refused));
+        };
+        let (group, firsts) = (group.clone(), firsts.clone());
+        let of_node = greatest(self.near(&group, words)?);
+        let of_all = greatest(self.exchange_some((rank == group[0]).then_some(of_node), if rank == 0 { &firsts } else { &[] })?);
+        Ok(greatest(self.exchange_some((rank == 0).then_some(of_all), &[0])?))
     }
 
     fn tell<const N: usize>(&mut self, group: &[usize], words: [u64; N]) -> std::result::Result<[u64; N], Error> {

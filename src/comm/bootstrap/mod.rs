@@ -15,6 +15,7 @@
 mod exit;
 pub(super) mod launched;
 mod line;
+mod mapping;
 mod patience;
 pub(super) mod place;
 mod pmi1;
@@ -40,6 +41,20 @@ pub(crate) trait Bootstrap {
     /// # Errors
     /// A rank, or what carries the words, is lost.
     fn gather<const N: usize>(&mut self, words: [u64; N]) -> Result<Vec<[u64; N]>, Error>;
+
+    /// The node of each rank, if the launcher has told: the same on all ranks.
+    fn nodes(&self) -> Option<&[u32]> {
+        None
+    }
+
+    /// Words of each rank of the caller's group, in their order, if the caller is the first of it; else none. Each rank is in one group.
+    ///
+    /// # Errors
+    /// As [`gather`](Self::gather).
+    fn near<const N: usize>(&mut self, group: &[usize], words: [u64; N]) -> Result<Vec<[u64; N]>, Error> {
+        let all = self.gather(words)?;
+        Ok(if group[0] == self.rank() { group.iter().map(|&rank| all[rank]).collect() } else { Vec::new() })
+    }
 
     /// The greatest of each word.
     ///

@@ -5,8 +5,9 @@
 //! `/proc`, and look that it has the token of their job. Where that is not allowed, each rank becomes a node. All agree on what must be
 //! equal everywhere: the length of segments, the size of pages.
 //!
-//! That is a gathering of some words of each rank, a message to each member of a group, and one reduction. What ranks hear by their own
-//! environments and must be equal is compared on the way.
+//! That is a gathering of some words of each rank, a message to each member of a group, and one reduction. Where the launcher has told who is on
+//! which node, the first rank of each node gathers the words of its node, and reductions take the place of the rest: nothing that a
+//! rank says or hears grows with the number of ranks. What ranks hear by their own environments and must be equal is compared on the way.
 
 use std::{
     fs::{self, File},
@@ -56,12 +57,11 @@ enum Refusal {
     Apart = 2,
 }
 
-/// Who is where: for each rank its machine, its group, its process, and what it was told that must be equal on all.
+/// Who is where: for each rank its machine and its group. The cores that the caller's group may use together, and those of this process.
 struct Everybody {
     machines: Vec<u64>,
     groups: Vec<u64>,
-    pids: Vec<u32>,
-    told: Vec<u32>,
+    cores: (usize, usize),
 }
 
 /// What the ranks of one job have and no others.
@@ -72,9 +72,20 @@ const COUNTED: u32 = 1 << 31;
 /// The first of the bits below: a bit for each layer on the network. Those below these are the ranks of a node, 0 for those of a machine.
 const FIRST_LAYER: u32 = COUNTED.trailing_zeros() - LAYERS.len() as u32;
 
+/// What a rank says: its machine, its group, its process with what it was told that must be equal on all, the token if it is rank 0.
+type Words = [u64; 5];
+
+fn process_of(words: &Words) -> Option<Pid> {
+    Pid::from_raw(words[2] as u32 as i32)
+}
+
+fn told_of(words: &Words) -> u32 {
+    (words[2] >> 32) as u32
+}
+
 impl Everybody {
     /// With the token of the job.
-    fn find(bootstrap: &mut impl Bootstrap, settings: &Settings) -> Result<(Self, Token), Error> {
+    fn find(bootstrap: &mut impl Bootstrap, settings: &Settings, has_network: bool) -> Result<(Self, Token), Error> {
         let [machine, group] = here();
         // Without a token, all hear of it.
         let [first, second] = if bootstrap.rank() == 0 { token().unwrap_or_default() } else { [0; 2] };
@@ -82,32 +93,49 @@ impl Everybody {
         let layers = settings.layers.iter().fold(0, |bits, &layer| bits | 1 << (FIRST_LAYER + layer as u32));
         let told = per_node | layers | if settings.stats { COUNTED } else { 0 };
         let process = u64::from(std::process::id()) | u64::from(told) << 32;
-        let all = bootstrap.gather([machine, group, process, first, second])?;
-        let token = [all[0][3], all[0][4]];
+        let words = [machine, group, process, first, second];
+        let nodes = bootstrap.nodes().map(<[u32]>::to_vec);
+        // A launcher may take one machine for several hosts. Without a network its ranks must be found to be on one.
+        let nodes = nodes.filter(|nodes| has_network || nodes.iter().all(|&node| node == nodes[0]));
+        let found = nodes.map_or(Ok(None), |nodes| Self::by_nodes(bootstrap, &nodes, words))?;
+        let (everybody, token) = found.map_or_else(|| Self::by_words(bootstrap, words), Ok)?;
         if token == [0; 2] {
             return Err(Error::Launch("rank 0 could not draw random numbers for the token of the job (getrandom)".into()));
         }
-        let everybody = Everybody {
-            machines: all.iter().map(|words| words[0]).collect(),
-            groups: all.iter().map(|words| words[1]).collect(),
-            pids: all.iter().map(|words| words[2] as u32).collect(),
-            told: all.iter().map(|words| (words[2] >> 32) as u32).collect(),
-        };
         Ok((everybody, token))
     }
 
-    /// What is wrong if ranks were told different things, the same words on all. They would wait for each other in vain.
-    fn differ(&self) -> Option<String> {
-        let first = self.told[0];
-        let (rank, other) = self.told.iter().enumerate().find(|&(_, &other)| other != first)?;
-        let name = match first ^ other {
-            differ if differ & COUNTED != 0 => "GA_STATS or GA_TRACE",
-            differ if differ >> FIRST_LAYER != 0 => "GA_NETWORK",
-            _ => "GA_RANKS_PER_NODE",
+    /// By what the launcher has told. None, on all ranks, if ranks of a node do not agree that they are on one machine, or were told different
+    /// things.
+    fn by_nodes(bootstrap: &mut impl Bootstrap, nodes: &[u32], words: Words) -> Result<Option<(Self, Token)>, Error> {
+        let own = nodes[bootstrap.rank()];
+        let group: Vec<usize> = (0..nodes.len()).filter(|&rank| nodes[rank] == own).collect();
+        let near = bootstrap.near(&group, words)?;
+        let split = near.iter().any(|other| other[..2] != words[..2]);
+        let (told, [.., first, second]) = (u64::from(told_of(&words)), words);
+        let [split, most, least, first, second] = bootstrap.greatest([split.into(), told, !told, first, second])?;
+        if split != 0 || most != !least {
+            return Ok(None);
+        }
+        let [all] = bootstrap.tell(&group, [cores_of(near.iter().map(process_of)) as u64])?;
+        let groups: Vec<u64> = nodes.iter().map(|&node| node.into()).collect();
+        let cores = (all as usize, cores_of([None].into_iter()));
+        Ok(Some((Everybody { machines: groups.clone(), groups, cores }, [first, second])))
+    }
+
+    /// By what all say.
+    fn by_words(bootstrap: &mut impl Bootstrap, words: Words) -> Result<(Self, Token), Error> {
+        let all = bootstrap.gather(words)?;
+        if let Some(differ) = differ(&all) {
+            return Err(Error::Launch(differ));
+        }
+        let group = all.iter().filter(|other| other[1] == words[1]).map(process_of);
+        let everybody = Everybody {
+            machines: all.iter().map(|words| words[0]).collect(),
+            groups: all.iter().map(|words| words[1]).collect(),
+            cores: (cores_of(group.chain([None])), cores_of([None].into_iter())),
         };
-        Some(format!(
-            "rank {rank} has another {name} than rank 0; the launcher must hand it on to all (Open MPI's does with -x {name})"
-        ))
+        Ok((everybody, [all[0][3], all[0][4]]))
     }
 
     /// Refuses ranks of several machines. Rank 0 says what to do.
@@ -137,16 +165,26 @@ impl Everybody {
     fn together(&self, rank: usize) -> usize {
         self.machines.iter().filter(|&&machine| machine == self.machines[rank]).count()
     }
+}
 
-    /// The cores that a rank's group may use together, and those of this process.
-    fn cores(&self, rank: usize) -> (usize, usize) {
-        let of = |pid: Option<Pid>| sched_getaffinity(pid).unwrap_or_else(|_| CpuSet::new());
-        let own = of(None);
-        let group: Vec<CpuSet> = self.group(rank).into_iter().map(|rank| of(Pid::from_raw(self.pids[rank] as i32))).collect();
-        let is_set = |cpu: &usize| own.is_set(*cpu) || group.iter().any(|set| set.is_set(*cpu));
-        let all = (0..CpuSet::MAX_CPU).filter(is_set).count().max(1);
-        (all, (own.count() as usize).max(1))
-    }
+/// What is wrong if ranks were told different things, the same words on all. They would wait for each other in vain.
+fn differ(all: &[Words]) -> Option<String> {
+    let first = told_of(&all[0]);
+    let (rank, other) = all.iter().map(told_of).enumerate().find(|&(_, other)| other != first)?;
+    let name = match first ^ other {
+        differ if differ & COUNTED != 0 => "GA_STATS or GA_TRACE",
+        differ if differ >> FIRST_LAYER != 0 => "GA_NETWORK",
+        _ => "GA_RANKS_PER_NODE",
+    };
+    Some(format!(
+        "rank {rank} has another {name} than rank 0; the launcher must hand it on to all (Open MPI's does with -x {name})"
+    ))
+}
+
+/// How many cores processes may use together, of which none is this one; at least 1.
+fn cores_of(processes: impl Iterator<Item = Option<Pid>>) -> usize {
+    let sets: Vec<CpuSet> = processes.map(|process| sched_getaffinity(process).unwrap_or_else(|_| CpuSet::new())).collect();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| sets.iter().any(|set| set.is_set(cpu))).count().max(1)
 }
 
 /// This machine, and what its processes are numbered in.
@@ -173,14 +211,11 @@ impl Place {
     /// Collective.
     pub(crate) fn find(bootstrap: &mut impl Bootstrap, settings: &Settings, has_network: bool) -> Result<Self, Error> {
         let rank = bootstrap.rank();
-        let (mut everybody, token) = Everybody::find(bootstrap, settings)?;
-        if let Some(differ) = everybody.differ() {
-            return Err(Error::Launch(differ));
-        }
+        let (mut everybody, token) = Everybody::find(bootstrap, settings, has_network)?;
         if !has_network {
             everybody.refuse_machines(rank)?;
         }
-        let (cores, own) = everybody.cores(rank);
+        let (cores, own) = everybody.cores;
         let together = everybody.together(rank);
         let (mut heap, mut large) = (settings.heap, settings.large_pages);
         let (fabric, crowded, topology) = loop {

@@ -1,6 +1,9 @@
 //! PMI-1, which Hydra and Slurm speak: lines of text, `cmd=put kvsname=... key=... value=...`, each answered by one.
 
-use super::line::Line;
+use super::{
+    line::Line,
+    mapping::{self, MAPPING},
+};
 use crate::comm::key_values::{Idle, KeyValues, Refused, Result};
 
 /// Longest value, whatever the launcher allows: some read a whole line, with its words, into 1024 bytes.
@@ -54,6 +57,10 @@ impl Pmi1 {
 }
 
 impl KeyValues for Pmi1 {
+    fn nodes(&mut self, ranks: usize, idle: Idle<'_>) -> Option<Vec<u32>> {
+        mapping::nodes(&self.get(0, MAPPING, idle).ok()?, ranks)
+    }
+
     fn longest(&self) -> usize {
         self.longest
     }

@@ -1,6 +1,9 @@
 //! PMI-2, which Slurm and Hydra speak: messages of `name=value;`, each behind its length in six characters.
 
-use super::line::Line;
+use super::{
+    line::Line,
+    mapping::{self, MAPPING},
+};
 use crate::comm::key_values::{Idle, KeyValues, Refused, Result};
 
 /// Longest value (PMI-2: `PMI2_MAX_VALLEN`), with the zero that C puts behind it.
@@ -46,6 +49,11 @@ impl Pmi2 {
 }
 
 impl KeyValues for Pmi2 {
+    fn nodes(&mut self, ranks: usize, idle: Idle<'_>) -> Option<Vec<u32>> {
+        let answer = ask(&self.line, "info-getjobattr", &format!("key={MAPPING};"), idle).ok()?;
+        mapping::nodes(field(&answer, "value")?, ranks)
+    }
+
     fn longest(&self) -> usize {
         LONGEST - 1
     }

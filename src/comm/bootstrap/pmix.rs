@@ -37,6 +37,7 @@ const GLOBAL: u8 = 3;
 /// What is said of the job, and of no process.
 const WILDCARD: u32 = u32::MAX - 1;
 const JOB_SIZE: &CStr = c"pmix.job.size";
+const NODE: &CStr = c"pmix.nodeid";
 
 /// Longest value. The library has no limit of its own; what it sends on in one piece is longer.
 const LONGEST: usize = 4096;
@@ -235,6 +236,13 @@ impl KeyValues for Pmix {
         // SAFETY: a value of this type has the number in place of the pointer.
         let read = |value: *const Value| unsafe { (&raw const (*value).data).cast::<u32>().read() } as usize;
         self.value(WILDCARD, JOB_SIZE, UINT32, read).ok()
+    }
+
+    /// The library has it in this process, or in memory that its processes share.
+    fn nodes(&mut self, ranks: usize, _idle: Idle<'_>) -> Option<Vec<u32>> {
+        // SAFETY: as in `size`.
+        let read = |value: *const Value| unsafe { (&raw const (*value).data).cast::<u32>().read() };
+        (0..ranks as u32).map(|rank| self.value(rank, NODE, UINT32, read).ok()).collect()
     }
 
     fn longest(&self) -> usize {

@@ -38,7 +38,8 @@
 //!
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
 //! * Atomic operations of the adapter.
-//! * Ranks that wait look all the time. Only the thread that answers while its rank computes sleeps.
+//! * A rank that waits looks all the time, or where ranks outnumber cores every 50 µs: nothing wakes it. Only the thread that answers while its rank
+//!   computes sleeps until something comes.
 
 mod adapter;
 #[cfg(feature = "_bench")]

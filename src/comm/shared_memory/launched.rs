@@ -74,7 +74,9 @@ pub(in crate::comm) fn run_over<P>(
 /// A rank of a job, from its start to its end.
 struct Rank {
     fabric: Arc<Fabric>,
-    own: usize,
+    rank: usize,
+    /// Its number among those of its machine.
+    local: usize,
     /// Tells the neighbours that this process lives.
     held: Option<Held>,
     agent: Option<Agent>,
@@ -94,20 +96,21 @@ impl Rank {
     fn start(place: Place, settings: &Settings, threads: usize) -> Result<(Self, Member), Error> {
         let Place { topology, fabric, cores, crowded, unbound, .. } = place;
         fabric.keep_from_children().map_err(keeping)?;
-        let (own, together) = (topology.rank(), fabric.ranks());
+        let (rank, together) = (topology.rank(), fabric.ranks());
+        let local = topology.local(rank);
         // A launcher that bound its processes knew what it did.
         let before = if unbound { sched_getaffinity(None).ok() } else { None };
         if before.is_some() {
-            settings.pin_among(own, together);
+            settings.pin_among(local, together);
         }
         let of_device = if topology.is_all_mapped() { 0 } else { settings.device.threads() };
         let known = 1 + threads + Agent::threads(together) + of_device;
         let patient = if crowded { 0 } else { together };
         let member = Member::new(fabric.clone(), topology.clone(), patient, known);
-        let held = fabric.hold(own).map_err(|e| Error::system("making the lock of a rank", e))?;
+        let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         let agent = Agent::watching(&topology, &fabric, None, Some(launched::is_gone));
         let agent = agent.map_err(|e| Error::system("starting the thread that sees the end of other ranks", e))?;
-        Ok((Rank { fabric, own, held: Some(held), agent: Some(agent), cores, before }, member))
+        Ok((Rank { fabric, rank, local, held: Some(held), agent: Some(agent), cores, before }, member))
     }
 
     /// The end of the rank, with the words of its failure if it failed.
@@ -120,23 +123,23 @@ impl Rank {
         }
         match outcome {
             Ok(()) => {
-                self.fabric.set_finished(self.own);
+                self.fabric.set_finished(self.local);
                 if self.await_others() {
                     running.ends_well();
                     return Ok(());
                 }
             }
             Err(words) => {
-                self.fabric.set_last_words(self.own, &words);
-                self.fabric.end(Some(self.own), &words);
+                self.fabric.set_last_words(self.local, &words);
+                self.fabric.end(Some(self.rank), &words);
             }
         }
         let (rank, cause) = match self.fabric.failure() {
             Some((Some(rank), cause)) => (rank, cause),
             Some((None, cause)) => return Err(Error::JobEnded { operation: "run".into(), cause }),
-            None => (self.own, "failed without a word".into()),
+            None => (self.rank, "failed without a word".into()),
         };
-        if rank != self.own {
+        if rank != self.rank {
             std::thread::sleep(GRACE);
         }
         Err(Error::RankFailed { rank, cause })

@@ -3,10 +3,13 @@
 use std::{
     collections::HashMap,
     os::{fd::AsRawFd, unix::net::UnixStream},
-    sync::{Arc, Barrier},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use super::*;
+use super::{super::mapping, *};
 
 /// A launcher's side of the lines to its processes, as far as meetings go.
 struct Fake {
@@ -16,6 +19,10 @@ struct Fake {
     longest: usize,
     /// The version that it speaks.
     version: usize,
+    /// Who is on which node, as it says.
+    mapping: &'static str,
+    /// The most that one process has asked for.
+    most: AtomicUsize,
 }
 
 impl Fake {
@@ -27,10 +34,17 @@ impl Fake {
             let found = text.split([' ', ';']).find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
             found.unwrap_or_default().to_owned()
         };
-        let mut framed = false;
+        let (mut framed, mut gets) = (false, 0);
         while let Some(asked) = if framed { read_framed(&line) } else { line.read_line(|| Ok(())).ok() } {
             let (key, value) = (field(&asked, "key"), field(&asked, "value"));
+            gets += usize::from(["get", "kvs-get"].contains(&&*field(&asked, "cmd")));
+            self.most.fetch_max(gets, Ordering::Relaxed);
             let answer = match field(&asked, "cmd").as_str() {
+                "get" if key == mapping::MAPPING && !self.mapping.is_empty() => {
+                    format!("cmd=get_result rc=0 msg=success value={}", self.mapping)
+                }
+                "info-getjobattr" if self.mapping.is_empty() => "cmd=info-getjobattr-response;rc=0;found=FALSE;".into(),
+                "info-getjobattr" => format!("cmd=info-getjobattr-response;rc=0;found=TRUE;value={};", self.mapping),
                 "init" => {
                     let speaks = field(&asked, "pmi_version") == self.version.to_string();
                     let rc = if speaks { 0 } else { -1 };
@@ -84,8 +98,20 @@ fn read_framed(line: &Line) -> Option<String> {
 
 /// Lets each of so many ranks do something with a connection of its own.
 fn meet<T: Send>(ranks: usize, version: usize, longest: usize, body: impl Fn(Connection) -> T + Sync) -> Vec<T> {
-    let fake = Arc::new(Fake { values: Mutex::default(), fence: Some(Barrier::new(ranks)), longest, version });
-    std::thread::scope(|scope| {
+    meet_on("", ranks, version, longest, body).0
+}
+
+/// The same on nodes as the launcher says, and the most that one rank has asked for.
+fn meet_on<T: Send>(
+    mapping: &'static str,
+    ranks: usize,
+    version: usize,
+    longest: usize,
+    body: impl Fn(Connection) -> T + Sync,
+) -> (Vec<T>, usize) {
+    let (values, fence, most) = (Mutex::default(), Some(Barrier::new(ranks)), AtomicUsize::new(0));
+    let fake = Arc::new(Fake { values, fence, longest, version, mapping, most });
+    let met = std::thread::scope(|scope| {
         let rank = |rank| {
             let (ours, theirs) = UnixStream::pair().unwrap();
             let (fake, body) = (fake.clone(), &body);
@@ -93,12 +119,24 @@ fn meet<T: Send>(ranks: usize, version: usize, longest: usize, body: impl Fn(Con
             scope.spawn(move || {
                 let started = Started::by_pmi(rank, ranks, ours.as_raw_fd());
                 let launcher = connect(started, None, &mut || Ok(())).unwrap();
-                body(Connection { launcher, started, size: ranks, limit: None, process: 0, step: 0, broken: false, said: false })
+                let new = Connection {
+                    launcher,
+                    started,
+                    size: ranks,
+                    nodes: None,
+                    limit: None,
+                    process: 0,
+                    step: 0,
+                    broken: false,
+                    said: false,
+                };
+                body(new.with_nodes())
             })
         };
         let ranks: Vec<_> = (0..ranks).map(rank).collect();
         ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
-    })
+    });
+    (met, fake.most.load(Ordering::Relaxed))
 }
 
 /// Both ways of a reduction, and values of more than one part.
@@ -123,6 +161,28 @@ fn ranks_meet_by_either_version() {
     }
 }
 
+/// Only the first rank of a node asks for more than a few words, and for no more than there are ranks on a node, or nodes.
+#[test]
+fn what_a_rank_asks_for_does_not_grow_with_their_number() {
+    for (version, mapping) in [(1, "(vector,(0,6,8))"), (2, "(vector,(0,6,8))"), (1, "(vector,(0,6,1))")] {
+        let (all, most) = meet_on(mapping, 48, version, 1024, |mut connection| {
+            let own = connection.rank();
+            let group: Vec<usize> = connection.nodes.as_ref().unwrap().group.clone();
+            let near = connection.near(&group, [own as u64]).unwrap();
+            (group, near, connection.greatest([own as u64, !(own as u64)]).unwrap())
+        });
+        for (rank, (group, near, greatest)) in all.into_iter().enumerate() {
+            let is_near = |other: &usize| if mapping.contains(",1))") { other % 6 == rank % 6 } else { other / 8 == rank / 8 };
+            assert_eq!(group, (0..48).filter(is_near).collect::<Vec<_>>());
+            assert_eq!(greatest, [47, !0]);
+            let of_first = group.iter().map(|&rank| [rank as u64]).collect();
+            assert_eq!(near, if group[0] == rank { of_first } else { Vec::new() });
+        }
+        // Twice the words of a node and once those of its nodes, in two values each, and the result, where 48 ranks would be 96 each time.
+        assert!(most <= 2 * (8 + 8 + 6 + 1) + 1, "{most}");
+    }
+}
+
 fn refusal(refused: impl FnOnce(Connection) -> std::result::Result<(), Error> + Sync + Clone + Send) -> String {
     let mut said = meet(1, 1, 1024, |connection| refused.clone()(connection).unwrap_err().to_string());
     said.remove(0)
@@ -130,9 +190,9 @@ fn refusal(refused: impl FnOnce(Connection) -> std::result::Result<(), Error> + 
 
 #[test]
 fn what_the_launcher_does_not_do_is_an_error_that_names_it() {
-    let started = Started::by_pmi(1, 4, 99);
+    let started = Started::by_pmi(1, 4, 999_999);
     // No such descriptor, as a program that a rank starts finds it.
-    let Err(none) = connect(started, None, &mut || Ok(())) else { panic!("a descriptor 99") };
+    let Err(none) = connect(started, None, &mut || Ok(())) else { panic!("a descriptor 999999") };
     assert!(failed(&started, &none).to_string().contains("GA_BOOTSTRAP=fork"), "{none}");
     // It ends while ranks wait.
     let (ours, theirs) = UnixStream::pair().unwrap();
@@ -151,13 +211,23 @@ fn what_the_launcher_does_not_do_is_an_error_that_names_it() {
 #[test]
 fn a_rank_that_never_comes_is_waited_for_until_the_limit() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let fake = Fake { values: Mutex::default(), fence: None, longest: 1024, version: 1 };
+    let (values, most) = (Mutex::default(), AtomicUsize::new(0));
+    let fake = Fake { values, fence: None, longest: 1024, version: 1, mapping: "", most };
     std::thread::scope(|scope| {
         scope.spawn(|| fake.serve(&theirs));
         let started = Started::by_pmi(0, 2, ours.as_raw_fd());
         let launcher = connect(started, None, &mut || Ok(())).unwrap();
-        let mut connection =
-            Connection { launcher, started, size: 2, limit: Some(0.05), process: 0, step: 0, broken: false, said: false };
+        let mut connection = Connection {
+            launcher,
+            started,
+            size: 2,
+            nodes: None,
+            limit: Some(0.05),
+            process: 0,
+            step: 0,
+            broken: false,
+            said: false,
+        };
         let late = connection.gather([1]).unwrap_err().to_string();
         assert!(late.contains("the limit of 0.05 s (GA_TIMEOUT) is over") && late.contains("rank 0 of 2"), "{late}");
         // The launcher ends too.

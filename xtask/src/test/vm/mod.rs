@@ -50,7 +50,7 @@ const CASES: &str = "accumulates_of_all many_accumulates counters signals_of_pat
 
 /// The programs are `unit`, the unit tests, `conformance` and `lu`; `mpiexec`, and `lu_mpi`, which has the feature `mpi`, are there if this
 /// machine has MPICH.
-const TASKS: [Task; 11] = [
+const TASKS: [Task; 13] = [
     Task {
         name: "virtual machine: device of libibverbs",
         command: "./unit comm::ib::verbs::tests --test-threads=1 --skip memory_beyond_the_limit",
@@ -94,10 +94,28 @@ const TASKS: [Task; 11] = [
                   GA_RANKS_PER_NODE=2 ./mpiexec -launcher fork -n 4 ./lu_mpi --n 96 --block 16; fi",
     },
     Task {
-        name: "virtual machine: LU of 4 ranks of 2 nodes that meet at one of them",
-        command: "export GA_NETWORK=ib GA_IB_DEVICE=rxe0,rxe1 GA_RANKS_PER_NODE=2 GA_RANKS=4 GA_ROOT=127.0.0.1:29400 \
-                  GA_TOKEN=a_secret_of_the_tests; for rank in 3 2 1; do GA_RANK=$rank ./lu --n 96 --block 16 & done; \
-                  GA_RANK=0 ./lu --n 96 --block 16 && wait",
+        name: "virtual machine: LU of 2 machines that a launcher starts",
+        command: "export GA_NETWORK=ib GA_IB_DEVICE=rxe0,rxe1; if [ -x ./mpiexec ]; then \
+                  ./mpiexec -launcher fork -n 2 unshare -u sh -c 'hostname a; exec ./lu --n 96 --block 16' : \
+                  -n 2 unshare -u sh -c 'hostname b; exec ./lu --n 96 --block 16'; fi",
+    },
+    Task {
+        // More than those of which each reads the words of all.
+        name: "virtual machine: LU of 10 ranks of 2 machines, as the launcher says",
+        command: "export GA_NETWORK=ib GA_IB_DEVICE=rxe0,rxe1; if [ -x ./mpiexec ]; then \
+                  ./mpiexec -launcher fork -hosts a:5,b:5 -n 10 ./lu --n 32 --block 16; fi",
+    },
+    Task {
+        // The second machine's are killed, or not, and the others say so.
+        name: "virtual machine: LU of 2 machines that meet at one of them, and a killed agent there",
+        command: "export GA_NETWORK=ib GA_IB_DEVICE=rxe0,rxe1 GA_RANKS=4 GA_ROOT=127.0.0.1:29400 GA_TOKEN=a_secret_of_the_tests; \
+                  start() { export N=$1; for rank in 0:a 1:a 2:b 3:b; do GA_RANK=${rank%:*} HOST=${rank#*:} \
+                  unshare -u sh -c 'hostname $HOST; exec ./lu --n $N --block 16' > out${rank%:*} 2>&1 & done; }; \
+                  end=0; start 96; wait; cat out?; grep -q passed out0 || end=1; start 1500; sleep 8; \
+                  for process in $(ps | grep '[.]/lu --n' | sed 's/^ *//' | cut -d' ' -f1); do \
+                  tr '\\0' '\\n' < /proc/$process/environ | grep -q '^GA_RANK=2$' && kill -9 $process; done; \
+                  wait; cat out?; grep -q 'rank 2 has closed its connection' out0 || end=1; \
+                  grep -q 'rank 2 was killed by SIGKILL' out3 || end=1; ls /dev/shm | grep . && end=1; exit $end",
     },
     Task {
         // The process that starts the ranks comes first in the list. Rank 2 is the agent of its node.

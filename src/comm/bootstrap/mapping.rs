@@ -1,0 +1,37 @@
+//! Who is on which node, as launchers say it that speak PMI: `(vector,(0,2,4),(2,1,8))`, which are four ranks on each of the nodes 0 and 1, then
+//! eight on node 2, and so on from the beginning if there are more.
+
+/// What it is asked for by.
+pub(super) const MAPPING: &str = "PMI_process_mapping";
+
+/// The node of each of so many ranks. None if the words are not understood.
+pub(super) fn nodes(words: &str, ranks: usize) -> Option<Vec<u32>> {
+    let blocks = words.trim().strip_prefix("(vector")?.strip_suffix(')')?;
+    let numbers = blocks.split(['(', ')', ',']).filter(|word| !word.is_empty()).map(|word| word.trim().parse().ok());
+    let numbers: Vec<u32> = numbers.collect::<Option<_>>()?;
+    let (blocks, []) = numbers.as_chunks::<3>() else { return None };
+    let turn = blocks.iter().flat_map(|&[first, nodes, each]| {
+        (first..first.saturating_add(nodes)).flat_map(move |node| std::iter::repeat_n(node, each as usize))
+    });
+    // A turn without a rank would be repeated for ever.
+    turn.clone().next()?;
+    Some(turn.cycle().take(ranks).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_launchers_are_understood() {
+        assert_eq!(nodes("(vector,(0,1,3))", 3), Some(vec![0, 0, 0]));
+        assert_eq!(nodes("(vector,(0,2,2),(2,1,3))", 7), Some(vec![0, 0, 1, 1, 2, 2, 2]));
+        // Ranks that are dealt out one by one.
+        assert_eq!(nodes("(vector,(0,3,1))", 7), Some(vec![0, 1, 2, 0, 1, 2, 0]));
+        for words in
+            ["", "(vector)", "(vector,(0,1))", "(vector,(0,0,4))", "(vector,(0,2,0))", "(vector,(0,1,x))", "(list,(0,1,1))"]
+        {
+            assert_eq!(nodes(words, 2), None, "{words}");
+        }
+    }
+}

@@ -157,10 +157,14 @@ impl Engine {
     pub(super) fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         self.check(label.operation)?;
         let mut table = self.lock();
-        // What another thread is about to put makes the rank dirty again when it has begun.
-        if table.see_flushed(rank, |rank| self.conduit.is_flushed(rank)) {
-            return Ok(());
+        match table.see_flushed(rank, |rank| self.conduit.is_flushed(rank)) {
+            true => Ok(()),
+            false => self.flush_dirty(table, rank, label),
         }
+    }
+
+    /// Flushes what the table knows of. What another thread is about to put makes the rank dirty again when it has begun.
+    fn flush_dirty(&self, mut table: MutexGuard<'_, Table>, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         let Flush { begun, joined } = table.begin_flush(rank, self.serial(), label);
         drop(table);
         if let Some((id, ranks)) = &begun {
@@ -202,8 +206,14 @@ impl Engine {
         if table.is_complete(id) {
             return table.end(id);
         }
-        let Some(label) = table.get(id).map(|request| request.label.clone()) else { return Ok(None) };
+        let Some(request) = table.get(id) else { return Ok(None) };
+        let (label, is_one_get) = (request.label.clone(), request.is_one_get());
         drop(table);
+        if is_one_get && self.conduit.ends_soon(id.into()) {
+            let mut table = self.lock();
+            table.transfer_ended(id.into(), None);
+            return table.end(id);
+        }
         self.wait_until(&label, || {
             let mut table = self.lock();
             table.is_complete(id).then(|| table.end(id))
@@ -262,12 +272,16 @@ impl Engine {
         let limit = Serial(self.next.load(Ordering::Relaxed));
         self.check(label.operation)?;
         let mut table = self.lock();
-        if table.is_complete_before(limit) && table.see_flushed(rank, |rank| self.conduit.is_flushed(rank)) {
+        if !table.is_complete_before(limit) {
+            drop(table);
+            self.wait_until(label, || self.lock().is_complete_before(limit).then_some(()))?;
+            self.check(label.operation)?;
+            table = self.lock();
+        }
+        if table.see_flushed(rank, |rank| self.conduit.is_flushed(rank)) {
             return table.untold().map_or(Ok(()), Err);
         }
-        drop(table);
-        self.wait_until(label, || self.lock().is_complete_before(limit).then_some(()))?;
-        self.flush(rank, label)?;
+        self.flush_dirty(table, rank, label)?;
         self.lock().untold().map_or(Ok(()), Err)
     }
 

@@ -120,6 +120,10 @@ impl<N: Network + ?Sized> Operations for Joined<N> {
         }
     }
 
+    fn ends_soon(&self, token: Token) -> bool {
+        self.network.ends_soon(token)
+    }
+
     fn cancel(&self, token: Token) {
         self.network.cancel(token);
     }

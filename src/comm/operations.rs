@@ -121,6 +121,12 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     /// `local` is writable, and nobody touches it until its completion is polled; the source range is committed there.
     unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued;
 
+    /// Waits for the end of a get that was started alone under its token, if that is a matter of microseconds. Whether it has ended: then no event
+    /// will come.
+    fn ends_soon(&self, _token: Token) -> bool {
+        false
+    }
+
     /// Gives up the transfers of a request that read or write memory of the caller: each is reported as ended, or failed, as soon
     /// as that memory is no longer touched.
     fn cancel(&self, token: Token);

@@ -116,6 +116,9 @@ const CROWD: usize = 256;
 /// one to go on.
 const KEEN: Duration = Duration::from_micros(60);
 
+/// A short read of an adapter takes no longer, as a rule.
+const SOON: Duration = Duration::from_micros(5);
+
 /// A network of active messages over a wire: one rank of it.
 #[derive(Debug)]
 pub(crate) struct Am<W> {
@@ -345,7 +348,6 @@ impl<W: Wire> Operations for Am<W> {
         // SAFETY: the caller's promise.
         match unsafe { endpoint.get_at_once(route, offset, local, token) } {
             Ok(false) => {}
-            Ok(true) if !endpoint.has_arrivals() && endpoint.take_completion(token) => return Issued::Complete,
             begun => {
                 drop(endpoint);
                 self.report(begun.map(drop));
@@ -361,6 +363,30 @@ impl<W: Wire> Operations for Am<W> {
         drop(endpoint);
         self.report(submitted);
         Issued::Pending
+    }
+
+    fn ends_soon(&self, token: Token) -> bool {
+        if !self.is_one_sided || self.is_closed() || self.fabric.is_inherited() {
+            return false;
+        }
+        let mut start = None;
+        loop {
+            // Who is in there takes it.
+            let Some(mut endpoint) = self.try_endpoint() else { return false };
+            let looked = endpoint.look_at_reads();
+            let ended = matches!(looked, Ok(Some(()))) && endpoint.take_completion(token);
+            drop(endpoint);
+            if ended {
+                return true;
+            }
+            match looked {
+                Ok(Some(())) if start.get_or_insert_with(Instant::now).elapsed() < SOON => std::hint::spin_loop(),
+                looked => {
+                    self.report(looked.map(drop));
+                    return false;
+                }
+            }
+        }
     }
 
     fn cancel(&self, token: Token) {

@@ -32,9 +32,6 @@ use crate::comm::{Event, Local, Token};
 /// Pieces that are begun together.
 const CHAIN: usize = 32;
 
-/// Looks at the end of a short read before its caller waits as for any other: an adapter's takes some microseconds.
-const LOOKS: u32 = 64;
-
 /// Regions in a record.
 const TOLD: usize = 12;
 
@@ -101,8 +98,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(true)
     }
 
-    /// A short get, if it is one transfer that can begin now: its end is waited for as long as an adapter takes. Whether it has begun. If it has
-    /// ended, the last event says so.
+    /// A short get, if it is one transfer that can begin now. Whether it has.
     ///
     /// # Safety
     /// The bytes are writable until the completion was polled.
@@ -112,24 +108,23 @@ impl<W: Wire> Endpoint<W> {
         }
         let Some(piece) = self.piece_at_once(route, offset, local) else { return Ok(false) };
         let origin = self.origins.data(token, local.ptr, Runs::one(local.len), local.len);
-        let wire = one_sided(&mut self.wire)?;
         // SAFETY: the peer's region is open until it was told that its transfers have ended.
-        if unsafe { wire.read(route.to, &[piece], origin, 0) }? == 0 {
+        if unsafe { one_sided(&mut self.wire)?.read(route.to, &[piece], origin, 0) }? == 0 {
             self.origins.never_asked(origin);
             return Ok(false);
         }
-        let before = self.events.len();
-        let (origins, events) = (&mut self.origins, &mut self.events);
-        for _ in 0..LOOKS {
-            wire.have_ended(route.to)?;
-            wire.take_read(&mut |origin, at, bytes| events.extend(origins.data_came(origin, at, bytes)));
-            // Others wait for an answer: that needs a whole look.
-            if events.len() > before || wire.has_arrivals() {
-                break;
-            }
-            std::hint::spin_loop();
-        }
         Ok(true)
+    }
+
+    /// Looks whether reads have ended. None if none is under way, or something has come from others, which needs a whole look.
+    pub(super) fn look_at_reads(&mut self) -> Result<Option<()>> {
+        let (origins, events) = (&mut self.origins, &mut self.events);
+        let Some(wire) = self.wire.one_sided() else { return Ok(None) };
+        if !wire.look_for_read()? {
+            return Ok(None);
+        }
+        wire.take_read(&mut |origin, at, bytes| events.extend(origins.data_came(origin, at, bytes)));
+        Ok((!wire.has_arrivals()).then_some(()))
     }
 
     /// Whether the wire has something from others that was not looked at.

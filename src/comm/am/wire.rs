@@ -179,6 +179,12 @@ pub(crate) trait OneSided {
     /// [`Broken`].
     fn have_ended(&mut self, with: usize) -> Result<bool>;
 
+    /// Looks for the end of what is read. Whether something is read, or was.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    fn look_for_read(&mut self) -> Result<bool>;
+
     /// Whether something has come that [`Wire::receive`] has not handed out, as far as is known.
     fn has_arrivals(&self) -> bool;
 

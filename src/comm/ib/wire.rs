@@ -220,6 +220,10 @@ impl<D: Device> OneSided for VerbsWire<D> {
         self.links.have_ended(with)
     }
 
+    fn look_for_read(&mut self) -> Result<bool> {
+        self.links.look_for_read()
+    }
+
     fn has_arrivals(&self) -> bool {
         !self.own.is_empty() || self.links.has_arrivals()
     }

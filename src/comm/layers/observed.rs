@@ -77,6 +77,14 @@ impl<O: Observer> Operations for Observed<O> {
         is_flushed
     }
 
+    fn ends_soon(&self, token: Token) -> bool {
+        let ended = self.below.ends_soon(token);
+        if ended {
+            self.observer.happened(&Event::LocalDone(token));
+        }
+        ended
+    }
+
     fn cancel(&self, token: Token) {
         self.below.cancel(token);
     }

@@ -134,6 +134,8 @@ pub(super) struct Request {
     owner: Owner,
     /// Transfers of it that count in the window.
     admitted: usize,
+    /// The last of them is a get.
+    gets: bool,
     /// Comes after what the rank put before: where the network does not keep that order, the target is flushed first.
     pub(super) ordered: bool,
     /// How a flush failed, for the calls that wait for a flush that another began.
@@ -160,7 +162,13 @@ impl fmt::Debug for Buffer {
 impl Request {
     pub(super) fn new(serial: Serial, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Self {
         let (failed, value, flush) = (None, None, None);
-        Request { serial, label, peer: 0, outstanding, failed, value, detached: false, owner, admitted: 0, ordered, flush }
+        let (peer, detached, admitted, gets) = (0, false, 0, false);
+        Request { serial, label, peer, outstanding, failed, value, detached, owner, admitted, gets, ordered, flush }
+    }
+
+    /// Whether it waits for a single get.
+    pub(super) fn is_one_get(&self) -> bool {
+        self.outstanding == 1 && self.gets
     }
 
     fn failed(&self) -> Option<Failure> {
@@ -251,6 +259,7 @@ impl Table {
             request.outstanding += 1;
             request.admitted += 1;
             request.peer = rank;
+            request.gets = direction == Direction::Get;
         }
     }
 

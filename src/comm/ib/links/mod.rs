@@ -129,6 +129,8 @@ pub(super) struct Links<D> {
     opened: Vec<Region>,
     /// Slots that hold what was read; transfers that went straight and have ended.
     read: VecDeque<usize>,
+    /// Copied reads that are not handed out.
+    reading: usize,
     ended: Vec<Ended>,
     controls: Slots,
     free_controls: Vec<usize>,
@@ -247,6 +249,7 @@ impl<D: device::Device> Links<D> {
             posted: Vec::new(),
             opened: Vec::new(),
             read: VecDeque::new(),
+            reading: 0,
             ended: Vec::new(),
             controls,
             free_controls: (0..CONTROLS).collect(),

@@ -100,6 +100,7 @@ impl<D: Device> Links<D> {
             };
             at += len;
             self.sent[slot] = Sent { to: with, serial: 0, len, what };
+            self.reading += usize::from(reads.is_some());
             posted.push(Posted::Send(slot));
         }
         let done = if posted.is_empty() { Ok(()) } else { self.post(with, &posted) };
@@ -205,9 +206,21 @@ impl<D: Device> Links<D> {
                 self.sends.look(slot, len, |bytes| each(origin, at, bytes));
             }
             self.peers.meet(to).transfers.ended += 1;
+            self.reading -= 1;
             self.free_sends.push(slot);
         }
         is_any
+    }
+
+    /// See [`OneSided::look_for_read`](wire::OneSided::look_for_read).
+    ///
+    /// # Errors
+    /// As there.
+    pub(in crate::comm::ib) fn look_for_read(&mut self) -> Result<bool> {
+        if self.reading > self.read.len() {
+            self.take_completions()?;
+        }
+        Ok(self.reading > 0)
     }
 
     /// See [`OneSided::have_ended`](wire::OneSided::have_ended).

@@ -147,12 +147,16 @@ fn count(row: &Row, budget: usize) -> Counted {
     }
 }
 
+/// Ranks of the largest pattern.
+fn most() -> usize {
+    if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") { 4096 } else { 256 }
+}
+
 /// ARMCI-ODCM, Tables I to IV. Prints a line for each number, and how many there are. Up to 4096 ranks if `GA_TEST_LONG=1`.
 #[test]
 #[expect(clippy::print_stdout, reason = "`cargo xtask papers` reads it")]
 fn ranks_connect_with_the_nodes_that_they_need() {
-    let is_long = std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1");
-    let rows = rows(if is_long { 4096 } else { 256 });
+    let rows = rows(most());
     for row in &rows {
         let counted = count(row, row.ranks);
         let of_agents = row.ranks as f64 / counted.of_agents;
@@ -170,7 +174,7 @@ fn ranks_connect_with_the_nodes_that_they_need() {
 /// With fewer connections than an agent needs, all frames arrive, and it never holds more.
 #[test]
 fn agents_keep_to_their_budget() {
-    let rows = rows(256);
+    let rows = rows(most());
     let stomp = rows.iter().rfind(|row| row.name == "STOMP").unwrap();
     let free = count(stomp, stomp.ranks);
     assert!(free.of_agents > 16.0, "{} connections of an agent", free.of_agents);

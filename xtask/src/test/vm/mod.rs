@@ -31,7 +31,7 @@ const NEEDS: &[Need] = &[
 ];
 
 /// For the whole machine.
-const LIMIT: Duration = Duration::from_secs(420);
+const LIMIT: Duration = Duration::from_secs(600);
 
 const MEMORY: &str = "768M";
 

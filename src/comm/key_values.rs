@@ -46,7 +46,7 @@ pub(crate) type Result<T> = std::result::Result<T, Refused>;
 pub(crate) type Idle<'i> = &'i mut dyn FnMut() -> io::Result<()>;
 
 /// Makes the words of ranks that meet by a library of the program, which speaks with the launcher itself.
-pub(crate) type Meet = fn(&Started) -> Result<Box<dyn KeyValues>>;
+pub(crate) type Meet = fn(&Started, Idle<'_>) -> Result<Box<dyn KeyValues>>;
 
 /// What a launcher keeps for the processes that it started.
 pub(crate) trait KeyValues: Send {
@@ -55,9 +55,14 @@ pub(crate) trait KeyValues: Send {
         None
     }
 
-    /// The node of each of so many ranks, if the launcher tells: the same on all.
-    fn nodes(&mut self, _ranks: usize, _idle: Idle<'_>) -> Option<Vec<u32>> {
-        None
+    /// The node of each of so many ranks, if the launcher tells.
+    fn nodes(&mut self, _ranks: usize, _idle: Idle<'_>) -> Result<Option<Vec<u32>>> {
+        Ok(None)
+    }
+
+    /// Threads of this process that a library made to speak with the launcher.
+    fn threads(&self) -> usize {
+        0
     }
 
     /// Bytes of the longest value.
@@ -75,14 +80,11 @@ pub(crate) trait KeyValues: Send {
     /// This process needs no other any more.
     fn finish(&mut self, idle: Idle<'_>) -> Result<()>;
 
-    /// Asks the launcher to end all processes of the job.
-    fn abort(&mut self);
+    /// Has the launcher end all processes of the job.
+    fn abort(&mut self, why: &str);
 
     /// Whether the launcher has gone.
     fn is_gone(&self) -> bool;
-
-    /// Nobody asks any more for what was put so far.
-    fn forget(&mut self) {}
 }
 
 /// Puts words. Their text may be longer than a value of the launcher: the key has the number of parts, and `key-0`, `key-1` ... have the

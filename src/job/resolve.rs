@@ -210,7 +210,9 @@ fn launched(
     };
     let protocol = started.and_then(|started| started.protocol()).map(Protocol::name);
     if !network.meets_by_launcher() {
-        return chosen.map_or(Ok(None), |name| {
+        // What is so without a choice.
+        let other = chosen.filter(|name| network.ranks != Ranks::Launched || name != Protocol::Mpi.name());
+        return other.map_or(Ok(None), |name| {
             Err(Error::Launch(format!(
                 "the bootstrap \"{name}\" is for ranks that are processes, as those of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
                 network.name

@@ -1,8 +1,8 @@
 //! How ranks meet through their launcher, which stores words under keys. After a fence, every rank can read what any rank put before it.
 //!
 //! With at most [`FEW`] ranks, each rank reads the words of all. With more, the first rank of each node reads those of its node, and rank 0 those
-//! of the first ranks; every rank reads the result. So a rank puts and gets a few times, however many there are. Where the launcher does
-//! not tell who is on which node, rank 0 reads the words of all.
+//! of the first ranks; every rank reads the result. So other ranks put and get a few times, however many there are. Rank 0 asks the launcher who is
+//! on which node, and tells the others; where it is not told, it reads the words of all.
 //!
 //! A process has one connection to its launcher. It lasts until the process exits, and several jobs may use it one after the other. So it
 //! belongs to the process and is static ([`CONNECTION`]). If all jobs ended well, the process tells the launcher so when it exits. The
@@ -22,7 +22,7 @@ use std::{
 
 use rustix::fs::{FileType, fstat};
 
-use super::{Bootstrap, line::Line, patience::Patience, pmi1, pmi2, pmix, root};
+use super::{Bootstrap, line::Line, mapping, patience::Patience, pmi1, pmi2, pmix, root};
 use crate::{
     comm::{
         key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
@@ -63,8 +63,6 @@ pub(crate) struct Connection {
 
 /// Who is on which node, as the launcher says.
 struct Nodes {
-    /// Of each rank.
-    nodes: Vec<u32>,
     /// The ranks of this one's node, ascending.
     group: Vec<usize>,
     /// The first rank of each node, ascending.
@@ -72,11 +70,11 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn new(nodes: Vec<u32>, own: usize) -> Self {
+    fn new(nodes: &[u32], own: usize) -> Self {
         let group = (0..nodes.len()).filter(|&rank| nodes[rank] == nodes[own]).collect();
         let mut seen = HashSet::new();
         let firsts = (0..nodes.len()).filter(|&rank| seen.insert(nodes[rank])).collect();
-        Nodes { nodes, group, firsts }
+        Nodes { group, firsts }
     }
 }
 
@@ -132,19 +130,15 @@ impl Connection {
             State::New => {
                 let mut said = false;
                 let mut patience = Patience::new(&started, limit, &mut said);
-                let launcher =
-                    connect(started, settings.meet, &mut || patience.look()).map_err(|refused| failed(&started, &refused))?;
+                let meet = settings.meet.zip(settings.started.as_ref());
+                let launcher = connect(started, meet, &mut || patience.look()).map_err(|refused| failed(&started, &refused))?;
                 let size = started.size().or_else(|| launcher.size()).ok_or_else(|| {
                     failed(&started, &Refused::Said("nothing, when it was asked for the number of ranks".into()))
                 })?;
                 at_exit();
-                let new = Connection { launcher, started, size, nodes: None, limit, process: own, step: 0, broken: false, said };
-                Ok(new.with_nodes())
+                Ok(Connection { launcher, started, size, nodes: None, limit, process: own, step: 0, broken: false, said })
             }
-            State::Free(mut connection) if connection.is_own() => {
-                connection.launcher.forget();
-                Ok(Connection { limit, said: false, ..connection })
-            }
+            State::Free(connection) if connection.is_own() => Ok(Connection { limit, said: false, ..connection }),
             // A child that a rank forked does not come here: to it, nobody is its launcher.
             _ => Err(Error::Launch(
                 "an earlier job of this process failed, and its launcher may be ending the others for that".into(),
@@ -154,9 +148,9 @@ impl Connection {
 
     /// The ranks could not meet. What all of them found out alike is no failure of this process: it may start another job, or end well. Of
     /// anything else the others do not know, and would wait: the launcher is asked to end them.
-    pub(crate) fn give_up(mut self) {
+    pub(crate) fn give_up(mut self, why: &Error) {
         if self.broken {
-            self.launcher.abort();
+            self.launcher.abort(&why.to_string());
         } else {
             *state() = State::Free(self);
         }
@@ -173,18 +167,13 @@ impl Connection {
         Ok(Published { key, failed: failed.checked_sub(1).map(|rank| rank as usize) })
     }
 
-    /// The same, which has asked who is on which node. Of few ranks each reads the words of all.
-    fn with_nodes(mut self) -> Self {
-        if self.size > FEW {
-            let mut patience = Patience::new(&self.started, self.limit, &mut self.said);
-            let nodes = self.launcher.nodes(self.size, &mut || patience.look());
-            self.nodes = nodes.map(|nodes| Nodes::new(nodes, self.started.rank()));
-        }
-        self
-    }
-
     fn is_own(&self) -> bool {
         self.process == std::process::id()
+    }
+
+    /// Threads that a library made to speak with the launcher.
+    pub(crate) fn threads(&self) -> usize {
+        self.launcher.threads()
     }
 
     /// One fence, with the words of each rank, of which some are read.
@@ -208,7 +197,8 @@ impl Connection {
     }
 
     /// The ranks have met, and their job begins.
-    pub(crate) fn begin(self, fabric: &Arc<Fabric>) -> Running {
+    pub(crate) fn begin(mut self, fabric: &Arc<Fabric>) -> Running {
+        self.nodes = None;
         *state() = State::Runs(self, Arc::downgrade(fabric));
         Running(())
     }
@@ -308,8 +298,26 @@ impl Bootstrap for Connection {
         Ok(all.chunks_exact(N).map(|words| std::array::from_fn(|k| words[k])).collect())
     }
 
-    fn nodes(&self) -> Option<&[u32]> {
-        self.nodes.as_ref().map(|nodes| &nodes.nodes[..])
+    /// Of few ranks, each reads the words of all.
+    fn nodes(&mut self) -> std::result::Result<Option<Vec<u32>>, Error> {
+        if self.size <= FEW {
+            return Ok(None);
+        }
+        let (rank, started) = (self.rank(), self.started);
+        let mut words = None;
+        if rank == 0 {
+            let mut patience = Patience::new(&self.started, self.limit, &mut self.said);
+            let nodes = self.launcher.nodes(self.size, &mut || patience.look()).map_err(|refused| {
+                self.broken = true;
+                failed(&started, &refused)
+            })?;
+            words = Some(nodes.map_or_else(Vec::new, |nodes| mapping::to_words(&nodes)));
+        }
+        let told =
+            self.exchange(words.as_deref(), |launcher, prefix, idle| get_words(launcher, 0, &format!("{prefix}-0"), idle))?;
+        let nodes = Some(mapping::of_words(&told)).filter(|nodes| nodes.len() == self.size);
+        self.nodes = nodes.as_ref().map(|nodes| Nodes::new(nodes, rank));
+        Ok(nodes)
     }
 
     fn near<const N: usize>(&mut self, group: &[usize], words: [u64; N]) -> std::result::Result<Vec<[u64; N]>, Error> {
@@ -339,10 +347,10 @@ impl Bootstrap for Connection {
 }
 
 /// Speaks to the launcher for the first time.
-fn connect(started: Started, meet: Option<Meet>, idle: Idle<'_>) -> Result<Box<dyn KeyValues>> {
+fn connect(started: Started, meet: Option<(Meet, &Started)>, idle: Idle<'_>) -> Result<Box<dyn KeyValues>> {
     match started.protocol() {
         Some(Protocol::Pmix) => Ok(Box::new(pmix::Pmix::start()?)),
-        Some(Protocol::Mpi) => meet.map_or_else(|| Err(Refused::Said("no MPI".into())), |meet| meet(&started)),
+        Some(Protocol::Mpi) => meet.map_or_else(|| Err(Refused::Said("no MPI".into())), |(meet, started)| meet(started, idle)),
         Some(Protocol::Root) => {
             let secret = launcher::secret().map_err(|why| Refused::System(io::Error::other(why)))?;
             let (Some(root), Some(ranks)) = (launcher::root(), started.size()) else {

@@ -1,11 +1,35 @@
 //! Who is on which node, as launchers say it that speak PMI: `(vector,(0,2,4),(2,1,8))`, which are four ranks on each of the nodes 0 and 1, then
 //! eight on node 2, and so on from the beginning if there are more.
 
+use crate::comm::key_values::{Refused, Result};
+
 /// What it is asked for by.
 pub(super) const MAPPING: &str = "PMI_process_mapping";
 
+/// What a launcher has answered when it was asked. One that knows of no mapping says so.
+///
+/// # Errors
+/// It has gone, or nobody waits for it any more.
+pub(super) fn answered(words: Result<String>, ranks: usize) -> Result<Option<Vec<u32>>> {
+    match words {
+        Ok(words) => Ok(nodes(&words, ranks)),
+        Err(Refused::Said(_)) => Ok(None),
+        Err(refused) => Err(refused),
+    }
+}
+
+/// The node of each rank, as words: node, and how many ranks follow there.
+pub(super) fn to_words(nodes: &[u32]) -> Vec<u64> {
+    nodes.chunk_by(|one, other| one == other).map(|run| u64::from(run[0]) << 32 | run.len() as u64).collect()
+}
+
+/// And back.
+pub(super) fn of_words(words: &[u64]) -> Vec<u32> {
+    words.iter().flat_map(|word| std::iter::repeat_n((word >> 32) as u32, *word as u32 as usize)).collect()
+}
+
 /// The node of each of so many ranks. None if the words are not understood.
-pub(super) fn nodes(words: &str, ranks: usize) -> Option<Vec<u32>> {
+fn nodes(words: &str, ranks: usize) -> Option<Vec<u32>> {
     let blocks = words.trim().strip_prefix("(vector")?.strip_suffix(')')?;
     let numbers = blocks.split(['(', ')', ',']).filter(|word| !word.is_empty()).map(|word| word.trim().parse().ok());
     let numbers: Vec<u32> = numbers.collect::<Option<_>>()?;
@@ -28,6 +52,8 @@ mod tests {
         assert_eq!(nodes("(vector,(0,2,2),(2,1,3))", 7), Some(vec![0, 0, 1, 1, 2, 2, 2]));
         // Ranks that are dealt out one by one.
         assert_eq!(nodes("(vector,(0,3,1))", 7), Some(vec![0, 1, 2, 0, 1, 2, 0]));
+        assert_eq!(of_words(&to_words(&[3, 3, 0, 3])), [3, 3, 0, 3]);
+        assert_eq!(of_words(&to_words(&[3, 3, 0, 3])), [3, 3, 0, 3]);
         for words in
             ["", "(vector)", "(vector,(0,1))", "(vector,(0,0,4))", "(vector,(0,2,0))", "(vector,(0,1,x))", "(list,(0,1,1))"]
         {

@@ -42,9 +42,12 @@ pub(crate) trait Bootstrap {
     /// A rank, or what carries the words, is lost.
     fn gather<const N: usize>(&mut self, words: [u64; N]) -> Result<Vec<[u64; N]>, Error>;
 
-    /// The node of each rank, if the launcher has told: the same on all ranks.
-    fn nodes(&self) -> Option<&[u32]> {
-        None
+    /// The node of each rank, if the launcher tells: the same on all ranks.
+    ///
+    /// # Errors
+    /// As [`gather`](Self::gather).
+    fn nodes(&mut self) -> Result<Option<Vec<u32>>, Error> {
+        Ok(None)
     }
 
     /// Words of each rank of the caller's group, in their order, if the caller is the first of it; else none. Each rank is in one group.

@@ -6,8 +6,7 @@
 //! equal everywhere: the length of segments, the size of pages.
 //!
 //! That is a gathering of some words of each rank, a message to each member of a group, and one reduction. Where the launcher has told who is on
-//! which node, the first rank of each node gathers the words of its node, and reductions take the place of the rest: nothing that a
-//! rank says or hears grows with the number of ranks. What ranks hear by their own environments and must be equal is compared on the way.
+//! which node, the first rank of each node gathers the words of its node, and reductions take the place of the rest. What ranks hear by their own environments and must be equal is compared on the way.
 
 use std::{
     fs::{self, File},
@@ -94,7 +93,7 @@ impl Everybody {
         let told = per_node | layers | if settings.stats { COUNTED } else { 0 };
         let process = u64::from(std::process::id()) | u64::from(told) << 32;
         let words = [machine, group, process, first, second];
-        let nodes = bootstrap.nodes().map(<[u32]>::to_vec);
+        let nodes = bootstrap.nodes()?;
         // A launcher may take one machine for several hosts. Without a network its ranks must be found to be on one.
         let nodes = nodes.filter(|nodes| has_network || nodes.iter().all(|&node| node == nodes[0]));
         let found = nodes.map_or(Ok(None), |nodes| Self::by_nodes(bootstrap, &nodes, words))?;
@@ -141,7 +140,9 @@ impl Everybody {
     /// Refuses ranks of several machines. Rank 0 says what to do.
     fn refuse_machines(&self, rank: usize) -> Result<(), Error> {
         let Some(far) = self.machines.iter().position(|&machine| machine != self.machines[0]) else { return Ok(()) };
-        let advice = if rank == 0 {
+        let advice = if rank == 0 && cfg!(feature = "mpi") {
+            "; GA_NETWORK=mpi joins them, or ib"
+        } else if rank == 0 {
             "; build the program with `--features mpi` and start it by the mpirun of that MPI (docs/cluster.md)"
         } else {
             ""

@@ -57,8 +57,8 @@ impl Pmi1 {
 }
 
 impl KeyValues for Pmi1 {
-    fn nodes(&mut self, ranks: usize, idle: Idle<'_>) -> Option<Vec<u32>> {
-        mapping::nodes(&self.get(0, MAPPING, idle).ok()?, ranks)
+    fn nodes(&mut self, ranks: usize, idle: Idle<'_>) -> Result<Option<Vec<u32>>> {
+        mapping::answered(self.get(0, MAPPING, idle), ranks)
     }
 
     fn longest(&self) -> usize {
@@ -86,7 +86,7 @@ impl KeyValues for Pmi1 {
         Ok(())
     }
 
-    fn abort(&mut self) {
+    fn abort(&mut self, _why: &str) {
         // It does not answer; if it has gone, nothing is left to be ended.
         let _ = self.line.write(b"cmd=abort exitcode=1\n");
     }

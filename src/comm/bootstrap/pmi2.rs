@@ -49,9 +49,9 @@ impl Pmi2 {
 }
 
 impl KeyValues for Pmi2 {
-    fn nodes(&mut self, ranks: usize, idle: Idle<'_>) -> Option<Vec<u32>> {
-        let answer = ask(&self.line, "info-getjobattr", &format!("key={MAPPING};"), idle).ok()?;
-        mapping::nodes(field(&answer, "value")?, ranks)
+    fn nodes(&mut self, ranks: usize, idle: Idle<'_>) -> Result<Option<Vec<u32>>> {
+        let answer = ask(&self.line, "info-getjobattr", &format!("key={MAPPING};"), idle);
+        mapping::answered(answer.map(|answer| field(&answer, "value").unwrap_or_default().to_owned()), ranks)
     }
 
     fn longest(&self) -> usize {
@@ -80,7 +80,7 @@ impl KeyValues for Pmi2 {
         ask(&self.line, "finalize", "", idle).map(drop)
     }
 
-    fn abort(&mut self) {
+    fn abort(&mut self, _why: &str) {
         let message = "cmd=abort;isworld=TRUE;msg=the ranks could not meet;";
         let _ = self.line.write(format!("{:6}{message}", message.len()).as_bytes());
     }

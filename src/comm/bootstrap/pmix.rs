@@ -23,7 +23,10 @@ use rustix::{
     process::{Pid, getppid},
 };
 
-use crate::comm::key_values::{Idle, KeyValues, Refused, Result};
+use crate::comm::{
+    key_values::{Idle, KeyValues, Refused, Result},
+    node::threads_of_this_process,
+};
 
 /// The library by its name, which has stood for versions 2 to 5.
 const LIBRARY: &str = "libpmix.so.2";
@@ -93,6 +96,8 @@ pub(super) struct Pmix {
     error_string: ErrorString,
     /// The launcher's process on this machine, or what it started this one by.
     parent: Option<Pid>,
+    /// Those of the library.
+    threads: usize,
     /// Held as long as the process lives: a program that it starts has the same name for the launcher, and must not speak in it.
     _name: OwnedFd,
     /// Its threads run until the process ends, so it is never unloaded.
@@ -127,6 +132,7 @@ impl Pmix {
         let on_event: OnEvent = call!(b"PMIx_Register_event_handler\0");
         let mut pmix = Pmix {
             own: Process { name: [0; 256], rank: 0 },
+            threads: 0,
             _name: claim()?,
             put: call!(b"PMIx_Put\0"),
             commit: call!(b"PMIx_Commit\0"),
@@ -138,9 +144,11 @@ impl Pmix {
             parent: getppid(),
             _library: library,
         };
+        let before = threads_of_this_process().unwrap_or(0);
         // SAFETY: fills the process; there are no further arguments.
         let status = unsafe { init(&raw mut pmix.own, null(), 0) };
         pmix.check("PMIx_Init", status)?;
+        pmix.threads = threads_of_this_process().unwrap_or(0).saturating_sub(before);
         let mut lost = LOST_CONNECTION;
         // SAFETY: the code is read during the call, which returns when the handler is there; no caller is to be told.
         unsafe { on_event(&raw mut lost, 1, null(), 0, is_lost, null(), null_mut()) };
@@ -238,11 +246,15 @@ impl KeyValues for Pmix {
         self.value(WILDCARD, JOB_SIZE, UINT32, read).ok()
     }
 
-    /// The library has it in this process, or in memory that its processes share.
-    fn nodes(&mut self, ranks: usize, _idle: Idle<'_>) -> Option<Vec<u32>> {
+    /// The library has it in this process, or in memory that the processes of a machine share.
+    fn nodes(&mut self, ranks: usize, _idle: Idle<'_>) -> Result<Option<Vec<u32>>> {
         // SAFETY: as in `size`.
         let read = |value: *const Value| unsafe { (&raw const (*value).data).cast::<u32>().read() };
-        (0..ranks as u32).map(|rank| self.value(rank, NODE, UINT32, read).ok()).collect()
+        Ok((0..ranks as u32).map(|rank| self.value(rank, NODE, UINT32, read).ok()).collect())
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
     }
 
     fn longest(&self) -> usize {
@@ -298,7 +310,7 @@ impl KeyValues for Pmix {
         self.check("PMIx_Finalize", status)
     }
 
-    fn abort(&mut self) {
+    fn abort(&mut self, _why: &str) {
         // SAFETY: a text that lives during the call; no processes stand for all.
         let _ = unsafe { (self.abort)(1, c"the ranks could not meet".as_ptr(), null(), 0) };
     }

@@ -8,6 +8,7 @@ use std::{
     ffi::{CStr, c_int, c_void},
     io,
     mem::MaybeUninit,
+    time::{Duration, Instant},
 };
 
 use mpi::ffi::{self, MPI_Comm, MPI_Request, MPI_Status};
@@ -142,17 +143,44 @@ impl Comm {
 
     /// A copy of a caller's communicator, whose messages never meet the caller's. Collective.
     pub(super) fn copy_of(comm: MPI_Comm) -> Result<Self> {
-        let mut copy = MaybeUninit::uninit();
+        let (copy, request) = Self::begin_copy(comm)?;
+        request.finish()?;
+        // SAFETY: filled when the request is complete.
+        Self::own(*unsafe { copy.assume_init() })
+    }
+
+    /// The same, with a look at something else meanwhile, whose error ends the wait.
+    pub(super) fn copy_of_while(comm: MPI_Comm, idle: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
+        let (copy, request) = Self::begin_copy(comm).map_err(io::Error::other)?;
+        if let Err(error) = request.finish_or(idle) {
+            // The library may write it yet.
+            std::mem::forget(copy);
+            return Err(error);
+        }
+        // SAFETY: filled when the request is complete.
+        Self::own(*unsafe { copy.assume_init() }).map_err(io::Error::other)
+    }
+
+    /// The place of a copy, filled when the request is complete.
+    fn begin_copy(comm: MPI_Comm) -> Result<(Box<MaybeUninit<MPI_Comm>>, Request)> {
+        let mut copy = Box::new(MaybeUninit::uninit());
         let mut request = MaybeUninit::uninit();
-        // SAFETY: MPI runs and the caller owns `comm`; the copy's place lives until the request is complete.
+        // SAFETY: MPI runs and the caller owns `comm`; the copy's place is on the heap, and lives until the request is complete.
         check("MPI_Comm_idup", unsafe { ffi::MPI_Comm_idup(comm, copy.as_mut_ptr(), request.as_mut_ptr()) })?;
         // SAFETY: filled by the call that succeeded.
-        Request(unsafe { request.assume_init() }).finish()?;
-        // SAFETY: filled when the request is complete.
-        let copy = unsafe { copy.assume_init() };
+        Ok((copy, Request(unsafe { request.assume_init() })))
+    }
+
+    fn own(copy: MPI_Comm) -> Result<Self> {
         // SAFETY: a communicator of our own.
         check("MPI_Comm_set_errhandler", unsafe { ffi::MPI_Comm_set_errhandler(copy, ffi::RSMPI_ERRORS_RETURN) })?;
         Ok(Comm(copy))
+    }
+
+    /// Ends all processes of the communicator, this one among them.
+    pub(super) fn abort(self) {
+        // SAFETY: a communicator of our own.
+        let _ = unsafe { ffi::MPI_Abort(self.0, 1) };
     }
 
     /// Gives the communicator back. Collective.
@@ -346,9 +374,13 @@ impl Request {
 
     /// The same, with a look at something else in between, whose error ends the wait.
     fn finish_or(mut self, idle: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        /// Looks all the time for so long, and then so often.
+        const KEEN: Duration = Duration::from_millis(2);
+        const LOOK: Duration = Duration::from_micros(200);
+        let start = Instant::now();
         while !self.test().map_err(io::Error::other)? {
             idle()?;
-            std::thread::yield_now();
+            if start.elapsed() < KEEN { std::thread::yield_now() } else { std::thread::sleep(LOOK) }
         }
         Ok(())
     }

@@ -1,12 +1,13 @@
 //! Words that the ranks of *another* network keep for each other, where the program has an MPI library: that speaks with the launcher, and two
 //! must not.
 //!
-//! A fence gathers what every rank has put since the last one, and every rank keeps all of it: some hundred bytes of each other rank, until
-//! the next job. So an answer takes no message, and may be asked for by any thread.
+//! A fence gathers what every rank has put since the last one, and every rank keeps that until somebody puts again: some hundred bytes of each rank.
+//! So an answer takes no message, and may be asked for by any thread. MPI itself is called by the thread that runs the job, when its ranks meet and
+//! at its end.
 //!
 //! MPI is initialised if the program has not done it, and ends as after a job over `mpi` (`exit`).
 
-use std::{io, mem::take};
+use std::{io, mem::take, sync::atomic::Ordering};
 
 use rustix::process::{Pid, getppid};
 
@@ -19,6 +20,7 @@ use crate::{
     comm::{
         key_values::{Idle, KeyValues, Refused, Result},
         launcher::Started,
+        say::say,
     },
     error::Error,
 };
@@ -26,13 +28,13 @@ use crate::{
 /// Longest value: none is cut.
 const LONGEST: usize = 1 << 20;
 
-/// What ranks have put, a text for each fence.
+/// What ranks have put.
 #[derive(Debug)]
 struct Keys {
     comm: Comm,
     /// What this rank has put since the last fence.
     own: String,
-    known: Vec<Texts>,
+    known: Option<Texts>,
     /// The launcher's process on this machine, or what it started this one by.
     parent: Option<Pid>,
 }
@@ -45,15 +47,26 @@ struct Texts {
 }
 
 /// See [`Meet`](crate::comm::key_values::Meet). Collective over the processes that the launcher started.
-pub(in crate::comm) fn meet(started: &Started) -> Result<Box<dyn KeyValues>> {
+///
+/// # Errors
+/// MPI does not start, or numbers processes in another order than the launcher: all hear of that.
+pub(in crate::comm) fn meet(started: &Started, idle: Idle<'_>) -> Result<Box<dyn KeyValues>> {
     let refused = |words: String| Refused::System(io::Error::other(words));
     let world = start::world_of(Some(started)).map_err(|error| match error {
         Error::Launch(words) => refused(words),
         other => refused(other.to_string()),
     })?;
     exit::meets();
-    let comm = Comm::copy_of(world).map_err(|error| refused(error.to_string()))?;
-    Ok(Box::new(Keys { comm, own: String::new(), known: Vec::new(), parent: getppid() }))
+    let comm = Comm::copy_of_while(world, idle)?;
+    let asked = comm.rank().and_then(|rank| comm.greatest([u64::from(rank != started.rank())]));
+    match asked.map_err(|error| refused(error.to_string()))? {
+        [0] => Ok(Box::new(Keys { comm, own: String::new(), known: None, parent: getppid() })),
+        _ => Err(refused(
+            "MPI numbers the processes in another order than the launcher (MPICH_RANK_REORDER_METHOD?); leave their order as it is, or choose \
+             GA_NETWORK=mpi"
+                .into(),
+        )),
+    }
 }
 
 impl Texts {
@@ -87,13 +100,13 @@ impl KeyValues for Keys {
         let (text, ends) = self.comm.all_bytes(take(&mut self.own).into_bytes(), idle)?;
         let text = String::from_utf8(text).map_err(|error| Refused::Said(error.to_string()))?;
         if !text.is_empty() {
-            self.known.push(Texts { text, ends });
+            self.known = Some(Texts { text, ends });
         }
         Ok(())
     }
 
     fn get(&mut self, from: usize, key: &str, _idle: Idle<'_>) -> Result<String> {
-        let found = self.known.iter().rev().find_map(|texts| texts.find(from, key));
+        let found = self.known.as_ref().and_then(|texts| texts.find(from, key));
         found.map(str::to_owned).ok_or_else(|| Refused::Said(format!("no {key} of rank {from}")))
     }
 
@@ -102,15 +115,17 @@ impl KeyValues for Keys {
         Ok(())
     }
 
-    /// A process that ends without `MPI_Finalize` is a failure to every launcher, and has said why before.
-    fn abort(&mut self) {}
+    fn abort(&mut self, why: &str) {
+        say(why);
+        self.comm.abort();
+    }
+
+    fn threads(&self) -> usize {
+        start::THREADS_OF_MPI.load(Ordering::Relaxed)
+    }
 
     fn is_gone(&self) -> bool {
         getppid() != self.parent
-    }
-
-    fn forget(&mut self) {
-        self.known.clear();
     }
 }
 

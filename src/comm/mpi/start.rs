@@ -50,7 +50,7 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Threads that MPI made when it was initialised here.
-static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
+pub(super) static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
 
 /// A rank of a job, from its start to its end.
 #[derive(Debug)]

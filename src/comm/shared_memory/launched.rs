@@ -21,7 +21,7 @@ use crate::{
             place::Place,
         },
         launcher::Started,
-        node::{Fabric, Held, Member, keeping, threads_of_this_process},
+        node::{Fabric, Held, Member, keeping},
         one_machine,
         settings::Settings,
         start::{Body, contain},
@@ -49,18 +49,16 @@ pub(in crate::comm) fn run_over<P>(
     prepare: impl FnOnce(&mut Connection, &Place) -> Result<P, Error>,
     as_rank: impl FnOnce(P, &Settings, Member) -> Result<(), String>,
 ) -> Result<(), Error> {
-    let before = threads_of_this_process().unwrap_or(1);
     let mut connection = Connection::new(started, settings)?;
     let met = meet(&mut connection, settings, has_network).and_then(|place| Ok((prepare(&mut connection, &place)?, place)));
     let (prepared, place) = match met {
         Ok(met) => met,
         Err(error) => {
-            connection.give_up();
+            connection.give_up(&error);
             return Err(error);
         }
     };
-    // Those of the launcher's library.
-    let threads = threads_of_this_process().unwrap_or(before).saturating_sub(before);
+    let threads = connection.threads();
     let fabric = place.fabric.clone();
     let running = connection.begin(&fabric);
     let (rank, member) = Rank::start(place, settings, threads).inspect_err(|error| {

@@ -54,6 +54,7 @@
 //! | `one_sided`, `regions` | what the wire reads and writes in the memory of peers by itself, and where it may |
 //! | `errands` | memory that a rank of the node has the agent open and shut |
 //! | `supervision` | notes, beats, the end of the job; whether all that was sent was handled |
+//! | `leave` | how a rank comes to its end |
 
 mod answers;
 mod bulk;
@@ -62,6 +63,7 @@ mod errands;
 pub(super) mod frame;
 mod handle;
 mod inbox;
+mod leave;
 mod long_frames;
 mod memory;
 mod one_sided;
@@ -91,12 +93,11 @@ use self::{
     endpoint::{End, Endpoint},
     frame::{Frame, Kind},
     peer::{BlockKind, Op},
-    route::Route,
     runs::Runs,
     wire::{Result, Sleeper, Wire},
 };
 use super::{
-    Atomic, Capabilities, Conduit, Connections, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations,
+    Atomic, Capabilities, Conduit, Connections, Events, Full, Issued, Local, Mail, Native, Network, Operations,
     Ordering as Order, Progress, Remote, Scale, SignalWord, Token, Topology,
     mutex::Mutex,
     node::{Fabric, Member, Note},
@@ -275,50 +276,6 @@ impl<W: Wire> Am<W> {
         if let Err(error) = result {
             self.fabric.end(Some(self.rank()), &format!("lost its connection to others: {error}"));
         }
-    }
-
-    /// Answers others until something is `ready`, which is asked of the wire while nobody else is in it. False if the job failed meanwhile.
-    #[cfg(feature = "mpi")]
-    pub(super) fn serve_while_waiting(&self, mut ready: impl FnMut() -> Result<bool>) -> bool {
-        self.drive(|_| ready())
-    }
-
-    fn drive(&self, mut ready: impl FnMut(&Endpoint<W>) -> Result<bool>) -> bool {
-        // Ranks of this node that have come to their end say so too: that is no failure.
-        while !self.fabric.is_inherited() && !matches!(self.fabric.failure(), Some((Some(_), _))) {
-            let mut endpoint = self.endpoint();
-            self.look(&mut endpoint, true, false);
-            // Another thread of the program may still wait for the others.
-            endpoint.events.retain(|event| !matches!(event, Event::RemoteDone(Token::NOBODY) | Event::LocalDone(Token::NOBODY)));
-            match ready(&endpoint) {
-                Ok(true) => return true,
-                Ok(false) => {}
-                Err(error) => self.report(Err(error)),
-            }
-            drop(endpoint);
-            std::thread::yield_now();
-        }
-        false
-    }
-
-    /// Sees everything that this rank sent handled, and sends nothing more by itself. False if the job failed meanwhile.
-    pub(super) fn settle(&self) -> bool {
-        // What it asked before is answered before the last flush is, and nothing is asked behind that.
-        self.leaves.store(true, Ordering::Relaxed);
-        let unquiet = self.endpoint().unquiet();
-        unquiet.into_iter().for_each(|to| self.flush_by(|_| Route::endpoint(to), Token::NOBODY));
-        self.drive(|endpoint| Ok(endpoint.is_quiet()))
-    }
-
-    /// Nothing is left to be handled for others.
-    pub(super) fn set_closed(&self) {
-        self.closed.store(true, Ordering::Relaxed);
-    }
-
-    /// Gives the wire up. Its memory stays where the network may still use it.
-    pub(super) fn close(&self) {
-        self.set_closed();
-        self.endpoint().close();
     }
 }
 

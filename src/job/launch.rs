@@ -119,7 +119,7 @@ impl Launch {
     /// * `pmix`: they are the processes of a launcher that speaks PMIx, such as Open MPI's `mpirun`. Its library is loaded when the job
     ///   starts.
     /// * `mpi`: they are the processes of a launcher, in a binary with the feature `mpi`. Its library alone speaks with the launcher, and is
-    ///   initialized if the program has not done it. The ranks use it to meet and for nothing else.
+    ///   initialized if the program has not done it. The ranks use it to meet, and at the end of the job.
     /// * `root`: they meet at rank 0, which `GA_ROOT` names.
     ///
     /// Without a choice, they are the processes of the launcher that started this one, and are forked if there is none, or if it started one

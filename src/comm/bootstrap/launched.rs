@@ -327,7 +327,7 @@ impl Bootstrap for Connection {
     fn greatest<const N: usize>(&mut self, words: [u64; N]) -> std::result::Result<[u64; N], Error> {
         let greatest = |all: Vec<[u64; N]>| std::array::from_fn(|k| all.iter().map(|words| words[k]).max().unwrap_or(0));
         let (rank, started) = (self.rank(), self.started);
-        let Some(Nodes { group, firsts, .. }) = &self.nodes else {
+        let Some(Nodes { group, firsts }) = &self.nodes else {
             let all = self.reduce(words, |all| Vec::from(greatest(all)))?;
             return fixed(all).map_err(|refused| failed(&started, &refused));
         };

@@ -37,7 +37,7 @@ fn nodes(words: &str, ranks: usize) -> Option<Vec<u32>> {
     let turn = blocks.iter().flat_map(|&[first, nodes, each]| {
         (first..first.saturating_add(nodes)).flat_map(move |node| std::iter::repeat_n(node, each as usize))
     });
-    // A turn without a rank would be repeated for ever.
+    // Without a single rank the list would never be full.
     turn.clone().next()?;
     Some(turn.cycle().take(ranks).collect())
 }
@@ -52,7 +52,6 @@ mod tests {
         assert_eq!(nodes("(vector,(0,2,2),(2,1,3))", 7), Some(vec![0, 0, 1, 1, 2, 2, 2]));
         // Ranks that are dealt out one by one.
         assert_eq!(nodes("(vector,(0,3,1))", 7), Some(vec![0, 1, 2, 0, 1, 2, 0]));
-        assert_eq!(of_words(&to_words(&[3, 3, 0, 3])), [3, 3, 0, 3]);
         assert_eq!(of_words(&to_words(&[3, 3, 0, 3])), [3, 3, 0, 3]);
         for words in
             ["", "(vector)", "(vector,(0,1))", "(vector,(0,0,4))", "(vector,(0,2,0))", "(vector,(0,1,x))", "(list,(0,1,1))"]

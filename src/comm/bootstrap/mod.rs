@@ -50,13 +50,13 @@ pub(crate) trait Bootstrap {
         Ok(None)
     }
 
-    /// Words of each rank of the caller's group, in their order, if the caller is the first of it; else none. Each rank is in one group.
+    /// Words of each rank of the caller's node, in their order, if the caller is the first of it; else none. Where [`nodes`](Self::nodes) are
+    /// known.
     ///
     /// # Errors
     /// As [`gather`](Self::gather).
-    fn near<const N: usize>(&mut self, group: &[usize], words: [u64; N]) -> Result<Vec<[u64; N]>, Error> {
-        let all = self.gather(words)?;
-        Ok(if group[0] == self.rank() { group.iter().map(|&rank| all[rank]).collect() } else { Vec::new() })
+    fn near<const N: usize>(&mut self, _node: &[usize], _words: [u64; N]) -> Result<Vec<[u64; N]>, Error> {
+        unreachable!("who knows no nodes is not asked for their words")
     }
 
     /// The greatest of each word.

@@ -6,7 +6,8 @@
 //! equal everywhere: the length of segments, the size of pages.
 //!
 //! That is a gathering of some words of each rank, a message to each member of a group, and one reduction. Where the launcher has told who is on
-//! which node, the first rank of each node gathers the words of its node, and reductions take the place of the rest. What ranks hear by their own environments and must be equal is compared on the way.
+//! which node, the first rank of each node gathers the words of its node, and reductions take the place of the rest. What ranks hear by their
+//! own environments and must be equal is compared on the way.
 
 use std::{
     fs::{self, File},
@@ -140,10 +141,9 @@ impl Everybody {
     /// Refuses ranks of several machines. Rank 0 says what to do.
     fn refuse_machines(&self, rank: usize) -> Result<(), Error> {
         let Some(far) = self.machines.iter().position(|&machine| machine != self.machines[0]) else { return Ok(()) };
-        let advice = if rank == 0 && cfg!(feature = "mpi") {
-            "; GA_NETWORK=mpi joins them, or ib"
-        } else if rank == 0 {
-            "; build the program with `--features mpi` and start it by the mpirun of that MPI (docs/cluster.md)"
+        let advice = if rank == 0 {
+            "; GA_NETWORK=ib joins them over InfiniBand, and GA_NETWORK=mpi does in a program that is built with `--features mpi` and started \
+             by the mpirun of that MPI (docs/cluster.md)"
         } else {
             ""
         };

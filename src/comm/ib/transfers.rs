@@ -278,7 +278,7 @@ fn a_short_get_ends_soon() {
     assert_eq!(word, [99]);
 }
 
-/// What a look of a fence finds is told once: nobody hears of it if the fence keeps it to itself.
+/// A fence takes completions out of the device. One that is a refusal is not reported again, so the fence must pass it on.
 #[test]
 fn a_fence_that_meets_a_refusal_ends_the_job() {
     let mut ranks = ranks(Rates { wrong_key: 1000, ..Rates::default() }, 1);

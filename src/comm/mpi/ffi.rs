@@ -374,7 +374,7 @@ impl Request {
 
     /// The same, with a look at something else in between, whose error ends the wait.
     fn finish_or(mut self, idle: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
-        /// Looks all the time for so long, and then so often.
+        /// MPI has no wait with an end: looks all the time for so long, and then so often.
         const KEEN: Duration = Duration::from_millis(2);
         const LOOK: Duration = Duration::from_micros(200);
         let start = Instant::now();

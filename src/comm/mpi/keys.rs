@@ -95,7 +95,7 @@ impl KeyValues for Keys {
 
     fn fence(&mut self, idle: Idle<'_>) -> Result<()> {
         if !ffi::is_running() {
-            return Err(Refused::Said("that MPI was finalised in this process: run jobs before that".into()));
+            return Err(Refused::System(io::Error::other("MPI was finalised in this process; run jobs before that")));
         }
         let (text, ends) = self.comm.all_bytes(take(&mut self.own).into_bytes(), idle)?;
         let text = String::from_utf8(text).map_err(|error| Refused::Said(error.to_string()))?;
@@ -116,8 +116,11 @@ impl KeyValues for Keys {
     }
 
     fn abort(&mut self, why: &str) {
-        say(why);
-        self.comm.abort();
+        // The others cannot meet either where MPI has ended.
+        if ffi::is_running() {
+            say(why);
+            self.comm.abort();
+        }
     }
 
     fn threads(&self) -> usize {

@@ -104,7 +104,7 @@ const TASKS: [Task; 13] = [
                   ./mpiexec -launcher fork -hosts a:5,b:5 -n 10 ./lu --n 32 --block 16; fi",
     },
     Task {
-        // The second machine's are killed, or not, and the others say so.
+        // First it runs to its end. Then rank 2, the agent of the second machine, is killed, and those of both machines have to name it.
         name: "virtual machine: LU of 2 machines that meet at one of them, and a killed agent there",
         command: "export GA_NETWORK=ib GA_IB_DEVICE=rxe0,rxe1 GA_RANKS=4 GA_ROOT=127.0.0.1:29400 GA_TOKEN=a_secret_of_the_tests; \
                   start() { export N=$1; for rank in 0:a 1:a 2:b 3:b; do GA_RANK=${rank%:*} HOST=${rank#*:} \

@@ -199,7 +199,8 @@ impl Launch {
 
     /// Seconds after which the job ends because another machine does not answer: it is down, or cut off from the network. From 1 to 10⁹, or 0
     /// for never. Ranks that compute answer all the same. Choose more where the network fails for seconds now and then, and 0 before you stop
-    /// all ranks of a machine in a debugger. Without effect on one machine, and where MPI does not provide `MPI_THREAD_MULTIPLE`.
+    /// all ranks of a machine in a debugger. Without effect on one machine, and where MPI does not provide `MPI_THREAD_MULTIPLE`. Over `ib`
+    /// a rank whose connection broke is lost after this time too, if it does not come back.
     pub fn silence(mut self, seconds: f64) -> Self {
         self.silence = Some(seconds);
         self

@@ -57,6 +57,7 @@ impl Cluster {
         let budget = settings.connections.unwrap_or(endpoints);
         let endpoint = connection::Settings { endpoint, endpoints, token, way, budget };
         let mut wire = VerbsWire::new(device, self.directory.clone(), endpoint).map_err(fail)?;
+        wire.loses_after(settings.silence);
         if settings.connect == Connect::Static {
             wire.connect(partners(topology)).map_err(|error| Error::Launch(format!("connecting to all ranks: {error}")))?;
         }

@@ -8,6 +8,7 @@
 //! | `reorder` | a datagram that has arrived is reported one poll later than those behind it |
 //! | `blind` | a poll reports nothing, and the next one all |
 //! | `fail_step` | a step to a state is refused, and not made |
+//! | `no_handle` | a peer's adapter is not found |
 //! | `refuse_post` | a work is refused |
 //! | `break_pair` | works are posted, and their pair goes to the error state behind them, or within a chain |
 //! | `wrong_key` | writes name memory that the peer does not know |
@@ -30,6 +31,7 @@ pub(super) struct Rates {
     pub(super) reorder: usize,
     pub(super) blind: usize,
     pub(super) fail_step: usize,
+    pub(super) no_handle: usize,
     pub(super) refuse_post: usize,
     pub(super) break_pair: usize,
     pub(super) wrong_key: usize,
@@ -184,6 +186,9 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     fn handle(&self, to: &Address) -> Result<Handle> {
+        if self.happens(self.rates.no_handle) {
+            return Err(DeviceError::System { call: "a handle, as the faults of this device want it", code: libc::ETIMEDOUT });
+        }
         self.below.handle(to)
     }
 

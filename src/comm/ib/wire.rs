@@ -8,7 +8,7 @@
 //!
 //! Puts and gets are writes and reads of the adapter.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
     device::{self, Device},
@@ -69,6 +69,11 @@ impl<D: Device> VerbsWire<D> {
         let rank = settings.endpoint;
         let links = Links::new(device, directory, settings, FRAME)?;
         Ok(VerbsWire { links, rank, own: VecDeque::new(), in_a_row: 0, spare: Frames::new(FRAME, KEPT), closed: false })
+    }
+
+    /// After how long a rank is lost whose connection broke and does not come back; without it, never.
+    pub(super) fn loses_after(&mut self, silence: Option<Duration>) {
+        self.links.loses_after(silence);
     }
 
     /// Asks for connections before anything is sent.
@@ -294,8 +299,16 @@ mod tests {
         let mut replayed = 0;
         for seed in 0..12 {
             let break_pair = if seed < 6 { 0 } else { 20 };
-            let rates =
-                Rates { lose: 200, duplicate: 100, reorder: 100, fail_step: 50, blind: 300, break_pair, ..Rates::default() };
+            let rates = Rates {
+                lose: 200,
+                duplicate: 100,
+                reorder: 100,
+                fail_step: 50,
+                no_handle: 300,
+                blind: 300,
+                break_pair,
+                ..Rates::default()
+            };
             let budget = 1 + seed as usize % ENDPOINTS;
             let mut wires = wires(budget, rates, seed);
             let mut random = Random::new(seed);
@@ -338,6 +351,7 @@ mod tests {
     #[test]
     fn requests_leave_room_for_answers_and_a_lost_peer_is_named() {
         let mut wires = wires(ENDPOINTS, Rates::default(), 1);
+        wires[0].loses_after(Some(Duration::from_secs(3)));
         let start = Instant::now();
         loop {
             let next = frame(&mut wires[0], 0);
@@ -354,15 +368,39 @@ mod tests {
         let answer = frame(&mut wires[0], 1);
         assert!(wires[0].send(1, Class::Reply, answer).unwrap().is_none());
         drop(wires.remove(1));
-        let error = loop {
+        let mut goes_on = || {
             let next = frame(&mut wires[0], 2);
-            let outcome = wires[0].send(1, Class::Reply, next).and_then(|_| wires[0].receive());
-            if let Err(error) = outcome {
+            wires[0].send(1, Class::Reply, next).and_then(|_| wires[0].receive()).map(drop)
+        };
+        // Who did not look for a while has not missed anybody.
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(1) {
+            goes_on().unwrap();
+        }
+        std::thread::sleep(Duration::from_secs(4));
+        goes_on().unwrap();
+        let error = loop {
+            if let Err(error) = goes_on() {
                 break error.to_string();
             }
             assert!(start.elapsed() < Duration::from_secs(60), "a peer that is gone");
         };
         assert!(error.starts_with("rank 1 cannot be reached any more: "), "{error}");
+    }
+
+    /// An adapter that is never found is an error in words.
+    #[test]
+    fn a_peer_that_cannot_be_found_is_named() {
+        let mut wires = wires(ENDPOINTS, Rates { no_handle: 1000, ..Rates::default() }, 5);
+        let start = Instant::now();
+        let error = loop {
+            let next = frame(&mut wires[0], 0);
+            if let Err(error) = wires[0].send(1, Class::Request, next).and_then(|_| wires[0].receive()) {
+                break error.to_string();
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "a peer that is not found");
+        };
+        assert!(error.starts_with("connecting to rank 1: ") && error.contains("timed out"), "{error}");
     }
 
     /// A thread that sleeps is woken by what arrives, and not before.

@@ -1,13 +1,11 @@
 //! Frames on a connection, and on the next one if that breaks: what `protocol::replay` says, done with slots.
 
-use std::time::Duration;
-
 use super::{
     super::{
         device::{Device, DeviceError, Done, Kind, Piece, Work},
         work::Failure,
     },
-    Arrived, HEADER, LOST, Links, Posted, SENDS, Sent, UNSAID,
+    Arrived, HEADER, Links, Posted, SENDS, Sent, UNSAID,
     message::{self, Header},
     one_sided::What,
 };
@@ -162,11 +160,10 @@ impl<D: Device> Links<D> {
 
     /// A queue pair does nothing any more.
     pub(super) fn breaks(&mut self, to: usize, why: String) -> Result<()> {
-        let now = self.now();
         let peer = self.peers.meet(to);
         peer.replay.is_over();
         if peer.broken.is_none() {
-            peer.broken = Some((now, why));
+            peer.broken = Some((self.looked, why));
             self.broken.push(to);
         }
         match peer.pair {
@@ -177,11 +174,12 @@ impl<D: Device> Links<D> {
 
     /// # Errors
     /// A peer whose connection broke has been away for too long.
-    pub(super) fn look_for_lost(&mut self, now: Duration) -> Result<()> {
-        let peers = &self.peers;
+    pub(super) fn look_for_lost(&mut self) -> Result<()> {
+        let Some(silence) = self.silence else { return Ok(()) };
+        let (peers, looked) = (&self.peers, self.looked);
         let broken = |peer: &usize| peers.get(*peer).and_then(|peer| peer.broken.as_ref());
         self.broken.retain(|peer| broken(peer).is_some());
-        match self.broken.iter().find_map(|peer| Some((peer, broken(peer).filter(|(since, _)| now >= *since + LOST)?))) {
+        match self.broken.iter().find_map(|peer| Some((peer, broken(peer).filter(|(since, _)| looked >= *since + silence)?))) {
             Some((peer, (_, why))) => Err(Broken(format!("rank {peer} cannot be reached any more: {why}"))),
             None => Ok(()),
         }

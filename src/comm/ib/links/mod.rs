@@ -91,11 +91,11 @@ const RETRIES: u8 = 6;
 const RECEIVE_TIMER: u8 = 6;
 const ANSWERS_FOR_EVER: u8 = 7;
 
-/// Steps of the queue pairs of a peer that may fail one after the other.
+/// Steps towards a connection with a peer that may fail one after the other.
 const FAILURES: u32 = 20;
 
-/// A peer whose connection broke, and that is not connected again after so long, is lost.
-const LOST: Duration = Duration::from_secs(4);
+/// Who has no processor cannot connect, so a pause in which this endpoint does not look counts for no more than this.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// So many frames are seen, or so long, before that is said without a frame of the other direction.
 const UNSAID: u64 = 16;
@@ -158,6 +158,10 @@ pub(super) struct Links<D> {
     random: Random,
     start: Instant,
     asked: Duration,
+    /// For how long this endpoint has looked.
+    looked: Duration,
+    /// A peer whose connection broke, and that is not connected again after so long, is lost.
+    silence: Option<Duration>,
 }
 
 /// A work that was posted from a slot.
@@ -200,7 +204,7 @@ struct Peer {
     /// What it was told that was seen, and since when there is more.
     said: u64,
     unsaid: Option<Duration>,
-    /// Since when its connection is broken, and why.
+    /// Since when its connection is broken, by the time for which was looked, and why.
     broken: Option<(Duration, String)>,
     /// Steps that have failed since it was ready.
     failures: u32,
@@ -271,6 +275,8 @@ impl<D: device::Device> Links<D> {
             random: Random::new(seed),
             start: Instant::now(),
             asked: Duration::ZERO,
+            looked: Duration::ZERO,
+            silence: None,
         };
         (0..RECEIVES).try_for_each(|slot| links.post_receive(slot))?;
         (0..DATAGRAM_RECEIVES).try_for_each(|slot| links.post_datagram_receive(DATAGRAM_SENDS + slot))?;
@@ -305,6 +311,11 @@ impl<D: device::Device> Links<D> {
             self.tell(to, Event::Wanted)?;
         }
         Ok(false)
+    }
+
+    /// After how long a peer is lost whose connection broke; without it, never.
+    pub(super) fn loses_after(&mut self, silence: Option<Duration>) {
+        self.silence = silence;
     }
 
     /// Slots that are free for messages.
@@ -367,9 +378,11 @@ impl<D: device::Device> Links<D> {
             let actions = self.connections.on_timeout(now);
             self.carry_out(actions)?;
         }
-        if now.saturating_sub(self.asked) >= ASKS {
+        let pause = now.saturating_sub(self.asked);
+        if pause >= ASKS {
             self.asked = now;
-            self.look_for_lost(now)?;
+            self.looked += pause.min(PAUSE);
+            self.look_for_lost()?;
             while let Some(event) = self.device.event() {
                 // What is posted to a pair that failed fails by its completion, and the event may be of an earlier life of the pair.
                 if event == device::Event::Fatal {

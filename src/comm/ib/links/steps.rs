@@ -62,17 +62,22 @@ impl<D: Device> Links<D> {
         Ok(())
     }
 
-    /// The event that answers a step. A failed step is tried again, up to [`FAILURES`] times in a row.
+    /// The event that answers a step.
     fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<Event>) -> Result<Event> {
-        let failures = &mut self.peers.meet(peer).failures;
         match step {
             Ok(event) => Ok(event),
-            Err(error) if *failures == FAILURES => Err(Broken(format!("connecting to rank {peer}: {error}"))),
-            Err(_) => {
-                *failures += 1;
-                Ok(Event::Failed { epoch })
-            }
+            Err(error) => self.fails(peer, error).map(|()| Event::Failed { epoch }),
         }
+    }
+
+    /// What is done for a connection has failed, and is tried again, up to [`FAILURES`] times in a row.
+    fn fails(&mut self, peer: usize, error: DeviceError) -> Result<()> {
+        let failures = &mut self.peers.meet(peer).failures;
+        if *failures == FAILURES {
+            return Err(Broken(format!("connecting to rank {peer}: {error}")));
+        }
+        *failures += 1;
+        Ok(())
     }
 
     /// A queue pair in INIT, for a peer. If a step fails there is none.
@@ -140,9 +145,10 @@ impl<D: Device> Links<D> {
     pub(super) fn send_datagram(&mut self, to: usize, bytes: &[u8; LENGTH]) -> Result<()> {
         let Some(address) = self.directory.find(to) else { return Ok(()) };
         let peer = self.peers.meet(to);
-        let handle = match peer.handle {
-            Some(handle) => handle,
-            None => *peer.handle.insert(self.device.handle(&address)?),
+        let handle = match peer.handle.map_or_else(|| self.device.handle(&address), Ok) {
+            Ok(handle) => *peer.handle.insert(handle),
+            // Over Ethernet the peer's adapter is asked for its address. If it does not answer, the datagram is lost, and comes again.
+            Err(error) => return self.fails(to, error),
         };
         let Some(slot) = self.free_datagrams.pop() else {
             self.late.retain(|&(peer, _)| peer != to);

@@ -144,7 +144,7 @@ pub(super) fn sequence(cases: &[&Case], ranks: usize, mut tell: impl FnMut(&Case
         let (done, well) = (done(&said), status.is_some_and(|status| status.success()));
         // A bad end after the last case is that of the last one.
         let passed = if well { done } else { done.min(rest.len() - 1) };
-        rest[..passed].iter().for_each(|case| tell(case, Verdict::Passed));
+        rest[..passed].iter().for_each(|case| tell(case, Verdict::Passed(None)));
         let Some(failed) = rest.get(passed) else { return };
         let own = said.rsplit_once(&format!("{DONE}{}\n", names[..passed].last().unwrap_or(&""))).map_or(&*said, |(_, own)| own);
         tell(failed, verdict(own, status, limit));

@@ -36,7 +36,8 @@ pub(crate) struct Case {
 
 /// How a case ended.
 enum Verdict {
-    Passed,
+    /// After so long; not known where one launcher starts many.
+    Passed(Option<Duration>),
     Skipped(String),
     Failed(String),
 }
@@ -72,6 +73,9 @@ impl Case {
 /// The variable that names the networks to test.
 const NETWORKS: &str = "GA_TEST_NETWORKS";
 
+/// The variable that names the numbers of ranks.
+const NUMBERS: &str = "GA_TEST_RANKS";
+
 /// Whether the long tier was asked for.
 pub(crate) fn long() -> bool {
     env::var("GA_TEST_LONG").is_ok_and(|value| value == "1")
@@ -103,6 +107,12 @@ pub(crate) fn networks() -> Vec<&'static str> {
         all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
     }
     all
+}
+
+/// Numbers of ranks of a suite that forks them: its own, or those that `GA_TEST_RANKS` names, with commas between them.
+pub(crate) fn ranks(own: &[usize]) -> Vec<usize> {
+    let named = |names: String| names.split(',').map(|name| name.parse().expect("a number of ranks")).collect();
+    env::var(NUMBERS).map_or(own.to_vec(), named)
 }
 
 /// A job over one of them.
@@ -145,7 +155,8 @@ pub(crate) fn start(name: &str, variables: &[(&str, &str)], output: &File) -> Ch
 fn spawn(command: &mut Command, case: &str, name: &str, variables: &[(&str, &str)], output: &File) -> Child {
     env::vars()
         .filter(|(key, _)| {
-            key.starts_with("GA_") && !["GA_TEST_LONG", "GA_TEST_LAUNCHER", "GA_IB_DEVICE", NETWORKS].contains(&&**key)
+            key.starts_with("GA_")
+                && !["GA_TEST_LONG", "GA_TEST_LAUNCHER", "GA_IB_DEVICE", "GA_SILENCE", NETWORKS, NUMBERS].contains(&&**key)
         })
         .for_each(|(key, _)| {
             command.env_remove(key);
@@ -225,9 +236,11 @@ fn run(cases: Vec<Case>, together: usize) -> ExitCode {
     println!("\nrunning {} tests", chosen.len());
     let (begin, mut passed, mut ignored, mut failures) = (Instant::now(), 0, 0, Vec::new());
     let mut tell = |case: &Case, verdict: Verdict| match verdict {
-        Verdict::Passed => {
+        Verdict::Passed(took) => {
             passed += 1;
-            println!("test {} ... ok", case.name);
+            // As libtest says it with `--report-time`.
+            let took = took.map_or(String::new(), |took| format!(" <{:.3}s>", took.as_secs_f64()));
+            println!("test {} ... ok{took}", case.name);
         }
         Verdict::Skipped(why) => {
             ignored += 1;
@@ -274,7 +287,8 @@ fn apart(cases: &[&Case], together: usize, tell: &mut impl FnMut(&Case, Verdict)
             if !rest.is_zero() && child.try_wait().expect("waiting for a case").is_none() {
                 return true;
             }
-            tell(case, verdict(case, finish(child, rest), &text(output)));
+            let status = finish(child, rest);
+            tell(case, verdict(case, status, begin.elapsed(), &text(output)));
             false
         });
         std::thread::sleep(Duration::from_millis(2));
@@ -282,10 +296,10 @@ fn apart(cases: &[&Case], together: usize, tell: &mut impl FnMut(&Case, Verdict)
 }
 
 /// What is to be said of a case that ended, or did not.
-fn verdict(case: &Case, status: Option<ExitStatus>, said: &str) -> Verdict {
+fn verdict(case: &Case, status: Option<ExitStatus>, took: Duration, said: &str) -> Verdict {
     said.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("{line}"));
     match status {
-        Some(status) if status.success() => Verdict::Passed,
+        Some(status) if status.success() => Verdict::Passed(Some(took)),
         Some(status) if status.code() == Some(SKIPPED) => Verdict::skipped(said),
         status => {
             let end = status.map_or(format!("still running after {} s", case.limit.as_secs()), |status| status.to_string());

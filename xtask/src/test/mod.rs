@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> Result<bool> {
         reports.extend(blas::run(tier, !options.no_install));
     }
     if wanted(Part::Vm) {
-        reports.extend(vm::run(!options.no_install));
+        reports.extend(vm::run(tier, !options.no_install));
     }
     reports.extend(mpi::run(tier, !options.no_install, wanted));
     if wanted(Part::Checkers) {

@@ -3,6 +3,7 @@
 //!
 //! | | standard tier | `--long` |
 //! |---|---|---|
+//! | built | without optimization | with it |
 //! | unit tests of the conduit | | all |
 //! | suites | each of 1, 2, 3, 4 and 7 ranks once, with nodes of one or two ranks or not | all of them with all |
 //! | failures | a rank that dies or goes wrong alone | every program |
@@ -143,9 +144,9 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
 }
 
 /// All programs with the feature `mpi`, built against MPICH; none where it is missing.
-pub fn programs_of_mpich() -> Option<Result<Vec<Program>>> {
+pub fn programs_of_mpich(tier: Tier) -> Option<Result<Vec<Program>>> {
     let mpich = LIBRARIES.iter().find(|library| library.part == Part::Mpich)?;
-    mpich.missing().is_empty().then(|| mpich.programs())
+    mpich.missing().is_empty().then(|| mpich.programs(tier))
 }
 
 impl Library {
@@ -154,8 +155,9 @@ impl Library {
         self.packages.iter().chain([&BINDGEN]).copied().filter(|package| !packages::installed(package)).collect()
     }
 
-    fn programs(&self) -> Result<Vec<Program>> {
-        let mut arguments = cargo::EXAMPLES.to_vec();
+    /// With optimization in the long tier only: to build takes twice as long as without, and a case here waits more than it computes.
+    fn programs(&self, tier: Tier) -> Result<Vec<Program>> {
+        let mut arguments: Vec<&str> = cargo::EXAMPLES.iter().copied().filter(|&word| tier.long || word != "--release").collect();
         arguments.extend(["--features", "mpi"]);
         SUITES.iter().for_each(|suite| arguments.extend(["--test", suite]));
         cargo::build_for_mpi(self.compiler, self.folder, &arguments)
@@ -167,7 +169,7 @@ impl Library {
     }
 
     fn run(&self, tier: Tier) -> Result<Vec<Report>> {
-        let programs = self.programs()?;
+        let programs = self.programs(tier)?;
         let mut reports = Vec::new();
         for suite in programs.iter().filter(|program| program.kind == "test") {
             // Plain, and with layers on the network, which the long tier has.

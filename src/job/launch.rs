@@ -39,7 +39,7 @@ use crate::{
 /// | [`stats`](Self::stats), [`stats_file`](Self::stats_file) | `GA_STATS` | 0; 1 counts operations and prints tables at the end; or a file for them |
 /// | [`trace`](Self::trace) | `GA_TRACE` | no trace; a file for a timeline of all ranks |
 /// | [`timeout`](Self::timeout) | `GA_TIMEOUT` | waits never time out; value in seconds |
-/// | [`silence`](Self::silence) | `GA_SILENCE` | 3.5; seconds after which a machine that does not answer ends the job |
+/// | [`silence`](Self::silence) | `GA_SILENCE` | 3.5; seconds after which a machine that does not answer, or over `ib` a broken connection, ends the job |
 /// | [`connect`](Self::connect) | `GA_CONNECT` | `overlapped`; when and how ranks connect, over `ib` |
 /// | [`connections`](Self::connections) | `GA_CONNECTIONS` | no limit; connections that a rank may have at a time, over `ib` |
 /// | [`seed`](Self::seed) | `GA_SEED` | 0; of a simulated network, the order of what happens at one time |
@@ -199,8 +199,9 @@ impl Launch {
 
     /// Seconds after which the job ends because another machine does not answer: it is down, or cut off from the network. From 1 to 10⁹, or 0
     /// for never. Ranks that compute answer all the same. Choose more where the network fails for seconds now and then, and 0 before you stop
-    /// all ranks of a machine in a debugger. Without effect on one machine, and where MPI does not provide `MPI_THREAD_MULTIPLE`. Over `ib`
-    /// a rank whose connection broke is lost after this time too, if it does not come back.
+    /// all ranks of a machine in a debugger. Over `ib`, the job also ends if the
+    /// connection to a rank of another node broke and does not come back for so long. Otherwise without effect on one machine, and where MPI
+    /// does not provide `MPI_THREAD_MULTIPLE`.
     pub fn silence(mut self, seconds: f64) -> Self {
         self.silence = Some(seconds);
         self

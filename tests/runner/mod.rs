@@ -76,6 +76,9 @@ const NETWORKS: &str = "GA_TEST_NETWORKS";
 /// The variable that names the numbers of ranks.
 const NUMBERS: &str = "GA_TEST_RANKS";
 
+/// The variable for [`Launch::silence`].
+const SILENCE: &str = "GA_TEST_SILENCE";
+
 /// Whether the long tier was asked for.
 pub(crate) fn long() -> bool {
     env::var("GA_TEST_LONG").is_ok_and(|value| value == "1")
@@ -109,7 +112,7 @@ pub(crate) fn networks() -> Vec<&'static str> {
     all
 }
 
-/// Numbers of ranks of a suite that forks them: its own, or those that `GA_TEST_RANKS` names, with commas between them.
+/// Numbers of ranks of the topics of conformance: its own, or those that `GA_TEST_RANKS` names, with commas between them.
 pub(crate) fn ranks(own: &[usize]) -> Vec<usize> {
     let named = |names: String| names.split(',').map(|name| name.parse().expect("a number of ranks")).collect();
     env::var(NUMBERS).map_or(own.to_vec(), named)
@@ -118,7 +121,10 @@ pub(crate) fn ranks(own: &[usize]) -> Vec<usize> {
 /// A job over one of them.
 pub(crate) fn launch(name: &str) -> Launch {
     let (network, parts) = network(name);
-    let launch = Launch::new().network(network);
+    let mut launch = Launch::new().network(network);
+    if let Ok(seconds) = env::var(SILENCE) {
+        launch = launch.silence(seconds.parse().expect("a number of seconds"));
+    }
     let how = |of: &str| parts.filter(|(variable, _)| *variable == of).map(|(_, how)| how);
     machines::enter(how(machines::VARIABLE));
     match how(PER_NODE) {
@@ -145,7 +151,8 @@ pub(crate) fn skip(reason: &str) -> ! {
     std::process::exit(SKIPPED)
 }
 
-/// Starts a case in a new process, its output going to `output`; of our variables it sees those given here only.
+/// Starts a case in a new process, its output going to `output`; of our variables it sees those given here, and
+/// those of the tests.
 pub(crate) fn start(name: &str, variables: &[(&str, &str)], output: &File) -> Child {
     assert_ne!(env::var(CASE).as_deref(), Ok(name), "a case that starts itself never ends");
     spawn(&mut Command::new(env::current_exe().expect("the path of this program")), CASE, name, variables, output)
@@ -156,7 +163,7 @@ fn spawn(command: &mut Command, case: &str, name: &str, variables: &[(&str, &str
     env::vars()
         .filter(|(key, _)| {
             key.starts_with("GA_")
-                && !["GA_TEST_LONG", "GA_TEST_LAUNCHER", "GA_IB_DEVICE", "GA_SILENCE", NETWORKS, NUMBERS].contains(&&**key)
+                && !["GA_TEST_LONG", "GA_TEST_LAUNCHER", "GA_IB_DEVICE", NETWORKS, NUMBERS, SILENCE].contains(&&**key)
         })
         .for_each(|(key, _)| {
             command.env_remove(key);

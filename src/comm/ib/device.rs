@@ -444,6 +444,14 @@ pub(super) enum DeviceError {
     System { call: &'static str, code: i32 },
 }
 
+impl DeviceError {
+    /// Whether a peer's adapter did not answer, and may answer later.
+    pub(super) fn is_no_answer(&self) -> bool {
+        use libc::{EAGAIN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
+        matches!(self, DeviceError::System { code: EAGAIN | EHOSTUNREACH | ENETUNREACH | ETIMEDOUT, .. })
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

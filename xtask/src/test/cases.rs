@@ -22,6 +22,7 @@ const fn long(example: &'static str, arguments: &'static [&'static str], says: &
     Case { example, arguments, succeeds: true, says, long: true }
 }
 
+/// The first good case of each example is also that which launchers start, without optimization in the standard tier: keep it small.
 #[rustfmt::skip]
 pub(super) static CASES: &[Case] = &[
     good("hello", &[], "rank 0 of"),

@@ -3,7 +3,7 @@
 //!
 //! | | standard tier | `--long` |
 //! |---|---|---|
-//! | built | without optimization | with it |
+//! | suites and examples, built | without optimization | with it |
 //! | unit tests of the conduit | | all |
 //! | suites | each of 1, 2, 3, 4 and 7 ranks once, with nodes of one or two ranks or not | all of them with all |
 //! | failures | a rank that dies or goes wrong alone | every program |

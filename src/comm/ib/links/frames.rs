@@ -160,27 +160,36 @@ impl<D: Device> Links<D> {
 
     /// A queue pair does nothing any more.
     pub(super) fn breaks(&mut self, to: usize, why: String) -> Result<()> {
+        self.is_away(to, why);
         let peer = self.peers.meet(to);
         peer.replay.is_over();
-        if peer.broken.is_none() {
-            peer.broken = Some((self.looked, why));
-            self.broken.push(to);
-        }
         match peer.pair {
             Some((_, epoch, _)) => self.tell(to, Event::Broken { epoch }),
             None => Ok(()),
         }
     }
 
+    /// A peer is not reached, from now on or already.
+    pub(super) fn is_away(&mut self, to: usize, why: String) {
+        let peer = self.peers.meet(to);
+        if peer.broken.is_none() {
+            peer.broken = Some((self.looked, why));
+            self.broken.push(to);
+        }
+    }
+
     /// # Errors
     /// A peer whose connection broke has been away for too long.
     pub(super) fn look_for_lost(&mut self) -> Result<()> {
-        let Some(silence) = self.silence else { return Ok(()) };
         let (peers, looked) = (&self.peers, self.looked);
         let broken = |peer: &usize| peers.get(*peer).and_then(|peer| peer.broken.as_ref());
         self.broken.retain(|peer| broken(peer).is_some());
+        let Some(silence) = self.silence else { return Ok(()) };
         match self.broken.iter().find_map(|peer| Some((peer, broken(peer).filter(|(since, _)| looked >= *since + silence)?))) {
-            Some((peer, (_, why))) => Err(Broken(format!("rank {peer} cannot be reached any more: {why}"))),
+            Some((peer, (_, why))) => {
+                let seconds = silence.as_secs_f64();
+                Err(Broken(format!("rank {peer} cannot be reached any more: {why}, for {seconds} s (GA_SILENCE)")))
+            }
             None => Ok(()),
         }
     }

@@ -91,8 +91,11 @@ const RETRIES: u8 = 6;
 const RECEIVE_TIMER: u8 = 6;
 const ANSWERS_FOR_EVER: u8 = 7;
 
-/// Steps towards a connection with a peer that may fail one after the other.
+/// Steps of the queue pairs of a peer that may fail one after the other.
 const FAILURES: u32 = 20;
+
+/// After a peer was not found, none is looked for again for so long.
+const FIND_AGAIN: Duration = Duration::from_millis(100);
 
 /// Who has no processor cannot connect, so a pause in which this endpoint does not look counts for no more than this.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -160,6 +163,8 @@ pub(super) struct Links<D> {
     asked: Duration,
     /// For how long this endpoint has looked.
     looked: Duration,
+    /// When peers are looked for again.
+    find_at: Duration,
     /// A peer whose connection broke, and that is not connected again after so long, is lost.
     silence: Option<Duration>,
 }
@@ -204,7 +209,7 @@ struct Peer {
     /// What it was told that was seen, and since when there is more.
     said: u64,
     unsaid: Option<Duration>,
-    /// Since when its connection is broken, by the time for which was looked, and why.
+    /// Since when its connection is broken, or it is not found, by the time for which was looked, and why.
     broken: Option<(Duration, String)>,
     /// Steps that have failed since it was ready.
     failures: u32,
@@ -276,6 +281,7 @@ impl<D: device::Device> Links<D> {
             start: Instant::now(),
             asked: Duration::ZERO,
             looked: Duration::ZERO,
+            find_at: Duration::ZERO,
             silence: None,
         };
         (0..RECEIVES).try_for_each(|slot| links.post_receive(slot))?;
@@ -343,6 +349,11 @@ impl<D: device::Device> Links<D> {
     #[cfg(test)]
     pub(super) fn replayed(&self) -> u64 {
         self.replayed
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_broken(&self) -> bool {
+        !self.broken.is_empty()
     }
 
     /// Peers for which queue pairs are held.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::{
-    super::device::{self, Datagram, Device, DeviceError, To},
-    ANSWERS_FOR_EVER, CONTROLS, FAILURES, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, STRAIGHT, TIMEOUT,
+    super::device::{self, Datagram, Device, DeviceError, Handle, To},
+    ANSWERS_FOR_EVER, CONTROLS, FAILURES, FIND_AGAIN, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, STRAIGHT, TIMEOUT,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
@@ -62,22 +62,39 @@ impl<D: Device> Links<D> {
         Ok(())
     }
 
-    /// The event that answers a step.
+    /// The event that answers a step. A failed step is tried again, up to [`FAILURES`] times in a row.
     fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<Event>) -> Result<Event> {
+        let failures = &mut self.peers.meet(peer).failures;
         match step {
             Ok(event) => Ok(event),
-            Err(error) => self.fails(peer, error).map(|()| Event::Failed { epoch }),
+            Err(error) if *failures == FAILURES => Err(Broken(format!("connecting to rank {peer}: {error}"))),
+            Err(_) => {
+                *failures += 1;
+                Ok(Event::Failed { epoch })
+            }
         }
     }
 
-    /// What is done for a connection has failed, and is tried again, up to [`FAILURES`] times in a row.
-    fn fails(&mut self, peer: usize, error: DeviceError) -> Result<()> {
-        let failures = &mut self.peers.meet(peer).failures;
-        if *failures == FAILURES {
-            return Err(Broken(format!("connecting to rank {peer}: {error}")));
+    /// A handle of a peer, once it is found. Over Ethernet the peer's adapter is asked for its address, which takes a second if it does not
+    /// answer: then this endpoint does other things for a while, and the peer is away like one whose connection broke.
+    fn find(&mut self, to: usize) -> Result<Option<Handle>> {
+        let (Some(address), now) = (self.directory.find(to), self.now()) else { return Ok(None) };
+        if now < self.find_at {
+            return Ok(None);
         }
-        *failures += 1;
-        Ok(())
+        match self.device.handle(&address) {
+            Ok(handle) => {
+                let peer = self.peers.meet(to);
+                (peer.handle, peer.broken) = (Some(handle), None);
+                Ok(Some(handle))
+            }
+            Err(error) if error.is_no_answer() => {
+                self.find_at = self.now() + FIND_AGAIN;
+                self.is_away(to, error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A queue pair in INIT, for a peer. If a step fails there is none.
@@ -144,12 +161,8 @@ impl<D: Device> Links<D> {
     /// Sends a datagram, if that can be done now.
     pub(super) fn send_datagram(&mut self, to: usize, bytes: &[u8; LENGTH]) -> Result<()> {
         let Some(address) = self.directory.find(to) else { return Ok(()) };
-        let peer = self.peers.meet(to);
-        let handle = match peer.handle.map_or_else(|| self.device.handle(&address), Ok) {
-            Ok(handle) => *peer.handle.insert(handle),
-            // Over Ethernet the peer's adapter is asked for its address. If it does not answer, the datagram is lost, and comes again.
-            Err(error) => return self.fails(to, error),
-        };
+        let known = self.peers.meet(to).handle;
+        let Some(handle) = known.map_or_else(|| self.find(to), |handle| Ok(Some(handle)))? else { return Ok(()) };
         let Some(slot) = self.free_datagrams.pop() else {
             self.late.retain(|&(peer, _)| peer != to);
             self.late.push_back((to, *bytes));

@@ -71,7 +71,7 @@ impl<D: Device> VerbsWire<D> {
         Ok(VerbsWire { links, rank, own: VecDeque::new(), in_a_row: 0, spare: Frames::new(FRAME, KEPT), closed: false })
     }
 
-    /// After how long a rank is lost whose connection broke and does not come back; without it, never.
+    /// Sets the time after which a rank whose connection does not come back is lost; `None`: never.
     pub(super) fn loses_after(&mut self, silence: Option<Duration>) {
         self.links.loses_after(silence);
     }

@@ -94,10 +94,10 @@ const ANSWERS_FOR_EVER: u8 = 7;
 /// Steps of the queue pairs of a peer that may fail one after the other.
 const FAILURES: u32 = 20;
 
-/// After a peer was not found, none is looked for again for so long.
+/// After a lookup of a peer failed, this endpoint waits so long before the next lookup of any peer.
 const FIND_AGAIN: Duration = Duration::from_millis(100);
 
-/// Who has no processor cannot connect, so a pause in which this endpoint does not look counts for no more than this.
+/// A pause in which this endpoint does not look counts as no more than this: a process that gets no processor time cannot reconnect.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// So many frames are seen, or so long, before that is said without a frame of the other direction.
@@ -161,11 +161,11 @@ pub(super) struct Links<D> {
     random: Random,
     start: Instant,
     asked: Duration,
-    /// For how long this endpoint has looked.
+    /// The time for which this endpoint has looked at its device, pauses shortened to [`PAUSE`].
     looked: Duration,
-    /// When peers are looked for again.
+    /// When the next lookup of a peer may begin.
     find_at: Duration,
-    /// A peer whose connection broke, and that is not connected again after so long, is lost.
+    /// A peer that is away for so long is lost; `None`: never.
     silence: Option<Duration>,
 }
 
@@ -209,7 +209,7 @@ struct Peer {
     /// What it was told that was seen, and since when there is more.
     said: u64,
     unsaid: Option<Duration>,
-    /// Since when its connection is broken, or it is not found, by the time for which was looked, and why.
+    /// Since when it is away, in the time of [`Links::looked`], and why: its connection broke, or it was not found.
     broken: Option<(Duration, String)>,
     /// Steps that have failed since it was ready.
     failures: u32,
@@ -319,7 +319,7 @@ impl<D: device::Device> Links<D> {
         Ok(false)
     }
 
-    /// After how long a peer is lost whose connection broke; without it, never.
+    /// Sets the time after which a peer whose connection does not come back is lost; `None`: never.
     pub(super) fn loses_after(&mut self, silence: Option<Duration>) {
         self.silence = silence;
     }

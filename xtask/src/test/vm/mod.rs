@@ -69,7 +69,7 @@ const TASKS: [Task; 13] = [
     },
     Task {
         name: "virtual machine: sums while 5 % of the packets are lost",
-        command: "tc qdisc add dev left root netem loss 5% && tc qdisc add dev right root netem loss 5%; JOBS FEW ./conformance \
+        command: "tc qdisc add dev left root netem loss 5% && tc qdisc add dev right root netem loss 5%; JOBS ./conformance \
                   many_accumulates; end=$?; tc qdisc del dev left root; tc qdisc del dev right root; exit $end",
     },
     Task {

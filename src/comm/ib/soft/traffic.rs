@@ -13,7 +13,7 @@ use std::{
 use super::{
     keys::{By, Pinned},
     landing,
-    pair::{Connected, Place, Progress, after, is_answered},
+    pair::{Connected, Path, Place, Progress, after, is_answered},
     port::{Port, pin},
 };
 use crate::comm::{
@@ -84,6 +84,31 @@ fn try_again(tries: &mut u8, most: u8) -> bool {
     *tries <= most || most == 7
 }
 
+/// The memory of a pair that a work of its peer is about, and the receive that a send takes.
+fn reach(port: &mut Port, by: Place, path: &Path, kind: Kind, len: usize) -> Result<(Pinned, Option<u64>), Trouble> {
+    let refused = |here, receive| Trouble::Refused { by, here, receive };
+    let (at, needs, alignment) = match kind {
+        Kind::Send { .. } => {
+            let receive = *port.shared.front().ok_or(Trouble::NotReady(path.receive_timer))?;
+            if len > receive.piece.len {
+                return Err(refused(Failure::RemoteInvalid, Some(Failure::LocalLength)));
+            }
+            let closed = || refused(Failure::RemoteOperation, Some(Failure::LocalProtection));
+            let there = receive.pin(&port.keys).ok_or_else(closed)?;
+            port.shared.pop_front();
+            return Ok((there, Some(receive.id)));
+        }
+        Kind::Write { to } => (to, Access::REMOTE_WRITE, 1),
+        Kind::Read { from } => (from, Access::REMOTE_READ, 1),
+        Kind::FetchAdd { at, .. } | Kind::CompareSwap { at, .. } => (at, Access::REMOTE_ATOMIC, size_of::<u64>() as u64),
+    };
+    if !at.start.is_multiple_of(alignment) || !path.access.allows(needs) {
+        return Err(refused(Failure::RemoteInvalid, None));
+    }
+    let there = port.keys.pin(By::Remote, at.key, at.start, len, needs);
+    Ok((there.ok_or_else(|| refused(Failure::RemoteAccess, None))?, None))
+}
+
 impl State {
     pub(super) fn new(seed: u64) -> Self {
         State { ports: Slab::default(), waiting: BTreeSet::new(), random: Random::new(seed) }
@@ -149,7 +174,7 @@ impl State {
 
     /// Starts a work of a pair, or has it answered, if it was asked before. Nothing if it only asked.
     fn attempt(&mut self, from: Place, at: usize) -> Result<Option<Transfer>, Trouble> {
-        use Trouble::{Local, NotReady, Refused, Unanswered};
+        use Trouble::{Local, Refused, Unanswered};
         let random = self.random.below(usize::MAX);
         let port = self.ports.get_mut(from.port).ok_or(Unanswered)?;
         let pair = port.numbered(from.number).ok_or(Unanswered)?;
@@ -172,32 +197,12 @@ impl State {
             return Err(Unanswered);
         }
         let (life, theirs) = (target.life, target.path);
-        let refused = |here, receive| Refused { by, here, receive };
         let there = match kind {
-            _ if progress == Progress::Excess => return Err(refused(Failure::RemoteInvalid, None)),
+            _ if progress == Progress::Excess => {
+                return Err(Refused { by, here: Failure::RemoteInvalid, receive: None });
+            }
             _ if progress == Progress::Posted && is_answered(kind) => None,
-            Kind::Send { .. } => {
-                let receive = *port.shared.front().ok_or(NotReady(theirs.receive_timer))?;
-                if len > receive.piece.len {
-                    return Err(refused(Failure::RemoteInvalid, Some(Failure::LocalLength)));
-                }
-                let closed = || refused(Failure::RemoteOperation, Some(Failure::LocalProtection));
-                let there = receive.pin(&port.keys).ok_or_else(closed)?;
-                port.shared.pop_front();
-                Some((there, Some(receive.id)))
-            }
-            Kind::Write { to: at } | Kind::Read { from: at } | Kind::FetchAdd { at, .. } | Kind::CompareSwap { at, .. } => {
-                let (needs, alignment) = match kind {
-                    Kind::Write { .. } => (Access::REMOTE_WRITE, 1),
-                    Kind::Read { .. } => (Access::REMOTE_READ, 1),
-                    _ => (Access::REMOTE_ATOMIC, size_of::<u64>() as u64),
-                };
-                if !at.start.is_multiple_of(alignment) || !theirs.access.allows(needs) {
-                    return Err(refused(Failure::RemoteInvalid, None));
-                }
-                let there = port.keys.pin(By::Remote, at.key, at.start, len, needs);
-                Some((there.ok_or_else(|| refused(Failure::RemoteAccess, None))?, None))
-            }
+            _ => Some(reach(port, by, &theirs, kind, len)?),
         };
         let adapter = port.adapter.clone();
         let target = port.numbered(by.number).ok_or(Unanswered)?;
@@ -220,7 +225,6 @@ impl State {
 
     /// The first work of a pair that is not done did not get through.
     fn handle(&mut self, place: Place, trouble: Trouble, now: Duration) {
-        let says_so = self.random.below(2) == 0;
         let Some(pair) = self.pair(place) else { return };
         let path = pair.path;
         let (again, after, failure) = match trouble {
@@ -237,20 +241,25 @@ impl State {
         if let Some(port) = self.ports.get_mut(place.port) {
             port.retire(place.number, Some(failure));
         }
-        if let Trouble::Refused { by, receive, .. } = trouble
-            && let Some(port) = self.ports.get_mut(by.port)
-        {
-            if let Some((failure, receive)) = receive.and_then(|failure| Some((failure, port.shared.pop_front()?))) {
-                port.received(receive.id, by.number, Err(failure));
-            }
-            // Its works are flushed when it is its turn: a transfer of its own may be under way.
-            if let Some(pair) = port.numbered(by.number) {
-                pair.state = PairState::Error;
-            }
-            // Some adapters do, soft-RoCE does not.
-            if says_so {
-                port.event(Event::PairFailed(by.number));
-            }
+        if let Trouble::Refused { by, receive, .. } = trouble {
+            self.refused(by, receive);
+        }
+    }
+
+    /// A pair has refused a work of its peer, and fails too; so does the receive, if it is about one.
+    pub(super) fn refused(&mut self, by: Place, receive: Option<Failure>) {
+        let says_so = self.random.below(2) == 0;
+        let Some(port) = self.ports.get_mut(by.port) else { return };
+        if let Some((failure, receive)) = receive.and_then(|failure| Some((failure, port.shared.pop_front()?))) {
+            port.received(receive.id, by.number, Err(failure));
+        }
+        // Its works are flushed when it is its turn: a transfer of its own may be under way.
+        if let Some(pair) = port.numbered(by.number) {
+            pair.state = PairState::Error;
+        }
+        // Some adapters do, soft-RoCE does not.
+        if says_so {
+            port.event(Event::PairFailed(by.number));
         }
     }
 

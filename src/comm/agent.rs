@@ -265,7 +265,7 @@ impl Shared {
 
 /// Asks the scheduler for turns of a tenth of a millisecond. A thread with shorter turns than those that run gets its turn when it wakes
 /// up, also where every core computes. Kernels before 6.12 have no such choice, and leave all as it is.
-fn ask_for_short_turns() {
+pub(super) fn ask_for_short_turns() {
     const TURN: Duration = Duration::from_micros(100);
     // SAFETY: a system call without pointers; 0 is the calling thread.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };

@@ -21,7 +21,8 @@ const NETWORKS: &[Named] = &[
     threads::NETWORK,
     simulated::NETWORK,
     ib::NETWORK,
-    ib::SOFTWARE,
+    ib::THREADS,
+    ib::PROCESSES,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];

@@ -76,6 +76,6 @@ fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Erro
             Ok(Arc::new(Joined::new(member, network)))
         }
         Device::Packets => over(Packets::new(fabric, topology), settings, member),
-        Device::Soft | Device::Adapter => unreachable!("a network with a device of its own makes its conduits"),
+        Device::Soft | Device::Sockets | Device::Adapter => unreachable!("a network with a device of its own makes its conduits"),
     }
 }

@@ -21,6 +21,7 @@ pub(crate) enum Device {
     Mapping,
     Packets,
     Soft,
+    Sockets,
     Adapter,
 }
 
@@ -64,7 +65,12 @@ pub(super) const NO_DEVICES: &[(&str, Device)] = &[("", Device::Mapping)];
 impl Device {
     /// Threads of each rank beside the program's.
     pub(crate) fn threads(self) -> usize {
-        usize::from(self != Device::Mapping)
+        match self {
+            Device::Mapping => 0,
+            Device::Packets | Device::Soft | Device::Adapter => 1,
+            // One of them is the adapter.
+            Device::Sockets => 2,
+        }
     }
 }
 

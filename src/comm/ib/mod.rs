@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `device` | what the network asks of an adapter, in the words of verbs |
 //! | `work` | works, and how they end |
-//! | `soft` | the software device: verbs over the threads of one process |
+//! | `soft` | the software device: verbs over the threads of a process, or the processes of a machine |
 //! | `faulty` | a device that makes another one fail, for tests |
 //! | `patterns` | tests: connections that the patterns of programs take |
 //! | `bare` | the software device alone, for a bench |
@@ -16,8 +16,9 @@
 //! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
 //! | `wire` | frames over them |
 //! | `cluster`, `directory` | what the ranks of a job have in common, and where they are reached |
+//! | `processes` | ranks that are processes, each with a device |
 //! | `adapter` | `ib`, the network of processes with adapters |
-//! | `software` | `ib:soft`, the network of threads with software devices |
+//! | `software` | `ib:soft` and `ib:sockets`, the networks of threads and of processes with software devices |
 //! | `verbs` | the device of libibverbs |
 //! | `ffi` | what is used of that library, which is loaded at run time |
 //!
@@ -53,6 +54,7 @@ mod ffi;
 mod links;
 #[cfg(all(test, not(loom)))]
 mod patterns;
+mod processes;
 mod slots;
 mod soft;
 mod software;
@@ -64,4 +66,7 @@ mod work;
 
 #[cfg(feature = "_bench")]
 pub use self::bare::Bare;
-pub(super) use self::{adapter::NETWORK, software::NETWORK as SOFTWARE};
+pub(super) use self::{
+    adapter::NETWORK,
+    software::{PROCESSES, THREADS},
+};

@@ -1,12 +1,16 @@
-//! `ib:soft`: ranks that are threads, each with a software device, all on one fabric.
+//! Software devices, joined as adapters are: by active messages over queue pairs that connect on demand. It is how the protocols run where no
+//! adapter is. Ranks of a node share memory, as on any network (`GA_RANKS_PER_NODE`).
 //!
-//! What joins them is what joins ranks over an adapter: active messages over queue pairs that connect on demand. It is how the protocols
-//! run where no adapter is. Ranks of a node share memory, as on any network (`GA_RANKS_PER_NODE`).
+//! | network | ranks |
+//! |---|---|
+//! | `ib:soft` | threads; all devices are on one fabric |
+//! | `ib:sockets` | processes of one machine, forked or a launcher's; the devices reach each other by sockets |
 
 use super::{
     cluster::{self, Cluster},
     links::DEPTHS,
-    soft::{Fabric, Rules},
+    processes::{self, Devices},
+    soft::{Fabric, Rules, SoftDevice},
 };
 use crate::{
     comm::{
@@ -19,22 +23,52 @@ use crate::{
 };
 
 /// See the module's essay.
-pub(in crate::comm) const NETWORK: Named = Named { name: "ib", devices: &[("soft", Device::Soft)], ranks: Ranks::Threads, run };
+pub(in crate::comm) const THREADS: Named =
+    Named { name: "ib", devices: &[("soft", Device::Soft)], ranks: Ranks::Threads, run: run_threads };
 
-fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+/// See the module's essay.
+pub(in crate::comm) const PROCESSES: Named =
+    Named { name: "ib", devices: &[("sockets", Device::Sockets)], ranks: Ranks::Processes, run: run_processes };
+
+fn run_threads(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     cluster::check(settings)?;
     let cluster = Cluster::new(settings)?;
-    let fabric = Fabric::new(Rules { seed: settings.seed, ..Rules::default() });
+    let fabric = Fabric::new(rules(settings));
     threads::run(settings, &|member| {
         one_machine::rank_over(
             settings,
             member,
             body,
-            |member| {
-                let fail = |error| Error::Launch(format!("the software device of InfiniBand: {error}"));
-                cluster.wire(settings, member, fabric.open(DEPTHS).map_err(fail)?)
-            },
+            |member| cluster.wire(settings, member, fabric.open(DEPTHS).map_err(fail)?),
             one_machine::leave,
         )
     })
+}
+
+fn run_processes(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    processes::run(&Sockets(rules(settings)), settings, body)
+}
+
+/// Devices that reach each other by sockets.
+struct Sockets(Rules);
+
+impl Devices for Sockets {
+    type Device = SoftDevice;
+
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn open(&self, _: usize) -> Result<SoftDevice, Error> {
+        let [number] = cluster::random().map_err(|error| Error::system("drawing the number of a device", error))?;
+        Fabric::open_far(number, self.0, DEPTHS).map_err(fail)
+    }
+}
+
+fn rules(settings: &Settings) -> Rules {
+    Rules { seed: settings.seed, ..Rules::default() }
+}
+
+fn fail(error: impl std::fmt::Display) -> Error {
+    Error::Launch(format!("the software device of InfiniBand: {error}"))
 }

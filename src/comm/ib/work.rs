@@ -64,10 +64,8 @@ pub(super) enum Kind {
     Read { from: Target },
     /// Adds to 8 bytes of the peer's memory, at an address divisible by 8; others are refused by the post or by the peer. The old value lands in the local piece, in the order of this
     /// machine's bytes.
-    #[cfg_attr(any(not(test), loom), expect(dead_code, reason = "no operation is the adapter's yet"))]
     FetchAdd { at: Target, operand: u64 },
     /// Replaces 8 bytes, as above, if they equal `expected`. The old value lands in the local piece.
-    #[cfg_attr(any(not(test), loom), expect(dead_code, reason = "no operation is the adapter's yet"))]
     CompareSwap { at: Target, expected: u64, value: u64 },
 }
 

@@ -1,6 +1,7 @@
-//! The software device: verbs without an adapter, over the threads of one process.
+//! The software device: verbs without an adapter, over the threads of one process or over processes of one machine.
 //!
-//! A [`Fabric`] is a value; devices that are opened in it reach each other and nobody else. They enforce what an adapter enforces, and
+//! A [`Fabric`] is a value; devices that are opened in it reach each other. One that is opened [for other processes](Fabric::open_far) is alone on its
+//! fabric, and reaches devices of others by a socket. They enforce what an adapter enforces, and
 //! promise no more: messages land in pieces, reads are overtaken, atomics are not coherent with processors.
 //!
 //! | file | what it does |
@@ -11,13 +12,18 @@
 //! | `keys` | registered memory |
 //! | `traffic` | what the adapters do next |
 //! | `landing` | how data land: in pieces, in any order; atomics that processors can break |
+//! | `far` | works between processes: what `traffic` does, each side for itself |
+//! | `packet`, `socket` | what processes send each other, and how |
 //!
 //! # Who does the work
 //!
-//! No thread is spawned. Who posts a work carries it out at once, at both sides, if it can start. What cannot, because its peer
+//! Among threads, none is spawned. Who posts a work carries it out at once, at both sides, if it can start. What cannot, because its peer
 //! does not answer or has no receive, is tried again when its time has come, by whoever posts to the pair, polls or waits, at any device of
 //! the fabric. One mutex guards everything but the bytes: these move without it, so that ranks copy side by side, and whoever
 //! deregisters memory or resets a pair waits until its transfers are over.
+//!
+//! Between processes a thread of each takes what comes, as an adapter does while its processor computes; so does a rank that looks. Here bytes
+//! move under the mutex, which one process has for itself.
 //!
 //! A message gets no answer if its target is not there, is in another state, is connected to another pair or awaits another packet number.
 //! A real adapter may take a wrong number for that of a packet which it has seen. It acknowledges the last one that it accepted then; that
@@ -25,23 +31,27 @@
 //!
 //! # What it does not do
 //!
-//! * Processes: the state is in ordinary memory, with pointers and a lock of this process.
+//! * Between processes reads do not overtake, a pair has one work under way, and a message has 64 KiB at most.
 //! * Virtual time: the clock is that of the machine, read in one place ([`Shared::now`]). It only matters to retries.
 //! * Loss and congestion in the connected service: an adapter repairs them unseen. Datagrams are dropped only for the
 //!   reasons that [`Device::post_datagram`](super::device::Device::post_datagram) names; `faulty` loses others.
 //! * Packets: a message is one, whatever its length, and takes effect whole.
 //! * A datagram that cannot be sent, because its memory is not registered, is refused by the post. An adapter would say so later.
 
+mod far;
 mod keys;
 mod landing;
 mod opened;
+mod packet;
 mod pair;
 mod port;
+mod socket;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod traffic;
 
 use std::{
+    io,
     sync::{
         Arc, Condvar, MutexGuard, PoisonError,
         atomic::{AtomicU32, AtomicUsize, Ordering},
@@ -53,9 +63,10 @@ pub(super) use self::opened::SoftDevice;
 use self::{
     pair::Place,
     port::{Port, at_most},
+    socket::{Looker, Socket},
     traffic::State,
 };
-use super::device::{Depths, Limits, Result};
+use super::device::{Depths, DeviceError, Limits, Result};
 use crate::comm::mutex::Mutex;
 
 /// What a fabric allows. The depths of queues that are made when a device is opened are the most that may be asked for.
@@ -87,6 +98,9 @@ impl Default for Rules {
         Rules { limits, pinned: usize::MAX, seed: 0 }
     }
 }
+
+/// Bytes of a message to another process: it is one packet, and the system takes packets of some 200 KiB.
+const LONGEST_PACKET: usize = 64 << 10;
 
 /// Adapters that reach each other. See the module's essay.
 #[derive(Clone, Debug)]
@@ -134,7 +148,25 @@ impl Fabric {
         let port = Port::new(id, limits, datagram_sends, pinned);
         let signs = port.signs.clone();
         state.ports.add(port);
-        Ok(SoftDevice { shared: self.0.clone(), id, limits, signs })
+        Ok(SoftDevice { shared: self.0.clone(), id, number: id, limits, signs, looker: None })
+    }
+
+    /// Opens a device that those of other processes reach by the socket of a number that nobody else has.
+    pub(super) fn open_far(number: u64, rules: Rules, depths: Depths) -> Result<SoftDevice> {
+        let mut rules = rules;
+        rules.limits.longest_message = rules.limits.longest_message.min(LONGEST_PACKET);
+        let system = |call| move |error: io::Error| DeviceError::System { call, code: error.raw_os_error().unwrap_or(0) };
+        let socket = Socket::new(number, LONGEST_PACKET).map_err(system("socket"))?;
+        let fabric = Fabric::new(rules);
+        // So a key that is good for one device is good for no other.
+        fabric.0.numbers.store(number as u32 >> 2 | 1, Ordering::Relaxed);
+        let mut device = fabric.open(depths)?;
+        device.number = socket.number();
+        device.looker = Some(Looker::start(device.shared.clone(), &socket).map_err(system("pthread_create"))?);
+        let mut state = device.shared.state.lock();
+        (state.own, state.socket) = (device.id, Some(socket));
+        drop(state);
+        Ok(device)
     }
 }
 
@@ -165,8 +197,9 @@ impl Shared {
         state
     }
 
-    /// Lets all pairs do what they can.
+    /// Lets all pairs do what they can, with what came from other processes.
     fn advance_all<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.exchange(self.now());
         let mut last = None;
         while let Some(place) = state.waiting_behind(last) {
             state = self.advance(state, place);

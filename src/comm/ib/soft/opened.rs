@@ -7,16 +7,15 @@ use std::{
 
 use super::{
     Shared,
+    packet::{Content, Packet},
     pair::{Connected, Path, Place},
-    port::{DATAGRAM, Port, Receive, Signs, at_most, pin},
+    port::{DATAGRAM, Port, Receive, Signs, at_most, datagram_key, deliver, gid, pin, port_of},
+    socket::{Looker, is_far},
     traffic,
 };
-use crate::{
-    comm::ib::device::{
-        Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Failure, Handle, Limits, NUMBERS, Pair, Piece,
-        Queue, ROUTE_HEADER, Region, Result, State, To, Wakes, Work,
-    },
-    memory::kernels,
+use crate::comm::ib::device::{
+    Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, NUMBERS, Pair, Piece, Queue, Region,
+    Result, State, To, Wakes, Work,
 };
 
 /// A sleeper looks after what other devices left to be tried again, that often at least.
@@ -25,33 +24,17 @@ const SLICE: Duration = Duration::from_millis(10);
 /// Packets have 1024 bytes, which only bounds datagrams.
 const MTU: u8 = 3;
 
-/// Where a GID has the number of its port, behind the prefix of addresses of one link.
-const NUMBER_IN_GID: usize = 8;
-
 /// See the module's essay.
 #[derive(Debug)]
 pub(in crate::comm::ib) struct SoftDevice {
     pub(super) shared: Arc<Shared>,
     pub(super) id: u64,
+    /// That of its GID.
+    pub(super) number: u64,
     pub(super) limits: Limits,
     pub(super) signs: Arc<Signs>,
-}
-
-fn gid(port: u64) -> [u8; 16] {
-    let mut gid = [0; 16];
-    gid[..2].copy_from_slice(&[0xFE, 0x80]);
-    gid[NUMBER_IN_GID..].copy_from_slice(&port.to_be_bytes());
-    gid
-}
-
-/// The port that has a GID, if one of a fabric has.
-fn port_of(gid: &[u8; 16]) -> u64 {
-    u64::from_be_bytes(std::array::from_fn(|k| gid[NUMBER_IN_GID + k]))
-}
-
-/// The Q_Key of a port: each has another.
-fn datagram_key(port: u64) -> u32 {
-    0x1000 + port as u32
+    /// Of a device that others reach from other processes.
+    pub(super) looker: Option<Looker>,
 }
 
 /// Verbs' code of an answer's time limit.
@@ -130,42 +113,14 @@ impl SoftDevice {
     }
 }
 
-/// What a receiver finds in front of a datagram, as far as it says anything.
-fn route_header(from: u64, to: u64) -> [u8; ROUTE_HEADER] {
-    let mut header = [0; ROUTE_HEADER];
-    header[8..24].copy_from_slice(&gid(from));
-    header[24..].copy_from_slice(&gid(to));
-    header
-}
-
-/// Puts a datagram into the next receive of a port, if there is one and it is long enough.
-///
-/// # Safety
-/// `bytes` is readable for `len` bytes, and no receive's memory.
-unsafe fn deliver(target: &mut Port, header: &[u8; ROUTE_HEADER], bytes: *const u8, len: usize) {
-    if target.datagrams.front().is_none_or(|receive| receive.piece.len < ROUTE_HEADER + len) {
-        return;
-    }
-    let Some(receive) = target.datagrams.pop_front() else { return };
-    let Some(memory) = receive.pin(&target.keys) else {
-        return target.received(receive.id, DATAGRAM, Err(Failure::LocalProtection));
-    };
-    // SAFETY: the receive's memory is registered, and long enough for both.
-    unsafe { kernels::copy(memory.start(), header.as_ptr(), ROUTE_HEADER) };
-    // SAFETY: as above; the caller's promise.
-    unsafe { kernels::copy(memory.start().wrapping_add(ROUTE_HEADER), bytes, len) };
-    let done = Done::Received { len: ROUTE_HEADER + len, immediate: None, from: Some(DATAGRAM) };
-    target.received(receive.id, DATAGRAM, Ok(done));
-}
-
 impl Device for SoftDevice {
     fn limits(&self) -> &Limits {
         &self.limits
     }
 
     fn address(&self) -> Address {
-        let (key, answers) = (datagram_key(self.id), self.limits.answer_depth);
-        Address { gid: gid(self.id), lid: 0, mtu: MTU, number: DATAGRAM, key, answers }
+        let (key, answers) = (datagram_key(self.number), self.limits.answer_depth);
+        Address { gid: gid(self.number), lid: 0, mtu: MTU, number: DATAGRAM, key, answers }
     }
 
     unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {
@@ -239,11 +194,15 @@ impl Device for SoftDevice {
         let pair = port.datagram_pair()?;
         let depth = pair.slots.depth;
         pair.slots.take().ok_or(DeviceError::Full { queue: "the send queue of datagrams", depth })?;
-        if let Ok(target) = state.port(to)
+        if is_far(to) {
+            let packet = Packet { from: DATAGRAM, to: number, number: 0, content: Content::Datagram { key } };
+            // SAFETY: the data are registered, or inline and readable by the caller's promise.
+            unsafe { state.send(to, packet, bytes, local.len) };
+        } else if let Ok(target) = state.port(to)
             && (number, key) == (DATAGRAM, datagram_key(to))
         {
-            // SAFETY: the data are registered, or inline and readable by the caller's promise; receives are their poster's alone.
-            unsafe { deliver(target, &route_header(self.id, to), bytes, local.len) };
+            // SAFETY: as above; receives are their poster's alone.
+            unsafe { deliver(target, self.number, to, bytes, local.len) };
         }
         let port = state.port(self.id)?;
         if let Some(report) = port.datagram_pair()?.ended(id, signaled, Ok(Done::Sent)) {
@@ -253,7 +212,8 @@ impl Device for SoftDevice {
     }
 
     fn poll(&self, completions: &mut Vec<Completion>, most: usize) -> Result<()> {
-        if self.shared.waiting.load(Ordering::Relaxed) == 0 && self.signs.reports.load(Ordering::Relaxed) == 0 {
+        let is_idle = self.shared.waiting.load(Ordering::Relaxed) == 0 && self.signs.reports.load(Ordering::Relaxed) == 0;
+        if is_idle && self.looker.is_none() {
             return Ok(());
         }
         let mut state = self.shared.advance_all(self.lock());
@@ -296,6 +256,9 @@ impl Device for SoftDevice {
 impl Drop for SoftDevice {
     /// Returns when nobody reads or writes the device's memory any more.
     fn drop(&mut self) {
+        if self.looker.as_ref().is_some_and(Looker::is_of_a_parent) {
+            return;
+        }
         let mut state = self.lock();
         if let Ok(port) = state.port(self.id) {
             port.die("it was closed");

@@ -37,6 +37,8 @@ pub(super) struct Connected {
     pub(super) reads: usize,
     /// A transfer of this pair is under way.
     pub(super) busy: bool,
+    /// The packet of its work that is under way to another process.
+    pub(super) asked: Option<u32>,
     /// Transfers of peers to this pair that are under way.
     pub(super) serving: usize,
     /// A work has failed or was flushed: all behind it are flushed.
@@ -162,6 +164,11 @@ impl Connected {
     /// Whether memory is touched for its works, or for those of its peer.
     pub(super) fn is_in_use(&self) -> bool {
         self.busy || self.serving > 0
+    }
+
+    /// Whether a message of this pair is answered.
+    pub(super) fn answers(&self, from: Place) -> bool {
+        matches!(self.state, State::ReadyToReceive | State::ReadyToSend) && self.path.peer == Some(from)
     }
 
     /// The next work, if it may start now.

@@ -12,13 +12,17 @@ use super::{
     keys::{By, Keys, Pinned},
     pair::{Connected, Entry, Place, Report},
 };
-use crate::comm::{
-    WaitWord,
-    ib::device::{
-        Access, Address, Completion, DeviceError, Done, Event, Failure, Limits, Pair, Piece, Queue, Result, State, Wakes, Work,
+use crate::{
+    comm::{
+        WaitWord,
+        ib::device::{
+            Access, Address, Completion, DeviceError, Done, Event, Failure, Limits, Pair, Piece, Queue, ROUTE_HEADER, Result,
+            State, Wakes, Work,
+        },
+        mutex::Mutex,
+        slab::Slab,
     },
-    mutex::Mutex,
-    slab::Slab,
+    memory::kernels,
 };
 
 /// The number of the datagram queue pair, the first. Every port counts from here: a number alone names nobody.
@@ -28,7 +32,7 @@ pub(super) const DATAGRAM: u32 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Port {
     id: u64,
-    limits: Limits,
+    pub(super) limits: Limits,
     pub(super) keys: Keys,
     pairs: Vec<Option<Connected>>,
     /// Receives of all connected pairs, and of datagrams.
@@ -78,6 +82,54 @@ pub(super) fn pin(keys: &Keys, piece: Piece, needs: Access) -> Option<Pinned> {
 /// Whether there is so much.
 pub(super) fn at_most(what: &'static str, asked: usize, limit: usize) -> Result<()> {
     if asked <= limit { Ok(()) } else { Err(DeviceError::Limit { what, asked: asked as u64, limit: limit as u64 }) }
+}
+
+/// Where a GID has the number of its port, behind the prefix of addresses of one link.
+const NUMBER_IN_GID: usize = 8;
+
+pub(super) fn gid(port: u64) -> [u8; 16] {
+    let mut gid = [0; 16];
+    gid[..2].copy_from_slice(&[0xFE, 0x80]);
+    gid[NUMBER_IN_GID..].copy_from_slice(&port.to_be_bytes());
+    gid
+}
+
+/// The port that has a GID, if one of a fabric has.
+pub(super) fn port_of(gid: &[u8; 16]) -> u64 {
+    u64::from_be_bytes(std::array::from_fn(|k| gid[NUMBER_IN_GID + k]))
+}
+
+/// The Q_Key of a port: each has another.
+pub(super) fn datagram_key(port: u64) -> u32 {
+    0x1000_u32.wrapping_add(port as u32)
+}
+
+/// What a receiver finds in front of a datagram, as far as it says anything.
+fn route_header(from: u64, to: u64) -> [u8; ROUTE_HEADER] {
+    let mut header = [0; ROUTE_HEADER];
+    header[8..24].copy_from_slice(&gid(from));
+    header[24..].copy_from_slice(&gid(to));
+    header
+}
+
+/// Puts a datagram into the next receive of a port, if there is one and it is long enough. The ports are those of the GIDs.
+///
+/// # Safety
+/// `bytes` is readable for `len` bytes, and no receive's memory.
+pub(super) unsafe fn deliver(target: &mut Port, from: u64, to: u64, bytes: *const u8, len: usize) {
+    if target.datagrams.front().is_none_or(|receive| receive.piece.len < ROUTE_HEADER + len) {
+        return;
+    }
+    let Some(receive) = target.datagrams.pop_front() else { return };
+    let Some(memory) = receive.pin(&target.keys) else {
+        return target.received(receive.id, DATAGRAM, Err(Failure::LocalProtection));
+    };
+    // SAFETY: the receive's memory is registered, and long enough for both.
+    unsafe { kernels::copy(memory.start(), route_header(from, to).as_ptr(), ROUTE_HEADER) };
+    // SAFETY: as above; the caller's promise.
+    unsafe { kernels::copy(memory.start().wrapping_add(ROUTE_HEADER), bytes, len) };
+    let done = Done::Received { len: ROUTE_HEADER + len, immediate: None, from: Some(DATAGRAM) };
+    target.received(receive.id, DATAGRAM, Ok(done));
 }
 
 impl Port {
@@ -235,7 +287,7 @@ impl Port {
     /// Reports works of a pair that are done. After a failure all: the first that is not done has failed, the others are flushed.
     pub(super) fn retire(&mut self, number: u32, mut failure: Option<Failure>) {
         if let Some(pair) = self.numbered(number).filter(|_| failure.is_some()) {
-            pair.state = State::Error;
+            (pair.state, pair.asked) = (State::Error, None);
         }
         while let Some(report) = self.numbered(number).and_then(|pair| pair.retire(&mut failure)) {
             self.report(report);

@@ -15,6 +15,7 @@ use super::{
     landing,
     pair::{Connected, Path, Place, Progress, after, is_answered},
     port::{Port, pin},
+    socket::{Socket, is_far},
 };
 use crate::comm::{
     ib::device::{Access, DeviceError, Done, Event, Failure, Kind, State as PairState, Work},
@@ -29,7 +30,10 @@ pub(super) struct State {
     pub(super) ports: Slab<Port>,
     /// Pairs that have works.
     waiting: BTreeSet<Place>,
-    random: Random,
+    pub(super) random: Random,
+    /// Of a process, for devices of others; and the port that packets are for.
+    pub(super) socket: Option<Socket>,
+    pub(super) own: u64,
 }
 
 /// Bytes, or a word, that an adapter moves.
@@ -67,7 +71,7 @@ impl Transfer {
 
 /// Why a work did not start, or was not answered.
 #[derive(Debug)]
-enum Trouble {
+pub(super) enum Trouble {
     /// Nobody is there who answers.
     Unanswered,
     /// No receive is posted; when to come again.
@@ -79,13 +83,13 @@ enum Trouble {
 }
 
 /// Whether another try is allowed; seven are for ever, as with soft-RoCE.
-fn try_again(tries: &mut u8, most: u8) -> bool {
+pub(super) fn try_again(tries: &mut u8, most: u8) -> bool {
     *tries = tries.saturating_add(1);
     *tries <= most || most == 7
 }
 
 /// The memory of a pair that a work of its peer is about, and the receive that a send takes.
-fn reach(port: &mut Port, by: Place, path: &Path, kind: Kind, len: usize) -> Result<(Pinned, Option<u64>), Trouble> {
+pub(super) fn reach(port: &mut Port, by: Place, path: &Path, kind: Kind, len: usize) -> Result<(Pinned, Option<u64>), Trouble> {
     let refused = |here, receive| Trouble::Refused { by, here, receive };
     let (at, needs, alignment) = match kind {
         Kind::Send { .. } => {
@@ -111,7 +115,7 @@ fn reach(port: &mut Port, by: Place, path: &Path, kind: Kind, len: usize) -> Res
 
 impl State {
     pub(super) fn new(seed: u64) -> Self {
-        State { ports: Slab::default(), waiting: BTreeSet::new(), random: Random::new(seed) }
+        State { ports: Slab::default(), waiting: BTreeSet::new(), random: Random::new(seed), socket: None, own: 0 }
     }
 
     pub(super) fn port(&mut self, id: u64) -> Result<&mut Port, DeviceError> {
@@ -156,6 +160,15 @@ impl State {
             if pair.state != PairState::ReadyToSend || pair.due > now {
                 return None;
             }
+            if let Some(peer) = pair.path.peer.filter(|peer| is_far(peer.port)) {
+                match self.ask(place, peer, now) {
+                    Ok(()) => return None,
+                    Err(trouble) => {
+                        self.handle(place, trouble, now);
+                        continue;
+                    }
+                }
+            }
             // A read may be answered after what is behind it has started.
             let (start, answer) = (pair.to_start(), pair.to_answer());
             let at = if coin == 0 { start.or(answer) } else { answer.or(start) }?;
@@ -187,13 +200,12 @@ impl State {
         let by = path.peer.ok_or(Unanswered)?;
         let port = self.ports.get_mut(by.port).ok_or(Unanswered)?;
         let target = port.numbered(by.number).ok_or(Unanswered)?;
-        let is_ready = matches!(target.state, PairState::ReadyToReceive | PairState::ReadyToSend);
         let in_turn = match progress {
             Progress::Asked { life } => life == target.life,
             Progress::Excess => true,
             Progress::Posted | Progress::Done => path.next == target.path.expected,
         };
-        if !is_ready || target.path.peer != Some(from) || !in_turn {
+        if !target.answers(from) || !in_turn {
             return Err(Unanswered);
         }
         let (life, theirs) = (target.life, target.path);
@@ -224,7 +236,7 @@ impl State {
     }
 
     /// The first work of a pair that is not done did not get through.
-    fn handle(&mut self, place: Place, trouble: Trouble, now: Duration) {
+    pub(super) fn handle(&mut self, place: Place, trouble: Trouble, now: Duration) {
         let Some(pair) = self.pair(place) else { return };
         let path = pair.path;
         let (again, after, failure) = match trouble {

@@ -23,22 +23,23 @@ fn post(end: &End, datagram: &Datagram) -> Result<()> {
 
 #[test]
 fn a_datagram_arrives_behind_a_route_header() {
-    let ([one, two], _) = two_ends(1, 4096);
-    let to = one.device.handle(&two.device.address()).unwrap();
-    for (len, inline) in [(1024, false), (0, false), (33, true), (220, true)] {
-        one.memory.write(0, &pattern(len as u8, 1024));
-        receive_datagram(&two, 8, 100, ROUTE_HEADER + len);
-        let sent = Datagram { inline, local: one.piece(0, len), ..datagram(&one, to, &two, len) };
-        post(&one, &sent).unwrap();
-        assert_eq!(one.outcomes(1), [(5, Ok(Done::Sent))]);
-        let completions = two.completions(1);
-        let from = Some(one.device.address().number);
-        assert_eq!(completions[0].outcome, Ok(Done::Received { len: ROUTE_HEADER + len, immediate: None, from }));
-        assert_eq!((completions[0].id, completions[0].number), (8, two.device.address().number));
-        let header = two.memory.read(100, ROUTE_HEADER);
-        assert_eq!(header[8..24], one.device.address().gid);
-        assert_eq!(header[24..], two.device.address().gid);
-        assert_eq!(two.memory.read(100 + ROUTE_HEADER, len), pattern(len as u8, 1024)[..len]);
+    for ([one, two], _) in both(1, 4096) {
+        let to = one.device.handle(&two.device.address()).unwrap();
+        for (len, inline) in [(1024, false), (0, false), (33, true), (220, true)] {
+            one.memory.write(0, &pattern(len as u8, 1024));
+            receive_datagram(&two, 8, 100, ROUTE_HEADER + len);
+            let sent = Datagram { inline, local: one.piece(0, len), ..datagram(&one, to, &two, len) };
+            post(&one, &sent).unwrap();
+            assert_eq!(one.outcomes(1), [(5, Ok(Done::Sent))]);
+            let completions = two.completions(1);
+            let from = Some(one.device.address().number);
+            assert_eq!(completions[0].outcome, Ok(Done::Received { len: ROUTE_HEADER + len, immediate: None, from }));
+            assert_eq!((completions[0].id, completions[0].number), (8, two.device.address().number));
+            let header = two.memory.read(100, ROUTE_HEADER);
+            assert_eq!(header[8..24], one.device.address().gid);
+            assert_eq!(header[24..], two.device.address().gid);
+            assert_eq!(two.memory.read(100 + ROUTE_HEADER, len), pattern(len as u8, 1024)[..len]);
+        }
     }
 }
 
@@ -171,7 +172,10 @@ fn next(end: &End) -> Completion {
 
 #[test]
 fn two_threads_play_ping_pong_and_sleep_meanwhile() {
-    let (ends, pairs) = two_ends(1, 4096);
+    both(1, 4096).into_iter().for_each(|(ends, pairs)| ping_pong(&ends, pairs));
+}
+
+fn ping_pong(ends: &[End; 2], pairs: [Pair; 2]) {
     let started = Barrier::new(2);
     std::thread::scope(|scope| {
         for me in 0..2 {
@@ -197,11 +201,12 @@ fn two_threads_play_ping_pong_and_sleep_meanwhile() {
 
 #[test]
 fn a_sleeper_retries_what_is_to_be_retried() {
-    let ([one, two], [pair, _]) = two_ends(1, 4096);
-    one.device.arm(Wakes::All).unwrap();
-    one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
-    // Nobody polls: its retries pass while it sleeps.
-    assert_eq!(one.device.wait(LONG), Ok(true));
-    assert_eq!(one.outcomes(1), [(1, Err(Failure::ReceiveRetryExceeded))]);
-    drop(two);
+    for ([one, two], [pair, _]) in both(1, 4096) {
+        one.device.arm(Wakes::All).unwrap();
+        one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
+        // Nobody polls: its retries pass while it sleeps.
+        assert_eq!(one.device.wait(LONG), Ok(true));
+        assert_eq!(one.outcomes(1), [(1, Err(Failure::ReceiveRetryExceeded))]);
+        drop(two);
+    }
 }

@@ -1,6 +1,7 @@
 //! What the tests of the device share: devices with memory, and pairs between them.
 
 mod events;
+mod far;
 mod faults;
 mod model;
 mod refused;
@@ -12,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Fabric, Rules, SoftDevice};
+use super::{Fabric, Rules, SoftDevice, port::port_of, socket::is_far};
 use crate::{
     comm::ib::device::{
         Access, Completion, Depths, Device, Done, Failure, Kind, Limits, Pair, Piece, Queue, Region, Result, Target, To, Wakes,
@@ -64,6 +65,48 @@ impl Memory {
         unsafe { kernels::copy(bytes.as_mut_ptr(), self.start().wrapping_add(at), len) };
         bytes
     }
+}
+
+/// What devices reach each other by.
+#[derive(Clone, Debug)]
+enum Hub {
+    Threads(Fabric),
+    /// Those of processes; here all are in one.
+    Sockets(Rules),
+}
+
+fn hubs(seed: u64) -> [Hub; 2] {
+    [Hub::Threads(fabric(seed)), Hub::Sockets(Rules { seed, ..Rules::default() })]
+}
+
+impl Hub {
+    fn open(&self) -> SoftDevice {
+        match self {
+            Hub::Threads(fabric) => fabric.open(DEPTHS),
+            Hub::Sockets(rules) => Fabric::open_far(getrandom(), *rules, DEPTHS),
+        }
+        .unwrap()
+    }
+
+    fn end(&self, bytes: usize) -> End {
+        End::with(self.open(), bytes)
+    }
+
+    fn two_ends(&self, bytes: usize) -> ([End; 2], [Pair; 2]) {
+        let ends = [(); 2].map(|()| self.end(bytes));
+        let pairs = connect(&ends[0], &ends[1], MANNER);
+        (ends, pairs)
+    }
+}
+
+fn getrandom() -> u64 {
+    let [number] = crate::comm::ib::cluster::random().unwrap();
+    number
+}
+
+/// Two connected ends of each sort.
+fn both(seed: u64, bytes: usize) -> [([End; 2], [Pair; 2]); 2] {
+    hubs(seed).map(|hub| hub.two_ends(bytes))
 }
 
 /// A device with memory that is open to all.
@@ -161,10 +204,12 @@ fn first_packet(pair: Pair) -> u32 {
 fn steps<'a>(own: Pair, peer: &'a crate::comm::ib::device::Address, other: Pair, manner: Manner) -> [To<'a>; 3] {
     let Manner { access, read_depth, answer_depth, receive_retries } = manner;
     let first = first_packet(other);
+    // Processes answer when they have their turn.
+    let timeout = if is_far(port_of(&peer.gid)) { 14 } else { 1 };
     [
         To::Init { access },
         To::ReadyToReceive { peer, number: other.number, first_packet: first, answer_depth, receive_timer: 1 },
-        To::ReadyToSend { first_packet: first_packet(own), read_depth, timeout: 1, retries: 6, receive_retries },
+        To::ReadyToSend { first_packet: first_packet(own), read_depth, timeout, retries: 6, receive_retries },
     ]
 }
 
@@ -184,10 +229,7 @@ fn connect<D: Device>(one: &End<D>, two: &End<D>, manner: Manner) -> [Pair; 2] {
 
 /// Two connected ends with so much memory each.
 fn two_ends(seed: u64, bytes: usize) -> ([End; 2], [Pair; 2]) {
-    let fabric = fabric(seed);
-    let ends = [(); 2].map(|()| End::new(&fabric, bytes));
-    let pairs = connect(&ends[0], &ends[1], MANNER);
-    (ends, pairs)
+    Hub::Threads(fabric(seed)).two_ends(bytes)
 }
 
 /// Bytes that can be told from others.

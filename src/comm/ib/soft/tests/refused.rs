@@ -5,8 +5,11 @@ use crate::comm::ib::device::{DeviceError, Event, State};
 
 /// A work that fails takes its pair and that of its peer to the error state, and changes nothing. `peer` says whether that one fails.
 fn fails(work: impl Fn(&End, &End) -> Work, manner: Manner, failure: Failure, peer: bool) {
-    let fabric = fabric(3);
-    let [one, two] = [(); 2].map(|()| End::new(&fabric, 4096));
+    hubs(3).into_iter().for_each(|hub| fails_over(&hub, &work, manner, failure, peer));
+}
+
+fn fails_over(hub: &Hub, work: impl Fn(&End, &End) -> Work, manner: Manner, failure: Failure, peer: bool) {
+    let [one, two] = [(); 2].map(|()| hub.end(4096));
     let [pair, other] = connect(&one, &two, manner);
     for end in [&one, &two] {
         end.memory.write(0, &pattern(1, 4096));
@@ -86,13 +89,14 @@ fn a_region_allows_what_it_was_registered_for() {
         );
         // The memory does not, or does.
         for (access, outcome) in [(others, Err(Failure::RemoteAccess)), (others | needed, Ok(()))] {
-            let ([one, two], [pair, _]) = two_ends(1, 4096);
-            two.memory.word(0).store(5, Ordering::Relaxed);
-            // SAFETY: as in `End::with`.
-            let region = unsafe { two.device.register(two.memory.start(), 64, access) }.unwrap();
-            one.post(pair, &[one.work(7, kind(Target { key: region.remote, ..two.target(0) }), 8, 8)]);
-            assert_eq!(one.completions(1)[0].outcome.map(drop), outcome, "kind {k} with {access:?}");
-            assert_eq!(load(&two, 0) == 5, outcome.is_err() || needed == Access::REMOTE_READ);
+            for ([one, two], [pair, _]) in both(1, 4096) {
+                two.memory.word(0).store(5, Ordering::Relaxed);
+                // SAFETY: as in `End::with`.
+                let region = unsafe { two.device.register(two.memory.start(), 64, access) }.unwrap();
+                one.post(pair, &[one.work(7, kind(Target { key: region.remote, ..two.target(0) }), 8, 8)]);
+                assert_eq!(one.completions(1)[0].outcome.map(drop), outcome, "kind {k} with {access:?}");
+                assert_eq!(load(&two, 0) == 5, outcome.is_err() || needed == Access::REMOTE_READ);
+            }
         }
     }
 }
@@ -118,13 +122,14 @@ fn a_local_key_covers_the_memory_and_allows_what_is_written() {
 #[test]
 fn what_is_not_registered_any_more_is_not_accessed() {
     for local in [false, true] {
-        let ([one, two], [pair, _]) = two_ends(1, 4096);
-        let end = if local { &one } else { &two };
-        end.device.deregister(end.region).unwrap();
-        assert!(end.device.deregister(end.region).is_err());
-        one.post(pair, &[one.work(7, Kind::Write { to: two.target(0) }, 0, 8)]);
-        let failure = if local { Failure::LocalProtection } else { Failure::RemoteAccess };
-        assert_eq!(one.outcomes(1), [(7, Err(failure))]);
+        for ([one, two], [pair, _]) in both(1, 4096) {
+            let end = if local { &one } else { &two };
+            end.device.deregister(end.region).unwrap();
+            assert!(end.device.deregister(end.region).is_err());
+            one.post(pair, &[one.work(7, Kind::Write { to: two.target(0) }, 0, 8)]);
+            let failure = if local { Failure::LocalProtection } else { Failure::RemoteAccess };
+            assert_eq!(one.outcomes(1), [(7, Err(failure))]);
+        }
     }
 }
 

@@ -4,73 +4,82 @@ use super::*;
 
 #[test]
 fn writes_and_reads_move_their_bytes_and_no_others() {
-    let ([one, two], [pair, _]) = two_ends(1, 3 << 20);
-    for (k, len) in [0, 1, 7, 8, 9, 64, 100, 4096, 5000, 1 << 20].into_iter().enumerate() {
-        let bytes = pattern(k as u8, len);
-        one.memory.write(3, &bytes);
-        two.memory.write(0, &vec![0; len + 16]);
-        one.post(pair, &[one.work(7, Kind::Write { to: two.target(5) }, 3, len)]);
-        assert_eq!(one.outcomes(1), [(7, Ok(Done::Written))]);
-        assert_eq!(two.memory.read(5, len), bytes);
-        assert_eq!((two.memory.read(0, 5), two.memory.read(5 + len, 8)), (vec![0; 5], vec![0; 8]));
+    for ([one, two], [pair, _]) in both(1, 3 << 20) {
+        let lengths = [0, 1, 7, 8, 9, 64, 100, 4096, 5000, 64 << 10, 1 << 20];
+        for (k, len) in lengths.into_iter().filter(|&len| len <= one.device.limits().longest_message).enumerate() {
+            let bytes = pattern(k as u8, len);
+            one.memory.write(3, &bytes);
+            two.memory.write(0, &vec![0; len + 16]);
+            one.post(pair, &[one.work(7, Kind::Write { to: two.target(5) }, 3, len)]);
+            assert_eq!(one.outcomes(1), [(7, Ok(Done::Written))]);
+            assert_eq!(two.memory.read(5, len), bytes);
+            assert_eq!((two.memory.read(0, 5), two.memory.read(5 + len, 8)), (vec![0; 5], vec![0; 8]));
 
-        one.memory.write((1 << 20) + 100, &vec![0; len + 16]);
-        one.post(pair, &[one.work(8, Kind::Read { from: two.target(5) }, (1 << 20) + 103, len)]);
-        assert_eq!(one.outcomes(1), [(8, Ok(Done::Read))]);
-        assert_eq!(one.memory.read((1 << 20) + 103, len), bytes);
-        assert_eq!((one.memory.read((1 << 20) + 100, 3), one.memory.read((1 << 20) + 103 + len, 8)), (vec![0; 3], vec![0; 8]));
+            one.memory.write((1 << 20) + 100, &vec![0; len + 16]);
+            one.post(pair, &[one.work(8, Kind::Read { from: two.target(5) }, (1 << 20) + 103, len)]);
+            assert_eq!(one.outcomes(1), [(8, Ok(Done::Read))]);
+            assert_eq!(one.memory.read((1 << 20) + 103, len), bytes);
+            assert_eq!(
+                (one.memory.read((1 << 20) + 100, 3), one.memory.read((1 << 20) + 103 + len, 8)),
+                (vec![0; 3], vec![0; 8])
+            );
+        }
+        assert_eq!(two.poll(), []);
     }
-    assert_eq!(two.poll(), []);
 }
 
 #[test]
 fn inline_data_are_taken_during_the_post() {
-    let ([one, two], [pair, _]) = two_ends(1, 4096);
-    let write = |id, value: u64, fence| {
-        one.memory.word(0).store(value, Ordering::Relaxed);
-        // The key is not looked at.
-        let local = Piece { key: 12345, ..one.piece(0, 8) };
-        let work = Work { id, kind: Kind::Write { to: two.target(8 * id as usize) }, local, signaled: true, inline: true, fence };
-        one.post(pair, &[work]);
-        one.memory.word(0).store(0, Ordering::Relaxed);
-    };
-    (0..10).for_each(|id| write(id, 100 + id, id % 2 == 0));
-    assert_eq!(one.completions(10).len(), 10);
-    (0..10).for_each(|id| assert_eq!(load(&two, 8 * id), 100 + id as u64));
+    for ([one, two], [pair, _]) in both(1, 4096) {
+        let write = |id, value: u64, fence| {
+            one.memory.word(0).store(value, Ordering::Relaxed);
+            // The key is not looked at.
+            let local = Piece { key: 12345, ..one.piece(0, 8) };
+            let work =
+                Work { id, kind: Kind::Write { to: two.target(8 * id as usize) }, local, signaled: true, inline: true, fence };
+            one.post(pair, &[work]);
+            one.memory.word(0).store(0, Ordering::Relaxed);
+        };
+        (0..10).for_each(|id| write(id, 100 + id, id % 2 == 0));
+        assert_eq!(one.completions(10).len(), 10);
+        (0..10).for_each(|id| assert_eq!(load(&two, 8 * id), 100 + id as u64));
+    }
 }
 
 #[test]
 fn sends_take_the_receives_in_their_order() {
-    let ([one, two], [pair, other]) = two_ends(1, 4096);
-    for id in 0..3 {
-        two.receive(id, 100 * id as usize, 100);
+    for ([one, two], [pair, other]) in both(1, 4096) {
+        for id in 0..3 {
+            two.receive(id, 100 * id as usize, 100);
+        }
+        let works = [(10, 100, Some(5)), (11, 0, None), (12, 60, Some(u32::MAX))].map(|(id, len, immediate)| {
+            one.memory.write(100 * (id as usize - 10), &pattern(id as u8, len));
+            one.work(id, Kind::Send { immediate }, 100 * (id as usize - 10), len)
+        });
+        one.post(pair, &works);
+        assert_eq!(one.outcomes(3), [10, 11, 12].map(|id| (id, Ok(Done::Sent))));
+        let received = |len, immediate| Ok(Done::Received { len, immediate, from: None });
+        let completions = two.completions(3);
+        assert!(completions.iter().all(|completion| completion.number == other.number));
+        let outcomes: Vec<_> = completions.iter().map(|completion| (completion.id, completion.outcome)).collect();
+        assert_eq!(outcomes, [(0, received(100, Some(5))), (1, received(0, None)), (2, received(60, Some(u32::MAX)))]);
+        assert_eq!((two.memory.read(0, 100), two.memory.read(200, 60)), (pattern(10, 100), pattern(12, 60)));
     }
-    let works = [(10, 100, Some(5)), (11, 0, None), (12, 60, Some(u32::MAX))].map(|(id, len, immediate)| {
-        one.memory.write(100 * (id as usize - 10), &pattern(id as u8, len));
-        one.work(id, Kind::Send { immediate }, 100 * (id as usize - 10), len)
-    });
-    one.post(pair, &works);
-    assert_eq!(one.outcomes(3), [10, 11, 12].map(|id| (id, Ok(Done::Sent))));
-    let received = |len, immediate| Ok(Done::Received { len, immediate, from: None });
-    let completions = two.completions(3);
-    assert!(completions.iter().all(|completion| completion.number == other.number));
-    let outcomes: Vec<_> = completions.iter().map(|completion| (completion.id, completion.outcome)).collect();
-    assert_eq!(outcomes, [(0, received(100, Some(5))), (1, received(0, None)), (2, received(60, Some(u32::MAX)))]);
-    assert_eq!((two.memory.read(0, 100), two.memory.read(200, 60)), (pattern(10, 100), pattern(12, 60)));
 }
 
 #[test]
 fn atomics_change_the_word_and_bring_its_old_value() {
-    let ([one, two], [pair, _]) = two_ends(1, 4096);
-    two.memory.word(64).store(40, Ordering::Relaxed);
-    let swap = |expected, value| Kind::CompareSwap { at: two.target(64), expected, value };
-    let works = [add(two.target(64), 2), swap(42, u64::MAX), swap(42, 7), add(two.target(64), 1)];
-    for (id, kind) in works.into_iter().enumerate() {
-        one.post(pair, &[one.work(id as u64, kind, 8 * id, 8)]);
+    for ([one, two], [pair, _]) in both(1, 4096) {
+        two.memory.word(64).store(40, Ordering::Relaxed);
+        let swap = |expected, value| Kind::CompareSwap { at: two.target(64), expected, value };
+        let works = [add(two.target(64), 2), swap(42, u64::MAX), swap(42, 7), add(two.target(64), 1)];
+        for (id, kind) in works.into_iter().enumerate() {
+            one.post(pair, &[one.work(id as u64, kind, 8 * id, 8)]);
+        }
+        assert_eq!(one.outcomes(4), [0, 1, 2, 3].map(|id| (id, Ok(Done::Swapped))));
+        assert_eq!([0, 8, 16, 24].map(|at| load(&one, at)), [40, 42, u64::MAX, u64::MAX]);
+        assert_eq!(load(&two, 64), 0);
     }
-    assert_eq!(one.outcomes(4), [0, 1, 2, 3].map(|id| (id, Ok(Done::Swapped))));
-    assert_eq!([0, 8, 16, 24].map(|at| load(&one, at)), [40, 42, u64::MAX, u64::MAX]);
-    assert_eq!(load(&two, 64), 0);
 }
 
 /// How often, of 100 seeds, a read brings what a later write put there.

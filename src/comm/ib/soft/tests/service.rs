@@ -39,18 +39,19 @@ fn a_receive_that_is_too_short_or_not_open_fails_at_both_sides() {
     let cases =
         [(7, false, Failure::RemoteInvalid, Failure::LocalLength), (8, true, Failure::RemoteOperation, Failure::LocalProtection)];
     for (len, constant, here, there) in cases {
-        let ([one, two], [pair, other]) = two_ends(1, 4096);
-        two.memory.write(0, &pattern(1, 64));
-        // SAFETY: as in `End::with`.
-        let region = unsafe { two.device.register(two.memory.start(), 64, Access::NONE) }.unwrap();
-        let key = if constant { region.local } else { two.region.local };
-        // SAFETY: the memory lives as long as the device.
-        unsafe { two.device.post_receive(Queue::Shared, 9, Piece { key, ..two.piece(0, len) }) }.unwrap();
-        one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
-        assert_eq!((one.outcomes(1), two.outcomes(1)), (vec![(1, Err(here))], vec![(9, Err(there))]));
-        two.post(other, &[two.work(2, Kind::Write { to: one.target(0) }, 0, 8)]);
-        assert_eq!(two.outcomes(1), [(2, Err(Failure::Flushed))]);
-        assert_eq!(two.memory.read(0, 64), pattern(1, 64));
+        for ([one, two], [pair, other]) in both(1, 4096) {
+            two.memory.write(0, &pattern(1, 64));
+            // SAFETY: as in `End::with`.
+            let region = unsafe { two.device.register(two.memory.start(), 64, Access::NONE) }.unwrap();
+            let key = if constant { region.local } else { two.region.local };
+            // SAFETY: the memory lives as long as the device.
+            unsafe { two.device.post_receive(Queue::Shared, 9, Piece { key, ..two.piece(0, len) }) }.unwrap();
+            one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
+            assert_eq!((one.outcomes(1), two.outcomes(1)), (vec![(1, Err(here))], vec![(9, Err(there))]));
+            two.post(other, &[two.work(2, Kind::Write { to: one.target(0) }, 0, 8)]);
+            assert_eq!(two.outcomes(1), [(2, Err(Failure::Flushed))]);
+            assert_eq!(two.memory.read(0, 64), pattern(1, 64));
+        }
     }
 }
 
@@ -69,9 +70,8 @@ fn is_not_answered(one: &End, pair: Pair, two: &End) {
 
 #[test]
 fn nobody_answers_who_is_not_there_or_not_ready() {
-    for state in 0..4 {
-        let fabric = fabric(1);
-        let [one, two] = [(); 2].map(|()| End::new(&fabric, 64));
+    for (hub, state) in hubs(1).iter().flat_map(|hub| (0..4).map(move |state| (hub, state))) {
+        let [one, two] = [(); 2].map(|()| hub.end(64));
         let [pair, other] = [&one, &two].map(|end| end.device.create(4).unwrap());
         connect_side(&one, pair, &two, other, MANNER);
         let address = one.device.address();
@@ -87,20 +87,22 @@ fn nobody_answers_who_is_not_there_or_not_ready() {
         is_not_answered(&one, pair, &two);
         let _ = address;
     }
-    let fabric = fabric(1);
-    let [one, two] = [(); 2].map(|()| End::new(&fabric, 64));
-    let [pair, _] = connect(&one, &two, MANNER);
-    let target = two.target(0);
-    drop(two);
-    one.post(pair, &[one.work(1, Kind::Write { to: target }, 0, 8)]);
-    assert_eq!(one.outcomes(1), [(1, Err(Failure::RetryExceeded))]);
+    for ([one, two], [pair, _]) in both(1, 64) {
+        let target = two.target(0);
+        drop(two);
+        one.post(pair, &[one.work(1, Kind::Write { to: target }, 0, 8)]);
+        assert_eq!(one.outcomes(1), [(1, Err(Failure::RetryExceeded))]);
+    }
 }
 
 #[test]
 fn a_pair_answers_only_the_pair_that_it_was_connected_to() {
+    hubs(1).iter().for_each(a_pair_answers_only_its_peer_over);
+}
+
+fn a_pair_answers_only_its_peer_over(hub: &Hub) {
     // Ready to receive is enough to answer.
-    let fabric = fabric(1);
-    let [one, two] = [(); 2].map(|()| End::new(&fabric, 64));
+    let [one, two] = [(); 2].map(|()| hub.end(64));
     let [pair, other] = [&one, &two].map(|end| end.device.create(4).unwrap());
     connect_side(&one, pair, &two, other, MANNER);
     let address = one.device.address();
@@ -111,7 +113,7 @@ fn a_pair_answers_only_the_pair_that_it_was_connected_to() {
     assert_eq!(one.outcomes(1), [(1, Ok(Done::Written))]);
 
     // It is reset, and connected to another number, device or from another packet on.
-    let third = End::new(&fabric, 64);
+    let third = hub.end(64);
     let same = third.device.create(4).unwrap();
     assert_eq!(same.number, pair.number);
     let strange = Pair { number: pair.number + 1, ..pair };
@@ -135,20 +137,21 @@ fn a_pair_answers_only_the_pair_that_it_was_connected_to() {
 
 #[test]
 fn a_reset_pair_does_not_take_the_old_traffic_of_its_new_life() {
-    let ([one, two], [pair, other]) = two_ends(1, 4096);
-    one.post(pair, &[one.work(1, Kind::Write { to: two.target(0) }, 0, 3000)]);
-    assert_eq!(one.outcomes(1), [(1, Ok(Done::Written))]);
-    // A message was sent: only who counts from there on is answered.
-    two.device.modify(other, To::Reset).unwrap();
-    connect_side(&two, other, &one, pair, MANNER);
-    is_not_answered(&one, pair, &two);
-    // Both sides anew.
-    for (own, pair, peer, other) in [(&one, pair, &two, other), (&two, other, &one, pair)] {
-        own.device.modify(pair, To::Reset).unwrap();
-        connect_side(own, pair, peer, other, MANNER);
+    for ([one, two], [pair, other]) in both(1, 4096) {
+        one.post(pair, &[one.work(1, Kind::Write { to: two.target(0) }, 0, 3000)]);
+        assert_eq!(one.outcomes(1), [(1, Ok(Done::Written))]);
+        // A message was sent: only who counts from there on is answered.
+        two.device.modify(other, To::Reset).unwrap();
+        connect_side(&two, other, &one, pair, MANNER);
+        is_not_answered(&one, pair, &two);
+        // Both sides anew.
+        for (own, pair, peer, other) in [(&one, pair, &two, other), (&two, other, &one, pair)] {
+            own.device.modify(pair, To::Reset).unwrap();
+            connect_side(own, pair, peer, other, MANNER);
+        }
+        one.post(pair, &[one.work(3, Kind::Write { to: two.target(0) }, 0, 3000)]);
+        assert_eq!(one.outcomes(1), [(3, Ok(Done::Written))]);
     }
-    one.post(pair, &[one.work(3, Kind::Write { to: two.target(0) }, 0, 3000)]);
-    assert_eq!(one.outcomes(1), [(3, Ok(Done::Written))]);
 }
 
 #[test]
@@ -294,24 +297,25 @@ fn memory_is_left_alone_when_a_call_says_so() {
 #[test]
 fn threads_of_a_rank_share_a_pair() {
     const WRITES: usize = 2000;
-    let ([one, two], [pair, _]) = two_ends(1, 2 * 8 * WRITES);
-    let reported = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for thread in 0..2 {
-            let (one, two, reported) = (&one, &two, &reported);
-            scope.spawn(move || {
-                for k in (thread * WRITES..).take(WRITES) {
-                    one.memory.word(8 * k).store(k as u64 + 1, Ordering::Relaxed);
-                    let work = one.work(k as u64, Kind::Write { to: two.target(8 * k) }, 8 * k, 8);
-                    while one.try_post(pair, &[work]) == Ok(0) {
-                        reported.fetch_add(one.poll().len() as u64, Ordering::Relaxed);
+    for ([one, two], [pair, _]) in both(1, 2 * 8 * WRITES) {
+        let reported = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (one, two, reported) = (&one, &two, &reported);
+                scope.spawn(move || {
+                    for k in (thread * WRITES..).take(WRITES) {
+                        one.memory.word(8 * k).store(k as u64 + 1, Ordering::Relaxed);
+                        let work = one.work(k as u64, Kind::Write { to: two.target(8 * k) }, 8 * k, 8);
+                        while one.try_post(pair, &[work]) == Ok(0) {
+                            reported.fetch_add(one.poll().len() as u64, Ordering::Relaxed);
+                        }
                     }
-                }
-            });
-        }
-    });
-    assert!(one.completions(2 * WRITES - reported.into_inner() as usize).iter().all(|completion| completion.outcome.is_ok()));
-    (0..2 * WRITES).for_each(|k| assert_eq!(load(&two, 8 * k), k as u64 + 1));
+                });
+            }
+        });
+        assert!(one.completions(2 * WRITES - reported.into_inner() as usize).iter().all(|completion| completion.outcome.is_ok()));
+        (0..2 * WRITES).for_each(|k| assert_eq!(load(&two, 8 * k), k as u64 + 1));
+    }
 }
 
 #[test]

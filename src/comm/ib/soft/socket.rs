@@ -1,0 +1,155 @@
+//! How devices of different processes reach each other: a socket of each, under an abstract name, which leaves no file.
+//!
+//! The name holds a random number, which is in the device's GID too. Such a socket loses nothing, keeps the order, and says of
+//! each packet who has sent it. It takes few packets at a time (`net.unix.max_dgram_qlen`): one that finds no room waits here. One for a process that
+//! has ended is dropped.
+//!
+//! An adapter works while its processor computes. So a thread looks after the device, whose process may do the same meanwhile.
+
+use std::{
+    collections::VecDeque,
+    io::{self, ErrorKind},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixDatagram},
+    },
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Shared, packet::HEADER};
+use crate::comm::agent::ask_for_short_turns;
+
+/// What a name begins with.
+const NAME: &str = "global-arrays-ib-";
+
+/// The numbers of sockets have this bit, those of ports in a fabric of threads have not.
+const FAR: u64 = 1 << 63;
+
+/// How often the thread looks after works that nobody has answered.
+const SLICE: Duration = Duration::from_millis(10);
+
+/// Whether a port is in another process, or reached as if it were.
+pub(super) fn is_far(port: u64) -> bool {
+    port & FAR != 0
+}
+
+fn name(number: u64) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("{NAME}{number:016x}"))
+}
+
+fn number(name: &SocketAddr) -> Option<u64> {
+    let digits = name.as_abstract_name()?.strip_prefix(NAME.as_bytes())?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok().filter(|&number| is_far(number))
+}
+
+/// The socket of a process.
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: Arc<UnixDatagram>,
+    number: u64,
+    /// What found no room yet, and for whom it is.
+    late: VecDeque<(u64, Vec<u8>)>,
+    received: Vec<u8>,
+}
+
+impl Socket {
+    /// For packets with so many bytes of data.
+    pub(super) fn new(number: u64, longest: usize) -> io::Result<Self> {
+        let number = FAR | number;
+        let socket = UnixDatagram::bind_addr(&name(number)?)?;
+        socket.set_nonblocking(true)?;
+        Ok(Socket { socket: Arc::new(socket), number, late: VecDeque::new(), received: vec![0; HEADER + longest + 1] })
+    }
+
+    /// The own one.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Sends a packet, at once or when there is room.
+    pub(super) fn send(&mut self, to: u64, packet: Vec<u8>) {
+        if !self.try_send(to, &packet) {
+            self.late.push_back((to, packet));
+        }
+    }
+
+    /// False if there is no room.
+    fn try_send(&self, to: u64, packet: &[u8]) -> bool {
+        let sent = name(to).and_then(|name| self.socket.send_to_addr(packet, &name));
+        !sent.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) || is_no_memory(&error))
+    }
+
+    /// Sends what found no room before. The order may change, which no pair notices: it has one packet under way.
+    pub(super) fn send_late(&mut self) {
+        for _ in 0..self.late.len() {
+            let Some((to, packet)) = self.late.pop_front() else { return };
+            self.send(to, packet);
+        }
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn has_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// The next packet, and who has sent it.
+    pub(super) fn receive(&mut self) -> Option<(u64, Vec<u8>)> {
+        let (len, from) = self.socket.recv_from(&mut self.received).ok()?;
+        Some((number(&from).unwrap_or(0), self.received[..len].to_vec()))
+    }
+}
+
+fn is_no_memory(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+}
+
+/// The thread that looks after a device.
+#[derive(Debug)]
+pub(super) struct Looker {
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    /// That it runs in.
+    process: u32,
+}
+
+impl Looker {
+    pub(super) fn start(shared: Arc<Shared>, socket: &Socket) -> io::Result<Self> {
+        let (stop, socket) = (Arc::new(AtomicBool::new(false)), socket.socket.clone());
+        let thread = std::thread::Builder::new().name("adapter".into()).stack_size(256 << 10);
+        let stopped = stop.clone();
+        let thread = thread.spawn(move || {
+            ask_for_short_turns();
+            let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.as_nanos() as i64 };
+            while !stopped.load(Ordering::Relaxed) {
+                // One that is interrupted looks earlier.
+                let _ = poll(&mut [PollFd::new(&*socket, PollFlags::IN)], Some(&slice));
+                drop(shared.advance_all(shared.state.lock()));
+            }
+        })?;
+        Ok(Looker { thread: Some(thread), stop, process: std::process::id() })
+    }
+
+    /// Whether this is a child of the process that opened the device: it has no such thread, and a lock may be held for ever.
+    pub(super) fn is_of_a_parent(&self) -> bool {
+        self.process != std::process::id()
+    }
+}
+
+impl Drop for Looker {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.is_of_a_parent() {
+            return std::mem::forget(thread);
+        }
+        self.stop.store(true, Ordering::Relaxed);
+        // One that has panicked has said so.
+        let _ = thread.join();
+    }
+}

@@ -210,7 +210,8 @@ impl Shared {
         }
     }
 
-    /// The launcher is gone. The ranks have a moment to hear of it; then nobody is left who would end those that do not.
+    /// The launcher is gone. The ranks have a moment to hear of it; then nobody is left who would end those that do not. A job that was over before
+    /// is over for the reason of then.
     fn orphaned(&self) {
         self.fabric.end(None, ORPHANED);
         let start = Instant::now();
@@ -220,7 +221,7 @@ impl Shared {
             }
             sleep(IDLE, &self.bell);
         }
-        say(format_args!("rank {} is ended: {ORPHANED}", self.topology.rank()));
+        say(format_args!("rank {} is ended: {}", self.topology.rank(), self.fabric.cause()));
         // SAFETY: ends the process.
         unsafe { libc::_exit(1) }
     }

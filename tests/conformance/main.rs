@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     for network in runner::networks() {
         for &(name, topic) in TOPICS {
             let body = move || {
-                for ranks in runner::ranks(&RANKS) {
+                for ranks in runner::ranks(network, &RANKS) {
                     let launch = runner::launch(network).ranks(ranks).memory(1 << 30);
                     launch.run(topic).unwrap_or_else(|error: Error| panic!("{ranks} ranks: {error}"));
                 }
@@ -108,7 +108,7 @@ fn main() -> ExitCode {
             cases.push(runner::case(format!("{network}::{name}"), body).within(120));
         }
         let statistics = move || {
-            for ranks in runner::ranks(&RANKS) {
+            for ranks in runner::ranks(network, &RANKS) {
                 statistics::jobs(network, ranks).unwrap_or_else(|error| panic!("{ranks} ranks: {error}"));
             }
         };

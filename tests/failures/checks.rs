@@ -16,7 +16,11 @@ pub(crate) const LAUNCHER: Duration = Duration::from_secs(5);
 pub(crate) const BOTH: &[&str] =
     &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
 /// A rank that dies alone is a process.
-pub(crate) const PROCESSES: &[&str] = &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2"];
+pub(crate) const PROCESSES: &[&str] =
+    &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "ib:sockets:nodes_of_2"];
+
+/// Where the long tier also runs what `BOTH` names.
+const LONG: &[&str] = &["ib:sockets:nodes_of_2"];
 
 /// Program, networks, what it must say.
 const FAIL: &[(&str, &[&str], &[&str])] = &[
@@ -173,7 +177,8 @@ fn failed(network: &str, status: Option<i32>) -> bool {
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for &(name, networks, words) in FAIL {
-        for &network in networks.iter().chain(launched(name)) {
+        let more = LONG.iter().filter(|network| runner::long() && !networks.contains(network));
+        for &network in networks.iter().chain(more).chain(launched(name)) {
             cases.push(case(format!("{network}::{name}"), move || {
                 let variables = [("GA_NETWORK", network), ("GA_RANKS", "3")];
                 let text = heard(is_launched(network), words[0], || {
@@ -188,7 +193,7 @@ pub(crate) fn all() -> Vec<Case> {
             }));
         }
     }
-    for &network in BOTH {
+    for &network in BOTH.iter().chain(LONG.iter().filter(|_| runner::long())) {
         let well = move |name: &'static str, variables: &'static [(&str, &str)], words: &'static [&str]| {
             case(format!("{network}::{name}"), move || {
                 let all: Vec<_> =

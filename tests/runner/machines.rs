@@ -49,8 +49,9 @@ pub(super) fn enter(how: Option<&str>) {
         }
         name
     });
-    let rank =
-        ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"].iter().find_map(|name| env::var(name).ok()?.parse::<usize>().ok());
+    let rank = ["GA_RANK", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"]
+        .iter()
+        .find_map(|name| env::var(name).ok()?.parse::<usize>().ok());
     let rank = rank.expect("a launcher says which rank this is");
     let machine = if machines > 0 { rank % machines } else { rank / each };
     rename(format!("machine-{machine}").as_bytes());

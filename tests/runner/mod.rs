@@ -109,13 +109,22 @@ pub(crate) fn networks() -> Vec<&'static str> {
         ]);
         all.extend(["threads:nodes_of_1", "threads:nodes_of_2", "shared_memory:nodes_of_1", "shared_memory:nodes_of_3"]);
     }
+    if long() {
+        all.extend(["ib:sockets:nodes_of_2", "ib:sockets+hidden"]);
+    } else {
+        all.push(OVER_SOCKETS);
+    }
     all
 }
 
+/// Processes with software devices of InfiniBand. Each message is a turn of another process, so the standard tier has few ranks.
+pub(crate) const OVER_SOCKETS: &str = "ib:sockets:nodes_of_2";
+
 /// Numbers of ranks of the topics of conformance: its own, or those that `GA_TEST_RANKS` names, with commas between them.
-pub(crate) fn ranks(own: &[usize]) -> Vec<usize> {
+pub(crate) fn ranks(network: &str, own: &[usize]) -> Vec<usize> {
     let named = |names: String| names.split(',').map(|name| name.parse().expect("a number of ranks")).collect();
-    env::var(NUMBERS).map_or(own.to_vec(), named)
+    let usual = || if network == OVER_SOCKETS && !long() && !are_named() { vec![3] } else { own.to_vec() };
+    env::var(NUMBERS).map_or_else(|_| usual(), named)
 }
 
 /// A job over one of them.

@@ -39,7 +39,7 @@
 //! `hidden`, no rank sees memory, so every operation takes the network. Between ranks that do not see each other's memory, `delayed` makes
 //! most puts visible only at a fence, and `scrambled` completes operations late and out of order. `:unmapped` stands for
 //! `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine. `ib:soft+hidden` runs them over the
-//! protocols of InfiniBand, on a software device.
+//! protocols of InfiniBand, on a software device, and `ib:sockets+hidden` the same among processes.
 //!
 //! Two layers show what goes over the network between these ranks, and change nothing. With `threads+hidden+counted` or `mpi+counted`,
 //! each rank prints its operations and bytes by kind in one line of stderr when its body ends. With `traced`, it prints a line for each

@@ -63,7 +63,8 @@ use crate::{
 /// `mlx5_0:1`, and `GA_IB_GID` the entry of a port's GID table. Without them they are found.
 ///
 /// `ib:soft` runs the same protocols on a software device, for tests. Ranks are threads of this process, and those of different nodes
-/// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand.
+/// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand. With `ib:sockets` they are processes of one
+/// machine, forked or started by a launcher, whose devices reach each other by sockets.
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for

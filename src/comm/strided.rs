@@ -34,7 +34,12 @@ pub(crate) fn get_strided<T: Element, D: Dimension>(
     strides: &D,
     to: &Target<'_, T, D>,
 ) -> Result<()> {
-    let loops = Loops::new(to.counts().slice(), bytemuck::cast_slice(strides.slice()), to.strides(), size_of::<T>());
+    let (counts, there) = (to.counts().slice(), bytemuck::cast_slice(strides.slice()));
+    if let Some(len) = Loops::one_run(counts, there, to.strides(), size_of::<T>()) {
+        // SAFETY: inside the buffer, which the caller keeps until completion; the block lies inside a live array.
+        return unsafe { engine.get(call, rank, at, to.first().cast(), len) };
+    }
+    let loops = Loops::new(counts, there, to.strides(), size_of::<T>());
     if goes_as_block(engine, &loops) {
         // SAFETY: all runs lie inside the buffer, which the caller keeps until completion and whose elements are apart; the block
         // lies inside a live array.
@@ -56,7 +61,12 @@ pub(crate) fn put_strided<T: Element, D: Dimension>(
     strides: &D,
     from: &Source<'_, T, D>,
 ) -> Result<()> {
-    let loops = Loops::new(from.counts().slice(), bytemuck::cast_slice(strides.slice()), from.strides(), size_of::<T>());
+    let (counts, there) = (from.counts().slice(), bytemuck::cast_slice(strides.slice()));
+    if let Some(len) = Loops::one_run(counts, there, from.strides(), size_of::<T>()) {
+        // SAFETY: as in `get_strided`.
+        return unsafe { engine.put(call, rank, at, from.first().cast(), len) };
+    }
+    let loops = Loops::new(counts, there, from.strides(), size_of::<T>());
     if goes_as_block(engine, &loops) {
         // SAFETY: as in `get_strided`; elements of an array are apart.
         return unsafe { engine.put_block(call, rank, at, &loops, from.first().cast()) };

@@ -69,6 +69,21 @@ impl Loops {
         loops
     }
 
+    /// The bytes of a transfer that is one run, with the last axis innermost in both memories. A plan costs several times more than to see that
+    /// none is needed. None may also be a run, in another order.
+    #[inline]
+    #[must_use]
+    pub fn one_run(counts: &[usize], remote_strides: &[isize], local_strides: &[isize], element_bytes: usize) -> Option<usize> {
+        let mut len = 1;
+        for ((&count, &remote), &local) in counts.iter().zip(remote_strides).zip(local_strides).rev() {
+            if count != 1 && (count == 0 || remote != len as isize || local != len as isize) {
+                return None;
+            }
+            len *= count;
+        }
+        Some(len * element_bytes)
+    }
+
     /// Bytes of one contiguous run.
     #[inline]
     #[must_use]
@@ -220,6 +235,8 @@ mod tests {
             let loops = Loops::new(&counts, &remote, &local, bytes);
             prop_assert_eq!(planned(&loops), naive(&counts, &remote, &local, bytes));
             prop_assert!(loops.levels().windows(2).all(|pair| pair[0].remote.abs() >= pair[1].remote.abs()));
+            let one = Loops::one_run(&counts, &remote, &local, bytes);
+            prop_assert!(one.is_none_or(|len| (loops.run(), loops.runs()) == (len, 1)), "{one:?}");
         }
 
         #[test]
@@ -234,6 +251,19 @@ mod tests {
     fn contiguous_memory_is_one_run() {
         let loops = Loops::new(&[3, 4, 5], &[20, 5, 1], &[20, 5, 1], 8);
         assert_eq!((loops.run(), loops.runs(), loops.levels()), (480, 1, &[][..]));
+        let one = |counts: &[usize], remote: &[isize], local: &[isize]| Loops::one_run(counts, remote, local, 8);
+        assert_eq!(one(&[3, 4, 5], &[20, 5, 1], &[20, 5, 1]), Some(480));
+        assert_eq!(one(&[1, 4, 1, 5], &[99, 5, -7, 1], &[0, 5, 3, 1]), Some(160));
+        assert_eq!([one(&[], &[], &[]), one(&[1, 1], &[9, 9], &[-4, 0])], [Some(8); 2]);
+        for (counts, remote, local) in [
+            ([3, 5], [6, 1], [5, 1]),
+            ([3, 5], [5, 1], [6, 1]),
+            ([3, 5], [1, 3], [1, 3]),
+            ([0, 5], [5, 1], [5, 1]),
+            ([3, 0], [1, 1], [1, 1]),
+        ] {
+            assert_eq!(one(&counts, &remote, &local), None, "{counts:?} {remote:?} {local:?}");
+        }
         let ten = [2; 10];
         let dense: Vec<isize> = (0..10).rev().map(|axis| 1 << axis).collect();
         assert_eq!(Loops::new(&ten, &dense, &dense, 8).run(), 8 << 10);

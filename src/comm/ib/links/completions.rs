@@ -28,21 +28,33 @@ impl<D: Device> Links<D> {
         Ok(may_be_more)
     }
 
+    /// What was posted to a peer up to this slot is done, if the work of that was.
+    fn are_completed(&mut self, to: usize, slot: usize, is_done: bool) -> Result<()> {
+        if !is_done {
+            return Ok(());
+        }
+        let gone = &mut self.gone;
+        self.peers.meet(to).replay.completed(slot, |slot| gone.push(slot));
+        self.let_go()
+    }
+
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {
         match (Posted::of(id), outcome) {
             (Posted::Send(slot), outcome) => {
                 let Sent { to, serial, .. } = self.sent[slot];
-                if outcome.is_ok() {
-                    let gone = &mut self.gone;
-                    self.peers.meet(to).replay.completed(slot, |slot| gone.push(slot));
-                    self.let_go()?;
-                }
+                self.are_completed(to, slot, outcome.is_ok())?;
                 self.is_posted(to, serial, outcome)
             }
             (Posted::Control(slot), outcome) => {
                 let Some((to, serial)) = self.controlled[slot].take() else { return Ok(()) };
                 self.free_controls.push(slot);
                 self.is_posted(to, serial, outcome)
+            }
+            (Posted::Mark(to), outcome) => {
+                let Some((slot, serial)) = self.peers.meet(to).mark.take() else { return Ok(()) };
+                self.are_completed(to, slot, outcome.is_ok())?;
+                self.is_posted(to, serial, outcome)?;
+                if outcome.is_ok() { self.mark(to) } else { Ok(()) }
             }
             (Posted::Receive(slot), Ok(Done::Received { len, .. })) => match self.owners.get(&number) {
                 Some(&from) => self.received(from, slot, len),

@@ -17,6 +17,9 @@ use crate::comm::{
     },
 };
 
+/// No memory.
+const NOTHING: Piece = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
+
 impl<D: Device> Links<D> {
     /// Sends a frame to a peer that is [ready](Self::is_ready). False if there is no room.
     ///
@@ -42,8 +45,7 @@ impl<D: Device> Links<D> {
             Posted::Send(slot) => {
                 let Sent { len, what, .. } = self.sent[slot];
                 // What was given up has no memory, and moves nothing.
-                let nothing = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
-                let copy = || if slot < SENDS { self.sends.piece(slot, len) } else { nothing };
+                let copy = || if slot < SENDS { self.sends.piece(slot, len) } else { NOTHING };
                 match what {
                     What::Frame => (send, copy()),
                     What::Write { to } => (Kind::Write { to }, copy()),
@@ -53,10 +55,40 @@ impl<D: Device> Links<D> {
                 }
             }
             Posted::Control(slot) => (send, self.controls.piece(slot, HEADER)),
+            // Where the last write goes, of which it moves nothing.
+            Posted::Mark(to) => match self.peers.get(to).map(|peer| self.sent[peer.last].what) {
+                Some(What::Write { to }) => (Kind::Write { to }, NOTHING),
+                _ => unreachable!("a mark stands behind a write that has not ended"),
+            },
             _ => unreachable!("receives and datagrams are not posted to a peer"),
         };
         let inline = !matches!(kind, Kind::Read { .. }) && local.len <= self.device.limits().inline;
         Work { id: what.id(), kind, local, signaled, inline, fence: false }
+    }
+
+    /// Asks for the end of the silent writes to a peer. Those behind a mark that is under way have the next one.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(super) fn mark(&mut self, to: usize) -> Result<()> {
+        let peer = self.peers.meet(to);
+        if peer.silent == 0 || peer.mark.is_some() {
+            return Ok(());
+        }
+        peer.silent = 0;
+        self.post(to, &[Posted::Mark(to)])
+    }
+
+    /// The same for all peers, before others are looked at.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(super) fn mark_all(&mut self) -> Result<()> {
+        while let Some(to) = self.silent.pop() {
+            self.peers.meet(to).is_listed = false;
+            self.mark(to)?;
+        }
+        Ok(())
     }
 
     /// Posts what stands in some slots, in one chain, on the queue pair of a peer. A pair that cannot take it is broken.
@@ -64,12 +96,15 @@ impl<D: Device> Links<D> {
     /// # Errors
     /// The device refuses a work itself, or does not work any more.
     pub(super) fn post(&mut self, to: usize, what: &[Posted]) -> Result<()> {
-        let Some((pair, ..)) = self.peers.meet(to).pair else { return Ok(()) };
+        let peer = self.peers.meet(to);
+        let Some((pair, ..)) = peer.pair else { return Ok(()) };
         let taken = if let [what] = what {
+            let signaled = !peer.is_silent(to, *what, &self.sent, &mut self.silent);
             // SAFETY: a slot is touched by nobody before its completion was polled, and lives as long as the device; memory that was lent is as
             // its lender promises.
-            unsafe { self.device.post(pair, &[self.work(*what, true)]) }
+            unsafe { self.device.post(pair, &[self.work(*what, signaled)]) }
         } else {
+            peer.silent = 0;
             let mut works = std::mem::take(&mut self.chain);
             works.extend(what.iter().enumerate().map(|(at, one)| self.work(*one, at + 1 == what.len())));
             // SAFETY: as above.
@@ -96,6 +131,10 @@ impl<D: Device> Links<D> {
                 Posted::Control(slot) => {
                     self.controlled[slot] = Some((to, peer.posted));
                     HEADER
+                }
+                Posted::Mark(_) => {
+                    peer.mark = Some((peer.last, peer.posted));
+                    0
                 }
                 _ => 0,
             };

@@ -77,6 +77,9 @@ pub(super) const DEPTHS: device::Depths = device::Depths {
     datagram_sends: DATAGRAM_SENDS,
 };
 
+/// Writes in a row whose completions are not asked for.
+const SILENT: u32 = 15;
+
 /// Completions that are taken at a time.
 const BATCH: usize = 32;
 
@@ -140,6 +143,8 @@ pub(super) struct Links<D> {
     free_controls: Vec<usize>,
     /// Whom those that are not free were sent to, and as which work.
     controlled: [Option<(usize, u64)>; CONTROLS],
+    /// Peers with silent writes.
+    silent: Vec<usize>,
     /// Peers that are to be told something; those that have sent what they were not told was seen; those whose connection broke.
     due: VecDeque<usize>,
     unsaid: VecDeque<usize>,
@@ -199,6 +204,12 @@ struct Peer {
     /// Works that were posted, and those of them that are known to be completed: up to the last one that was reported.
     posted: u64,
     completed: u64,
+    /// Writes at the end of those whose completion was not asked for, the slot of the last one, and the mark that was posted behind them: with
+    /// that slot, as which work.
+    silent: u32,
+    is_listed: bool,
+    last: usize,
+    mark: Option<(usize, u64)>,
     /// Writes and reads so far, and how many of them have ended.
     transfers: Transfers,
     /// Frames, by their slots.
@@ -219,7 +230,24 @@ struct Peer {
 impl Peer {
     /// Works that the adapter may not have completed.
     fn is_open(&self) -> bool {
-        self.completed < self.posted
+        self.completed < self.posted || self.silent > 0
+    }
+
+    /// Whether the completion of a work to this peer is not asked for: it is a short write behind works that have not completed. Others will follow,
+    /// or a [mark](Links::mark).
+    fn is_silent(&mut self, own: usize, what: Posted, sent: &[Sent], silent: &mut Vec<usize>) -> bool {
+        // A message without a frame tells nothing of slots.
+        let Posted::Send(slot) = what else { return false };
+        let may_be = self.is_open() && self.silent < SILENT;
+        if !may_be || slot >= SENDS || !matches!(sent[slot].what, What::Write { .. }) {
+            self.silent = 0;
+            return false;
+        }
+        if !std::mem::replace(&mut self.is_listed, true) {
+            silent.push(own);
+        }
+        (self.silent, self.last) = (self.silent + 1, slot);
+        true
     }
 }
 
@@ -264,6 +292,7 @@ impl<D: device::Device> Links<D> {
             controls,
             free_controls: (0..CONTROLS).collect(),
             controlled: [None; CONTROLS],
+            silent: Vec::new(),
             due: VecDeque::new(),
             unsaid: VecDeque::new(),
             broken: Vec::new(),
@@ -368,6 +397,7 @@ impl<D: device::Device> Links<D> {
     /// # Errors
     /// [`Broken`].
     pub(super) fn look(&mut self) -> Result<bool> {
+        self.mark_all()?;
         let before = self.taken;
         let may_be_more = self.take_completions()?;
         if self.taken != before && self.hurried < HURRY {

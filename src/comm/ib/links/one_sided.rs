@@ -233,6 +233,7 @@ impl<D: Device> Links<D> {
             begun == ended
         };
         if !have_ended(self) {
+            self.mark(with)?;
             self.take_completions()?;
         }
         Ok(have_ended(self))

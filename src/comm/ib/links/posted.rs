@@ -8,6 +8,8 @@ pub(super) enum Posted {
     DatagramSend(usize),
     DatagramReceive(usize),
     Control(usize),
+    /// An empty write, whose end is that of all before it; of a peer, not a slot.
+    Mark(usize),
 }
 
 impl Posted {
@@ -18,6 +20,7 @@ impl Posted {
             Posted::DatagramSend(slot) => (2, slot),
             Posted::DatagramReceive(slot) => (3, slot),
             Posted::Control(slot) => (4, slot),
+            Posted::Mark(to) => (5, to),
         };
         what << 32 | slot as u64
     }
@@ -29,7 +32,8 @@ impl Posted {
             1 => Posted::Receive(slot),
             2 => Posted::DatagramSend(slot),
             3 => Posted::DatagramReceive(slot),
-            _ => Posted::Control(slot),
+            4 => Posted::Control(slot),
+            _ => Posted::Mark(slot),
         }
     }
 }

@@ -101,7 +101,7 @@ impl<D: Device> Links<D> {
     fn prepare(&mut self, peer: usize, epoch: u32) -> device::Result<Address> {
         let pair = match self.spare.pop() {
             Some(pair) => pair,
-            None => self.device.create(SENDS + STRAIGHT + CONTROLS)?,
+            None => self.device.create(SENDS + STRAIGHT + CONTROLS + 1)?,
         };
         if let Err(error) =
             self.device.modify(pair, To::Init { access: device::Access::REMOTE_WRITE | device::Access::REMOTE_READ })
@@ -145,7 +145,7 @@ impl<D: Device> Links<D> {
         while self.take_completions()? {}
         self.owners.remove(&pair.number);
         let peer = self.peers.meet(from);
-        peer.completed = peer.posted;
+        (peer.completed, peer.silent, peer.mark) = (peer.posted, 0, None);
         let free = &mut self.free_controls;
         for (slot, sent) in self.controlled.iter_mut().enumerate() {
             if sent.take_if(|(to, _)| *to == from).is_some() {

@@ -210,8 +210,8 @@ impl Shared {
         }
     }
 
-    /// The launcher is gone. The ranks have a moment to hear of it; then nobody is left who would end those that do not. A job that was over before
-    /// is over for the reason of then.
+    /// The launcher is gone. The ranks have a moment to hear of it; then nobody is left who would end those that do not. If the job was
+    /// over before, its first cause stands.
     fn orphaned(&self) {
         self.fabric.end(None, ORPHANED);
         let start = Instant::now();

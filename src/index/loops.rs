@@ -70,7 +70,7 @@ impl Loops {
     }
 
     /// The bytes of a transfer that is one run, with the last axis innermost in both memories. A plan costs several times more than to see that
-    /// none is needed. None may also be a run, in another order.
+    /// none is needed. `None` does not say that it is not one run: the axes may be in another order.
     #[inline]
     #[must_use]
     pub fn one_run(counts: &[usize], remote_strides: &[isize], local_strides: &[isize], element_bytes: usize) -> Option<usize> {

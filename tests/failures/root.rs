@@ -18,7 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         case("root::ranks_meet", ranks_meet),
         case("root::a_rank_that_is_killed", a_rank_that_is_killed),
-        // The second is the agent of its machine.
+        // Rank 2 is the agent of its machine.
         case("root::a_rank_of_two_machines_that_is_killed", || one_of_two_machines_is_killed(3)),
         case("root::an_agent_of_two_machines_that_is_killed", || one_of_two_machines_is_killed(2)),
         case("root::what_is_missing_is_said", what_is_missing_is_said),

@@ -112,7 +112,7 @@ fn prepare<S: Devices>(
     let published = connection.publish(&words, device.is_err())?;
     let device = device?;
     if let Some(rank) = published.failed {
-        return Err(Error::Launch(format!("rank {rank} has no adapter to use, and says why")));
+        return Err(Error::Launch(format!("rank {rank} has no device to use, and says why")));
     }
     let ask = move |rank| launched::ask(rank, &published.key)?.try_into().ok();
     Ok(Some((Cluster { directory: Arc::new(Directory::asked(ask)), token: place.token }, device)))

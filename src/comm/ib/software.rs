@@ -60,8 +60,8 @@ impl Devices for Sockets {
     }
 
     fn open(&self, _: usize) -> Result<SoftDevice, Error> {
-        let [number] = cluster::random().map_err(|error| Error::system("drawing the number of a device", error))?;
-        Fabric::open_far(number, self.0, DEPTHS).map_err(fail)
+        let numbers = cluster::random().map_err(|error| Error::system("drawing the numbers of a device", error))?;
+        Fabric::open_far(numbers, self.0, DEPTHS).map_err(fail)
     }
 }
 

@@ -70,7 +70,7 @@ const DATAGRAM_RECEIVES: usize = 64;
 
 /// What a device has to be opened with.
 pub(super) const DEPTHS: device::Depths = device::Depths {
-    // Each work and each receive has one completion; a pair that breaks flushes what it has.
+    // Each work and each receive has one completion at most, marks have no more than silent works lack; a pair that breaks flushes what it has.
     completions: 2 * (SENDS + STRAIGHT + CONTROLS + RECEIVES + DATAGRAM_SENDS + DATAGRAM_RECEIVES),
     shared_receives: RECEIVES,
     datagram_receives: DATAGRAM_RECEIVES,
@@ -204,11 +204,13 @@ struct Peer {
     /// Works that were posted, and those of them that are known to be completed: up to the last one that was reported.
     posted: u64,
     completed: u64,
-    /// Writes at the end of those whose completion was not asked for, the slot of the last one, and the mark that was posted behind them: with
-    /// that slot, as which work.
+    /// How many works at the end have no completion: short writes.
     silent: u32,
+    /// It is in [`Links::silent`].
     is_listed: bool,
+    /// The slot of the last silent write.
     last: usize,
+    /// The mark that is under way: the slot of the last write before it, and its number among the works that were posted.
     mark: Option<(usize, u64)>,
     /// Writes and reads so far, and how many of them have ended.
     transfers: Transfers,

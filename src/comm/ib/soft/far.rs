@@ -1,7 +1,8 @@
 //! Works between devices of different processes, by packets: as `traffic`, but each end sees its own side alone.
 //!
-//! A pair has one work under way, and waits for its answer. It sends the work again when its time is over. What comes twice is out of turn, and nobody
-//! answers it; nor needs to, because no answer is lost but by the end of a process. All happens under the lock of the process.
+//! A pair has one work under way, and waits for its answer. It sends the work again when its time is over, or when it was told that there was no
+//! receive. What comes again after it was carried out is out of turn, and is not answered. It need not be: the first answer is on its way, and
+//! counts whenever it comes. All happens under the lock of the process.
 
 use std::time::Duration;
 
@@ -28,8 +29,13 @@ impl State {
             socket.send_late();
         }
         for _ in 0..AT_ONCE {
-            let Some((from, bytes)) = self.socket.as_mut().and_then(|socket| socket.receive()) else { return };
+            let Some((from, bytes)) = self.socket.as_mut().and_then(|socket| socket.receive()) else { break };
             self.take(from, &bytes, now);
+        }
+        if self.socket.as_ref().is_some_and(|socket| socket.fails())
+            && let Some(port) = self.ports.get_mut(self.own)
+        {
+            port.die("its socket cannot send");
         }
     }
 
@@ -78,11 +84,11 @@ impl State {
         let port = self.ports.get_mut(from.port).ok_or(Trouble::Unanswered)?;
         let pair = port.numbered(from.number).ok_or(Trouble::Unanswered)?;
         let path = pair.path;
-        if pair.asked.is_some() && !try_again(&mut pair.unanswered, path.retries) {
+        if pair.awaits && !try_again(&mut pair.unanswered, path.retries) {
             return Err(Trouble::Local(Failure::RetryExceeded));
         }
         let Some(at) = pair.to_start() else { return Ok(()) };
-        pair.asked = Some(path.next);
+        (pair.asked, pair.awaits) = (Some(path.next), true);
         pair.due = now.saturating_add(path.timeout);
         let entry = &pair.works[at];
         let (kind, local) = (entry.work.kind, entry.work.local);
@@ -153,7 +159,16 @@ impl State {
         if answer == Content::Done && data.len() != brought {
             return;
         }
-        (pair.asked, pair.due) = (None, Duration::ZERO);
+        if matches!(answer, Content::NotReady(_)) {
+            // It comes again, and was sent before: the answer to any of them counts. One that says the same once more does not.
+            if std::mem::take(&mut pair.awaits) {
+                pair.unanswered = 0;
+            } else {
+                return;
+            }
+        } else {
+            (pair.asked, pair.awaits, pair.due) = (None, false, Duration::ZERO);
+        }
         let trouble = match answer {
             Content::NotReady(timer) => Trouble::NotReady(timer),
             Content::Refused(failure) => Trouble::Local(failure),

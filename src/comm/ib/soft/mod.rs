@@ -32,6 +32,8 @@
 //! # What it does not do
 //!
 //! * Between processes reads do not overtake, a pair has one work under way, and a message has 64 KiB at most.
+//! * Nor does it keep other programs of this machine out: they may fill the queue of a socket, take the name of one that is gone, and send datagrams.
+//!   They cannot send in the name of a process that lives. A process that is stopped may hold up the packets of those that send to it.
 //! * Virtual time: the clock is that of the machine, read in one place ([`Shared::now`]). It only matters to retries.
 //! * Loss and congestion in the connected service: an adapter repairs them unseen. Datagrams are dropped only for the
 //!   reasons that [`Device::post_datagram`](super::device::Device::post_datagram) names; `faulty` loses others.
@@ -151,18 +153,19 @@ impl Fabric {
         Ok(SoftDevice { shared: self.0.clone(), id, number: id, limits, signs, looker: None })
     }
 
-    /// Opens a device that those of other processes reach by the socket of a number that nobody else has.
-    pub(super) fn open_far(number: u64, rules: Rules, depths: Depths) -> Result<SoftDevice> {
+    /// Opens a device that those of other processes reach by the socket of a number that nobody else has. Both numbers are random.
+    pub(super) fn open_far([number, keys]: [u64; 2], rules: Rules, depths: Depths) -> Result<SoftDevice> {
         let mut rules = rules;
         rules.limits.longest_message = rules.limits.longest_message.min(LONGEST_PACKET);
-        let system = |call| move |error: io::Error| DeviceError::System { call, code: error.raw_os_error().unwrap_or(0) };
-        let socket = Socket::new(number, LONGEST_PACKET).map_err(system("socket"))?;
+        let socket = Socket::new(number, LONGEST_PACKET)?;
         let fabric = Fabric::new(rules);
-        // So a key that is good for one device is good for no other.
-        fabric.0.numbers.store(number as u32 >> 2 | 1, Ordering::Relaxed);
+        // So a key that is good for one device is most likely good for no other, and is not to be guessed.
+        fabric.0.numbers.store(keys as u32 >> 2 | 1, Ordering::Relaxed);
         let mut device = fabric.open(depths)?;
         device.number = socket.number();
-        device.looker = Some(Looker::start(device.shared.clone(), &socket).map_err(system("pthread_create"))?);
+        let looker = Looker::start(device.shared.clone(), &socket);
+        let fail = |error: io::Error| DeviceError::System { call: "pthread_create", code: error.raw_os_error().unwrap_or(0) };
+        device.looker = Some(looker.map_err(fail)?);
         let mut state = device.shared.state.lock();
         (state.own, state.socket) = (device.id, Some(socket));
         drop(state);

@@ -37,8 +37,9 @@ pub(super) struct Connected {
     pub(super) reads: usize,
     /// A transfer of this pair is under way.
     pub(super) busy: bool,
-    /// The packet of its work that is under way to another process.
+    /// The packet of its work that went to another process, and whether an answer to the last one that was sent is awaited.
     pub(super) asked: Option<u32>,
+    pub(super) awaits: bool,
     /// Transfers of peers to this pair that are under way.
     pub(super) serving: usize,
     /// A work has failed or was flushed: all behind it are flushed.

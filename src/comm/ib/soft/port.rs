@@ -267,6 +267,9 @@ impl Port {
 
     /// Nothing works any more.
     pub(super) fn die(&mut self, why: &'static str) {
+        if self.fatal.is_some() {
+            return;
+        }
         self.fatal = Some((why, false));
         self.reports.clear();
         self.pairs.iter_mut().flatten().for_each(|pair| pair.state = State::Error);
@@ -287,7 +290,7 @@ impl Port {
     /// Reports works of a pair that are done. After a failure all: the first that is not done has failed, the others are flushed.
     pub(super) fn retire(&mut self, number: u32, mut failure: Option<Failure>) {
         if let Some(pair) = self.numbered(number).filter(|_| failure.is_some()) {
-            (pair.state, pair.asked) = (State::Error, None);
+            (pair.state, pair.asked, pair.awaits) = (State::Error, None, false);
         }
         while let Some(report) = self.numbered(number).and_then(|pair| pair.retire(&mut failure)) {
             self.report(report);

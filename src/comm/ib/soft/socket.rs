@@ -1,8 +1,8 @@
 //! How devices of different processes reach each other: a socket of each, under an abstract name, which leaves no file.
 //!
 //! The name holds a random number, which is in the device's GID too. Such a socket loses nothing, keeps the order, and says of
-//! each packet who has sent it. It takes few packets at a time (`net.unix.max_dgram_qlen`): one that finds no room waits here. One for a process that
-//! has ended is dropped.
+//! each packet who has sent it. It takes few packets at a time (`net.unix.max_dgram_qlen`): one that finds no room waits here. One for a socket that
+//! is gone is dropped.
 //!
 //! An adapter works while its processor computes. So a thread looks after the device, whose process may do the same meanwhile.
 
@@ -21,16 +21,25 @@ use std::{
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size},
+};
 
-use super::{Shared, packet::HEADER};
-use crate::comm::agent::ask_for_short_turns;
+use super::{Shared, packet::HEADER, port::at_most};
+use crate::comm::{
+    agent::ask_for_short_turns,
+    ib::device::{DeviceError, Result},
+};
 
 /// What a name begins with.
 const NAME: &str = "global-arrays-ib-";
 
 /// The numbers of sockets have this bit, those of ports in a fabric of threads have not.
 const FAR: u64 = 1 << 63;
+
+/// Bytes that may lie at others and were not taken.
+const SEND_BUFFER: usize = 4 << 20;
 
 /// How often the thread looks after works that nobody has answered.
 const SLICE: Duration = Duration::from_millis(10);
@@ -46,7 +55,9 @@ fn name(number: u64) -> io::Result<SocketAddr> {
 
 fn number(name: &SocketAddr) -> Option<u64> {
     let digits = name.as_abstract_name()?.strip_prefix(NAME.as_bytes())?;
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok().filter(|&number| is_far(number))
+    let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    // Another name for the same number would be another socket.
+    (is_far(number) && digits == format!("{number:016x}").as_bytes()).then_some(number)
 }
 
 /// The socket of a process.
@@ -57,15 +68,26 @@ pub(super) struct Socket {
     /// What found no room yet, and for whom it is.
     late: VecDeque<(u64, Vec<u8>)>,
     received: Vec<u8>,
+    /// A packet could not be sent, and never will.
+    fails: bool,
 }
 
 impl Socket {
     /// For packets with so many bytes of data.
-    pub(super) fn new(number: u64, longest: usize) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The system refuses one, or packets of that length.
+    pub(super) fn new(number: u64, longest: usize) -> Result<Self> {
         let number = FAR | number;
-        let socket = UnixDatagram::bind_addr(&name(number)?)?;
-        socket.set_nonblocking(true)?;
-        Ok(Socket { socket: Arc::new(socket), number, late: VecDeque::new(), received: vec![0; HEADER + longest + 1] })
+        let system = |error: io::Error| DeviceError::System { call: "socket", code: error.raw_os_error().unwrap_or(0) };
+        let socket = name(number).and_then(|name| UnixDatagram::bind_addr(&name)).map_err(system)?;
+        socket.set_nonblocking(true).map_err(system)?;
+        // What lies at a process that does not look counts as the sender's. The system grants less if it allows less.
+        set_socket_send_buffer_size(&socket, SEND_BUFFER).map_err(|code| system(code.into()))?;
+        let (granted, least) = (socket_send_buffer_size(&socket).map_err(|code| system(code.into()))?, 2 * (HEADER + longest));
+        at_most("bytes of a socket's send buffer (net.core.wmem_max)", least, granted)?;
+        let received = vec![0; HEADER + longest + 1];
+        Ok(Socket { socket: Arc::new(socket), number, late: VecDeque::new(), received, fails: false })
     }
 
     /// The own one.
@@ -75,15 +97,28 @@ impl Socket {
 
     /// Sends a packet, at once or when there is room.
     pub(super) fn send(&mut self, to: u64, packet: Vec<u8>) {
-        if !self.try_send(to, &packet) {
+        // One that is sent again waits once.
+        if !self.try_send(to, &packet) && !self.late.iter().any(|(other, late)| (*other, late) == (to, &packet)) {
             self.late.push_back((to, packet));
         }
     }
 
     /// False if there is no room.
-    fn try_send(&self, to: u64, packet: &[u8]) -> bool {
-        let sent = name(to).and_then(|name| self.socket.send_to_addr(packet, &name));
-        !sent.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) || is_no_memory(&error))
+    fn try_send(&mut self, to: u64, packet: &[u8]) -> bool {
+        match name(to).and_then(|name| self.socket.send_to_addr(packet, &name)) {
+            Ok(_) => true,
+            Err(error) if is_gone(&error) => true,
+            Err(error) if has_no_room(&error) => false,
+            Err(_) => {
+                self.fails = true;
+                true
+            }
+        }
+    }
+
+    /// Whether something cannot be sent, for another reason than that there is no room, or nobody.
+    pub(super) fn fails(&self) -> bool {
+        self.fails
     }
 
     /// Sends what found no room before. The order may change, which no pair notices: it has one packet under way.
@@ -106,8 +141,13 @@ impl Socket {
     }
 }
 
-fn is_no_memory(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset | ErrorKind::NotFound)
+}
+
+fn has_no_room(error: &io::Error) -> bool {
+    let is_short = matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM));
+    is_short || matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 /// The thread that looks after a device.
@@ -136,7 +176,8 @@ impl Looker {
         Ok(Looker { thread: Some(thread), stop, process: std::process::id() })
     }
 
-    /// Whether this is a child of the process that opened the device: it has no such thread, and a lock may be held for ever.
+    /// Whether this is a child of the process that opened the device: it has no such thread, and a lock may be held for ever. A child of a rank
+    /// drops nothing of the network; if it did, this device would be left as it is.
     pub(super) fn is_of_a_parent(&self) -> bool {
         self.process != std::process::id()
     }

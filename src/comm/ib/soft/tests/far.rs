@@ -51,7 +51,10 @@ fn only_the_peer_and_only_once_writes() {
     let nameless = net::UnixDatagram::unbound().unwrap();
     let name = net::SocketAddr::from_abstract_name(format!("stranger-{}", one.device.number)).unwrap();
     let named = net::UnixDatagram::bind_addr(&name).unwrap();
-    for stranger in [&nameless, &named] {
+    // As the peer is named, but for a zero.
+    let name = net::SocketAddr::from_abstract_name(format!("global-arrays-ib-0{:016x}", one.device.number)).unwrap();
+    let alike = net::UnixDatagram::bind_addr(&name).unwrap();
+    for stranger in [&nameless, &named, &alike] {
         stranger.send_to_addr(&write(pair, &two, other, first), &address).unwrap();
         stranger.send_to_addr(b"no packet", &address).unwrap();
     }
@@ -69,6 +72,33 @@ fn only_the_peer_and_only_once_writes() {
     one.post(pair, &[one.work(2, Kind::Read { from: two.target(0) }, 0, 8)]);
     assert_eq!((one.outcomes(1), load(&one, 0)), (vec![(2, Ok(Done::Read))], 0));
     assert_eq!((two.device.event(), two.poll()), (None, vec![]));
+}
+
+/// A work may be sent again before the answer to the first one has come, and each is answered by what was so then.
+#[test]
+fn an_answer_counts_whenever_it_comes() {
+    let [_, hub] = hubs(1);
+    let ([one, two], [pair, other]) = hub.two_ends(64);
+    let patient = Manner { receive_retries: 7, ..MANNER };
+    for (own, pair, peer, other) in [(&one, pair, &two, other), (&two, other, &one, pair)] {
+        own.device.modify(pair, To::Reset).unwrap();
+        connect_side(own, pair, peer, other, patient);
+    }
+    for round in 0..40 {
+        one.post(pair, &[one.work(round, Kind::Send { immediate: None }, 0, 8)]);
+        for k in 0..20 {
+            // Late ones, as if the work had been sent twice.
+            let number = (first_packet(pair) + round as u32) % crate::comm::ib::device::NUMBERS;
+            let late =
+                Packet { from: other.number, to: pair.number, number, content: Content::NotReady(Duration::from_micros(10)) };
+            two.device.shared.state.lock().socket.as_mut().unwrap().send(one.device.number, late.encode(0));
+            if k == 10 {
+                two.receive(round, 8, 8);
+            }
+        }
+        assert_eq!(one.outcomes(1), [(round, Ok(Done::Sent))]);
+        assert_eq!(two.completions(1)[0].id, round);
+    }
 }
 
 #[test]

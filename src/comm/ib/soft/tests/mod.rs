@@ -83,7 +83,7 @@ impl Hub {
     fn open(&self) -> SoftDevice {
         match self {
             Hub::Threads(fabric) => fabric.open(DEPTHS),
-            Hub::Sockets(rules) => Fabric::open_far(getrandom(), *rules, DEPTHS),
+            Hub::Sockets(rules) => Fabric::open_far(crate::comm::ib::cluster::random().unwrap(), *rules, DEPTHS),
         }
         .unwrap()
     }

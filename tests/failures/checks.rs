@@ -22,6 +22,12 @@ pub(crate) const PROCESSES: &[&str] =
 /// Where the long tier also runs what `BOTH` names.
 const LONG: &[&str] = &["ib:sockets:nodes_of_2"];
 
+/// When a program of these must have ended. Where each rank that waits and each device has a thread that looks, cases that run together leave
+/// few turns to others, and a start alone was seen to take four seconds.
+fn limit(network: &str, networks: &[&str]) -> Duration {
+    if networks.contains(&network) || is_launched(network) { SOON } else { 2 * SOON }
+}
+
 /// Program, networks, what it must say.
 const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("killed_in_sync", PROCESSES, &["rank 1", "SIGKILL"]),
@@ -182,7 +188,7 @@ pub(crate) fn all() -> Vec<Case> {
             cases.push(case(format!("{network}::{name}"), move || {
                 let variables = [("GA_NETWORK", network), ("GA_RANKS", "3")];
                 let text = heard(is_launched(network), words[0], || {
-                    let (status, text) = run(name, &variables, SOON);
+                    let (status, text) = run(name, &variables, limit(network, networks));
                     assert!(failed(network, status), "{status:?}\n{text}");
                     // A launcher that ends the others must not make one of them the culprit.
                     ["rank 0 ended", "rank 2 ended"].iter().for_each(|wrong| assert!(!text.contains(wrong), "{text}"));
@@ -213,14 +219,16 @@ pub(crate) fn all() -> Vec<Case> {
             ("returns_while_a_rank_with_threads_waits_for_a_signal", &["forever: all other ranks have ended"]),
         ] {
             cases.push(case(format!("{network}::{name}_and_counts"), move || {
-                let (status, text) = run(name, &[("GA_NETWORK", network), ("GA_RANKS", "3"), ("GA_STATS", "1")], SOON);
+                let variables = [("GA_NETWORK", network), ("GA_RANKS", "3"), ("GA_STATS", "1")];
+                let (status, text) = run(name, &variables, limit(network, BOTH));
                 assert_eq!(status, Some(1), "{text}");
                 says(&text, words);
             }));
         }
         // A core for each rank: members do not meet by a counter.
         cases.push(case(format!("{network}::two_ranks_wait_in_different_groups"), move || {
-            let (status, text) = run("wait_in_different_groups", &[("GA_NETWORK", network), ("GA_RANKS", "2")], SOON);
+            let variables = [("GA_NETWORK", network), ("GA_RANKS", "2")];
+            let (status, text) = run("wait_in_different_groups", &variables, limit(network, BOTH));
             assert_eq!(status, Some(1), "{text}");
             says(&text, DIFFERENT_GROUPS);
         }));
@@ -253,7 +261,8 @@ pub(crate) fn all() -> Vec<Case> {
             cases.push(well("computes_very_long", &[], &["has waited 10 s in sync", "rank 1 in computation"]));
         }
         cases.push(case(format!("{network}::timeout"), move || {
-            let (status, text) = run("timeout", &[("GA_NETWORK", network), ("GA_RANKS", "3"), ("GA_TIMEOUT", "0.5")], SOON);
+            let variables = [("GA_NETWORK", network), ("GA_RANKS", "3"), ("GA_TIMEOUT", "0.5")];
+            let (status, text) = run("timeout", &variables, limit(network, BOTH));
             assert_eq!(status, Some(1), "{text}");
             says(&text, &["GA_TIMEOUT", "sync", "missing: rank 1 in computation (no collective yet), at tests/failures/"]);
         }));

@@ -32,8 +32,8 @@
 //! # Completions
 //!
 //! A chain of works has one completion, that of the last: the works of a pair complete in their order. Of short puts in a row most are *silent*:
-//! the first has a completion, and then every sixteenth. Who waits for their end, or looks at the network, posts an empty write behind them, whose
-//! completion is that of all. Messages and datagrams are *solicited*.
+//! the first has a completion, and then every sixteenth. A thread that waits for their end, or polls the network, posts an empty write behind them.
+//! The completion of that write stands for all of them. Messages and datagrams are *solicited*.
 //! So the thread that answers while its rank computes is woken by what arrives, and not by the end of what the rank itself has posted; unless
 //! something waits for that, a slot for instance.
 //!

@@ -32,7 +32,7 @@ impl State {
             let Some((from, bytes)) = self.socket.as_mut().and_then(|socket| socket.receive()) else { break };
             self.take(from, &bytes, now);
         }
-        if self.socket.as_ref().is_some_and(|socket| socket.fails())
+        if self.socket.as_mut().is_some_and(|socket| socket.has_failed())
             && let Some(port) = self.ports.get_mut(self.own)
         {
             port.die("its socket cannot send");

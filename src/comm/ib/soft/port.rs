@@ -267,9 +267,6 @@ impl Port {
 
     /// Nothing works any more.
     pub(super) fn die(&mut self, why: &'static str) {
-        if self.fatal.is_some() {
-            return;
-        }
         self.fatal = Some((why, false));
         self.reports.clear();
         self.pairs.iter_mut().flatten().for_each(|pair| pair.state = State::Error);

@@ -1,10 +1,10 @@
 //! How devices of different processes reach each other: a socket of each, under an abstract name, which leaves no file.
 //!
-//! The name holds a random number, which is in the device's GID too. Such a socket loses nothing, keeps the order, and says of
-//! each packet who has sent it. It takes few packets at a time (`net.unix.max_dgram_qlen`): one that finds no room waits here. One for a socket that
-//! is gone is dropped.
+//! The name holds a random number, which is in the device's GID too. The system loses no packet, keeps their order, and names the sender of each.
+//! A socket holds few packets that nobody has taken (`net.unix.max_dgram_qlen`). If there is no room, a packet waits in the sender's process. If
+//! the socket is gone, it is dropped.
 //!
-//! An adapter works while its processor computes. So a thread looks after the device, whose process may do the same meanwhile.
+//! An adapter works while its processor computes. So a thread takes care of the device, and the threads of the program may do the same meanwhile.
 
 use std::{
     collections::VecDeque,
@@ -68,8 +68,8 @@ pub(super) struct Socket {
     /// What found no room yet, and for whom it is.
     late: VecDeque<(u64, Vec<u8>)>,
     received: Vec<u8>,
-    /// A packet could not be sent, and never will.
-    fails: bool,
+    /// A packet could not be sent, and never will be.
+    failed: bool,
 }
 
 impl Socket {
@@ -87,7 +87,7 @@ impl Socket {
         let (granted, least) = (socket_send_buffer_size(&socket).map_err(|code| system(code.into()))?, 2 * (HEADER + longest));
         at_most("bytes of a socket's send buffer (net.core.wmem_max)", least, granted)?;
         let received = vec![0; HEADER + longest + 1];
-        Ok(Socket { socket: Arc::new(socket), number, late: VecDeque::new(), received, fails: false })
+        Ok(Socket { socket: Arc::new(socket), number, late: VecDeque::new(), received, failed: false })
     }
 
     /// The own one.
@@ -110,15 +110,15 @@ impl Socket {
             Err(error) if is_gone(&error) => true,
             Err(error) if has_no_room(&error) => false,
             Err(_) => {
-                self.fails = true;
+                self.failed = true;
                 true
             }
         }
     }
 
-    /// Whether something cannot be sent, for another reason than that there is no room, or nobody.
-    pub(super) fn fails(&self) -> bool {
-        self.fails
+    /// Whether a packet could not be sent since the last call, for another reason than that there was no room, or nobody.
+    pub(super) fn has_failed(&mut self) -> bool {
+        std::mem::take(&mut self.failed)
     }
 
     /// Sends what found no room before. The order may change, which no pair notices: it has one packet under way.
@@ -134,7 +134,7 @@ impl Socket {
         !self.late.is_empty()
     }
 
-    /// The next packet, and who has sent it.
+    /// The next packet, and the number of its sender.
     pub(super) fn receive(&mut self) -> Option<(u64, Vec<u8>)> {
         let (len, from) = self.socket.recv_from(&mut self.received).ok()?;
         Some((number(&from).unwrap_or(0), self.received[..len].to_vec()))
@@ -176,8 +176,8 @@ impl Looker {
         Ok(Looker { thread: Some(thread), stop, process: std::process::id() })
     }
 
-    /// Whether this is a child of the process that opened the device: it has no such thread, and a lock may be held for ever. A child of a rank
-    /// drops nothing of the network; if it did, this device would be left as it is.
+    /// Whether this process is a child of the one that opened the device. A child does not have the thread, and another thread of its parent may have
+    /// held the lock when it was forked. So a child leaves the device as it is.
     pub(super) fn is_of_a_parent(&self) -> bool {
         self.process != std::process::id()
     }

@@ -34,11 +34,12 @@
 //! connected to, or with a number out of turn, is not answered; nor is what comes to a pair that is not ready to receive. Its sender
 //! tries again, and at last fails with [`Failure::RetryExceeded`].
 
-use std::{fmt, net::Ipv6Addr, ops::BitOr, time::Duration};
+use std::{fmt, ops::BitOr, time::Duration};
 
 use crate::comm::am::wire::Sleeper;
 pub(super) use crate::comm::am::wire::Wakes;
 
+pub(super) use super::address::{Address, NUMBERS};
 pub(super) use super::work::{Completion, Datagram, Done, Failure, Handle, Kind, Piece, Queue, Target, Work};
 
 /// Bytes in front of each datagram that was received: the global route header. Its bytes 8 to 23 are the sender's GID; over IPv4
@@ -212,61 +213,6 @@ pub(super) struct Depths {
     /// Datagrams that leave.
     pub(super) datagram_sends: usize,
 }
-
-/// Where a port is, and who takes datagrams there. Travels as bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Address {
-    /// The global identifier. Over Ethernet an IPv6 address, or an IPv4 address mapped into one.
-    pub(super) gid: [u8; 16],
-    /// The local identifier; zero over Ethernet.
-    pub(super) lid: u16,
-    /// The longest packet of the port, as verbs writes it: 1 for 256 bytes to 5 for 4096. A path takes the smaller of both ends.
-    pub(super) mtu: u8,
-    /// The number of the datagram queue pair, 24 bits.
-    pub(super) number: u32,
-    /// The Q_Key that it takes.
-    pub(super) key: u32,
-    /// Reads and atomics of a peer that it answers at once ([`Limits::answer_depth`]).
-    pub(super) answers: u8,
-}
-
-impl Address {
-    /// Bytes of an address.
-    pub(super) const BYTES: usize = 28;
-
-    pub(super) fn encode(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[..16].copy_from_slice(&self.gid);
-        bytes[16..18].copy_from_slice(&self.lid.to_be_bytes());
-        bytes[18] = self.mtu;
-        bytes[19..23].copy_from_slice(&self.number.to_be_bytes());
-        bytes[23..27].copy_from_slice(&self.key.to_be_bytes());
-        bytes[27] = self.answers;
-        bytes
-    }
-
-    /// None if the bytes cannot be an address.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (gid, rest) = bytes.split_first_chunk()?;
-        let (lid, rest) = rest.split_first_chunk()?;
-        let (&mtu, rest) = rest.split_first()?;
-        let (number, rest) = rest.split_first_chunk()?;
-        let (key, &[answers]) = rest.split_first_chunk().and_then(|(key, rest)| Some((key, rest.try_into().ok()?)))?;
-        let key = u32::from_be_bytes(*key);
-        let (lid, number) = (u16::from_be_bytes(*lid), u32::from_be_bytes(*number));
-        let possible = (1..=5).contains(&mtu) && number < NUMBERS;
-        possible.then_some(Address { gid: *gid, lid, mtu, number, key, answers })
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (LID {}), datagrams to {:#x}", Ipv6Addr::from(self.gid), self.lid, self.number)
-    }
-}
-
-/// Numbers of pairs and of packets are below.
-pub(super) const NUMBERS: u32 = 1 << 24;
 
 /// What may be done to memory, or asked of a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -456,34 +402,13 @@ impl DeviceError {
 mod tests {
     use super::*;
 
-    const ADDRESS: Address = Address {
-        gid: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
-        lid: 0x1718,
-        mtu: 3,
-        number: 0xab_cdef,
-        key: 7,
-        answers: 9,
-    };
-
-    #[test]
-    fn an_address_travels_as_bytes() {
-        let bytes = ADDRESS.encode();
-        assert_eq!(Address::decode(&bytes), Some(ADDRESS));
-        assert_eq!(Address::decode(&bytes[1..]), None);
-        assert_eq!(Address::decode(&[&bytes[..], &[0]].concat()), None);
-        for (at, value) in [(18, 0), (18, 6), (19, 1)] {
-            let mut wrong = bytes;
-            wrong[at] = value;
-            assert_eq!(Address::decode(&wrong), None, "byte {at} is {value}");
-        }
-    }
-
     #[test]
     fn steps_follow_each_other_in_one_order() {
         use State::*;
+        let address = Address { gid: [0; 16], lid: 0, mtu: 3, number: 16, key: 7, answers: 9 };
         let steps = [
             To::Init { access: Access::ALL },
-            To::ReadyToReceive { peer: &ADDRESS, number: 1, first_packet: 0, answer_depth: 1, receive_timer: 1 },
+            To::ReadyToReceive { peer: &address, number: 1, first_packet: 0, answer_depth: 1, receive_timer: 1 },
             To::ReadyToSend { first_packet: 0, read_depth: 1, timeout: 1, retries: 1, receive_retries: 1 },
             To::Reset,
             To::Error,

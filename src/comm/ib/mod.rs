@@ -6,6 +6,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `device` | what the network asks of an adapter, in the words of verbs |
+//! | `address` | where a port is reached |
 //! | `work` | works, and how they end |
 //! | `soft` | the software device: verbs over the threads of a process, or the processes of a machine |
 //! | `faulty` | a device that makes another one fail, for tests |
@@ -45,6 +46,7 @@
 //!   computes sleeps until something comes.
 
 mod adapter;
+mod address;
 #[cfg(feature = "_bench")]
 mod bare;
 mod cluster;

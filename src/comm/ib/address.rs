@@ -1,0 +1,85 @@
+//! Where a port is reached. What it holds is in the words of verbs; the rest of those stands in `device`.
+
+use std::{fmt, net::Ipv6Addr};
+
+/// Numbers of pairs and of packets are below.
+pub(super) const NUMBERS: u32 = 1 << 24;
+
+/// Where a port is, and who takes datagrams there. Travels as bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Address {
+    /// The global identifier. Over Ethernet an IPv6 address, or an IPv4 address mapped into one.
+    pub(super) gid: [u8; 16],
+    /// The local identifier; zero over Ethernet.
+    pub(super) lid: u16,
+    /// The longest packet of the port, as verbs writes it: 1 for 256 bytes to 5 for 4096. A path takes the smaller of both ends.
+    pub(super) mtu: u8,
+    /// The number of the datagram queue pair, 24 bits.
+    pub(super) number: u32,
+    /// The Q_Key that it takes.
+    pub(super) key: u32,
+    /// Reads and atomics of a peer that it answers at once ([`Limits::answer_depth`](super::device::Limits::answer_depth)).
+    pub(super) answers: u8,
+}
+
+impl Address {
+    /// Bytes of an address.
+    pub(super) const BYTES: usize = 28;
+
+    pub(super) fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..16].copy_from_slice(&self.gid);
+        bytes[16..18].copy_from_slice(&self.lid.to_be_bytes());
+        bytes[18] = self.mtu;
+        bytes[19..23].copy_from_slice(&self.number.to_be_bytes());
+        bytes[23..27].copy_from_slice(&self.key.to_be_bytes());
+        bytes[27] = self.answers;
+        bytes
+    }
+
+    /// None if the bytes cannot be an address.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (gid, rest) = bytes.split_first_chunk()?;
+        let (lid, rest) = rest.split_first_chunk()?;
+        let (&mtu, rest) = rest.split_first()?;
+        let (number, rest) = rest.split_first_chunk()?;
+        let (key, &[answers]) = rest.split_first_chunk().and_then(|(key, rest)| Some((key, rest.try_into().ok()?)))?;
+        let key = u32::from_be_bytes(*key);
+        let (lid, number) = (u16::from_be_bytes(*lid), u32::from_be_bytes(*number));
+        let possible = (1..=5).contains(&mtu) && number < NUMBERS;
+        possible.then_some(Address { gid: *gid, lid, mtu, number, key, answers })
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (LID {}), datagrams to {:#x}", Ipv6Addr::from(self.gid), self.lid, self.number)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const ADDRESS: Address = Address {
+        gid: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
+        lid: 0x1718,
+        mtu: 3,
+        number: 0xab_cdef,
+        key: 7,
+        answers: 9,
+    };
+
+    #[test]
+    fn an_address_travels_as_bytes() {
+        let bytes = ADDRESS.encode();
+        assert_eq!(Address::decode(&bytes), Some(ADDRESS));
+        assert_eq!(Address::decode(&bytes[1..]), None);
+        assert_eq!(Address::decode(&[&bytes[..], &[0]].concat()), None);
+        for (at, value) in [(18, 0), (18, 6), (19, 1)] {
+            let mut wrong = bytes;
+            wrong[at] = value;
+            assert_eq!(Address::decode(&wrong), None, "byte {at} is {value}");
+        }
+    }
+}

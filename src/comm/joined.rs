@@ -7,6 +7,10 @@
 //! A rank that waits looks at what it waits for, at the node's inboxes, and at the network, in turn. It spins for as long as a sleep and a
 //! wake-up would take. Then it sleeps in slices if ranks outnumber cores, or if the network wakes sleepers. Otherwise it spins on, as
 //! MPI does, and answers at once what others ask of it.
+//!
+//! Where ranks outnumber cores, a network may let the rank sleep until something comes ([`Network::doze`]). A rank that maps no other's memory
+//! sleeps there in long slices. One that does waits for its neighbors too, and nothing that they do ends that sleep. So it sleeps there
+//! in short slices, and on a word as ever.
 
 use std::{
     io,
@@ -34,6 +38,8 @@ const PATIENCE: Duration = Duration::from_micros(50);
 const SLICE: Duration = Duration::from_micros(50);
 /// A wait for whatever comes lasts at most this many sleeps.
 const SLICES: u32 = 10;
+/// A sleep in the network may last so long: until then another thread of the rank may take out of it what this one waits for.
+const DOZE: Duration = Duration::from_micros(500);
 
 /// How long a wait for whatever comes may last, if it `sleeps` or spins: what another thread of the rank has taken out of the network is
 /// told to nobody here, so the caller has to look for itself soon.
@@ -49,6 +55,8 @@ pub(crate) struct Joined<N: ?Sized> {
     node: Member,
     capabilities: Capabilities,
     network: Arc<N>,
+    /// Nobody maps this rank's memory but itself: all that it waits for comes over the network.
+    is_alone: bool,
     /// This rank has come to its end, and has not published it.
     ends: AtomicBool,
 }
@@ -58,7 +66,8 @@ impl<N: Network + ?Sized> Joined<N> {
     pub(crate) fn new(node: Member, network: Arc<N>) -> Self {
         let of_node = node.capabilities();
         let capabilities = Capabilities { granule: of_node.granule, crowded: of_node.crowded, ..network.capabilities().clone() };
-        Joined { node, capabilities, network, _agent: None, ends: AtomicBool::new(false) }
+        let is_alone = node.topology().is_hidden() || node.topology().ranks_here() == 1;
+        Joined { node, capabilities, network, is_alone, _agent: None, ends: AtomicBool::new(false) }
     }
 
     /// The same with a thread that lives as long.
@@ -76,8 +85,9 @@ impl<N: Network + ?Sized> Joined<N> {
         self.is_mapped(rank) && self.capabilities.native.coherent
     }
 
-    /// Looks until `ready`, or something is to be polled, or the limit.
-    fn wait_until(&self, limit: Duration, ready: impl Fn() -> bool, sleep: impl Fn(Duration)) {
+    /// Looks until `ready`, or something is to be polled, or the limit. Where ranks share cores it sleeps in the network between looks, for so
+    /// long if that lets it, or else by `sleep`.
+    fn wait_until(&self, limit: Duration, doze: Duration, ready: impl Fn() -> bool, sleep: impl Fn(Duration)) {
         let start = self.now();
         loop {
             if ready() || self.node.has_news() || self.network.attend() {
@@ -88,6 +98,9 @@ impl<N: Network + ?Sized> Joined<N> {
                 return;
             }
             let crowded = self.capabilities.crowded;
+            if waited > PATIENCE && crowded && !doze.is_zero() && self.network.doze(doze.min(limit - waited)) {
+                continue;
+            }
             if waited > PATIENCE && self.network.arm() | crowded {
                 // What came before the network was armed rings no bell.
                 if self.network.attend() {
@@ -272,7 +285,9 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
 
     fn wait(&self, limit: Duration) {
         let sleeps = self.network.arm() | self.capabilities.crowded;
-        self.wait_until(longest(limit, sleeps), || false, |slice| self.node.wait(slice));
+        // What neighbors send ends no sleep in the network.
+        let doze = if self.is_alone { DOZE } else { SLICE };
+        self.wait_until(longest(limit, sleeps), doze, || false, |slice| self.node.wait(slice));
     }
 
     #[inline]
@@ -282,7 +297,8 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
                 return;
             }
         }
-        self.wait_until(limit, || word.load() != seen, |slice| word.sleep(seen, slice));
+        let doze = if self.is_alone { DOZE } else { Duration::ZERO };
+        self.wait_until(limit, doze, || word.load() != seen, |slice| word.sleep(seen, slice));
     }
 
     fn over(&self) -> &AtomicU32 {

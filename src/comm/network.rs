@@ -53,6 +53,11 @@ pub(crate) trait Network: Operations {
         self.below().is_some_and(Network::arm)
     }
 
+    /// Sleeps until something comes to this rank, or the limit. False if the network lets nobody sleep, or another thread sleeps there already.
+    fn doze(&self, limit: Duration) -> bool {
+        self.below().is_some_and(|below| below.doze(limit))
+    }
+
     /// Whether all was handled that this rank has put or sent to others, and was told of what they sent. If not, makes sure that a later
     /// call says so. `None` if that cannot be said now. A network in which nothing is ever in flight need not say anything.
     fn settled(&self) -> Option<bool> {

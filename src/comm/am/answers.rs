@@ -10,9 +10,31 @@ use super::{
     endpoint::Endpoint,
     wire::{Wakes, Wire},
 };
-use crate::comm::agent::{Answers, BEAT};
+use crate::comm::{
+    agent::{Answers, BEAT},
+    mutex::Mutex,
+};
 
 impl<W: Wire> Am<W> {
+    /// See [`Network::doze`](crate::comm::Network::doze).
+    pub(super) fn sleep_in_network(&self, limit: Duration) -> bool {
+        let Some(sleeper) = self.sleeper.as_ref().and_then(Mutex::try_lock) else { return false };
+        if !sleeper.arm(Wakes::All) {
+            return false;
+        }
+        // What came before that wakes nobody. Who is in the endpoint may have looked before, so this thread looks again before it sleeps.
+        let Some(mut endpoint) = self.try_endpoint() else { return true };
+        self.look(&mut endpoint, true, false);
+        let has_come = endpoint.has_more || !endpoint.events.is_empty();
+        drop(endpoint);
+        if !has_come {
+            self.dozes.store(true, Ordering::Relaxed);
+            sleeper.sleep(limit);
+            self.dozes.store(false, Ordering::Relaxed);
+        }
+        true
+    }
+
     /// Handles what is there, and what comes soon after; whether anything was.
     fn answer_in<'a>(&'a self, mut entered: Option<MutexGuard<'a, Endpoint<W>>>) -> bool {
         let (begin, mut last) = (Instant::now(), None::<Instant>);
@@ -39,6 +61,10 @@ impl<W: Wire> Am<W> {
 
 impl<W: Wire> Answers for Am<W> {
     fn since_looked(&self) -> Duration {
+        // Who sleeps there looks when something comes.
+        if self.dozes.load(Ordering::Relaxed) {
+            return Duration::ZERO;
+        }
         self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
     }
 
@@ -47,9 +73,8 @@ impl<W: Wire> Answers for Am<W> {
     }
 
     fn sleep(&self, limit: Duration) -> bool {
-        let Some(sleeper) = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited()) else {
-            return false;
-        };
+        let sleeper = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited());
+        let Some(sleeper) = sleeper.and_then(Mutex::try_lock) else { return false };
         for wakes in [Wakes::Arrivals, Wakes::All] {
             if !sleeper.arm(wakes) {
                 return false;

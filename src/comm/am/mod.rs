@@ -140,8 +140,10 @@ pub(crate) struct Am<W> {
     looked: AtomicU64,
     /// The agent looks again for so long after something came.
     keen: Duration,
-    /// What wakes the agent.
-    sleeper: Option<Arc<dyn Sleeper>>,
+    /// What ends the sleep of a thread. It is locked by the one that sleeps.
+    sleeper: Option<Mutex<Arc<dyn Sleeper>>>,
+    /// The thread that sleeps is the program's.
+    dozes: AtomicBool,
     /// The wire has connections that can be counted.
     connects: bool,
     /// Waits may time out. Blocks are not sent from the caller's memory then, because it could not be had back.
@@ -193,7 +195,8 @@ impl<W: Wire> Am<W> {
             looked: AtomicU64::new(0),
             // What wakes the agent need not be waited for.
             keen: if member.capabilities().crowded || sleeper.is_some() { Duration::ZERO } else { KEEN },
-            sleeper,
+            sleeper: sleeper.map(Mutex::new),
+            dozes: AtomicBool::new(false),
             connects,
             may_give_up,
             closed: AtomicBool::new(false),
@@ -471,6 +474,10 @@ impl<W: Wire> Network for Am<W> {
 
     fn arm(&self) -> bool {
         self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
+    }
+
+    fn doze(&self, limit: Duration) -> bool {
+        !self.is_closed() && !self.fabric.is_inherited() && self.sleep_in_network(limit)
     }
 
     fn settled(&self) -> Option<bool> {

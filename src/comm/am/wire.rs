@@ -96,7 +96,7 @@ pub(crate) trait Wire: Send + fmt::Debug {
 }
 
 /// What ends a sleep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wakes {
     /// What others have sent. Not what this side has sent or transferred, when that is done.
     Arrivals,

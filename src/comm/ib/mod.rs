@@ -12,6 +12,7 @@
 //! | `faulty` | a device that makes another one fail, for tests |
 //! | `patterns` | tests: connections that the patterns of programs take |
 //! | `bare` | the software device alone, for a bench |
+//! | `sleeping` | tests: what ends the sleep of a rank |
 //! | `transfers` | tests: puts and gets as writes and reads, over connections that break |
 //! | `slots` | registered memory for messages |
 //! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
@@ -38,12 +39,16 @@
 //! So the thread that answers while its rank computes is woken by what arrives, and not by the end of what the rank itself has posted; unless
 //! something waits for that, a slot for instance.
 //!
+//! # Waiting
+//!
+//! Where each rank has a core, a rank that waits looks all the time. Where ranks outnumber cores, it looks for 50 µs and then sleeps until its device
+//! has a completion, of any kind (`Network::doze`). Meanwhile its other thread leaves the device alone. A rank that shares memory with others on its
+//! node looks up every 50 µs, because what they do ends no sleep in the device; if it waits for a word of that memory it sleeps on the word.
+//!
 //! # What is not there yet
 //!
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
 //! * Atomic operations of the adapter.
-//! * A rank that waits looks all the time, or where ranks outnumber cores every 50 µs: nothing wakes it. Only the thread that answers while its rank
-//!   computes sleeps until something comes.
 
 mod adapter;
 mod address;
@@ -59,6 +64,8 @@ mod links;
 #[cfg(all(test, not(loom)))]
 mod patterns;
 mod processes;
+#[cfg(all(test, not(loom)))]
+mod sleeping;
 mod slots;
 mod soft;
 mod software;

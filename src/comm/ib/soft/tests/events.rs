@@ -146,11 +146,14 @@ fn only_what_arrives_ends_a_wait_for_arrivals() {
     assert_eq!(one.device.wait(Duration::from_millis(2)), Ok(false), "a write arrives without a word");
     two.post(to_one, &[two.work(2, Kind::Send { immediate: None }, 0, 8)]);
     assert_eq!(one.device.wait(LONG), Ok(true));
-    // A call that asks for more holds from then on.
-    one.device.arm(Wakes::Arrivals).unwrap();
-    one.device.arm(Wakes::All).unwrap();
-    one.post(to_two, &[one.work(3, Kind::Send { immediate: None }, 0, 8)]);
-    assert_eq!(one.device.wait(LONG), Ok(true));
+    // A call that asks for more holds, in whatever order two threads ask.
+    for (id, (first, second)) in (3..).zip([(Wakes::Arrivals, Wakes::All), (Wakes::All, Wakes::Arrivals)]) {
+        two.receive(id, 0, 8);
+        one.device.arm(first).unwrap();
+        one.device.arm(second).unwrap();
+        one.post(to_two, &[one.work(id, Kind::Send { immediate: None }, 0, 8)]);
+        assert_eq!(one.device.wait(LONG), Ok(true));
+    }
 }
 
 /// As a program waits: it arms, looks once more, then sleeps.

@@ -1,0 +1,95 @@
+//! A rank that waits sleeps in the network, and what comes to it ends the sleep.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    directory::Directory,
+    links::DEPTHS,
+    soft::{Fabric, Rules, SoftDevice},
+    wire::VerbsWire,
+};
+use crate::comm::{
+    Event, Events, Mail, Network, Operations, Topology,
+    agent::Answers,
+    am::Am,
+    node::{self, Member},
+    protocol::connection::{Settings, Way},
+};
+
+/// No sleep lasts so long, unless nothing ends it.
+const LONG: Duration = Duration::from_secs(60);
+
+type Rank = Am<VerbsWire<SoftDevice>>;
+
+/// Two ranks, each on a machine of its own.
+fn ranks() -> [Rank; 2] {
+    let fabric = Fabric::new(Rules::default());
+    let directory = Arc::new(Directory::shared(2).unwrap());
+    [0, 1].map(|endpoint| {
+        let settings = Settings { endpoint, endpoints: 2, token: 7, way: Way::Overlapped, budget: 2 };
+        let wire = VerbsWire::new(fabric.open(DEPTHS).unwrap(), directory.clone(), settings).unwrap();
+        let machine = Arc::new(node::Fabric::new(1, 16 << 20, false).unwrap());
+        let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, usize::MAX);
+        Am::new(wire, &member, true, false, None)
+    })
+}
+
+/// Whether a rank finds mail with a key.
+fn finds(rank: &Rank, key: u64) -> bool {
+    let mut events = Events::new();
+    rank.poll(&mut events);
+    events.iter().any(|event| matches!(event, Event::Mail(1, mail) if mail.key == key))
+}
+
+fn send(from: &Rank, key: u64) {
+    assert!(from.mail(0, Mail { key, words: [0; 3] }).is_ok());
+    from.poll(&mut Events::new());
+}
+
+/// Looks until it is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "{what}");
+    }
+}
+
+/// Sleeps in the network, and returns before the limit.
+fn doze(rank: &Rank) {
+    let start = Instant::now();
+    assert!(rank.doze(LONG), "the network lets nobody sleep");
+    assert!(start.elapsed() < LONG, "nothing has ended the sleep");
+}
+
+#[test]
+fn what_comes_ends_a_sleep_in_the_network() {
+    let [one, two] = &ranks();
+    send(two, 1);
+    until("no connection", || {
+        two.poll(&mut Events::new());
+        finds(one, 1)
+    });
+    // What has come already is not slept through.
+    send(two, 2);
+    doze(one);
+    assert!(finds(one, 2));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            while !finds(one, 3) {
+                doze(one);
+            }
+        });
+        until("the rank does not sleep", || one.since_looked() == Duration::ZERO);
+        assert!(!one.sleep(LONG) && !one.doze(LONG), "two threads sleep there");
+        send(two, 3);
+        until("the rank still sleeps", || {
+            two.poll(&mut Events::new());
+            waits.is_finished()
+        });
+    });
+    // From then on it counts whether the rank looks.
+    until("the rank looks", || one.since_looked() > Duration::from_millis(1));
+}

@@ -59,7 +59,6 @@ pub(super) const BEAT: Duration = Duration::from_millis(250);
 
 /// How long ranks have to end by themselves when their launcher is gone.
 const GRACE: Duration = Duration::from_secs(2);
-const ORPHANED: &str = "the launcher of the job has ended, or was ended";
 
 /// What an agent answers others with.
 pub(crate) trait Answers: Send + Sync {
@@ -79,6 +78,9 @@ pub(crate) trait Answers: Send + Sync {
     fn announce_end(&self, culprit: usize, cause: &str);
 }
 
+/// See [`Shared::gone`].
+pub(super) type Gone = fn() -> Option<(Option<usize>, String)>;
+
 /// The running threads.
 #[derive(Debug)]
 pub(crate) struct Agent {
@@ -93,8 +95,8 @@ struct Shared {
     topology: Topology,
     fabric: Arc<Fabric>,
     answers: Option<Arc<dyn Answers>>,
-    /// Whether the launcher has gone.
-    gone: Option<fn() -> bool>,
+    /// If the launcher has gone: the rank for which it did so, if it said that, and why.
+    gone: Option<Gone>,
     stop: Arc<AtomicBool>,
     bell: Arc<OwnedFd>,
 }
@@ -117,7 +119,7 @@ impl Agent {
         topology: &Topology,
         fabric: &Arc<Fabric>,
         answers: Option<Arc<dyn Answers>>,
-        gone: Option<fn() -> bool>,
+        gone: Option<Gone>,
     ) -> io::Result<Self> {
         Self::start(topology, fabric, answers, true, gone)
     }
@@ -127,7 +129,7 @@ impl Agent {
         fabric: &Arc<Fabric>,
         answers: Option<Arc<dyn Answers>>,
         watches: bool,
-        gone: Option<fn() -> bool>,
+        gone: Option<Gone>,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
@@ -188,8 +190,8 @@ impl Shared {
                     pause
                 }
             };
-            if self.gone.is_some_and(|gone| gone()) {
-                return self.orphaned();
+            if let Some((culprit, cause)) = self.gone.and_then(|gone| gone()) {
+                return self.orphaned(culprit, &cause);
             }
             match neighbour.map(|local| self.fabric.await_end(local, Side::Before, limit)) {
                 None | Some(Fate::Unknown) => self.sleep(limit),
@@ -212,8 +214,8 @@ impl Shared {
 
     /// The launcher is gone. The ranks have a moment to hear of it; then nobody is left who would end those that do not. If the job was
     /// over before, its first cause stands.
-    fn orphaned(&self) {
-        self.fabric.end(None, ORPHANED);
+    fn orphaned(&self, culprit: Option<usize>, cause: &str) {
+        self.fabric.end(culprit, cause);
         let start = Instant::now();
         while start.elapsed() < GRACE {
             if self.stop.load(Ordering::Acquire) {

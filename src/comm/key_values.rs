@@ -85,6 +85,11 @@ pub(crate) trait KeyValues: Send {
 
     /// Whether the launcher has gone.
     fn is_gone(&self) -> bool;
+
+    /// Why a launcher that has gone had to end the job, if it said so: a rank, and what became of it. It tells once.
+    fn last_words(&self) -> Option<(usize, String)> {
+        None
+    }
 }
 
 /// Puts words. Their text may be longer than a value of the launcher: the key has the number of parts, and `key-0`, `key-1` ... have the

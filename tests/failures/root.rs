@@ -68,7 +68,7 @@ fn a_rank_that_is_killed() {
     says(&others, &["rank 1 was killed by SIGKILL"]);
 }
 
-/// Its end is named on both machines within five seconds, and none is left. No parent sees the ends of these processes, and the machines share no memory.
+/// Every other rank names it, within five seconds, and none is left. No parent sees the ends of these processes, and the machines share no memory.
 fn one_of_two_machines_is_killed(victim: usize) {
     let before = runner::leftovers::files();
     let mut all = start("works_for_ever", "ib:sockets", 4, &[SECRET, ("GA_TEST_MACHINES", "2")]);
@@ -88,11 +88,10 @@ fn one_of_two_machines_is_killed(victim: usize) {
     let killed = Instant::now();
     let ended: Vec<_> = all.iter_mut().map(end).collect();
     assert!(killed.elapsed() < SOON, "{:?}: {ended:?}", killed.elapsed());
-    assert!(ended.iter().all(|(status, _)| status.is_some_and(|status| !status.success())), "{ended:?}");
-    // On each machine; a rank may only hear that the process where they met is over.
-    for machine in ended.chunks(2) {
+    for (_, (status, text)) in ended.iter().enumerate().filter(|(rank, _)| *rank != victim) {
+        assert!(status.is_some_and(|status| !status.success()), "{ended:?}");
         let names = [" was killed by SIGKILL", " has closed its connection"].map(|end| format!("rank {victim}{end}"));
-        assert!(names.iter().any(|name| machine.iter().any(|(_, text)| text.contains(name))), "{ended:?}");
+        assert!(names.iter().any(|name| text.contains(name)), "{ended:?}");
     }
     let left = runner::leftovers::remove_all_but(&before);
     assert!(left.is_empty(), "the ranks left {left:?}");

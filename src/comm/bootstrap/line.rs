@@ -43,6 +43,13 @@ impl Line {
         poll(&mut looked, Some(&now)).is_ok_and(|found| found > 0)
     }
 
+    /// The last line of the other side, which is gone, if it is a farewell.
+    pub(super) fn last_words(&self) -> Option<(usize, String)> {
+        let gone = || Err(ErrorKind::UnexpectedEof.into());
+        let lines = std::iter::from_fn(|| self.read_line(gone).ok());
+        lines.last().and_then(|line| of_farewell(&line))
+    }
+
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         (&*self.0).write_all(bytes)
     }
@@ -86,8 +93,23 @@ impl Line {
         if answer.split_whitespace().next() == Some(expected) {
             return Ok(answer);
         }
+        if let Some((rank, why)) = of_farewell(&answer) {
+            return Err(io::Error::other(format!("rank {rank} {why}")));
+        }
         Err(io::Error::new(ErrorKind::InvalidData, format!("{answer:?} instead of {expected}")))
     }
+}
+
+/// What a launcher says when a rank's end ends the job. Launchers of others say nothing like it.
+pub(super) fn farewell(rank: usize, why: &str) -> String {
+    format!("{FAREWELL}{rank} {why}")
+}
+
+const FAREWELL: &str = "cmd=abort rank=";
+
+fn of_farewell(line: &str) -> Option<(usize, String)> {
+    let (rank, why) = line.strip_prefix(FAREWELL)?.split_once(' ')?;
+    Some((rank.parse().ok()?, why.to_owned()))
 }
 
 #[cfg(test)]
@@ -121,5 +143,31 @@ mod tests {
         drop(theirs);
         assert!(line.is_gone());
         assert_eq!(line.read(&mut [0], || Ok(())).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        assert_eq!(line.last_words(), None);
+    }
+
+    #[test]
+    fn the_last_words_of_a_launcher_are_a_rank_and_its_end() {
+        let words = Some((7, "has gone".to_owned()));
+        for (said, expected) in [
+            (farewell(7, "has gone") + "\n", words.clone()),
+            (format!("cmd=barrier_out\n{}\n", farewell(7, "has gone")), words),
+            (farewell(7, "cut off"), None),
+            ("cmd=abort rank=x has gone\ncmd=abort\n".into(), None),
+            (String::new(), None),
+        ] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            // SAFETY: this test's own, open until its end.
+            let line = unsafe { Line::new(ours.as_raw_fd()) };
+            theirs.write_all(said.as_bytes()).unwrap();
+            drop(theirs);
+            assert_eq!(line.last_words(), expected, "{said:?}");
+        }
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        // SAFETY: this test's own, open until its end.
+        let line = unsafe { Line::new(ours.as_raw_fd()) };
+        theirs.write_all((farewell(7, "has gone") + "\n").as_bytes()).unwrap();
+        let asked = line.ask("cmd=barrier_in\n", "cmd=barrier_out", || Ok(())).unwrap_err();
+        assert_eq!(asked.to_string(), "rank 7 has gone");
     }
 }

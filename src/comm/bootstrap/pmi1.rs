@@ -94,4 +94,8 @@ impl KeyValues for Pmi1 {
     fn is_gone(&self) -> bool {
         self.line.is_gone()
     }
+
+    fn last_words(&self) -> Option<(usize, String)> {
+        self.line.last_words()
+    }
 }

@@ -19,8 +19,8 @@
 //!
 //! # The end
 //!
-//! A rank that goes without taking its leave ends the job: the thread closes all connections, and each rank sees that its launcher is gone. Rank 0
-//! leaves last.
+//! A rank that goes without taking its leave ends the job: the thread tells the others which rank that was, and closes all connections. Each rank sees that
+//! its launcher is gone. Rank 0 leaves last.
 
 use std::{
     collections::HashMap,
@@ -36,7 +36,7 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-use super::line::Line;
+use super::line::{Line, farewell};
 use crate::comm::{
     key_values::{Idle, Refused, Result},
     say::say,
@@ -192,7 +192,8 @@ struct Caller {
 enum Over {
     /// All have left.
     Well,
-    Lost(String),
+    /// A rank, and what became of it.
+    Lost(usize, &'static str),
 }
 
 /// The thread of rank 0.
@@ -219,7 +220,10 @@ impl Root {
             match self.look() {
                 Ok(None) => {}
                 Ok(Some(Over::Well)) => return,
-                Ok(Some(Over::Lost(why))) => return say(format_args!("{why}, so the job is over for the others too (GA_ROOT)")),
+                Ok(Some(Over::Lost(rank, why))) => {
+                    self.say_to_all(&farewell(rank, why));
+                    return say(format_args!("rank {rank} {why}, so the job is over for the others too (GA_ROOT)"));
+                }
                 Err(error) => return say(format_args!("rank 0 cannot listen to the others any more: {error} (GA_ROOT)")),
             }
         }
@@ -245,7 +249,7 @@ impl Root {
         }
         for at in gone.into_iter().rev() {
             if let Stage::Rank(rank) = self.callers.swap_remove(at).stage {
-                return Ok(Some(Over::Lost(format!("rank {rank} has closed its connection before the end of the job"))));
+                return Ok(Some(Over::Lost(rank, "has closed its connection before the end of the job")));
             }
         }
         self.callers.retain(|caller| !matches!(caller.stage, Stage::Stranger(_, since) if since.elapsed() > GREETING));
@@ -331,7 +335,7 @@ impl Root {
                 self.left += 1;
                 return Ok(self.see_out(rank));
             }
-            Some("abort") => return Ok(Some(Over::Lost(format!("rank {rank} could not meet the others")))),
+            Some("abort") => return Ok(Some(Over::Lost(rank, "could not meet the others"))),
             _ => return Err(ErrorKind::InvalidData.into()),
         };
         self.callers[at].say(&answer)?;

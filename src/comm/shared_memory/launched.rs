@@ -106,7 +106,7 @@ impl Rank {
         let patient = if crowded { 0 } else { together };
         let member = Member::new(fabric.clone(), topology.clone(), patient, known);
         let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
-        let agent = Agent::watching(&topology, &fabric, None, Some(launched::is_gone));
+        let agent = Agent::watching(&topology, &fabric, None, Some(launched::gone));
         let agent = agent.map_err(|e| Error::system("starting the thread that sees the end of other ranks", e))?;
         Ok((Rank { fabric, rank, local, held: Some(held), agent: Some(agent), cores, before }, member))
     }

@@ -137,4 +137,7 @@ fn a_rank_that_goes_without_a_word_ends_the_others() {
         assert!(start.elapsed() < Duration::from_secs(20), "nobody hears of it");
         std::thread::yield_now();
     }
+    for launcher in [first, second] {
+        assert_eq!(launcher.last_words().map(|(rank, _)| rank), Some(2));
+    }
 }

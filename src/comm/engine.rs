@@ -19,7 +19,7 @@ use std::{
 };
 
 use super::{
-    Conduit, INHERITED, Token,
+    Capabilities, Conduit, INHERITED, Token,
     mutex::Mutex,
     requests::{Buffer, Flush, Outcome, Owner, Request, Table},
     say::say,
@@ -34,6 +34,8 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(super) conduit: Arc<dyn Conduit>,
+    /// The conduit's, which are asked for at each transfer.
+    pub(super) capabilities: Capabilities,
     table: Mutex<Table>,
     /// The right to poll and to handle what came, see `progress`.
     pub(super) polling: Mutex<()>,
@@ -74,7 +76,8 @@ impl Drop for Issuing<'_> {
 impl Engine {
     pub(crate) fn new(conduit: Arc<dyn Conduit>, timeout: Option<f64>) -> Self {
         let timeout = timeout.map(Duration::from_secs_f64);
-        Engine { conduit, table: Mutex::default(), polling: Mutex::default(), next: AtomicU64::new(1), timeout }
+        let capabilities = conduit.capabilities().clone();
+        Engine { conduit, capabilities, table: Mutex::default(), polling: Mutex::default(), next: AtomicU64::new(1), timeout }
     }
 
     pub(crate) fn conduit(&self) -> &dyn Conduit {
@@ -264,7 +267,7 @@ impl Engine {
     pub(crate) fn fence(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         // What was stored into mapped memory: pairs with the acquire of whoever is told about it.
         std::sync::atomic::fence(Ordering::SeqCst);
-        if self.conduit.capabilities().window == usize::MAX {
+        if self.capabilities.window == usize::MAX {
             // Nothing is ever in flight on a conduit with mapped peers only.
             return Ok(());
         }

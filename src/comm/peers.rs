@@ -18,17 +18,22 @@ pub(super) struct Peers<P> {
 }
 
 impl<P> Peers<P> {
+    #[inline]
     fn place(&self, rank: usize) -> Option<usize> {
-        if self.entries.len() <= FEW {
-            return self.entries.iter().position(|entry| entry.0 == rank);
-        }
+        if self.entries.len() <= FEW { self.entries.iter().position(|entry| entry.0 == rank) } else { self.place_of_many(rank) }
+    }
+
+    #[inline(never)]
+    fn place_of_many(&self, rank: usize) -> Option<usize> {
         self.places.get(&rank).copied()
     }
 
+    #[inline]
     pub(super) fn get(&self, rank: usize) -> Option<&P> {
         self.place(rank).map(|place| &self.entries[place].1)
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, rank: usize) -> Option<&mut P> {
         self.place(rank).map(|place| &mut self.entries[place].1)
     }
@@ -48,18 +53,22 @@ impl<P> Peers<P> {
 
 impl<P: Default> Peers<P> {
     /// The entry of a rank, made at the first contact.
+    #[inline]
     pub(super) fn meet(&mut self, rank: usize) -> &mut P {
-        let place = self.place(rank).unwrap_or_else(|| {
-            let place = self.entries.len();
-            self.entries.push((rank, P::default()));
-            match place {
-                ..FEW => {}
-                FEW => self.places.extend(self.entries.iter().enumerate().map(|(place, entry)| (entry.0, place))),
-                _ => drop(self.places.insert(rank, place)),
-            }
-            place
-        });
+        let place = self.place(rank).unwrap_or_else(|| self.add(rank));
         &mut self.entries[place].1
+    }
+
+    #[cold]
+    fn add(&mut self, rank: usize) -> usize {
+        let place = self.entries.len();
+        self.entries.push((rank, P::default()));
+        match place {
+            ..FEW => {}
+            FEW => self.places.extend(self.entries.iter().enumerate().map(|(place, entry)| (entry.0, place))),
+            _ => drop(self.places.insert(rank, place)),
+        }
+        place
     }
 }
 

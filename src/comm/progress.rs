@@ -30,7 +30,7 @@ impl Engine {
     }
 
     fn progress_by(&self, poll: impl FnOnce(&mut Events)) {
-        let _polling = match self.conduit.capabilities().threads {
+        let _polling = match self.capabilities.threads {
             true => self.polling.lock(),
             false => match self.polling.try_lock() {
                 Some(polling) => polling,

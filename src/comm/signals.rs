@@ -33,7 +33,7 @@ impl Engine {
         (word, value): (usize, u32),
         label: &Label,
     ) -> Result<(), Error> {
-        let capabilities = self.conduit.capabilities();
+        let capabilities = &self.capabilities;
         if capabilities.native.signals && bytes.len() <= capabilities.longest_transfer {
             let signal = SignalWord { offset: word, op: SignalOp::Set, value };
             return self.put_signal(Direction::Signal, rank, offset, bytes, signal, label);
@@ -52,7 +52,7 @@ impl Engine {
 
     /// Adds one to a word of a rank's segment, on which the rank may wait, after everything that this rank put there.
     pub(crate) fn raise(&self, rank: usize, word: usize, label: &Label) -> Result<(), Error> {
-        if self.conduit.capabilities().native.signals {
+        if self.capabilities.native.signals {
             return self.put_and_raise(rank, word, &[], word, label);
         }
         self.fence(Some(rank), label)?;
@@ -70,7 +70,7 @@ impl Engine {
         word: usize,
         label: &Label,
     ) -> Result<(), Error> {
-        if self.conduit.capabilities().order.put_put {
+        if self.capabilities.order.put_put {
             // Behind what was put before by itself; what of that is known to have failed is told as by a fence.
             self.lock().untold().map_or(Ok(()), Err)?;
         } else {

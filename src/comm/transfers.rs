@@ -65,7 +65,7 @@ impl Engine {
         ptr: *mut u8,
         len: usize,
     ) -> Result<(), Error> {
-        let longest = self.conduit.capabilities().longest_transfer;
+        let longest = self.capabilities.longest_transfer;
         let mut at = 0;
         while at < len {
             let part = (len - at).min(longest);
@@ -90,7 +90,7 @@ impl Engine {
         len: usize,
         start: impl FnOnce(Token) -> Issued,
     ) -> Result<(), Error> {
-        let window = self.conduit.capabilities().window;
+        let window = self.capabilities.window;
         let (mut lasting, mut is_flushed) = (None, false);
         loop {
             let mut table = self.lock();
@@ -140,7 +140,7 @@ impl Engine {
 
     /// Whether the network keeps a transfer behind earlier puts to the same target.
     fn keeps_order(&self, direction: Direction) -> bool {
-        let order = self.conduit.capabilities().order;
+        let order = self.capabilities.order;
         match direction {
             Direction::Put | Direction::Signal => order.put_put,
             Direction::Get => order.put_get,
@@ -234,7 +234,7 @@ impl Engine {
         width: usize,
         label: &Label,
     ) -> Result<(), Error> {
-        let most = self.conduit.capabilities().window.min(ATOMICS);
+        let most = self.capabilities.window.min(ATOMICS);
         let mut under_way = VecDeque::with_capacity(most);
         let mut done = Ok(());
         for (rank, offset, operand) in words {

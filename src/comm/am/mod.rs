@@ -146,7 +146,7 @@ pub(crate) struct Am<W> {
     dozes: AtomicBool,
     /// The wire has connections that can be counted.
     connects: bool,
-    /// Waits may time out. Blocks are not sent from the caller's memory then, because it could not be had back.
+    /// Waits may time out. Blocks are not sent as bulk messages from the caller's memory then, because it could not be had back.
     may_give_up: bool,
     /// Nothing is left to be handled for others.
     closed: AtomicBool,
@@ -188,8 +188,7 @@ impl<W: Wire> Am<W> {
             endpoint: Mutex::new(endpoint),
             longest_with_signal: Frame::room_when_empty(limits.frame, 3, 0).min(LONGEST_WITH_SIGNAL),
             contiguous: limits.contiguous(),
-            // Memory that a caller may want back is not lent to an adapter.
-            straight: limits.one_sided.filter(|_| !may_give_up).map_or(usize::MAX, |limits| limits.straight),
+            straight: limits.one_sided.map_or(usize::MAX, |limits| limits.straight),
             is_one_sided: limits.one_sided.is_some(),
             longest_packed: limits.packed(),
             looked: AtomicU64::new(0),

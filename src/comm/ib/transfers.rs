@@ -29,6 +29,8 @@ use crate::{
     memory::kernels,
 };
 
+mod given_up;
+
 /// Bytes of a segment that are open to the other rank, and words of them behind those that the library needs.
 const OPEN: usize = 2 << 20;
 const DATA: usize = 1 << 16;

@@ -8,9 +8,9 @@
 //! wake-up would take. Then it sleeps in slices if ranks outnumber cores, or if the network wakes sleepers. Otherwise it spins on, as
 //! MPI does, and answers at once what others ask of it.
 //!
-//! Where ranks outnumber cores, a network may let the rank sleep until something comes ([`Network::doze`]). A rank that maps no other's memory
-//! sleeps there in long slices. One that does waits for its neighbors too, and nothing that they do ends that sleep. So it sleeps there
-//! in short slices, and on a word as ever.
+//! Where ranks outnumber cores, a network may let the rank sleep until something comes ([`Network::doze`]). A rank that shares memory with no other
+//! sleeps there in long slices. One that does waits for its neighbors too, and nothing that they do ends that sleep. So it sleeps there in short
+//! slices, and only while the network owes it an answer or it answers for others; else on its bell, and on a word as ever.
 
 use std::{
     io,
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_micros(50);
 const SLICE: Duration = Duration::from_micros(50);
 /// A wait for whatever comes lasts at most this many sleeps.
 const SLICES: u32 = 10;
-/// A sleep in the network may last so long: until then another thread of the rank may take out of it what this one waits for.
+/// A sleep in the network lasts no longer: what another thread of the rank takes out of it, or does to a word of the rank, does not end the sleep.
 const DOZE: Duration = Duration::from_micros(500);
 
 /// How long a wait for whatever comes may last, if it `sleeps` or spins: what another thread of the rank has taken out of the network is
@@ -55,7 +55,7 @@ pub(crate) struct Joined<N: ?Sized> {
     node: Member,
     capabilities: Capabilities,
     network: Arc<N>,
-    /// Nobody maps this rank's memory but itself: all that it waits for comes over the network.
+    /// Nobody else maps this rank's memory: what it waits for comes over the network, or from its own threads.
     is_alone: bool,
     /// This rank has come to its end, and has not published it.
     ends: AtomicBool,
@@ -85,8 +85,8 @@ impl<N: Network + ?Sized> Joined<N> {
         self.is_mapped(rank) && self.capabilities.native.coherent
     }
 
-    /// Looks until `ready`, or something is to be polled, or the limit. Where ranks share cores it sleeps in the network between looks, for so
-    /// long if that lets it, or else by `sleep`.
+    /// Looks until `ready`, or something is to be polled, or the limit. Where ranks share cores it sleeps between looks: in the network if that
+    /// can be, for `doze`, or else by `sleep`.
     fn wait_until(&self, limit: Duration, doze: Duration, ready: impl Fn() -> bool, sleep: impl Fn(Duration)) {
         let start = self.now();
         loop {
@@ -98,7 +98,7 @@ impl<N: Network + ?Sized> Joined<N> {
                 return;
             }
             let crowded = self.capabilities.crowded;
-            if waited > PATIENCE && crowded && !doze.is_zero() && self.network.doze(doze.min(limit - waited)) {
+            if waited > PATIENCE && crowded && !doze.is_zero() && self.network.doze(doze.min(limit - waited), &ready) {
                 continue;
             }
             if waited > PATIENCE && self.network.arm() | crowded {
@@ -285,8 +285,12 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
 
     fn wait(&self, limit: Duration) {
         let sleeps = self.network.arm() | self.capabilities.crowded;
-        // What neighbors send ends no sleep in the network.
-        let doze = if self.is_alone { DOZE } else { SLICE };
+        // What neighbors send, and what an agent delivers, ends a sleep on the bell only.
+        let doze = match self.is_alone {
+            true => DOZE,
+            false if self.capabilities.crowded && self.network.expects() => SLICE,
+            false => Duration::ZERO,
+        };
         self.wait_until(longest(limit, sleeps), doze, || false, |slice| self.node.wait(slice));
     }
 
@@ -398,12 +402,104 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comm::{loopback::Loopback, mutex::Mutex, node::Fabric};
 
     #[test]
     fn no_wait_hides_for_long_what_another_thread_has_taken() {
         for crowded in [false, true] {
             assert!(longest(Duration::from_secs(3600), crowded) <= Duration::from_micros(500));
             assert_eq!(longest(Duration::ZERO, crowded), Duration::ZERO);
+        }
+    }
+
+    /// A network that only says for how long it is slept in.
+    #[derive(Debug)]
+    struct Bed {
+        below: Loopback,
+        expects: bool,
+        dozes: Mutex<Vec<Duration>>,
+    }
+
+    impl Operations for Bed {
+        fn capabilities(&self) -> &Capabilities {
+            self.below.capabilities()
+        }
+
+        unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+            // SAFETY: the caller's promise.
+            unsafe { self.below.put(to, local, token) }
+        }
+
+        unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+            // SAFETY: the caller's promise.
+            unsafe { self.below.get(from, local, token) }
+        }
+
+        fn cancel(&self, token: Token) {
+            self.below.cancel(token);
+        }
+
+        fn flush(&self, rank: usize, token: Token) {
+            self.below.flush(rank, token);
+        }
+
+        unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+            // SAFETY: the caller's promise.
+            unsafe { self.below.atomic(word, atomic, token) }
+        }
+
+        fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+            self.below.mail(rank, mail)
+        }
+
+        fn poll(&self, events: &mut Events) {
+            self.below.poll(events);
+        }
+    }
+
+    impl Network for Bed {
+        fn attend(&self) -> bool {
+            false
+        }
+
+        fn expects(&self) -> bool {
+            self.expects
+        }
+
+        fn doze(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
+            if !ready() {
+                self.dozes.lock().push(limit);
+                std::thread::sleep(limit);
+            }
+            true
+        }
+    }
+
+    /// For how long a rank of a node of so many sleeps in the network, while it waits for whatever comes, and for a word.
+    fn dozes(ranks_per_node: usize, crowded: bool, expects: bool) -> [Vec<Duration>; 2] {
+        let fabric = Arc::new(Fabric::new(2, 1 << 20, false).unwrap());
+        let member = Member::new(fabric.clone(), Topology::one_machine(0, 2), 2, usize::MAX).split(ranks_per_node, crowded);
+        let below = Loopback::new(fabric, member.topology().clone());
+        let joined = Joined::new(member, Arc::new(Bed { below, expects, dozes: Mutex::default() }));
+        let taken = || std::mem::take(&mut *joined.network.dozes.lock());
+        // Often, and for long: this thread may have to wait for a core.
+        (0..20).for_each(|_| joined.wait(Duration::from_secs(1)));
+        let of_wait = taken();
+        joined.wait_on(&WaitWord::default(), 0, Duration::from_millis(50));
+        [of_wait, taken()]
+    }
+
+    #[test]
+    fn crowded_ranks_sleep_in_the_network_as_long_as_nothing_else_may_wake_them() {
+        let most = |dozes: &[Duration]| dozes.iter().max().copied().unwrap_or_default();
+        for expects in [false, true] {
+            let [of_wait, of_word] = dozes(1, true, expects).map(|dozes| most(&dozes));
+            assert!(of_wait > SLICE && of_wait <= DOZE && of_word == DOZE, "alone: {of_wait:?}, {of_word:?}");
+            let [of_wait, of_word] = dozes(2, true, expects).map(|dozes| most(&dozes));
+            assert_eq!((of_wait, of_word), (if expects { SLICE } else { Duration::ZERO }, Duration::ZERO), "with a neighbor");
+            for ranks_per_node in [1, 2] {
+                assert_eq!(dozes(ranks_per_node, false, expects), [vec![], vec![]], "where each has a core");
+            }
         }
     }
 }

@@ -53,9 +53,15 @@ pub(crate) trait Network: Operations {
         self.below().is_some_and(Network::arm)
     }
 
-    /// Sleeps until something comes to this rank, or the limit. False if the network lets nobody sleep, or another thread sleeps there already.
-    fn doze(&self, limit: Duration) -> bool {
-        self.below().is_some_and(|below| below.doze(limit))
+    /// Whether this rank has asked for something that was not answered, or answers for others.
+    fn expects(&self) -> bool {
+        self.below().is_some_and(Network::expects)
+    }
+
+    /// Sleeps until something comes to this rank, or the limit; or returns at once if something has come, or `ready` says so when whatever comes
+    /// would end the sleep. False if it cannot sleep there now: the network lets nobody, or another thread is in its place.
+    fn doze(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
+        self.below().is_some_and(|below| below.doze(limit, ready))
     }
 
     /// Whether all was handled that this rank has put or sent to others, and was told of what they sent. If not, makes sure that a later

@@ -1,7 +1,10 @@
 //! What the agent's thread does for its rank: it answers others, and sleeps in between.
 
 use std::{
-    sync::{MutexGuard, atomic::Ordering},
+    sync::{
+        MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,19 +18,26 @@ use crate::comm::{
     mutex::Mutex,
 };
 
+/// So long the agent leaves the place in the network to a thread of the program that wanted it.
+const PLACE: Duration = Duration::from_micros(500);
+
 impl<W: Wire> Am<W> {
     /// See [`Network::doze`](crate::comm::Network::doze).
-    pub(super) fn sleep_in_network(&self, limit: Duration) -> bool {
-        let Some(sleeper) = self.sleeper.as_ref().and_then(Mutex::try_lock) else { return false };
+    pub(super) fn sleep_in_network(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
+        let Some(sleeper) = &self.sleeper else { return false };
+        let Some(sleeper) = sleeper.try_lock() else {
+            self.refused.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            return false;
+        };
+        let Some(mut endpoint) = self.try_endpoint() else { return false };
         if !sleeper.arm(Wakes::All) {
             return false;
         }
-        // What came before that wakes nobody. Who is in the endpoint may have looked before, so this thread looks again before it sleeps.
-        let Some(mut endpoint) = self.try_endpoint() else { return true };
+        // What came before that wakes nobody.
         self.look(&mut endpoint, true, false);
         let has_come = endpoint.has_more || !endpoint.events.is_empty();
         drop(endpoint);
-        if !has_come {
+        if !has_come && !ready() {
             self.dozes.store(true, Ordering::Relaxed);
             sleeper.sleep(limit);
             self.dozes.store(false, Ordering::Relaxed);
@@ -61,11 +71,10 @@ impl<W: Wire> Am<W> {
 
 impl<W: Wire> Answers for Am<W> {
     fn since_looked(&self) -> Duration {
-        // Who sleeps there looks when something comes.
-        if self.dozes.load(Ordering::Relaxed) {
-            return Duration::ZERO;
-        }
-        self.start.elapsed().saturating_sub(Duration::from_nanos(self.looked.load(Ordering::Relaxed)))
+        let since = |then: &AtomicU64| self.start.elapsed().saturating_sub(Duration::from_nanos(then.load(Ordering::Relaxed)));
+        // Who sleeps in the network looks when something comes; who wants to is to find the place free.
+        let refused = self.refused.load(Ordering::Relaxed) > 0 && since(&self.refused) < PLACE;
+        if self.dozes.load(Ordering::Relaxed) || refused { Duration::ZERO } else { since(&self.looked) }
     }
 
     fn answer(&self) -> bool {

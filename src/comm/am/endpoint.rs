@@ -320,6 +320,11 @@ impl<W: Wire> Endpoint<W> {
         self.crowd() == 0 && self.bulk.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
     }
 
+    /// Whether this rank has asked for something that was not answered, or answers for others.
+    pub(super) fn expects(&self) -> bool {
+        self.routes.answers_for > 1 || !self.origins.is_empty() || !self.bulk.is_empty() || !self.flushing.is_empty()
+    }
+
     /// Peers that have not acknowledged everything.
     pub(super) fn unquiet(&self) -> Vec<usize> {
         let owes = |peer: &Peer| !peer.credit.is_quiet() || !peer.queue.is_empty() || peer.requests.is_some();

@@ -142,8 +142,9 @@ pub(crate) struct Am<W> {
     keen: Duration,
     /// What ends the sleep of a thread. It is locked by the one that sleeps.
     sleeper: Option<Mutex<Arc<dyn Sleeper>>>,
-    /// The thread that sleeps is the program's.
+    /// The thread that sleeps is the program's; and when one wanted to sleep last, and could not, in nanoseconds since the start.
     dozes: AtomicBool,
+    refused: AtomicU64,
     /// The wire has connections that can be counted.
     connects: bool,
     /// Waits may time out. Blocks are not sent as bulk messages from the caller's memory then, because it could not be had back.
@@ -196,6 +197,7 @@ impl<W: Wire> Am<W> {
             keen: if member.capabilities().crowded || sleeper.is_some() { Duration::ZERO } else { KEEN },
             sleeper: sleeper.map(Mutex::new),
             dozes: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
             connects,
             may_give_up,
             closed: AtomicBool::new(false),
@@ -475,8 +477,12 @@ impl<W: Wire> Network for Am<W> {
         self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
     }
 
-    fn doze(&self, limit: Duration) -> bool {
-        !self.is_closed() && !self.fabric.is_inherited() && self.sleep_in_network(limit)
+    fn expects(&self) -> bool {
+        self.try_endpoint().is_some_and(|endpoint| endpoint.expects())
+    }
+
+    fn doze(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
+        !self.is_closed() && !self.fabric.is_inherited() && self.sleep_in_network(limit, ready)
     }
 
     fn settled(&self) -> Option<bool> {

@@ -34,6 +34,10 @@ pub(super) struct Origins(Slab<Origin>);
 unsafe impl Send for Origins {}
 
 impl Origins {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Names what waits for a value.
     pub(super) fn value(&mut self, token: Token, wanted: bool) -> u64 {
         self.0.add(Origin::Value { token, wanted })

@@ -111,14 +111,22 @@ impl Running {
     }
 }
 
+/// Whether the launcher of this process has gone.
+pub(crate) fn is_gone() -> bool {
+    match &*state() {
+        State::Runs(connection, _) | State::Free(connection) => connection.launcher.is_gone(),
+        State::New | State::Meets => false,
+    }
+}
+
 /// If the launcher of this process has gone: a rank whose end it said was the reason, and the reason.
 pub(crate) fn gone() -> Option<(Option<usize>, String)> {
     let state = state();
     let (State::Runs(connection, _) | State::Free(connection)) = &*state else { return None };
     let launcher = &connection.launcher;
     launcher.is_gone().then(|| match launcher.last_words() {
-        Some((rank, why)) => (Some(rank), why),
-        None => (None, "the launcher of the job has ended, or was ended".into()),
+        Some((rank, why)) if rank < connection.size => (Some(rank), why),
+        _ => (None, "the launcher of the job has ended, or was ended".into()),
     })
 }
 

@@ -13,6 +13,8 @@ use rustix::{
     io::{FdFlags, fcntl_setfd},
 };
 
+use crate::comm::mutex::Mutex;
+
 /// Between two looks at whatever else the caller waits for.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
@@ -21,46 +23,51 @@ const LONGEST_LINE: usize = 4096;
 
 /// A descriptor of the launcher's, which lasts as long as this process: nothing here closes it.
 #[derive(Debug)]
-pub(crate) struct Line(ManuallyDrop<File>);
+pub(crate) struct Line {
+    file: ManuallyDrop<File>,
+    /// A farewell that came in place of an answer, until it is told.
+    farewell: Mutex<Option<(usize, String)>>,
+}
 
 impl Line {
     /// # Safety
     /// The descriptor is open for the life of the process, and nobody else reads or writes it during the calls made here.
     pub(crate) unsafe fn new(descriptor: RawFd) -> Self {
         // SAFETY: the caller's promise.
-        Line(ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }))
+        Line { file: ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }), farewell: Mutex::default() }
     }
 
     /// No program that this process starts gets the descriptor.
     pub(super) fn keep(&self) -> io::Result<()> {
-        Ok(fcntl_setfd(&*self.0, FdFlags::CLOEXEC)?)
+        Ok(fcntl_setfd(&*self.file, FdFlags::CLOEXEC)?)
     }
 
     /// Whether the other side is gone, or says nothing more.
     pub(super) fn is_gone(&self) -> bool {
-        let mut looked = [PollFd::new(&*self.0, PollFlags::RDHUP)];
+        let mut looked = [PollFd::new(&*self.file, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut looked, Some(&now)).is_ok_and(|found| found > 0)
     }
 
-    /// The last line of the other side, which is gone, if it is a farewell.
+    /// The farewell of the other side, which is gone, if it has said one. It tells once.
     pub(super) fn last_words(&self) -> Option<(usize, String)> {
         let gone = || Err(ErrorKind::UnexpectedEof.into());
         let lines = std::iter::from_fn(|| self.read_line(gone).ok());
-        lines.last().and_then(|line| of_farewell(&line))
+        let last = lines.last().and_then(|line| of_farewell(&line));
+        self.farewell.lock().take().or(last)
     }
 
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        (&*self.0).write_all(bytes)
+        (&*self.file).write_all(bytes)
     }
 
     /// Fills a buffer. Calls `idle` while nothing comes, which may end the wait by an error.
     pub(super) fn read(&self, buffer: &mut [u8], mut idle: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&LOOK)) {
+            match poll(&mut [PollFd::new(&*self.file, PollFlags::IN)], Some(&LOOK)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => idle()?,
-                Ok(_) => match (&*self.0).read(&mut buffer[filled..]) {
+                Ok(_) => match (&*self.file).read(&mut buffer[filled..]) {
                     Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                     Ok(more) => filled += more,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -94,7 +101,9 @@ impl Line {
             return Ok(answer);
         }
         if let Some((rank, why)) = of_farewell(&answer) {
-            return Err(io::Error::other(format!("rank {rank} {why}")));
+            let error = io::Error::other(format!("rank {rank} {why}"));
+            *self.farewell.lock() = Some((rank, why));
+            return Err(error);
         }
         Err(io::Error::new(ErrorKind::InvalidData, format!("{answer:?} instead of {expected}")))
     }
@@ -169,5 +178,9 @@ mod tests {
         theirs.write_all((farewell(7, "has gone") + "\n").as_bytes()).unwrap();
         let asked = line.ask("cmd=barrier_in\n", "cmd=barrier_out", || Ok(())).unwrap_err();
         assert_eq!(asked.to_string(), "rank 7 has gone");
+        // The question has read it, and it is still told, once.
+        drop(theirs);
+        let words = || line.last_words().map(|(rank, _)| rank);
+        assert_eq!([words(), words()], [Some(7), None]);
     }
 }

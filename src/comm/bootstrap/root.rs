@@ -193,7 +193,7 @@ enum Over {
     /// All have left.
     Well,
     /// A rank, and what became of it.
-    Lost(usize, &'static str),
+    Lost(usize, String),
 }
 
 /// The thread of rank 0.
@@ -221,7 +221,7 @@ impl Root {
                 Ok(None) => {}
                 Ok(Some(Over::Well)) => return,
                 Ok(Some(Over::Lost(rank, why))) => {
-                    self.say_to_all(&farewell(rank, why));
+                    self.say_to_all(&farewell(rank, &why));
                     return say(format_args!("rank {rank} {why}, so the job is over for the others too (GA_ROOT)"));
                 }
                 Err(error) => return say(format_args!("rank 0 cannot listen to the others any more: {error} (GA_ROOT)")),
@@ -244,12 +244,19 @@ impl Root {
             match self.hear(at) {
                 Ok(Some(over)) => return Ok(Some(over)),
                 Ok(None) => {}
-                Err(_) => gone.push(at),
+                Err(error) => gone.push((at, error)),
             }
         }
-        for at in gone.into_iter().rev() {
+        for (at, error) in gone.into_iter().rev() {
             if let Stage::Rank(rank) = self.callers.swap_remove(at).stage {
-                return Ok(Some(Over::Lost(rank, "has closed its connection before the end of the job")));
+                let why = match error.kind() {
+                    ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+                        "has closed its connection before the end of the job".into()
+                    }
+                    ErrorKind::InvalidData => "has sent what no rank sends".into(),
+                    _ => format!("has lost its connection: {error}"),
+                };
+                return Ok(Some(Over::Lost(rank, why)));
             }
         }
         self.callers.retain(|caller| !matches!(caller.stage, Stage::Stranger(_, since) if since.elapsed() > GREETING));
@@ -335,7 +342,7 @@ impl Root {
                 self.left += 1;
                 return Ok(self.see_out(rank));
             }
-            Some("abort") => return Ok(Some(Over::Lost(rank, "could not meet the others"))),
+            Some("abort") => return Ok(Some(Over::Lost(rank, "could not meet the others".into()))),
             _ => return Err(ErrorKind::InvalidData.into()),
         };
         self.callers[at].say(&answer)?;

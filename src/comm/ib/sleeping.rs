@@ -60,7 +60,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Sleeps in the network, and returns before the limit.
 fn doze(rank: &Rank) {
     let start = Instant::now();
-    assert!(rank.doze(LONG), "the network lets nobody sleep");
+    assert!(rank.doze(LONG, &|| false), "the network lets nobody sleep");
     assert!(start.elapsed() < LONG, "nothing has ended the sleep");
 }
 
@@ -72,10 +72,12 @@ fn what_comes_ends_a_sleep_in_the_network() {
         two.poll(&mut Events::new());
         finds(one, 1)
     });
-    // What has come already is not slept through.
+    // What has come already is not slept through, nor what another thread has brought.
     send(two, 2);
     doze(one);
     assert!(finds(one, 2));
+    let start = Instant::now();
+    assert!(one.doze(LONG, &|| true) && start.elapsed() < LONG);
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| {
             while !finds(one, 3) {
@@ -84,7 +86,7 @@ fn what_comes_ends_a_sleep_in_the_network() {
         });
         // Not as it may seem once, while the rank looks.
         until("the rank does not sleep", || (0..1000).all(|_| one.since_looked() == Duration::ZERO));
-        assert!(!one.sleep(LONG) && !one.doze(LONG), "two threads sleep there");
+        assert!(!one.sleep(LONG) && !one.doze(LONG, &|| false), "two threads sleep there");
         send(two, 3);
         until("the rank still sleeps", || {
             two.poll(&mut Events::new());

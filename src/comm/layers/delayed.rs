@@ -17,7 +17,7 @@ use crate::{
 /// One put of so many goes at once; the others wait for a flush.
 const PROMPT: u64 = 4;
 
-/// Or for so many polls of their rank: about a tenth of a second in a wait.
+/// Or for so many polls of their rank: a tenth of a second in a wait, and some tenths where its looks are rare.
 const LINGER: u64 = 1000;
 
 /// A rank that waits looks more often than it would poll: looks count as one poll in so much time.

@@ -137,8 +137,10 @@ impl Rank {
             Some((None, cause)) => return Err(Error::JobEnded { operation: "run".into(), cause }),
             None => (self.rank, "failed without a word".into()),
         };
-        if rank != self.rank {
-            std::thread::sleep(GRACE);
+        // The rank that failed is to have the last word, before a launcher ends it for the others' sake.
+        let start = Instant::now();
+        while rank != self.rank && start.elapsed() < GRACE && !launched::is_gone() {
+            std::thread::sleep(LOOKS[1]);
         }
         Err(Error::RankFailed { rank, cause })
     }

@@ -225,7 +225,7 @@ impl Device for SoftDevice {
 
     fn arm(&self, wakes: Wakes) -> Result<()> {
         self.with(|port| {
-            port.armed = port.armed.max(Some(wakes));
+            port.arm(wakes);
             Ok(())
         })
     }

@@ -41,7 +41,7 @@ pub(super) struct Port {
     pub(super) handles: Slab<Address>,
     reports: VecDeque<Report>,
     events: VecDeque<Event>,
-    pub(super) armed: Option<Wakes>,
+    armed: Option<Wakes>,
     /// A completion has come since the queue was armed, and nobody has waited for it yet.
     fired: bool,
     /// Why nothing works any more, and whether an event has said so.
@@ -253,6 +253,12 @@ impl Port {
             *is_known = true;
         }
         Some(event)
+    }
+
+    /// What came before is forgotten; what was asked for before is not.
+    pub(super) fn arm(&mut self, wakes: Wakes) {
+        self.armed = self.armed.max(Some(wakes));
+        self.fired = false;
     }
 
     /// Whether a wait ends now.

@@ -62,7 +62,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// What an agent answers others with.
 pub(crate) trait Answers: Send + Sync {
-    /// How long ago a thread of the program looked.
+    /// How long ago a thread of the program looked. No time at all while one sleeps in the network, or wants to.
     fn since_looked(&self) -> Duration;
 
     /// Handles what is there, and what comes soon after; whether anything was.

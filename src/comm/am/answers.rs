@@ -18,7 +18,7 @@ use crate::comm::{
     mutex::Mutex,
 };
 
-/// So long the agent leaves the place in the network to a thread of the program that wanted it.
+/// So long the agent neither answers nor takes the place in the network after a thread of the program has found that taken.
 const PLACE: Duration = Duration::from_micros(500);
 
 impl<W: Wire> Am<W> {

@@ -331,9 +331,9 @@ impl<W: Wire> Endpoint<W> {
         self.peers.iter().filter(|(_, peer)| owes(peer)).map(|(rank, _)| rank).collect()
     }
 
-    /// Gives up the transfers of a request that use memory of the caller. Each ends as failed where that memory can be let go; one
-    /// that MPI is at work on ends when that does.
-    pub(super) fn cancel(&mut self, token: Token) {
+    /// Gives up the transfers of a request that use memory of the caller. Each ends where that memory can be let go, as failed, or as done if its
+    /// bytes went straight; one that MPI is at work on ends when that does.
+    pub(super) fn cancel(&mut self, token: Token) -> Result<()> {
         for (_, peer) in self.peers.iter_mut() {
             let mut gone = 0;
             let mut without_bytes = false;
@@ -353,6 +353,8 @@ impl<W: Wire> Endpoint<W> {
         }
         self.origins.cancel(token, &mut self.events);
         self.bulk.give_up(token).into_iter().for_each(|id| self.wire.cancel(id));
+        // At once: a wire that does not work any more ends each look before this one.
+        self.look_at_bulk()
     }
 
     /// Nothing is sent or received any more. What the wire may still use is given back to nobody.

@@ -147,7 +147,7 @@ pub(crate) struct Am<W> {
     refused: AtomicU64,
     /// The wire has connections that can be counted.
     connects: bool,
-    /// Waits may time out. Blocks are not sent as bulk messages from the caller's memory then, because it could not be had back.
+    /// Waits may time out. What could not be had back, or would leave a signal without its bytes, is not sent from the caller's memory then.
     may_give_up: bool,
     /// Nothing is left to be handled for others.
     closed: AtomicBool,
@@ -293,7 +293,7 @@ impl<W: Wire> Operations for Am<W> {
             // SAFETY: the caller's promise.
             match unsafe { endpoint.put_at_once(route, to.offset, local, token) }? {
                 true => Ok(()),
-                false => endpoint.submit(route, self.put_op(to.offset, local, token)),
+                false => endpoint.submit(route, self.put_op(to.offset, local, token, self.straight)),
             }
         })
     }
@@ -351,7 +351,8 @@ impl<W: Wire> Operations for Am<W> {
     }
 
     fn cancel(&self, token: Token) {
-        self.endpoint().cancel(token);
+        let cancelled = self.endpoint().cancel(token);
+        self.report(cancelled);
     }
 
     fn flush(&self, rank: usize, token: Token) {
@@ -404,7 +405,8 @@ impl<W: Wire> Operations for Am<W> {
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
         let null = std::ptr::null_mut();
-        let bytes = self.put_op(offset, local, token);
+        // Bytes that the adapter takes from the caller's memory may be given up when their signal cannot be any more.
+        let bytes = self.put_op(offset, local, token, if self.may_give_up { usize::MAX } else { self.straight });
         let mut endpoint = self.endpoint();
         let route = endpoint.routes.find(rank);
         let submitted = endpoint.submit(route, bytes).and_then(|()| {

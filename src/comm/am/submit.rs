@@ -51,12 +51,12 @@ impl<W: Wire> Am<W> {
         self.report(submitted);
     }
 
-    /// A put of contiguous bytes.
-    pub(super) fn put_op(&self, offset: usize, local: Local, token: Token) -> Op {
+    /// A put of contiguous bytes, which goes straight from so many on.
+    pub(super) fn put_op(&self, offset: usize, local: Local, token: Token, straight: usize) -> Op {
         let Local { ptr, len } = local;
         if len >= self.contiguous {
             Op::Long { put: true, offset, local: ptr, len, token }
-        } else if len >= self.straight {
+        } else if len >= straight {
             Op::Block(Box::new(Self::one_run(offset, local, token, BlockKind::Put)))
         } else {
             Op::Put { offset, local: ptr, len, at: 0, token }

@@ -61,8 +61,8 @@ pub(crate) trait Wire: Send + fmt::Debug {
         unreachable!("a wire without bulk messages is never asked for them")
     }
 
-    /// Gives up a bulk message that is being received: [`Wire::ended`] reports it as soon as its memory is not touched any more. The wire
-    /// throws away what comes after that.
+    /// Gives up a bulk message that is being received, or a transfer that goes straight: [`Wire::ended`] reports it as soon as its memory is not
+    /// touched any more. The wire throws away what comes after that.
     fn cancel(&mut self, _id: BulkId) {}
 
     /// Appends bulk messages that have ended, and takes back frames that have left. Looks at a bounded number.
@@ -119,7 +119,8 @@ pub(crate) trait Sleeper: Send + Sync + fmt::Debug {
 /// have been acknowledged as handled whose effects meet its own. A read sees what was written before, and perhaps what is written later.
 ///
 /// A transfer is *copied*, or goes *straight* from or into the memory of the caller. [`Wire::ended`] reports the end of those that go straight,
-/// by their id, and [`Wire::cancel`] gives them up. In a transfer that ends in any way but by the end of the job, all bytes have moved.
+/// by their id, and [`Wire::cancel`] gives them up. Of a transfer that was given up some bytes have moved, and others never will. In one that ends
+/// in any other way but by the end of the job, all bytes have moved.
 pub(crate) trait OneSided {
     /// Opens memory of this rank to its peers, until it is shut.
     ///

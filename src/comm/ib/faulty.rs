@@ -64,6 +64,8 @@ pub(super) struct Posted {
     /// Works that ask for a completion.
     pub(super) signaled: usize,
     pub(super) datagrams: usize,
+    /// Regions that were registered, without those that were deregistered.
+    pub(super) regions: usize,
 }
 
 impl Posted {
@@ -74,6 +76,7 @@ impl Posted {
             chains: self.chains - then.chains,
             signaled: self.signaled - then.signaled,
             datagrams: self.datagrams - then.datagrams,
+            regions: self.regions - then.regions,
         }
     }
 }
@@ -124,11 +127,15 @@ impl<D: Device> Device for Faulty<D> {
 
     unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {
         // SAFETY: the caller's promise.
-        unsafe { self.below.register(start, len, access) }
+        let region = unsafe { self.below.register(start, len, access) }?;
+        self.state.lock().posted.regions += 1;
+        Ok(region)
     }
 
     fn deregister(&self, region: Region) -> Result<()> {
-        self.below.deregister(region)
+        self.below.deregister(region)?;
+        self.state.lock().posted.regions -= 1;
+        Ok(())
     }
 
     fn create(&self, depth: usize) -> Result<Pair> {

@@ -22,6 +22,9 @@ use crate::comm::{
 /// No sleep lasts so long, unless nothing ends it.
 const LONG: Duration = Duration::from_secs(60);
 
+/// A sleep that should not begin.
+const SHORT: Duration = Duration::from_millis(1);
+
 type Rank = Am<VerbsWire<SoftDevice>>;
 
 /// Two ranks, each on a machine of its own.
@@ -84,9 +87,10 @@ fn what_comes_ends_a_sleep_in_the_network() {
                 doze(one);
             }
         });
-        // Not as it may seem once, while the rank looks.
-        until("the rank does not sleep", || (0..1000).all(|_| one.since_looked() == Duration::ZERO));
-        assert!(!one.sleep(LONG) && !one.doze(LONG, &|| false), "two threads sleep there");
+        // Not as it may seem for a moment, while the rank looks.
+        let sleeps = || (0..20_000).all(|_| one.since_looked() == Duration::ZERO);
+        until("the rank does not sleep", sleeps);
+        assert!(!one.sleep(SHORT) && !one.doze(SHORT, &|| false), "two threads sleep there");
         send(two, 3);
         until("the rank still sleeps", || {
             two.poll(&mut Events::new());
@@ -95,4 +99,18 @@ fn what_comes_ends_a_sleep_in_the_network() {
     });
     // From then on it counts whether the rank looks.
     until("the rank looks", || one.since_looked() > Duration::from_millis(1));
+}
+
+/// The agent that sleeps there first hears that its rank wants to, and does not come back at once.
+#[test]
+fn an_agent_leaves_its_place_to_its_rank() {
+    let [one, _two] = &ranks();
+    let no_others = Duration::from_millis(1);
+    until("nobody has looked for a while", || one.since_looked() > no_others);
+    std::thread::scope(|scope| {
+        scope.spawn(|| until("the agent cannot sleep", || one.sleep(Duration::from_millis(500))));
+        until("the agent does not hear of it", || !one.doze(Duration::ZERO, &|| true) && one.since_looked() == Duration::ZERO);
+    });
+    until("the agent never comes back", || one.since_looked() > no_others);
+    until("the place is free", || one.doze(Duration::ZERO, &|| true));
 }

@@ -44,11 +44,16 @@ struct Rank {
 }
 
 fn ranks(rates: Rates, seed: u64) -> [Rank; 2] {
-    let fabric = Fabric::new(Rules { seed, ..Rules::default() });
-    ranks_over([0, 1].map(|_| fabric.open(DEPTHS).unwrap()), rates, seed)
+    ranks_whose_waits_end(false, rates, seed)
 }
 
-fn ranks_over<D: Device + 'static>(devices: [D; 2], rates: Rates, seed: u64) -> [Rank; 2] {
+/// The same, of a job with a timeout or not.
+fn ranks_whose_waits_end(may_give_up: bool, rates: Rates, seed: u64) -> [Rank; 2] {
+    let fabric = Fabric::new(Rules { seed, ..Rules::default() });
+    ranks_over([0, 1].map(|_| fabric.open(DEPTHS).unwrap()), may_give_up, rates, seed)
+}
+
+fn ranks_over<D: Device + 'static>(devices: [D; 2], may_give_up: bool, rates: Rates, seed: u64) -> [Rank; 2] {
     let directory = Arc::new(Directory::shared(2).unwrap());
     let mut endpoint = 0;
     devices.map(|device| {
@@ -58,7 +63,7 @@ fn ranks_over<D: Device + 'static>(devices: [D; 2], rates: Rates, seed: u64) -> 
         let wire = VerbsWire::new(device, directory.clone(), settings).unwrap();
         let machine = Arc::new(node::Fabric::new(1, 16 << 20, false).unwrap());
         let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, usize::MAX);
-        let am = Arc::new(Am::new(wire, &member, true, false, None));
+        let am = Arc::new(Am::new(wire, &member, true, may_give_up, None));
         let conduit = Box::new(Joined::new(member, am));
         // As arrays come: what lies in two ranges is written in two pieces.
         conduit.commit(0..OPEN / 2).unwrap();
@@ -345,7 +350,7 @@ fn operations_keep_their_order_over_pairs_of_libibverbs_that_fail() {
     for seed in 0..3 {
         let rates = Rates { break_pair: if seed == 0 { 0 } else { 15 }, lose: 50, ..Rates::default() };
         let Some(devices) = verbs::tests::two(DEPTHS) else { return };
-        reopened += operations_keep_their_order(ranks_over(devices, rates, seed), seed).reopened;
+        reopened += operations_keep_their_order(ranks_over(devices, false, rates, seed), seed).reopened;
     }
     assert!(reopened > 2, "{reopened} connections reopened");
 }

@@ -184,9 +184,10 @@ impl<D: Device> Links<D> {
                 continue;
             };
             let Some(region) = (if id == which { sent.what.take_region() } else { None }) else { continue };
-            // A device that refuses that does not work any more.
-            let _ = self.device.deregister(region);
-            self.ended.push(Ended { id, len: 0 });
+            // If the device refuses that, it may touch the memory still: that is not reported as let go.
+            if self.device.deregister(region).is_ok() {
+                self.ended.push(Ended { id, len: 0 });
+            }
             // If it is posted again it moves nothing.
             (sent.len, sent.what) = (0, What::Write { to: place });
         }

@@ -58,8 +58,8 @@ pub(crate) trait Network: Operations {
         self.below().is_some_and(Network::expects)
     }
 
-    /// Sleeps until something comes to this rank, or the limit. Not if something has come already, or `ready`, which is asked once more when
-    /// the network is prepared. False if it cannot sleep there now: the network lets nobody, or another thread is in its place.
+    /// Sleeps until something comes to this rank, or the limit. Does not sleep if something has come already, or if `ready` holds when the network
+    /// is prepared to wake it. False if it cannot sleep there now: the network lets nobody, or another thread is in its place.
     fn doze(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
         self.below().is_some_and(|below| below.doze(limit, ready))
     }

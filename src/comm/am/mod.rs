@@ -45,7 +45,7 @@
 //! | `wire` | what a network has to write |
 //! | `frame`, `runs` | the layout of records; runs of strided blocks |
 //! | `endpoint` | a rank's side: peers, polls |
-//! | `answers` | what the agent's thread does |
+//! | `answers` | what the agent's thread does, and a thread of the program that sleeps in its place |
 //! | `route` | which endpoint answers for a rank |
 //! | `submit`, `peer`, `write`, `pump`, `outbox` | what leaves: operations of callers, queued ones, records, frames |
 //! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
@@ -55,6 +55,7 @@
 //! | `errands` | memory that a rank of the node has the agent open and shut |
 //! | `supervision` | notes, beats, the end of the job; whether all that was sent was handled |
 //! | `leave` | how a rank comes to its end |
+//! | `network` | all of it as a network |
 
 mod answers;
 mod bulk;
@@ -66,6 +67,7 @@ mod inbox;
 mod leave;
 mod long_frames;
 mod memory;
+mod network;
 mod one_sided;
 mod origins;
 mod outbox;
@@ -80,8 +82,6 @@ pub(super) mod wire;
 mod write;
 
 use std::{
-    io,
-    ops::Range,
     sync::{
         Arc, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -97,8 +97,8 @@ use self::{
     wire::{Result, Sleeper, Wire},
 };
 use super::{
-    Atomic, Capabilities, Conduit, Connections, Events, Full, Issued, Local, Mail, Native, Network, Operations,
-    Ordering as Order, Progress, Remote, Scale, SignalWord, Token, Topology,
+    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Native, Operations, Ordering as Order, Progress, Remote,
+    Scale, SignalWord, Token, Topology,
     mutex::Mutex,
     node::{Fabric, Member, Note},
 };
@@ -450,62 +450,5 @@ impl<W: Wire> Operations for Am<W> {
         let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
         let block = self.block(loops, to.offset, local.cast_mut(), token, what);
         self.submit_put(to.rank, token, |endpoint, route| endpoint.submit_block(route, block))
-    }
-}
-
-impl<W: Wire> Network for Am<W> {
-    fn opens(&self, range: Range<usize>) -> io::Result<()> {
-        self.open(range)
-    }
-
-    fn shuts(&self, range: Range<usize>) -> io::Result<()> {
-        self.shut(range)
-    }
-
-    fn attend(&self) -> bool {
-        let Some(mut endpoint) = self.try_endpoint() else {
-            std::thread::yield_now();
-            return false;
-        };
-        self.look(&mut endpoint, true, false);
-        endpoint.has_more || !endpoint.events.is_empty()
-    }
-
-    fn connections(&self) -> Option<Connections> {
-        if self.connects { self.endpoint().wire.connections() } else { None }
-    }
-
-    fn arm(&self) -> bool {
-        self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
-    }
-
-    fn expects(&self) -> bool {
-        self.try_endpoint().is_some_and(|endpoint| endpoint.expects())
-    }
-
-    fn doze(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
-        !self.is_closed() && !self.fabric.is_inherited() && self.sleep_in_network(limit, ready)
-    }
-
-    fn settled(&self) -> Option<bool> {
-        self.is_settled()
-    }
-
-    fn send_note(&self, rank: usize, note: Note) {
-        self.queue_note(rank, note);
-    }
-
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        self.tell_end(culprit, cause);
-    }
-
-    fn drain(&self) {
-        self.settle();
-    }
-
-    fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        if self.drive(|_| Ok(ready())) {
-            self.close();
-        }
     }
 }

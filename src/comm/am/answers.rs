@@ -1,4 +1,5 @@
-//! What the agent's thread does for its rank: it answers others, and sleeps in between.
+//! What the agent's thread does for its rank: it answers others, and sleeps in between. Where ranks share cores, a thread of the program
+//! that waits sleeps in its place.
 
 use std::{
     sync::{
@@ -72,7 +73,7 @@ impl<W: Wire> Am<W> {
 impl<W: Wire> Answers for Am<W> {
     fn since_looked(&self) -> Duration {
         let since = |then: &AtomicU64| self.start.elapsed().saturating_sub(Duration::from_nanos(then.load(Ordering::Relaxed)));
-        // Who sleeps in the network looks when something comes; who wants to is to find the place free.
+        // A thread that sleeps in the network looks by itself when something comes. For one that has found the place taken, it is kept free.
         let refused = self.refused.load(Ordering::Relaxed) > 0 && since(&self.refused) < PLACE;
         if self.dozes.load(Ordering::Relaxed) || refused { Duration::ZERO } else { since(&self.looked) }
     }

@@ -25,7 +25,7 @@ const LONGEST_LINE: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Line {
     file: ManuallyDrop<File>,
-    /// A farewell that came in place of an answer, until it is told.
+    /// A farewell that a question has read in place of its answer. `last_words` takes it.
     farewell: Mutex<Option<(usize, String)>>,
 }
 

@@ -25,7 +25,9 @@ use std::{
 
 use super::{
     Atomic, Capabilities, Conduit, Connections, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations, PublishedWait,
-    Remote, Scale, SignalWord, Token, Topology, WaitWord, agent::Agent, node::Member,
+    Remote, Scale, SignalWord, Token, Topology, WaitWord,
+    agent::Agent,
+    node::{Member, commit},
 };
 use crate::index::Loops;
 
@@ -233,15 +235,7 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        self.node.commit(range.clone())?;
-        if let Err(error) = self.network.opens(range.clone()) {
-            // After the end of the job an adapter may have it, so it stays.
-            if error.kind() != io::ErrorKind::Interrupted {
-                self.node.release(range)?;
-            }
-            return Err(error);
-        }
-        Ok(())
+        commit(&self.node, &*self.network, range)
     }
 
     fn release(&self, range: Range<usize>) -> io::Result<()> {

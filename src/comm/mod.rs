@@ -52,7 +52,7 @@
 //! | `threads`, `shared_memory`, `mpi` | how ranks start; the network of `mpi` |
 //! | `ib` | InfiniBand: devices, and a wire over queue pairs that connect on demand |
 //! | `simulated` | all ranks in one process, in virtual time |
-//! | `ib` | InfiniBand's adapters; no network yet |
+//! | `modelled` | networks whose own code runs there |
 //! | `soft` | virtual time, models of machines, ranks that run one at a time |
 //! | `testing`, `islands`, `post`, `watched`, `apart` | networks for tests |
 #![allow(unsafe_code)]
@@ -80,6 +80,7 @@ pub(crate) mod lasting;
 pub(crate) mod launcher;
 pub(crate) mod layers;
 pub(crate) mod loopback;
+mod modelled;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
 pub(crate) mod mutex;

@@ -14,18 +14,35 @@ use super::{
     start::Named,
     threads,
 };
+#[cfg(test)]
+use super::{settings::Settings, start::Body};
+#[cfg(test)]
+use crate::error::Error;
 
 /// All that the binary has.
 const NETWORKS: &[Named] = &[
     shared_memory::NETWORK,
     threads::NETWORK,
-    simulated::NETWORK,
+    SIMULATED,
     ib::NETWORK,
     ib::THREADS,
     ib::PROCESSES,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];
+
+/// The virtual cluster, on which the code of a network may run.
+const SIMULATED: Named =
+    Named { run: |settings, body| simulated::run_and_say(settings, body, ib::modelled), ..simulated::NETWORK };
+
+/// Runs a simulated job, and says what happened.
+///
+/// # Errors
+/// As a job.
+#[cfg(test)]
+pub(crate) fn simulate(settings: &Settings, body: &Body<'_>) -> Result<simulated::Report, Error> {
+    simulated::run(settings, body, ib::modelled)
+}
 
 /// How ranks of other networks meet in a binary with MPI.
 pub(crate) const MEET: Option<Meet> = {

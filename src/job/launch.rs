@@ -14,7 +14,7 @@ use crate::comm::mpi;
 #[cfg(test)]
 pub(crate) use crate::comm::simulated::Report;
 #[cfg(test)]
-use crate::comm::{simulated, threads};
+use crate::comm::{networks, threads};
 use crate::{
     comm::{
         Conduit,
@@ -340,7 +340,7 @@ impl Launch {
     pub(crate) fn simulate(&self, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Result<Report, Error> {
         let start = self.resolve()?;
         let entry = Entry::new(Extent::Threads)?;
-        simulated::run(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))
+        networks::simulate(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))
     }
 
     /// Runs one rank that a test has made, as it says, in a thread that is its own.

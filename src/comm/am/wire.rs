@@ -111,6 +111,9 @@ pub(crate) trait Sleeper: Send + Sync + fmt::Debug {
 
     /// Sleeps until something has come since [`arm`](Self::arm), or the limit has passed.
     fn sleep(&self, limit: Duration);
+
+    /// Lets other ranks go on before the caller looks again. False if the job is over and nothing will come.
+    fn pass(&self) -> bool;
 }
 
 /// Writes into and reads from the memory of peers, without their processors.

@@ -48,6 +48,18 @@ pub(super) const ROUTE_HEADER: usize = 40;
 
 /// An opened device. See the module's essay.
 pub(super) trait Device: Send + Sync + fmt::Debug + 'static {
+    /// Time since some moment, by which the device tells when what it is asked for happens.
+    fn now(&self) -> Duration;
+
+    /// Ends a sleep at a time, as a completion does. For devices in virtual time, where nobody looks meanwhile; others need not be told.
+    fn remind(&self, _at: Duration) {}
+
+    /// Lets other ranks go on before the caller looks again. False if the job is over and nothing will come.
+    fn pass(&self) -> bool {
+        std::thread::yield_now();
+        true
+    }
+
     /// How much of everything there is. Constant.
     fn limits(&self) -> &Limits;
 
@@ -171,6 +183,10 @@ impl<D: Device> Sleeper for D {
         // A wait that fails ends at once; who looks next hears of it.
         let _ = self.wait(limit);
     }
+
+    fn pass(&self) -> bool {
+        Device::pass(self)
+    }
 }
 
 /// How much a device has of everything.
@@ -199,6 +215,8 @@ pub(super) struct Limits {
     pub(super) pairs: usize,
     /// A read that is reported as done has brought all of its bytes. Not so with every driver.
     pub(super) reads: bool,
+    /// Nobody looks at the device by itself: it is to be told of times ([`Device::remind`]).
+    pub(super) virtual_time: bool,
 }
 
 /// How deep the queues of a device are made when it is opened.

@@ -117,6 +117,10 @@ impl<D: Device> Faulty<D> {
 }
 
 impl<D: Device> Device for Faulty<D> {
+    fn now(&self) -> Duration {
+        self.below.now()
+    }
+
     fn limits(&self) -> &Limits {
         self.below.limits()
     }

@@ -20,6 +20,7 @@
 //! | `cluster`, `directory` | what the ranks of a job have in common, and where they are reached |
 //! | `processes` | ranks that are processes, each with a device |
 //! | `adapter` | `ib`, the network of processes with adapters |
+//! | `modelled` | ranks in virtual time |
 //! | `software` | `ib:soft` and `ib:sockets`, the networks of threads and of processes with software devices |
 //! | `verbs` | the device of libibverbs |
 //! | `ffi` | what is used of that library, which is loaded at run time |
@@ -62,6 +63,7 @@ mod directory;
 mod faulty;
 mod ffi;
 mod links;
+mod modelled;
 #[cfg(all(test, not(loom)))]
 mod patterns;
 mod processes;
@@ -80,5 +82,6 @@ mod work;
 pub use self::bare::Bare;
 pub(super) use self::{
     adapter::NETWORK,
+    modelled::modelled,
     software::{PROCESSES, THREADS},
 };

@@ -65,10 +65,10 @@ impl Devices for Sockets {
     }
 }
 
-fn rules(settings: &Settings) -> Rules {
+pub(super) fn rules(settings: &Settings) -> Rules {
     Rules { seed: settings.seed, ..Rules::default() }
 }
 
-fn fail(error: impl std::fmt::Display) -> Error {
+pub(super) fn fail(error: impl std::fmt::Display) -> Error {
     Error::Launch(format!("the software device of InfiniBand: {error}"))
 }

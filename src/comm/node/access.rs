@@ -94,8 +94,13 @@ impl Fabric {
         self.post(to, from, Use::Mail, bytemuck::cast_slice(&[key, a, b, c]))
     }
 
+    /// Whether a rank has mail.
+    pub(crate) fn has_mail(&self, rank: usize) -> bool {
+        !self.ring(rank, Use::Mail).is_empty()
+    }
+
     /// The next mail for a rank, and from whom. One reader at a time.
-    pub(super) fn take_mail(&self, rank: usize) -> Option<(usize, Mail)> {
+    pub(crate) fn take_mail(&self, rank: usize) -> Option<(usize, Mail)> {
         let (from, bytes, _) = self.take(rank, Use::Mail)?;
         let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * at + k]));
         Some((from, Mail { key: word(0), words: [word(1), word(2), word(3)] }))

@@ -16,13 +16,13 @@ use std::{
 };
 
 use super::{
-    Fabric, Patience, Supervisor, Use,
+    Fabric, Patience, Supervisor,
     control::{CALLS, TAG},
     threads_of_this_process,
 };
 use crate::comm::{
-    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Operations, Ordering as Order, Progress,
-    PublishedWait, Remote, SignalWord, Token, Topology, WaitWord, mutex::Mutex,
+    Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order,
+    Progress, PublishedWait, Remote, SignalWord, Token, Topology, WaitWord, mutex::Mutex,
 };
 
 /// One rank of a machine. Every rank in its calls is one of the machine, by its number in the job.
@@ -42,6 +42,22 @@ pub(crate) struct Member {
     threads: usize,
     /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
     done: Mutex<VecDeque<Event>>,
+}
+
+/// Commits a range of a rank's segment, and makes it known to its network.
+///
+/// # Errors
+/// What the system or the network says.
+pub(crate) fn commit<N: Network + ?Sized>(node: &Member, network: &N, range: Range<usize>) -> io::Result<()> {
+    node.commit(range.clone())?;
+    if let Err(error) = network.opens(range.clone()) {
+        // After the end of the job an adapter may have it, so it stays.
+        if error.kind() != io::ErrorKind::Interrupted {
+            node.release(range)?;
+        }
+        return Err(error);
+    }
+    Ok(())
 }
 
 impl Member {
@@ -78,7 +94,7 @@ impl Member {
 
     /// Whether `poll` would report something.
     pub(crate) fn has_news(&self) -> bool {
-        !self.fabric.ring(self.own, Use::Mail).is_empty() || !self.done.lock().is_empty()
+        self.fabric.has_mail(self.own) || !self.done.lock().is_empty()
     }
 
     fn report(&self, event: Event) {

@@ -37,7 +37,7 @@ pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
 pub(crate) use errands::Errand;
 pub(crate) use far::TOLD;
-pub(crate) use member::Member;
+pub(crate) use member::{Member, commit};
 pub(crate) use note::{Note, What};
 pub(crate) use supervisor::{CALL_SHIFT, Supervisor};
 pub(crate) use wait::Patience;

@@ -21,9 +21,9 @@ use super::{
     world::{World, why_not_here},
 };
 use crate::comm::{
-    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Network, Operations, PublishedWait, Remote, SignalWord,
-    Token, Topology, WaitWord,
-    node::Member,
+    Atomic, Capabilities, Conduit, Connections, Events, Full, Issued, Local, Mail, Network, Operations, PublishedWait, Remote,
+    Scale, SignalWord, Token, Topology, WaitWord,
+    node::{Member, commit},
     settings::Computing,
     soft::{Picos, Processor},
 };
@@ -41,6 +41,8 @@ pub(super) struct Simulated {
     capabilities: Capabilities,
     network: Arc<dyn Network>,
     processor: Processor,
+    /// The network is code of its own.
+    is_wired: bool,
     computing: Computing,
     /// Processor time of the thread at the end of the last call, in nanoseconds, where computing is measured.
     last: AtomicU64,
@@ -86,6 +88,7 @@ impl Simulated {
         world: Arc<World>,
         node: Member,
         network: Arc<dyn Network>,
+        is_wired: bool,
         processor: Processor,
         computing: Computing,
     ) -> Self {
@@ -93,7 +96,7 @@ impl Simulated {
         let last = AtomicU64::new(processor_time());
         let (rank, [ends, refused]) = (node.topology().rank(), [const { AtomicBool::new(false) }; 2]);
         let looking = if let Computing::Measured(_) = computing { looking() } else { 0 };
-        Simulated { world, rank, node, capabilities, network, processor, computing, last, looking, ends, refused }
+        Simulated { world, rank, node, capabilities, network, is_wired, processor, computing, last, looking, ends, refused }
     }
 
     /// To be called first in whatever takes virtual time, or asks for it: the time since the last call was spent computing.
@@ -106,6 +109,9 @@ impl Simulated {
         {
             let nanos = processor_time().saturating_sub(self.last.load(Ordering::Relaxed) + self.looking);
             self.world.spend(self.rank, Picos::of_seconds(1e-9 * nanos as f64 * factor));
+        }
+        if self.is_wired && self.is_here() {
+            self.world.enter(self.rank);
         }
         Inside(self)
     }
@@ -175,6 +181,24 @@ impl Operations for Simulated {
         // SAFETY: the caller's promise.
         unsafe { self.network.get_block(from, loops, local, token) }
     }
+
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
+        let _inside = self.inside();
+        // SAFETY: the caller's promise.
+        unsafe { self.network.accumulate_block(to, loops, local, scale, lock, token) }
+    }
+
+    fn is_flushed(&self, rank: usize) -> bool {
+        self.network.is_flushed(rank)
+    }
 }
 
 impl Conduit for Simulated {
@@ -199,11 +223,31 @@ impl Conduit for Simulated {
     }
 
     fn commit(&self, range: Range<usize>) -> io::Result<()> {
-        self.node.commit(range)
+        let _inside = self.inside();
+        commit(&self.node, &*self.network, range)
     }
 
     fn release(&self, range: Range<usize>) -> io::Result<()> {
+        let _inside = self.inside();
+        self.network.shuts(range.clone())?;
         self.node.release(range)
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        self.network.connections()
+    }
+
+    fn drain(&self) {
+        let _inside = self.inside();
+        self.network.drain();
+    }
+
+    fn leave(&self) {
+        let _inside = self.inside();
+        let fabric = self.node.fabric();
+        fabric.set_finished(self.topology().local(self.rank));
+        self.world.wake_all();
+        self.network.serve_until(&|| (0..fabric.ranks()).all(|rank| fabric.finished(rank)));
     }
 
     fn committed(&self) -> u64 {

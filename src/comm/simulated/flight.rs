@@ -3,7 +3,8 @@
 use std::ptr::NonNull;
 
 use crate::comm::{
-    Atomic, Event, Local, Mail, Remote, SignalWord, Token,
+    Atomic, Event, Local, Mail, Remote, Scale, SignalWord, Token,
+    addition::{self, Segment},
     node::Fabric,
     soft::{Picos, Way},
 };
@@ -69,6 +70,8 @@ pub(super) enum Kind {
     Get,
     Atomic(Atomic),
     Mail(Mail),
+    /// A message of adapters of code of their own, by their number, and whether it needs no answer.
+    Wire(u64, bool),
 }
 
 impl Kind {
@@ -86,8 +89,19 @@ enum Memory {
     Lent(Local),
     /// The same of a strided block, from its base.
     LentBlock(*mut u8, Box<Loops>),
+    /// What is to be added, packed.
+    Sum(Box<Sum>),
     /// It was given up.
     Gone(usize),
+}
+
+/// An accumulate of a strided block.
+#[derive(Debug)]
+struct Sum {
+    loops: Loops,
+    packed: Box<[u8]>,
+    scale: Scale,
+    lock: usize,
 }
 
 impl Memory {
@@ -96,6 +110,7 @@ impl Memory {
             Memory::Copied(bytes) => bytes.len(),
             Memory::Lent(local) => local.len,
             Memory::LentBlock(_, loops) => loops.runs() * loops.run(),
+            Memory::Sum(sum) => sum.packed.len(),
             Memory::Gone(len) => *len,
         }
     }
@@ -107,7 +122,7 @@ unsafe impl Send for Memory {}
 impl Flight {
     fn new(kind: Kind, from: usize, to: Remote, memory: Memory, token: Token) -> Self {
         // A request is a message without bytes.
-        let bytes = if matches!(kind, Kind::Put(_) | Kind::Mail(_)) { memory.len() } else { 0 };
+        let bytes = if matches!(kind, Kind::Put(_) | Kind::Mail(_) | Kind::Wire(..)) { memory.len() } else { 0 };
         let message = Message {
             from: from as u32,
             to: to.rank as u32,
@@ -149,6 +164,30 @@ impl Flight {
         Flight::new(kind, from, to, Memory::LentBlock(local, Box::new(loops.clone())), token)
     }
 
+    /// An accumulate of a strided block, whose terms are copied now.
+    ///
+    /// # Safety
+    /// As [`Operations::accumulate_block`](crate::comm::Operations::accumulate_block).
+    pub(super) unsafe fn sum(
+        from: usize,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Self {
+        let (run, mut at) = (loops.run(), 0);
+        let mut packed = vec![0; loops.runs() * run].into_boxed_slice();
+        loops.for_each_run(|_, own| {
+            // SAFETY: the caller's promise; the copy is new, and as long as all runs.
+            unsafe { packed[at..at + run].as_mut_ptr().copy_from_nonoverlapping(local.wrapping_offset(own), run) };
+            at += run;
+        });
+        let sum = Sum { loops: loops.clone(), packed, scale: *scale, lock };
+        Flight::new(Kind::Put(None), from, to, Memory::Sum(Box::new(sum)), token)
+    }
+
     /// An atomic operation.
     ///
     /// # Safety
@@ -160,6 +199,12 @@ impl Flight {
     pub(super) fn mail(from: usize, to: usize, mail: Mail) -> Self {
         let to = Remote { rank: to, offset: 0 };
         Flight::new(Kind::Mail(mail), from, to, Memory::Gone(size_of::<Mail>()), Token::NOBODY)
+    }
+
+    /// A message between adapters.
+    pub(super) fn wire(from: u32, to: u32, bytes: usize, number: u64, returns: bool) -> Self {
+        let to = Remote { rank: to as usize, offset: 0 };
+        Flight::new(Kind::Wire(number, returns), from as usize, to, Memory::Gone(bytes), Token::NOBODY)
     }
 
     /// Bytes of data.
@@ -180,6 +225,7 @@ impl Flight {
             Kind::Get => 3,
             Kind::Atomic(_) => 4,
             Kind::Mail(_) => 5,
+            Kind::Wire(..) => 6,
         };
         [kind, (self.message.issuer() as u64) << 32 | self.message.target() as u64, self.offset as u64, self.len() as u64]
     }
@@ -192,6 +238,19 @@ impl Flight {
     /// A put reaches its target.
     pub(super) fn write(&self, fabric: &Fabric, signal: Option<SignalWord>) {
         let local = match &self.memory {
+            Memory::Sum(_) if self.hollow => return,
+            Memory::Sum(sum) => {
+                let segment = Segment { base: fabric.segment(self.message.target()), len: fabric.segment_len() };
+                let mut at = 0;
+                return sum.loops.for_each_run(|remote, _| {
+                    let (run, offset) = (sum.loops.run(), self.offset.wrapping_add_signed(remote));
+                    let packed = sum.packed[at..at + run].as_ptr();
+                    at += run;
+                    // SAFETY: who issued it promised the target. After the end of the job nobody asks for the sum.
+                    let _ =
+                        unsafe { addition::add_block(segment, sum.lock, &sum.scale, offset, &[], run, packed, fabric.over()) };
+                });
+            }
             Memory::Copied(_) | Memory::Lent(_) if self.hollow => Local { ptr: NonNull::dangling().as_ptr(), len: 0 },
             Memory::Copied(bytes) => Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() },
             Memory::Lent(local) => *local,
@@ -249,7 +308,7 @@ impl Flight {
                 Some(Event::LocalDone(self.token))
             }
             (Memory::Lent(_) | Memory::LentBlock(..), _) => Some(Event::LocalDone(self.token)),
-            (Memory::Copied(_), _) if self.token != Token::NOBODY => Some(Event::LocalDone(self.token)),
+            (Memory::Copied(_) | Memory::Sum(_), _) if self.token != Token::NOBODY => Some(Event::LocalDone(self.token)),
             _ => None,
         }
     }

@@ -17,6 +17,7 @@
 //! | `idle` | what a rank does while it waits for a report |
 //! | `watchdog` | says when no rank can run because one is blocked outside of the library |
 //! | `port`, `conduit` | the network of a rank; the rank as the engine sees it |
+//! | `split`, `wired` | a network of its own code between nodes; how the world joins its adapters, and lets agents answer |
 //!
 //! A deadlock is exact here: no message is on its way, and no rank can run. Ranks look up twice a second of virtual time, so its message
 //! says the same as on real networks.
@@ -25,52 +26,61 @@ mod conduit;
 mod flight;
 mod idle;
 mod port;
+mod split;
 mod state;
 mod table;
 mod watchdog;
+mod wired;
 mod world;
 
 use std::sync::Arc;
 
-use self::{conduit::Simulated, port::Port, watchdog::Watchdog, world::World};
+use self::{conduit::Simulated, port::Port, split::Split, watchdog::Watchdog, world::World};
 use super::{
+    Conduit, Network,
     layers::{self, Layer},
+    modelled::Modelled,
     mutex::Mutex,
     node::{Fabric, Member, keeping},
     say::say,
-    settings::{NO_DEVICES, Settings},
-    soft::Ranks as Turns,
+    settings::{Computing, NO_DEVICES, Settings},
+    soft::{Picos, Ranks as Turns},
     start::{Body, Named, Ranks, contain},
 };
 use crate::error::Error;
 pub(crate) use state::Report;
 pub(super) use table::NAMES;
 
-/// See the module's essay.
-pub(super) const NETWORK: Named = Named {
-    name: "simulated",
-    devices: NO_DEVICES,
-    ranks: Ranks::Simulated,
-    run: |settings, body| {
-        let report = run(settings, body)?;
-        if settings.stats {
-            let seconds = report.end.duration().as_secs_f64();
-            say(format_args!(
-                "simulated: {seconds:.9} s, {} messages, {} events, digest {:016x}",
-                report.messages, report.events, report.digest
-            ));
-        }
-        Ok(())
-    },
-};
+/// What a network on the virtual cluster is called, and what its ranks are. Who names it says how it is run.
+pub(super) const NETWORK: Named = Named { name: "simulated", devices: NO_DEVICES, ranks: Ranks::Simulated, run: |_, _| Ok(()) };
 
-/// Runs `body` on every rank and returns when all have ended.
-pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error> {
+/// Runs a job, and says what happened if that was asked for.
+pub(super) fn run_and_say(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> Result<(), Error> {
+    let report = run(settings, body, modelled)?;
+    if settings.stats {
+        let seconds = report.end.duration().as_secs_f64();
+        say(format_args!(
+            "simulated: {seconds:.9} s, {} messages, {} events, digest {:016x}",
+            report.messages, report.events, report.digest
+        ));
+    }
+    Ok(())
+}
+
+/// Runs `body` on every rank and returns when all have ended. Where the machine's nodes have agents, `modelled` joins them.
+pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> Result<Report, Error> {
     let machine = table::machine(settings.machine.as_deref().unwrap_or_default(), settings)?;
     if settings.layers.contains(&Layer::Delayed) {
         return Err(Error::Launch("a simulated network has no layer +delayed: its model says when a put is visible".into()));
     }
     let nodes = settings.ranks.div_ceil(machine.ranks_per_node);
+    if machine.agent.is_some() && settings.computing == Computing::Skipped {
+        let why = "moves all bytes over queue pairs, so no array can go without contents (GA_COMPUTING=skip); take one without [agents]";
+        return Err(Error::Launch(format!(
+            "the machine of \"simulated:{}\" {why}",
+            settings.machine.as_deref().unwrap_or_default()
+        )));
+    }
     let named = |what: &str, number: usize, count: usize| {
         Error::Launch(format!("GA_FAULTS names {what} {number}, but there are {count}, from 0 on"))
     };
@@ -93,16 +103,40 @@ pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
         failed.lock().get_or_insert((rank, cause));
         world.wake_all();
     };
+    let wiring = match machine.agent {
+        Some(_) if nodes > 1 => Some(modelled(settings, world.clone())?),
+        _ => None,
+    };
+    wiring.iter().for_each(|wiring| world.join(wiring.adapters()));
     let main = |rank: usize| {
-        let topology = settings.topology(rank).with_ranks_per_node(machine.ranks_per_node).with_hidden_memory();
+        let mapped = settings.topology(rank).with_ranks_per_node(machine.ranks_per_node);
+        let topology = mapped.clone().with_hidden_memory();
         let ended = contain(|| {
             // Other threads of the process are not the ranks': they cannot act for one.
             let node = Member::new(fabric.clone(), topology, settings.cores, usize::MAX);
-            let port: Arc<dyn super::Network> = Arc::new(Port::new(world.clone(), rank, &machine.adapter));
-            let network = layers::stack(&settings.layers, rank, port);
-            let conduit = Simulated::new(world.clone(), node, network, machine.processor, settings.computing);
-            body(Arc::new(conduit), 1)
+            let port = Port::new(world.clone(), rank, &machine.adapter);
+            let network: Arc<dyn Network> = match &wiring {
+                None => Arc::new(port),
+                Some(wiring) => {
+                    let member = Member::new(fabric.clone(), mapped, settings.cores, usize::MAX);
+                    let far = wiring.network(settings, &member).map_err(|error| error.to_string())?;
+                    world.set_service(rank, Some(far.clone()));
+                    // All have their adapters before anybody asks for a peer.
+                    world.pause(rank, Picos(1));
+                    Arc::new(Split::new(world.clone(), fabric.clone(), rank, machine.ranks_per_node, port, far))
+                }
+            };
+            let network = layers::stack(&settings.layers, rank, network);
+            let conduit =
+                Arc::new(Simulated::new(world.clone(), node, network, wiring.is_some(), machine.processor, settings.computing));
+            body(conduit.clone(), 1)?;
+            if wiring.is_some() {
+                conduit.drain();
+                conduit.leave();
+            }
+            Ok(())
         });
+        world.set_service(rank, None);
         if let Err(words) = ended {
             fail(rank, words);
         }
@@ -112,6 +146,8 @@ pub(crate) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
         let _watchdog = Watchdog::start(scope, &world);
         world.ranks().run(settings.stack, !settings.pins.is_empty(), &main, &mut || world.next())
     });
+    // Each holds the other.
+    world.part();
     ran.map_err(|(rank, error)| Error::Launch(format!("simulated rank {rank} could not be started: {error}")))?;
     let first = failed.lock().take();
     match (fabric.failure(), first) {

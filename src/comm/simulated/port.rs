@@ -7,8 +7,8 @@ use super::{
     world::World,
 };
 use crate::comm::{
-    Atomic, Capabilities, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Progress, Remote, SignalWord,
-    Token, soft::Adapter,
+    Atomic, Capabilities, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Progress, Remote, Scale,
+    SignalWord, Token, soft::Adapter,
 };
 use crate::index::Loops;
 
@@ -46,6 +46,12 @@ impl Port {
         }
     }
 
+    /// Whether an operation whose bytes are copied is over with the call, and whom its end is reported to.
+    fn answers(&self, token: Token) -> (bool, Token) {
+        let is_at_once = self.world.is_here(self.rank) && self.world.has_room(self.rank);
+        (is_at_once, if is_at_once { Token::NOBODY } else { token })
+    }
+
     /// A put, with a signal or without.
     ///
     /// # Safety
@@ -57,8 +63,7 @@ impl Port {
             self.issue(token, || unsafe { Flight::lent(Kind::Put(signal), rank, to, local, token) });
             return Issued::Pending;
         }
-        let is_at_once = self.world.is_here(rank) && self.world.has_room(rank);
-        let answer = if is_at_once { Token::NOBODY } else { token };
+        let (is_at_once, answer) = self.answers(token);
         // SAFETY: the caller's promise.
         self.issue(token, || unsafe { Flight::copied(rank, to, local, signal, answer) });
         if is_at_once { Issued::Complete } else { Issued::Pending }
@@ -119,6 +124,22 @@ impl Operations for Port {
         // SAFETY: the caller's promise; a put only reads the buffer.
         self.issue(token, || unsafe { Flight::block(Kind::Put(None), self.rank, to, loops, local.cast_mut(), token) });
         Issued::Pending
+    }
+
+    /// Of a rank of this node, whose processors add.
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
+        let (is_at_once, answer) = self.answers(token);
+        // SAFETY: the caller's promise.
+        self.issue(token, || unsafe { Flight::sum(self.rank, to, loops, local, scale, lock, answer) });
+        if is_at_once { Issued::Complete } else { Issued::Pending }
     }
 
     unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {

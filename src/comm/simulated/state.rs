@@ -11,7 +11,7 @@ use crate::comm::{
     node::Fabric,
     peers::Peers,
     slab::Slab,
-    soft::{Events, Faults, Machine, Model, Next, Picos},
+    soft::{Adapters, Events, Faults, Machine, Model, Next as Leg, Picos, Wish},
 };
 
 /// The job ends after this many ticks without a message.
@@ -50,6 +50,10 @@ pub(super) struct State {
     /// For how many ticks nothing has happened, and the messages until then.
     pub(super) idle: (u32, u64),
     pub(super) report: Report,
+    /// Adapters at the ends of the cables; what follows from what they were told, kept for its memory; and whose agent is at work.
+    pub(super) adapters: Option<Arc<dyn Adapters>>,
+    pub(super) wishes: Vec<Wish>,
+    pub(super) serving: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +73,39 @@ pub(super) enum Happens {
     Dies(u32),
     /// The adapter of a node stalls until then.
     Stalls(u32, Picos),
+    /// A rank is rung.
+    Rings(u32),
+    /// The agent of a rank looks, if the rank computes.
+    Serves(u32),
+    /// A time that adapters have asked for.
+    Time(u64),
+}
+
+/// What is to be done outside of the queue of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A rank has its turn.
+    Turn(usize),
+    /// The agent of a rank looks at its network.
+    Serve(usize),
+}
+
+/// What is kept of a rank whose adapter is modelled by code of its own.
+#[derive(Debug, Default)]
+pub(super) struct Wired {
+    /// Something has come since it looked.
+    pub(super) rung: bool,
+    /// It has taken a message since others of its node were told.
+    pub(super) took: bool,
+    /// Its agent is to look; and is busy until then.
+    pub(super) called: bool,
+    pub(super) agent: Picos,
+    /// When the rank itself was in its network last.
+    pub(super) left: Picos,
+    /// When it is rung next, of the times that it has asked for.
+    pub(super) reminded: Option<Picos>,
+    /// How long its next pause is.
+    pub(super) slice: Picos,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +125,7 @@ pub(super) struct Rank {
     pub(super) lent: usize,
     /// Where its segment, and those of the other members of what lies there, have no contents: by the first byte, the end.
     pub(super) hollow: BTreeMap<usize, usize>,
+    pub(super) wired: Wired,
 }
 
 impl Rank {
@@ -174,22 +212,26 @@ impl State {
             alive: count,
             idle: (0, 0),
             report: Report::default(),
+            adapters: None,
+            wishes: Vec::new(),
+            serving: None,
         }
     }
 
-    /// Lets things happen until a rank gets its turn: that one. None when all have ended.
-    pub(super) fn advance(&mut self) -> Option<usize> {
+    /// Lets things happen until something is to be done outside. None when all ranks have ended.
+    pub(super) fn advance(&mut self) -> Option<Next> {
         while self.alive > 0 {
             let (at, event) = self.events.take()?;
-            if let Some(rank) = self.happens(at, event) {
-                return Some(rank);
+            let next = self.happens(at, event);
+            if next.is_some() {
+                return next;
             }
         }
         None
     }
 
-    /// An event; the rank that gets its turn by it.
-    pub(super) fn happens(&mut self, at: Picos, event: Happens) -> Option<usize> {
+    /// An event; what is to be done because of it.
+    pub(super) fn happens(&mut self, at: Picos, event: Happens) -> Option<Next> {
         self.now = at;
         self.report.end = at;
         self.report.events += 1;
@@ -200,7 +242,7 @@ impl State {
                 let runs = &mut self.ranks[rank];
                 runs.clock = runs.clock.max(at).max(self.model.attends(rank));
                 if runs.clock == at {
-                    return self.has_idled(rank).then_some(rank);
+                    return self.has_idled(rank).then_some(Next::Turn(rank));
                 }
                 // Its processor has moved messages meanwhile.
                 let clock = runs.clock;
@@ -221,6 +263,13 @@ impl State {
                 self.faults -= 1;
                 self.model.stall(node as usize, until);
             }
+            Happens::Rings(rank) => {
+                let wired = &mut self.ranks[rank as usize].wired;
+                wired.reminded.take_if(|&mut asked| asked <= at);
+                self.ring(rank as usize);
+            }
+            Happens::Serves(rank) => return self.is_served(rank as usize).then_some(Next::Serve(rank as usize)),
+            Happens::Time(number) => self.tell_adapters(|adapters, now, wishes| adapters.is_time(now, number, wishes)),
         }
         None
     }
@@ -236,6 +285,9 @@ impl State {
             Happens::Tick => (6, 0),
             Happens::Dies(rank) => (7, u64::from(rank)),
             Happens::Stalls(node, _) => (8, u64::from(node)),
+            Happens::Rings(rank) => (9, u64::from(rank)),
+            Happens::Serves(rank) => (10, u64::from(rank)),
+            Happens::Time(number) => (11, number),
         };
         let message = if code == 2 { self.flights.get(what).map_or([0; 4], Flight::words) } else { [0; 4] };
         // FNV-1a, a word at a time.
@@ -266,7 +318,7 @@ impl State {
     }
 
     /// Something has happened to the memory of a rank.
-    fn touched(&mut self, rank: usize) {
+    pub(super) fn touched(&mut self, rank: usize) {
         let wakes = match self.ranks[rank].phase {
             // SAFETY: the rank lends the word for as long as it sleeps.
             Phase::Sleeps(Some((word, seen))) => unsafe { &*word.0 }.load() != seen,
@@ -316,8 +368,8 @@ impl State {
         let ((from, to, bytes), issuer, is_back) = (message.leg(), message.issuer(), message.is_back);
         let computes = self.ranks[to].computes();
         let times = match self.model.travels(self.now, from, to, bytes, computes, &mut message.way) {
-            Next::Ends(times) => times,
-            Next::Head(at) => return self.events.add(at, issuer, Happens::Travels(id)),
+            Leg::Ends(times) => times,
+            Leg::Head(at) => return self.events.add(at, issuer, Happens::Travels(id)),
         };
         self.report.messages += 1;
         let late = if message.is_mail { Picos::ZERO } else { late(&self.model, &self.events, id, from, to) };
@@ -366,6 +418,14 @@ impl State {
                     self.touched(to);
                 }
             }
+            Kind::Wire(number, returns) => {
+                self.tell_adapters(|adapters, now, wishes| adapters.arrived(now, number, wishes));
+                if returns {
+                    self.flights.remove(id);
+                } else if let Some(flight) = self.flights.get(id) {
+                    self.events.add(flight.message.answered, from, Happens::Done(id));
+                }
+            }
             Kind::Mail(mail) => {
                 self.flights.remove(id);
                 self.ranks[from].flying -= 1;
@@ -376,6 +436,9 @@ impl State {
 
     fn done(&mut self, id: u64) {
         let Some(flight) = self.flights.remove(id) else { return };
+        if let Kind::Wire(number, _) = flight.kind {
+            return self.tell_adapters(|adapters, now, wishes| adapters.answered(now, number, wishes));
+        }
         let issuer = &mut self.ranks[flight.message.issuer()];
         issuer.flying -= 1;
         issuer.lent -= usize::from(flight.is_lent());

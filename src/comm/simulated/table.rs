@@ -8,21 +8,23 @@ use toml::{Table, Value};
 use crate::{
     comm::{
         settings::Settings,
-        soft::{Adapter, Block, Driven, Machine, Node, Picos, Processor, Shape},
+        soft::{Adapter, AgentTimes, Block, Driven, Machine, Node, Picos, Processor, Shape},
     },
     error::Error,
 };
 
-const MACHINES: [(&str, &str); 5] = [
+const MACHINES: [(&str, &str); 6] = [
     ("infiniband", include_str!("machines/infiniband.toml")),
     ("gemini", include_str!("machines/gemini.toml")),
     ("extoll", include_str!("machines/extoll.toml")),
     ("bluegene", include_str!("machines/bluegene.toml")),
     ("loopback", include_str!("machines/loopback.toml")),
+    ("ib", include_str!("machines/ib.toml")),
 ];
 
 /// Of the machines with names.
-pub(in crate::comm) const NAMES: [&str; 5] = [MACHINES[0].0, MACHINES[1].0, MACHINES[2].0, MACHINES[3].0, MACHINES[4].0];
+pub(in crate::comm) const NAMES: [&str; 6] =
+    [MACHINES[0].0, MACHINES[1].0, MACHINES[2].0, MACHINES[3].0, MACHINES[4].0, MACHINES[5].0];
 
 /// The machine of a name, or of a file.
 pub(super) fn machine(name: &str, settings: &Settings) -> Result<Machine, Error> {
@@ -134,10 +136,30 @@ fn read(text: &str, ranks: usize, ranks_per_node: Option<usize>) -> Result<Machi
     let shape = shape(&mut network, ranks.div_ceil(ranks_per_node))?;
     let link = links(&mut network, &shape)?;
     network.end()?;
+    let agent = match file.remove("agents") {
+        None => None,
+        Some(Value::Table(fields)) => Some(agent(Part { path: "agents", fields })?),
+        Some(value) => return Err(format!("agents is {value}, and must be a part [agents]")),
+    };
+    if agent.is_some() && (!adapter.ordered || adapter.driven.is_some()) {
+        return Err("queue pairs keep the order of works, so where there are [agents], ordered of [adapter] must be true, and there can be no \
+                    [adapter.processor]"
+            .into());
+    }
     if let Some(name) = file.keys().next() {
         return Err(format!("there is no part [{name}]"));
     }
-    Ok(Machine { ranks_per_node, processor: Processor { flops, memory }, node, adapter, shape, link, hop })
+    Ok(Machine { ranks_per_node, processor: Processor { flops, memory }, node, adapter, shape, link, hop, agent })
+}
+
+fn agent(mut part: Part<'_>) -> Result<AgentTimes, String> {
+    let times = AgentTimes {
+        wake_up: part.micros("wake_up_us")?,
+        prepare: part.micros("prepare_us")?,
+        connect: part.micros("connect_us")?,
+    };
+    part.end()?;
+    Ok(times)
 }
 
 fn adapter(mut part: Part<'_>) -> Result<Adapter, String> {

@@ -6,19 +6,22 @@
 
 use std::{
     ops::Range,
-    sync::{Arc, MutexGuard, atomic::Ordering},
+    sync::{
+        Arc, MutexGuard,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use super::{
     flight::Flight,
     idle::LOOK,
-    state::{Happens, Idle, Phase, Report, State, Word},
+    state::{Happens, Idle, Next, Phase, Report, State, Word},
 };
 use crate::{
     calls::elsewhere,
     comm::{
-        Cause, Event, Events as Reports, Token, WaitWord,
+        Cause, Event, Events as Reports, Network, Token, WaitWord,
         mutex::Mutex,
         node::Fabric,
         soft::{Faults, Machine, Picos, Ranks},
@@ -34,6 +37,8 @@ pub(super) struct World {
     fabric: Arc<Fabric>,
     ranks: Ranks,
     state: Mutex<State>,
+    /// What the agents of ranks look at.
+    pub(super) services: Mutex<Vec<Option<Arc<dyn Network>>>>,
 }
 
 /// Virtual time ends here, after 100 days: long before it could overflow.
@@ -64,7 +69,8 @@ impl World {
     ) -> Self {
         let tick = timeout.map_or(TICK, |seconds| TICK.min(Picos::of_seconds(seconds)));
         let state = State::new(fabric.clone(), machine, seed, faults, tick);
-        World { fabric, ranks, state: Mutex::new(state) }
+        let services = (0..fabric.ranks()).map(|_| None).collect();
+        World { fabric, ranks, state: Mutex::new(state), services: Mutex::new(services) }
     }
 
     pub(super) fn ranks(&self) -> &Ranks {
@@ -79,7 +85,34 @@ impl World {
     pub(super) fn next(&self) -> Option<usize> {
         let mut state = self.state.lock();
         let known = state.next.take();
-        known.or_else(|| state.advance())
+        known.or_else(|| self.advance(state).1)
+    }
+
+    /// Lets things happen until a rank has its turn. None when all have ended.
+    fn advance<'w>(&'w self, mut state: MutexGuard<'w, State>) -> (MutexGuard<'w, State>, Option<usize>) {
+        loop {
+            match state.advance() {
+                Some(Next::Serve(rank)) => {
+                    drop(state);
+                    self.serve(rank);
+                    state = self.state.lock();
+                }
+                Some(Next::Turn(rank)) => return (state, Some(rank)),
+                None => return (state, None),
+            }
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub(super) fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    pub(super) fn over(&self) -> &AtomicU32 {
+        self.fabric.over()
     }
 
     /// The time of a rank.
@@ -208,7 +241,8 @@ impl World {
     pub(super) fn sleep(&self, rank: usize, word: Option<(&WaitWord, u32)>) {
         let mut state = self.catch_up(rank);
         let changed = word.is_some_and(|(word, seen)| word.load() != seen);
-        if changed || !state.ranks[rank].reports.is_empty() || self.is_still(rank) {
+        let asleep = &state.ranks[rank];
+        if changed || !asleep.reports.is_empty() || asleep.wired.rung || self.is_still(rank) {
             return;
         }
         state.ranks[rank].phase = Phase::Sleeps(word.map(|(word, seen)| (Word(word), seen)));
@@ -230,12 +264,12 @@ impl World {
 
     /// Whether a rank may not let others run: the job is over, or the rank unwinds, and another that ran meanwhile would be taken to unwind
     /// too.
-    fn is_still(&self, rank: usize) -> bool {
+    pub(super) fn is_still(&self, rank: usize) -> bool {
         !self.is_here(rank) || self.fabric.over().load(Ordering::Relaxed) != 0
     }
 
     /// Lets happen what happens up to the time of a rank that has its turn.
-    fn catch_up(&self, rank: usize) -> MutexGuard<'_, State> {
+    pub(super) fn catch_up(&self, rank: usize) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         if self.is_still(rank) {
             return state;
@@ -248,8 +282,8 @@ impl World {
     }
 
     /// Lets others run until a turn of this rank.
-    fn end_turn(&self, mut state: MutexGuard<'_, State>, rank: usize) {
-        let next = state.advance();
+    pub(super) fn end_turn(&self, state: MutexGuard<'_, State>, rank: usize) {
+        let (state, next) = self.advance(state);
         if next != Some(rank) {
             drop(state);
             elsewhere(|| self.ranks.suspend(rank, next, |next| self.state.lock().next = Some(next)));

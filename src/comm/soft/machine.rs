@@ -15,6 +15,18 @@ pub(in crate::comm) struct Machine {
     pub link: [f64; 3],
     /// Of a switch.
     pub hop: Picos,
+    /// Ranks have agents, and send by queue pairs that are connected on demand.
+    pub agent: Option<AgentTimes>,
+}
+
+/// What it takes to be an agent, and to connect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::comm) struct AgentTimes {
+    /// Until the agent of a rank that computes looks, from when something came.
+    pub wake_up: Picos,
+    /// Until a queue pair is made and initialized; and until it is ready to receive and to send.
+    pub prepare: Picos,
+    pub connect: Picos,
 }
 
 /// What one rank computes with.

@@ -207,7 +207,7 @@ mod tests {
         };
         let processor = Processor { flops: 1.0, memory: 1.0 };
         let node = Node { latency: Picos(7), per_byte: 1.0 };
-        Machine { ranks_per_node: 2, processor, node, adapter, shape, link: [20.0; 3], hop: Picos(50) }
+        Machine { ranks_per_node: 2, processor, node, adapter, shape, link: [20.0; 3], hop: Picos(50), agent: None }
     }
 
     fn times(arrived: u64, answered: u64) -> Times {

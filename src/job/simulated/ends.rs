@@ -2,16 +2,24 @@
 
 use super::*;
 
-/// What a job that fails says.
-fn said(ranks: usize, coroutines: bool, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> String {
-    let launch = Launch::new().network("simulated:infiniband").ranks(ranks).heap(1 << 24).coroutines(coroutines);
+/// A network whose operations are a model, and one whose own code runs.
+const NETWORKS: [&str; 2] = ["simulated:infiniband", "simulated:ib"];
+
+/// What a job that fails says, each rank on a node of its own.
+fn said(network: &str, ranks: usize, coroutines: bool, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> String {
+    let launch = Launch::new().network(network).ranks(ranks).ranks_per_node(1).heap(1 << 24).coroutines(coroutines);
     launch.simulate(body).expect_err("a job that fails").to_string()
+}
+
+/// Both networks, over both forms of ranks.
+fn all() -> impl Iterator<Item = (&'static str, bool)> {
+    NETWORKS.into_iter().flat_map(|network| [(network, false), (network, true)])
 }
 
 #[test]
 fn deadlocks_name_who_waits_for_what() {
-    for coroutines in [false, true] {
-        let text = said(3, coroutines, |job| {
+    for (network, coroutines) in all() {
+        let text = said(network, 3, coroutines, |job| {
             let locks = Locks::with_count(job, 2)?;
             let own = if job.rank() < 2 { Some(locks.lock(job.rank())?) } else { None };
             job.barrier()?;
@@ -22,7 +30,7 @@ fn deadlocks_name_who_waits_for_what() {
         for word in ["rank 0 waits for", "rank 1 waits for", "lock"] {
             assert!(text.contains(word), "{text}");
         }
-        let text = said(3, coroutines, |job| {
+        let text = said(network, 3, coroutines, |job| {
             let signal = Signal::new(job)?;
             if job.rank() == 1 {
                 signal.wait_at_least(0, 1)?;
@@ -36,29 +44,31 @@ fn deadlocks_name_who_waits_for_what() {
 /// A rank that waits for a lock polls it. So there are always events, although all ranks wait.
 #[test]
 fn deadlocks_of_one_lock_are_found() {
-    let twice = said(2, true, |job| {
-        let locks = Locks::new(job)?;
-        if job.rank() == 0 {
-            let _held = locks.lock(0)?;
-            drop(locks.lock(0)?);
-        }
-        job.sync()
-    });
-    assert!(twice.contains("rank 0") && twice.contains("lock 0"), "{twice}");
-    let mixed = said(2, true, |job| {
-        let (locks, signal) = (Locks::new(job)?, Signal::new(job)?);
-        let held = if job.rank() == 0 { Some(locks.lock(0)?) } else { None };
-        job.barrier()?;
-        if job.rank() == 0 {
-            signal.wait_at_least(0, 1)?;
-        } else {
-            drop(locks.lock(0)?);
-            signal.at(0, 0).notify()?;
-        }
-        drop(held);
-        job.sync()
-    });
-    assert!(mixed.contains("rank 0") && mixed.contains("signal") && mixed.contains("rank 1"), "{mixed}");
+    for network in NETWORKS {
+        let twice = said(network, 2, true, |job| {
+            let locks = Locks::new(job)?;
+            if job.rank() == 0 {
+                let _held = locks.lock(0)?;
+                drop(locks.lock(0)?);
+            }
+            job.sync()
+        });
+        assert!(twice.contains("rank 0") && twice.contains("lock 0"), "{twice}");
+        let mixed = said(network, 2, true, |job| {
+            let (locks, signal) = (Locks::new(job)?, Signal::new(job)?);
+            let held = if job.rank() == 0 { Some(locks.lock(0)?) } else { None };
+            job.barrier()?;
+            if job.rank() == 0 {
+                signal.wait_at_least(0, 1)?;
+            } else {
+                drop(locks.lock(0)?);
+                signal.at(0, 0).notify()?;
+            }
+            drop(held);
+            job.sync()
+        });
+        assert!(mixed.contains("rank 0") && mixed.contains("signal") && mixed.contains("rank 1"), "{mixed}");
+    }
 }
 
 /// What is on its way for seconds is no deadlock, and neither is a rank that has ended before its last words arrive.
@@ -94,9 +104,9 @@ fn a_rank_that_panics_lets_nobody_run_before_it_has_unwound() {
             self.1.lock().unwrap().push(self.0.sync().unwrap_err().to_string());
         }
     }
-    for coroutines in [false, true] {
+    for (network, coroutines) in all() {
         let calls = Mutex::default();
-        let text = said(4, coroutines, |job| {
+        let text = said(network, 4, coroutines, |job| {
             job.sync()?;
             if job.rank() == 2 {
                 let _calls = Calls(job, &calls);
@@ -112,7 +122,7 @@ fn a_rank_that_panics_lets_nobody_run_before_it_has_unwound() {
 
 #[test]
 fn a_thread_of_the_program_has_no_place_in_virtual_time() {
-    for coroutines in [false, true] {
+    for (network, coroutines) in all() {
         let told: Mutex<Vec<String>> = Mutex::default();
         let body = |job: &Job| {
             let a = GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create()?;
@@ -138,7 +148,7 @@ fn a_thread_of_the_program_has_no_place_in_virtual_time() {
             assert_eq!(a.get(..)?.sum(), 2.0);
             job.sync()
         };
-        let launch = Launch::new().network("simulated:infiniband").ranks(2).heap(1 << 24).coroutines(coroutines);
+        let launch = Launch::new().network(network).ranks(2).ranks_per_node(1).heap(1 << 24).coroutines(coroutines);
         let outcome = launch.simulate(body);
         let told = told.into_inner().unwrap();
         assert!(told.iter().all(|text| text.contains("from its own thread only")), "{told:?}");
@@ -190,9 +200,11 @@ fn faults_happen_when_they_are_said() {
 
 #[test]
 fn virtual_time_has_an_end() {
-    let text = said(2, true, |job| {
-        job.work(Work::flops(1e300));
-        job.sync()
-    });
-    assert!(text.contains("beyond the end of virtual time"), "{text}");
+    for network in NETWORKS {
+        let text = said(network, 2, true, |job| {
+            job.work(Work::flops(1e300));
+            job.sync()
+        });
+        assert!(text.contains("beyond the end of virtual time"), "{text}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod ends;
 mod times;
+mod wired;
 
 use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
 
@@ -127,7 +128,8 @@ fn run_busy(network: &str, seed: u64, coroutines: bool) -> (Report, f64) {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for network in ["gemini", "infiniband", "extoll", "bluegene", "loopback"].map(|machine| format!("simulated:{machine}")) {
+    for network in ["gemini", "infiniband", "extoll", "bluegene", "loopback", "ib"].map(|machine| format!("simulated:{machine}"))
+    {
         let (first, sum) = run_busy(&network, 0, true);
         assert!(first.digest != 0);
         // Threads are slow.
@@ -161,13 +163,15 @@ fn begin(job: &Job) {
 #[test]
 fn what_cannot_be_simulated_says_why() {
     for (network, words) in [
-        ("simulated", "name a machine (infiniband, gemini, extoll, bluegene, loopback) or a file"),
+        ("simulated", "name a machine (infiniband, gemini, extoll, bluegene, loopback, ib) or a file"),
         ("simulated:nowhere", "no such file"),
         ("simulated:gemini+delayed", "no layer +delayed"),
     ] {
         let text = Launch::new().network(network).ranks(1).simulate(|_| Ok(())).unwrap_err().to_string();
         assert!(text.contains(words), "{text}");
     }
+    let skips = Launch::new().network("simulated:ib").ranks(2).computing("skip").simulate(|_| Ok(())).unwrap_err().to_string();
+    assert!(skips.contains("GA_COMPUTING=skip"), "{skips}");
     let text = Launch::new().network("simulated:gemini").ranks(65_537).simulate(|_| Ok(())).unwrap_err().to_string();
     assert!(text.contains("from 1 to 65536"), "{text}");
 }
@@ -221,7 +225,7 @@ fn any_order_gives_the_same_results() {
     };
     let seeds = if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") { 100_000 } else { 300 };
     for seed in 0..seeds {
-        let machine = ["gemini", "extoll", "infiniband", "bluegene", "loopback"][seed as usize % 5];
+        let machine = ["gemini", "extoll", "infiniband", "bluegene", "loopback", "ib"][seed as usize % 6];
         let launch = Launch::new().network(format!("simulated:{machine}")).ranks(RANKS).heap(1 << 22).seed(seed);
         let run = launch.ranks_per_node(1 + seed as usize % 2).coroutines(true).run(body);
         run.unwrap_or_else(|error| panic!("GA_SEED={seed} on {machine}: {error}"));

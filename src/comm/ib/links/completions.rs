@@ -74,7 +74,7 @@ impl<D: Device> Links<D> {
                 }
                 self.post_datagram_receive(slot)?;
                 let bytes = if is_whole { &bytes[..] } else { &[] };
-                let actions = self.connections.on_datagram(self.start.elapsed(), bytes);
+                let actions = self.connections.on_datagram(self.now(), bytes);
                 self.carry_out(actions)
             }
             (Posted::DatagramReceive(slot), Ok(_)) => Ok(self.post_datagram_receive(slot)?),

@@ -28,7 +28,7 @@ use std::{
     collections::{HashMap, VecDeque},
     fmt,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 pub(super) use self::message::HEADER;
@@ -115,6 +115,8 @@ pub(super) struct Links<D> {
     connections: Connections,
     /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
     is_short: bool,
+    /// The device has to be told when this endpoint wants to look at it.
+    is_virtual: bool,
     peers: Peers<Peer>,
     /// Whose queue pairs these are.
     owners: HashMap<u32, usize, FxBuildHasher>,
@@ -165,7 +167,6 @@ pub(super) struct Links<D> {
     replayed: u64,
     bytes: u64,
     random: Random,
-    start: Instant,
     asked: Duration,
     /// The time for which this endpoint has looked at its device, pauses shortened to [`PAUSE`].
     looked: Duration,
@@ -272,11 +273,13 @@ impl<D: device::Device> Links<D> {
         let address = device.address();
         let seed = u64::from_le_bytes(std::array::from_fn(|k| settings.token.to_le_bytes()[k])) ^ settings.endpoint as u64;
         let budget = settings.budget.min(device.limits().pairs);
+        let is_virtual = device.limits().virtual_time;
         let links = Links {
             device: Arc::new(device),
             directory,
             connections: Connections::new(Settings { budget, ..settings }),
             is_short: budget < settings.endpoints.saturating_sub(1),
+            is_virtual,
             peers: Peers::default(),
             owners: HashMap::default(),
             spare: Vec::new(),
@@ -310,7 +313,6 @@ impl<D: device::Device> Links<D> {
             replayed: 0,
             bytes: 0,
             random: Random::new(seed),
-            start: Instant::now(),
             asked: Duration::ZERO,
             looked: Duration::ZERO,
             find_at: Duration::ZERO,
@@ -323,7 +325,7 @@ impl<D: device::Device> Links<D> {
     }
 
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        self.device.now()
     }
 
     fn post_receive(&self, slot: usize) -> device::Result<()> {
@@ -402,7 +404,7 @@ impl<D: device::Device> Links<D> {
         self.mark_all()?;
         let before = self.taken;
         let may_be_more = self.take_completions()?;
-        if self.taken != before && self.hurried < HURRY {
+        if self.taken != before && self.hurried < HURRY && !self.is_virtual {
             // The caller handles its completions first. The clock can wait.
             self.hurried += 1;
             return Ok(may_be_more);
@@ -421,6 +423,10 @@ impl<D: device::Device> Links<D> {
         if self.connections.next_timeout().is_some_and(|at| at <= now) {
             let actions = self.connections.on_timeout(now);
             self.carry_out(actions)?;
+        }
+        if self.is_virtual {
+            let says = self.unsaid.front().and_then(|&peer| Some(self.peers.get(peer)?.unsaid? + UNSAID_FOR));
+            says.into_iter().chain(self.connections.next_timeout()).min().into_iter().for_each(|at| self.device.remind(at));
         }
         let pause = now.saturating_sub(self.asked);
         if pause >= ASKS {

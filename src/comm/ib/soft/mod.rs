@@ -12,6 +12,7 @@
 //! | `keys` | registered memory |
 //! | `traffic` | what the adapters do next |
 //! | `landing` | how data land: in pieces, in any order; atomics that processors can break |
+//! | `modelled` | works in virtual time, which travel by cables |
 //! | `far` | works between processes: what `traffic` does, each side for itself |
 //! | `packet`, `socket` | what processes send each other, and how |
 //!
@@ -34,7 +35,6 @@
 //! * Between processes reads do not overtake, a pair has one work under way, and a message has 64 KiB at most.
 //! * Nor does it keep other programs of this machine out: they may fill the queue of a socket, take the name of one that is gone, and send datagrams.
 //!   They cannot send in the name of a process that lives. A process that is stopped may hold up the packets of those that send to it.
-//! * Virtual time: the clock is that of the machine, read in one place ([`Shared::now`]). It only matters to retries.
 //! * Loss and congestion in the connected service: an adapter repairs them unseen. Datagrams are dropped only for the
 //!   reasons that [`Device::post_datagram`](super::device::Device::post_datagram) names; `faulty` loses others.
 //! * Packets: a message is one, whatever its length, and takes effect whole.
@@ -43,6 +43,7 @@
 mod far;
 mod keys;
 mod landing;
+mod modelled;
 mod opened;
 mod packet;
 mod pair;
@@ -56,7 +57,7 @@ use std::{
     io,
     sync::{
         Arc, Condvar, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -69,7 +70,10 @@ use self::{
     traffic::State,
 };
 use super::device::{Depths, DeviceError, Limits, Result};
-use crate::comm::mutex::Mutex;
+use crate::comm::{
+    mutex::Mutex,
+    soft::{Adapters, Cables},
+};
 
 /// What a fabric allows. The depths of queues that are made when a device is opened are the most that may be asked for.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +100,7 @@ impl Default for Rules {
             datagram_receives: 8192,
             pairs: 1 << 17,
             reads: true,
+            virtual_time: false,
         };
         Rules { limits, pinned: usize::MAX, seed: 0 }
     }
@@ -120,10 +125,28 @@ struct Shared {
     /// Numbers of regions and of pairs' lives so far.
     numbers: AtomicU32,
     start: Instant,
+    /// What devices in virtual time are joined by, and when something happened there last, in nanoseconds.
+    cables: Option<Arc<dyn Cables>>,
+    virtual_now: AtomicU64,
 }
 
 impl Fabric {
     pub(super) fn new(rules: Rules) -> Self {
+        Fabric::on(rules, None)
+    }
+
+    /// Devices in virtual time, which the ranks of a job open, one each.
+    pub(super) fn on_cables(rules: Rules, cables: Arc<dyn Cables>) -> Self {
+        let limits = Limits { virtual_time: true, ..rules.limits };
+        Fabric::on(Rules { limits, ..rules }, Some(cables))
+    }
+
+    /// The adapters that the cables are to tell what has arrived.
+    pub(super) fn adapters(&self) -> Arc<dyn Adapters> {
+        self.0.clone()
+    }
+
+    fn on(rules: Rules, cables: Option<Arc<dyn Cables>>) -> Self {
         let state = Mutex::new(State::new(rules.seed));
         Fabric(Arc::new(Shared {
             rules,
@@ -133,11 +156,18 @@ impl Fabric {
             waiting: AtomicUsize::new(0),
             numbers: AtomicU32::new(1),
             start: Instant::now(),
+            cables,
+            virtual_now: AtomicU64::new(0),
         }))
     }
 
     /// Opens a device.
     pub(super) fn open(&self, depths: Depths) -> Result<SoftDevice> {
+        self.open_of(None, depths)
+    }
+
+    /// Opens the device of a rank, in virtual time.
+    pub(super) fn open_of(&self, rank: Option<usize>, depths: Depths) -> Result<SoftDevice> {
         let Rules { limits, pinned, .. } = self.0.rules;
         let Depths { completions, shared_receives, datagram_receives, datagram_sends } = depths;
         at_most("completions", completions, limits.completions)?;
@@ -147,10 +177,11 @@ impl Fabric {
         let limits = Limits { completions, shared_receives, datagram_receives, ..limits };
         let mut state = self.0.state.lock();
         let id = state.ports.next();
-        let port = Port::new(id, limits, datagram_sends, pinned);
+        let mut port = Port::new(id, limits, datagram_sends, pinned);
+        port.rank = rank.map(|rank| rank as u32);
         let signs = port.signs.clone();
         state.ports.add(port);
-        Ok(SoftDevice { shared: self.0.clone(), id, number: id, limits, signs, looker: None })
+        Ok(SoftDevice { shared: self.0.clone(), id, number: id, limits, signs, rank: rank.unwrap_or_default(), looker: None })
     }
 
     /// Opens a device that those of other processes reach by the socket of a number that nobody else has. Both numbers are random.
@@ -176,7 +207,10 @@ impl Fabric {
 impl Shared {
     /// The only clock.
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        match self.cables {
+            Some(_) => Duration::from_nanos(self.virtual_now.load(Ordering::Relaxed)),
+            None => self.start.elapsed(),
+        }
     }
 
     /// A number that nothing had before.
@@ -197,6 +231,9 @@ impl Shared {
             }
         }
         self.waiting.store(state.note(place), Ordering::Relaxed);
+        if self.cables.is_some() {
+            state.wish(place, self.now());
+        }
         state
     }
 
@@ -204,6 +241,10 @@ impl Shared {
     fn advance_all<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         if state.socket.is_some() {
             state.exchange(self.now());
+        }
+        if self.cables.is_some() {
+            // Each pair goes on when something has happened to it.
+            return state;
         }
         let mut last = None;
         while let Some(place) = state.waiting_behind(last) {

@@ -13,9 +13,12 @@ use super::{
     socket::{Looker, is_far},
     traffic,
 };
-use crate::comm::ib::device::{
-    Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, NUMBERS, Pair, Piece, Queue, Region,
-    Result, State, To, Wakes, Work,
+use crate::comm::{
+    ib::device::{
+        Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, NUMBERS, Pair, Piece, Queue,
+        Region, Result, State, To, Wakes, Work,
+    },
+    soft::Step,
 };
 
 /// A sleeper looks after what other devices left to be tried again, that often at least.
@@ -31,6 +34,8 @@ pub(in crate::comm::ib) struct SoftDevice {
     pub(super) id: u64,
     /// That of its GID.
     pub(super) number: u64,
+    /// Whose it is, in virtual time.
+    pub(super) rank: usize,
     pub(super) limits: Limits,
     pub(super) signs: Arc<Signs>,
     /// Of a device that others reach from other processes.
@@ -65,6 +70,11 @@ impl SoftDevice {
         let port = state.port(self.id)?;
         port.check()?;
         act(port)
+    }
+
+    /// In virtual time, its rank has made a step towards a connection.
+    fn steps(&self, step: Step) {
+        self.shared.cables().into_iter().for_each(|cables| cables.steps(self.rank, step));
     }
 
     fn place(&self, pair: Pair) -> Place {
@@ -114,6 +124,24 @@ impl SoftDevice {
 }
 
 impl Device for SoftDevice {
+    fn now(&self) -> Duration {
+        self.shared.cables().map_or_else(|| self.shared.now(), |cables| cables.now(self.rank))
+    }
+
+    fn remind(&self, at: Duration) {
+        self.shared.cables().into_iter().for_each(|cables| cables.ring_at(self.rank, at));
+    }
+
+    fn pass(&self) -> bool {
+        match self.shared.cables() {
+            Some(cables) => cables.pass(self.rank),
+            None => {
+                std::thread::yield_now();
+                true
+            }
+        }
+    }
+
     fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -134,15 +162,20 @@ impl Device for SoftDevice {
     }
 
     fn create(&self, depth: usize) -> Result<Pair> {
+        self.steps(Step::Prepares);
         self.with(|port| port.create(depth, self.shared.number().into()))
     }
 
     fn modify(&self, pair: Pair, to: To<'_>) -> Result<()> {
         self.with(|port| self.step(port.pair(pair)?, to))?;
+        if let State::ReadyToReceive | State::ReadyToSend = to.state() {
+            self.steps(Step::Connects);
+        }
         if to.state() == State::Reset {
             self.quiet(pair).port(self.id)?.pair(pair)?.reset(self.shared.number().into());
         }
         drop(self.shared.advance(self.lock(), self.place(pair)));
+        self.shared.ask(self.rank);
         Ok(())
     }
 
@@ -150,6 +183,7 @@ impl Device for SoftDevice {
         self.lock().port(self.id)?.pair(pair)?.state = State::Reset;
         self.quiet(pair).port(self.id)?.remove(pair)?;
         drop(self.shared.advance(self.lock(), self.place(pair)));
+        self.shared.ask(self.rank);
         Ok(())
     }
 
@@ -157,7 +191,15 @@ impl Device for SoftDevice {
         let mut state = self.lock();
         // SAFETY: the caller's promise.
         let taken = unsafe { state.port(self.id)?.post(pair, works) };
+        if self.shared.cables().is_some() {
+            let count = match &taken {
+                Ok(count) | Err(DeviceError::Work { at: count, .. }) => *count,
+                Err(_) => 0,
+            };
+            state.sends(self.place(pair), count);
+        }
         drop(self.shared.advance(state, self.place(pair)));
+        self.shared.ask(self.rank);
         taken
     }
 
@@ -194,7 +236,10 @@ impl Device for SoftDevice {
         let pair = port.datagram_pair()?;
         let depth = pair.slots.depth;
         pair.slots.take().ok_or(DeviceError::Full { queue: "the send queue of datagrams", depth })?;
-        if is_far(to) {
+        if self.shared.cables().is_some() {
+            // SAFETY: the data are registered, or inline and readable by the caller's promise.
+            unsafe { state.sends_datagram(self.number, to, number, key, bytes, local.len) };
+        } else if is_far(to) {
             let packet = Packet { from: DATAGRAM, to: number, number: 0, content: Content::Datagram { key } };
             // SAFETY: the data are registered, or inline and readable by the caller's promise.
             unsafe { state.send(to, packet, bytes, local.len) };
@@ -208,6 +253,8 @@ impl Device for SoftDevice {
         if let Some(report) = port.datagram_pair()?.ended(id, signaled, Ok(Done::Sent)) {
             port.report(report);
         }
+        drop(state);
+        self.shared.ask(self.rank);
         Ok(())
     }
 
@@ -219,7 +266,16 @@ impl Device for SoftDevice {
         let mut state = self.shared.advance_all(self.lock());
         let port = state.port(self.id)?;
         port.check()?;
+        let first = completions.len();
         completions.extend(std::iter::from_fn(|| port.poll()).take(most));
+        drop(state);
+        if let Some(cables) = self.shared.cables() {
+            let arrived = |completion: &&Completion| matches!(completion.outcome, Ok(Done::Received { .. }));
+            match completions[first..].iter().filter(arrived).count() {
+                0 => {}
+                messages => cables.takes(self.rank, messages),
+            }
+        }
         Ok(())
     }
 

@@ -9,7 +9,7 @@
 //! Works leave at the front, when they are done. So completions come in order of posting, though reads may be done later than what
 //! is behind them.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, ops::Range, time::Duration};
 
 use super::keys::Pinned;
 use crate::comm::ib::device::{Access, Completion, Done, Failure, Kind, Limits, NUMBERS, State, Work};
@@ -33,6 +33,11 @@ pub(super) struct Connected {
     pub(super) slots: Slots,
     pub(super) works: VecDeque<Entry>,
     started: usize,
+    /// Works that have left the queue in this life; and works that have travelled to the peer, if time is virtual.
+    retired: u64,
+    arrived: Option<u64>,
+    /// The time that the cables were last told to remind of.
+    pub(super) reminded: Duration,
     /// Reads and atomics that were sent and not answered.
     pub(super) reads: usize,
     /// A transfer of this pair is under way.
@@ -82,6 +87,8 @@ pub(super) struct Entry {
     /// Its data, if they were taken during the post.
     pub(super) inline: Option<Pinned>,
     pub(super) progress: Progress,
+    /// What the peer has to say, data or that it has seen the work, has travelled back: at once, but in virtual time.
+    pub(super) answered: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +122,7 @@ impl Entry {
         }
         // SAFETY: the caller's promise.
         let inline = work.inline.then(|| unsafe { Pinned::copy_of(work.local.start, len) });
-        Ok(Entry { work, inline, progress: Progress::Posted })
+        Ok(Entry { work, inline, progress: Progress::Posted, answered: true })
     }
 }
 
@@ -175,13 +182,16 @@ impl Connected {
     /// The next work, if it may start now.
     pub(super) fn to_start(&self) -> Option<usize> {
         let next = self.works.get(self.started)?.work;
+        if self.arrived.is_some_and(|arrived| self.retired + self.started as u64 >= arrived) {
+            return None;
+        }
         let waits = next.fence && self.reads > 0 || is_answered(next.kind) && self.reads >= self.path.read_depth;
         (!waits).then_some(self.started)
     }
 
     /// The oldest read or atomic that was sent and not answered.
     pub(super) fn to_answer(&self) -> Option<usize> {
-        let is_open = |entry: &Entry| matches!(entry.progress, Progress::Asked { .. } | Progress::Excess);
+        let is_open = |entry: &Entry| entry.answered && matches!(entry.progress, Progress::Asked { .. } | Progress::Excess);
         (self.reads > 0).then(|| self.works.iter().position(is_open)).flatten()
     }
 
@@ -205,10 +215,12 @@ impl Connected {
     /// The next report of works that are done. After a failure, of the others too: the first one failed, the rest is flushed.
     pub(super) fn retire(&mut self, failure: &mut Option<Failure>) -> Option<Report> {
         loop {
-            let entry = self.works.front().filter(|entry| failure.is_some() || entry.progress == Progress::Done)?;
+            let is_done = |entry: &&Entry| failure.is_some() || entry.progress == Progress::Done && entry.answered;
+            let entry = self.works.front().filter(is_done)?;
             let (Work { id, kind, signaled, .. }, progress) = (entry.work, entry.progress);
             self.works.pop_front();
             self.started = self.started.saturating_sub(1);
+            self.retired += 1;
             self.broken |= progress != Progress::Done;
             let outcome = match kind {
                 _ if self.broken => Err(failure.replace(Failure::Flushed).unwrap_or(Failure::Flushed)),
@@ -232,6 +244,40 @@ impl Connected {
 
     /// Forgets everything but its name.
     pub(super) fn reset(&mut self, life: u64) {
-        *self = Connected::new(self.id, self.place, self.slots.depth, life);
+        let arrived = self.arrived.map(|_| 0);
+        *self = Connected { arrived, ..Connected::new(self.id, self.place, self.slots.depth, life) };
+    }
+
+    /// Works of this pair travel, in virtual time.
+    pub(super) fn travel(&mut self) {
+        self.arrived = Some(0);
+    }
+
+    /// The last `count` works that were posted leave: their numbers in this life.
+    pub(super) fn leave(&mut self, count: usize) -> Range<u64> {
+        let len = self.works.len();
+        self.works.range_mut(len - count..).for_each(|entry| entry.answered = false);
+        self.retired + (len - count) as u64..self.retired + len as u64
+    }
+
+    /// The lengths of the last works on the cables: what asks for something is as good as empty.
+    pub(super) fn lens(&self, count: usize) -> impl Iterator<Item = usize> {
+        let len = |entry: &Entry| if is_answered(entry.work.kind) { 0 } else { entry.work.local.len };
+        self.works.range(self.works.len() - count..).map(len)
+    }
+
+    /// The next work has come to the peer.
+    pub(super) fn has_arrived(&mut self) {
+        self.arrived = self.arrived.map(|arrived| arrived + 1);
+    }
+
+    /// The work of a number, if it is not done.
+    pub(super) fn work(&mut self, number: u64) -> Option<&mut Entry> {
+        self.works.get_mut(number.checked_sub(self.retired)? as usize)
+    }
+
+    /// The number of a work in its queue.
+    pub(super) fn number_of(&self, at: usize) -> u64 {
+        self.retired + at as u64
     }
 }

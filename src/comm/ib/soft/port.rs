@@ -32,6 +32,9 @@ pub(super) const DATAGRAM: u32 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Port {
     id: u64,
+    /// Whose it is, in virtual time; and whether there is something for that rank since its cables were asked to ring it.
+    pub(super) rank: Option<u32>,
+    pub(super) fresh: bool,
     pub(super) limits: Limits,
     pub(super) keys: Keys,
     pairs: Vec<Option<Connected>>,
@@ -150,7 +153,11 @@ impl Port {
         let number = DATAGRAM + at as u32;
         let id = life << 24 | u64::from(number);
         self.pairs.resize_with(self.pairs.len().max(at + 1), || None);
-        self.pairs[at] = Some(Connected::new(id, Place { port: self.id, number }, depth, life));
+        let mut pair = Connected::new(id, Place { port: self.id, number }, depth, life);
+        if self.rank.is_some() {
+            pair.travel();
+        }
+        self.pairs[at] = Some(pair);
         Pair { id, number }
     }
 
@@ -235,6 +242,7 @@ impl Port {
         }
         let arrives = matches!(report.completion.outcome, Ok(Done::Received { .. }));
         self.reports.push_back(report);
+        self.fresh = true;
         self.signs.reports.store(self.reports.len(), Ordering::Relaxed);
         if self.armed.take_if(|wakes| arrives || *wakes == Wakes::All).is_some() {
             self.fired = true;
@@ -244,6 +252,7 @@ impl Port {
 
     pub(super) fn event(&mut self, event: Event) {
         self.events.push_back(event);
+        self.fresh = true;
         self.ring();
     }
 

@@ -22,6 +22,7 @@ use crate::comm::{
     mutex::Mutex,
     random::Random,
     slab::Slab,
+    soft::Wish,
 };
 
 /// All that the devices of a fabric share.
@@ -34,6 +35,22 @@ pub(super) struct State {
     /// Of a process, for devices of others; and the port that packets are for.
     pub(super) socket: Option<Socket>,
     pub(super) own: u64,
+    /// In virtual time, what is on its way, and what the cables are to do.
+    pub(super) travelling: Slab<Travelling>,
+    pub(super) wishes: Vec<Wish>,
+}
+
+/// In virtual time, what is on its way, by its number.
+#[derive(Debug)]
+pub(super) enum Travelling {
+    /// A work of a pair, by the pair's life and its number in that.
+    Work { of: Place, life: u64, number: u64 },
+    /// What it brings back.
+    Return { of: Place, life: u64, number: u64 },
+    /// A datagram from one port to the pair of a number of another one.
+    Datagram { from: u64, to: u64, number: u32, key: u32, bytes: Box<[u8]> },
+    /// No message: a pair may try again.
+    Again { of: Place },
 }
 
 /// Bytes, or a word, that an adapter moves.
@@ -115,14 +132,22 @@ pub(super) fn reach(port: &mut Port, by: Place, path: &Path, kind: Kind, len: us
 
 impl State {
     pub(super) fn new(seed: u64) -> Self {
-        State { ports: Slab::default(), waiting: BTreeSet::new(), random: Random::new(seed), socket: None, own: 0 }
+        State {
+            ports: Slab::default(),
+            waiting: BTreeSet::new(),
+            random: Random::new(seed),
+            socket: None,
+            own: 0,
+            travelling: Slab::default(),
+            wishes: Vec::new(),
+        }
     }
 
     pub(super) fn port(&mut self, id: u64) -> Result<&mut Port, DeviceError> {
         self.ports.get_mut(id).ok_or(DeviceError::Unknown { what: "device", id })
     }
 
-    fn pair(&mut self, place: Place) -> Option<&mut Connected> {
+    pub(super) fn pair(&mut self, place: Place) -> Option<&mut Connected> {
         self.ports.get_mut(place.port)?.numbered(place.number)
     }
 
@@ -228,6 +253,7 @@ impl State {
         }
         let Some((there, receive)) = there else {
             pair.works[at].progress = if reads < theirs.answer_depth { Progress::Asked { life } } else { Progress::Excess };
+            self.returns(from, by, at);
             return Ok(None);
         };
         let here = here.or_else(|| pair.works[at].inline.take()).ok_or(Local(Failure::LocalProtection))?;

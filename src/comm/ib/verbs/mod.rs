@@ -39,7 +39,10 @@ pub(super) mod tests;
 mod unusable;
 mod works;
 
-use std::{ffi::c_int, time::Duration};
+use std::{
+    ffi::c_int,
+    time::{Duration, Instant},
+};
 
 use rustix::process::{Resource, getrlimit};
 
@@ -96,6 +99,7 @@ pub(super) struct Verbs {
     address: Address,
     /// As it was granted.
     datagram_sends: usize,
+    start: Instant,
 }
 
 impl Verbs {
@@ -169,6 +173,7 @@ impl Verbs {
             datagram_receives: granted_datagrams.max_recv_wr as usize,
             pairs: attributes.max_qp.max(0) as usize,
             reads: attributes.vendor_id != SOFT_ROCE,
+            virtual_time: false,
         };
         let (number, answers) = (pairs::number(&datagrams), limits.answer_depth);
         let address = Address { gid: port.gid.raw, lid: port.lid, mtu: port.mtu, number, key, answers };
@@ -189,6 +194,7 @@ impl Verbs {
             limits,
             address,
             datagram_sends,
+            start: Instant::now(),
         })
     }
 
@@ -215,6 +221,10 @@ fn pinnable() -> String {
 }
 
 impl Device for Verbs {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     fn limits(&self) -> &Limits {
         &self.limits
     }

@@ -236,6 +236,7 @@ mod tests {
         datagram_receives: 8,
         pairs: 8,
         reads: true,
+        virtual_time: false,
     };
 
     fn work(kind: Kind, len: usize, inline: bool) -> Work {

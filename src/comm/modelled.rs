@@ -1,0 +1,29 @@
+//! Networks whose own code runs in virtual time, over cables that are a model.
+//!
+//! The conduit of a virtual cluster (`simulated`) knows no such network, and the network no cluster: [`networks`](super::networks) brings them
+//! together.
+
+use std::sync::Arc;
+
+use super::{
+    Network,
+    node::Member,
+    settings::Settings,
+    soft::{Adapters, Cables},
+};
+use crate::error::Error;
+
+/// Makes what the ranks of a job have in common.
+pub(crate) type Modelled = fn(&Settings, Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error>;
+
+/// What joins the ranks of a job.
+pub(crate) trait Wiring: Sync {
+    /// What the cables are to tell of arrivals.
+    fn adapters(&self) -> Arc<dyn Adapters>;
+
+    /// The network of a rank that has its turn, for ranks of other nodes.
+    ///
+    /// # Errors
+    /// What cannot be had.
+    fn network(&self, settings: &Settings, member: &Member) -> Result<Arc<dyn Network>, Error>;
+}

@@ -1,0 +1,186 @@
+//! The network of a rank whose adapter is modelled by code of its own: that one between nodes, and the model's inside a node.
+//!
+//! No memory is mapped in virtual time, so ranks of a node reach each other by messages of the model, which stand for loads and stores. The agent
+//! of the node answers for all of its ranks, as on a real node.
+
+use std::{io, ops::Range, sync::Arc};
+
+use super::{port::Port, world::World};
+use crate::comm::{
+    Atomic, Capabilities, Connections, Event, Events, Full, Issued, Local, Mail, Network, Operations, Remote, Scale, SignalWord,
+    Token, node::Fabric,
+};
+use crate::index::Loops;
+
+/// See the module's essay.
+#[derive(Debug)]
+pub(super) struct Split {
+    world: Arc<World>,
+    fabric: Arc<Fabric>,
+    rank: usize,
+    ranks_per_node: usize,
+    near: Port,
+    far: Arc<dyn Network>,
+    capabilities: Capabilities,
+}
+
+impl Split {
+    pub(super) fn new(
+        world: Arc<World>,
+        fabric: Arc<Fabric>,
+        rank: usize,
+        ranks_per_node: usize,
+        near: Port,
+        far: Arc<dyn Network>,
+    ) -> Self {
+        let capabilities = Capabilities { threads: false, crowded: true, ..far.capabilities().clone() };
+        Split { world, fabric, rank, ranks_per_node, near, far, capabilities }
+    }
+
+    fn is_near(&self, rank: usize) -> bool {
+        rank / self.ranks_per_node == self.rank / self.ranks_per_node
+    }
+
+    /// The network for operations on a rank. None if the caller has no place in virtual time: the operation fails.
+    fn to(&self, rank: usize, token: Token) -> Option<&dyn Network> {
+        if self.is_near(rank) {
+            Some(&self.near)
+        } else if self.is_here() {
+            Some(&*self.far)
+        } else {
+            self.world.refuse(self.rank, token);
+            None
+        }
+    }
+
+    fn is_here(&self) -> bool {
+        self.world.is_here(self.rank)
+    }
+
+    /// An error of a rank that is not where it may wait.
+    fn elsewhere() -> io::Error {
+        io::Error::new(io::ErrorKind::Interrupted, super::world::why_not_here())
+    }
+}
+
+impl Operations for Split {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        self.to(to.rank, token).map_or(Issued::Pending, |network| unsafe { network.put(to, local, token) })
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        self.to(from.rank, token).map_or(Issued::Pending, |network| unsafe { network.get(from, local, token) })
+    }
+
+    fn cancel(&self, token: Token) {
+        self.near.cancel(token);
+        self.far.cancel(token);
+    }
+
+    fn flush(&self, rank: usize, token: Token) {
+        self.to(rank, token).into_iter().for_each(|network| network.flush(rank, token));
+    }
+
+    fn is_flushed(&self, rank: usize) -> bool {
+        !self.is_near(rank) && self.is_here() && self.far.is_flushed(rank)
+    }
+
+    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
+        // SAFETY: the caller's promise.
+        self.to(word.rank, token).into_iter().for_each(|network| unsafe { network.atomic(word, atomic, token) });
+    }
+
+    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
+        if !self.is_here() {
+            return Err(Full);
+        }
+        if self.is_near(rank) { self.near.mail(rank, mail) } else { self.far.mail(rank, mail) }
+    }
+
+    fn poll(&self, events: &mut Events) {
+        self.near.poll(events);
+        if self.is_here() {
+            self.world.hush(self.rank);
+            self.far.poll(events);
+            self.world.has_looked(self.rank);
+            // The agent of this node has put it there.
+            events.extend(std::iter::from_fn(|| self.fabric.take_mail(self.rank)).map(|(from, mail)| Event::Mail(from, mail)));
+        }
+    }
+
+    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        self.to(to.rank, token).map_or(Issued::Pending, |network| unsafe { network.put_signal(to, local, signal, token) })
+    }
+
+    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        self.to(to.rank, token).map_or(Issued::Pending, |network| unsafe { network.put_block(to, loops, local, token) })
+    }
+
+    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
+        // SAFETY: the caller's promise.
+        self.to(from.rank, token).into_iter().for_each(|network| unsafe { network.get_block(from, loops, local, token) });
+    }
+
+    unsafe fn accumulate_block(
+        &self,
+        to: Remote,
+        loops: &Loops,
+        local: *const u8,
+        scale: &Scale,
+        lock: usize,
+        token: Token,
+    ) -> Issued {
+        let Some(network) = self.to(to.rank, token) else { return Issued::Pending };
+        // SAFETY: the caller's promise.
+        unsafe { network.accumulate_block(to, loops, local, scale, lock, token) }
+    }
+}
+
+impl Network for Split {
+    fn attend(&self) -> bool {
+        if !self.is_here() {
+            return false;
+        }
+        self.world.hush(self.rank);
+        let found = self.far.attend();
+        self.world.has_looked(self.rank);
+        found || self.fabric.has_mail(self.rank)
+    }
+
+    fn settled(&self) -> Option<bool> {
+        if self.is_here() && self.near.settled() == Some(true) { self.far.settled() } else { Some(false) }
+    }
+
+    fn body_ended(&self) {
+        self.near.body_ended();
+        self.far.body_ended();
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        self.far.connections()
+    }
+
+    fn opens(&self, range: Range<usize>) -> io::Result<()> {
+        if self.is_here() { self.far.opens(range) } else { Err(Split::elsewhere()) }
+    }
+
+    fn shuts(&self, range: Range<usize>) -> io::Result<()> {
+        if self.is_here() { self.far.shuts(range) } else { Err(Split::elsewhere()) }
+    }
+
+    fn drain(&self) {
+        self.far.drain();
+    }
+
+    fn serve_until(&self, ready: &dyn Fn() -> bool) {
+        self.far.serve_until(ready);
+    }
+}

@@ -6,12 +6,14 @@
 //!
 //! | benchmark | figures | bytes | value |
 //! |---|---|---|---|
+//! | `connect` | 12 of ARMCI-ODCM | of an operation | microseconds until a rank that was not reached before has answered |
 //! | `get`, `put` | 7, 8, 10, 11 | of a transfer | microseconds of one |
 //! | `strided_get`, `strided_put` | 9, 12 | of a chunk | microseconds of a patch of [`strided::PATCH`] bytes |
 //! | `shift`, `transpose` | 16, 17 | of a put | microseconds until all ranks have written to all |
 //!
-//! The first four take two ranks, on two nodes; the others as many as there are.
+//! `get` and `put`, strided or not, take two ranks on two nodes; the others as many as there are.
 
+mod connect;
 mod contiguous;
 mod patterns;
 mod strided;
@@ -21,6 +23,7 @@ use global_arrays::prelude::*;
 type Benchmark = fn(&Job) -> Result<Vec<(usize, f64)>, Error>;
 
 const BENCHMARKS: &[(&str, Benchmark)] = &[
+    ("connect", connect::connect),
     ("get", contiguous::get),
     ("put", contiguous::put),
     ("strided_get", strided::get),

@@ -22,6 +22,7 @@
 //! | `simulated:extoll` | nodes with EXTOLL, a 3-D torus, 4 ranks on a node |
 //! | `simulated:bluegene` | an IBM Blue Gene/P, a 3-D torus, 4 ranks on a node |
 //! | `simulated:loopback` | ranks of one machine that use MPI over TCP, whose processors move the messages |
+//! | `simulated:ib` | "Chinook" at PNNL, a fat tree, 8 ranks on a node; between nodes the code of the network `ib` runs as it is |
 //! | `simulated:my-machine.toml` | your own |
 //!
 //! `GA_RANKS_PER_NODE` sets another number of ranks on a node.
@@ -43,6 +44,23 @@
 //! `receive_overhead_us` and the time of the bytes, and its own computing takes that much longer. If a message arrives while the rank
 //! computes, it waits for `progress_delay_us`, or until the rank calls the library. Messages of more than `copied_bytes` wait like that one
 //! after the other.
+//!
+//! # A network of its own code
+//!
+//! On most of these machines the model carries out each operation. A machine with a part `[agents]` only carries messages, and the code of
+//! `ib` runs on it: connections on demand, frames of small operations, puts and gets past the processor of their target, the agent of each node
+//! that answers for its ranks. `simulated:ib` is such a machine. It shows what a program costs over `ib` on many nodes, and how many connections it takes:
+//!
+//! ```text
+//! GA_NETWORK=simulated:ib GA_RANKS=256 GA_CONNECTIONS=16 GA_STATS=1 my-program
+//! ```
+//!
+//! A rank spends `overhead_us` on each call that sends, and on each message that it takes. If it computes when a message arrives, its agent
+//! wakes up after `wake_up_us` and answers. Making a queue pair takes `prepare_us`, and connecting it `connect_us`, at each end. The processor's time
+//! for the bytes of a message is not in the model. Each rank has about 1.5 MiB for messages, so some hundred ranks are a good number here.
+//! Puts and gets really move their bytes, so `GA_COMPUTING=skip` is refused.
+//!
+//! # Topologies
 //!
 //! | topology | more fields |
 //! |---|---|

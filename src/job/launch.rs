@@ -56,7 +56,7 @@ use crate::{
 /// processes that an MPI launcher started. Over `mpi` the values must be equal on all ranks.
 ///
 /// `simulated:gemini`, `simulated:infiniband`, `simulated:extoll`, `simulated:bluegene` and `simulated:loopback` run the program in virtual time on a model of such a
-/// machine, and `simulated:FILE` on a model of your own.
+/// machine, and `simulated:FILE` on a model of your own. `simulated:ib` runs the protocols of `ib` themselves in virtual time.
 ///
 /// `ib` drives an adapter for InfiniBand or RoCE by libibverbs, which is loaded when the job starts. Ranks are processes, forked or started by a
 /// launcher. It has run on soft-RoCE, and on no adapter yet. `GA_IB_DEVICE` names the ports that the ranks of a machine take in turns, as

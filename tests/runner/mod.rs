@@ -111,8 +111,9 @@ pub(crate) fn networks() -> Vec<&'static str> {
     }
     if long() {
         all.extend(["ib:sockets:nodes_of_2", "ib:sockets+hidden"]);
+        all.extend(["simulated:ib:nodes_of_1", "simulated:ib:nodes_of_2", "simulated:ib+scrambled:nodes_of_3"]);
     } else {
-        all.push(OVER_SOCKETS);
+        all.extend([OVER_SOCKETS, IN_VIRTUAL_TIME]);
     }
     all
 }
@@ -120,10 +121,14 @@ pub(crate) fn networks() -> Vec<&'static str> {
 /// Processes with software devices of InfiniBand. Each message is a turn of another process, so the standard tier has few ranks.
 pub(crate) const OVER_SOCKETS: &str = "ib:sockets:nodes_of_2";
 
+/// The protocols of InfiniBand in virtual time: each message is some turns and events.
+pub(crate) const IN_VIRTUAL_TIME: &str = "simulated:ib:nodes_of_2";
+
 /// Numbers of ranks of the topics of conformance: its own, or those that `GA_TEST_RANKS` names, with commas between them.
 pub(crate) fn ranks(network: &str, own: &[usize]) -> Vec<usize> {
     let named = |names: String| names.split(',').map(|name| name.parse().expect("a number of ranks")).collect();
-    let usual = || if network == OVER_SOCKETS && !long() && !are_named() { vec![3] } else { own.to_vec() };
+    let usual =
+        || if [OVER_SOCKETS, IN_VIRTUAL_TIME].contains(&network) && !long() && !are_named() { vec![3] } else { own.to_vec() };
     env::var(NUMBERS).map_or_else(|_| usual(), named)
 }
 

@@ -47,6 +47,11 @@
 //! node sleeps so only while it has asked for something, or if it is the agent, and looks up every 50 to 100 µs: what neighbors do
 //! ends no sleep in the device. Else it sleeps on its bell, or on the word that it waits for.
 //!
+//! # Virtual time
+//!
+//! Over `simulated:ib` all of this runs on modelled adapters, in virtual time. Nobody looks at a device by himself there, so an endpoint says
+//! when it wants to look next ([`Device::remind`](device::Device::remind)).
+//!
 //! # What is not there yet
 //!
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.

@@ -21,7 +21,7 @@ const NEAR: f64 = 0.1;
 const FITTED: f64 = 0.05;
 
 const fn gemini(ranks: usize) -> Job<'static> {
-    Job { network: GEMINI, ranks, ranks_per_node: None, skips: false }
+    Job { network: GEMINI, ranks, ranks_per_node: None, skips: false, variables: &[] }
 }
 
 /// At which a rank of the paper's LU computed, and the edge of its blocks: fitted.
@@ -34,7 +34,7 @@ const FEWER_BLOCKS: &str = "forces of those blocks go back that a rank's tasks h
 pub fn lu(programs: &Programs) -> Result<Vec<Row>> {
     let network = of_speed(LU_GIGAFLOPS)?;
     let seconds = |ranks: usize| {
-        let job = Job { network: &network, ranks, ranks_per_node: None, skips: true };
+        let job = Job { network: &network, ranks, ranks_per_node: None, skips: true, variables: &[] };
         number(&programs.application("lu", &["--n", "32768", "--block", LU_BLOCK], job)?, "factor_seconds")
     };
     let [fewest, fewer, most] = [seconds(512)?, seconds(1024)?, seconds(2048)?];

@@ -18,13 +18,16 @@
 //! | `transfers` | figures 7 to 12: one transfer at a time, and strided ones |
 //! | `patterns` | figures 16 and 17: shift and transpose |
 //! | `applications` | figures 18 to 20: LU, Lennard-Jones, SPH |
+//! | `armci` | figures of ARMCI-ODCM: transfers and connections between two nodes of its machine |
 //! | `connections` | table 2 of MVICH: connections that patterns take |
 //!
-//! Rows `mvich-…` are of J. Wu and others: *Impact of On-Demand Connection Management in MPI over VIA*, CLUSTER 2002. All others are of
+//! Rows `mvich-…` are of J. Wu and others: *Impact of On-Demand Connection Management in MPI over VIA*, CLUSTER 2002; `odcm-…` are of A. Vishnu,
+//! M. Krishnan: *Efficient On-Demand Connection Management Mechanisms with PGAS Models over InfiniBand*, CCGrid 2010. All others are of
 //! A. Vishnu, J. Daily, B. Palmer: *Designing Scalable PGAS Communication Subsystems on Cray Gemini Interconnect*, HiPC 2012. Its curves have
 //! no tables, so rows are what the text says of them.
 
 mod applications;
+mod armci;
 mod connections;
 mod machine;
 mod patterns;
@@ -60,6 +63,10 @@ const GROUPS: &[(&[Place], Figures)] = &[
     (&[Paper::Gemini.at(18)], applications::lu),
     (&[Paper::Gemini.at(19)], applications::lennard_jones),
     (&[Paper::Gemini.at(20)], applications::sph),
+    (&[Paper::OdcmFigures.at(5)], armci::get),
+    (&[Paper::OdcmFigures.at(6), Paper::OdcmFigures.at(11)], armci::put),
+    (&[Paper::OdcmFigures.at(8), Paper::OdcmFigures.at(9)], armci::strided),
+    (&[Paper::OdcmFigures.at(12)], armci::connect),
     (&[Paper::Mvich.at(2)], connections::patterns),
     (&[Paper::Odcm.at(1), Paper::Odcm.at(2), Paper::Odcm.at(3), Paper::Odcm.at(4)], connections::agents),
 ];

@@ -60,7 +60,7 @@ struct Growth {
 fn growth(programs: &Programs, name: &str, network: &str) -> Result<Growth> {
     let mut over_p = Vec::new();
     for ranks in RANKS {
-        let measured = programs.benchmark(name, Job { network, ranks, ranks_per_node: None, skips: false })?;
+        let measured = programs.benchmark(name, Job { network, ranks, ranks_per_node: None, skips: false, variables: &[] })?;
         over_p.push(measured[0].1 / ranks as f64);
     }
     let shown: Vec<String> = RANKS.iter().zip(&over_p).map(|(ranks, micros)| format!("{ranks}: {micros:.2} µs")).collect();

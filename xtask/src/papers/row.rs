@@ -18,6 +18,7 @@ pub enum Paper {
     Mvich,
     /// Its tables, in Arabic numerals.
     Odcm,
+    OdcmFigures,
 }
 
 impl From<u32> for Place {
@@ -38,6 +39,7 @@ impl fmt::Display for Place {
             Paper::Gemini => write!(f, "{}", self.number),
             Paper::Mvich => write!(f, "mvich-{}", self.number),
             Paper::Odcm => write!(f, "odcm-{}", self.number),
+            Paper::OdcmFigures => write!(f, "odcm-fig-{}", self.number),
         }
     }
 }

@@ -6,28 +6,28 @@ use super::program::{Job, Programs};
 use super::row::{Kind, Row};
 use anyhow::{Context, Result};
 
-const TWO_NODES: Job<'static> = Job { network: GEMINI, ranks: 2, ranks_per_node: Some(1), skips: false };
+const TWO_NODES: Job<'static> = Job { network: GEMINI, ranks: 2, ranks_per_node: Some(1), skips: false, variables: &[] };
 
 /// M of the strided transfers.
-const PATCH: usize = 1 << 20;
+pub(super) const PATCH: usize = 1 << 20;
 
 /// The longest transfer of the other engine's predecessor, and one just longer.
 const SWITCH: [usize; 2] = [4096, 4096 + 8];
 
-const PEAK: f64 = 0.02;
-const FITTED: f64 = 0.05;
+pub(super) const PEAK: f64 = 0.02;
+pub(super) const FITTED: f64 = 0.05;
 
 /// Megabytes in a second.
-fn bandwidth(bytes: usize, micros: f64) -> f64 {
+pub(super) fn bandwidth(bytes: usize, micros: f64) -> f64 {
     bytes as f64 / micros
 }
 
-fn at(measured: &[(usize, f64)], bytes: usize) -> Result<f64> {
+pub(super) fn at(measured: &[(usize, f64)], bytes: usize) -> Result<f64> {
     let found = measured.iter().find(|(size, _)| *size == bytes);
     found.map(|(_, micros)| *micros).with_context(|| format!("{bytes} bytes were not measured"))
 }
 
-fn peak(measured: &[(usize, f64)]) -> f64 {
+pub(super) fn peak(measured: &[(usize, f64)]) -> f64 {
     measured.iter().map(|&(bytes, micros)| bandwidth(bytes, micros)).fold(0.0, f64::max)
 }
 

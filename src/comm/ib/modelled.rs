@@ -33,6 +33,7 @@ struct Virtual {
 /// # Errors
 /// What the system says.
 pub(in crate::comm) fn modelled(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error> {
+    cluster::check(settings)?;
     let directory = Directory::shared(settings.ranks).map_err(|error| Error::system("the table of addresses", error))?;
     // The same seed gives the same run. No stranger is in this process.
     let token = Random::new(settings.seed).below(usize::MAX) as u128;
@@ -46,7 +47,6 @@ impl Wiring for Virtual {
     }
 
     fn network(&self, settings: &Settings, member: &Member) -> Result<Arc<dyn Network>, Error> {
-        cluster::check_rank(settings, member.topology())?;
         let device = self.fabric.open_of(Some(member.topology().rank()), DEPTHS).map_err(fail)?;
         let wire = self.cluster.wire(settings, member, device)?;
         // Machines of one process are not lost.

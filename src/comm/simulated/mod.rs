@@ -74,6 +74,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
         return Err(Error::Launch("a simulated network has no layer +delayed: its model says when a put is visible".into()));
     }
     let nodes = settings.ranks.div_ceil(machine.ranks_per_node);
+    let settings = &Settings { ranks_per_node: Some(machine.ranks_per_node), ..settings.clone() };
     if machine.agent.is_some() && settings.computing == Computing::Skipped {
         let why = "moves all bytes over queue pairs, so no array can go without contents (GA_COMPUTING=skip); take one without [agents]";
         return Err(Error::Launch(format!(
@@ -109,7 +110,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
     };
     wiring.iter().for_each(|wiring| world.join(wiring.adapters()));
     let main = |rank: usize| {
-        let mapped = settings.topology(rank).with_ranks_per_node(machine.ranks_per_node);
+        let mapped = settings.topology(rank);
         let topology = mapped.clone().with_hidden_memory();
         let ended = contain(|| {
             // Other threads of the process are not the ranks': they cannot act for one.

@@ -64,6 +64,11 @@ pub(crate) trait Network: Operations {
         self.below().is_some_and(|below| below.doze(limit, ready))
     }
 
+    /// Whether a look at the network could do more than the last one did: handle what has come, or send what waits. For networks in virtual time.
+    fn is_behind(&self) -> bool {
+        self.below().is_some_and(Network::is_behind)
+    }
+
     /// Whether all was handled that this rank has put or sent to others, and was told of what they sent. If not, makes sure that a later
     /// call says so. `None` if that cannot be said now. A network in which nothing is ever in flight need not say anything.
     fn settled(&self) -> Option<bool> {

@@ -49,7 +49,8 @@ impl<W: Wire> Am<W> {
     /// Lets other ranks go on before the caller looks again. False if the job is over.
     pub(super) fn pass(&self) -> bool {
         // In virtual time no thread sleeps there.
-        match self.sleeper.as_ref().and_then(Mutex::try_lock) {
+        let sleeper = self.sleeper.as_ref().and_then(Mutex::try_lock).map(|sleeper| sleeper.clone());
+        match sleeper {
             Some(sleeper) => sleeper.pass(),
             None => {
                 std::thread::yield_now();

@@ -231,6 +231,11 @@ impl<W: Wire> Endpoint<W> {
         !self.busy.is_empty() || !self.owing.is_empty() || self.outbox.len() > 0
     }
 
+    /// Whether a look could do more than the last one.
+    pub(super) fn is_behind(&mut self) -> bool {
+        self.has_more || self.lags() || !self.held.is_empty() || self.has_arrivals()
+    }
+
     /// The number of the next bulk message of this rank.
     pub(super) fn next_number(&mut self) -> u64 {
         self.numbers += 1;

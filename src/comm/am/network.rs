@@ -39,6 +39,10 @@ impl<W: Wire> Network for Am<W> {
         !self.is_closed() && !self.fabric.is_inherited() && self.sleep_in_network(limit, ready)
     }
 
+    fn is_behind(&self) -> bool {
+        !self.is_closed() && self.try_endpoint().is_some_and(|mut endpoint| endpoint.is_behind())
+    }
+
     fn settled(&self) -> Option<bool> {
         self.is_settled()
     }

@@ -48,7 +48,7 @@ pub(super) const ROUTE_HEADER: usize = 40;
 
 /// An opened device. See the module's essay.
 pub(super) trait Device: Send + Sync + fmt::Debug + 'static {
-    /// Time since some moment, by which the device tells when what it is asked for happens.
+    /// The device's clock: time since some moment.
     fn now(&self) -> Duration;
 
     /// Ends a sleep at a time, as a completion does. For devices in virtual time, where nobody looks meanwhile; others need not be told.

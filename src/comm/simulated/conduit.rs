@@ -64,6 +64,9 @@ impl Drop for Inside<'_> {
         {
             self.0.last.store(processor_time(), Ordering::Relaxed);
         }
+        if self.0.is_wired && self.0.is_here() {
+            self.0.world.leave(self.0.rank, self.0.network.is_behind());
+        }
     }
 }
 
@@ -246,7 +249,9 @@ impl Conduit for Simulated {
         let _inside = self.inside();
         let fabric = self.node.fabric();
         fabric.set_finished(self.topology().local(self.rank));
-        self.world.wake_all();
+        if (0..fabric.ranks()).all(|rank| fabric.finished(rank)) {
+            self.world.wake_all();
+        }
         self.network.serve_until(&|| (0..fabric.ranks()).all(|rank| fabric.finished(rank)));
     }
 
@@ -367,6 +372,7 @@ impl Conduit for Simulated {
     }
 
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
+        let _inside = self.inside();
         let asks = awaited.is_some() || self.ends.load(Ordering::Relaxed);
         let settled = asks && self.network.settled() == Some(true);
         if settled && self.ends.swap(false, Ordering::Relaxed) {

@@ -70,7 +70,7 @@ pub(super) enum Kind {
     Get,
     Atomic(Atomic),
     Mail(Mail),
-    /// A message of adapters of code of their own, by their number, and whether it needs no answer.
+    /// A message between adapters (`soft::cables`): its number there, and whether it needs no answer.
     Wire(u64, bool),
 }
 

@@ -133,7 +133,12 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
             body(conduit.clone(), 1)?;
             if wiring.is_some() {
                 conduit.drain();
-                conduit.leave();
+                if fabric.failure().is_none() {
+                    conduit.leave();
+                }
+                if let Some((Some(rank), cause)) = fabric.failure() {
+                    return Err(format!("has returned, but rank {rank} {cause}"));
+                }
             }
             Ok(())
         });

@@ -1,4 +1,4 @@
-//! The network of a rank whose adapter is modelled by code of its own: that one between nodes, and the model's inside a node.
+//! The network of a rank on a machine with agents: between nodes the code of a network, inside a node the model's operations.
 //!
 //! No memory is mapped in virtual time, so ranks of a node reach each other by messages of the model, which stand for loads and stores. The agent
 //! of the node answers for all of its ranks, as on a real node.
@@ -88,7 +88,8 @@ impl Operations for Split {
     }
 
     fn is_flushed(&self, rank: usize) -> bool {
-        !self.is_near(rank) && self.is_here() && self.far.is_flushed(rank)
+        // The same goes for this. A flush asks again.
+        !self.is_near(rank) && self.is_here() && self.world.is_current(self.rank) && self.far.is_flushed(rank)
     }
 
     unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
@@ -106,11 +107,16 @@ impl Operations for Split {
     fn poll(&self, events: &mut Events) {
         self.near.poll(events);
         if self.is_here() {
-            self.world.hush(self.rank);
             self.far.poll(events);
+            self.world.has_taken(self.rank);
             self.world.has_looked(self.rank);
             // The agent of this node has put it there.
+            let known = events.len();
             events.extend(std::iter::from_fn(|| self.fabric.take_mail(self.rank)).map(|(from, mail)| Event::Mail(from, mail)));
+            if events.len() > known {
+                // It may hold more, for which there was no room.
+                self.world.ring_agent(self.rank);
+            }
         }
     }
 
@@ -149,14 +155,19 @@ impl Network for Split {
         if !self.is_here() {
             return false;
         }
-        self.world.hush(self.rank);
         let found = self.far.attend();
         self.world.has_looked(self.rank);
         found || self.fabric.has_mail(self.rank)
     }
 
     fn settled(&self) -> Option<bool> {
-        if self.is_here() && self.near.settled() == Some(true) { self.far.settled() } else { Some(false) }
+        // It may send something: not before all has happened that happens before.
+        let may_ask = self.is_here() && self.world.is_current(self.rank) && self.near.settled() == Some(true);
+        if may_ask { self.far.settled() } else { Some(false) }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.far.is_behind()
     }
 
     fn body_ended(&self) {

@@ -50,7 +50,7 @@ pub(super) struct State {
     /// For how many ticks nothing has happened, and the messages until then.
     pub(super) idle: (u32, u64),
     pub(super) report: Report,
-    /// Adapters at the ends of the cables; what follows from what they were told, kept for its memory; and whose agent is at work.
+    /// Adapters at the ends of the cables; an empty list of wishes, kept for its memory; the rank whose agent is at work.
     pub(super) adapters: Option<Arc<dyn Adapters>>,
     pub(super) wishes: Vec<Wish>,
     pub(super) serving: Option<usize>,
@@ -93,19 +93,23 @@ pub(super) enum Next {
 /// What is kept of a rank whose adapter is modelled by code of its own.
 #[derive(Debug, Default)]
 pub(super) struct Wired {
-    /// Something has come since it looked.
+    /// Something has come since it has emptied its adapter; or a look could do more.
     pub(super) rung: bool,
-    /// It has taken a message since others of its node were told.
-    pub(super) took: bool,
-    /// Its agent is to look; and is busy until then.
-    pub(super) called: bool,
+    pub(super) behind: bool,
+    /// Its agent has found something that the rank has to take.
+    pub(super) told: bool,
+    /// It waits inside its network.
+    pub(super) passes: bool,
+    /// When its agent looks next; and until when it is busy.
+    pub(super) called: Option<Picos>,
     pub(super) agent: Picos,
     /// When the rank itself was in its network last.
     pub(super) left: Picos,
     /// When it is rung next, of the times that it has asked for.
     pub(super) reminded: Option<Picos>,
-    /// How long its next pause is.
+    /// How long its last pause was, and its agent's last sleep with something left to do.
     pub(super) slice: Picos,
+    pub(super) nap: Picos,
 }
 
 #[derive(Debug, Default)]
@@ -474,7 +478,10 @@ impl State {
 
     fn tick(&mut self) {
         let messages = self.report.messages;
-        let idles = self.events.len() == self.faults && self.idle.1 == messages;
+        // Pauses and reminders are events too, and bring nothing on by themselves.
+        let nobody_runs = self.ranks.iter().all(|rank| !matches!(rank.phase, Phase::Runs));
+        let nothing_comes = self.events.len() == self.faults || nobody_runs && self.flights.is_empty();
+        let idles = nothing_comes && self.idle.1 == messages;
         self.idle = (if idles { self.idle.0 + 1 } else { 0 }, messages);
         if self.idle.0 > DEAD {
             self.fabric.end(None, "no message is on its way, and no rank can run");

@@ -6,8 +6,8 @@
 //! A rank and its agent share what the network keeps, and neither may act on what the other does later. So a rank enters its network only when
 //! all has happened that happens before, and each waits until the other has left it.
 //!
-//! The agent of a rank is no thread. It acts between two events, on the stack of whoever handles these. No rank is inside its network then: ranks
-//! let others run in waits only, and there outside of their networks.
+//! The agent of a rank is no thread. It acts between two events, on the stack of whoever handles these. So no rank may be suspended while it holds
+//! its endpoint: ranks let others run when they enter their networks, when they wait, and in `pass`, which is called without the endpoint.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -27,6 +27,9 @@ use crate::comm::{
 
 /// Pauses of a rank that lets others run, the first one and the longest.
 const PAUSES: [Picos; 2] = [Picos(1_000_000), Picos(10_000_000_000)];
+
+/// Sleeps of an agent that has left something to be done.
+const NAPS: [Picos; 2] = [Picos(1_000_000), Picos(500_000_000)];
 
 impl State {
     /// Tells adapters something, and does what they wish.
@@ -56,7 +59,17 @@ impl State {
                 self.events.add(Picos::of_duration(at).max(self.now), rank as usize, Happens::Time(number));
             }
             Wish::Rings { rank } => self.ring(rank as usize),
-            Wish::Touches { rank } => self.touched(rank as usize),
+            Wish::Touches { rank } => self.words_changed(rank as usize),
+        }
+    }
+
+    /// Memory of ranks may have changed that an agent answers for: wakes those that sleep on a word which has.
+    fn words_changed(&mut self, agent: usize) {
+        let per_node = self.model.machine().ranks_per_node;
+        for near in agent..(agent + per_node - agent % per_node).min(self.ranks.len()) {
+            if let Phase::Sleeps(Some(_)) = self.ranks[near].phase {
+                self.touched(near);
+            }
         }
     }
 
@@ -64,30 +77,51 @@ impl State {
     pub(super) fn ring(&mut self, rank: usize) {
         let rung = &mut self.ranks[rank];
         rung.wired.rung = true;
-        match rung.phase {
-            Phase::Sleeps(_) => self.wake(rank),
-            Phase::Runs if !rung.wired.called => {
-                rung.wired.called = true;
-                let wakes = self.model.machine().agent.map_or(Picos::ZERO, |agent| agent.wake_up);
-                let wired = &self.ranks[rank].wired;
-                let at = (self.now + wakes).max(wired.agent).max(wired.left);
-                self.events.add(at, rank, Happens::Serves(rank as u32));
-            }
-            _ => {}
+        rung.wired.nap = Picos::ZERO;
+        if let Phase::Sleeps(_) = rung.phase {
+            self.wake(rank);
+        } else {
+            let wakes = self.model.machine().agent.map_or(Picos::ZERO, |agent| agent.wake_up);
+            self.call_agent(rank, wakes);
         }
+    }
+
+    /// The agent of a rank that does not sleep looks after a while.
+    fn call_agent(&mut self, rank: usize, after: Picos) {
+        let called = &mut self.ranks[rank];
+        let at = (self.now + after).max(called.wired.agent).max(called.wired.left);
+        if matches!(called.phase, Phase::Runs) && called.wired.called.is_none_or(|looks| looks > at) {
+            called.wired.called = Some(at);
+            self.events.add(at, rank, Happens::Serves(rank as u32));
+        }
+    }
+
+    /// The same where nothing has come, but something is left to do: less often the longer that lasts.
+    fn call_agent_again(&mut self, rank: usize) {
+        let [first, longest] = NAPS;
+        let nap = &mut self.ranks[rank].wired.nap;
+        *nap = Picos((2 * nap.0).clamp(first.0, longest.0));
+        let after = *nap;
+        self.ranks[rank].wired.behind = true;
+        self.call_agent(rank, after);
     }
 
     /// Whether the agent of a rank has something to do, now that it is awake.
     pub(super) fn is_served(&mut self, rank: usize) -> bool {
         let now = self.now;
         let served = &mut self.ranks[rank];
-        if served.wired.left > now {
-            self.events.add(self.ranks[rank].wired.left, rank, Happens::Serves(rank as u32));
+        if served.wired.called.take_if(|at| *at <= now).is_none() {
             return false;
         }
-        served.wired.called = false;
-        // A rank that goes on now looks itself.
-        matches!(served.phase, Phase::Runs) && served.clock > now && served.wired.rung
+        let left = served.wired.left;
+        if left > now {
+            served.wired.called = Some(left);
+            self.events.add(left, rank, Happens::Serves(rank as u32));
+            return false;
+        }
+        // Whoever goes on now says what is left when it leaves.
+        let wants = served.wired.rung || served.wired.behind;
+        matches!(served.phase, Phase::Runs) && served.clock > now && wants
     }
 
     /// The clock of a rank, or of its agent if that is at work.
@@ -126,57 +160,93 @@ impl World {
         self.services.lock()[rank] = network;
     }
 
-    /// A rank whose network is code of its own enters it.
+    /// A rank whose network is code of its own enters it: when all has happened that happens before, and its agent has left.
     pub(super) fn enter(&self, rank: usize) {
-        let mut state = self.state();
-        let entering = &mut state.ranks[rank];
-        entering.clock = entering.clock.max(entering.wired.agent);
-        drop(state);
-        drop(self.catch_up(rank));
+        loop {
+            let mut state = self.catch_up(rank);
+            let entering = &mut state.ranks[rank];
+            (entering.wired.behind, entering.wired.slice) = (false, Picos::ZERO);
+            if entering.wired.agent <= entering.clock || self.is_still(rank) {
+                return;
+            }
+            entering.clock = entering.wired.agent;
+        }
     }
 
-    /// A rank looks at its network.
-    pub(super) fn hush(&self, rank: usize) {
+    /// It leaves its network. What it leaves to be done, its agent does if it computes.
+    pub(super) fn leave(&self, rank: usize, is_behind: bool) {
         let mut state = self.state();
-        let wired = &mut state.ranks[rank].wired;
-        (wired.rung, wired.slice) = (false, Picos::ZERO);
+        if is_behind {
+            state.call_agent_again(rank);
+        } else if state.ranks[rank].wired.rung {
+            state.ring(rank);
+        }
     }
 
-    /// A rank, or the agent that it is, has looked at its network: if anything came, it may be for another rank of the node.
+    /// It has taken what its network had for it.
+    pub(super) fn has_taken(&self, rank: usize) {
+        self.state().ranks[rank].wired.told = false;
+    }
+
+    /// Whether nothing happens before a rank goes on, and its agent is not at work.
+    pub(super) fn is_current(&self, rank: usize) -> bool {
+        let state = self.state();
+        let clock = state.ranks[rank].clock;
+        state.ranks[rank].wired.agent <= clock && state.events.next_at().is_none_or(|at| at >= clock)
+    }
+
+    /// The agent of a rank's node may have something to do for it.
+    pub(super) fn ring_agent(&self, rank: usize) {
+        let mut state = self.state();
+        let agent = rank - rank % state.model.machine().ranks_per_node;
+        if agent != rank {
+            state.ring(agent);
+        }
+    }
+
+    /// The agent of a node has looked at its network, or the rank that it is a part of has: what came may be for other ranks of the node.
     pub(super) fn has_looked(&self, rank: usize) {
         let mut state = self.state();
-        if !std::mem::take(&mut state.ranks[rank].wired.took) {
+        let per_node = state.model.machine().ranks_per_node;
+        if !rank.is_multiple_of(per_node) {
             return;
         }
-        let per_node = state.model.machine().ranks_per_node;
-        let first = rank - rank % per_node;
-        for near in first..(first + per_node).min(self.fabric().ranks()) {
-            if self.fabric().has_mail(near) {
+        for near in rank + 1..(rank + per_node).min(self.fabric().ranks()) {
+            if self.fabric().has_mail(near) || state.ranks[near].wired.passes {
                 state.ring(near);
-            } else {
-                state.touched(near);
             }
         }
+        state.words_changed(rank);
     }
 
     /// The agent of a rank looks at its network.
     pub(super) fn serve(&self, rank: usize) {
+        /// So often it looks before it sleeps again.
+        const LOOKS: usize = 8;
         let Some(network) = self.services.lock()[rank].clone() else { return };
         let mut state = self.state();
         let before = state.serving.replace(rank);
         let now = state.now;
         let wired = &mut state.ranks[rank].wired;
-        wired.rung = false;
+        wired.behind = false;
         wired.agent = wired.agent.max(now);
-        let begin = wired.agent;
         drop(state);
-        network.attend();
+        let (mut is_behind, mut told) = (true, false);
+        for _ in 0..LOOKS {
+            told = network.attend();
+            is_behind = network.is_behind();
+            if !is_behind {
+                break;
+            }
+        }
         self.has_looked(rank);
         let mut state = self.state();
         state.serving = before;
-        // What it has found may be the first of more.
-        if state.ranks[rank].wired.agent > begin {
+        state.ranks[rank].wired.told = told;
+        if state.ranks[rank].wired.rung {
             state.ring(rank);
+        } else if is_behind {
+            state.call_agent_again(rank);
         }
     }
 }
@@ -196,11 +266,14 @@ impl Cables for World {
         wishes.iter().for_each(|&wish| state.grant(wish, Some(handed)));
     }
 
+    fn has_polled(&self, rank: usize) {
+        self.state().ranks[rank].wired.rung = false;
+    }
+
     fn takes(&self, rank: usize, messages: usize) {
         let mut state = self.state();
         let time = Picos(state.model.machine().adapter.overhead.0 * messages as u64);
         state.works(rank, time);
-        state.ranks[rank].wired.took = true;
     }
 
     fn steps(&self, rank: usize, step: Step) {
@@ -224,26 +297,27 @@ impl Cables for World {
     }
 
     fn pass(&self, rank: usize) -> bool {
-        if self.is_still(rank) {
-            return self.over().load(Ordering::Relaxed) == 0;
+        let is_over = || self.over().load(Ordering::Relaxed) != 0 || !self.is_here(rank);
+        if is_over() {
+            return false;
         }
-        let agent = rank - rank % self.state().model.machine().ranks_per_node;
-        if agent != rank {
-            // It may have brought something to its agent, which looks whenever it can.
-            self.serve(agent);
-        }
+        self.has_looked(rank);
+        // It may have brought something to the agent of its node.
+        self.ring_agent(rank);
         let mut state = self.catch_up(rank);
         state.ranks[rank].clock += LOOK;
-        if std::mem::take(&mut state.ranks[rank].wired.rung) || self.is_still(rank) {
-            return self.over().load(Ordering::Relaxed) == 0;
+        if std::mem::take(&mut state.ranks[rank].wired.rung) || is_over() {
+            return !is_over();
         }
         let [first, longest] = PAUSES;
         let paused = &mut state.ranks[rank];
+        paused.wired.passes = true;
         paused.wired.slice = Picos((2 * paused.wired.slice.0).clamp(first.0, longest.0));
         let at = paused.clock + paused.wired.slice;
         paused.phase = Phase::Sleeps(None);
         state.events.add(at, rank, Happens::Rings(rank as u32));
         self.end_turn(state, rank);
-        self.over().load(Ordering::Relaxed) == 0
+        self.state().ranks[rank].wired.passes = false;
+        !is_over()
     }
 }

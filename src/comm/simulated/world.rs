@@ -242,7 +242,7 @@ impl World {
         let mut state = self.catch_up(rank);
         let changed = word.is_some_and(|(word, seen)| word.load() != seen);
         let asleep = &state.ranks[rank];
-        if changed || !asleep.reports.is_empty() || asleep.wired.rung || self.is_still(rank) {
+        if changed || !asleep.reports.is_empty() || asleep.wired.rung || asleep.wired.told || self.is_still(rank) {
             return;
         }
         state.ranks[rank].phase = Phase::Sleeps(word.map(|(word, seen)| (Word(word), seen)));

@@ -12,7 +12,7 @@ use std::{fmt, time::Duration};
 pub(in crate::comm) enum Wish {
     /// A message leaves. [`Adapters::arrived`] and then [`Adapters::answered`] tell what became of it, by its number.
     Sends { from: u32, to: u32, bytes: usize, number: u64 },
-    /// The same of what an adapter has read for another one: no processor hands it over.
+    /// The same of what an adapter has read for another. It leaves without a processor.
     Returns { from: u32, to: u32, bytes: usize, number: u64 },
     /// [`Adapters::is_time`] is to be called.
     Reminds { rank: u32, at: Duration, number: u64 },
@@ -38,6 +38,9 @@ pub(in crate::comm) trait Cables: Send + Sync + fmt::Debug {
 
     /// What follows from a call of a rank.
     fn ask(&self, rank: usize, wishes: &[Wish]);
+
+    /// A rank has taken all that its adapter had to say.
+    fn has_polled(&self, rank: usize);
 
     /// A rank has taken so many messages from its adapter.
     fn takes(&self, rank: usize, messages: usize);

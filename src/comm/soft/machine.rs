@@ -19,10 +19,10 @@ pub(in crate::comm) struct Machine {
     pub agent: Option<AgentTimes>,
 }
 
-/// What it takes to be an agent, and to connect.
+/// The times of agents and of connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::comm) struct AgentTimes {
-    /// Until the agent of a rank that computes looks, from when something came.
+    /// From the arrival of a message until the agent looks, if its rank computes.
     pub wake_up: Picos,
     /// Until a queue pair is made and initialized; and until it is ready to receive and to send.
     pub prepare: Picos,

@@ -29,6 +29,8 @@ fn takes(launch: &Launch, act: impl Fn(&Job, &GlobalArray<u64, Ix1>) -> Result<(
         // An adapter passes the peer's processor when that has acknowledged what was sent to it.
         a.put(s![1024..1025], &ndarray::Array1::from_elem(1, 7))?;
         a.fence()?;
+        // So long that the agent sleeps.
+        job.work(Work::flops(8.8e6));
         let before = job.now();
         act(job, &a)?;
         assert!(job.now() - begin < Duration::from_millis(10), "it waited for a rank that computes");
@@ -108,4 +110,91 @@ fn connections_are_made_on_demand_and_bounded() {
     let mut by_agents = counts(launch(RANKS).ranks_per_node(2));
     by_agents.sort_unstable();
     assert_eq!(by_agents, [[(3, 3); 4], [(6, 6); 4]].concat());
+}
+
+/// How long after the beginning of a second of computing rank 0 got what it waits for.
+fn waits(ranks: usize, seed: u64, before: impl Fn(&Job, &Shared) -> Result<(), Error> + Sync, wait: Act) -> f64 {
+    let launch = launch(ranks).seed(seed);
+    measured(&launch, |job| {
+        let shared = Shared { a: GlobalArray::builder(job, [ranks]).zeros().create()?, signal: Signal::new(job)? };
+        // All are connected, and have acknowledged what was sent.
+        (1..ranks).try_for_each(|step| shared.a.fetch_add([(job.rank() + step) % ranks], 1).map(|_| ()))?;
+        shared.a.fence()?;
+        job.sync()?;
+        let begin = job.now();
+        before(job, &shared)?;
+        if job.rank() > 0 {
+            job.work(Work::flops(8.8e9));
+            return Ok(None);
+        }
+        wait(job, &shared)?;
+        Ok(Some(job.now() - begin))
+    })
+}
+
+struct Shared {
+    a: GlobalArray<u64, Ix1>,
+    signal: Signal,
+}
+
+type Act = fn(&Job, &Shared) -> Result<(), Error>;
+
+/// Whatever a rank leaves when it begins to compute, its agent does: records that wait for company are sent, and messages are handled that came
+/// together with what the rank itself has waited for.
+#[test]
+fn agents_do_what_their_ranks_leave() {
+    const SOON: f64 = 1000.0;
+    for seed in 0..20 {
+        let sum = |job: &Job, shared: &Shared| match job.rank() {
+            1 => shared.a.accumulate(s![0..1], 100, &ndarray::array![1]),
+            _ => Ok(()),
+        };
+        let taken = waits(2, seed, sum, |_, shared| {
+            while shared.a.get(s![0..1])?[0] < 100 {}
+            Ok(())
+        });
+        assert!(taken < SOON, "seed {seed}: a sum came after {taken} us");
+        // Both are waited for by rank 1, which computes behind that.
+        let together = |job: &Job, shared: &Shared| match job.rank() {
+            0 => shared.signal.at(1, 0).notify(),
+            1 => shared.signal.wait_at_least(0, 1),
+            _ => shared.a.fetch_add([1], 1).map(|_| ()),
+        };
+        let taken = waits(3, seed, together, |_, shared| shared.a.fetch_add([1], 1).map(|_| ()));
+        assert!(taken < SOON, "seed {seed}: a fetch-add came back after {taken} us");
+        // Of two puts in a row the second has no completion; the fence asks for one.
+        let puts = |job: &Job, shared: &Shared| {
+            if job.rank() == 1 {
+                shared.a.put(s![2..3], &ndarray::array![1])?;
+                shared.a.put(s![2..3], &ndarray::array![2])?;
+                job.work(Work::flops(8.8e6));
+                shared.a.fence()?;
+            }
+            Ok(())
+        };
+        let taken = waits(3, seed, puts, |job, shared| {
+            job.work(Work::flops(8.8e6));
+            shared.a.fetch_add([1], 1).map(|_| ())
+        });
+        assert!(taken < 1000.0 + SOON, "seed {seed}: a fetch-add came back after {taken} us");
+    }
+}
+
+/// Mail for a rank whose inbox is full is held by the agent of its node, which computes.
+#[test]
+fn mail_that_is_held_comes_when_there_is_room() {
+    const RANKS: usize = 82;
+    let body = |job: &Job| {
+        // Each of these meets all others by mail at rank 1, the second of a node.
+        let everyone: Vec<usize> = std::iter::once(1).chain((0..job.size()).filter(|&rank| rank != 1)).collect();
+        if job.rank() == 0 {
+            job.work(Work::flops(8.8e6));
+        }
+        let group = job.subgroup(&everyone)?;
+        let sum = group.all_reduce_one(job.rank() as u64, ops::sum)?;
+        assert_eq!(sum, (RANKS * (RANKS - 1) / 2) as u64);
+        job.sync()
+    };
+    let report = Launch::new().network("simulated:ib").ranks(RANKS).ranks_per_node(2).heap(1 << 22).simulate(body);
+    report.unwrap();
 }

@@ -7,8 +7,8 @@
 //! | what a read or an atomic brings back | it is carried out, and its completion may be reported |
 //! | a datagram | it meets a receive, or is dropped |
 //!
-//! So all that a device enforces is looked at when a work arrives. Two things take no time on the cables: another try of a work that met nobody or
-//! no receive, and the word that a work was refused. A read brings what is there when its answer arrives.
+//! So all that a device enforces is looked at when a work arrives. When a work is tried again, it does not travel again; and a sender learns at once
+//! that its work was refused. A read brings what is there when its answer arrives.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -83,8 +83,13 @@ impl State {
 
     fn ring(&mut self, port: u64, rank: u32) {
         let Some(port) = self.ports.get_mut(port) else { return };
-        let rings = std::mem::take(&mut port.fresh);
-        self.wishes.push(if rings { Wish::Rings { rank } } else { Wish::Touches { rank } });
+        let (rings, touches) = (std::mem::take(&mut port.fresh), std::mem::take(&mut port.touched));
+        if rings {
+            self.wishes.push(Wish::Rings { rank });
+        }
+        if touches {
+            self.wishes.push(Wish::Touches { rank });
+        }
     }
 
     fn datagram_arrives(&mut self, from: u64, to: u64, number: u32, key: u32, bytes: &[u8]) {
@@ -129,8 +134,9 @@ impl Adapters for Shared {
                 state.pair(of).filter(|pair| pair.life == life)?.has_arrived();
                 Some(of)
             }
-            &Travelling::Return { of, life, number } => {
-                state.pair(of).filter(|pair| pair.life == life)?.work(number)?.answered = true;
+            &Travelling::Return { of, life, number: work } => {
+                state.travelling.remove(number);
+                state.pair(of).filter(|pair| pair.life == life)?.work(work)?.answered = true;
                 Some(of)
             }
             Travelling::Datagram { .. } => {

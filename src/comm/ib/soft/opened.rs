@@ -261,6 +261,7 @@ impl Device for SoftDevice {
     fn poll(&self, completions: &mut Vec<Completion>, most: usize) -> Result<()> {
         let is_idle = self.shared.waiting.load(Ordering::Relaxed) == 0 && self.signs.reports.load(Ordering::Relaxed) == 0;
         if is_idle && self.looker.is_none() {
+            self.shared.cables().into_iter().for_each(|cables| cables.has_polled(self.rank));
             return Ok(());
         }
         let mut state = self.shared.advance_all(self.lock());
@@ -270,6 +271,9 @@ impl Device for SoftDevice {
         completions.extend(std::iter::from_fn(|| port.poll()).take(most));
         drop(state);
         if let Some(cables) = self.shared.cables() {
+            if self.signs.reports.load(Ordering::Relaxed) == 0 {
+                cables.has_polled(self.rank);
+            }
             let arrived = |completion: &&Completion| matches!(completion.outcome, Ok(Done::Received { .. }));
             match completions[first..].iter().filter(arrived).count() {
                 0 => {}

@@ -87,7 +87,7 @@ pub(super) struct Entry {
     /// Its data, if they were taken during the post.
     pub(super) inline: Option<Pinned>,
     pub(super) progress: Progress,
-    /// What the peer has to say, data or that it has seen the work, has travelled back: at once, but in virtual time.
+    /// The peer's answer has travelled back: the data of a read, or the word that a write has arrived. True from the start where time is real.
     pub(super) answered: bool,
 }
 

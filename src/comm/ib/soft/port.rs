@@ -32,9 +32,11 @@ pub(super) const DATAGRAM: u32 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Port {
     id: u64,
-    /// Whose it is, in virtual time; and whether there is something for that rank since its cables were asked to ring it.
+    /// In virtual time: whose it is, and whether something was reported since its rank was rung.
     pub(super) rank: Option<u32>,
     pub(super) fresh: bool,
+    /// Its memory was written since then.
+    pub(super) touched: bool,
     pub(super) limits: Limits,
     pub(super) keys: Keys,
     pairs: Vec<Option<Connected>>,

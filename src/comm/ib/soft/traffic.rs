@@ -304,6 +304,8 @@ impl State {
     /// The bytes of a transfer have landed.
     pub(super) fn finish(&mut self, transfer: Transfer) {
         let Transfer { from, at, to, work, receive, .. } = transfer;
+        let written = if matches!(work.kind, Kind::Read { .. }) { from } else { to };
+        self.ports.get_mut(written.port).into_iter().for_each(|port| port.touched = true);
         if let Some(port) = self.ports.get_mut(to.port) {
             if let Some(target) = port.numbered(to.number) {
                 target.serving -= 1;

@@ -143,7 +143,7 @@ type Act = fn(&Job, &Shared) -> Result<(), Error>;
 /// together with what the rank itself has waited for.
 #[test]
 fn agents_do_what_their_ranks_leave() {
-    const SOON: f64 = 1000.0;
+    const SOON: f64 = 100.0;
     for seed in 0..20 {
         let sum = |job: &Job, shared: &Shared| match job.rank() {
             1 => shared.a.accumulate(s![0..1], 100, &ndarray::array![1]),

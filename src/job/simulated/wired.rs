@@ -143,7 +143,11 @@ type Act = fn(&Job, &Shared) -> Result<(), Error>;
 /// together with what the rank itself has waited for.
 #[test]
 fn agents_do_what_their_ranks_leave() {
-    const SOON: f64 = 100.0;
+    // A message goes one way in 2 us, and an agent that sleeps wakes up in 5. What is left is sent, or handled, without that.
+    const ONE_WAY: f64 = 6.0;
+    const TWO_WAYS: f64 = 16.0;
+    // A millisecond of computing, and two ways.
+    const BUSY: f64 = 1010.0;
     for seed in 0..20 {
         let sum = |job: &Job, shared: &Shared| match job.rank() {
             1 => shared.a.accumulate(s![0..1], 100, &ndarray::array![1]),
@@ -153,7 +157,7 @@ fn agents_do_what_their_ranks_leave() {
             while shared.a.get(s![0..1])?[0] < 100 {}
             Ok(())
         });
-        assert!(taken < SOON, "seed {seed}: a sum came after {taken} us");
+        assert!(taken < ONE_WAY, "seed {seed}: a sum came after {taken} us");
         // Both are waited for by rank 1, which computes behind that.
         let together = |job: &Job, shared: &Shared| match job.rank() {
             0 => shared.signal.at(1, 0).notify(),
@@ -161,7 +165,7 @@ fn agents_do_what_their_ranks_leave() {
             _ => shared.a.fetch_add([1], 1).map(|_| ()),
         };
         let taken = waits(3, seed, together, |_, shared| shared.a.fetch_add([1], 1).map(|_| ()));
-        assert!(taken < SOON, "seed {seed}: a fetch-add came back after {taken} us");
+        assert!(taken < TWO_WAYS, "seed {seed}: a fetch-add came back after {taken} us");
         // Of two puts in a row the second has no completion; the fence asks for one.
         let puts = |job: &Job, shared: &Shared| {
             if job.rank() == 1 {
@@ -176,25 +180,6 @@ fn agents_do_what_their_ranks_leave() {
             job.work(Work::flops(8.8e6));
             shared.a.fetch_add([1], 1).map(|_| ())
         });
-        assert!(taken < 1000.0 + SOON, "seed {seed}: a fetch-add came back after {taken} us");
+        assert!(taken < BUSY, "seed {seed}: a fetch-add came back after {taken} us");
     }
-}
-
-/// Mail for a rank whose inbox is full is held by the agent of its node, which computes.
-#[test]
-fn mail_that_is_held_comes_when_there_is_room() {
-    const RANKS: usize = 82;
-    let body = |job: &Job| {
-        // Each of these meets all others by mail at rank 1, the second of a node.
-        let everyone: Vec<usize> = std::iter::once(1).chain((0..job.size()).filter(|&rank| rank != 1)).collect();
-        if job.rank() == 0 {
-            job.work(Work::flops(8.8e6));
-        }
-        let group = job.subgroup(&everyone)?;
-        let sum = group.all_reduce_one(job.rank() as u64, ops::sum)?;
-        assert_eq!(sum, (RANKS * (RANKS - 1) / 2) as u64);
-        job.sync()
-    };
-    let report = Launch::new().network("simulated:ib").ranks(RANKS).ranks_per_node(2).heap(1 << 22).simulate(body);
-    report.unwrap();
 }

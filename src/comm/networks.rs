@@ -32,8 +32,7 @@ const NETWORKS: &[Named] = &[
 ];
 
 /// The virtual cluster, on which the code of a network may run.
-const SIMULATED: Named =
-    Named { run: |settings, body| simulated::run_and_say(settings, body, ib::modelled), ..simulated::NETWORK };
+const SIMULATED: Named = simulated::network(|settings, body| simulated::run_and_say(settings, body, ib::modelled));
 
 /// Runs a simulated job, and says what happened.
 ///

@@ -51,8 +51,10 @@ use crate::error::Error;
 pub(crate) use state::Report;
 pub(super) use table::NAMES;
 
-/// What a network on the virtual cluster is called, and what its ranks are. Who names it says how it is run.
-pub(super) const NETWORK: Named = Named { name: "simulated", devices: NO_DEVICES, ranks: Ranks::Simulated, run: |_, _| Ok(()) };
+/// The virtual cluster as jobs see it. `run` is [`run_and_say`] with the network that machines with agents take.
+pub(super) const fn network(run: fn(&Settings, &Body<'_>) -> Result<(), Error>) -> Named {
+    Named { name: "simulated", devices: NO_DEVICES, ranks: Ranks::Simulated, run }
+}
 
 /// Runs a job, and says what happened if that was asked for.
 pub(super) fn run_and_say(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> Result<(), Error> {

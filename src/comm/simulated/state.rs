@@ -93,10 +93,9 @@ pub(super) enum Next {
 /// What is kept of a rank whose adapter is modelled by code of its own.
 #[derive(Debug, Default)]
 pub(super) struct Wired {
-    /// Something has come since it has emptied its adapter; or a look could do more.
+    /// Something has come since its adapter was empty; a look could do more; its agent has found something that the rank has to take.
     pub(super) rung: bool,
     pub(super) behind: bool,
-    /// Its agent has found something that the rank has to take.
     pub(super) told: bool,
     /// It waits inside its network.
     pub(super) passes: bool,

@@ -1,4 +1,4 @@
-//! Adapters that are modelled by code of their own (`soft::cables`), as the world joins them; and the agents of ranks that compute.
+//! How the world joins adapters that have code of their own (`soft::cables`), and how agents answer for ranks that compute.
 //!
 //! What comes *rings* the rank that it is for. A rank that sleeps looks at once. If it computes its agent looks, after the time that it takes to
 //! wake up. The agent is a processor of its own, with a clock of its own: what it takes, and what it sends, is not the rank's time.

@@ -1,9 +1,9 @@
 //! What joins modelled adapters: messages that travel for as long as the model says, and times that come.
 //!
-//! Adapters that are modelled by code of their own (`ib`) hand over what they send, and are told when it has arrived. So neither side knows the
-//! other: the cables know ranks, bytes and times, and the adapters what the bytes mean.
+//! Some adapters have code of their own (`ib`). They give their messages to the cables, and the cables report each arrival. Neither side knows the
+//! other: the cables know ranks, bytes and times, and the adapters know what the bytes mean.
 //!
-//! Calls of a rank that has its turn move its own clock. What happens without a rank, an arrival for instance, has the time that it is told.
+//! A call of a rank moves the clock of that rank. An arrival moves no clock: the cables pass its time to the adapters.
 
 use std::{fmt, time::Duration};
 

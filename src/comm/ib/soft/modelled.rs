@@ -65,7 +65,8 @@ impl State {
         self.wishes.push(Wish::Sends { from: by, to: target, bytes: len, number });
     }
 
-    /// After a pair did what it can: when it is to try again, and who has something to look at.
+    /// Called after each change of a pair. Asks for a reminder if the pair has to try again later, and rings the ranks of both ends if there is
+    /// something for them.
     pub(super) fn wish(&mut self, of: Place, now: Duration) {
         let Some(rank) = self.rank(of.port) else { return };
         let Some(pair) = self.pair(of) else { return self.ring(of.port, rank) };

@@ -45,11 +45,11 @@ fn main() -> Result<(), Error> {
     let (wanted, done) = (std::env::args().skip(1).find(|word| !word.starts_with('-')), Barrier::new(2));
     Launch::new().network("ib:soft").ranks(2).ranks_per_node(1).run(|job| {
         let words = LONGEST / size_of::<f64>();
-        let array = GlobalArray::builder(job, [2, words]).grid([2, 1]).zeros().create()?;
+        let array = GlobalArray::builder(job, [2, words]).grid([2, 1]).fill(1.0).create()?;
         if job.rank() == 0 {
             println!("{:24} {:>12} {:>12} {:>12} {:>8}", "", "the device", "ours", "more", "of its");
             println!("{:24} {:>12} {:>12} {:>12} {:>8}", "", "µs", "µs", "ns", "rate");
-            let ours = Ours { array: &array, values: Array1::zeros(words) };
+            let ours = Ours { array: &array, values: Array1::ones(words) };
             for &(transfer, bytes, count) in ROWS {
                 let name = name(transfer, bytes, count);
                 if wanted.as_ref().is_none_or(|wanted| name.contains(wanted)) {

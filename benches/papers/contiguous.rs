@@ -1,4 +1,4 @@
-//! Figures 7, 8, 10 and 11: one contiguous transfer at a time.
+//! Figures 7, 8, 10 and 11, and those of ARMCI-ODCM: one contiguous transfer at a time.
 //!
 //! "There is only one outstanding message between the communicating processes": each call is complete when the next begins, a put with a
 //! fence. Sizes double from one number to 4 MiB. One more is a number longer than 4096 bytes, where the other engine begins: among powers
@@ -22,6 +22,10 @@ pub(crate) fn get(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
 
 pub(crate) fn put(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
     each_size(job, |array, patch, local| array.put(patch, local.view()).and_then(|()| job.fence(OTHER)))
+}
+
+pub(crate) fn accumulate(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
+    each_size(job, |array, patch, local| array.accumulate(patch, 1.0, local.view()).and_then(|()| job.fence(OTHER)))
 }
 
 /// The sizes of transfers, and the microseconds of one; rank 0 has them.

@@ -7,11 +7,13 @@
 //! | benchmark | figures | bytes | value |
 //! |---|---|---|---|
 //! | `connect` | 12 of ARMCI-ODCM | of an operation | microseconds until a rank that was not reached before has answered |
-//! | `get`, `put` | 7, 8, 10, 11 | of a transfer | microseconds of one |
-//! | `strided_get`, `strided_put` | 9, 12 | of a chunk | microseconds of a patch of [`strided::PATCH`] bytes |
+//! | `get`, `put` | 7, 8, 10, 11; 5, 6, 11 of ARMCI-ODCM | of a transfer | microseconds of one |
+//! | `accumulate` | 7 of ARMCI-ODCM | of a transfer | microseconds of one |
+//! | `strided_get`, `strided_put` | 9, 12; 8, 9 of ARMCI-ODCM | of a chunk | microseconds of a patch of [`strided::PATCH`] bytes |
+//! | `strided_accumulate` | 10 of ARMCI-ODCM | of a chunk | the same |
 //! | `shift`, `transpose` | 16, 17 | of a put | microseconds until all ranks have written to all |
 //!
-//! `get` and `put`, strided or not, take two ranks on two nodes; the others as many as there are.
+//! Transfers and accumulates, strided or not, take two ranks on two nodes; the others as many as there are.
 
 mod connect;
 mod contiguous;
@@ -26,8 +28,10 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("connect", connect::connect),
     ("get", contiguous::get),
     ("put", contiguous::put),
+    ("accumulate", contiguous::accumulate),
     ("strided_get", strided::get),
     ("strided_put", strided::put),
+    ("strided_accumulate", strided::accumulate),
     ("shift", patterns::shift),
     ("transpose", patterns::transpose),
 ];

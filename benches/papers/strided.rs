@@ -1,4 +1,4 @@
-//! Figures 9 and 12: a patch of rows, each of which is a contiguous chunk.
+//! Figures 9 and 12, and those of ARMCI-ODCM: a patch of rows, each of which is a contiguous chunk.
 //!
 //! "A data transfer of M bytes is split in j chunks, each with contiguous size of s bytes (M = j·s)." M is [`PATCH`] here; the paper does
 //! not name it. The chunks of one call go in a pipeline, without packing.
@@ -21,6 +21,12 @@ pub(crate) fn get(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
 
 pub(crate) fn put(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
     each_chunk(job, |array, (rows, columns), local| array.put(s![rows, ..columns], local.view()).and_then(|()| job.fence(OTHER)))
+}
+
+pub(crate) fn accumulate(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
+    each_chunk(job, |array, (rows, columns), local| {
+        array.accumulate(s![rows, ..columns], 1.0, local.view()).and_then(|()| job.fence(OTHER))
+    })
 }
 
 /// Rows of the other rank, and the columns of a chunk.

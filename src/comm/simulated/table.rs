@@ -157,6 +157,7 @@ fn agent(mut part: Part<'_>) -> Result<AgentTimes, String> {
         wake_up: part.micros("wake_up_us")?,
         prepare: part.micros("prepare_us")?,
         connect: part.micros("connect_us")?,
+        handle_per_byte: part.per_byte("handle_gb_per_s")?,
     };
     part.end()?;
     Ok(times)

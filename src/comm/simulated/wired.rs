@@ -270,9 +270,11 @@ impl Cables for World {
         self.state().ranks[rank].wired.rung = false;
     }
 
-    fn takes(&self, rank: usize, messages: usize) {
+    fn takes(&self, rank: usize, messages: usize, bytes: usize) {
         let mut state = self.state();
-        let time = Picos(state.model.machine().adapter.overhead.0 * messages as u64);
+        let machine = state.model.machine();
+        let handled = machine.agent.map_or(Picos::ZERO, |agent| Picos::of_bytes(bytes, agent.handle_per_byte));
+        let time = Picos(machine.adapter.overhead.0 * messages as u64) + handled;
         state.works(rank, time);
     }
 

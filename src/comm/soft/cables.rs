@@ -42,8 +42,8 @@ pub(in crate::comm) trait Cables: Send + Sync + fmt::Debug {
     /// A rank has taken all that its adapter had to say.
     fn has_polled(&self, rank: usize);
 
-    /// A rank has taken so many messages from its adapter.
-    fn takes(&self, rank: usize, messages: usize);
+    /// A rank has taken so many messages from its adapter, of so many bytes in all.
+    fn takes(&self, rank: usize, messages: usize, bytes: usize);
 
     /// A rank has made a step towards a connection.
     fn steps(&self, rank: usize, step: Step);

@@ -27,6 +27,8 @@ pub(in crate::comm) struct AgentTimes {
     /// Until a queue pair is made and initialized; and until it is ready to receive and to send.
     pub prepare: Picos,
     pub connect: Picos,
+    /// Of whoever takes a message, for each of its bytes: they are copied out of the receive buffer, or added.
+    pub handle_per_byte: f64,
 }
 
 /// What one rank computes with.

@@ -6,6 +6,9 @@ use super::*;
 const OVERHEAD: f64 = 0.3;
 const WAY: f64 = 1.58 + 0.14;
 const WAKE_UP: f64 = 5.0;
+/// Bytes in a microsecond, of a message on its way and of an agent that works on it.
+const WIRE: f64 = 1473.0;
+const ADDED: f64 = 1530.0;
 
 fn launch(ranks: usize) -> Launch {
     Launch::new().network("simulated:ib").ranks(ranks).ranks_per_node(1).heap(1 << 24).stats(true)
@@ -51,6 +54,13 @@ fn puts_and_gets_pass_the_processor_and_atomics_wake_the_agent() {
     let atomic = takes(&launch(2), |_, a| a.fetch_add([1024], 1).map(|_| ()));
     let least = 2.0 * (OVERHEAD + WAY) + WAKE_UP;
     assert!((least..least + 3.0).contains(&atomic), "a fetch-add takes {atomic} us");
+    let sum = takes(&launch(2), |_, a| {
+        a.accumulate(s![1024..], 1, &ndarray::Array1::from_elem(1024, 1))?;
+        a.fence()
+    });
+    // The first of two messages is on its way, the agent wakes up and adds what both bring, and answers.
+    let least = least + 4096.0 / WIRE + 8192.0 / ADDED;
+    assert!((least..least + 3.0).contains(&sum), "an accumulate of 8 KiB takes {sum} us");
 }
 
 /// A connection with a rank that computes: one end after the other, or the steps of both ends at once. ARMCI-ODCM gives their times (section
@@ -146,8 +156,8 @@ fn agents_do_what_their_ranks_leave() {
     // A message goes one way in 2 us, and an agent that sleeps wakes up in 5. What is left is sent, or handled, without that.
     const ONE_WAY: f64 = 6.0;
     const TWO_WAYS: f64 = 16.0;
-    // A millisecond of computing, and two ways.
-    const BUSY: f64 = 1010.0;
+    // A millisecond of computing, two ways, and the bytes of some messages.
+    const BUSY: f64 = 1011.0;
     for seed in 0..20 {
         let sum = |job: &Job, shared: &Shared| match job.rank() {
             1 => shared.a.accumulate(s![0..1], 100, &ndarray::array![1]),

@@ -9,7 +9,7 @@ use anyhow::Result;
 const MACHINE: &str = "simulated:ib";
 const TWO_NODES: Job<'static> = Job { network: MACHINE, ranks: 2, ranks_per_node: Some(1), skips: false, variables: &[] };
 
-/// Of what no parameter was fitted to. The model knows no time that processors need for the bytes of a message.
+/// Of what no parameter was fitted to.
 const PREDICTED: f64 = 0.1;
 
 pub fn get(programs: &Programs) -> Result<Vec<Row>> {
@@ -25,9 +25,16 @@ pub fn put(programs: &Programs) -> Result<Vec<Row>> {
     ])
 }
 
+pub fn accumulate(programs: &Programs) -> Result<Vec<Row>> {
+    let measured = programs.benchmark("accumulate", TWO_NODES)?;
+    let row = Row::near(Paper::OdcmFigures.at(7), "accumulate, peak", Kind::Fitted, "MB/s", 1327.0, peak(&measured), PEAK);
+    Ok(vec![row])
+}
+
 pub fn strided(programs: &Programs) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for (figure, name, published) in [(8, "strided_get", 1358.0), (9, "strided_put", 1434.0)] {
+    for (figure, name, published) in [(8, "strided_get", 1358.0), (9, "strided_put", 1434.0), (10, "strided_accumulate", 1339.0)]
+    {
         let measured = programs.benchmark(name, TWO_NODES)?;
         let best = measured.iter().map(|&(_, micros)| bandwidth(PATCH, micros)).fold(0.0, f64::max);
         let what = format!("{name}, peak");

@@ -274,10 +274,14 @@ impl Device for SoftDevice {
             if self.signs.reports.load(Ordering::Relaxed) == 0 {
                 cables.has_polled(self.rank);
             }
-            let arrived = |completion: &&Completion| matches!(completion.outcome, Ok(Done::Received { .. }));
-            match completions[first..].iter().filter(arrived).count() {
-                0 => {}
-                messages => cables.takes(self.rank, messages),
+            let len = |completion: &Completion| match completion.outcome {
+                Ok(Done::Received { len, .. }) => Some(len),
+                _ => None,
+            };
+            let lens = completions[first..].iter().filter_map(len);
+            let (messages, bytes) = lens.fold((0, 0), |(messages, bytes), len| (messages + 1, bytes + len));
+            if messages > 0 {
+                cables.takes(self.rank, messages, bytes);
             }
         }
         Ok(())

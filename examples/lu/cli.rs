@@ -19,6 +19,18 @@ pub(crate) struct Arguments {
     /// Order of a generated matrix
     #[arg(long, value_parser = positive, group = "system")]
     pub(crate) n: Option<usize>,
+    /// Matrix Market file of the right-hand side: one column, real or integer; by default it is generated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rhs: Option<PathBuf>,
+    /// Write the solution to a Matrix Market file of one column
+    #[arg(long, value_name = "FILE")]
+    pub(crate) solution: Option<PathBuf>,
+    /// Refine the solution, and print its componentwise backward error
+    #[arg(long)]
+    pub(crate) refine: bool,
+    /// Estimate the condition number of the matrix in the 1-norm
+    #[arg(long)]
+    pub(crate) condition: bool,
     /// Rows and columns of a block
     #[arg(long, value_parser = positive, default_value_t = 192)]
     pub(crate) block: usize,

@@ -10,7 +10,9 @@ use crate::column::Column;
 use crate::kernels::{multiply_subtract, solve_unit_lower};
 use crate::panel::{self, Factored, Stopped};
 use crate::report::Phases;
-use crate::solve::{interchange, solve_lower, solve_upper, subtract_product};
+use crate::solve::{
+    interchange, interchange_back, solve_lower, solve_lower_transposed, solve_upper, solve_upper_transposed, subtract_product,
+};
 use crate::swaps::RowMoves;
 
 /// Columns of U that are swapped, solved and copied back before the next ones: what one pass leaves in the cache the next
@@ -208,7 +210,7 @@ impl<'j> Rank<'j> {
         for first in (0..n).step_by(block) {
             let end = (first + block).min(n);
             interchange(&mut z, first, &pivots[first..end]);
-            let y = self.block_of(job, a, first, &mut z, solve_lower)?;
+            let y = self.block_of(job, a, first, &mut z[first..end], solve_lower)?;
             self.subtract(a, first, end..n, &y, &mut z);
             // What is meant stands on rank 0 from now on.
             if job.rank() == 0 {
@@ -218,14 +220,60 @@ impl<'j> Rank<'j> {
         let mut x = vec![0.0; n];
         for first in (0..n).step_by(block).rev() {
             let end = (first + block).min(n);
-            let solved = self.block_of(job, a, first, &mut z, solve_upper)?;
+            let solved = self.block_of(job, a, first, &mut z[first..end], solve_upper)?;
             self.subtract(a, first, 0..first, &solved, &mut z);
             x[first..end].copy_from_slice(&solved);
         }
         Ok(x)
     }
 
-    /// Sums one block of z, lets the owner of the diagonal block solve it, and tells everyone.
+    /// Solves Aᵀ·x = b in the same way. Here all ranks have all of z.
+    pub(crate) fn solve_transposed(
+        &self,
+        job: &Job,
+        a: ArrayView2<'_, f64>,
+        pivots: &[usize],
+        b: &[f64],
+    ) -> Result<Vec<f64>, Error> {
+        let (n, block) = (self.rows.extent, self.rows.block);
+        let mut z = b.to_vec();
+        for first in (0..n).step_by(block) {
+            let solved = self.block_of_transposed(job, a, first, 0..first, &z, solve_upper_transposed)?;
+            z[first..first + solved.len()].copy_from_slice(&solved);
+        }
+        for first in (0..n).step_by(block).rev() {
+            let end = (first + block).min(n);
+            let solved = self.block_of_transposed(job, a, first, end..n, &z, solve_lower_transposed)?;
+            z[first..end].copy_from_slice(&solved);
+            interchange_back(&mut z, first, &pivots[first..end]);
+        }
+        Ok(z)
+    }
+
+    /// One block of z, from which each rank subtracts what its part of some rows of the block's columns gives.
+    fn block_of_transposed(
+        &self,
+        job: &Job,
+        a: ArrayView2<'_, f64>,
+        first: usize,
+        rows: std::ops::Range<usize>,
+        z: &[f64],
+        solve: impl Fn(ArrayView2<'_, f64>, ArrayViewMut1<'_, f64>),
+    ) -> Result<Vec<f64>, Error> {
+        let end = (first + self.rows.block).min(z.len());
+        let mut share = if job.rank() == 0 { z[first..end].to_vec() } else { vec![0.0; end - first] };
+        if self.columns.mine(first) {
+            let rows = self.rows.first_local(rows.start)..self.rows.first_local(rows.end);
+            let own: Array1<f64> = rows.clone().map(|row| z[self.rows.global(row)]).collect();
+            let column = self.columns.first_local(first);
+            let part = a.slice(s![rows, column..column + share.len()]);
+            self.job.work(Work::flops(2.0 * part.len() as f64) + Work::bytes(8.0 * part.len() as f64));
+            share.iter_mut().zip(part.columns()).for_each(|(share, column)| *share -= column.dot(&own));
+        }
+        self.block_of(job, a, first, &mut share, solve)
+    }
+
+    /// Sums one block of z, which starts at `first`, lets the owner of the diagonal block solve it, and tells everyone.
     fn block_of(
         &self,
         job: &Job,
@@ -234,14 +282,13 @@ impl<'j> Rank<'j> {
         z: &mut [f64],
         solve: impl Fn(ArrayView2<'_, f64>, ArrayViewMut1<'_, f64>),
     ) -> Result<Vec<f64>, Error> {
-        let end = (first + self.rows.block).min(z.len());
-        let mut here = z[first..end].to_vec();
-        z[first..end].fill(0.0);
+        let size = z.len();
+        let mut here = z.to_vec();
+        z.fill(0.0);
         job.all_reduce(&mut here, ops::sum)?;
         let owner = self.rows.owner(first) * self.grid.columns + self.columns.owner(first);
         if job.rank() == owner {
             let (row, column) = (self.rows.first_local(first), self.columns.first_local(first));
-            let size = end - first;
             solve(a.slice(s![row..row + size, column..column + size]), ArrayViewMut1::from(&mut here[..]));
         }
         job.broadcast(owner, &mut here)?;

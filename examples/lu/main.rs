@@ -55,6 +55,8 @@
 //! with U, no interchanges, subtracting above. x is then known to all, and each rank adds its share of A·x and of the row sums
 //! ([`matrix::Matrix::multiply`]) into an all-reduce.
 //!
+//! With Aᵀ, for the estimate of the condition number, all ranks have all of z, and sum what their columns of a block give.
+//!
 //! **Leading dimension.** 4096 rows of f64 are 8 pages exactly: rows of neighbouring columns fall into the same few sets of
 //! every cache, and the whole factorisation is 20 % slower. [`padded`] is the remedy here. The library's part has no padding,
 //! so there the array needs a few rows more than the matrix; the kernels take any leading dimension.
@@ -62,6 +64,7 @@
 //! **Not done, worth 4 %:** when panel k + 1 is known before the update of step k ends, its row moves can follow each strip's
 //! product while the strip is in cache. They are the largest cost beside the product, and all of it is waiting for memory.
 
+mod accuracy;
 mod axis;
 mod buffers;
 mod cli;
@@ -75,9 +78,12 @@ mod matrix;
 mod panel;
 mod report;
 mod solve;
+mod solver;
 mod swaps;
 #[path = "../vectorized/mod.rs"]
 mod vectorized;
+#[path = "../whole_file/mod.rs"]
+mod whole_file;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -85,12 +91,14 @@ use std::time::Duration;
 use clap::Parser;
 use global_arrays::prelude::*;
 
+use crate::accuracy::{Factored, Refined};
 use crate::axis::Axis;
 use crate::cli::{Arguments, Grid};
 use crate::distributed::Rank;
 use crate::matrix::Matrix;
 use crate::panel::Stopped;
 use crate::report::Report;
+use crate::solver::Solver;
 
 fn main() -> ExitCode {
     command_line::exit("lu", run(&Arguments::parse()))
@@ -107,14 +115,41 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         (None, Some(order)) => (Matrix::Generated { order, seed }, format!("generated, seed {seed}")),
         (None, None) => return Err("give --n or --matrix".into()),
     };
+    let given = arguments.rhs.as_ref().map(|file| market::read_column(file, matrix.order()));
+    let given = given.transpose().map_err(|rejected| rejected.to_string())?;
     if let Some(ranks) = arguments.start.ranks {
         Grid::choose(arguments.grid, ranks)?;
     }
-    arguments.start.launch().run(|job| rank_main(job, arguments, &matrix, &name)).map_err(|error: Error| error.to_string())
+    if let Some(folder) = arguments.solution.as_ref().and_then(|file| file.parent())
+        && !folder.as_os_str().is_empty()
+        && !folder.is_dir()
+    {
+        return Err(format!("no folder {} for the solution", folder.display()));
+    }
+    let system = System { matrix, name, given };
+    arguments.start.launch().run(|job| rank_main(job, arguments, &system)).map_err(|error: Error| error.to_string())
+}
+
+/// What is to be solved.
+struct System {
+    matrix: Matrix,
+    /// Of the matrix.
+    name: String,
+    /// The right-hand side, if it came from a file.
+    given: Option<Vec<f64>>,
+}
+
+/// A solution, and what is known of it.
+struct Solution {
+    x: Vec<f64>,
+    solve: Duration,
+    refined: Option<Refined>,
+    condition: Option<f64>,
 }
 
 /// What each rank does.
-fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> Result<(), Error> {
+fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Error> {
+    let matrix = &system.matrix;
     let n = matrix.order();
     let block = arguments.block.min(n);
     let grid = Grid::choose(arguments.grid, job.size()).map_err(Error::other)?;
@@ -127,7 +162,11 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
         .hollow()
         .create()?;
     let skips = job.skips();
-    let b: Vec<f64> = if skips { Vec::new() } else { (0..n).map(|row| matrix.right_hand_side(row)).collect() };
+    let b: Vec<f64> = match &system.given {
+        _ if skips => Vec::new(),
+        Some(given) => given.clone(),
+        None => (0..n).map(|row| matrix.right_hand_side(row)).collect(),
+    };
     let bar = command_line::progress_bar(job, n, "columns");
 
     let outcome = a.owner_epoch(|mut part| {
@@ -145,13 +184,19 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
         let factored = job.now() - start;
         let start = job.now();
         if skips {
-            return Ok((Vec::new(), factored, Duration::ZERO));
+            return Ok((Solution { x: Vec::new(), solve: Duration::ZERO, refined: None, condition: None }, factored));
         }
-        let x = job.phase("solve", || rank.solve(job, local.slice(s![..rows, ..]), &pivots, &b)).map_err(Stopped::Team)?;
-        Ok((x, factored, job.now() - start))
+        let solver = Solver { job, rank: &rank, part: local.slice(s![..rows, ..]), pivots: &pivots, matrix };
+        let mut x = job.phase("solve", || solver.solve(&b)).map_err(Stopped::Team)?;
+        let solve = job.now() - start;
+        let refines = arguments.refine.then(|| job.phase("refine", || accuracy::refine(&solver, &b, &mut x)));
+        let refined = refines.transpose().map_err(Stopped::Team)?;
+        let estimates = arguments.condition.then(|| job.phase("condition", || accuracy::condition(&solver, n)));
+        let condition = estimates.transpose().map_err(Stopped::Team)?;
+        Ok((Solution { x, solve, refined, condition }, factored))
     })?;
     bar.finish_and_clear();
-    let (x, factor, solve) = outcome.map_err(|stopped| match stopped {
+    let (Solution { x, solve, refined, condition }, factor) = outcome.map_err(|stopped| match stopped {
         Stopped::Singular { column } => Error::other(format!(
             "the matrix is singular: column {} of {n} has no pivot left that is a number other than zero",
             column + 1
@@ -163,13 +208,19 @@ fn rank_main(job: &Job, arguments: &Arguments, matrix: &Matrix, name: &str) -> R
     let residual = checked.clone().unwrap_or(Some(f64::NAN));
     let phases = rank.phases.slowest(job)?;
     let (grid, network) = ((grid.rows, grid.columns), job.network().to_owned());
-    let report = Report { n, matrix: name.to_owned(), ranks: job.size(), grid, block, network, factor, solve, phases, residual };
+    let (matrix, ranks) = (system.name.clone(), job.size());
+    let report = Report { n, matrix, ranks, grid, block, network, factor, solve, phases, residual, refined, condition };
     arguments.start.report(job, &report, &report.json())?;
     checked.map_err(Error::other)?;
-    if report.passed() {
-        Ok(())
-    } else {
-        Err(Error::other(format!("the residual {:.3e} is above {}", residual.unwrap_or_default(), report::THRESHOLD)))
+    if !report.passed() {
+        return Err(Error::other(format!("the residual {:.3e} is above {}", residual.unwrap_or_default(), report::THRESHOLD)));
+    }
+    match &arguments.solution {
+        Some(file) if skips => {
+            Err(Error::other(format!("nothing was computed (GA_COMPUTING=skip), so {} was not written", file.display())))
+        }
+        Some(file) if job.rank() == 0 => whole_file::write(file, market::column(&x).as_bytes()).map_err(Error::other),
+        _ => Ok(()),
     }
 }
 
@@ -215,6 +266,31 @@ mod tests {
         let outcome = run(&Arguments::parse_from(line.split(' ')));
         std::fs::remove_file(&file).expect("the temporary file");
         outcome
+    }
+
+    /// With b from a file and x to one. A bad b, and a file that cannot be written, are one line.
+    #[test]
+    fn systems_of_other_people_are_solved() {
+        let file = |name: &str| std::env::temp_dir().join(format!("lu-{}-{name}.mtx", std::process::id()));
+        let [matrix, rhs, solution] = ["matrix", "rhs", "solution"].map(file);
+        std::fs::write(&matrix, "%%MatrixMarket matrix coordinate real general\n3 3 4\n1 2 2\n2 1 4\n3 3 0.5\n1 3 1\n").unwrap();
+        let solve = |more: &str| {
+            let line = format!("lu --network threads --refine --condition --matrix {} {more}", matrix.display());
+            run(&Arguments::parse_from(line.split(' ')))
+        };
+        for ranks in [1, 2, 4] {
+            std::fs::write(&rhs, market::column(&[7.0, 4.0, 1.5])).unwrap();
+            let files = format!("--ranks {ranks} --block 1 --rhs {} --solution {}", rhs.display(), solution.display());
+            solve(&files).unwrap();
+            assert_eq!(market::read_column(&solution, 3).unwrap(), [1.0, 2.0, 3.0]);
+            std::fs::remove_file(&solution).unwrap();
+            std::fs::write(&rhs, market::column(&[7.0, 4.0])).unwrap();
+            assert!(solve(&files).unwrap_err().contains("2 rows and 1 columns"));
+            assert!(!solution.exists());
+        }
+        assert!(solve("--ranks 2 --solution /dev/full").unwrap_err().contains("cannot write /dev/full"));
+        assert!(solve("--ranks 2 --solution no/such/x.mtx").unwrap_err().contains("no folder no/such"));
+        [matrix, rhs].iter().try_for_each(std::fs::remove_file).unwrap();
     }
 
     #[test]

@@ -24,6 +24,33 @@ pub(crate) struct Sparse {
     pub(crate) entries: Vec<(usize, usize, f64)>,
 }
 
+/// Reads a column of so many rows.
+///
+/// # Errors
+///
+/// [`Rejected`], for every file that is not one.
+pub(crate) fn read_column(file: &Path, rows: usize) -> Result<Vec<f64>, Rejected> {
+    let entries = open(file, Shape::Column(rows))?.entries;
+    let mut column = vec![0.0; rows];
+    entries.into_iter().for_each(|(row, _, value)| column[row] = value);
+    Ok(column)
+}
+
+/// The file of a column, each number with as many digits as tell it from all others.
+pub(crate) fn column(values: &[f64]) -> String {
+    let mut text = format!("%%MatrixMarket matrix array real general\n{} 1\n", values.len());
+    values.iter().for_each(|value| text += &format!("{value:e}\n"));
+    text
+}
+
+/// What a file has to hold.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Square,
+    /// Of so many rows.
+    Column(usize),
+}
+
 /// Why a file is not taken.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{}: {problem}", file.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
@@ -39,6 +66,18 @@ pub(crate) struct Rejected {
 ///
 /// [`Rejected`], for every file that is not one.
 pub(crate) fn read(file: &Path) -> Result<Sparse, Rejected> {
+    let Entries { rows, entries, .. } = open(file, Shape::Square)?;
+    Ok(Sparse { order: rows, entries })
+}
+
+/// A matrix of any shape, sorted and added up as [`Sparse`] is.
+struct Entries {
+    rows: usize,
+    columns: usize,
+    entries: Vec<(usize, usize, f64)>,
+}
+
+fn open(file: &Path, shape: Shape) -> Result<Entries, Rejected> {
     let open = || {
         let opened = File::open(file)?;
         if opened.metadata()?.is_dir() {
@@ -48,7 +87,7 @@ pub(crate) fn read(file: &Path) -> Result<Sparse, Rejected> {
     };
     let rejected = |line, problem| Rejected { file: file.to_owned(), line, problem };
     let opened = open().map_err(|e| rejected(None, format!("cannot be read: {e}")))?;
-    parse(BufReader::new(opened)).map_err(|(line, problem)| rejected(line, problem))
+    parse(BufReader::new(opened), shape).map_err(|(line, problem)| rejected(line, problem))
 }
 
 /// The line where the problem is, if it has one, and the problem.
@@ -117,12 +156,12 @@ struct Header {
     symmetry: Symmetry,
 }
 
-fn parse(input: impl BufRead) -> Result<Sparse, Problem> {
+fn parse(input: impl BufRead, shape: Shape) -> Result<Entries, Problem> {
     let mut lines = Lines { input, number: 0, line: Vec::new() };
     let banner = lines.next()?.ok_or((None, "the file is empty".to_owned()))?;
     let header = header(banner).map_err(|problem| (Some(1), problem))?;
-    let (order, count) = size(&mut lines, header)?;
-    let mut matrix = Sparse { order, entries: Vec::new() };
+    let (rows, columns, count) = size(&mut lines, header, shape)?;
+    let mut matrix = Entries { rows, columns, entries: Vec::new() };
     match header.format {
         Format::Coordinate => coordinates(&mut lines, header, count, &mut matrix)?,
         Format::Array => array(&mut lines, header, count, &mut matrix)?,
@@ -177,8 +216,8 @@ fn header(line: &str) -> Result<Header, String> {
     Ok(Header { format, integer, symmetry })
 }
 
-/// The order of the matrix and the number of entries that follow.
-fn size<R: BufRead>(lines: &mut Lines<R>, header: Header) -> Result<(usize, usize), Problem> {
+/// Rows, columns, and the number of entries that follow.
+fn size<R: BufRead>(lines: &mut Lines<R>, header: Header, shape: Shape) -> Result<(usize, usize, usize), Problem> {
     let line = lines.content(true)?.map(str::to_owned);
     let here = Some(lines.number);
     let line = line.ok_or((here, "the file ends before the line with the size: is it complete?".to_owned()))?;
@@ -191,6 +230,18 @@ fn size<R: BufRead>(lines: &mut Lines<R>, header: Header) -> Result<(usize, usiz
         }
         (Format::Array, _) => return Err((here, format!("`{}`: rows and columns are expected", clip(&line)))),
     };
+    if let Shape::Column(wanted) = shape {
+        if (rows, columns) != (wanted, 1) {
+            let problem = format!(
+                "{rows} rows and {columns} columns: the right-hand side of {wanted} equations has {wanted} rows and 1 column"
+            );
+            return Err((here, problem));
+        }
+        if header.symmetry != Symmetry::General {
+            return Err((Some(1), "a right-hand side is `general`: it has no symmetry".into()));
+        }
+        return Ok((rows, columns, count.unwrap_or(rows)));
+    }
     if rows != columns {
         return Err((here, format!("{rows} rows and {columns} columns: LU needs a square matrix")));
     }
@@ -204,11 +255,10 @@ fn size<R: BufRead>(lines: &mut Lines<R>, header: Header) -> Result<(usize, usiz
         Symmetry::Symmetric => square - (square - rows) / 2,
         Symmetry::Skew => (square - rows) / 2,
     };
-    Ok((rows, count.unwrap_or(stored)))
+    Ok((rows, columns, count.unwrap_or(stored)))
 }
 
-fn coordinates<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, matrix: &mut Sparse) -> Result<(), Problem> {
-    let order = matrix.order;
+fn coordinates<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, matrix: &mut Entries) -> Result<(), Problem> {
     for done in 0..count {
         let line = entry_line(lines, done, count)?.to_owned();
         let entry = || {
@@ -216,7 +266,7 @@ fn coordinates<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, m
             let [row, column, value] = words[..] else {
                 return Err(format!("`{}`: row, column and value are expected", clip(&line)));
             };
-            let (row, column) = (index(row, "row", order)?, index(column, "column", order)?);
+            let (row, column) = (index(row, "row", matrix.rows)?, index(column, "column", matrix.columns)?);
             let value = number(value, header.integer)?;
             if header.symmetry != Symmetry::General && row < column {
                 return Err(format!(
@@ -237,15 +287,15 @@ fn coordinates<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, m
 }
 
 /// Column by column; symmetric ones from the diagonal down, skew-symmetric ones from below it.
-fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, matrix: &mut Sparse) -> Result<(), Problem> {
+fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, matrix: &mut Entries) -> Result<(), Problem> {
     let mut done = 0;
-    for column in 0..matrix.order {
+    for column in 0..matrix.columns {
         let first = match header.symmetry {
             Symmetry::General => 0,
             Symmetry::Symmetric => column,
             Symmetry::Skew => column + 1,
         };
-        for row in first..matrix.order {
+        for row in first..matrix.rows {
             let value = number(entry_line(lines, done, count)?, header.integer);
             push(matrix, header.symmetry, (row, column, value.map_err(|problem| (Some(lines.number), problem))?));
             done += 1;
@@ -260,7 +310,7 @@ fn entry_line<R: BufRead>(lines: &mut Lines<R>, done: usize, count: usize) -> Re
     lines.content(false)?.ok_or_else(truncated)
 }
 
-fn push(matrix: &mut Sparse, symmetry: Symmetry, (row, column, value): (usize, usize, f64)) {
+fn push(matrix: &mut Entries, symmetry: Symmetry, (row, column, value): (usize, usize, f64)) {
     matrix.entries.push((row, column, value));
     if row != column {
         match symmetry {
@@ -317,13 +367,13 @@ mod tests {
     const REAL: &str = "%%MatrixMarket matrix coordinate real general\n";
 
     fn problem(text: impl AsRef<[u8]>) -> String {
-        let (line, problem) = parse(text.as_ref()).expect_err("must be refused");
+        let (line, problem) = parse(text.as_ref(), Shape::Square).map(drop).expect_err("must be refused");
         format!("{}: {problem}", line.map_or("-".into(), |l| l.to_string()))
     }
 
     #[test]
     fn every_accepted_kind() {
-        let parsed = |text: &str| parse(text.as_bytes()).unwrap().entries;
+        let parsed = |text: &str| parse(text.as_bytes(), Shape::Square).unwrap().entries;
         let text = "%%matrixmarket MATRIX coordinate Real general\r\n% note\n\n2 2 3\n1 1 1.5\n2 1 -.5e1\n\n2 2 +3.\n\n";
         assert_eq!(parsed(text), [(0, 0, 1.5), (1, 0, -5.0), (1, 1, 3.0)]);
         assert_eq!(
@@ -345,7 +395,7 @@ mod tests {
     #[test]
     fn entries_given_twice_are_added() {
         assert_eq!(
-            parse(format!("{REAL}2 2 3\n2 1 1\n1 1 2\n2 1 0.5\n").as_bytes()).unwrap().entries,
+            parse(format!("{REAL}2 2 3\n2 1 1\n1 1 2\n2 1 0.5\n").as_bytes(), Shape::Square).unwrap().entries,
             [(0, 0, 2.0), (1, 0, 1.5)]
         );
         assert!(problem(format!("{REAL}1 1 2\n1 1 1e308\n1 1 1e308\n")).contains("row 1, column 1 add up to inf"));
@@ -396,6 +446,25 @@ mod tests {
             (problem("%%MatrixMarket matrix array real general\n2 2 4\n"), "2", "rows and columns are expected"),
         ] {
             assert!(found.starts_with(&format!("{line}: ")) && found.contains(words), "expected {line}, {words}; found {found}");
+        }
+    }
+
+    #[test]
+    fn columns_are_read_as_they_are_written() {
+        let read = |text: &str| parse(text.as_bytes(), Shape::Column(3)).map(|read| read.entries);
+        let values = [0.1 + 0.2, -5e-324, 1.7976931348623157e308];
+        let expected: Vec<_> = values.into_iter().enumerate().map(|(row, value)| (row, 0, value)).collect();
+        assert_eq!(read(&column(&values)), Ok(expected));
+        assert_eq!(read(&format!("{REAL}3 1 1\n2 1 7\n")), Ok(vec![(1, 0, 7.0)]));
+        for (text, line, words) in [
+            (format!("{REAL}2 1 1\n2 1 7\n"), 2, "of 3 equations has 3 rows and 1 column"),
+            (format!("{REAL}3 3 1\n2 1 7\n"), 2, "3 rows and 3 columns"),
+            (format!("{REAL}3 1 1\n2 2 7\n"), 3, "column 2 of a matrix with 1"),
+            ("%%MatrixMarket matrix array real symmetric\n3 1\n1\n2\n3\n".to_owned(), 1, "`general`"),
+            ("%%MatrixMarket matrix array real general\n3 1\n1\n2\n".to_owned(), 5, "after 2 of 3 entries"),
+        ] {
+            let (at, problem) = read(&text).unwrap_err();
+            assert!(at == Some(line) && problem.contains(words), "{at:?}: {problem}");
         }
     }
 

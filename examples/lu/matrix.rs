@@ -50,6 +50,11 @@ impl Matrix {
         self.for_each(rows, columns, |entry| part[entry.local] = entry.value);
     }
 
+    /// Calls `f` with row, column and value of each own entry that may differ from 0.
+    pub(crate) fn entries(&self, rows: Axis, columns: Axis, mut f: impl FnMut(usize, usize, f64)) {
+        self.for_each(rows, columns, |Entry { row, column, value, .. }| f(row, column, value));
+    }
+
     /// Adds the own part's share of A·x to `product` and its share of each row's sum of magnitudes to `magnitudes`; `x` and
     /// both sums have n entries.
     pub(crate) fn multiply(&self, rows: Axis, columns: Axis, x: &[f64], product: &mut [f64], magnitudes: &mut [f64]) {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use global_arrays::prelude::*;
 use serde_json::json;
 
+use crate::accuracy::Refined;
+
 /// A residual above this has failed (HPL's threshold); a healthy run gives 10⁻³.
 pub(crate) const THRESHOLD: f64 = 16.0;
 
@@ -87,6 +89,10 @@ pub(crate) struct Report {
     pub(crate) phases: Phases,
     /// HPL's scaled residual, not a number if it cannot be computed; none if nothing was.
     pub(crate) residual: Option<f64>,
+    /// What refinement has done, if it was asked for.
+    pub(crate) refined: Option<Refined>,
+    /// An estimate of the condition number in the 1-norm, if it was asked for.
+    pub(crate) condition: Option<f64>,
 }
 
 impl Report {
@@ -126,6 +132,9 @@ impl Report {
             "gflops": self.gflops(),
             "factor_gflops": self.factor_gflops(),
             "residual": self.residual,
+            "refinement_steps": self.refined.map(|refined| refined.steps),
+            "backward_error": self.refined.map(|refined| refined.after),
+            "condition": self.condition,
             "passed": self.residual.map(|_| self.passed()),
         })
     }
@@ -145,6 +154,13 @@ impl fmt::Display for Report {
         }
         writeln!(f, "solve      {:10.2} ms", ms(self.solve))?;
         writeln!(f, "together   {:10.2} ms  {:.1} GFLOP/s", ms(self.factor + self.solve), self.gflops())?;
+        if let Some(Refined { steps, before, after }) = self.refined {
+            let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+            writeln!(f, "refined    in {steps}; the backward error is {after:.2e}, and was {before:.2e}")?;
+        }
+        if let Some(condition) = self.condition {
+            writeln!(f, "condition  {condition:.3e} in the 1-norm (estimate)")?;
+        }
         let Some(residual) = self.residual else { return write!(f, "residual   not computed, and neither was anything else") };
         let verdict = if self.passed() { "passed" } else { "FAILED" };
         write!(f, "residual   {residual:.3e}  {verdict} (threshold {THRESHOLD})")

@@ -1,11 +1,14 @@
 //! The triangular solves, block by block: what each does with one vector and one block of the factors.
 //!
-//! Forward, for the panels from left to right: carry out the panel's interchanges on z, solve its unit lower triangle for
+//! For A·x = b. Forward, for the panels from left to right: carry out the panel's interchanges on z, solve its unit lower triangle for
 //! y, subtract L₂₁·y from the rows of z below. Backward, from right to left: solve the upper triangle for x, subtract
 //! U₁₂·x from the rows above. The interchanges come just in time because the columns of L stand in the order of rows that
 //! held when they were computed.
+//!
+//! For Aᵀ·x = b the other way round. Forward with Uᵀ: subtract from a block of z what the blocks above give, and solve. Backward with Lᵀ:
+//! subtract what the rows below give, solve, and carry out the panel's interchanges backwards on all of z.
 
-use ndarray::{ArrayView2, ArrayViewMut1, Axis};
+use ndarray::{ArrayView2, ArrayViewMut1, Axis, s};
 
 use crate::kernels::solve_unit_lower;
 use crate::vectorized::vectorized;
@@ -30,6 +33,27 @@ pub(crate) fn solve_upper(block: ArrayView2<'_, f64>, mut z: ArrayViewMut1<'_, f
         for i in 0..j {
             z[i] -= solved * block[[i, j]];
         }
+    }
+}
+
+/// z ← L⁻ᵀ·z for the unit lower triangle of `block`, whose columns are contiguous.
+pub(crate) fn solve_lower_transposed(block: ArrayView2<'_, f64>, mut z: ArrayViewMut1<'_, f64>) {
+    for j in (0..z.len()).rev() {
+        z[j] -= block.slice(s![j + 1.., j]).dot(&z.slice(s![j + 1..]));
+    }
+}
+
+/// z ← U⁻ᵀ·z for the upper triangle of `block`, whose columns are contiguous.
+pub(crate) fn solve_upper_transposed(block: ArrayView2<'_, f64>, mut z: ArrayViewMut1<'_, f64>) {
+    for j in 0..z.len() {
+        z[j] = (z[j] - block.slice(s![..j, j]).dot(&z.slice(s![..j]))) / block[[j, j]];
+    }
+}
+
+/// The same interchanges backwards.
+pub(crate) fn interchange_back(z: &mut [f64], first: usize, pivots: &[usize]) {
+    for (i, &pivot) in pivots.iter().enumerate().rev() {
+        z.swap(first + i, pivot);
     }
 }
 
@@ -59,7 +83,7 @@ pub(crate) fn subtract_product(z: &mut [f64], block: ArrayView2<'_, f64>, y: &[f
 
 #[cfg(test)]
 mod tests {
-    use ndarray::{Array1, Array2, ShapeBuilder, s};
+    use ndarray::{Array1, Array2, ShapeBuilder};
 
     use super::*;
 

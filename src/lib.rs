@@ -95,7 +95,10 @@
 //! | `threads` | threads of one process, for tests, debuggers and sanitizers | done |
 //! | `shared_memory:unmapped`, `threads:unmapped` | the same, but every operation behaves as it would over a network | done, for tests |
 //! | `mpi`, with the feature `mpi` | processes on one or many machines, started by `mpirun` or `srun`; the default under them | done |
-//! | `ib`, `gemini`, `extoll` | processes on many machines | planned |
+//! | `ib` | processes on one or many machines, over InfiniBand or RoCE | runs on soft-RoCE; never ran on an adapter |
+//! | `ib:soft`, `ib:sockets` | threads or processes of one machine, over the protocols of InfiniBand | runs, for tests |
+//! | `simulated:…` | in one process, in virtual time, on a model of a machine | runs; [its page](guide::virtual_cluster) |
+//! | `gemini`, `extoll` | processes on many machines | planned |
 //!
 //! The feature `mpi` needs an MPI library (MPICH or Open MPI) with its headers, and libclang. `MPICC` names the library's compiler
 //! wrapper; the default is `mpicc`. Without the feature no system library is needed. The repository's `docs/cluster.md` shows how to

@@ -5,6 +5,7 @@
 //! * [Use threads inside a rank](#use-threads-inside-a-rank)
 //! * [Write generic code](#write-generic-code)
 //! * [Keep data on each node](#keep-data-on-each-node)
+//! * [Recipes that are programs](#recipes-that-are-programs)
 //! * [Why is my code slow?](#why-is-my-code-slow)
 //!
 //! # Return a value from a job
@@ -155,6 +156,15 @@
 //! # })
 //! # }
 //! ```
+//!
+//! # Recipes that are programs
+//!
+//! | you want to | program in `examples/`, under 80 lines |
+//! |---|---|
+//! | deal out tasks that are known from the start | `matmul_tasks.rs` |
+//! | let tasks make more tasks | `task_queue.rs` |
+//! | compute many cases, each by a few ranks | `groups.rs` |
+//! | stop, and go on later with another number of ranks | `checkpoint.rs` |
 //!
 //! # Why is my code slow?
 //!

@@ -29,6 +29,11 @@ pub(super) static CASES: &[Case] = &[
     good("put_get", &[], "neighbours' blocks"),
     good("reversal", &[], "elements reversed"),
     good("matmul_tasks", &[], "largest error"),
+    good("task_queue", &[], "the integral's error"),
+    good("groups", &[], "of 12 cases; largest error"),
+    // Each start goes on with what the last one saved, over another network perhaps.
+    good("checkpoint", &["target/checkpoint"], "the glider is where it should be"),
+    bad("checkpoint", &["/proc/none"], "cannot make /proc/none"),
     good("jacobi", &[], "largest error"),
     good("lu", &["--ranks", "2", "--matrix", "examples/lu/data/west0479.mtx", "--json"], "\"passed\":true"),
     good("lu", &["--ranks", "2", "--n", "512", "--block", "64", "--json"], "\"passed\":true"),

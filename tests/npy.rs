@@ -208,19 +208,23 @@ fn what_is_no_such_file_is_an_error_on_all() {
 #[test]
 fn a_save_that_fails_leaves_nothing_and_hangs_nobody() {
     let place = Place::new("failing");
-    let (directory, nowhere) = (place.file("directory.npy"), place.file("no/such/place.npy"));
+    let [directory, socket, nowhere] = ["directory.npy", "socket.npy", "no/such/place.npy"].map(|name| place.file(name));
+    let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("inside"), b"").unwrap();
     everywhere(|job| {
         let a = GlobalArray::<f64, Ix2>::builder(job, [9, 9]).zeros().create()?;
-        for path in [&directory, &nowhere] {
+        for path in [&directory, &socket, &nowhere] {
             let said = a.save_npy(path).unwrap_err().to_string();
             assert!(said.contains("save_npy") && said.contains(path.to_str().unwrap()), "{said}");
         }
         // The group works on.
         job.sync()
     });
-    assert_eq!(place.names(), ["directory.npy"]);
+    let mut names = place.names();
+    names.sort();
+    assert_eq!(names, ["directory.npy", "socket.npy"]);
+    assert!(!fs::metadata(socket).unwrap().is_file(), "what is no file was replaced by one");
 }
 
 #[test]

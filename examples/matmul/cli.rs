@@ -1,19 +1,27 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::Parser;
 
 use crate::command_line::{Start, positive};
-use crate::cube::Cube;
+use crate::cube::{Cube, Sizes};
 
-/// Multiplies two dense matrices on a cube of ranks, beside the library's own product, and checks both.
+/// Multiplies two dense matrices, A of m × k and B of k × n, on a cube of ranks and by the library, and checks both products.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "matmul")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) start: Start,
-    /// Order of the matrices
+    /// Columns of B and C
     #[arg(long, value_parser = positive)]
     pub(crate) n: usize,
+    /// Rows of A and C; by default as many as --n
+    #[arg(long, value_parser = positive)]
+    pub(crate) m: Option<usize>,
+    /// Columns of A and rows of B; by default as many as --n
+    #[arg(long, value_parser = positive)]
+    pub(crate) k: Option<usize>,
     /// Ranks along the rows, the columns and the sum, as in 2x2x1; by default what moves least
     #[arg(long, value_name = "PxQxR")]
     pub(crate) cube: Option<Cube>,
@@ -23,6 +31,16 @@ pub(crate) struct Arguments {
     /// Seed of the matrices
     #[arg(long, default_value_t = 7)]
     pub(crate) seed: u64,
+    /// Write A, B and C into this folder, as A.npy, B.npy and C.npy
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+impl Arguments {
+    pub(crate) fn sizes(&self) -> Sizes {
+        let Arguments { n, m, k, .. } = *self;
+        Sizes { m: m.unwrap_or(n), n, k: k.unwrap_or(n) }
+    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,14 @@
 //!   A·B = (v·s) u tᵀ + 3 u vᵀ + 2 s tᵀ + 6·I
 //! ```
 //!
-//! of which each element takes a few operations once v·s is known. All rows and all columns differ, so that a block in the wrong place,
-//! added twice or forgotten changes the product by far more than rounding does.
+//! where I has ones on its diagonal, whatever its shape, and v and s end with zeros where C has more columns than A, or more rows than B. Each
+//! element takes a few operations once v·s is known. All rows and all columns differ, so that a block in the wrong place, added twice or forgotten
+//! changes the product by far more than rounding does.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+
+use crate::cube::Sizes;
 
 const A_DIAGONAL: f64 = 2.0;
 const B_DIAGONAL: f64 = 3.0;
@@ -26,11 +29,11 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Of order `n`; the same on every rank, with elements of u, v, s and t from −1 to 1.
-    pub(crate) fn new(n: usize, seed: u64) -> Self {
+    /// The same on every rank, with elements of u, v, s and t from −1 to 1.
+    pub(crate) fn new(Sizes { m, n, k }: Sizes, seed: u64) -> Self {
         let mut random = Pcg64::seed_from_u64(seed);
-        let mut vector = || (0..n).map(|_| random.random_range(-1.0..1.0)).collect::<Vec<f64>>();
-        let (u, v, s, t) = (vector(), vector(), vector(), vector());
+        let mut vector = |len: usize| (0..len).map(|_| random.random_range(-1.0..1.0)).collect::<Vec<f64>>();
+        let (u, v, s, t) = (vector(m), vector(k), vector(k), vector(n));
         let inner = v.iter().zip(&s).map(|(v, s)| v * s).sum();
         Entries { u, v, s, t, inner }
     }
@@ -45,8 +48,10 @@ impl Entries {
 
     /// Of A·B.
     pub(crate) fn product(&self, i: usize, j: usize) -> f64 {
-        let dense = self.inner * self.u[i] * self.t[j] + B_DIAGONAL * self.u[i] * self.v[j] + A_DIAGONAL * self.s[i] * self.t[j];
-        dense + if i == j { A_DIAGONAL * B_DIAGONAL } else { 0.0 }
+        let at = |vector: &[f64], k: usize| vector.get(k).copied().unwrap_or(0.0);
+        let (v, s) = (at(&self.v, j), at(&self.s, i));
+        let dense = self.inner * self.u[i] * self.t[j] + B_DIAGONAL * self.u[i] * v + A_DIAGONAL * s * self.t[j];
+        dense + if i == j && i < self.v.len() { A_DIAGONAL * B_DIAGONAL } else { 0.0 }
     }
 }
 
@@ -56,11 +61,11 @@ mod tests {
 
     #[test]
     fn the_closed_form_is_the_product() {
-        for n in [1, 2, 17] {
-            let entries = Entries::new(n, 3);
-            for i in 0..n {
+        for (m, n, k) in [(1, 1, 1), (2, 2, 2), (17, 17, 17), (3, 9, 5), (9, 3, 5), (4, 6, 9), (7, 8, 2)] {
+            let entries = Entries::new(Sizes { m, n, k }, 3);
+            for i in 0..m {
                 for j in 0..n {
-                    let sum: f64 = (0..n).map(|k| entries.a(i, k) * entries.b(k, j)).sum();
+                    let sum: f64 = (0..k).map(|k| entries.a(i, k) * entries.b(k, j)).sum();
                     approx::assert_abs_diff_eq!(sum, entries.product(i, j), epsilon = 1e-13);
                 }
             }

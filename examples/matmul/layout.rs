@@ -8,12 +8,12 @@ use std::ops::Range;
 
 use global_arrays::prelude::*;
 
-use crate::cube::Cube;
+use crate::cube::{Cube, Sizes};
 
-/// Matrices of order n in blocks on a cube.
+/// Matrices in blocks on a cube.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Blocks {
-    pub(crate) n: usize,
+    pub(crate) sizes: Sizes,
     pub(crate) cube: Cube,
 }
 
@@ -26,17 +26,17 @@ fn part(range: Range<usize>, parts: usize, k: usize) -> Range<usize> {
 impl Blocks {
     /// Rows of A and C that a place works on.
     pub(crate) fn rows(self, [x, _, _]: [usize; 3]) -> Range<usize> {
-        part(0..self.n, self.cube.p, x)
+        part(0..self.sizes.m, self.cube.p, x)
     }
 
     /// Columns of B and C that a place works on.
     pub(crate) fn columns(self, [_, y, _]: [usize; 3]) -> Range<usize> {
-        part(0..self.n, self.cube.q, y)
+        part(0..self.sizes.n, self.cube.q, y)
     }
 
     /// Terms of the sums that a place works on: columns of A, rows of B.
     pub(crate) fn depth(self, [_, _, z]: [usize; 3]) -> Range<usize> {
-        part(0..self.n, self.cube.r, z)
+        part(0..self.sizes.k, self.cube.r, z)
     }
 
     /// The slices of the block of C that a place works on, as ranges of rows, from its own on.
@@ -51,7 +51,8 @@ impl Blocks {
         let columns = (0..r).flat_map(|z| (0..q).map(move |y| part(self.depth([0, 0, z]), q, y).start));
         let owners = (0..p).flat_map(|x| (0..r).flat_map(move |z| (0..q).map(move |y| self.cube.rank([x, y, z]))));
         let rows = (0..p).map(|x| self.rows([x, 0, 0]).start);
-        self.create(job, "A", Order::ColumnMajor, [rows.collect(), columns.collect()], owners)
+        let Sizes { m, k, .. } = self.sizes;
+        self.create(job, ("A", [m, k]), Order::ColumnMajor, [rows.collect(), columns.collect()], owners)
     }
 
     /// B: the block (z, y) in slices along x. Collective.
@@ -59,7 +60,8 @@ impl Blocks {
         let Cube { p, q, r } = self.cube;
         let rows = (0..r).flat_map(|z| (0..p).map(move |x| part(self.depth([0, 0, z]), p, x).start));
         let owners = (0..r).flat_map(|z| (0..p).flat_map(move |x| (0..q).map(move |y| self.cube.rank([x, y, z]))));
-        self.create(job, "B", Order::RowMajor, [rows.collect(), self.column_cuts()], owners)
+        let Sizes { n, k, .. } = self.sizes;
+        self.create(job, ("B", [k, n]), Order::RowMajor, [rows.collect(), self.column_cuts()], owners)
     }
 
     /// C: the block (x, y) in slices along z. Collective.
@@ -67,7 +69,8 @@ impl Blocks {
         let Cube { p, q, r } = self.cube;
         let rows = (0..p).flat_map(|x| (0..r).map(move |z| part(self.rows([x, 0, 0]), r, z).start));
         let owners = (0..p).flat_map(|x| (0..r).flat_map(move |z| (0..q).map(move |y| self.cube.rank([x, y, z]))));
-        self.create(job, "C", Order::RowMajor, [rows.collect(), self.column_cuts()], owners)
+        let Sizes { m, n, .. } = self.sizes;
+        self.create(job, ("C", [m, n]), Order::RowMajor, [rows.collect(), self.column_cuts()], owners)
     }
 
     fn column_cuts(self) -> Vec<usize> {
@@ -77,12 +80,12 @@ impl Blocks {
     fn create(
         self,
         job: &Job,
-        name: &str,
+        (name, extents): (&str, [usize; 2]),
         order: Order,
         cuts: [Vec<usize>; 2],
         owners: impl Iterator<Item = usize>,
     ) -> Result<GlobalArray<f64, Ix2>, Error> {
-        GlobalArray::builder(job, [self.n, self.n]).name(name).order(order).irregular(cuts).restrict(owners).hollow().create()
+        GlobalArray::builder(job, extents).name(name).order(order).irregular(cuts).restrict(owners).hollow().create()
     }
 }
 
@@ -93,9 +96,9 @@ mod tests {
     #[test]
     fn each_rank_owns_a_slice_of_what_it_works_on() {
         for (ranks, cube) in [(12, Cube { p: 2, q: 3, r: 2 }), (8, Cube { p: 1, q: 2, r: 4 }), (1, Cube { p: 1, q: 1, r: 1 })] {
-            for n in [29, 5, 1] {
+            for (m, n, k) in [(29, 29, 29), (5, 5, 5), (1, 1, 1), (3, 40, 11), (40, 1, 7)] {
                 let outcome = Launch::new().ranks(ranks).network("threads").run(|job| {
-                    let blocks = Blocks { n, cube };
+                    let blocks = Blocks { sizes: Sizes { m, n, k }, cube };
                     let place = cube.place(job.rank());
                     let (rows, columns, k) = (blocks.rows(place), blocks.columns(place), blocks.depth(place));
                     let needed = [(&rows, &k), (&k, &columns), (&rows, &columns)];

@@ -58,32 +58,39 @@ fn main() -> ExitCode {
 /// Finds mistakes here, where one is told once, then starts the ranks.
 fn run(arguments: &Arguments) -> Result<(), String> {
     if let Some(ranks) = arguments.start.ranks {
-        Cube::choose(arguments.cube, ranks)?;
+        Cube::choose(arguments.cube, ranks, arguments.sizes())?;
+    }
+    match &arguments.save {
+        Some(folder) if !folder.is_dir() => return Err(format!("no folder {} for the matrices", folder.display())),
+        _ => {}
     }
     arguments.start.launch().run(|job| rank_main(job, arguments)).map_err(|error: Error| error.to_string())
 }
 
 /// What each rank does.
 fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
-    let n = arguments.n;
-    let cube = Cube::choose(arguments.cube, job.size()).map_err(Error::other)?;
-    let blocks = Blocks { n, cube };
+    let sizes = arguments.sizes();
+    let cube = Cube::choose(arguments.cube, job.size(), sizes).map_err(Error::other)?;
+    let blocks = Blocks { sizes, cube };
     let (mut a, mut b) = (blocks.a(job)?, blocks.b(job)?);
     let mut c = blocks.c(job)?;
     let mut worker = Worker::new(blocks, job);
-    let report = |seconds, library| Report { n, cube, network: job.network().to_owned(), seconds, library };
+    let report = |seconds, library| Report { sizes, cube, network: job.network().to_owned(), seconds, library };
     if job.skips() {
         // The library's product knows nothing of skipping, and would multiply what is not there.
         let mut seconds = f64::INFINITY;
         for _ in 0..arguments.rounds {
             seconds = seconds.min(timed(job, "cube", || worker.multiply(job, &a, &b, &mut c))?);
         }
+        if let Some(folder) = &arguments.save {
+            return Err(Error::other(format!("nothing was computed, so there is nothing to write into {}", folder.display())));
+        }
         let report = report(seconds, None);
         return arguments.start.report(job, &report, &report.json());
     }
-    let mut by_library = GlobalArray::<f64, Ix2>::builder(job, [n, n]).name("C by the library").create()?;
+    let mut by_library = GlobalArray::<f64, Ix2>::builder(job, [sizes.m, sizes.n]).name("C by the library").create()?;
     // Not before the arrays: whoever asks for too large a matrix is told so by them.
-    let entries = Entries::new(n, arguments.seed);
+    let entries = Entries::new(sizes, arguments.seed);
     a.map_indexed(|(i, j), _| entries.a(i, j))?;
     b.map_indexed(|(i, j), _| entries.b(i, j))?;
 
@@ -98,6 +105,11 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     }
     bar.finish_and_clear();
 
+    if let Some(folder) = &arguments.save {
+        for (name, matrix) in [("A", &a), ("B", &b), ("C", &c)] {
+            matrix.save_npy(folder.join(format!("{name}.npy")))?;
+        }
+    }
     let errors = [largest_error(job, &mut c, &entries)?, largest_error(job, &mut by_library, &entries)?];
     by_library.scaled_add(-1.0, &c)?;
     let difference = by_library.max_abs()?;

@@ -4,13 +4,12 @@ use std::fmt;
 
 use serde_json::json;
 
-use crate::cube::Cube;
+use crate::cube::{Cube, Sizes};
 
 /// The outcome of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
-    /// Order of the matrices.
-    pub(crate) n: usize,
+    pub(crate) sizes: Sizes,
     pub(crate) cube: Cube,
     /// Name of the conduit.
     pub(crate) network: String,
@@ -32,10 +31,10 @@ pub(crate) struct Compared {
 }
 
 impl Report {
-    /// What rounding can do: n terms of magnitude 1 at most in any order, whose partial sums grow like √n or so, and some terms of
+    /// What rounding can do: k terms of magnitude 1 at most in any order, whose partial sums grow like √k or so, and some terms of
     /// the diagonals.
     pub(crate) fn allowed(&self) -> f64 {
-        16.0 * f64::EPSILON * (self.n as f64 + 16.0)
+        16.0 * f64::EPSILON * (self.sizes.k as f64 + 16.0)
     }
 
     /// The largest of all errors and differences, if there are any; not a number if one is not.
@@ -48,22 +47,23 @@ impl Report {
         self.max_error() <= self.allowed()
     }
 
-    /// Billions of operations in a second; a product has 2n³.
+    /// Billions of operations in a second; a product has 2·m·n·k.
     fn gflops(&self, seconds: f64) -> f64 {
-        2e-9 * (self.n as f64).powi(3) / seconds
+        let Sizes { m, n, k } = self.sizes;
+        2.0 * m as f64 * n as f64 * k as f64 / seconds / 1e9
     }
 
     /// Elements that a rank fetches or adds elsewhere.
     fn elements_moved(&self) -> f64 {
-        let Cube { p, q, r } = self.cube;
-        let slices = (q - 1) + (p - 1) + (r - 1);
-        slices as f64 * (self.n as f64).powi(2) / self.cube.size() as f64
+        self.cube.moved(self.sizes, 1) as f64 / self.cube.size() as f64
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
         let Cube { p, q, r } = self.cube;
         json!({
-            "n": self.n,
+            "m": self.sizes.m,
+            "n": self.sizes.n,
+            "k": self.sizes.k,
             "ranks": self.cube.size(),
             "cube": [p, q, r],
             "network": self.network,
@@ -81,7 +81,9 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Cube { p, q, r } = self.cube;
-        writeln!(f, "n = {}, {} ranks as {p} x {q} x {r}, network {}", self.n, self.cube.size(), self.network)?;
+        let Sizes { m, n, k } = self.sizes;
+        let ranks = self.cube.size();
+        writeln!(f, "{m} x {k} times {k} x {n}, {ranks} ranks as {p} x {q} x {r}, network {}", self.network)?;
         let line = |seconds: f64| format!("{seconds:9.4} s {:9.1} GFLOP/s", self.gflops(seconds));
         let Some(Compared { seconds, errors, difference }) = self.library else {
             writeln!(f, "on the cube     {}", line(self.seconds))?;
@@ -101,7 +103,7 @@ mod tests {
     fn report(errors: [f64; 2], difference: f64) -> Report {
         let cube = Cube { p: 2, q: 2, r: 2 };
         let library = Some(Compared { seconds: 1.0, errors, difference });
-        Report { n: 1000, cube, network: "threads".into(), seconds: 0.5, library }
+        Report { sizes: Sizes { m: 1000, n: 1000, k: 1000 }, cube, network: "threads".into(), seconds: 0.5, library }
     }
 
     #[test]

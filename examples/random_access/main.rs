@@ -23,6 +23,7 @@ mod stream;
 mod table;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
@@ -47,6 +48,9 @@ struct Arguments {
     /// How updates reach their words
     #[arg(long, value_enum, default_value = "lists")]
     way: Way,
+    /// Write the table to a file for NumPy
+    #[arg(long, value_name = "FILE.npy")]
+    save: Option<PathBuf>,
 }
 
 /// How updates reach their words.
@@ -118,6 +122,10 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
         }
         _ => None,
     };
+    // The check runs the stream again on this table.
+    if let Some(file) = &arguments.save {
+        words.save_npy(file)?;
+    }
     let errors = table.errors(job, &mut words)?;
     let report = Report { table, way, network: job.network().to_owned(), seconds, errors, reached };
     arguments.start.report(job, &report, &report.json())?;

@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Draw the convergence, as SVG or PNG by the name
     #[arg(long, value_name = "FILE", requires = "convergence")]
     pub(crate) plot: Option<PathBuf>,
+    /// Write the cells after the last sweep to a file for NumPy
+    #[arg(long, value_name = "FILE.npy")]
+    pub(crate) save: Option<PathBuf>,
 }
 
 impl Arguments {

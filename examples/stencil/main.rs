@@ -58,8 +58,14 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let mode = Mode::new(arguments.n, arguments.periodic, WAVES);
     let bar = command_line::progress_bar(job, arguments.sweeps, "sweeps");
-    let run = relax(job, &mode, arguments.sweeps, arguments, |done| bar.set_position(done as u64))?;
+    let (run, cells) = relax(job, &mode, arguments.sweeps, arguments, |done| bar.set_position(done as u64))?;
     bar.finish_and_clear();
+    match &arguments.save {
+        Some(_) if job.skips() => return Err(Error::other("--save has nothing to write where nothing is computed")),
+        Some(file) => cells.save_npy(file)?,
+        None => {}
+    }
+    drop(cells);
     let order = if arguments.convergence { Some(converge(job, arguments)?) } else { None };
     if let (Some(file), Some(order), 0) = (&arguments.plot, &order, job.rank()) {
         order.draw(file).map_err(Error::other)?;
@@ -89,8 +95,14 @@ struct Errors {
     heat: f64,
 }
 
-/// Sweeps that begin with the mode. Collective.
-fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done: impl FnMut(usize)) -> Result<Run, Error> {
+/// Sweeps that begin with the mode, and the cells after them. Collective.
+fn relax(
+    job: &Job,
+    mode: &Mode,
+    sweeps: usize,
+    arguments: &Arguments,
+    mut done: impl FnMut(usize),
+) -> Result<(Run, GlobalArray<f64, Ix3>), Error> {
     let n = mode.cells();
     let depth = arguments.depth.min(sweeps);
     let array = |name: &str| {
@@ -129,7 +141,7 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
     let elapsed = Duration::from_secs_f64(job.all_reduce_one((job.now() - start).as_secs_f64(), ops::max)?);
 
     if skips {
-        return Ok(Run { elapsed, errors: None });
+        return Ok((Run { elapsed, errors: None }, x));
     }
     let errors = x.read_epoch(|part, _| {
         let mut errors = [0.0_f64; 2];
@@ -145,7 +157,7 @@ fn relax(job: &Job, mode: &Mode, sweeps: usize, arguments: &Arguments, mut done:
         errors
     })?;
     let (iteration, heat) = (job.all_reduce_one(errors[0], larger)?, job.all_reduce_one(errors[1], larger)?);
-    Ok(Run { elapsed, errors: Some(Errors { iteration, heat }) })
+    Ok((Run { elapsed, errors: Some(Errors { iteration, heat }) }, x))
 }
 
 /// The larger of two; unlike `f64::max`, it keeps what is not a number, in either place.
@@ -166,7 +178,7 @@ fn converge(job: &Job, arguments: &Arguments) -> Result<Order, Error> {
     for _ in 0..GRIDS {
         // The slowest waves: the coarsest grid shall know them well.
         let mode = Mode::new(n, arguments.periodic, [1; 3]);
-        let run = relax(job, &mode, sweeps, arguments, |_| {})?;
+        let (run, _) = relax(job, &mode, sweeps, arguments, |_| {})?;
         order.push(mode.spacing(), run.errors.map_or(f64::NAN, |errors| errors.heat));
         // The spacing is halved exactly, and with four times the sweeps the time is the same.
         (n, sweeps) = (if arguments.periodic { 2 * n } else { 2 * n + 1 }, 4 * sweeps);

@@ -61,7 +61,8 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// fails.) After a crash of the machine, either the old or the new file exists, and possibly an unfinished one (`.name.….part`).
     ///
     /// # Errors
-    /// A system error on any member, reported on all; members that name different files; the end of the job.
+    /// A path that is there and is not a regular file (a directory, a device); a system error on any member, reported on all; members that name
+    /// different files; the end of the job.
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         located(move || {
@@ -133,6 +134,10 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
 
     /// The file beside the target, with its header and its length.
     fn create_file(&self, path: &Path, header: &[u8]) -> Result<Temporary, Failure> {
+        // A device is not to be replaced by a file of its name.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(Failure::System(io::Error::other("it is there, and no regular file; name another one")));
+        }
         let file = Temporary::create(path)?;
         file.file.write_all_at(header, 0)?;
         file.file.set_len(header.len() as u64 + self.len() as u64 * size_of::<T>() as u64)?;

@@ -1,4 +1,4 @@
-//! Goes on where the last run stopped, with any number of ranks: the state is saved now and then, and the newest file is read at the start.
+//! Checkpoint and restart, with any number of ranks: the state is saved now and then, and a run resumes from the newest file.
 //!
 //! The state is a board of Conway's Game of Life whose edges meet. A glider moves by one cell along both axes in four generations.
 //!
@@ -19,13 +19,13 @@ const RUN: usize = 100;
 const BETWEEN: usize = 40;
 
 fn main() -> Result<(), Error> {
-    let folder = env::args().nth(1).ok_or_else(|| Error::other("name a folder for the files"))?;
+    let folder = env::args().nth(1).ok_or_else(|| Error::other("usage: checkpoint FOLDER"))?;
     let folder = Path::new(&folder);
     fs::create_dir_all(folder).map_err(|error| Error::other(format!("cannot make {}: {error}", folder.display())))?;
     let file = |generation: usize| folder.join(format!("generation-{generation}.npy"));
     run(|job| {
         // Rank 0 looks for all, so that all have the same answer.
-        let mut start = [if job.rank() == 0 { newest(folder).map_err(Error::other)? } else { None }.unwrap_or(0)];
+        let mut start = [if job.rank() == 0 { saved(folder)?.into_iter().max() } else { None }.unwrap_or(0)];
         job.broadcast(0, &mut start)?;
         let start = start[0];
         let board = || GlobalArray2::<u8>::builder(job, [N, N]).ghosts([1, 1]).name("board").zeros().create();
@@ -37,7 +37,6 @@ fn main() -> Result<(), Error> {
         }
         job.sync()?;
 
-        let mut saved = start;
         for generation in start + 1..=start + RUN {
             job.epoch((old.ghosts(), new.owned_mut()), |(old, mut new)| {
                 let cells = old.view(); // one cell more on each side
@@ -49,10 +48,10 @@ fn main() -> Result<(), Error> {
             std::mem::swap(&mut old, &mut new);
             if generation % BETWEEN == 0 || generation == start + RUN {
                 old.save_npy(file(generation))?; // whole, or not at all
-                if job.rank() == 0 && saved > 0 {
-                    fs::remove_file(file(saved)).map_err(Error::other)?;
+                if job.rank() == 0 {
+                    let older = saved(folder)?.into_iter().filter(|&other| other < generation);
+                    older.for_each(|other| drop(fs::remove_file(file(other)))); // or the next run does it
                 }
-                saved = generation;
             }
         }
 
@@ -70,9 +69,9 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// The newest generation of which there is a file.
-fn newest(folder: &Path) -> std::io::Result<Option<usize>> {
+/// The generations of which there are files.
+fn saved(folder: &Path) -> Result<Vec<usize>, Error> {
     let number = |name: &str| name.strip_prefix("generation-")?.strip_suffix(".npy")?.parse().ok();
-    let names = fs::read_dir(folder)?.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
-    Ok(names.collect::<std::io::Result<Vec<String>>>()?.iter().filter_map(|name| number(name)).max())
+    let files = fs::read_dir(folder).map_err(|error| Error::other(format!("cannot read {}: {error}", folder.display())))?;
+    Ok(files.flatten().filter_map(|file| number(file.file_name().to_str()?)).collect())
 }

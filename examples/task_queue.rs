@@ -1,17 +1,13 @@
 //! Tasks that make more tasks: an integral by Simpson's rule, with short intervals where the function is steep.
 //!
 //! A task is an interval. Whoever takes it adds its integral to the result, or puts its two halves at the end of the queue. The queue is a
-//! global array; counters tell where the next task is taken, where the next one is put, and how many are not done.
+//! global array; counters tell where the next task is taken, where the next one is put, and how many are pending.
 
 use global_arrays::prelude::*;
 
 /// Places of the queue, and the error of an interval of length 1.
 const TASKS: usize = 1 << 14;
 const TOLERANCE: f64 = 1e-6;
-
-/// What a place of the queue holds: an interval, and 1 as soon as that is there.
-const INTERVAL: std::ops::Range<usize> = 0..2;
-const READY: usize = 2;
 
 /// A peak at 0.3.
 const WIDTH: f64 = 1e-3;
@@ -26,26 +22,28 @@ fn simpson(a: f64, b: f64) -> f64 {
 
 fn main() -> Result<(), Error> {
     run(|job| {
-        let queue = GlobalArray2::<f64>::builder(job, [TASKS, 3]).block_cyclic([16, 3]).name("queue").zeros().create()?;
+        // The intervals, and 1 for each that is there.
+        let queue = GlobalArray2::<f64>::builder(job, [TASKS, 2]).block_cyclic([16, 2]).name("queue").create()?;
+        let ready = GlobalArray1::<i64>::builder(job, TASKS).block_cyclic([16]).name("ready").zeros().create()?;
         let integral = GlobalArray1::<f64>::builder(job, 1).name("integral").zeros().create()?;
-        let open = GlobalArray1::<i64>::builder(job, 1).name("open tasks").fill(1).create()?;
+        let pending = GlobalArray1::<i64>::builder(job, 1).name("pending tasks").fill(1).create()?;
         let (takes, puts) = (Counter::new(job)?, Counter::new(job)?);
         let put = |a: f64, b: f64| -> Result<(), Error> {
             let place = puts.next_below(TASKS as u64)?.ok_or_else(|| Error::other("the queue is full"))? as usize;
-            queue.put(s![place, INTERVAL], &Array1::from(vec![a, b]))?;
-            queue.fence()?; // who sees READY sees the interval too
-            queue.store([place, READY], 1.0)
+            queue.put(s![place, ..], &Array1::from(vec![a, b]))?;
+            queue.fence()?; // the interval is there before it is ready
+            ready.fetch_add(place, 1).map(|_| ())
         };
         // The next task, as soon as somebody has put it there; none if all are done.
         let take = || -> Result<Option<Array1<f64>>, Error> {
             let Some(place) = takes.next_below(TASKS as u64)? else { return Ok(None) };
-            while queue.load([place as usize, READY])? == 0.0 {
-                if open.load(0)? == 0 {
+            while ready.fetch_add(place as usize, 0)? == 0 {
+                if pending.fetch_add(0, 0)? == 0 {
                     return Ok(None);
                 }
                 std::thread::yield_now();
             }
-            queue.get(s![place as usize, INTERVAL]).map(Some)
+            queue.get(s![place as usize, ..]).map(Some)
         };
 
         if job.rank() == 0 {
@@ -60,11 +58,11 @@ fn main() -> Result<(), Error> {
             if error.abs() < TOLERANCE * (b - a) {
                 integral.accumulate(.., 1.0, &Array1::from(vec![fine + error]))?;
             } else {
-                open.fetch_add(0, 2)?; // before they can be taken
+                pending.fetch_add(0, 2)?; // before they can be taken
                 put(a, middle)?;
                 put(middle, b)?;
             }
-            open.fetch_add(0, -1)?;
+            pending.fetch_add(0, -1)?;
             done += 1;
         }
         job.sync()?;

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -42,6 +43,15 @@ impl Start {
         launch
     }
 
+    /// That a flag which needs numbers is not given where none are computed.
+    #[allow(dead_code, reason = "not every program has such a flag")]
+    pub(crate) fn needs_computing(&self, job: &Job, flag: &str, is_given: bool) -> Result<(), String> {
+        if is_given && job.skips() {
+            return Err(format!("{flag} cannot be used with GA_COMPUTING=skip: nothing is computed"));
+        }
+        Ok(())
+    }
+
     /// Rank 0 prints the report: lines for people, or one of JSON.
     pub(crate) fn report(&self, job: &Job, people: impl Display, json: &serde_json::Value) -> Result<(), Error> {
         if job.rank() != 0 {
@@ -49,6 +59,17 @@ impl Start {
         }
         let mut out = std::io::stdout();
         if self.json { writeln!(out, "{json}") } else { writeln!(out, "{people}") }.map_err(Error::other)
+    }
+}
+
+/// That a file may be written: that there is a folder for it.
+#[allow(dead_code, reason = "not every program writes files")]
+pub(crate) fn folder_exists(file: &Path) -> Result<(), String> {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            Err(format!("no folder {} for {}", folder.display(), file.display()))
+        }
+        _ => Ok(()),
     }
 }
 

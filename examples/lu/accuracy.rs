@@ -1,15 +1,19 @@
 //! What is known of the error of a solution, and a solution with a smaller one.
 //!
 //! *Refinement.* The residual b − A·x, computed with the matrix itself, is solved for a correction of x. The measure is the componentwise
-//! backward error, ω = maxᵢ |b − A·x|ᵢ / (|A|·|x| + |b|)ᵢ: x solves a system whose entries differ from those of A and b by a part ω at most
-//! (W. Oettli, W. Prager, Numer. Math. 6, 1964). A step that does not halve it is the last, as in LAPACK's `dgerfs`.
+//! backward error, ω = maxᵢ |b − A·x|ᵢ / (|A|·|x| + |b|)ᵢ: the smallest ω for which x solves exactly a system whose entries differ from those of A and b
+//! by a relative ω at most (W. Oettli, W. Prager, Numer. Math. 6, 1964). As in LAPACK's `dgerfs`, refinement ends when ω is no more than rounding or was
+//! not halved; unlike there, a correction that makes ω larger is not kept.
 //!
 //! *Condition number.* κ₁ = ‖A‖₁·‖A⁻¹‖₁ bounds how much larger the error of x may be than those of A and b. The norm of the inverse is estimated
 //! from solutions of systems with A and Aᵀ, as in LAPACK's `dlacn2` (W. W. Hager, SIAM J. Sci. Stat. Comput. 5, 1984; N. J. Higham, ACM Trans.
-//! Math. Softw. 14, 1988): the estimate is never above the norm but for rounding, and seldom below a third of it.
+//! Math. Softw. 14, 1988): the estimate is never above the norm but for rounding, and seldom below a third of it. Where a solution is not finite, it is
+//! infinite.
+
+use crate::report::largest;
 
 /// A matrix that was factored. All ranks call each function, with the same arguments, and have the same answer.
-pub(crate) trait Factored {
+pub(crate) trait FactoredSystem {
     type Error;
 
     /// A⁻¹·b.
@@ -19,7 +23,7 @@ pub(crate) trait Factored {
     fn solve_transposed(&self, b: &[f64]) -> Result<Vec<f64>, Self::Error>;
 
     /// A·x and |A|·|x|.
-    fn multiply(&self, x: &[f64]) -> Result<[Vec<f64>; 2], Self::Error>;
+    fn product_and_scale(&self, x: &[f64]) -> Result<[Vec<f64>; 2], Self::Error>;
 
     /// ‖A‖₁, the largest sum of magnitudes of a column.
     fn norm(&self) -> Result<f64, Self::Error>;
@@ -39,7 +43,7 @@ pub(crate) struct Refined {
 const STEPS: usize = 5;
 
 /// Refines the solution of A·x = b in place.
-pub(crate) fn refine<F: Factored>(a: &F, b: &[f64], x: &mut Vec<f64>) -> Result<Refined, F::Error> {
+pub(crate) fn refine<F: FactoredSystem>(a: &F, b: &[f64], x: &mut Vec<f64>) -> Result<Refined, F::Error> {
     let (mut residual, before) = backward_error(a, b, x)?;
     let mut refined = Refined { steps: 0, before, after: before };
     while refined.steps < STEPS && refined.after > f64::EPSILON / 2.0 {
@@ -59,31 +63,45 @@ pub(crate) fn refine<F: Factored>(a: &F, b: &[f64], x: &mut Vec<f64>) -> Result<
 }
 
 /// b − A·x and ω.
-fn backward_error<F: Factored>(a: &F, b: &[f64], x: &[f64]) -> Result<(Vec<f64>, f64), F::Error> {
-    let [product, scale] = a.multiply(x)?;
+fn backward_error<F: FactoredSystem>(a: &F, b: &[f64], x: &[f64]) -> Result<(Vec<f64>, f64), F::Error> {
+    // Rows so small that rounding leaves nothing of them, as in `dgerfs`.
+    let least = (b.len() + 1) as f64 * f64::MIN_POSITIVE;
+    let part = |residual: f64, scale: f64| match scale {
+        _ if residual == 0.0 => 0.0,
+        _ if !scale.is_finite() => f64::NAN,
+        _ if scale > least / f64::EPSILON => residual.abs() / scale,
+        _ => (residual.abs() + least) / (scale + least),
+    };
+    let [product, scale] = a.product_and_scale(x)?;
     let residual: Vec<f64> = b.iter().zip(&product).map(|(b, p)| b - p).collect();
-    let part = |((r, s), b): ((&f64, f64), &f64)| if *r == 0.0 { 0.0 } else { r.abs() / (s + b.abs()) };
-    let error = residual.iter().zip(scale).zip(b).map(part).fold(0.0, |m: f64, v| if v <= m { m } else { v });
+    let parts = residual.iter().zip(&scale).zip(b).map(|((r, s), b)| part(*r, s + b.abs()));
+    let error = largest(parts);
     Ok((residual, error))
 }
 
 /// An estimate of the condition number κ₁.
-pub(crate) fn condition<F: Factored>(a: &F, n: usize) -> Result<f64, F::Error> {
+pub(crate) fn condition<F: FactoredSystem>(a: &F, n: usize) -> Result<f64, F::Error> {
     Ok(a.norm()? * norm_of_inverse(a, n)?)
 }
 
 /// Directions that are tried at most.
 const DIRECTIONS: usize = 5;
 
-fn norm_of_inverse<F: Factored>(a: &F, n: usize) -> Result<f64, F::Error> {
+fn norm_of_inverse<F: FactoredSystem>(a: &F, n: usize) -> Result<f64, F::Error> {
     let signs = |v: &[f64]| -> Vec<f64> { v.iter().map(|v| 1.0_f64.copysign(*v)).collect() };
     let mut solved = a.solve(&vec![1.0 / n as f64; n])?;
     let mut best = sum_of_magnitudes(&solved);
+    if !best.is_finite() {
+        return Ok(f64::INFINITY);
+    }
     let mut known = signs(&solved);
     let mut direction = None;
     for _ in 1..DIRECTIONS {
         // Where the sum of magnitudes grows fastest.
         let slope = a.solve_transposed(&known)?;
+        if !sum_of_magnitudes(&slope).is_finite() {
+            return Ok(f64::INFINITY);
+        }
         let steepest = (0..n).max_by(|&i, &j| slope[i].abs().total_cmp(&slope[j].abs())).unwrap_or(0);
         if direction.is_some_and(|last: usize| slope[last].abs() >= slope[steepest].abs()) {
             break;
@@ -93,6 +111,9 @@ fn norm_of_inverse<F: Factored>(a: &F, n: usize) -> Result<f64, F::Error> {
         unit[steepest] = 1.0;
         solved = a.solve(&unit)?;
         let (sum, new) = (sum_of_magnitudes(&solved), signs(&solved));
+        if !sum.is_finite() {
+            return Ok(f64::INFINITY);
+        }
         if sum <= best || new == known {
             best = best.max(sum);
             break;
@@ -102,7 +123,8 @@ fn norm_of_inverse<F: Factored>(a: &F, n: usize) -> Result<f64, F::Error> {
     // For matrices that hide their norm from such steps.
     let alternating = |i: usize| (1.0 - 2.0 * (i % 2) as f64) * (1.0 + i as f64 / (n.max(2) - 1) as f64);
     let hidden = a.solve(&(0..n).map(alternating).collect::<Vec<_>>())?;
-    Ok(best.max(2.0 * sum_of_magnitudes(&hidden) / (3 * n) as f64))
+    let hidden = 2.0 * sum_of_magnitudes(&hidden) / (3 * n) as f64;
+    Ok(if hidden.is_finite() { best.max(hidden) } else { f64::INFINITY })
 }
 
 fn sum_of_magnitudes(v: &[f64]) -> f64 {
@@ -153,7 +175,7 @@ mod tests {
         }
     }
 
-    impl Factored for Dense {
+    impl FactoredSystem for Dense {
         type Error = Infallible;
 
         fn solve(&self, b: &[f64]) -> Result<Vec<f64>, Infallible> {
@@ -164,7 +186,7 @@ mod tests {
             Ok(self.inverse.t().dot(&Array1::from(b.to_vec())).to_vec())
         }
 
-        fn multiply(&self, x: &[f64]) -> Result<[Vec<f64>; 2], Infallible> {
+        fn product_and_scale(&self, x: &[f64]) -> Result<[Vec<f64>; 2], Infallible> {
             let x = Array1::from(x.to_vec());
             Ok([self.a.dot(&x).to_vec(), self.a.mapv(f64::abs).dot(&x.mapv(f64::abs)).to_vec()])
         }
@@ -187,6 +209,37 @@ mod tests {
         }
         let diagonal = Array2::from_diag(&Array1::from(vec![2.0, -0.25, 1.0, 8.0]));
         assert_eq!(estimated(diagonal), 32.0);
+        // The steps end where they begin: the inverse maps the first vector to itself, and the last unit vector too.
+        let (n, far) = (4, 1000.0);
+        let mut hides = Array2::eye(n);
+        for (i, j, sign) in [(0, 0, 1.0), (1, 1, 1.0), (0, 1, -1.0), (1, 0, -1.0)] {
+            hides[[i, j]] -= sign * far / (1.0 + 2.0 * far);
+        }
+        assert!((600.0..2001.1).contains(&estimated(hides.clone())), "{}", estimated(hides));
+    }
+
+    #[test]
+    fn what_is_not_finite_is_seen() {
+        // Its inverse has a number that is infinite, at any place.
+        for small in 0..3 {
+            let mut a = Array2::eye(3);
+            a[[small, small]] = 1e-310;
+            assert_eq!(condition(&Dense::new(a, 0.0), 3), Ok(f64::INFINITY));
+        }
+        let dense = Dense::new(Array2::eye(3), 0.0);
+        for (at, value) in [(0, f64::NAN), (2, f64::NAN), (0, f64::INFINITY), (1, f64::INFINITY)] {
+            let mut x = vec![1.0; 3];
+            x[at] = value;
+            let refined = refine(&dense, &[1.0; 3], &mut x).unwrap();
+            assert!(refined.steps == 0 && refined.after.is_nan(), "{refined:?}");
+        }
+        // Too large to be added up, though the solution fits.
+        let huge = Dense::new(ndarray::arr2(&[[1e308, -1e308], [1e308, 1e308]]), 0.0);
+        assert!(refine(&huge, &[0.0, 1e308], &mut vec![1.0, 1.0]).unwrap().after.is_nan());
+        // Rows of numbers that are hardly there.
+        let tiny = Dense::new(Array2::eye(2), 0.0);
+        let refined = refine(&tiny, &[5e-324, 1.0], &mut vec![1e-323, 1.0]).unwrap();
+        assert!(refined.before <= 1.0, "{refined:?}");
     }
 
     #[test]
@@ -194,7 +247,7 @@ mod tests {
         let a = hilbert(4);
         let exact = [1.0, -2.0, 3.0, 4.0];
         let dense = Dense::new(a, 1e-4);
-        let b = dense.multiply(&exact).unwrap()[0].clone();
+        let b = dense.product_and_scale(&exact).unwrap()[0].clone();
         let mut x = dense.solve(&b).unwrap();
         let refined = refine(&dense, &b, &mut x).unwrap();
         assert!(refined.before > 1e-5 && refined.after < 4e-16 && (3..=STEPS).contains(&refined.steps), "{refined:?}");

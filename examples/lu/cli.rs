@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use clap::Parser;
 
-use crate::command_line::{Start, positive};
+use global_arrays::prelude::*;
+
+use crate::command_line::{Start, folder_exists, positive};
 
 /// Solves a dense system by LU factorisation with partial pivoting and checks the solution.
 #[derive(Debug, Clone, Parser)]
@@ -40,6 +42,19 @@ pub(crate) struct Arguments {
     /// Seed of the generated matrix and of the right-hand side
     #[arg(long, default_value_t = 7)]
     pub(crate) seed: u64,
+}
+
+impl Arguments {
+    /// What can be known before anything is computed.
+    pub(crate) fn check(&self, job: &Job) -> Result<(), String> {
+        for (flag, is_given) in
+            [("--solution", self.solution.is_some()), ("--refine", self.refine), ("--condition", self.condition)]
+        {
+            self.start.needs_computing(job, flag, is_given)?;
+        }
+        // Rank 0 writes.
+        self.solution.as_deref().filter(|_| job.rank() == 0).map_or(Ok(()), folder_exists)
+    }
 }
 
 /// Process rows and columns.

@@ -91,14 +91,14 @@ use std::time::Duration;
 use clap::Parser;
 use global_arrays::prelude::*;
 
-use crate::accuracy::{Factored, Refined};
+use crate::accuracy::{FactoredSystem, Refined};
 use crate::axis::Axis;
 use crate::cli::{Arguments, Grid};
 use crate::distributed::Rank;
 use crate::matrix::Matrix;
 use crate::panel::Stopped;
 use crate::report::Report;
-use crate::solver::Solver;
+use crate::solver::{Solver, sums};
 
 fn main() -> ExitCode {
     command_line::exit("lu", run(&Arguments::parse()))
@@ -119,12 +119,6 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let given = given.transpose().map_err(|rejected| rejected.to_string())?;
     if let Some(ranks) = arguments.start.ranks {
         Grid::choose(arguments.grid, ranks)?;
-    }
-    if let Some(folder) = arguments.solution.as_ref().and_then(|file| file.parent())
-        && !folder.as_os_str().is_empty()
-        && !folder.is_dir()
-    {
-        return Err(format!("no folder {} for the solution", folder.display()));
     }
     let system = System { matrix, name, given };
     arguments.start.launch().run(|job| rank_main(job, arguments, &system)).map_err(|error: Error| error.to_string())
@@ -149,6 +143,7 @@ struct Solution {
 
 /// What each rank does.
 fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Error> {
+    arguments.check(job).map_err(Error::other)?;
     let matrix = &system.matrix;
     let n = matrix.order();
     let block = arguments.block.min(n);
@@ -216,9 +211,6 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
         return Err(Error::other(format!("the residual {:.3e} is above {}", residual.unwrap_or_default(), report::THRESHOLD)));
     }
     match &arguments.solution {
-        Some(file) if skips => {
-            Err(Error::other(format!("nothing was computed (GA_COMPUTING=skip), so {} was not written", file.display())))
-        }
         Some(file) if job.rank() == 0 => whole_file::write(file, market::column(&x).as_bytes()).map_err(Error::other),
         _ => Ok(()),
     }
@@ -226,10 +218,10 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
 
 /// The scaled residual of a solution, or why there is none. Collective.
 fn check(job: &Job, rank: &Rank<'_>, matrix: &Matrix, x: &[f64], b: &[f64]) -> Result<Result<f64, String>, Error> {
-    let (mut product, mut magnitudes) = (vec![0.0; b.len()], vec![0.0; b.len()]);
-    matrix.multiply(rank.rows, rank.columns, x, &mut product, &mut magnitudes);
-    job.all_reduce(&mut product, ops::sum)?;
-    job.all_reduce(&mut magnitudes, ops::sum)?;
+    let [product, magnitudes] = sums(job, rank, matrix, |[product, magnitudes], row, column, value| {
+        product[row] += value * x[column];
+        magnitudes[row] += value.abs();
+    })?;
     Ok(report::residual(&product, &magnitudes, x, b))
 }
 
@@ -285,7 +277,7 @@ mod tests {
             assert_eq!(market::read_column(&solution, 3).unwrap(), [1.0, 2.0, 3.0]);
             std::fs::remove_file(&solution).unwrap();
             std::fs::write(&rhs, market::column(&[7.0, 4.0])).unwrap();
-            assert!(solve(&files).unwrap_err().contains("2 rows and 1 columns"));
+            assert!(solve(&files).unwrap_err().contains("must be 3 x 1, not 2 x 1"));
             assert!(!solution.exists());
         }
         assert!(solve("--ranks 2 --solution /dev/full").unwrap_err().contains("cannot write /dev/full"));

@@ -192,7 +192,7 @@ fn header(line: &str) -> Result<Header, String> {
         return Err("not a Matrix Market file: such a file starts with `%%MatrixMarket matrix coordinate real general`".into());
     }
     if object != "matrix" {
-        return Err(format!("the file holds a `{object}`; only a `matrix` can be factored"));
+        return Err(format!("the file holds a `{object}`; only a `matrix` can be read"));
     }
     let format = match format {
         "coordinate" => Format::Coordinate,
@@ -232,10 +232,7 @@ fn size<R: BufRead>(lines: &mut Lines<R>, header: Header, shape: Shape) -> Resul
     };
     if let Shape::Column(wanted) = shape {
         if (rows, columns) != (wanted, 1) {
-            let problem = format!(
-                "{rows} rows and {columns} columns: the right-hand side of {wanted} equations has {wanted} rows and 1 column"
-            );
-            return Err((here, problem));
+            return Err((here, format!("the right-hand side must be {wanted} x 1, not {rows} x {columns}")));
         }
         if header.symmetry != Symmetry::General {
             return Err((Some(1), "a right-hand side is `general`: it has no symmetry".into()));
@@ -457,8 +454,8 @@ mod tests {
         assert_eq!(read(&column(&values)), Ok(expected));
         assert_eq!(read(&format!("{REAL}3 1 1\n2 1 7\n")), Ok(vec![(1, 0, 7.0)]));
         for (text, line, words) in [
-            (format!("{REAL}2 1 1\n2 1 7\n"), 2, "of 3 equations has 3 rows and 1 column"),
-            (format!("{REAL}3 3 1\n2 1 7\n"), 2, "3 rows and 3 columns"),
+            (format!("{REAL}2 1 1\n2 1 7\n"), 2, "must be 3 x 1, not 2 x 1"),
+            (format!("{REAL}3 3 1\n2 1 7\n"), 2, "must be 3 x 1, not 3 x 3"),
             (format!("{REAL}3 1 1\n2 2 7\n"), 3, "column 2 of a matrix with 1"),
             ("%%MatrixMarket matrix array real symmetric\n3 1\n1\n2\n3\n".to_owned(), 1, "`general`"),
             ("%%MatrixMarket matrix array real general\n3 1\n1\n2\n".to_owned(), 5, "after 2 of 3 entries"),

@@ -55,15 +55,6 @@ impl Matrix {
         self.for_each(rows, columns, |Entry { row, column, value, .. }| f(row, column, value));
     }
 
-    /// Adds the own part's share of A·x to `product` and its share of each row's sum of magnitudes to `magnitudes`; `x` and
-    /// both sums have n entries.
-    pub(crate) fn multiply(&self, rows: Axis, columns: Axis, x: &[f64], product: &mut [f64], magnitudes: &mut [f64]) {
-        self.for_each(rows, columns, |Entry { row, column, value, .. }| {
-            product[row] += value * x[column];
-            magnitudes[row] += value.abs();
-        });
-    }
-
     /// Calls `f` with each own entry that may differ from 0, column by column.
     fn for_each(&self, rows: Axis, columns: Axis, mut f: impl FnMut(Entry)) {
         match self {
@@ -150,7 +141,10 @@ mod tests {
                 for ((i, j), value) in part.indexed_iter() {
                     assert_eq!(*value, whole[[rows.global(i), columns.global(j)]]);
                 }
-                matrix.multiply(rows, columns, &x, &mut product, &mut magnitudes);
+                matrix.entries(rows, columns, |row, column, value| {
+                    product[row] += value * x[column];
+                    magnitudes[row] += value.abs();
+                });
             }
             for i in 0..7 {
                 let row = whole.slice(s![i, ..]);

@@ -45,17 +45,18 @@ impl Phases {
     }
 }
 
+/// The largest magnitude of some numbers; unlike `f64::max`, it keeps what is not a number.
+pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v <= m { m } else { v })
+}
+
 /// HPL's scaled residual ‖Ax−b‖∞ / (ε (‖A‖∞‖x‖∞ + ‖b‖∞) n), from A·x, the sum of magnitudes of each row of A, x and b.
 ///
 /// # Errors
 /// A norm, or what they are combined to, is not finite: a quotient of such numbers says nothing, and 1/∞ would look like a success.
 pub(crate) fn residual(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64]) -> Result<f64, String> {
-    // Unlike f64::max, this keeps what is not a number.
-    let norm = |values: &mut dyn Iterator<Item = f64>| {
-        values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v <= m { m } else { v })
-    };
-    let difference = norm(&mut product.iter().zip(b).map(|(p, b)| p - b));
-    let [a, x, b] = [magnitudes, x, b].map(|values| norm(&mut values.iter().copied()));
+    let difference = largest(product.iter().zip(b).map(|(p, b)| p - b));
+    let [a, x, b] = [magnitudes, x, b].map(|values| largest(values.iter().copied()));
     let scale = a * x + b;
     let residual = if difference == 0.0 { 0.0 } else { difference / (EPSILON * scale * product.len() as f64) };
     let parts =
@@ -135,6 +136,7 @@ impl Report {
             "refinement_steps": self.refined.map(|refined| refined.steps),
             "backward_error": self.refined.map(|refined| refined.after),
             "condition": self.condition,
+            "reciprocal_condition": self.condition.map(|condition| 1.0 / condition),
             "passed": self.residual.map(|_| self.passed()),
         })
     }

@@ -1,11 +1,12 @@
 //! A factored matrix on all ranks, as `accuracy` uses it.
 
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 use ndarray::ArrayView2;
 
-use crate::accuracy::Factored;
+use crate::accuracy::FactoredSystem;
 use crate::distributed::Rank;
 use crate::matrix::Matrix;
+use crate::report::largest;
 
 /// See the module's essay.
 pub(crate) struct Solver<'a> {
@@ -17,18 +18,32 @@ pub(crate) struct Solver<'a> {
     pub(crate) matrix: &'a Matrix,
 }
 
+/// Sums over all entries of a matrix: each rank adds what its own give. Collective.
+pub(crate) fn sums<const N: usize>(
+    job: &Job,
+    rank: &Rank<'_>,
+    matrix: &Matrix,
+    mut add: impl FnMut(&mut [Vec<f64>; N], usize, usize, f64),
+) -> Result<[Vec<f64>; N], Error> {
+    let mut sums = [const { Vec::new() }; N];
+    sums.iter_mut().for_each(|sum| sum.resize(matrix.order(), 0.0));
+    let mut entries = 0.0;
+    matrix.entries(rank.rows, rank.columns, |row, column, value| {
+        entries += 1.0;
+        add(&mut sums, row, column, value);
+    });
+    job.work(Work::flops(2.0 * N as f64 * entries));
+    sums.iter_mut().try_for_each(|sum| job.all_reduce(sum, ops::sum))?;
+    Ok(sums)
+}
+
 impl Solver<'_> {
-    /// Sums over all entries of the matrix: each rank adds what its own give.
-    fn sums<const N: usize>(&self, mut add: impl FnMut(&mut [Vec<f64>; N], usize, usize, f64)) -> Result<[Vec<f64>; N], Error> {
-        let mut sums = [const { Vec::new() }; N];
-        sums.iter_mut().for_each(|sum| sum.resize(self.matrix.order(), 0.0));
-        self.matrix.entries(self.rank.rows, self.rank.columns, |row, column, value| add(&mut sums, row, column, value));
-        sums.iter_mut().try_for_each(|sum| self.job.all_reduce(sum, ops::sum))?;
-        Ok(sums)
+    fn sums<const N: usize>(&self, add: impl FnMut(&mut [Vec<f64>; N], usize, usize, f64)) -> Result<[Vec<f64>; N], Error> {
+        sums(self.job, self.rank, self.matrix, add)
     }
 }
 
-impl Factored for Solver<'_> {
+impl FactoredSystem for Solver<'_> {
     type Error = Error;
 
     fn solve(&self, b: &[f64]) -> Result<Vec<f64>, Error> {
@@ -39,7 +54,7 @@ impl Factored for Solver<'_> {
         self.rank.solve_transposed(self.job, self.part, self.pivots, b)
     }
 
-    fn multiply(&self, x: &[f64]) -> Result<[Vec<f64>; 2], Error> {
+    fn product_and_scale(&self, x: &[f64]) -> Result<[Vec<f64>; 2], Error> {
         self.sums(|[product, scale], row, column, value| {
             product[row] += value * x[column];
             scale[row] += (value * x[column]).abs();
@@ -48,7 +63,7 @@ impl Factored for Solver<'_> {
 
     fn norm(&self) -> Result<f64, Error> {
         let [columns] = self.sums(|[columns], _, column, value| columns[column] += value.abs())?;
-        Ok(columns.into_iter().fold(0.0, f64::max))
+        Ok(largest(columns))
     }
 }
 

@@ -6,7 +6,7 @@
 //!   A·B = (v·s) u tᵀ + 3 u vᵀ + 2 s tᵀ + 6·I
 //! ```
 //!
-//! where I has ones on its diagonal, whatever its shape, and v and s end with zeros where C has more columns than A, or more rows than B. Each
+//! where I has ones on its diagonal, whatever its shape, and v and s count as 0 beyond their length k. Each
 //! element takes a few operations once v·s is known. All rows and all columns differ, so that a block in the wrong place, added twice or forgotten
 //! changes the product by far more than rounding does.
 

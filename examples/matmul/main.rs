@@ -69,6 +69,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// What each rank does.
 fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
+    arguments.start.needs_computing(job, "--save", arguments.save.is_some()).map_err(Error::other)?;
     let sizes = arguments.sizes();
     let cube = Cube::choose(arguments.cube, job.size(), sizes).map_err(Error::other)?;
     let blocks = Blocks { sizes, cube };
@@ -81,9 +82,6 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
         let mut seconds = f64::INFINITY;
         for _ in 0..arguments.rounds {
             seconds = seconds.min(timed(job, "cube", || worker.multiply(job, &a, &b, &mut c))?);
-        }
-        if let Some(folder) = &arguments.save {
-            return Err(Error::other(format!("nothing was computed, so there is nothing to write into {}", folder.display())));
         }
         let report = report(seconds, None);
         return arguments.start.report(job, &report, &report.json());
@@ -105,22 +103,21 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     }
     bar.finish_and_clear();
 
-    if let Some(folder) = &arguments.save {
-        for (name, matrix) in [("A", &a), ("B", &b), ("C", &c)] {
-            matrix.save_npy(folder.join(format!("{name}.npy")))?;
-        }
-    }
     let errors = [largest_error(job, &mut c, &entries)?, largest_error(job, &mut by_library, &entries)?];
     by_library.scaled_add(-1.0, &c)?;
     let difference = by_library.max_abs()?;
     let report = report(seconds, Some(Compared { seconds: library_seconds, errors, difference }));
     arguments.start.report(job, &report, &report.json())?;
-    if report.passed() {
-        Ok(())
-    } else {
+    if !report.passed() {
         let (found, allowed) = (report.max_error(), report.allowed());
-        Err(Error::other(format!("an element of the product is wrong by {found:.3e}; rounding explains {allowed:.3e}")))
+        return Err(Error::other(format!("an element of the product is wrong by {found:.3e}; rounding explains {allowed:.3e}")));
     }
+    if let Some(folder) = &arguments.save {
+        for (name, matrix) in [("A", &a), ("B", &b), ("C", &c)] {
+            matrix.save_npy(folder.join(format!("{name}.npy")))?;
+        }
+    }
+    Ok(())
 }
 
 /// The time until the slowest rank is through, in seconds. Collective.

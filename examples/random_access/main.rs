@@ -66,8 +66,9 @@ enum Way {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = arguments.start.launch().run(|job| rank_main(job, &arguments));
-    command_line::exit("random_access", outcome.map_err(|error: Error| error.to_string()))
+    let start = || arguments.start.launch().run(|job| rank_main(job, &arguments)).map_err(|error: Error| error.to_string());
+    let folder = arguments.save.as_deref().map_or(Ok(()), command_line::folder_exists);
+    command_line::exit("random_access", folder.and_then(|()| start()))
 }
 
 /// What each rank does.

@@ -51,19 +51,19 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
+    arguments.save.as_deref().map_or(Ok(()), command_line::folder_exists)?;
     arguments.start.launch().run(|job| rank_main(job, arguments)).map_err(|error: Error| error.to_string())
 }
 
 /// What each rank does.
 fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
+    arguments.start.needs_computing(job, "--save", arguments.save.is_some()).map_err(Error::other)?;
     let mode = Mode::new(arguments.n, arguments.periodic, WAVES);
     let bar = command_line::progress_bar(job, arguments.sweeps, "sweeps");
     let (run, cells) = relax(job, &mode, arguments.sweeps, arguments, |done| bar.set_position(done as u64))?;
     bar.finish_and_clear();
-    match &arguments.save {
-        Some(_) if job.skips() => return Err(Error::other("--save has nothing to write where nothing is computed")),
-        Some(file) => cells.save_npy(file)?,
-        None => {}
+    if let Some(file) = &arguments.save {
+        cells.save_npy(file)?;
     }
     drop(cells);
     let order = if arguments.convergence { Some(converge(job, arguments)?) } else { None };

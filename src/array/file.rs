@@ -61,7 +61,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// fails.) After a crash of the machine, either the old or the new file exists, and possibly an unfinished one (`.name.….part`).
     ///
     /// # Errors
-    /// A path that is there and is not a regular file (a directory, a device); a system error on any member, reported on all; members that name
+    /// A path that exists and is not a regular file (a directory, a device); a system error on any member, reported on all; members that name
     /// different files; the end of the job.
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
@@ -136,7 +136,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     fn create_file(&self, path: &Path, header: &[u8]) -> Result<Temporary, Failure> {
         // A device is not to be replaced by a file of its name.
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(Failure::System(io::Error::other("it is there, and no regular file; name another one")));
+            return Err(Failure::System(io::Error::other("it exists and is not a regular file; choose another path")));
         }
         let file = Temporary::create(path)?;
         file.file.write_all_at(header, 0)?;

@@ -18,6 +18,7 @@
 
 use super::cases::{CASES, Case};
 use super::counts::Report;
+use super::examples::NewFolder;
 use super::only::Part;
 use super::slurm::{self, Comes};
 use super::{Tier, environment, hosts, launched, strangers, suites};
@@ -247,7 +248,8 @@ impl Library {
     }
 
     fn start(&self, case: &Case, program: &Program, ranks: usize, per_node: Option<usize>, tier: Tier) -> Result<Report> {
-        let arguments = case.arguments_on(ranks);
+        let folder = NewFolder::of(case.arguments)?;
+        let arguments = folder.fill(case.arguments_on(ranks));
         let mut command = self.launch(ranks);
         command.arg(&program.path).args(&arguments).current_dir(cargo::root());
         environment(&mut command, tier);

@@ -43,7 +43,7 @@ impl Start {
         launch
     }
 
-    /// That a flag which needs numbers is not given where none are computed.
+    /// Refuses a flag that needs numbers where none are computed.
     #[allow(dead_code, reason = "not every program has such a flag")]
     pub(crate) fn needs_computing(&self, job: &Job, flag: &str, is_given: bool) -> Result<(), String> {
         if is_given && job.skips() {
@@ -62,7 +62,7 @@ impl Start {
     }
 }
 
-/// That a file may be written: that there is a folder for it.
+/// Whether there is a folder for a file that is to be written.
 #[allow(dead_code, reason = "not every program writes files")]
 pub(crate) fn folder_exists(file: &Path) -> Result<(), String> {
     match file.parent() {

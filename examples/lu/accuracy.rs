@@ -1,9 +1,9 @@
-//! What is known of the error of a solution, and a solution with a smaller one.
+//! The accuracy of a solution: refinement, and an estimate of the condition number.
 //!
-//! *Refinement.* The residual b − A·x, computed with the matrix itself, is solved for a correction of x. The measure is the componentwise
+//! *Refinement.* The residual r = b − A·x is computed with the matrix itself. The solution of A·d = r is added to x. The measure is the componentwise
 //! backward error, ω = maxᵢ |b − A·x|ᵢ / (|A|·|x| + |b|)ᵢ: the smallest ω for which x solves exactly a system whose entries differ from those of A and b
-//! by a relative ω at most (W. Oettli, W. Prager, Numer. Math. 6, 1964). As in LAPACK's `dgerfs`, refinement ends when ω is no more than rounding or was
-//! not halved; unlike there, a correction that makes ω larger is not kept.
+//! by a relative ω at most (W. Oettli, W. Prager, Numer. Math. 6, 1964). As in LAPACK's `dgerfs`, refinement ends when ω is no more than rounding, or was
+//! not halved. Unlike there, a correction that makes ω larger is not kept.
 //!
 //! *Condition number.* κ₁ = ‖A‖₁·‖A⁻¹‖₁ bounds how much larger the error of x may be than those of A and b. The norm of the inverse is estimated
 //! from solutions of systems with A and Aᵀ, as in LAPACK's `dlacn2` (W. W. Hager, SIAM J. Sci. Stat. Comput. 5, 1984; N. J. Higham, ACM Trans.

@@ -68,4 +68,5 @@
 //!   message, and a rank answers only in its own calls.
 //! * A machine that is lost is found only where MPI provides `MPI_THREAD_MULTIPLE`. A rank watches the machines that it met first and
 //!   those that it waits for.
-//! * Not implemented yet: arrays mirrored on nodes, sparse arrays, disk-resident arrays, eigensolvers, the conduits `gemini` and `extoll`. `ib` never ran on an adapter.
+//! * Not implemented yet: arrays mirrored on nodes, sparse arrays, disk-resident arrays, eigensolvers, the conduits `gemini` and
+//!   `extoll`. `ib` never ran on an adapter.

@@ -50,13 +50,12 @@ fn resumed(program: &Program, tier: Tier) -> Result<Report> {
     let folder = NewFolder::of(&[NEW_FOLDER])?;
     let mut outcomes = Vec::new();
     for (ranks, network) in [("2", "shared_memory"), ("3", "threads")] {
+        fs::write(folder.path().join("generation-0.npy"), "of a run that was killed")?;
         let mut command = Command::new(&program.path);
         command.args(folder.fill([NEW_FOLDER.to_owned()])).envs([("GA_RANKS", ranks), ("GA_NETWORK", network)]);
         environment(&mut command, tier);
         outcomes.push(child::run(&mut command, tier.limit)?);
-        fs::write(folder.path().join("generation-40.npy"), "of a run that was killed")?;
     }
-    fs::remove_file(folder.path().join("generation-40.npy"))?;
     let left: Vec<_> = fs::read_dir(folder.path())?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
     let said = outcomes.iter().map(|outcome| outcome.stdout.as_str()).collect::<String>();
     let is_right = outcomes.iter().all(child::Outcome::success)

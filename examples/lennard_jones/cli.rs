@@ -7,6 +7,8 @@ use clap::Parser;
 
 use crate::command_line::{self, positive};
 use crate::potential::Ending;
+use crate::species::Choices;
+use crate::start::Composition;
 
 /// Molecular dynamics of a Lennard-Jones fluid in a periodic box, in reduced units.
 #[derive(Debug, Clone, Parser)]
@@ -21,7 +23,7 @@ pub(crate) struct Arguments {
     /// Face-centred cubic lattice of CELLS³ cubic cells, or as in 8x16x16, four atoms each
     #[arg(long, value_name = "CELLS", group = "from")]
     pub(crate) fcc: Option<Cells>,
-    /// LAMMPS dump or extended XYZ, maybe compressed by gzip; of several frames the last
+    /// LAMMPS data file or dump, or extended XYZ, maybe compressed by gzip; of several frames the last
     #[arg(long = "start", id = "start_file", value_name = "FILE", group = "from")]
     pub(crate) start_file: Option<PathBuf>,
     /// Atoms for each unit of volume, on a lattice
@@ -30,8 +32,13 @@ pub(crate) struct Arguments {
     /// Edge of a box that is longer than the lattice: a droplet
     #[arg(long = "box", id = "box", value_name = "EDGE", conflicts_with_all = ["config", "start_file"], value_parser = above_zero)]
     pub(crate) room: Option<f64>,
+    /// Parts of the atoms of a lattice that are of kind 1, 2 and so on, as in 0.8,0.2; which ones are drawn by --seed
+    #[arg(long, value_name = "PART,PART", conflicts_with_all = ["config", "start_file"])]
+    pub(crate) composition: Option<Composition>,
+    #[command(flatten)]
+    pub(crate) species: Choices,
 
-    /// Distance at which the potential ends
+    /// Distance at which the potential ends, of pairs of kinds that have no other
     #[arg(long, default_value_t = 2.5, value_parser = above_zero)]
     pub(crate) cutoff: f64,
     /// How it ends
@@ -46,7 +53,7 @@ pub(crate) struct Arguments {
     /// Temperature of the velocities drawn where the start has none, by default 1.44, and 0 with --config; and of --equilibrate
     #[arg(long, value_parser = not_negative)]
     pub(crate) temperature: Option<f64>,
-    /// Seed of the velocities
+    /// Seed of what is drawn: velocities, kinds
     #[arg(long, default_value_t = 87287)]
     pub(crate) seed: u64,
     /// Time steps before the others in which velocities are scaled, ten steps apart, to --temperature or --energy
@@ -82,7 +89,7 @@ pub(crate) struct Arguments {
     /// Fail unless a key of --json has a value: relative tolerance after a colon, absolute after +-
     #[arg(long, value_name = "KEY=VALUE:TOLERANCE", allow_negative_numbers = true)]
     pub(crate) expect: Vec<Expectation>,
-    /// Fail unless rows agree to 1e-9 with this LAMMPS table of Step Temp PotEng KinEng TotEng Press
+    /// Fail unless rows agree with this log or table of LAMMPS to 1e-9, or to its last digit
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Fail unless the forces of step 0 agree to 1e-9 with this LAMMPS dump of id fx fy fz
@@ -168,6 +175,9 @@ mod tests {
         assert!(parse("lennard_jones --fcc 3x4").unwrap_err().contains("8x16x16"));
         assert!(parse("lennard_jones --config a --box 9").is_err());
         assert!(parse("lennard_jones --fcc 3x4x5 --box 30").is_ok());
+        assert!(parse("lennard_jones --start a --composition 0.8,0.2").is_err());
+        assert!(parse("lennard_jones --fcc 3 --composition 0.8,0.3").unwrap_err().contains("add up to 1"));
+        assert!(parse("lennard_jones --fcc 3 --pair 1,1").is_err());
         assert!(parse("lennard_jones --fcc 3 --cutoff -1").is_err());
         assert!(parse("lennard_jones --fcc 3 --dt nan").unwrap_err().contains("above 0"));
         assert!(parse("lennard_jones --fcc 3 --block 100").unwrap_err().contains("multiple of 64"));

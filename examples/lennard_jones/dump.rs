@@ -1,18 +1,26 @@
 //! LAMMPS dumps: frames of `ITEM:` sections, columns by name.
 //!
-//! Atoms stand in any order and have an `id`, 1 to their number. Positions are `x y z` or `xu yu zu`, in the box or outside.
-//! Velocities `vx vy vz` may be missing. `type` and `element`, if they are there, must be the same for all atoms, and `mass` must
-//! be 1. The box must be a periodic cuboid.
+//! Atoms stand in any order and have an `id`, 1 to their number. Positions are `x y z` or `xu yu zu`, in the box or outside, or parts of
+//! the box as `xs ys zs` or `xsu ysu zsu`. Velocities `vx vy vz` may be missing. Kinds are told apart by `type`, else by `element`; their
+//! masses may be in `mass`. The box must be a periodic cuboid, and units, if the dump tells them, `lj`.
+//!
+//! # Source
+//! The LAMMPS manual, `dump` and `dump_modify`.
 
-use crate::read::{Kind, Lines, Problem, number};
+use crate::read::{Census, Lines, NAMELESS, Problem, number};
+use crate::species::Kind;
 use crate::start::Start;
 
 /// One frame: its box, and the columns by number of atom.
 struct Frame {
     origin: [f64; 3],
     lengths: [f64; 3],
+    step: u64,
+    time: f64,
     columns: Vec<String>,
     rows: Vec<Vec<f64>>,
+    kind_of: Vec<u16>,
+    kinds: Vec<Kind>,
 }
 
 impl Frame {
@@ -29,13 +37,24 @@ impl Frame {
 /// The last frame, after its first line.
 pub(crate) fn parse(lines: Lines<'_>, first: &str) -> Result<Start, Problem> {
     let frame = last(lines, first)?;
-    let move_in = |at: [f64; 3]| std::array::from_fn(|d| at[d] - frame.origin[d]);
-    let Some(positions) = frame.vectors(["x", "y", "z"]).or_else(|| frame.vectors(["xu", "yu", "zu"])) else {
-        return Err((None, "there are no columns `x y z` or `xu yu zu`".into()));
+    let absolute = frame.vectors(["x", "y", "z"]).or_else(|| frame.vectors(["xu", "yu", "zu"]));
+    let scaled = || frame.vectors(["xs", "ys", "zs"]).or_else(|| frame.vectors(["xsu", "ysu", "zsu"]));
+    let mut positions = match absolute {
+        Some(mut positions) => {
+            positions.iter_mut().for_each(|at| *at = std::array::from_fn(|d| at[d] - frame.origin[d]));
+            positions
+        }
+        None => {
+            let missing = || (None, "there are no columns `x y z`, `xu yu zu`, `xs ys zs` or `xsu ysu zsu`".to_owned());
+            let mut positions = scaled().ok_or_else(missing)?;
+            positions.iter_mut().for_each(|at| *at = std::array::from_fn(|d| at[d] * frame.lengths[d]));
+            positions
+        }
     };
-    let positions = positions.into_iter().map(move_in).collect();
+    positions.shrink_to_fit();
     let velocities = frame.vectors(["vx", "vy", "vz"]).unwrap_or_default();
-    Ok(Start { origin: frame.origin, lengths: frame.lengths, positions, velocities })
+    let Frame { origin, lengths, step, time, kind_of, kinds, .. } = frame;
+    Ok(Start { origin, lengths, positions, velocities, kind_of, kinds, step, time, ..Start::default() })
 }
 
 /// The forces of the last frame, by number of atom.
@@ -56,13 +75,28 @@ fn last(mut lines: Lines<'_>, first: &str) -> Result<Frame, Problem> {
 }
 
 fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
-    section(lines, header, "ITEM: TIMESTEP")?;
-    lines.expect("the time step")?;
+    let mut header = header.to_owned();
+    let mut time = 0.0;
+    while header == "ITEM: UNITS" || header == "ITEM: TIME" {
+        let value = lines.expect("a value")?.to_owned();
+        if header == "ITEM: TIME" {
+            time = number(&value).ok_or_else(|| lines.problem("the time is no finite number"))?;
+        } else if value != "lj" {
+            return Err(lines.problem(format!("units {value}: only lj, in which Boltzmann's constant is 1, are known")));
+        }
+        header = lines.expect("`ITEM: TIMESTEP`")?.to_owned();
+    }
+    section(lines, &header, "ITEM: TIMESTEP")?;
+    let step = lines.expect("the time step")?.parse::<u64>();
+    let step = step.map_err(|_| lines.problem("the time step expected: a whole number"))?;
     let header = lines.expect("`ITEM: NUMBER OF ATOMS`")?.to_owned();
     section(lines, &header, "ITEM: NUMBER OF ATOMS")?;
     let count = lines.expect("the number of atoms")?.parse::<usize>();
     let count = count.map_err(|_| lines.problem("the number of atoms expected: a whole number"))?;
     let header = lines.expect("`ITEM: BOX BOUNDS pp pp pp`")?.to_owned();
+    if header.starts_with("ITEM: BOX BOUNDS xy xz yz") || header.starts_with("ITEM: BOX BOUNDS abc") {
+        return Err(lines.problem("the box is triclinic: only cuboids along the axes are simulated"));
+    }
     section(lines, &header, "ITEM: BOX BOUNDS pp pp pp")?;
     let mut bounds = [[0.0; 2]; 3];
     for bounds in &mut bounds {
@@ -72,20 +106,24 @@ fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
     section(lines, &header, "ITEM: ATOMS")?;
     let columns: Vec<String> = header.split_whitespace().skip(2).map(str::to_owned).collect();
     let id = columns.iter().position(|column| column == "id").ok_or_else(|| lines.problem("there is no column `id`"))?;
-    let mut rows: Vec<(usize, Vec<f64>)> = Vec::new();
-    let mut kind = Kind::default();
+    let column = |name: &str| columns.iter().position(|column| column == name);
+    let (name, mass) = (column("type").or_else(|| column("element")), column("mass"));
+    let mut rows: Vec<(usize, u16, Vec<f64>)> = Vec::new();
+    let mut census = Census::default();
     for _ in 0..count {
         let line = lines.expect("an atom")?;
-        let one_kind = columns.iter().zip(line.split_whitespace()).try_for_each(|(column, word)| kind.check(column, word));
+        let word = |at: Option<usize>| at.and_then(|at| line.split_whitespace().nth(at));
+        let kind = census.add(word(name).unwrap_or(NAMELESS), word(mass));
         // Elements' names and the like are no numbers, and nobody asks for them.
         let row: Vec<f64> = line.split_whitespace().map(|word| number(word).unwrap_or(f64::NAN)).collect();
         let number = row.get(id).copied().unwrap_or(0.0);
         if row.len() != columns.len() {
             return Err(lines.problem(format!("{} columns expected, not {}", columns.len(), row.len())));
         }
-        one_kind.map_err(|problem| lines.problem(problem))?;
+        let kind = kind.map_err(|problem| lines.problem(problem))?;
         let wanted = |column: &str| {
-            matches!(column.trim_end_matches('u'), "id" | "x" | "y" | "z" | "vx" | "vy" | "vz" | "fx" | "fy" | "fz")
+            let column = column.trim_end_matches('u').trim_end_matches('s');
+            matches!(column, "id" | "x" | "y" | "z" | "vx" | "vy" | "vz" | "fx" | "fy" | "fz")
         };
         if let Some(at) = (0..row.len()).find(|&at| row[at].is_nan() && wanted(&columns[at])) {
             return Err(lines.problem(format!("column `{}` is no finite number", columns[at])));
@@ -93,14 +131,16 @@ fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
         if !(1.0..=count as f64).contains(&number) {
             return Err(lines.problem(format!("atom {number} of {count}")));
         }
-        rows.push((number as usize, row));
+        rows.push((number as usize, kind, row));
     }
     rows.sort_by_key(|row| row.0);
     if let Some(twice) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err((None, format!("atom {} stands there twice", twice[0].0)));
     }
-    let rows = rows.into_iter().map(|row| row.1).collect();
-    Ok(Frame { origin: bounds.map(|b| b[0]), lengths: bounds.map(|b| b[1] - b[0]), columns, rows })
+    let kind_of = rows.iter().map(|row| row.1).collect();
+    let rows = rows.into_iter().map(|row| row.2).collect();
+    let (origin, lengths) = (bounds.map(|b| b[0]), bounds.map(|b| b[1] - b[0]));
+    Ok(Frame { origin, lengths, step, time, columns, rows, kind_of, kinds: census.kinds() })
 }
 
 fn section(lines: &Lines<'_>, header: &str, expected: &str) -> Result<(), Problem> {
@@ -146,11 +186,29 @@ mod tests {
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0 b\n2 2 0 0\n").contains("`z`"));
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n1 2 0 0\n").contains("twice"));
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n9 2 0 0\n").contains("atom 9 of 2"));
-        assert!(problem("ITEM: ATOMS id type x y z\n1 1 2 0 0\n2 2 2 0 0\n").contains("`type` 2 after 1"));
-        assert!(problem("ITEM: ATOMS id element x y z\n1 Ar 2 0 0\n2 Kr 2 0 0\n").contains("`element` Kr after Ar"));
-        assert!(problem("ITEM: ATOMS id mass x y z\n1 1 2 0 0\n2 4 2 0 0\n").contains("`mass` 4"));
-        assert!(of("ITEM: ATOMS id type mass x y z\n1 3 1.0 2 0 0\n2 3 1 2 0 0\n").is_ok());
+        assert!(problem("ITEM: ATOMS id mass x y z\n1 1 2 0 0\n2 4 2 0 0\n").contains("mass 4, one before it 1"));
+        assert!(problem("ITEM: ATOMS id xs ys zs\n1 0 0 0\n2 0 b 0\n").contains("`ys`"));
         let open = HEAD.replace("pp pp pp", "ff pp pp");
         assert!(parse(lines(&open), "ITEM: TIMESTEP").err().unwrap().1.contains("pp pp pp"));
+        let oblique = HEAD.replace("pp pp pp", "xy xz yz pp pp pp");
+        assert!(parse(lines(&oblique), "ITEM: TIMESTEP").err().unwrap().1.contains("triclinic"));
+        assert!(parse(lines("real\n"), "ITEM: UNITS").err().unwrap().1.contains("units real"));
+    }
+
+    #[test]
+    fn kinds_and_masses() {
+        let start = of("ITEM: ATOMS id type element mass x y z\n2 3 Kr 2.5 2 0 0\n1 1 Ar 1 2 0 0\n").unwrap();
+        let names: Vec<(&str, Option<f64>)> = start.kinds.iter().map(|kind| (&kind.name[..], kind.mass)).collect();
+        assert_eq!((names, start.kind_of), (vec![("3", Some(2.5)), ("1", Some(1.0))], vec![1, 0]));
+        let start = of("ITEM: ATOMS id element x y z\n1 Ar 2 0 0\n2 Kr 2 0 0\n").unwrap();
+        assert!(start.kinds.iter().map(|kind| &kind.name[..]).eq(["Ar", "Kr"]));
+    }
+
+    #[test]
+    fn parts_of_the_box_units_and_time() {
+        let text = format!("lj\nITEM: TIME\n1.5\nITEM: TIMESTEP\n3{HEAD}ITEM: ATOMS id xs ys zs\n1 0.5 0.25 1\n2 -0.25 0 0\n");
+        let start = parse(lines(&text), "ITEM: UNITS").unwrap();
+        assert_eq!((start.step, start.time), (30, 1.5));
+        assert_eq!(start.positions, [[2.0, 1.0, 4.0], [-1.0, 0.0, 0.0]]);
     }
 }

@@ -102,19 +102,20 @@ impl<'j> Forces<'j> {
         reference: GlobalArray<f64, Ix1>,
         method: &Method,
     ) -> Result<Self, Error> {
+        let potential = method.potential.clone();
         Ok(Forces {
             pace,
             atoms,
             block,
-            potential: method.potential,
-            reach: method.potential.cutoff + method.skin,
+            reach: potential.cutoff() + method.skin,
             lengths,
             shares,
             queues: Queues::new(pace.job, shares)?,
             visits: true,
             fresh: true,
             boxes: Vec::new(),
-            held: Held::new(atoms, block),
+            held: Held::new((atoms, block), potential.is_mixed()),
+            potential,
             lists: BTreeMap::new(),
             spare: Vec::new(),
             scratch: Scratch::default(),
@@ -127,13 +128,13 @@ impl<'j> Forces<'j> {
     }
 
     /// Throws all lists away and plans the tasks anew from where atoms are now. Collective.
-    pub(crate) fn plan(&mut self, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
+    pub(crate) fn plan(&mut self, positions: &GlobalArray<f64, Ix1>, tags: &GlobalArray<u64, Ix1>) -> Result<(), Error> {
         let job = self.pace.job;
         self.refer(positions)?;
         self.spare.extend(std::mem::take(&mut self.lists).into_values());
         let tasks = self.pace.keep(|| self.tasks());
         let blocks: BTreeSet<u32> = tasks.iter().flat_map(|(task, _)| [task.a, task.b]).collect();
-        self.held.hold(job, blocks.into_iter(), positions)?;
+        self.held.hold(job, blocks.into_iter(), positions, tags)?;
         self.pace.keep(|| {
             self.held.measure();
             ((), boxes(self.held.numbers()))
@@ -203,6 +204,7 @@ impl<'j> Forces<'j> {
     pub(crate) fn compute(
         &mut self,
         positions: &GlobalArray<f64, Ix1>,
+        tags: &GlobalArray<u64, Ix1>,
         forces: &GlobalArray<f64, Ix1>,
         sums: bool,
     ) -> Result<Sums, Error> {
@@ -210,7 +212,7 @@ impl<'j> Forces<'j> {
         self.held.prefetch(job, positions)?;
         let mut total = Sums::default();
         while let Some(task) = self.queues.take_own()? {
-            self.task(task, positions, sums, &mut total)?;
+            self.task(task, (positions, tags), sums, &mut total)?;
         }
         let mut misses = 0;
         let ranks = if self.visits { job.size() } else { 1 };
@@ -219,7 +221,7 @@ impl<'j> Forces<'j> {
             while self.worth_while(queue)?
                 && let Some(task) = self.queues.take(queue)?
             {
-                self.task(task, positions, sums, &mut total)?;
+                self.task(task, (positions, tags), sums, &mut total)?;
             }
             misses = if self.tasks > before { 0 } else { misses + 1 };
             if misses == PATIENCE {
@@ -243,11 +245,17 @@ impl<'j> Forces<'j> {
     }
 
     /// One block of the force matrix.
-    fn task(&mut self, task: Task, positions: &GlobalArray<f64, Ix1>, sums: bool, total: &mut Sums) -> Result<(), Error> {
+    fn task(
+        &mut self,
+        task: Task,
+        (positions, tags): (&GlobalArray<f64, Ix1>, &GlobalArray<u64, Ix1>),
+        sums: bool,
+        total: &mut Sums,
+    ) -> Result<(), Error> {
         let job = self.pace.job;
         let reference = if self.fresh { positions } else { &self.reference };
-        let a = self.held.touch(job, task.a, positions, reference)?;
-        let b = self.held.touch(job, task.b, positions, reference)?;
+        let a = self.held.touch(job, task.a, (positions, tags), reference)?;
+        let b = self.held.touch(job, task.b, (positions, tags), reference)?;
         let start = job.now();
         let share = self.pace.keep(|| self.pairs(task, (a, b), sums));
         self.times.computing += job.now() - start;
@@ -260,7 +268,7 @@ impl<'j> Forces<'j> {
     /// The pairs of two slots.
     fn pairs(&mut self, task: Task, (a, b): (usize, usize), sums: bool) -> (Sums, Work) {
         let mut work = Work::default();
-        let Held { reference, positions, forces, levels, .. } = &mut self.held;
+        let Held { reference, positions, kinds, forces, levels, .. } = &mut self.held;
         if !self.lists.contains_key(&task) {
             let plan = Plan { boxes: &self.boxes, lengths: self.lengths, reach: self.reach, shares: self.shares };
             let pairing = Pairing { a, b, images: plan.images(task) };
@@ -270,7 +278,7 @@ impl<'j> Forces<'j> {
             self.lists_made += 1;
         }
         let list = &self.lists[&task];
-        let share = add_forces(list, &self.potential, positions, forces, sums);
+        let share = add_forces(list, &self.potential, (positions, kinds), forces, sums);
         (share, work + kernel::work(list, &self.potential, sums))
     }
 }

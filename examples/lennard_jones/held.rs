@@ -1,7 +1,7 @@
 //! What a rank holds of other ranks' atoms: the blocks that its tasks touch, and nothing else.
 //!
 //! Each held block has a *slot*, in which lie its positions when the plan was made, by which lists are made; its positions of
-//! this step; and the forces on its atoms, until they are accumulated. Slots stay where they are as long as the plan holds,
+//! this step; the kinds of its atoms, if there are several; and the forces on its atoms, until they are accumulated. Slots stay where they are as long as the plan holds,
 //! because lists point at them. Neighbouring blocks lie in neighbouring slots, so that runs of them come and go in one piece;
 //! blocks of tasks that were taken from others follow behind.
 
@@ -12,7 +12,8 @@ use global_arrays::prelude::*;
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 use crate::boxes::Levels;
-use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers, numbers_mut};
+use crate::cluster::{Cluster, Lanes, NUMBERS, WIDTH, numbers, numbers_mut};
+use crate::tag;
 
 /// Blocks in their slots.
 #[derive(Debug)]
@@ -27,6 +28,10 @@ pub(crate) struct Held {
     /// Positions when the plan was made.
     pub(crate) reference: Vec<Cluster>,
     pub(crate) positions: Vec<Cluster>,
+    /// The kind of each atom as a number; empty where there is one kind.
+    pub(crate) kinds: Vec<Lanes>,
+    /// There are several kinds.
+    mixed: bool,
     pub(crate) forces: Vec<Cluster>,
     /// Of the reference.
     pub(crate) levels: Levels,
@@ -51,8 +56,8 @@ struct Run {
 }
 
 impl Held {
-    /// Nothing yet, of `atoms` atoms in blocks of `block` clusters.
-    pub(crate) fn new(atoms: usize, block: usize) -> Self {
+    /// Nothing yet, of `atoms` atoms in blocks of `block` clusters; whether they are of several kinds.
+    pub(crate) fn new((atoms, block): (usize, usize), mixed: bool) -> Self {
         Held {
             atoms,
             block,
@@ -60,6 +65,8 @@ impl Held {
             states: Vec::new(),
             reference: Vec::new(),
             positions: Vec::new(),
+            kinds: Vec::new(),
+            mixed,
             forces: Vec::new(),
             levels: Levels::new(block),
         }
@@ -72,6 +79,7 @@ impl Held {
         job: &Job,
         blocks: impl Iterator<Item = u32>,
         positions: &GlobalArray<f64, Ix1>,
+        tags: &GlobalArray<u64, Ix1>,
     ) -> Result<(), Error> {
         self.slots.clear();
         self.states.clear();
@@ -82,6 +90,7 @@ impl Held {
         });
         self.resize();
         let runs = self.runs(|state| state.wanted);
+        self.fetch_kinds(tags, &runs)?;
         fetch(job, positions, &mut self.reference, runs, (self.block, self.atoms))
     }
 
@@ -106,7 +115,7 @@ impl Held {
         &mut self,
         job: &Job,
         block: u32,
-        positions: &GlobalArray<f64, Ix1>,
+        (positions, tags): (&GlobalArray<f64, Ix1>, &GlobalArray<u64, Ix1>),
         reference: &GlobalArray<f64, Ix1>,
     ) -> Result<usize, Error> {
         let next = self.states.len();
@@ -116,6 +125,7 @@ impl Held {
         if slot == next {
             self.states.push(State { block, wanted: false, fetched: false, touched: false });
             self.resize();
+            self.fetch_kinds(tags, &run())?;
             fetch(job, reference, &mut self.reference, run(), (self.block, self.atoms))?;
             add(&mut self.levels, slot, block, &self.reference, (self.block, self.atoms));
         }
@@ -163,6 +173,20 @@ impl Held {
         self.forces.resize(clusters, Cluster::ZERO);
         self.positions.resize(clusters, Cluster::EMPTY);
         self.reference.resize(clusters, Cluster::EMPTY);
+        if self.mixed {
+            self.kinds.resize(clusters, [0.0; WIDTH]);
+        }
+    }
+
+    /// Fetches the kinds of atoms in runs, if there are several kinds. Atoms keep their places as long as a plan holds.
+    fn fetch_kinds(&mut self, tags: &GlobalArray<u64, Ix1>, runs: &[Run]) -> Result<(), Error> {
+        for run in runs.iter().filter(|_| self.mixed) {
+            let clusters = clusters(run, self.block, self.atoms);
+            let fetched = tags.get(s![clusters.start * WIDTH..clusters.end * WIDTH])?;
+            let to = self.kinds[run.slots.start * self.block..].as_flattened_mut();
+            to.iter_mut().zip(fetched).for_each(|(to, tag)| *to = tag::kind(tag) as f64);
+        }
+        Ok(())
     }
 
     fn runs(&self, wanted: impl Fn(&State) -> bool) -> Vec<Run> {

@@ -25,6 +25,7 @@ mod cli;
 mod cluster;
 #[path = "../command_line/mod.rs"]
 mod command_line;
+mod data_file;
 mod dump;
 mod forces;
 mod held;
@@ -43,8 +44,11 @@ mod read;
 mod report;
 mod run;
 mod simulation;
+mod species;
 mod start;
+mod tag;
 mod thermo;
+mod trace;
 #[path = "../vectorized/mod.rs"]
 mod vectorized;
 #[path = "../whole_file/mod.rs"]
@@ -85,28 +89,35 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
         if let Some(cells) = cells.iter().find(|&&cells| cells > MOST_CELLS) {
             return Err(format!("{cells} cells along an edge are too many: at most {MOST_CELLS}"));
         }
-        let start = start::fcc(cells, arguments.density, arguments.room.unwrap_or(0.0));
+        let mut start = start::fcc(cells, arguments.density, arguments.room.unwrap_or(0.0));
+        if let Some(composition) = &arguments.composition {
+            composition.apply(&mut start, arguments.seed);
+        }
         (start, format!("fcc lattice of {x} x {y} x {z} cells"), 100, 1.44)
     };
     let temperature = arguments.temperature.unwrap_or(temperature);
+    let masses = arguments.species.masses(&start.kinds)?;
+    let potential = arguments.species.potential(&start.kinds, &start.coefficients, arguments.potential, arguments.cutoff)?;
     if start.velocities.is_empty() {
-        start.velocities = start::maxwell(start.positions.len(), temperature, arguments.seed);
+        let of_atoms: Vec<f64> = start.kind_of.iter().map(|&kind| masses[usize::from(kind)]).collect();
+        start.velocities = start::maxwell(&of_atoms, temperature, arguments.seed);
     }
     if start.lengths.iter().any(|edge| *edge > LONGEST_EDGE) {
         return Err(format!("the box {:?} is too large: at most {LONGEST_EDGE:e} along each edge", start.lengths));
     }
     // Beyond this a task has more images of the box than it counts, and the sum over pairs is a matter of lattices, not of lists.
     let shortest = start.lengths.into_iter().fold(f64::INFINITY, f64::min);
-    if arguments.cutoff + arguments.skin > 4.0 * shortest {
-        let Arguments { cutoff, skin, .. } = arguments;
+    let cutoff = potential.cutoff();
+    if cutoff + arguments.skin > 4.0 * shortest {
+        let skin = arguments.skin;
         return Err(format!("the cut-off {cutoff} with the skin {skin} is too long for a box with an edge of {shortest}"));
     }
     // Told now and not after a long run.
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
-    let trace = arguments.trace.as_deref().map(checks::trace).transpose().map_err(|e| e.to_string())?.unwrap_or_default();
+    let trace = arguments.trace.as_deref().map(trace::trace).transpose().map_err(|e| e.to_string())?.unwrap_or_default();
     let forces = arguments.forces.as_deref().map(checks::forces).transpose().map_err(|e| e.to_string())?;
     let steps = arguments.steps.unwrap_or(steps);
-    Ok(Task { start, name, temperature, steps, trace, forces, arguments })
+    Ok(Task { start, name, potential, masses, temperature, steps, trace, forces, arguments })
 }
 
 fn launch(task: &Task) -> Result<(), Error> {

@@ -4,7 +4,8 @@
 //! # Source
 //! NIST Standard Reference Simulation Website, SRD 173, doi:10.18434/T4M88Q, "Lennard-Jones Fluid Reference Calculations".
 
-use crate::read::{Lines, Problem};
+use crate::read::{Lines, NAMELESS, Problem};
+use crate::species::Kind;
 use crate::start::Start;
 
 pub(crate) fn parse(mut lines: Lines<'_>) -> Result<Start, Problem> {
@@ -24,7 +25,8 @@ pub(crate) fn parse(mut lines: Lines<'_>) -> Result<Start, Problem> {
             return Err(lines.problem(format!("more than the {count} atoms announced")));
         }
     }
-    Ok(Start { origin: lengths.map(|edge| -0.5 * edge), lengths, positions, velocities: Vec::new() })
+    let (kind_of, kinds) = (vec![0; positions.len()], vec![Kind { name: NAMELESS.into(), mass: None }]);
+    Ok(Start { origin: lengths.map(|edge| -0.5 * edge), lengths, positions, kind_of, kinds, ..Start::default() })
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Files with atoms: NIST's sample configurations, LAMMPS dumps, extended XYZ; and the two tables that runs are compared with.
+//! Files with atoms: NIST's sample configurations, LAMMPS dumps and data files, extended XYZ; and the two tables that runs are compared
+//! with.
 //!
 //! Each format has a file of its own. Here is what they share: the lines of a file, compressed by gzip or not, and an error that
 //! names the file and the line. Nothing in a file can panic, and the number of atoms that it claims reserves no memory.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::simulation::fold;
+use crate::species::{Kind, MOST_KINDS};
 use crate::start::Start;
-use crate::{dump, nist, xyz};
+use crate::{data_file, dump, nist, xyz};
 
 /// Why a file is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -82,35 +83,46 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What a file says of the kind of its atoms. There is one potential for all pairs, and the unit of mass is that of an atom.
+/// The kinds of a file's atoms, in the order in which they come.
 #[derive(Debug, Default)]
-pub(crate) struct Kind {
-    /// What the first atom has, by the name of the column.
-    first: HashMap<String, String>,
+pub(crate) struct Census {
+    kinds: Vec<Kind>,
 }
 
-impl Kind {
-    /// Checks what column `name` says of an atom.
+impl Census {
+    /// The kind of one more atom, which is called `name` and has a mass if the file gives one.
     ///
     /// # Errors
-    /// Another type or element than before; a mass other than 1.
-    pub(crate) fn check(&mut self, name: &str, word: &str) -> Result<(), String> {
-        match name {
-            "type" | "element" | "species" | "Z" => match self.first.get(name) {
-                Some(first) if first == word => Ok(()),
-                Some(first) => Err(format!("`{name}` {word} after {first}: all atoms must be of one kind")),
-                None => {
-                    self.first.insert(name.to_owned(), word.to_owned());
-                    Ok(())
-                }
-            },
-            "mass" | "masses" if number(word) != Some(1.0) => {
-                Err(format!("`{name}` {word}: all atoms must have mass 1, the unit of mass"))
+    /// Too many kinds; atoms of one kind with several masses; a mass that is no number above 0.
+    pub(crate) fn add(&mut self, name: &str, mass: Option<&str>) -> Result<u16, String> {
+        let mass = match mass {
+            None => None,
+            Some(word) => {
+                Some(number(word).filter(|mass| *mass > 0.0).ok_or_else(|| format!("the mass {word} is no number above 0"))?)
             }
-            _ => Ok(()),
+        };
+        if let Some(at) = self.kinds.iter().position(|kind| kind.name == name) {
+            if self.kinds[at].mass != mass {
+                let told = |mass: Option<f64>| mass.map_or("none".to_owned(), |mass| mass.to_string());
+                let (first, mass) = (told(self.kinds[at].mass), told(mass));
+                return Err(format!("an atom of kind {name} has mass {mass}, one before it {first}"));
+            }
+            return Ok(at as u16);
         }
+        if self.kinds.len() == MOST_KINDS {
+            return Err(format!("more than {MOST_KINDS} kinds of atoms"));
+        }
+        self.kinds.push(Kind { name: name.to_owned(), mass });
+        Ok(self.kinds.len() as u16 - 1)
+    }
+
+    pub(crate) fn kinds(self) -> Vec<Kind> {
+        self.kinds
     }
 }
+
+/// What an atom is called of which a file says nothing.
+pub(crate) const NAMELESS: &str = "Ar";
 
 /// A finite number.
 pub(crate) fn number(text: &str) -> Option<f64> {
@@ -136,12 +148,15 @@ pub(crate) fn configuration(file: &Path) -> Result<Start, Rejected> {
     read(file, |lines| nist::parse(lines).and_then(whole))
 }
 
-/// The last frame of a LAMMPS dump or an extended XYZ file, whichever it is.
+/// A LAMMPS data file, or the last frame of a LAMMPS dump or an extended XYZ file, whichever it is.
 pub(crate) fn start(file: &Path) -> Result<Start, Rejected> {
     read(file, |mut lines| {
         let first = lines.next()?.unwrap_or_default().to_owned();
-        let start = if first.starts_with("ITEM:") { dump::parse(lines, &first)? } else { xyz::parse(lines, &first)? };
-        whole(start)
+        if first.starts_with("ITEM:") {
+            return whole(dump::parse(lines, &first)?);
+        }
+        // The first line of a data file is a title, which LAMMPS ignores. One that is a number begins an XYZ file.
+        if first.parse::<usize>().is_ok() { whole(xyz::parse(lines, &first)?) } else { whole(data_file::parse(lines)?) }
     })
 }
 
@@ -165,7 +180,20 @@ fn whole(mut start: Start) -> Result<Start, Problem> {
         return Err((None, format!("atom {} at {at:?} is more than {FARTHEST:e} boxes away from the box", atom + 1)));
     }
     start.positions.iter_mut().for_each(|at| *at = fold(*at, lengths));
+    sort_kinds(&mut start);
     Ok(start)
+}
+
+/// Brings kinds that are numbers into their order. Others stay in the order in which they came.
+fn sort_kinds(start: &mut Start) {
+    let Some(numbers) = start.kinds.iter().map(|kind| kind.name.parse::<u64>().ok()).collect::<Option<Vec<_>>>() else { return };
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    order.sort_by_key(|&kind| numbers[kind]);
+    let mut place = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, &kind)| place[kind] = at);
+    start.kinds = order.iter().map(|&kind| start.kinds[kind].clone()).collect();
+    start.kind_of.iter_mut().for_each(|kind| *kind = place[usize::from(*kind)] as u16);
+    start.coefficients.iter_mut().for_each(|pair| pair.kinds = pair.kinds.map(|kind| place[kind]));
 }
 
 #[cfg(test)]
@@ -173,6 +201,7 @@ pub(crate) mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::species::Coefficients;
 
     /// What a file with this text would give.
     pub(crate) fn lines(text: &str) -> Lines<'_> {
@@ -195,7 +224,7 @@ pub(crate) mod tests {
 
     #[test]
     fn atoms_outside_are_wrapped() {
-        let start = |x: f64| Start { origin: [-1.0; 3], lengths: [2.0; 3], positions: vec![[x, 1.0, 0.0]], velocities: vec![] };
+        let start = |x: f64| Start { origin: [-1.0; 3], lengths: [2.0; 3], positions: vec![[x, 1.0, 0.0]], ..Start::default() };
         for (x, image) in [(0.1, 0.1), (2.0, 0.0), (2.25, 0.25), (-0.5, 1.5), (-200.5, 1.5), (1e6 + 0.5, 0.5), (-1e-17, 0.0)] {
             assert_eq!(whole(start(x)).unwrap().positions, [[image, 1.0, 0.0]], "{x}");
         }
@@ -207,14 +236,24 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn atoms_of_more_than_one_kind_are_refused() {
-        let mut kind = Kind::default();
-        assert!(kind.check("type", "1").is_ok() && kind.check("element", "Ar").is_ok() && kind.check("mass", "1.0").is_ok());
-        assert!(kind.check("type", "1").is_ok() && kind.check("mass", "1").is_ok());
-        assert!(kind.check("type", "2").unwrap_err().contains("`type` 2 after 1"));
-        assert!(kind.check("element", "Kr").unwrap_err().contains("`element` Kr after Ar"));
-        assert!(kind.check("mass", "39.948").unwrap_err().contains("`mass` 39.948"));
-        assert!(kind.check("mass", "heavy").unwrap_err().contains("`mass` heavy"));
-        assert!(kind.check("charge", "2").is_ok() && kind.check("charge", "3").is_ok());
+    fn kinds_are_told_apart_and_sorted() {
+        let mut census = Census::default();
+        for (name, kind) in [("10", 0), ("2", 1), ("10", 0), ("3", 2)] {
+            assert_eq!(census.add(name, (name == "2").then_some("4.5")), Ok(kind));
+        }
+        assert!(census.add("2", Some("5")).unwrap_err().contains("kind 2 has mass 5, one before it 4.5"));
+        assert!(census.add("10", Some("1")).unwrap_err().contains("one before it none"));
+        for mass in ["0", "-1", "heavy", "nan"] {
+            assert!(census.add("9", Some(mass)).unwrap_err().contains(mass));
+        }
+        (4..33).for_each(|name| assert!(census.add(&format!("n{name}"), None).is_ok()));
+        assert!(census.add("more", None).unwrap_err().contains("more than 32 kinds"));
+        let kinds: Vec<Kind> = census.kinds().into_iter().take(3).collect();
+        let pair = Coefficients { kinds: [0, 2], epsilon: 1.0, sigma: 1.0, cutoff: None };
+        let mut start = Start { kinds, kind_of: vec![0, 1, 0, 2], coefficients: vec![pair], ..Start::default() };
+        sort_kinds(&mut start);
+        assert_eq!(start.kind_of, [2, 0, 2, 1]);
+        assert!(start.kinds.iter().map(|kind| &kind.name[..]).eq(["2", "3", "10"]));
+        assert_eq!((start.coefficients[0].kinds, start.kinds[0].mass), ([2, 1], Some(4.5)));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use global_arrays::prelude::*;
 
-use crate::checks::{self, Traced};
+use crate::checks;
 use crate::cli::Arguments;
 use crate::command_line::progress_bar;
 use crate::output::Records;
@@ -13,6 +13,7 @@ use crate::report::{Averages, Report};
 use crate::simulation::{Method, Simulation};
 use crate::start::Start;
 use crate::thermo::Row;
+use crate::trace::{self, Traced};
 use crate::xyz;
 
 /// Steps from one scaling of velocities to the next, about the time in which kinetic and potential energy come to terms.
@@ -26,6 +27,9 @@ pub(crate) struct Task {
     pub(crate) start: Start,
     /// What the start is called.
     pub(crate) name: String,
+    pub(crate) potential: Potential,
+    /// Of each kind.
+    pub(crate) masses: Vec<f64>,
     pub(crate) temperature: f64,
     pub(crate) steps: usize,
     pub(crate) trace: Vec<Traced>,
@@ -36,12 +40,14 @@ pub(crate) struct Task {
 pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     let Task { arguments, start, steps, .. } = task;
     let method = Method {
-        potential: Potential::new(arguments.potential, arguments.cutoff),
+        potential: task.potential.clone(),
+        masses: task.masses.clone(),
         step: arguments.dt,
         block: arguments.block.unwrap_or_else(|| (start.positions.len() / (8 * job.size())).next_multiple_of(64).clamp(64, 2048)),
         skin: arguments.skin,
         slow: arguments.slow,
     };
+    let counts = start.counts();
     let mut outputs = Outputs::create(job, task)?;
     let mut simulation = Simulation::new(job, start, method)?;
     let bar = progress_bar(job, arguments.equilibrate + steps, "steps");
@@ -60,7 +66,8 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     let volume = start.lengths.iter().product();
     let row = |step: usize, simulation: &mut Simulation<'_>| {
         let measured = simulation.measure()?;
-        Ok::<_, Error>((measured, Row::new(step as i64, method.step, &measured, simulation.atoms, volume, &method.potential)))
+        let (step, time) = (start.step + step as u64, start.time + step as f64 * arguments.dt);
+        Ok::<_, Error>((measured, Row::new((step, time), &measured, &counts, volume, &task.potential)))
     };
     let (reference, mut last) = row(0, &mut simulation)?;
     let first_row = last;
@@ -73,11 +80,12 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         None => None,
         Some(other) => checks::same_forces(&simulation.snapshot()?.forces, other).err(),
     };
+    let heaviest = task.masses.iter().fold(0.0, |heaviest: f64, mass| heaviest.max(*mass));
     let mut tell = |row: &Row, measured: &_, simulation: &Simulation<'_>| {
-        let checked = checks::momentum(&reference, measured, row.atoms, row.step);
+        let checked = checks::momentum((&reference, measured), (row.atoms, heaviest), row.step - start.step);
         // A log of several runs has the step between two of them twice.
-        let mut traced = task.trace.iter().filter(|other| other[0] == row.step as f64);
-        let checked = checked.and_then(|()| traced.try_for_each(|other| checks::traced(row, other)));
+        let mut traced = task.trace.iter().filter(|other| other.step == row.step);
+        let checked = checked.and_then(|()| traced.try_for_each(|other| trace::traced(row, other)));
         failure = failure.take().or(checked.err());
         averages.add(*row);
         outputs.write(row, simulation, start)
@@ -89,7 +97,7 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     let mut since = job.now();
     for step in 1..=*steps {
         let asked = step.is_multiple_of(arguments.every) || step == *steps;
-        let asked = asked || task.trace.iter().any(|other| other[0] == step as f64);
+        let asked = asked || task.trace.iter().any(|other| other.step == start.step + step as u64);
         job.phase("steps", || simulation.step(asked))?;
         if asked {
             let (measured, row) = row(step, &mut simulation)?;
@@ -102,8 +110,9 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         }
     }
     bar.finish_and_clear();
-    if let Some(other) = task.trace.iter().find(|other| other[0] > *steps as f64) {
-        failure = failure.or(Some(format!("the trace goes on to step {}, the run only to {steps}", other[0])));
+    if let Some(other) = task.trace.iter().find(|other| !(start.step..=start.step + *steps as u64).contains(&other.step)) {
+        let end = start.step + *steps as u64;
+        failure = failure.or(Some(format!("the trace has step {}, the run those from {} to {end}", other.step, start.step)));
     }
     let times = simulation.pairs.times;
     let mut most = [times.computing - before.computing, times.accumulate - before.accumulate].map(|time| time.as_secs_f64());
@@ -137,7 +146,7 @@ fn equilibrate(simulation: &mut Simulation<'_>, task: &Task) -> Result<(), Error
     let wanted = match task.arguments.energy {
         None => 0.5 * task.temperature * (3 * atoms - 3) as f64,
         Some(energy) => {
-            let (tail, _) = simulation.method.potential.tail(atoms, simulation.lengths.iter().product());
+            let (tail, _) = task.potential.tail(&task.start.counts(), simulation.lengths.iter().product());
             energy * atoms as f64 - measured.potential_energy - tail
         }
     };
@@ -174,8 +183,8 @@ impl Outputs {
         }
         if let Some(file) = &mut self.trajectory {
             let snapshot = simulation.snapshot()?;
-            let frame = Start { positions: snapshot.positions, velocities: snapshot.velocities, ..start.clone() };
-            file.append(xyz::frame(&frame, row.step as usize, row.time).as_bytes())?;
+            let (positions, velocities, step, time) = (snapshot.positions, snapshot.velocities, row.step, row.time);
+            file.append(xyz::frame(&Start { positions, velocities, step, time, ..start.clone() }).as_bytes())?;
         }
         Ok(())
     }

@@ -1,16 +1,16 @@
 //! A box of atoms that moves: global arrays of positions, velocities and forces, and velocity Verlet.
 //!
-//! **Arrays.** Position, velocity, force and number of each atom lie in global arrays, in the order of
+//! **Arrays.** Position, velocity, force and tag (number and kind) of each atom lie in global arrays, in the order of
 //! [`order`](crate::order): blocks of m atoms, a share of neighbouring blocks for each rank. The order is made anew now and then;
 //! between, atoms keep their places and move where they will, without being folded back into the box.
 //!
 //! **Time.** Velocities are those of half a step before the positions, v(t − Δt/2), so that one pass moves all:
 //!
-//! 1. v ← v + Δt f,  x ← x + Δt v,  f ← 0 by each rank on its own atoms, in an epoch;
+//! 1. v ← v + Δt f/m,  x ← x + Δt v,  f ← 0 by each rank on its own atoms, in an epoch;
 //! 2. the farthest that an atom has come since lists were made, by an all-reduce: beyond half the skin, new lists;
 //! 3. forces, by [`Forces::compute`].
 //!
-//! v(t) = v(t − Δt/2) + Δt/2 f(t) is computed where it is asked for. This is velocity Verlet with its two half kicks joined: the
+//! v(t) = v(t − Δt/2) + Δt/2 f(t)/m is computed where it is asked for. This is velocity Verlet with its two half kicks joined: the
 //! same trajectory up to rounding (W. C. Swope et al., J. Chem. Phys. 76 (1982) 637; leapfrog: R. W. Hockney, 1970).
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ use std::ops::Range;
 use global_arrays::{Work, epoch::OwnedPartMut, prelude::*};
 use ndarray::ArrayViewMut1;
 
-use crate::cluster::{Cluster, NUMBERS, WIDTH, numbers_mut};
+use crate::cluster::{Cluster, Lanes, NUMBERS, WIDTH, numbers_mut};
 use crate::forces::Forces;
 use crate::kernel::Sums;
 use crate::order::{Point, order};
@@ -26,6 +26,7 @@ use crate::pace::Pace;
 use crate::plan::Shares;
 use crate::potential::Potential;
 use crate::start::Start;
+use crate::tag;
 use crate::vectorized::vectorized;
 
 /// Lists that are made in one order of the atoms, before they are ordered anew.
@@ -38,9 +39,11 @@ const LISTS_OF_AN_ORDER: u32 = 24;
 const FARTHEST_IN_A_STEP: f64 = 1.0;
 
 /// How a run is done, beyond its physics.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Method {
     pub(crate) potential: Potential,
+    /// Of each kind.
+    pub(crate) masses: Vec<f64>,
     pub(crate) step: f64,
     /// Atoms of a block of the force matrix, a multiple of 64.
     pub(crate) block: usize,
@@ -70,10 +73,12 @@ pub(crate) struct Simulation<'j> {
     positions: GlobalArray<f64, Ix1>,
     velocities: GlobalArray<f64, Ix1>,
     forces: GlobalArray<f64, Ix1>,
-    /// The number of each place's atom, counted from 1; 0 where there is none.
-    numbers: GlobalArray<u64, Ix1>,
+    /// The [`tag`](crate::tag) of each place.
+    tags: GlobalArray<u64, Ix1>,
     /// This rank's clusters.
     own: Range<usize>,
+    /// The masses of their atoms; 1 where there is none.
+    masses: Vec<Lanes>,
     pub(crate) pairs: Forces<'j>,
     lists_in_order: u32,
     share: Sums,
@@ -94,30 +99,34 @@ impl<'j> Simulation<'j> {
             let all = GlobalArray::<f64, Ix1>::builder(job, [clusters * NUMBERS]).irregular(cuts_of(NUMBERS));
             all.restrict(owners.iter().copied()).name(name).zeros().create()
         };
-        let numbers = GlobalArray::builder(job, [clusters * WIDTH]).irregular(cuts_of(WIDTH)).restrict(owners.iter().copied());
+        let tags = GlobalArray::builder(job, [clusters * WIDTH]).irregular(cuts_of(WIDTH)).restrict(owners.iter().copied());
         let own = shares.owned(job.rank());
         let mut simulation = Simulation {
             job,
             pace,
-            method,
             lengths: start.lengths,
             atoms,
             positions: array("positions")?,
             velocities: array("velocities")?,
             forces: array("forces")?,
-            numbers: numbers.name("numbers").zeros().create()?,
+            tags: tags.name("tags").zeros().create()?,
             own: (own.start * block).min(clusters)..(own.end * block).min(clusters),
+            masses: Vec::new(),
             pairs: Forces::new(pace, (atoms, start.lengths), (block, shares), array("reference")?, &method)?,
             lists_in_order: 0,
             share: Sums::default(),
+            method,
         };
-        simulation.place(&start.positions, |place| (start.velocities[place], place as u64 + 1))?;
-        simulation.pairs.plan(&simulation.positions)?;
+        simulation
+            .place(&start.positions, |place| (start.velocities[place], tag::tag(place as u64 + 1, start.kind_of[place])))?;
+        simulation.pairs.plan(&simulation.positions, &simulation.tags)?;
         simulation.compute(true)?;
         // From v(0) to v(−Δt/2).
-        let half = 0.5 * method.step;
+        let (half, masses) = (0.5 * simulation.method.step, &simulation.masses);
         job.epoch((simulation.velocities.owned_mut(), simulation.forces.owned()), |(mut v, f)| {
-            v.iter_mut().zip(f.iter()).for_each(|(v, f)| *v -= half * f);
+            for (at, (v, f)) in v.iter_mut().zip(f.iter()).enumerate() {
+                *v -= half * f / mass(masses, at);
+            }
         })?;
         Ok(simulation)
     }
@@ -145,40 +154,42 @@ impl<'j> Simulation<'j> {
             if self.lists_in_order >= LISTS_OF_AN_ORDER {
                 self.sort()?;
             }
-            self.pairs.plan(&self.positions)?;
+            self.pairs.plan(&self.positions, &self.tags)?;
         }
         self.compute(sums)
     }
 
-    /// v ← v + Δt f, x ← x + Δt v, f ← 0; the square of the longest way that an own atom is from where its list was made.
+    /// v ← v + Δt f/m, x ← x + Δt v, f ← 0; the square of the longest way that an own atom is from where its list was made.
     fn drift(&mut self) -> Result<f64, Error> {
-        let (step, pace, reference) = (self.method.step, self.pace, self.pairs.reference());
+        let (step, pace, masses, reference) = (self.method.step, self.pace, &self.masses, self.pairs.reference());
         let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut());
         self.job.epoch(claims, |(mut x, mut v, mut f)| {
             pace.keep(|| {
                 let x = slice(&mut x);
-                // Seven operations on each number; x, v, f are read and written, the reference is read.
-                let work = Work::flops(7.0 * x.len() as f64) + Work::bytes(56.0 * x.len() as f64);
-                (drift(step, (x, slice(&mut v), slice(&mut f)), reference), work)
+                // Eight operations on each number; x, v, f are read and written, the reference and the masses are read.
+                let numbers = x.len() as f64;
+                let work = Work::flops(8.0 * numbers) + Work::bytes((56.0 + 8.0 / 3.0) * numbers);
+                (drift(step, (x, slice(&mut v), slice(&mut f)), masses, reference), work)
             })
         })
     }
 
     fn compute(&mut self, sums: bool) -> Result<(), Error> {
-        self.share = self.pairs.compute(&self.positions, &self.forces, sums)?;
+        self.share = self.pairs.compute(&self.positions, &self.tags, &self.forces, sums)?;
         Ok(())
     }
 
     /// Energies, virial and momentum of the present step. Collective.
     pub(crate) fn measure(&mut self) -> Result<Measured, Error> {
-        let half = 0.5 * self.method.step;
+        let (half, masses) = (0.5 * self.method.step, &self.masses);
         self.job.work(self.streamed(2));
         let (kinetic, momentum) = self.job.epoch((self.velocities.owned(), self.forces.owned()), |(v, f)| {
             let (mut kinetic, mut momentum) = (0.0, [0.0; 3]);
             for (at, (v, f)) in v.iter().zip(f.iter()).enumerate() {
-                let v = v + half * f;
-                kinetic += 0.5 * v * v;
-                momentum[at / WIDTH % 3] += v;
+                let mass = mass(masses, at);
+                let v = v + half * f / mass;
+                kinetic += 0.5 * mass * v * v;
+                momentum[at / WIDTH % 3] += mass * v;
             }
             (kinetic, momentum)
         })?;
@@ -191,10 +202,13 @@ impl<'j> Simulation<'j> {
 
     /// Multiplies all velocities v(t) by `factor`. Collective.
     pub(crate) fn scale_velocities(&mut self, factor: f64) -> Result<(), Error> {
-        let half = 0.5 * self.method.step;
+        let (half, masses) = (0.5 * self.method.step, &self.masses);
         self.job.work(self.streamed(3));
         self.job.epoch((self.velocities.owned_mut(), self.forces.owned()), |(mut v, f)| {
-            v.iter_mut().zip(f.iter()).for_each(|(v, f)| *v = factor * (*v + half * f) - half * f);
+            for (at, (v, f)) in v.iter_mut().zip(f.iter()).enumerate() {
+                let kick = half * f / mass(masses, at);
+                *v = factor * (*v + kick) - kick;
+            }
         })
     }
 
@@ -214,11 +228,12 @@ impl<'j> Simulation<'j> {
         let (x, v, f) = (read(&self.positions)?, read(&self.velocities)?, read(&self.forces)?);
         let zero = || vec![[0.0; 3]; self.atoms];
         let mut snapshot = Snapshot { positions: zero(), velocities: zero(), forces: zero() };
-        for (place, number) in self.numbers.get(..)?.into_iter().enumerate().filter(|(_, number)| *number > 0) {
-            let (cluster, lane, number) = (place / WIDTH, place % WIDTH, number as usize - 1);
+        for (place, tag) in self.tags.get(..)?.into_iter().enumerate().filter(|(_, tag)| tag::number(*tag) > 0) {
+            let (cluster, lane, number) = (place / WIDTH, place % WIDTH, tag::number(tag) as usize - 1);
             let (velocity, force) = (v[cluster].atom(lane), f[cluster].atom(lane));
+            let kick = 0.5 * self.method.step / self.method.masses[tag::kind(tag)];
             snapshot.positions[number] = fold(x[cluster].atom(lane), self.lengths);
-            snapshot.velocities[number] = std::array::from_fn(|d| velocity[d] + 0.5 * self.method.step * force[d]);
+            snapshot.velocities[number] = std::array::from_fn(|d| velocity[d] + kick * force[d]);
             snapshot.forces[number] = force;
         }
         Ok(snapshot)
@@ -237,29 +252,34 @@ impl<'j> Simulation<'j> {
         };
         let (positions, velocities) = (all(&self.positions)?, all(&self.velocities)?);
         drop(read);
-        let numbers = self.numbers.get(s![..self.atoms])?;
-        self.place(&positions, |place| (velocities[place], numbers[place]))
+        let tags = self.tags.get(s![..self.atoms])?;
+        self.place(&positions, |place| (velocities[place], tags[place]))
     }
 
-    /// Puts atoms into the arrays, in order; every rank that owns any comes with the positions of all, and their velocities and numbers by
+    /// Puts atoms into the arrays, in order; every rank that owns any comes with the positions of all, and their velocities and tags by
     /// place. The old contents are read by nobody after. Forces become 0. Collective.
     fn place(&mut self, positions: &[[f64; 3]], atom: impl Fn(usize) -> ([f64; 3], u64)) -> Result<(), Error> {
         self.lists_in_order = 0;
         // Before the epoch, in which a rank waits for others with all that it holds.
         let own: Vec<(Point, ([f64; 3], u64))> =
             self.ordered(positions).into_iter().map(|point| (point, atom(point.place as usize))).collect();
-        let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut(), self.numbers.owned_mut());
-        self.job.epoch(claims, |(mut x, mut v, mut f, mut n)| {
+        self.masses.clear();
+        self.masses.resize(self.own.len(), [1.0; WIDTH]);
+        for (place, (_, (_, tag))) in own.iter().enumerate() {
+            self.masses[place / WIDTH][place % WIDTH] = self.method.masses[tag::kind(*tag)];
+        }
+        let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut(), self.tags.owned_mut());
+        self.job.epoch(claims, |(mut x, mut v, mut f, mut tags)| {
             f.fill(0.0);
-            n.fill(0);
-            let (x, v, n) = (slice(&mut x), slice(&mut v), slice(&mut n));
-            let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(n.chunks_exact_mut(WIDTH));
-            for (((x, v), n), atoms) in parts.zip(own.chunks(WIDTH)) {
+            tags.fill(0);
+            let (x, v, tags) = (slice(&mut x), slice(&mut v), slice(&mut tags));
+            let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(tags.chunks_exact_mut(WIDTH));
+            for (((x, v), tags), atoms) in parts.zip(own.chunks(WIDTH)) {
                 let (mut at, mut moves) = (Cluster::EMPTY, Cluster::ZERO);
-                for (lane, (point, (velocity, number))) in atoms.iter().enumerate() {
+                for (lane, (point, (velocity, tag))) in atoms.iter().enumerate() {
                     at.set(lane, point.at);
                     moves.set(lane, *velocity);
-                    n[lane] = *number;
+                    tags[lane] = *tag;
                 }
                 x.copy_from_slice(crate::cluster::numbers(&[at]));
                 v.copy_from_slice(crate::cluster::numbers(&[moves]));
@@ -291,18 +311,18 @@ fn slice<'p, T: Element>(part: &'p mut OwnedPartMut<'_, T, Ix1>) -> &'p mut [T] 
 }
 
 /// Moves own atoms; see [`Simulation::drift`].
-fn drift(step: f64, (x, v, f): (&mut [f64], &mut [f64], &mut [f64]), reference: &[Cluster]) -> f64 {
+fn drift(step: f64, (x, v, f): (&mut [f64], &mut [f64], &mut [f64]), masses: &[Lanes], reference: &[Cluster]) -> f64 {
     let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(f.chunks_exact_mut(NUMBERS));
     vectorized(
         #[inline(always)]
         || {
             let mut farthest = [0.0; WIDTH];
-            for (((x, v), f), reference) in parts.zip(reference) {
-                let mut way = [0.0; WIDTH];
+            for ((((x, v), f), reference), masses) in parts.zip(reference).zip(masses) {
+                let (mut way, steps) = ([0.0; WIDTH], masses.map(|mass| step / mass));
                 for d in 0..3 {
                     for k in 0..WIDTH {
                         let at = d * WIDTH + k;
-                        v[at] += step * f[at];
+                        v[at] += steps[k] * f[at];
                         x[at] += step * v[at];
                         f[at] = 0.0;
                         let moved = x[at] - reference.0[d][k];
@@ -316,6 +336,11 @@ fn drift(step: f64, (x, v, f): (&mut [f64], &mut [f64], &mut [f64]), reference: 
             farthest.into_iter().fold(0.0, greater)
         },
     )
+}
+
+/// The mass of the atom that has number `at` of a rank's positions, velocities or forces.
+fn mass(masses: &[Lanes], at: usize) -> f64 {
+    masses[at / NUMBERS][at % WIDTH]
 }
 
 /// The greater of two numbers, or the one that is none.

@@ -45,7 +45,8 @@ fn after(ranks: usize, network: &str, line: &str) -> Snapshot {
     let kept = Mutex::new(None);
     let body = |job: &Job| {
         let method = Method {
-            potential: Potential::new(arguments.potential, arguments.cutoff),
+            potential: task.potential.clone(),
+            masses: task.masses.clone(),
             step: arguments.dt,
             block: arguments.block.unwrap_or(64),
             skin: arguments.skin,
@@ -65,10 +66,11 @@ fn after(ranks: usize, network: &str, line: &str) -> Snapshot {
 
 /// Energy, virial and forces by a double loop over all atoms and images, each atom's own images included.
 fn naive(start: &Start, potential: &Potential) -> (f64, f64, Vec<[f64; 3]>) {
-    let reach: [i64; 3] = start.lengths.map(|edge| (potential.cutoff / edge).ceil() as i64);
+    let reach: [i64; 3] = start.lengths.map(|edge| (potential.cutoff() / edge).ceil() as i64);
     let (mut energy, mut virial, mut forces) = (0.0, 0.0, vec![[0.0; 3]; start.positions.len()]);
     for (i, a) in start.positions.iter().enumerate() {
-        for b in &start.positions {
+        for (j, b) in start.positions.iter().enumerate() {
+            let law = potential.laws(usize::from(start.kind_of[i]))[usize::from(start.kind_of[j])];
             for x in -reach[0]..=reach[0] {
                 for y in -reach[1]..=reach[1] {
                     for z in -reach[2]..=reach[2] {
@@ -78,7 +80,7 @@ fn naive(start: &Start, potential: &Potential) -> (f64, f64, Vec<[f64; 3]>) {
                         if r == 0.0 {
                             continue;
                         }
-                        let (pair, pull) = potential.pair(r);
+                        let (pair, pull) = law.pair(r);
                         energy += 0.5 * pair;
                         virial += 0.5 * pull;
                         (0..3).for_each(|k| forces[i][k] += pull / (r * r) * d[k]);
@@ -92,17 +94,23 @@ fn naive(start: &Start, potential: &Potential) -> (f64, f64, Vec<[f64; 3]>) {
 
 #[test]
 fn forces_are_those_of_a_double_loop() {
-    // Boxes with many images of each atom, odd numbers of atoms, one atom alone, a box longer than wide.
+    // Boxes with many images of each atom, odd numbers of atoms, one atom alone, a box longer than wide, mixtures.
+    let ase = data("ase.extxyz");
+    let mixture = "--fcc 3x4x3 --density 0.9 --composition 0.55,0.25,0.2 --pair 1,1,1,1 --pair 2,2,0.5,0.88,2.2 --pair 3,3,2,1.1,3 \
+                   --pair 2,1,1.5,0.8,2";
     let config = data("lj_sample_config_periodic2.txt");
     for line in [
         "--fcc 1 --density 0.7 --temperature 3".to_owned(),
         "--fcc 2 --density 1.0 --temperature 1 --potential shifted-force".to_owned(),
         format!("--config {config} --cutoff 4 --potential shifted"),
         format!("--config {config} --cutoff 9"),
+        mixture.to_owned(),
+        format!("{mixture} --mix arithmetic --potential shifted"),
+        format!("{mixture} --potential shifted-force"),
+        format!("--start {ase} --pair Ar,Ar,1,1 --pair Kr,Kr,1.3,1.1"),
     ] {
         let task = task(&(line.clone() + " --steps 0"));
-        let potential = Potential::new(task.arguments.potential, task.arguments.cutoff);
-        let (energy, virial, forces) = naive(&task.start, &potential);
+        let (energy, virial, forces) = naive(&task.start, &task.potential);
         for ranks in [1, 3] {
             let report = report(ranks, &(line.clone() + " --steps 0"));
             assert_relative_eq!(report.last.potential_energy, energy, max_relative = 1e-12);
@@ -127,6 +135,28 @@ fn nist_sample_configurations() {
         assert_relative_eq!(report.last.potential_energy, number(energy), max_relative = 5e-5);
         assert_relative_eq!(report.last.virial, number(virial), max_relative = 5e-5);
         assert_relative_eq!(report.last.tail_energy, number(tail), max_relative = 5e-5);
+    }
+}
+
+/// A mixture of two kinds with other masses and a potential of its own between them, after 100 steps of LAMMPS: positions and
+/// velocities of all atoms.
+#[test]
+fn a_mixture_as_lammps() {
+    let (file, end) = (data("mixture.data.gz"), data("mixture_step100.dump.gz"));
+    let lammps = crate::read::start(end.as_ref()).unwrap();
+    assert_eq!((lammps.step, lammps.counts()), (100, vec![1098, 274]));
+    for ranks in [1, 2, 5] {
+        let own = after(ranks, "threads", &format!("--start {file} --steps 100"));
+        for atom in 0..lammps.positions.len() {
+            for d in 0..3 {
+                let edge = lammps.lengths[d];
+                let off = own.positions[atom][d] - lammps.positions[atom][d];
+                let off = off - edge * (off / edge).round();
+                assert!(off.abs() < 1e-9, "{ranks} ranks, atom {atom}: {off:e}");
+                let off = own.velocities[atom][d] - lammps.velocities[atom][d];
+                assert!(off.abs() < 1e-9, "{ranks} ranks, atom {atom}: {off:e}");
+            }
+        }
     }
 }
 

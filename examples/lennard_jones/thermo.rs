@@ -2,7 +2,7 @@
 //!
 //! In reduced units, Boltzmann's constant 1, for N atoms in volume V:
 //!
-//! T = 2 K / (3 N − 3), because the momentum of all atoms is fixed;  P = (2 K + W) / (3 V) + P_tail;  E = U + U_tail + K
+//! T = 2 K / (3 N − 3), K = Σ m v²/2, because the momentum of all atoms is fixed;  P = (2 K + W) / (3 V) + P_tail;  E = U + U_tail + K
 //!
 //! with K the kinetic energy, U the potential energy of the pairs within the cut-off, W = Σ_{i<j} r·F their virial.
 
@@ -15,7 +15,7 @@ use crate::simulation::Measured;
 /// One row; sums over all atoms.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Row {
-    pub(crate) step: i64,
+    pub(crate) step: u64,
     pub(crate) time: f64,
     pub(crate) atoms: usize,
     pub(crate) temperature: f64,
@@ -29,15 +29,22 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The row of what was measured at a step.
-    pub(crate) fn new(step: i64, dt: f64, measured: &Measured, atoms: usize, volume: f64, potential: &Potential) -> Self {
+    /// The row of what was measured at a step, with so many atoms of each kind.
+    pub(crate) fn new(
+        (step, time): (u64, f64),
+        measured: &Measured,
+        counts: &[usize],
+        volume: f64,
+        potential: &Potential,
+    ) -> Self {
+        let atoms = counts.iter().sum::<usize>();
         let Measured { potential_energy, virial, kinetic_energy, momentum } = *measured;
-        let (tail_energy, tail_pressure) = potential.tail(atoms, volume);
+        let (tail_energy, tail_pressure) = potential.tail(counts, volume);
         // A single atom has momentum only, and it was made zero.
         let freedoms = (3 * atoms - 3).max(1) as f64;
         Row {
             step,
-            time: step as f64 * dt,
+            time,
             atoms,
             temperature: 2.0 * kinetic_energy / freedoms,
             potential_energy,
@@ -105,7 +112,7 @@ mod tests {
     #[test]
     fn definitions_by_hand() {
         let measured = Measured { potential_energy: -8.0, virial: -3.0, kinetic_energy: 6.0, momentum: [0.0; 3] };
-        let row = Row::new(2, 0.5, &measured, 3, 10.0, &Potential::new(Ending::Truncated, 2.5));
+        let row = Row::new((2, 1.0), &measured, &[3], 10.0, &Potential::new(Ending::Truncated, 1, |_, _| (1.0, 1.0, 2.5)));
         assert_eq!((row.time, row.temperature, row.total_energy, row.pressure), (1.0, 2.0, -2.0, 0.3));
         let header = String::from_utf8(row.header().unwrap()).unwrap();
         let line = String::from_utf8(row.line().unwrap()).unwrap();

@@ -1,15 +1,18 @@
 //! Extended XYZ: for each frame a line with the number of atoms, one of `Key=value` pairs, and a line for each atom.
 //!
-//! Read are `Lattice="…"` (nine numbers, a cuboid along the axes), `Origin="…"` (three, by default 0) and `Properties=…` with
-//! `pos:R:3` and maybe `velo:R:3`. `species`, `type` and `Z`, if they are there, must be the same for all atoms, and `mass` must be
-//! 1; other properties are skipped. What [`frame`] writes is read to the last bit where the box begins at 0.
+//! Read are `Lattice="…"` (nine numbers, a cuboid along the axes), `Origin="…"` (three, by default 0), `pbc="…"` (all true, if it is
+//! there), `Step=` and `Time=`, and `Properties=…` with `pos:R:3` and maybe velocities: `velo`, `vel` or `velocities`, or `momenta`, as ASE
+//! writes them, which are divided by the mass. Kinds are told apart by `type`, else by `species`, else by `Z`; their masses may be in
+//! `mass` or `masses`. `Pairs="…"` are potentials as in `--pair`. Other properties are skipped. What [`frame`] writes is read to the last
+//! bit where the box begins at 0.
 //!
 //! # Source
-//! libAtoms, *Extended XYZ specification*, github.com/libAtoms/extxyz.
+//! libAtoms, *Extended XYZ specification*, github.com/libAtoms/extxyz; the Atomic Simulation Environment, `ase.io.extxyz`.
 
 use std::fmt::Write;
 
-use crate::read::{Kind, Lines, Problem, number};
+use crate::read::{Census, Lines, NAMELESS, Problem, number};
+use crate::species::Coefficients;
 use crate::start::Start;
 
 /// The last frame of a file, after its first line.
@@ -25,8 +28,7 @@ pub(crate) fn parse(mut lines: Lines<'_>, first: &str) -> Result<Start, Problem>
 }
 
 fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
-    let count: usize =
-        header.parse().map_err(|_| lines.problem("neither a LAMMPS dump nor the number of atoms of an XYZ file"))?;
+    let count: usize = header.parse().map_err(|_| lines.problem("the number of atoms of the next frame expected"))?;
     let comment = lines.expect("the line with Lattice and Properties")?.to_owned();
     let value = |key: &str| value(&comment, key).ok_or_else(|| lines.problem(format!("`{key}=` is missing")));
     let vector = |text: &str| text.split_whitespace().map(number).collect::<Option<Vec<f64>>>();
@@ -35,7 +37,11 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         return Err(lines.problem("Lattice has not nine finite numbers"));
     };
     if [a, b, c, d, e, f].iter().any(|&off| off != 0.0) {
-        return Err(lines.problem("the box is no cuboid along the axes"));
+        return Err(lines.problem("the box is triclinic or turned: only cuboids along the axes are simulated"));
+    }
+    let periodic = |word: &str| matches!(word, "T" | "True" | "true" | "1");
+    if self::value(&comment, "pbc").is_some_and(|pbc| !pbc.split_whitespace().all(periodic)) {
+        return Err(lines.problem("the box must be periodic along all axes: `pbc=\"T T T\"`"));
     }
     let origin = match self::value(&comment, "Origin") {
         None => [0.0; 3],
@@ -46,27 +52,46 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
     let columns = columns(value("Properties")?).ok_or_else(|| lines.problem("Properties cannot be read"))?;
     let at = columns.iter().find(|column| column.name == "pos" && column.count == 3);
     let at = at.ok_or_else(|| lines.problem("Properties have no pos:R:3"))?.first;
-    let velocity = columns.iter().find(|column| column.name == "velo" && column.count == 3).map(|column| column.first);
-    let (mut positions, mut velocities, mut kind) = (Vec::new(), Vec::new(), Kind::default());
+    let find = |names: &[&str], count: usize| {
+        names.iter().find_map(|name| columns.iter().find(|c| c.name == *name && c.count == count)).map(|column| column.first)
+    };
+    let (velocity, momentum) = (find(&["velo", "vel", "velocities"], 3), find(&["momenta"], 3));
+    let (name, mass) = (find(&["type", "species", "Z"], 1), find(&["mass", "masses"], 1));
+    let (mut positions, mut velocities, mut kind_of, mut census) = (Vec::new(), Vec::new(), Vec::new(), Census::default());
     for _ in 0..count {
         let words: Vec<&str> = lines.expect("an atom")?.split_whitespace().collect();
         let vector = |first: usize| -> Option<[f64; 3]> {
             let words = words.get(first..first + 3)?;
             Some([number(words[0])?, number(words[1])?, number(words[2])?])
         };
-        let one_kind = columns
-            .iter()
-            .filter(|column| column.count == 1)
-            .try_for_each(|column| words.get(column.first).map_or(Ok(()), |word| kind.check(column.name, word)));
-        let (position, velocity) = (vector(at), velocity.map(vector));
-        let (Some(position), Some(velocity)) = (position, velocity.map_or(Some(None), |v| v.map(Some))) else {
+        let word = |at: Option<usize>| at.and_then(|at| words.get(at).copied());
+        let kind = census.add(word(name).unwrap_or(NAMELESS), word(mass));
+        let (position, motion) = (vector(at), velocity.or(momentum).map(vector));
+        let (Some(position), Some(motion)) = (position, motion.map_or(Some(None), |v| v.map(Some))) else {
             return Err(lines.problem("position and velocity of an atom expected as finite numbers"));
         };
-        one_kind.map_err(|problem| lines.problem(problem))?;
+        kind_of.push(kind.map_err(|problem| lines.problem(problem))?);
         positions.push(std::array::from_fn(|d| position[d] - origin[d]));
-        velocities.extend(velocity);
+        velocities.extend(motion);
     }
-    Ok(Start { origin, lengths: [x, y, z], positions, velocities })
+    let kinds = census.kinds();
+    if velocity.is_none() {
+        let masses = |kind: u16| kinds[usize::from(kind)].mass.unwrap_or(1.0);
+        velocities.iter_mut().zip(&kind_of).for_each(|(v, kind)| *v = v.map(|momentum| momentum / masses(*kind)));
+    }
+    let step = self::value(&comment, "Step").and_then(|step| step.parse().ok()).unwrap_or(0);
+    let time = self::value(&comment, "Time").and_then(number).unwrap_or(0.0);
+    let index = |name: &String| kinds.iter().position(|kind| kind.name == *name);
+    let mut coefficients = Vec::new();
+    for pair in self::value(&comment, "Pairs").unwrap_or_default().split_whitespace() {
+        let Coefficients { kinds: [a, b], epsilon, sigma, cutoff } =
+            pair.parse::<Coefficients>().map_err(|problem| lines.problem(format!("Pairs: {pair}: {problem}")))?;
+        // A kind of which no atoms are left is of no use.
+        if let (Some(a), Some(b)) = (index(&a), index(&b)) {
+            coefficients.push(Coefficients { kinds: [a, b], epsilon, sigma, cutoff });
+        }
+    }
+    Ok(Start { origin, lengths: [x, y, z], positions, velocities, kind_of, kinds, coefficients, step, time })
 }
 
 /// The value of a key, without the quotes around it.
@@ -100,19 +125,39 @@ fn columns(properties: &str) -> Option<Vec<Column<'_>>> {
 }
 
 /// A frame, ready to be appended to a file.
-pub(crate) fn frame(start: &Start, step: usize, time: f64) -> String {
-    let ([x, y, z], [ox, oy, oz]) = (start.lengths, start.origin);
-    let mut text = String::with_capacity(140 * (start.positions.len() + 2));
+///
+/// Kinds that are called by numbers are written as types; their species is X, which other programs take for an atom of no element.
+pub(crate) fn frame(start: &Start) -> String {
+    let Start { lengths: [x, y, z], origin: [ox, oy, oz], step, time, .. } = start;
+    let numbered = start.kinds.iter().any(|kind| kind.name.parse::<u64>().is_ok());
+    let weighed = start.kinds.iter().any(|kind| kind.mass.is_some());
+    let properties = if numbered { "species:S:1:type:I:1" } else { "species:S:1" };
+    let masses = if weighed { ":masses:R:1" } else { "" };
+    let name = |kind: usize| &start.kinds[kind].name;
+    let pairs: Vec<String> = start
+        .coefficients
+        .iter()
+        .map(|pair| {
+            let cutoff = pair.cutoff.map_or(String::new(), |cutoff| format!(",{cutoff}"));
+            format!("{},{},{},{}{cutoff}", name(pair.kinds[0]), name(pair.kinds[1]), pair.epsilon, pair.sigma)
+        })
+        .collect();
+    let pairs = if pairs.is_empty() { String::new() } else { format!(" Pairs=\"{}\"", pairs.join(" ")) };
+    let mut text = String::with_capacity(160 * (start.positions.len() + 2));
     // Rust writes the fewest digits that read back as the same number. A String takes everything.
     let _ = writeln!(text, "{}", start.positions.len());
     let _ = writeln!(
         text,
         "Lattice=\"{x} 0 0 0 {y} 0 0 0 {z}\" Origin=\"{ox} {oy} {oz}\" pbc=\"T T T\" \
-         Properties=species:S:1:pos:R:3:velo:R:3 Step={step} Time={time}"
+         Properties={properties}:pos:R:3:velo:R:3{masses} Step={step} Time={time}{pairs}"
     );
-    for (at, v) in start.positions.iter().zip(&start.velocities) {
+    let atoms = start.positions.iter().zip(&start.velocities).zip(&start.kind_of);
+    for ((at, v), kind) in atoms {
         let at: [f64; 3] = std::array::from_fn(|d| at[d] + start.origin[d]);
-        let _ = writeln!(text, "Ar {:?} {:?} {:?} {:?} {:?} {:?}", at[0], at[1], at[2], v[0], v[1], v[2]);
+        let kind = &start.kinds[usize::from(*kind)];
+        let _ = if numbered { write!(text, "X {}", kind.name) } else { write!(text, "{}", kind.name) };
+        let _ = write!(text, " {:?} {:?} {:?} {:?} {:?} {:?}", at[0], at[1], at[2], v[0], v[1], v[2]);
+        let _ = if weighed { writeln!(text, " {:?}", kind.mass.unwrap_or(1.0)) } else { writeln!(text) };
     }
     text
 }
@@ -121,28 +166,39 @@ pub(crate) fn frame(start: &Start, step: usize, time: f64) -> String {
 mod tests {
     use super::*;
     use crate::read::tests::lines;
+    use crate::species::Kind;
 
     #[test]
     fn what_is_written_is_read() {
         let (positions, velocities) = (vec![[0.1, 0.2, 1.0 / 3.0], [1.5, 0.0, 2.0]], vec![[-1e-17, 2.0, 3.0], [0.3, 0.7, 1e9]]);
-        let start = Start { origin: [0.0; 3], lengths: [2.0, 3.0, 4.0], positions, velocities };
-        let text = frame(&start, 1, 0.005) + &frame(&start, 2, 0.01);
-        let (first, rest) = text.split_once('\n').unwrap();
-        assert_eq!(parse(lines(rest), first).unwrap(), start);
+        let kind = |name: &str, mass| Kind { name: name.into(), mass };
+        let pair = Coefficients { kinds: [0, 1], epsilon: 1.5, sigma: 0.8, cutoff: Some(2.0) };
+        for (kinds, kind_of, coefficients) in [
+            (vec![kind("Ar", None)], vec![0, 0], vec![]),
+            (vec![kind("Kr", Some(2.5)), kind("Ar", Some(1.0))], vec![0, 1], vec![pair.clone()]),
+            (vec![kind("2", Some(2.5)), kind("1", Some(1.0))], vec![0, 1], vec![pair]),
+        ] {
+            let (positions, velocities, lengths) = (positions.clone(), velocities.clone(), [2.0, 3.0, 4.0]);
+            let start =
+                Start { positions, velocities, lengths, kinds, kind_of, coefficients, step: 2, time: 0.01, ..Start::default() };
+            let text = frame(&Start { step: 1, time: 0.005, ..start.clone() }) + &frame(&start);
+            let (first, rest) = text.split_once('\n').unwrap();
+            assert_eq!(parse(lines(rest), first).unwrap(), start);
+        }
     }
 
     #[test]
     fn mistakes_are_told() {
         let problem = |rest| parse(lines(rest), "1").unwrap_err().1;
-        assert!(parse(lines(""), "one").unwrap_err().1.contains("neither"));
+        assert!(parse(lines(""), "one").unwrap_err().1.contains("number of atoms"));
         let two = |properties: &str, atoms: &str| {
             let text = format!("Lattice=\"2 0 0 0 2 0 0 0 2\" Properties={properties}:pos:R:3\n{atoms}");
             parse(lines(&text), "2").map_err(|problem| problem.1)
         };
-        assert!(two("species:S:1", "Ar 0 0 0\nKr 1 1 1\n").unwrap_err().contains("`species` Kr after Ar"));
-        assert!(two("type:I:1", "1 0 0 0\n2 1 1 1\n").unwrap_err().contains("`type` 2 after 1"));
-        assert!(two("mass:R:1", "1 0 0 0\n2.5 1 1 1\n").unwrap_err().contains("`mass` 2.5"));
-        assert!(two("species:S:1:mass:R:1", "Ar 1.0 0 0 0\nAr 1 1 1 1\n").is_ok());
+        assert!(two("mass:R:1", "1 0 0 0\n2.5 1 1 1\n").unwrap_err().contains("mass 2.5, one before it 1"));
+        assert!(two("species:S:1:masses:R:1", "Ar 1.0 0 0 0\nKr 2.5 1 1 1\n").is_ok());
+        let open = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3 pbc=\"T T F\"\n0 0 0\n";
+        assert!(problem(open).contains("periodic"));
         assert!(problem("no lattice\nAr 0 0 0\n").contains("Lattice"));
         assert!(problem("Lattice=\"2 0 0 0 2 0 0 0\"\n").contains("nine"));
         assert!(problem("Lattice=\"2 1 0 0 2 0 0 0 2\"\n").contains("cuboid"));

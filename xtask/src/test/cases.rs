@@ -91,6 +91,8 @@ pub(super) static CASES: &[Case] = &[
     good("lennard_jones", &["--ranks", "7", "--start", "examples/lennard_jones/data/lj4000_init.dump.gz", "--trace", "examples/lennard_jones/data/lj4000_thermo_exactlist.txt", "--network", "threads", "--json"], "\"passed\":true"),
     good("lennard_jones", &["--ranks", "4", "--start", "examples/lennard_jones/data/lj4000_init.dump.gz", "--trace", "examples/lennard_jones/data/lj4000_thermo_exactlist.txt", "--network", "shared_memory:unmapped", "--json"], "\"passed\":true"),
     good("lennard_jones", &["--ranks", "7", "--fcc", "1", "--steps", "10", "--temperature", "0", "--json"], "\"passed\":true"),
+    good("lennard_jones", &["--ranks", "3", "--start", "examples/lennard_jones/data/mixture.data.gz", "--forces", "examples/lennard_jones/data/mixture_force0.dump.gz", "--trace", "examples/lennard_jones/data/mixture.log.lammps", "--json"], "\"passed\":true"),
+    bad("lennard_jones", &["--start", "examples/lennard_jones/data/ase.extxyz"], "--pair Ar,Ar,EPSILON,SIGMA"),
     bad("lennard_jones", &["--config", "no-such-file.txt"], "no-such-file.txt"),
     bad("lennard_jones", &["--start", "examples/lennard_jones/data/nist_lj_md_nve.csv"], "line 1"),
     bad("lennard_jones", &["--ranks", "2", "--fcc", "4", "--dt", "1"], "time step"),

@@ -32,11 +32,11 @@ pub(crate) fn momentum(
 
 /// A run whose total energy has changed by a tenth of the energies at its start follows no potential any more.
 pub(crate) fn sane(first: &Row, row: &Row) -> Result<(), String> {
-    let change = (row.total_energy - first.total_energy).abs();
+    let change = (row.conserved_energy - first.conserved_energy).abs();
     if change <= 0.1 * (first.potential_energy.abs() + first.kinetic_energy) {
         return Ok(());
     }
-    let (before, after) = (first.total_energy, row.total_energy);
+    let (before, after) = (first.conserved_energy, row.conserved_energy);
     Err(format!("the total energy has gone from {before:.6e} to {after:.6e} at step {}: the time step is too long", row.step))
 }
 

@@ -50,7 +50,8 @@ pub(crate) struct Arguments {
     /// Time steps; by default 100, and 0 with --config
     #[arg(long)]
     pub(crate) steps: Option<usize>,
-    /// Temperature of the velocities drawn where the start has none, by default 1.44, and 0 with --config; and of --equilibrate
+    /// Temperature of the velocities drawn where the start has none, by default that of the thermostat, else 1.44, and 0 with --config; and of
+    /// --equilibrate
     #[arg(long, value_parser = not_negative)]
     pub(crate) temperature: Option<f64>,
     /// Seed of what is drawn: velocities, kinds
@@ -62,6 +63,13 @@ pub(crate) struct Arguments {
     /// Total energy for each atom, tail included, that --equilibrate scales to in place of a temperature
     #[arg(long, value_name = "E", allow_negative_numbers = true, requires = "equilibrate", value_parser = finite)]
     pub(crate) energy: Option<f64>,
+
+    /// Keep this temperature by a thermostat that scales velocities at random: a canonical ensemble. The motion of the whole is stopped first
+    #[arg(long, value_name = "TEMPERATURE", value_parser = not_negative)]
+    pub(crate) thermostat: Option<f64>,
+    /// Time after which the thermostat has forgotten a kinetic energy
+    #[arg(long, value_name = "TIME", default_value_t = 0.5, value_parser = above_zero)]
+    pub(crate) relaxation: f64,
 
     /// Atoms of a block of the force matrix, a multiple of 64; by default an eighth of a rank's share, from 64 to 2048
     #[arg(long, value_name = "M", value_parser = block)]
@@ -82,6 +90,18 @@ pub(crate) struct Arguments {
     /// Write all atoms each --every steps, as extended XYZ that --start reads
     #[arg(long, value_name = "FILE")]
     pub(crate) trajectory: Option<PathBuf>,
+    /// Replace this file each --every steps by all atoms, as extended XYZ: --start goes on from it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) restart: Option<PathBuf>,
+    /// Radial distribution function of the configurations each --every steps: as CSV, or drawn as SVG or PNG; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rdf: Vec<PathBuf>,
+    /// How far it goes; by default half of the box's shortest edge, at most 6
+    #[arg(long, value_name = "R", value_parser = above_zero)]
+    pub(crate) rdf_range: Option<f64>,
+    /// Mean square displacement of the atoms over time: as CSV, or drawn as SVG or PNG; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) msd: Vec<PathBuf>,
     /// Draw energies over time, as SVG or PNG
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,

@@ -34,6 +34,7 @@ use crate::pace::Pace;
 use crate::plan::{Plan, Shares, Task};
 use crate::potential::Potential;
 use crate::queues::Queues;
+use crate::radial::Radial;
 use crate::simulation::Method;
 
 /// How many queues without a task for it a rank visits one after the other before it gives up.
@@ -237,6 +238,20 @@ impl<'j> Forces<'j> {
     /// True if this rank should take the next task of another's queue, so far as a look at it can tell.
     fn worth_while(&self, queue: usize) -> Result<bool, Error> {
         Ok(self.queues.next(queue)?.is_some_and(|(task, worth)| worth || self.lists.contains_key(&task)))
+    }
+
+    /// Counts the pairs of present positions. One-sided, after a sync.
+    pub(crate) fn sample(
+        &self,
+        radial: &mut Radial,
+        positions: &GlobalArray<f64, Ix1>,
+        tags: &GlobalArray<u64, Ix1>,
+    ) -> Result<(), Error> {
+        // Since the boxes were made, two atoms may have come nearer by half a skin each.
+        let reach = radial.range() + self.reach - self.potential.cutoff();
+        let plan = Plan { boxes: &self.boxes, lengths: self.lengths, reach, shares: self.shares };
+        let held = Held::new((self.atoms, self.block), self.potential.is_mixed());
+        radial.sample(self.pace.job, &plan, held, (positions, tags))
     }
 
     /// The positions of this rank's atoms when the plan was made.

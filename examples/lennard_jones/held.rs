@@ -103,6 +103,11 @@ impl Held {
         }
     }
 
+    /// The slot of a block that is held.
+    pub(crate) fn slot(&self, block: u32) -> usize {
+        self.slots[&block]
+    }
+
     /// Fetches the blocks that the step before needed. One-sided.
     pub(crate) fn prefetch(&mut self, job: &Job, positions: &GlobalArray<f64, Ix1>) -> Result<(), Error> {
         let runs = self.runs(|state| state.wanted && !state.fetched);

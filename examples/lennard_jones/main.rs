@@ -32,6 +32,7 @@ mod held;
 mod kernel;
 mod list;
 mod nist;
+mod observers;
 mod order;
 mod output;
 mod pace;
@@ -40,6 +41,7 @@ mod plan;
 mod plot;
 mod potential;
 mod queues;
+mod radial;
 mod read;
 mod report;
 mod run;
@@ -48,6 +50,7 @@ mod species;
 mod start;
 mod tag;
 mod thermo;
+mod thermostat;
 mod trace;
 #[path = "../vectorized/mod.rs"]
 mod vectorized;
@@ -62,8 +65,12 @@ use clap::Parser;
 use global_arrays::prelude::*;
 
 use cli::{Arguments, Cells};
+use potential::{Law, Potential};
 use report::Report;
 use run::Task;
+use species::Coefficients;
+use start::Start;
+use thermostat::Thermostat;
 
 /// A lattice of 32 million atoms, some 15 GiB.
 const MOST_CELLS: usize = 200;
@@ -79,10 +86,11 @@ fn main() -> ExitCode {
 /// Reads what the run starts from and is compared with.
 fn prepare(arguments: Arguments) -> Result<Task, String> {
     let told = |file: &Path| file.display().to_string();
+    let usual = arguments.thermostat.unwrap_or(1.44);
     let (mut start, name, steps, temperature) = if let Some(file) = &arguments.config {
         (read::configuration(file).map_err(|e| e.to_string())?, told(file), 0, 0.0)
     } else if let Some(file) = &arguments.start_file {
-        (read::start(file).map_err(|e| e.to_string())?, told(file), 100, 1.44)
+        (read::start(file).map_err(|e| e.to_string())?, told(file), 100, usual)
     } else {
         let Cells(cells) = arguments.fcc.unwrap_or(Cells([1; 3]));
         let [x, y, z] = cells;
@@ -93,7 +101,7 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
         if let Some(composition) = &arguments.composition {
             composition.apply(&mut start, arguments.seed);
         }
-        (start, format!("fcc lattice of {x} x {y} x {z} cells"), 100, 1.44)
+        (start, format!("fcc lattice of {x} x {y} x {z} cells"), 100, usual)
     };
     let temperature = arguments.temperature.unwrap_or(temperature);
     let masses = arguments.species.masses(&start.kinds)?;
@@ -112,12 +120,44 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
         let skin = arguments.skin;
         return Err(format!("the cut-off {cutoff} with the skin {skin} is too long for a box with an edge of {shortest}"));
     }
+    name_potentials(&mut start, &arguments, &masses, &potential);
+    let thermostat = arguments.thermostat.map(|temperature| Thermostat {
+        temperature,
+        relaxation: arguments.relaxation,
+        seed: arguments.seed,
+    });
+    if thermostat.is_some() {
+        start.stop_drifting(&masses);
+    }
+    let range = arguments.rdf_range.unwrap_or((0.5 * shortest).min(6.0));
+    if range + arguments.skin > 4.0 * shortest {
+        return Err(format!("--rdf-range {range} is too long for a box with an edge of {shortest}"));
+    }
     // Told now and not after a long run.
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
+    arguments.rdf.iter().chain(&arguments.msd).try_for_each(|file| observers::check(file))?;
+    arguments.restart.as_deref().map_or(Ok(()), command_line::folder_exists)?;
     let trace = arguments.trace.as_deref().map(trace::trace).transpose().map_err(|e| e.to_string())?.unwrap_or_default();
     let forces = arguments.forces.as_deref().map(checks::forces).transpose().map_err(|e| e.to_string())?;
     let steps = arguments.steps.unwrap_or(steps);
-    Ok(Task { start, name, potential, masses, temperature, steps, trace, forces, arguments })
+    Ok(Task { start, name, potential, masses, temperature, thermostat, range, steps, trace, forces, arguments })
+}
+
+/// Lets frames say which masses and potentials the run had, so that a run that goes on from one has the same.
+fn name_potentials(start: &mut Start, arguments: &Arguments, masses: &[f64], potential: &Potential) {
+    let kinds = start.kinds.len();
+    if masses.iter().any(|mass| *mass != 1.0) {
+        start.kinds.iter_mut().zip(masses).for_each(|(kind, mass)| kind.mass = Some(*mass));
+    }
+    if kinds > 1 || !(arguments.species.pairs.is_empty() && start.coefficients.is_empty()) {
+        let pairs = (0..kinds).flat_map(|a| (a..kinds).map(move |b| [a, b]));
+        start.coefficients = pairs
+            .map(|kinds| {
+                let Law { epsilon, sigma, cutoff, .. } = potential.laws(kinds[0])[kinds[1]];
+                Coefficients { kinds, epsilon, sigma, cutoff: Some(cutoff) }
+            })
+            .collect();
+    }
 }
 
 fn launch(task: &Task) -> Result<(), Error> {

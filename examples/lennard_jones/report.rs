@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use crate::observers::{Ways, diffusion};
 use crate::thermo::Row;
 
 /// Averages over the rows of a run, and how the total energy drifts.
@@ -25,13 +26,32 @@ impl Averages {
         self.rows.iter().map(of).sum::<f64>() / self.rows.len() as f64
     }
 
-    /// The change of the total energy over the run as a fraction of it, by a straight line through all rows. 0 for one row, and for
+    /// The standard error of a mean of values that follow each other, and so are not independent: of pairs of neighbors, pairs of those and
+    /// so on, the greatest. Nothing for fewer than 32 rows.
+    ///
+    /// # Source
+    /// H. Flyvbjerg, H. G. Petersen, J. Chem. Phys. 91 (1989) 461.
+    fn error(&self, of: impl Fn(&Row) -> f64) -> Option<f64> {
+        let mut blocks: Vec<f64> = self.rows.iter().map(of).collect();
+        let mut greatest = None;
+        while blocks.len() >= 32 {
+            let count = blocks.len() as f64;
+            let mean = blocks.iter().sum::<f64>() / count;
+            let variance = blocks.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+            let error = (variance / (count - 1.0)).sqrt();
+            greatest = Some(greatest.map_or(error, |greatest: f64| greatest.max(error)));
+            blocks = blocks.chunks_exact(2).map(|pair| 0.5 * (pair[0] + pair[1])).collect();
+        }
+        greatest
+    }
+
+    /// The change of the conserved energy over the run as a fraction of it, by a straight line through all rows. 0 for one row, and for
     /// an energy that does not change, be it that of a lone atom at rest, which has none.
     pub(crate) fn drift(&self) -> f64 {
-        let (time, energy) = (self.mean(|row| row.time), self.mean(|row| row.total_energy));
+        let (time, energy) = (self.mean(|row| row.time), self.mean(|row| row.conserved_energy));
         let (above, below) = self.rows.iter().fold((0.0, 0.0), |(above, below), row| {
             let t = row.time - time;
-            (above + t * (row.total_energy - energy), below + t * t)
+            (above + t * (row.conserved_energy - energy), below + t * t)
         });
         let span = self.rows.last().map_or(0.0, |row| row.time) - self.rows.first().map_or(0.0, |row| row.time);
         let change = if below > 0.0 { above / below * span } else { 0.0 };
@@ -52,6 +72,8 @@ pub(crate) struct Report {
     pub(crate) accumulate_seconds: f64,
     pub(crate) last: Row,
     pub(crate) averages: Averages,
+    /// If they were asked for.
+    pub(crate) ways: Vec<Ways>,
     pub(crate) tasks_by_rank: Vec<u64>,
     pub(crate) lists_by_rank: Vec<u64>,
     /// The first check that failed.
@@ -80,6 +102,17 @@ impl Report {
             ("steps_per_second", self.steps_per_second()),
         ];
         json.extend(averages.map(|(name, value)| (name.to_owned(), json!(value))));
+        let errors = [
+            ("average_temperature_error", self.averages.error(|row| row.temperature)),
+            ("average_pressure_error", self.averages.error(|row| row.pressure)),
+            (
+                "average_configurational_energy_per_atom_error",
+                self.averages.error(|row| row.configurational_energy() / row.atoms as f64),
+            ),
+            ("mean_square_displacement", self.ways.last().map(|ways| ways.all)),
+            ("diffusion", diffusion(&self.ways)),
+        ];
+        json.extend(errors.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))));
         json.insert("start".into(), json!(self.start));
         json.insert("ranks".into(), json!(self.ranks));
         json.insert("network".into(), json!(self.network));
@@ -112,7 +145,13 @@ impl fmt::Display for Report {
             let each = if matches!(name, "temperature" | "pressure") { "" } else { "  for each atom" };
             writeln!(f, "{name:12} {value:.10}{each}")?;
         }
-        writeln!(f, "drift        {:.2e} of the total energy", self.averages.drift())?;
+        writeln!(f, "drift        {:.2e} of the energy that is conserved", self.averages.drift())?;
+        if let Some(error) = self.averages.error(|row| row.temperature) {
+            writeln!(f, "averages     temperature {:.6} ± {error:.6}", self.averages.mean(|row| row.temperature))?;
+        }
+        if let (Some(last), Some(diffusion)) = (self.ways.last(), diffusion(&self.ways)) {
+            writeln!(f, "displacement {:.6} mean square, diffusion {diffusion:.6}", last.all)?;
+        }
         match &self.failure {
             None => write!(f, "passed"),
             Some(failure) => write!(f, "FAILED: {failure}"),
@@ -129,7 +168,7 @@ mod tests {
         let drift = |energies: [f64; 3]| {
             let mut averages = Averages::default();
             let rows = energies.into_iter().enumerate();
-            rows.for_each(|(k, total_energy)| averages.add(Row { time: k as f64, total_energy, ..Row::default() }));
+            rows.for_each(|(k, conserved_energy)| averages.add(Row { time: k as f64, conserved_energy, ..Row::default() }));
             averages.drift()
         };
         assert_eq!((drift([0.0; 3]), drift([-4.5; 3])), (0.0, 0.0));
@@ -137,9 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn errors_of_values_that_follow_each_other() {
+        let error = |values: &mut dyn Iterator<Item = f64>| {
+            let mut averages = Averages::default();
+            values.for_each(|temperature| averages.add(Row { temperature, ..Row::default() }));
+            averages.error(|row| row.temperature)
+        };
+        let signs = |k: u32| if k.count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+        // A thousand values without order: 1/√1023.
+        approx::assert_relative_eq!(error(&mut (0..1024).map(signs)).unwrap(), 1.0 / 1023_f64.sqrt(), max_relative = 1e-12);
+        // Each of them sixteen times: no better known.
+        let slow = error(&mut (0..16 * 1024).map(|k| signs(k / 16))).unwrap();
+        approx::assert_relative_eq!(slow, 1.0 / 1023_f64.sqrt(), max_relative = 1e-12);
+        assert_eq!(error(&mut (0..31).map(signs)), None);
+    }
+
+    #[test]
     fn drift_of_a_straight_line() {
         let mut averages = Averages::default();
-        let row = |time: f64, total_energy| Row { time, total_energy, ..Row::default() };
+        let row = |time: f64, conserved_energy| Row { time, conserved_energy, ..Row::default() };
         averages.add(row(0.0, -10.0));
         assert_eq!(averages.drift(), 0.0);
         averages.add(row(1.0, -9.0));

@@ -7,14 +7,14 @@ use global_arrays::prelude::*;
 use crate::checks;
 use crate::cli::Arguments;
 use crate::command_line::progress_bar;
-use crate::output::Records;
+use crate::observers::Observers;
 use crate::potential::Potential;
 use crate::report::{Averages, Report};
 use crate::simulation::{Method, Simulation};
 use crate::start::Start;
 use crate::thermo::Row;
+use crate::thermostat::{self, Thermostat};
 use crate::trace::{self, Traced};
-use crate::xyz;
 
 /// Steps from one scaling of velocities to the next, about the time in which kinetic and potential energy come to terms.
 const SCALE_EVERY: usize = 10;
@@ -31,6 +31,9 @@ pub(crate) struct Task {
     /// Of each kind.
     pub(crate) masses: Vec<f64>,
     pub(crate) temperature: f64,
+    pub(crate) thermostat: Option<Thermostat>,
+    /// How far the radial distribution function goes.
+    pub(crate) range: f64,
     pub(crate) steps: usize,
     pub(crate) trace: Vec<Traced>,
     pub(crate) forces: Option<Vec<[f64; 3]>>,
@@ -46,9 +49,10 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         block: arguments.block.unwrap_or_else(|| (start.positions.len() / (8 * job.size())).next_multiple_of(64).clamp(64, 2048)),
         skin: arguments.skin,
         slow: arguments.slow,
+        ways: !(arguments.msd.is_empty() && start.ways.is_empty()),
     };
     let counts = start.counts();
-    let mut outputs = Outputs::create(job, task)?;
+    let mut observers = Observers::create(job, task)?;
     let mut simulation = Simulation::new(job, start, method)?;
     let bar = progress_bar(job, arguments.equilibrate + steps, "steps");
     let first = simulation.measure()?;
@@ -63,16 +67,19 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         }
         bar.inc(1);
     }
+    if arguments.equilibrate > 0 {
+        simulation.begin_ways()?;
+    }
     let volume = start.lengths.iter().product();
-    let row = |step: usize, simulation: &mut Simulation<'_>| {
+    let row = |step: usize, heat: f64, simulation: &mut Simulation<'_>| {
         let measured = simulation.measure()?;
         let (step, time) = (start.step + step as u64, start.time + step as f64 * arguments.dt);
-        Ok::<_, Error>((measured, Row::new((step, time), &measured, &counts, volume, &task.potential)))
+        Ok::<_, Error>((measured, Row::new((step, time), &measured, heat, &counts, volume, &task.potential)))
     };
-    let (reference, mut last) = row(0, &mut simulation)?;
+    let (reference, mut last) = row(0, 0.0, &mut simulation)?;
     let first_row = last;
     if !(first_row.total_energy.is_finite() && first_row.pressure.is_finite()) {
-        let Arguments { cutoff, .. } = arguments;
+        let cutoff = task.potential.cutoff();
         return Err(Error::other(format!("energy or pressure is too large to be a number: look at the cut-off {cutoff:e}")));
     }
     let mut averages = Averages::default();
@@ -81,28 +88,32 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         Some(other) => checks::same_forces(&simulation.snapshot()?.forces, other).err(),
     };
     let heaviest = task.masses.iter().fold(0.0, |heaviest: f64, mass| heaviest.max(*mass));
-    let mut tell = |row: &Row, measured: &_, simulation: &Simulation<'_>| {
+    let mut tell = |row: &Row, measured: &_, simulation: &mut Simulation<'_>| {
         let checked = checks::momentum((&reference, measured), (row.atoms, heaviest), row.step - start.step);
         // A log of several runs has the step between two of them twice.
         let mut traced = task.trace.iter().filter(|other| other.step == row.step);
         let checked = checked.and_then(|()| traced.try_for_each(|other| trace::traced(row, other)));
         failure = failure.take().or(checked.err());
         averages.add(*row);
-        outputs.write(row, simulation, start)
+        observers.observe(row, simulation)
     };
-    tell(&last, &reference, &simulation)?;
+    tell(&last, &reference, &mut simulation)?;
     // The clock runs while atoms move, not while files are written.
     let mut elapsed = Duration::ZERO;
     let before = simulation.pairs.times;
     let mut since = job.now();
+    let mut heat = 0.0;
     for step in 1..=*steps {
         let asked = step.is_multiple_of(arguments.every) || step == *steps;
         let asked = asked || task.trace.iter().any(|other| other.step == start.step + step as u64);
         job.phase("steps", || simulation.step(asked))?;
+        if let Some(thermostat) = &task.thermostat {
+            heat += keep_warm(&mut simulation, thermostat, start.step + step as u64)?;
+        }
         if asked {
-            let (measured, row) = row(step, &mut simulation)?;
+            let (measured, row) = row(step, heat, &mut simulation)?;
             elapsed += job.now() - since;
-            tell(&row, &measured, &simulation)?;
+            tell(&row, &measured, &mut simulation)?;
             checks::sane(&first_row, &row).map_err(Error::other)?;
             last = row;
             bar.set_position((arguments.equilibrate + step) as u64);
@@ -110,6 +121,7 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         }
     }
     bar.finish_and_clear();
+    let ways = observers.finish(job)?;
     if let Some(other) = task.trace.iter().find(|other| !(start.step..=start.step + *steps as u64).contains(&other.step)) {
         let end = start.step + *steps as u64;
         failure = failure.or(Some(format!("the trace has step {}, the run those from {} to {end}", other.step, start.step)));
@@ -129,6 +141,7 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         accumulate_seconds: most[1],
         last,
         averages,
+        ways,
         tasks_by_rank: done.iter().step_by(2).copied().collect(),
         lists_by_rank: done.iter().skip(1).step_by(2).copied().collect(),
         failure,
@@ -137,6 +150,20 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     let unexpected = arguments.expect.iter().find_map(|expectation| checks::expected(&json, expectation).err());
     report.failure = report.failure.take().or(unexpected).or(checks::finite(&json).err());
     Ok(report)
+}
+
+/// Lets the thermostat scale velocities where its time has come; the energy that it adds. Collective.
+fn keep_warm(simulation: &mut Simulation<'_>, thermostat: &Thermostat, step: u64) -> Result<f64, Error> {
+    if !step.is_multiple_of(thermostat::EVERY as u64) {
+        return Ok(0.0);
+    }
+    let kinetic = simulation.measure()?.kinetic_energy;
+    let time = thermostat::EVERY as f64 * simulation.method.step;
+    let new = thermostat.next(kinetic, 3 * simulation.atoms - 3, time, step);
+    if kinetic > 0.0 {
+        simulation.scale_velocities((new / kinetic).sqrt())?;
+    }
+    Ok(new - kinetic)
 }
 
 /// Scales velocities to the temperature or the total energy that is asked for. Collective.
@@ -154,38 +181,4 @@ fn equilibrate(simulation: &mut Simulation<'_>, task: &Task) -> Result<(), Error
         return Err(Error::other(format!("the total energy asked for is below the potential energy by {:.3e}", -wanted)));
     }
     simulation.scale_velocities(if measured.kinetic_energy > 0.0 { (wanted / measured.kinetic_energy).sqrt() } else { 1.0 })
-}
-
-/// The files of rank 0.
-#[derive(Debug)]
-struct Outputs {
-    writer: bool,
-    thermo: Option<Records>,
-    trajectory: Option<Records>,
-}
-
-impl Outputs {
-    fn create(job: &Job, task: &Task) -> Result<Self, Error> {
-        let writer = job.rank() == 0;
-        let open = |name: &Option<std::path::PathBuf>| name.as_deref().filter(|_| writer).map(Records::create).transpose();
-        Ok(Outputs { writer, thermo: open(&task.arguments.thermo)?, trajectory: open(&task.arguments.trajectory)? })
-    }
-
-    fn write(&mut self, row: &Row, simulation: &Simulation<'_>, start: &Start) -> Result<(), Error> {
-        if !self.writer {
-            return Ok(());
-        }
-        if let Some(file) = &mut self.thermo {
-            if file.is_empty() {
-                file.append(&row.header()?)?;
-            }
-            file.append(&row.line()?)?;
-        }
-        if let Some(file) = &mut self.trajectory {
-            let snapshot = simulation.snapshot()?;
-            let (positions, velocities, step, time) = (snapshot.positions, snapshot.velocities, row.step, row.time);
-            file.append(xyz::frame(&Start { positions, velocities, step, time, ..start.clone() }).as_bytes())?;
-        }
-        Ok(())
-    }
 }

@@ -25,6 +25,7 @@ use crate::order::{Point, order};
 use crate::pace::Pace;
 use crate::plan::Shares;
 use crate::potential::Potential;
+use crate::radial::Radial;
 use crate::start::Start;
 use crate::tag;
 use crate::vectorized::vectorized;
@@ -49,6 +50,8 @@ pub(crate) struct Method {
     pub(crate) block: usize,
     /// How much farther than the cut-off lists reach.
     pub(crate) skin: f64,
+    /// How far each atom has come is kept.
+    pub(crate) ways: bool,
     /// The rank that works at half speed.
     pub(crate) slow: Option<usize>,
 }
@@ -75,6 +78,8 @@ pub(crate) struct Simulation<'j> {
     forces: GlobalArray<f64, Ix1>,
     /// The [`tag`](crate::tag) of each place.
     tags: GlobalArray<u64, Ix1>,
+    /// Where each atom has come from: its position less its way. Only if ways are asked for.
+    origins: Option<GlobalArray<f64, Ix1>>,
     /// This rank's clusters.
     own: Range<usize>,
     /// The masses of their atoms; 1 where there is none.
@@ -110,6 +115,7 @@ impl<'j> Simulation<'j> {
             velocities: array("velocities")?,
             forces: array("forces")?,
             tags: tags.name("tags").zeros().create()?,
+            origins: if method.ways { Some(array("origins")?) } else { None },
             own: (own.start * block).min(clusters)..(own.end * block).min(clusters),
             masses: Vec::new(),
             pairs: Forces::new(pace, (atoms, start.lengths), (block, shares), array("reference")?, &method)?,
@@ -117,8 +123,11 @@ impl<'j> Simulation<'j> {
             share: Sums::default(),
             method,
         };
-        simulation
-            .place(&start.positions, |place| (start.velocities[place], tag::tag(place as u64 + 1, start.kind_of[place])))?;
+        simulation.place(&start.positions, |place| Atom {
+            velocity: start.velocities[place],
+            tag: tag::tag(place as u64 + 1, start.kind_of[place]),
+            way: start.ways.get(place).copied().unwrap_or_default(),
+        })?;
         simulation.pairs.plan(&simulation.positions, &simulation.tags)?;
         simulation.compute(true)?;
         // From v(0) to v(−Δt/2).
@@ -212,6 +221,40 @@ impl<'j> Simulation<'j> {
         })
     }
 
+    /// Lets the ways of all atoms begin where they are now. Collective; nothing if ways are not kept.
+    pub(crate) fn begin_ways(&mut self) -> Result<(), Error> {
+        let Some(origins) = &mut self.origins else { return Ok(()) };
+        self.job.epoch((origins.owned_mut(), self.positions.owned()), |(mut origins, x)| {
+            origins.iter_mut().zip(x.iter()).for_each(|(origin, x)| *origin = *x);
+        })
+    }
+
+    /// For each kind the sum of the squares of the ways that its atoms have come. Collective; only if ways are kept.
+    pub(crate) fn squared_ways(&mut self) -> Result<Vec<f64>, Error> {
+        let mut sums = vec![0.0; self.method.masses.len()];
+        self.job.work(self.streamed(2));
+        if let Some(origins) = &mut self.origins {
+            let own = sums.clone();
+            sums = self.job.epoch((self.positions.owned(), origins.owned(), self.tags.owned()), |(x, origins, tags)| {
+                let (mut sums, tags) = (own, tags.iter().copied().collect::<Vec<u64>>());
+                for (at, (x, origin)) in x.iter().zip(origins.iter()).enumerate() {
+                    let tag = tags[at / NUMBERS * WIDTH + at % WIDTH];
+                    if tag::number(tag) > 0 {
+                        sums[tag::kind(tag)] += (x - origin) * (x - origin);
+                    }
+                }
+                sums
+            })?;
+        }
+        self.job.all_reduce(&mut sums, ops::sum)?;
+        Ok(sums)
+    }
+
+    /// Counts pairs by their distances. One-sided, after a sync.
+    pub(crate) fn sample(&self, radial: &mut Radial) -> Result<(), Error> {
+        self.pairs.sample(radial, &self.positions, &self.tags)
+    }
+
     /// So many passes through one of this rank's own arrays.
     fn streamed(&self, passes: usize) -> Work {
         Work::bytes((8 * passes * NUMBERS * self.own.len()) as f64)
@@ -227,7 +270,9 @@ impl<'j> Simulation<'j> {
         };
         let (x, v, f) = (read(&self.positions)?, read(&self.velocities)?, read(&self.forces)?);
         let zero = || vec![[0.0; 3]; self.atoms];
-        let mut snapshot = Snapshot { positions: zero(), velocities: zero(), forces: zero() };
+        let origins = self.origins.as_ref().map(read).transpose()?;
+        let ways = if origins.is_some() { zero() } else { Vec::new() };
+        let mut snapshot = Snapshot { positions: zero(), velocities: zero(), forces: zero(), ways };
         for (place, tag) in self.tags.get(..)?.into_iter().enumerate().filter(|(_, tag)| tag::number(*tag) > 0) {
             let (cluster, lane, number) = (place / WIDTH, place % WIDTH, tag::number(tag) as usize - 1);
             let (velocity, force) = (v[cluster].atom(lane), f[cluster].atom(lane));
@@ -235,6 +280,10 @@ impl<'j> Simulation<'j> {
             snapshot.positions[number] = fold(x[cluster].atom(lane), self.lengths);
             snapshot.velocities[number] = std::array::from_fn(|d| velocity[d] + kick * force[d]);
             snapshot.forces[number] = force;
+            if let Some(origins) = &origins {
+                let (at, origin) = (x[cluster].atom(lane), origins[cluster].atom(lane));
+                snapshot.ways[number] = std::array::from_fn(|d| at[d] - origin[d]);
+            }
         }
         Ok(snapshot)
     }
@@ -242,7 +291,7 @@ impl<'j> Simulation<'j> {
     /// Orders all atoms by where they are now. Collective.
     fn sort(&mut self) -> Result<(), Error> {
         if self.own.is_empty() {
-            return self.place(&[], |_| ([0.0; 3], 0));
+            return self.place(&[], |_| Atom::default());
         }
         let clusters = self.atoms.div_ceil(WIDTH);
         let mut read = vec![Cluster::ZERO; clusters];
@@ -251,22 +300,27 @@ impl<'j> Simulation<'j> {
             Ok((0..self.atoms).map(|at| read[at / WIDTH].atom(at % WIDTH)).collect())
         };
         let (positions, velocities) = (all(&self.positions)?, all(&self.velocities)?);
+        let origins = self.origins.as_ref().map(&mut all).transpose()?;
         drop(read);
         let tags = self.tags.get(s![..self.atoms])?;
-        self.place(&positions, |place| (velocities[place], tags[place]))
+        let way = |place: usize| match &origins {
+            Some(origins) => std::array::from_fn(|d| positions[place][d] - origins[place][d]),
+            None => [0.0; 3],
+        };
+        self.place(&positions, |place| Atom { velocity: velocities[place], tag: tags[place], way: way(place) })
     }
 
-    /// Puts atoms into the arrays, in order; every rank that owns any comes with the positions of all, and their velocities and tags by
+    /// Puts atoms into the arrays, in order; every rank that owns any comes with the positions of all, and what else they have by
     /// place. The old contents are read by nobody after. Forces become 0. Collective.
-    fn place(&mut self, positions: &[[f64; 3]], atom: impl Fn(usize) -> ([f64; 3], u64)) -> Result<(), Error> {
+    fn place(&mut self, positions: &[[f64; 3]], atom: impl Fn(usize) -> Atom) -> Result<(), Error> {
         self.lists_in_order = 0;
         // Before the epoch, in which a rank waits for others with all that it holds.
-        let own: Vec<(Point, ([f64; 3], u64))> =
+        let own: Vec<(Point, Atom)> =
             self.ordered(positions).into_iter().map(|point| (point, atom(point.place as usize))).collect();
         self.masses.clear();
         self.masses.resize(self.own.len(), [1.0; WIDTH]);
-        for (place, (_, (_, tag))) in own.iter().enumerate() {
-            self.masses[place / WIDTH][place % WIDTH] = self.method.masses[tag::kind(*tag)];
+        for (place, (_, atom)) in own.iter().enumerate() {
+            self.masses[place / WIDTH][place % WIDTH] = self.method.masses[tag::kind(atom.tag)];
         }
         let claims = (self.positions.owned_mut(), self.velocities.owned_mut(), self.forces.owned_mut(), self.tags.owned_mut());
         self.job.epoch(claims, |(mut x, mut v, mut f, mut tags)| {
@@ -276,13 +330,23 @@ impl<'j> Simulation<'j> {
             let parts = x.chunks_exact_mut(NUMBERS).zip(v.chunks_exact_mut(NUMBERS)).zip(tags.chunks_exact_mut(WIDTH));
             for (((x, v), tags), atoms) in parts.zip(own.chunks(WIDTH)) {
                 let (mut at, mut moves) = (Cluster::EMPTY, Cluster::ZERO);
-                for (lane, (point, (velocity, tag))) in atoms.iter().enumerate() {
+                for (lane, (point, atom)) in atoms.iter().enumerate() {
                     at.set(lane, point.at);
-                    moves.set(lane, *velocity);
-                    tags[lane] = *tag;
+                    moves.set(lane, atom.velocity);
+                    tags[lane] = atom.tag;
                 }
                 x.copy_from_slice(crate::cluster::numbers(&[at]));
                 v.copy_from_slice(crate::cluster::numbers(&[moves]));
+            }
+        })?;
+        let Some(origins) = &mut self.origins else { return Ok(()) };
+        self.job.epoch(origins.owned_mut(), |mut origins| {
+            for (origins, atoms) in slice(&mut origins).chunks_exact_mut(NUMBERS).zip(own.chunks(WIDTH)) {
+                let mut from = Cluster::EMPTY;
+                for (lane, (point, atom)) in atoms.iter().enumerate() {
+                    from.set(lane, std::array::from_fn(|d| point.at[d] - atom.way[d]));
+                }
+                origins.copy_from_slice(crate::cluster::numbers(&[from]));
             }
         })
     }
@@ -355,6 +419,16 @@ pub(crate) struct Snapshot {
     pub(crate) positions: Vec<[f64; 3]>,
     pub(crate) velocities: Vec<[f64; 3]>,
     pub(crate) forces: Vec<[f64; 3]>,
+    /// How far they have come, whatever the box; empty if that is not kept.
+    pub(crate) ways: Vec<[f64; 3]>,
+}
+
+/// What an atom has besides its position.
+#[derive(Debug, Clone, Copy, Default)]
+struct Atom {
+    velocity: [f64; 3],
+    tag: u64,
+    way: [f64; 3],
 }
 
 /// The image of a position in a box from 0 to `lengths`.

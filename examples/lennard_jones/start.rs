@@ -18,6 +18,8 @@ pub(crate) struct Start {
     pub(crate) positions: Vec<[f64; 3]>,
     /// Empty if they are not known.
     pub(crate) velocities: Vec<[f64; 3]>,
+    /// How far each atom has come since an earlier run began, whatever the box; empty if no run was before.
+    pub(crate) ways: Vec<[f64; 3]>,
     /// The kind of each atom, as a place in `kinds`.
     pub(crate) kind_of: Vec<u16>,
     pub(crate) kinds: Vec<Kind>,
@@ -34,6 +36,15 @@ impl Start {
         let mut counts = vec![0; self.kinds.len()];
         self.kind_of.iter().for_each(|&kind| counts[usize::from(kind)] += 1);
         counts
+    }
+
+    /// Takes from all velocities that of the whole, for kinds of these masses.
+    pub(crate) fn stop_drifting(&mut self, masses: &[f64]) {
+        let mass = |kind: u16| masses[usize::from(kind)];
+        let total: f64 = self.kind_of.iter().map(|&kind| mass(kind)).sum();
+        let pairs = || self.velocities.iter().zip(&self.kind_of);
+        let drift: [f64; 3] = std::array::from_fn(|d| pairs().map(|(v, &kind)| mass(kind) * v[d]).sum::<f64>() / total);
+        self.velocities.iter_mut().for_each(|v| (0..3).for_each(|d| v[d] -= drift[d]));
     }
 }
 

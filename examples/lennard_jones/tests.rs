@@ -51,6 +51,7 @@ fn after(ranks: usize, network: &str, line: &str) -> Snapshot {
             block: arguments.block.unwrap_or(64),
             skin: arguments.skin,
             slow: None,
+            ways: false,
         };
         let mut simulation = Simulation::new(job, start, method)?;
         (0..*steps).try_for_each(|_| simulation.step(false))?;
@@ -145,19 +146,112 @@ fn a_mixture_as_lammps() {
     let (file, end) = (data("mixture.data.gz"), data("mixture_step100.dump.gz"));
     let lammps = crate::read::start(end.as_ref()).unwrap();
     assert_eq!((lammps.step, lammps.counts()), (100, vec![1098, 274]));
-    for ranks in [1, 2, 5] {
-        let own = after(ranks, "threads", &format!("--start {file} --steps 100"));
-        for atom in 0..lammps.positions.len() {
-            for d in 0..3 {
-                let edge = lammps.lengths[d];
-                let off = own.positions[atom][d] - lammps.positions[atom][d];
-                let off = off - edge * (off / edge).round();
-                assert!(off.abs() < 1e-9, "{ranks} ranks, atom {atom}: {off:e}");
-                let off = own.velocities[atom][d] - lammps.velocities[atom][d];
-                assert!(off.abs() < 1e-9, "{ranks} ranks, atom {atom}: {off:e}");
-            }
+    let own = after(5, "threads", &format!("--start {file} --steps 100"));
+    for atom in 0..lammps.positions.len() {
+        for d in 0..3 {
+            let edge = lammps.lengths[d];
+            let off = own.positions[atom][d] - lammps.positions[atom][d];
+            let off = off - edge * (off / edge).round();
+            assert!(off.abs() < 1e-9, "atom {atom}: {off:e}");
+            let off = own.velocities[atom][d] - lammps.velocities[atom][d];
+            assert!(off.abs() < 1e-9, "atom {atom}: {off:e}");
         }
     }
+}
+
+/// A folder of a test, removed when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("lennard_jones-{}-{test}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// The numbers of a table that the program has written, without its header.
+    fn table(&self, name: &str) -> Vec<Vec<f64>> {
+        let text = std::fs::read_to_string(self.0.join(name)).unwrap();
+        text.lines().skip(1).map(|line| line.split(',').map(|word| word.parse().unwrap()).collect()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+/// The numbers of the lines of a reference that have so many, in words.
+fn rows(name: &str, columns: usize) -> Vec<Vec<f64>> {
+    let text = std::fs::read_to_string(data(name)).unwrap();
+    let row = |line: &str| line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<f64>>>();
+    text.lines().filter_map(row).filter(|row| row.len() == columns).collect()
+}
+
+/// Both as `compute rdf` and `compute msd` of LAMMPS have them, of all atoms and of each kind, also beyond the cut-off.
+#[test]
+fn distributions_and_displacements_as_lammps() {
+    let folder = Folder::new("observed");
+    let (start, rdf, msd) = (data("mixture.data.gz"), folder.file("rdf.csv"), folder.file("msd.csv"));
+    let (shells, ways) = (rows("mixture_rdf.txt", 10), rows("mixture_msd.txt", 4));
+    assert_eq!((shells.len(), ways.len()), (200, 11));
+    assert_eq!(report(3, &format!("--start {start} --steps 0 --rdf-range 5 --rdf {rdf}")).failure, None);
+    let own = folder.table("rdf.csv");
+    assert_eq!(own.len(), 200);
+    for (shell, own) in own.iter().enumerate() {
+        // LAMMPS prints six digits, and behind each g the number of neighbors.
+        let theirs = &shells[shell];
+        assert_relative_eq!(own[0], theirs[1], max_relative = 1e-5);
+        (0..4).for_each(|g| assert_relative_eq!(own[1 + g], theirs[2 + 2 * g], max_relative = 1e-5, epsilon = 1e-12));
+    }
+    assert_eq!(report(2, &format!("--start {start} --steps 100 --msd {msd} --every 10")).failure, None);
+    for (own, theirs) in folder.table("msd.csv").iter().zip(&ways) {
+        assert_relative_eq!(own[0], 0.005 * theirs[0], max_relative = 1e-12);
+        (1..4).for_each(|column| assert_relative_eq!(own[column], theirs[column], max_relative = 1e-9));
+    }
+}
+
+/// A run of 60 steps, and one of 20 with 40 more from its restart file, on other ranks: the same atoms, the same random numbers, the same
+/// ways. The box is small and hot, so that atoms leave it and lists are made often.
+#[test]
+fn a_run_goes_on_from_its_restart_file() {
+    let folder = Folder::new("restart");
+    let (whole, half) = (folder.file("whole.xyz"), folder.file("half.xyz"));
+    let more = "--cutoff 2 --potential shifted-force --skin 0.2 --thermostat 3 --relaxation 0.1 --every 10";
+    let mixture = "--fcc 5 --temperature 3 --composition 0.6,0.4 --pair 1,1,1,1 --pair 2,2,0.5,0.9,1.8 --mass 2=3";
+    let msd = folder.file("msd.csv");
+    let run = |ranks: usize, line: &str| {
+        let report = report(ranks, &format!("{line} {more}"));
+        assert_eq!(report.failure, None, "{line}");
+        report
+    };
+    let uninterrupted = run(2, &format!("{mixture} --steps 60 --restart {whole} --msd {msd}"));
+    run(2, &format!("{mixture} --steps 20 --restart {half} --msd {msd}"));
+    let report = run(3, &format!("--start {half} --steps 40 --restart {half} --msd {msd}"));
+    let [whole, half] = [whole, half].map(|file| crate::read::start(file.as_ref()).unwrap());
+    assert_eq!((half.step, half.kinds.len(), half.counts()), (60, 2, vec![300, 200]));
+    assert_eq!((&half.kinds, &half.coefficients), (&whole.kinds, &whole.coefficients));
+    assert_relative_eq!(half.time, whole.time, max_relative = 1e-12);
+    for atom in 0..500 {
+        for d in 0..3 {
+            assert!((half.velocities[atom][d] - whole.velocities[atom][d]).abs() < 1e-9, "atom {atom}");
+            assert!((half.ways[atom][d] - whole.ways[atom][d]).abs() < 1e-9, "atom {atom}");
+        }
+    }
+    // Ways begin at 0 behind equilibration.
+    run(2, &format!("{mixture} --equilibrate 20 --steps 20 --msd {msd}"));
+    let ways = folder.table("msd.csv");
+    assert!(ways[0][1..] == [0.0; 3] && ways[1][1] > 0.0, "{ways:?}");
+    // The thermostat has worked, and the energy less its work is conserved, as far as steps are short.
+    let [first, .., last] = uninterrupted.averages.rows() else { panic!("no rows") };
+    assert!((last.total_energy - first.total_energy).abs() > 10.0, "{first:?} {last:?}");
+    assert!((last.conserved_energy - first.conserved_energy).abs() < 5.0, "{first:?} {last:?}");
+    assert_relative_eq!(report.ways.last().unwrap().all, uninterrupted.ways.last().unwrap().all, max_relative = 1e-9);
 }
 
 #[test]

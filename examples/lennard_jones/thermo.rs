@@ -23,16 +23,19 @@ pub(crate) struct Row {
     pub(crate) tail_energy: f64,
     pub(crate) kinetic_energy: f64,
     pub(crate) total_energy: f64,
+    /// The total energy less what a thermostat has added.
+    pub(crate) conserved_energy: f64,
     pub(crate) virial: f64,
     pub(crate) pressure: f64,
     pub(crate) momentum: [f64; 3],
 }
 
 impl Row {
-    /// The row of what was measured at a step, with so many atoms of each kind.
+    /// The row of what was measured at a step, with so many atoms of each kind; `heat` is what a thermostat has added so far.
     pub(crate) fn new(
         (step, time): (u64, f64),
         measured: &Measured,
+        heat: f64,
         counts: &[usize],
         volume: f64,
         potential: &Potential,
@@ -42,6 +45,7 @@ impl Row {
         let (tail_energy, tail_pressure) = potential.tail(counts, volume);
         // A single atom has momentum only, and it was made zero.
         let freedoms = (3 * atoms - 3).max(1) as f64;
+        let total_energy = potential_energy + tail_energy + kinetic_energy;
         Row {
             step,
             time,
@@ -50,7 +54,8 @@ impl Row {
             potential_energy,
             tail_energy,
             kinetic_energy,
-            total_energy: potential_energy + tail_energy + kinetic_energy,
+            total_energy,
+            conserved_energy: total_energy - heat,
             virial,
             pressure: (2.0 * kinetic_energy + virial) / (3.0 * volume) + tail_pressure,
             momentum,
@@ -58,12 +63,13 @@ impl Row {
     }
 
     /// The quantities that are sums over atoms, with their names.
-    fn sums(&self) -> [(&'static str, f64); 5] {
+    fn sums(&self) -> [(&'static str, f64); 6] {
         [
             ("potential_energy", self.potential_energy),
             ("tail_energy", self.tail_energy),
             ("kinetic_energy", self.kinetic_energy),
             ("total_energy", self.total_energy),
+            ("conserved_energy", self.conserved_energy),
             ("virial", self.virial),
         ]
     }
@@ -98,7 +104,8 @@ impl Row {
     }
 }
 
-fn line(words: impl Iterator<Item = String>) -> Result<Vec<u8>, Error> {
+/// A line of CSV.
+pub(crate) fn line(words: impl Iterator<Item = String>) -> Result<Vec<u8>, Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(words.collect::<Vec<_>>()).map_err(Error::other)?;
     writer.into_inner().map_err(|e| Error::other(e.to_string()))
@@ -112,8 +119,9 @@ mod tests {
     #[test]
     fn definitions_by_hand() {
         let measured = Measured { potential_energy: -8.0, virial: -3.0, kinetic_energy: 6.0, momentum: [0.0; 3] };
-        let row = Row::new((2, 1.0), &measured, &[3], 10.0, &Potential::new(Ending::Truncated, 1, |_, _| (1.0, 1.0, 2.5)));
+        let row = Row::new((2, 1.0), &measured, 0.5, &[3], 10.0, &Potential::new(Ending::Truncated, 1, |_, _| (1.0, 1.0, 2.5)));
         assert_eq!((row.time, row.temperature, row.total_energy, row.pressure), (1.0, 2.0, -2.0, 0.3));
+        assert_eq!(row.conserved_energy, -2.5);
         let header = String::from_utf8(row.header().unwrap()).unwrap();
         let line = String::from_utf8(row.line().unwrap()).unwrap();
         assert_eq!(header.split(',').count(), line.split(',').count());

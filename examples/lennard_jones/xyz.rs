@@ -3,7 +3,7 @@
 //! Read are `Lattice="…"` (nine numbers, a cuboid along the axes), `Origin="…"` (three, by default 0), `pbc="…"` (all true, if it is
 //! there), `Step=` and `Time=`, and `Properties=…` with `pos:R:3` and maybe velocities: `velo`, `vel` or `velocities`, or `momenta`, as ASE
 //! writes them, which are divided by the mass. Kinds are told apart by `type`, else by `species`, else by `Z`; their masses may be in
-//! `mass` or `masses`. `Pairs="…"` are potentials as in `--pair`. Other properties are skipped. What [`frame`] writes is read to the last
+//! `mass` or `masses`. `displacement:R:3` is how far an atom has come. `Pairs="…"` are potentials as in `--pair`. Other properties are skipped. What [`frame`] writes is read to the last
 //! bit where the box begins at 0.
 //!
 //! # Source
@@ -56,8 +56,10 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         names.iter().find_map(|name| columns.iter().find(|c| c.name == *name && c.count == count)).map(|column| column.first)
     };
     let (velocity, momentum) = (find(&["velo", "vel", "velocities"], 3), find(&["momenta"], 3));
+    let way = find(&["displacement"], 3);
     let (name, mass) = (find(&["type", "species", "Z"], 1), find(&["mass", "masses"], 1));
-    let (mut positions, mut velocities, mut kind_of, mut census) = (Vec::new(), Vec::new(), Vec::new(), Census::default());
+    let (mut positions, mut velocities, mut ways) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut kind_of, mut census) = (Vec::new(), Census::default());
     for _ in 0..count {
         let words: Vec<&str> = lines.expect("an atom")?.split_whitespace().collect();
         let vector = |first: usize| -> Option<[f64; 3]> {
@@ -70,6 +72,9 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         let (Some(position), Some(motion)) = (position, motion.map_or(Some(None), |v| v.map(Some))) else {
             return Err(lines.problem("position and velocity of an atom expected as finite numbers"));
         };
+        if let Some(way) = way {
+            ways.push(vector(way).ok_or_else(|| lines.problem("the displacement of an atom expected as finite numbers"))?);
+        }
         kind_of.push(kind.map_err(|problem| lines.problem(problem))?);
         positions.push(std::array::from_fn(|d| position[d] - origin[d]));
         velocities.extend(motion);
@@ -91,7 +96,7 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
             coefficients.push(Coefficients { kinds: [a, b], epsilon, sigma, cutoff });
         }
     }
-    Ok(Start { origin, lengths: [x, y, z], positions, velocities, kind_of, kinds, coefficients, step, time })
+    Ok(Start { origin, lengths: [x, y, z], positions, velocities, ways, kind_of, kinds, coefficients, step, time })
 }
 
 /// The value of a key, without the quotes around it.
@@ -133,6 +138,7 @@ pub(crate) fn frame(start: &Start) -> String {
     let weighed = start.kinds.iter().any(|kind| kind.mass.is_some());
     let properties = if numbered { "species:S:1:type:I:1" } else { "species:S:1" };
     let masses = if weighed { ":masses:R:1" } else { "" };
+    let ways = if start.ways.is_empty() { "" } else { ":displacement:R:3" };
     let name = |kind: usize| &start.kinds[kind].name;
     let pairs: Vec<String> = start
         .coefficients
@@ -149,15 +155,21 @@ pub(crate) fn frame(start: &Start) -> String {
     let _ = writeln!(
         text,
         "Lattice=\"{x} 0 0 0 {y} 0 0 0 {z}\" Origin=\"{ox} {oy} {oz}\" pbc=\"T T T\" \
-         Properties={properties}:pos:R:3:velo:R:3{masses} Step={step} Time={time}{pairs}"
+         Properties={properties}:pos:R:3:velo:R:3{masses}{ways} Step={step} Time={time}{pairs}"
     );
     let atoms = start.positions.iter().zip(&start.velocities).zip(&start.kind_of);
-    for ((at, v), kind) in atoms {
+    for (atom, ((at, v), kind)) in atoms.enumerate() {
         let at: [f64; 3] = std::array::from_fn(|d| at[d] + start.origin[d]);
         let kind = &start.kinds[usize::from(*kind)];
         let _ = if numbered { write!(text, "X {}", kind.name) } else { write!(text, "{}", kind.name) };
         let _ = write!(text, " {:?} {:?} {:?} {:?} {:?} {:?}", at[0], at[1], at[2], v[0], v[1], v[2]);
-        let _ = if weighed { writeln!(text, " {:?}", kind.mass.unwrap_or(1.0)) } else { writeln!(text) };
+        if weighed {
+            let _ = write!(text, " {:?}", kind.mass.unwrap_or(1.0));
+        }
+        if let Some(way) = start.ways.get(atom) {
+            let _ = write!(text, " {:?} {:?} {:?}", way[0], way[1], way[2]);
+        }
+        text.push('\n');
     }
     text
 }
@@ -173,14 +185,26 @@ mod tests {
         let (positions, velocities) = (vec![[0.1, 0.2, 1.0 / 3.0], [1.5, 0.0, 2.0]], vec![[-1e-17, 2.0, 3.0], [0.3, 0.7, 1e9]]);
         let kind = |name: &str, mass| Kind { name: name.into(), mass };
         let pair = Coefficients { kinds: [0, 1], epsilon: 1.5, sigma: 0.8, cutoff: Some(2.0) };
+        let ways = vec![[1e3, -0.1, 1.0 / 3.0], [0.0, 2.0, 1.0]];
         for (kinds, kind_of, coefficients) in [
             (vec![kind("Ar", None)], vec![0, 0], vec![]),
             (vec![kind("Kr", Some(2.5)), kind("Ar", Some(1.0))], vec![0, 1], vec![pair.clone()]),
             (vec![kind("2", Some(2.5)), kind("1", Some(1.0))], vec![0, 1], vec![pair]),
         ] {
             let (positions, velocities, lengths) = (positions.clone(), velocities.clone(), [2.0, 3.0, 4.0]);
-            let start =
-                Start { positions, velocities, lengths, kinds, kind_of, coefficients, step: 2, time: 0.01, ..Start::default() };
+            let ways = if kinds.len() == 1 { vec![] } else { ways.clone() };
+            let start = Start {
+                positions,
+                velocities,
+                ways,
+                lengths,
+                kinds,
+                kind_of,
+                coefficients,
+                step: 2,
+                time: 0.01,
+                ..Start::default()
+            };
             let text = frame(&Start { step: 1, time: 0.005, ..start.clone() }) + &frame(&start);
             let (first, rest) = text.split_once('\n').unwrap();
             assert_eq!(parse(lines(rest), first).unwrap(), start);

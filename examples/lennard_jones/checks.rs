@@ -37,7 +37,10 @@ pub(crate) fn sane(first: &Row, row: &Row) -> Result<(), String> {
         return Ok(());
     }
     let (before, after) = (first.conserved_energy, row.conserved_energy);
-    Err(format!("the total energy has gone from {before:.6e} to {after:.6e} at step {}: the time step is too long", row.step))
+    Err(format!(
+        "the energy that is conserved has gone from {before:.6e} to {after:.6e} at step {}: the time step is too long",
+        row.step
+    ))
 }
 
 /// Reads another program's forces, by number of atom.

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long = "start", id = "start_file", value_name = "FILE", group = "from")]
     pub(crate) start_file: Option<PathBuf>,
     /// Atoms for each unit of volume, on a lattice
-    #[arg(long, default_value_t = 0.8442, value_parser = above_zero)]
+    #[arg(long, default_value_t = 0.8442, conflicts_with_all = ["config", "start_file"], value_parser = above_zero)]
     pub(crate) density: f64,
     /// Edge of a box that is longer than the lattice: a droplet
     #[arg(long = "box", id = "box", value_name = "EDGE", conflicts_with_all = ["config", "start_file"], value_parser = above_zero)]
@@ -38,9 +38,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) species: Choices,
 
-    /// Distance at which the potential ends, of pairs of kinds that have no other
-    #[arg(long, default_value_t = 2.5, value_parser = above_zero)]
-    pub(crate) cutoff: f64,
+    /// Distance at which the potential ends, of pairs of kinds that have no cut-off of their own; by default 2.5
+    #[arg(long, value_parser = above_zero)]
+    pub(crate) cutoff: Option<f64>,
     /// How it ends
     #[arg(long, value_enum, default_value_t = Ending::Truncated)]
     pub(crate) potential: Ending,
@@ -50,11 +50,10 @@ pub(crate) struct Arguments {
     /// Time steps; by default 100, and 0 with --config
     #[arg(long)]
     pub(crate) steps: Option<usize>,
-    /// Temperature of the velocities drawn where the start has none, by default that of the thermostat, else 1.44, and 0 with --config; and of
-    /// --equilibrate
+    /// Temperature of velocities that are drawn, and of --equilibrate; by default that of the thermostat, else 1.44, or 0 with --config
     #[arg(long, value_parser = not_negative)]
     pub(crate) temperature: Option<f64>,
-    /// Seed of what is drawn: velocities, kinds
+    /// Seed of what is drawn: velocities, kinds, the factors of the thermostat
     #[arg(long, default_value_t = 87287)]
     pub(crate) seed: u64,
     /// Time steps before the others in which velocities are scaled, ten steps apart, to --temperature or --energy
@@ -68,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEMPERATURE", value_parser = not_negative)]
     pub(crate) thermostat: Option<f64>,
     /// Time after which the thermostat has forgotten a kinetic energy
-    #[arg(long, value_name = "TIME", default_value_t = 0.5, value_parser = above_zero)]
+    #[arg(long, value_name = "TIME", default_value_t = 0.5, requires = "thermostat", value_parser = above_zero)]
     pub(crate) relaxation: f64,
 
     /// Atoms of a block of the force matrix, a multiple of 64; by default an eighth of a rank's share, from 64 to 2048
@@ -96,8 +95,8 @@ pub(crate) struct Arguments {
     /// Radial distribution function of the configurations each --every steps: as CSV, or drawn as SVG or PNG; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) rdf: Vec<PathBuf>,
-    /// How far it goes; by default half of the box's shortest edge, at most 6
-    #[arg(long, value_name = "R", value_parser = above_zero)]
+    /// How far it goes, at most half of the box's shortest edge, which is the default up to 6
+    #[arg(long, value_name = "R", requires = "rdf", value_parser = above_zero)]
     pub(crate) rdf_range: Option<f64>,
     /// Mean square displacement of the atoms over time: as CSV, or drawn as SVG or PNG; may be repeated
     #[arg(long, value_name = "FILE")]
@@ -198,6 +197,10 @@ mod tests {
         assert!(parse("lennard_jones --start a --composition 0.8,0.2").is_err());
         assert!(parse("lennard_jones --fcc 3 --composition 0.8,0.3").unwrap_err().contains("add up to 1"));
         assert!(parse("lennard_jones --fcc 3 --pair 1,1").is_err());
+        assert!(parse("lennard_jones --fcc 3 --relaxation 1").unwrap_err().contains("--thermostat"));
+        assert!(parse("lennard_jones --fcc 3 --rdf-range 1").unwrap_err().contains("--rdf"));
+        assert!(parse("lennard_jones --fcc 3 --thermostat 1").is_ok());
+        assert!(parse("lennard_jones --start a --density 1").is_err() && parse("lennard_jones --start a").is_ok());
         assert!(parse("lennard_jones --fcc 3 --cutoff -1").is_err());
         assert!(parse("lennard_jones --fcc 3 --dt nan").unwrap_err().contains("above 0"));
         assert!(parse("lennard_jones --fcc 3 --block 100").unwrap_err().contains("multiple of 64"));

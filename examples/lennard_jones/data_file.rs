@@ -2,7 +2,8 @@
 //!
 //! Read are `Masses`, `Pair Coeffs`, `PairIJ Coeffs` (of `lj/cut`: ε, σ, maybe the cut-off), `Atoms` of the styles atomic, charge, bond,
 //! angle, molecular and full, and `Velocities`. Atoms stand in any order; their image flags do not matter, because the box is periodic.
-//! What this program has no forces for is refused: bonds, charges, a triclinic box.
+//! What this program has no forces for is refused: other pair styles, bonds, charges, a triclinic box. The title that `write_data` makes
+//! tells units, which must be `lj`, and the step.
 //!
 //! # Source
 //! The LAMMPS manual, `read_data`.
@@ -11,18 +12,27 @@ use crate::read::{Lines, Problem, number};
 use crate::species::{Coefficients, Kind, MOST_KINDS};
 use crate::start::Start;
 
-/// The file after its title.
-pub(crate) fn parse(mut lines: Lines<'_>) -> Result<Start, Problem> {
+/// The file with this title.
+pub(crate) fn parse(mut lines: Lines<'_>, title: &str) -> Result<Start, Problem> {
     let mut file = DataFile::default();
+    for word in title.split(',').map(str::trim) {
+        match word.split_once(" = ") {
+            Some(("units", units)) if units != "lj" => {
+                return Err(lines.problem(format!("units {units}: only lj, in which Boltzmann's constant is 1, are known")));
+            }
+            Some(("timestep", step)) => file.step = step.parse().unwrap_or(0),
+            _ => {}
+        }
+    }
     let mut section = file.header(&mut lines)?;
     while let Some(Heading { name, comment }) = section {
         section = match &name[..] {
             "Masses" => file.masses(&mut lines)?,
-            "Pair Coeffs" => file.coefficients(&mut lines, false)?,
-            "PairIJ Coeffs" => file.coefficients(&mut lines, true)?,
+            "Pair Coeffs" => file.coefficients(&mut lines, &comment, false)?,
+            "PairIJ Coeffs" => file.coefficients(&mut lines, &comment, true)?,
             "Atoms" => file.atoms(&mut lines, &comment)?,
             "Velocities" => file.velocities(&mut lines)?,
-            _ => return Err(lines.problem(format!("section `{name}`: there are no forces but those between pairs of atoms"))),
+            _ => return Err(lines.problem(format!("no section `{name}` is known: there are only forces between pairs of atoms"))),
         };
     }
     file.start()
@@ -37,6 +47,7 @@ struct Heading {
 /// What has been read so far.
 #[derive(Default)]
 struct DataFile {
+    step: u64,
     atoms: usize,
     types: usize,
     /// Both ends of each edge of the box.
@@ -77,7 +88,8 @@ fn rows(
 /// A whole number from 1 to `most`.
 fn index(lines: &Lines<'_>, what: &str, word: Option<&&str>, most: usize) -> Result<usize, Problem> {
     let found = word.and_then(|word| word.parse().ok()).filter(|found| (1..=most).contains(found));
-    found.ok_or_else(|| lines.problem(format!("{what} from 1 to {most} expected")))
+    let limit = if most == usize::MAX { String::new() } else { format!(" to {most}") };
+    found.ok_or_else(|| lines.problem(format!("{what} from 1{limit} expected")))
 }
 
 /// The next words as three finite numbers.
@@ -94,6 +106,7 @@ impl DataFile {
             match *words {
                 [word, "atoms"] => self.atoms = count(word)?,
                 [word, "atom", "types"] => self.types = count(word)?,
+                [xy, xz, yz, "xy", "xz", "yz"] if [xy, xz, yz].iter().all(|tilt| number(tilt) == Some(0.0)) => {}
                 [_, _, _, "xy", "xz", "yz"] | [_, _, _, "avec" | "bvec" | "cvec"] => {
                     return Err(lines.problem("the box is triclinic: only cuboids along the axes are simulated"));
                 }
@@ -137,7 +150,11 @@ impl DataFile {
     }
 
     /// Of one type with itself, or of two.
-    fn coefficients(&mut self, lines: &mut Lines<'_>, of_two: bool) -> Result<Option<Heading>, Problem> {
+    fn coefficients(&mut self, lines: &mut Lines<'_>, style: &str, of_two: bool) -> Result<Option<Heading>, Problem> {
+        // Other styles have as many numbers, with other meanings. The last word is how LAMMPS computes, not what.
+        if !matches!(style, "" | "lj/cut" | "lj/cut/opt" | "lj/cut/omp" | "lj/cut/gpu" | "lj/cut/intel" | "lj/cut/kk") {
+            return Err(lines.problem(format!("coefficients of pair style {style}: only lj/cut is known")));
+        }
         rows(lines, |lines, words| {
             let first = index(lines, "a type", words.first(), self.types)?;
             let (second, rest) = match (of_two, words) {
@@ -162,13 +179,13 @@ impl DataFile {
             "full" => (2, Some(3), 4),
             _ => return Err(lines.problem(format!("atoms of style {style}: only points are known, without spins or shapes"))),
         };
-        let (types, atoms) = (self.types, self.atoms);
+        let types = self.types;
         rows(lines, |lines, words| {
             if ![at + 3, at + 6].contains(&words.len()) {
                 let hint = if style.is_empty() { "; write the style behind `Atoms`, as in `Atoms # full`" } else { "" };
                 return Err(lines.problem(format!("{} columns expected, or three more, not {}{hint}", at + 3, words.len())));
             }
-            let atom = index(lines, "an atom", words.first(), atoms)?;
+            let atom = index(lines, "the number of an atom", words.first(), usize::MAX)?;
             let kind = index(lines, "a type", words.get(kind), types)?;
             if charge.is_some_and(|charge| number(words[charge]) != Some(0.0)) {
                 return Err(lines.problem(format!("atom {atom} has a charge: there are no forces between charges")));
@@ -179,9 +196,8 @@ impl DataFile {
     }
 
     fn velocities(&mut self, lines: &mut Lines<'_>) -> Result<Option<Heading>, Problem> {
-        let atoms = self.atoms;
         rows(lines, |lines, words| {
-            let atom = index(lines, "an atom", words.first(), atoms)?;
+            let atom = index(lines, "the number of an atom", words.first(), usize::MAX)?;
             self.velocities.push((atom, vector(lines, "velocity", words.get(1..))?));
             Ok(())
         })
@@ -202,6 +218,10 @@ impl DataFile {
         whole("Atoms", self.atoms, &mut self.places, |row| row.0)?;
         if !self.velocities.is_empty() {
             whole("Velocities", self.atoms, &mut self.velocities, |row| row.0)?;
+            if let Some((_, velocity)) = self.places.iter().zip(&self.velocities).find(|(place, velocity)| place.0 != velocity.0)
+            {
+                return Err((None, format!("atom {} has a velocity, but no place", velocity.0)));
+            }
         }
         let bounds = self.bounds.map(Option::unwrap_or_default);
         let (origin, lengths) = (bounds.map(|[low, _]| low), bounds.map(|[low, high]| high - low));
@@ -223,6 +243,7 @@ impl DataFile {
             kind_of: self.places.iter().map(|row| place(usize::from(row.1)).unwrap_or_default() as u16).collect(),
             coefficients: coefficients.collect(),
             kinds: kinds.iter().map(kind).collect(),
+            step: self.step,
             ..Start::default()
         })
     }
@@ -236,7 +257,7 @@ mod tests {
     const HEADER: &str = "\n2 atoms # both\n3 atom types\n0 bonds\n\n-1 4 xlo xhi\n0 5 ylo yhi\n0 5 zlo zhi\n\n";
 
     fn of(rest: &str) -> Result<Start, Problem> {
-        parse(lines(&format!("{HEADER}{rest}")))
+        parse(lines(&format!("{HEADER}{rest}")), "title")
     }
 
     #[test]
@@ -253,6 +274,16 @@ mod tests {
         let mixed = Coefficients { kinds: [0, 1], epsilon: 1.5, sigma: 0.8, cutoff: Some(2.0) };
         let heavy = Coefficients { kinds: [1, 1], epsilon: 0.5, sigma: 0.88, cutoff: None };
         assert_eq!(start.coefficients, [mixed, heavy]);
+    }
+
+    #[test]
+    fn titles_tell_units_and_the_step() {
+        let text = format!("{HEADER}0 0 0 xy xz yz\nPair Coeffs # lj/cut\n\n1 1 1\n\nAtoms\n\n9 1 1 2 3\n4 2 0 0 0\n");
+        let of = |title: &str| parse(lines(&text), title);
+        let start = of("LAMMPS data file via write_data, version 2 Aug 2023, timestep = 300, units = lj").unwrap();
+        // Of two atoms with any numbers, the lower one comes first.
+        assert_eq!((start.step, start.kind_of), (300, vec![1, 0]));
+        assert!(of("LAMMPS data file, units = real").unwrap_err().1.contains("units real"));
     }
 
     #[test]
@@ -274,7 +305,10 @@ mod tests {
         assert!(problem("").contains("`Atoms` has 0 of 2"));
         assert!(problem("Atoms\n\n1 1 1 2 3\n").contains("`Atoms` has 1 of 2"));
         assert!(problem("Atoms\n\n1 1 1 2 3\n1 1 1 2 3\n").contains("atom 1 stands twice"));
-        assert!(problem("Atoms\n\n3 1 1 2 3\n").contains("an atom from 1 to 2"));
+        assert!(problem("Atoms\n\n0 1 1 2 3\n").contains("the number of an atom from 1 expected"));
+        assert!(problem("Atoms\n\n1 1 1 2 3\n7 1 1 2 3\n\nVelocities\n\n1 0 0 0\n2 0 0 0\n").contains("atom 2 has a velocity"));
+        assert!(problem("Pair Coeffs # buck\n\n1 1 1 1\n").contains("pair style buck"));
+        assert!(problem("Pair Coeffs # lj/cut/coul/long\n\n1 1 1\n").contains("pair style lj/cut/coul/long"));
         assert!(problem("Atoms\n\n1 4 1 2 3\n").contains("a type from 1 to 3"));
         assert!(problem("Atoms\n\n1 1 1 2 x\n").contains("three finite numbers"));
         assert!(problem("Atoms\n\n1 9 1 1 2 3\n").contains("`Atoms # full`"));
@@ -287,7 +321,8 @@ mod tests {
         assert!(problem("0.1 0 0 xy xz yz\n").contains("triclinic"));
         assert!(problem("what is this\n").contains("section `what is this`"));
         assert!(problem("1 2 3\n").contains("neither"));
-        assert!(parse(lines("\n2 atoms\n")).unwrap_err().1.contains("not a LAMMPS data file"));
-        assert!(parse(lines("\n2 atoms\n1 atom types\n0 nan xlo xhi\n")).unwrap_err().1.contains("finite"));
+        let parse = |text| parse(lines(text), "title");
+        assert!(parse("\n2 atoms\n").unwrap_err().1.contains("not a LAMMPS data file"));
+        assert!(parse("\n2 atoms\n1 atom types\n0 nan xlo xhi\n").unwrap_err().1.contains("finite"));
     }
 }

@@ -88,7 +88,7 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
     let told = |file: &Path| file.display().to_string();
     let usual = arguments.thermostat.unwrap_or(1.44);
     let (mut start, name, steps, temperature) = if let Some(file) = &arguments.config {
-        (read::configuration(file).map_err(|e| e.to_string())?, told(file), 0, 0.0)
+        (read::configuration(file).map_err(|e| e.to_string())?, told(file), 0, arguments.thermostat.unwrap_or(0.0))
     } else if let Some(file) = &arguments.start_file {
         (read::start(file).map_err(|e| e.to_string())?, told(file), 100, usual)
     } else {
@@ -109,6 +109,8 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
     if start.velocities.is_empty() {
         let of_atoms: Vec<f64> = start.kind_of.iter().map(|&kind| masses[usize::from(kind)]).collect();
         start.velocities = start::maxwell(&of_atoms, temperature, arguments.seed);
+    } else if arguments.temperature.is_some() && arguments.equilibrate == 0 {
+        return Err(format!("--temperature means nothing here: {name} has velocities, and only --equilibrate scales them"));
     }
     if start.lengths.iter().any(|edge| *edge > LONGEST_EDGE) {
         return Err(format!("the box {:?} is too large: at most {LONGEST_EDGE:e} along each edge", start.lengths));
@@ -120,7 +122,7 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
         let skin = arguments.skin;
         return Err(format!("the cut-off {cutoff} with the skin {skin} is too long for a box with an edge of {shortest}"));
     }
-    name_potentials(&mut start, &arguments, &masses, &potential);
+    name_potentials(&mut start, &masses, &potential);
     let thermostat = arguments.thermostat.map(|temperature| Thermostat {
         temperature,
         relaxation: arguments.relaxation,
@@ -128,10 +130,15 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
     });
     if thermostat.is_some() {
         start.stop_drifting(&masses);
+        if start.positions.len() > 1 && start.velocities.iter().flatten().all(|v| *v == 0.0) {
+            return Err("a thermostat scales velocities, and all of them are 0: --temperature gives atoms others".into());
+        }
     }
     let range = arguments.rdf_range.unwrap_or((0.5 * shortest).min(6.0));
-    if range + arguments.skin > 4.0 * shortest {
-        return Err(format!("--rdf-range {range} is too long for a box with an edge of {shortest}"));
+    if range > 0.5 * shortest {
+        return Err(format!(
+            "--rdf-range {range} is longer than half of the box's shortest edge, {shortest}: beyond, atoms meet their images"
+        ));
     }
     // Told now and not after a long run.
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
@@ -144,20 +151,17 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
 }
 
 /// Lets frames say which masses and potentials the run had, so that a run that goes on from one has the same.
-fn name_potentials(start: &mut Start, arguments: &Arguments, masses: &[f64], potential: &Potential) {
+fn name_potentials(start: &mut Start, masses: &[f64], potential: &Potential) {
     let kinds = start.kinds.len();
     if masses.iter().any(|mass| *mass != 1.0) {
         start.kinds.iter_mut().zip(masses).for_each(|(kind, mass)| kind.mass = Some(*mass));
     }
-    if kinds > 1 || !(arguments.species.pairs.is_empty() && start.coefficients.is_empty()) {
-        let pairs = (0..kinds).flat_map(|a| (a..kinds).map(move |b| [a, b]));
-        start.coefficients = pairs
-            .map(|kinds| {
-                let Law { epsilon, sigma, cutoff, .. } = potential.laws(kinds[0])[kinds[1]];
-                Coefficients { kinds, epsilon, sigma, cutoff: Some(cutoff) }
-            })
-            .collect();
-    }
+    let pairs = (0..kinds).flat_map(|a| (a..kinds).map(move |b| [a, b]));
+    let coefficients = pairs.map(|kinds| {
+        let Law { epsilon, sigma, cutoff, .. } = potential.laws(kinds[0])[kinds[1]];
+        Coefficients { kinds, epsilon, sigma, cutoff: Some(cutoff) }
+    });
+    start.coefficients = coefficients.collect();
 }
 
 fn launch(task: &Task) -> Result<(), Error> {

@@ -75,10 +75,10 @@ impl<'t> Observers<'t> {
         }
         let snapshot = simulation.snapshot()?;
         let (positions, velocities, ways) = (snapshot.positions, snapshot.velocities, snapshot.ways);
-        let (step, time) = (row.step, row.time);
+        let (step, time, heat) = (row.step, Some(row.time), row.total_energy - row.conserved_energy);
         let (kind_of, kinds, coefficients) = (start.kind_of.clone(), start.kinds.clone(), start.coefficients.clone());
         let (origin, lengths) = (start.origin, start.lengths);
-        let frame = Start { origin, lengths, positions, velocities, ways, kind_of, kinds, coefficients, step, time };
+        let frame = Start { origin, lengths, positions, velocities, ways, kind_of, kinds, coefficients, step, time, heat };
         let frame = xyz::frame(&frame);
         if let Some(file) = &mut self.trajectory {
             file.append(frame.as_bytes())?;

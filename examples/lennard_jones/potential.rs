@@ -118,6 +118,12 @@ impl Potential {
         self.laws.iter().fold(0.0, |longest, law| law.cutoff.max(longest))
     }
 
+    /// The diameter of the smallest atoms: the least σ of those that act on each other.
+    pub(crate) fn diameter(&self) -> f64 {
+        let sigmas = self.laws.iter().filter(|law| law.epsilon > 0.0).map(|law| law.sigma);
+        sigmas.reduce(f64::min).unwrap_or(f64::INFINITY)
+    }
+
     /// Energy and pressure of what is beyond the cut-offs, for so many atoms of each kind in `volume`.
     pub(crate) fn tail(&self, counts: &[usize], volume: f64) -> (f64, f64) {
         if self.ending != Ending::TruncatedTail {
@@ -172,6 +178,6 @@ mod tests {
         // Twice as large atoms at an eighth of the density, with half the depth.
         let large = Potential::new(Ending::TruncatedTail, 1, |_, _| (0.5, 2.0, 6.0));
         approx::assert_relative_eq!(large.tail(&[800], 8000.0).0, 0.5 * energy, max_relative = 1e-14);
-        assert_eq!((one.cutoff(), large.cutoff()), (3.0, 6.0));
+        assert_eq!((one.cutoff(), large.cutoff(), large.diameter()), (3.0, 6.0, 2.0));
     }
 }

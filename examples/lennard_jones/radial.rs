@@ -114,7 +114,7 @@ impl Radial {
         let shells = (0..SHELLS).map(|shell| {
             let edge = |shell: usize| 4.0 / 3.0 * PI * (shell as f64 * width).powi(3);
             let part = self.samples as f64 * (edge(shell + 1) - edge(shell)) / volume;
-            // Atoms that meet each other if none of them has a place of its own.
+            // Pairs in the shell if atoms were spread evenly, whatever the others.
             let even = |a: usize, b: usize| {
                 let (of_a, of_b) = (counts[a] as f64, counts[b] as f64);
                 part * if a == b { 0.5 * of_a * (of_a - 1.0) } else { of_a * of_b }

@@ -27,8 +27,8 @@ pub(crate) struct Rejected {
 /// The line where the problem is, if it has one, and the problem.
 pub(crate) type Problem = (Option<u64>, String);
 
-/// A line longer than this is no line of these formats.
-const LINE_LIMIT: u64 = 4096;
+/// A line longer than this is no line of these formats. The longest tells of 32 kinds what holds between each two.
+const LINE_LIMIT: u64 = 1 << 16;
 
 /// The lines of a file, numbered from 1.
 pub(crate) struct Lines<'a> {
@@ -121,7 +121,7 @@ impl Census {
     }
 }
 
-/// What an atom is called of which a file says nothing.
+/// The name of the kind where a file gives none, and on a lattice.
 pub(crate) const NAMELESS: &str = "Ar";
 
 /// A finite number.
@@ -156,7 +156,7 @@ pub(crate) fn start(file: &Path) -> Result<Start, Rejected> {
             return whole(dump::parse(lines, &first)?);
         }
         // The first line of a data file is a title, which LAMMPS ignores. One that is a number begins an XYZ file.
-        if first.parse::<usize>().is_ok() { whole(xyz::parse(lines, &first)?) } else { whole(data_file::parse(lines)?) }
+        if first.parse::<usize>().is_ok() { whole(xyz::parse(lines, &first)?) } else { whole(data_file::parse(lines, &first)?) }
     })
 }
 

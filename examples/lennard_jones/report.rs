@@ -26,8 +26,8 @@ impl Averages {
         self.rows.iter().map(of).sum::<f64>() / self.rows.len() as f64
     }
 
-    /// The standard error of a mean of values that follow each other, and so are not independent: of pairs of neighbors, pairs of those and
-    /// so on, the greatest. Nothing for fewer than 32 rows.
+    /// The standard error of the mean of a correlated series, by blocking: the series is averaged in blocks of 1, 2, 4 … rows, down to 32
+    /// blocks, and the greatest of their standard errors counts. Nothing for fewer than 32 rows.
     ///
     /// # Source
     /// H. Flyvbjerg, H. G. Petersen, J. Chem. Phys. 91 (1989) 461.

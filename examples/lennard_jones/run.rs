@@ -71,12 +71,13 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         simulation.begin_ways()?;
     }
     let volume = start.lengths.iter().product();
+    let began = start.time.unwrap_or(start.step as f64 * arguments.dt);
     let row = |step: usize, heat: f64, simulation: &mut Simulation<'_>| {
         let measured = simulation.measure()?;
-        let (step, time) = (start.step + step as u64, start.time + step as f64 * arguments.dt);
+        let (step, time) = (start.step + step as u64, began + step as f64 * arguments.dt);
         Ok::<_, Error>((measured, Row::new((step, time), &measured, heat, &counts, volume, &task.potential)))
     };
-    let (reference, mut last) = row(0, 0.0, &mut simulation)?;
+    let (reference, mut last) = row(0, start.heat, &mut simulation)?;
     let first_row = last;
     if !(first_row.total_energy.is_finite() && first_row.pressure.is_finite()) {
         let cutoff = task.potential.cutoff();
@@ -102,7 +103,7 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
     let mut elapsed = Duration::ZERO;
     let before = simulation.pairs.times;
     let mut since = job.now();
-    let mut heat = 0.0;
+    let mut heat = start.heat;
     for step in 1..=*steps {
         let asked = step.is_multiple_of(arguments.every) || step == *steps;
         let asked = asked || task.trace.iter().any(|other| other.step == start.step + step as u64);
@@ -113,8 +114,9 @@ pub(crate) fn run(job: &Job, task: &Task) -> Result<Report, Error> {
         if asked {
             let (measured, row) = row(step, heat, &mut simulation)?;
             elapsed += job.now() - since;
-            tell(&row, &measured, &mut simulation)?;
+            // Before a file that a run could go on from is replaced.
             checks::sane(&first_row, &row).map_err(Error::other)?;
+            tell(&row, &measured, &mut simulation)?;
             last = row;
             bar.set_position((arguments.equilibrate + step) as u64);
             since = job.now();

@@ -36,9 +36,6 @@ use crate::vectorized::vectorized;
 /// ordering in 1.4 s.
 const LISTS_OF_AN_ORDER: u32 = 24;
 
-/// An atom that moves by more than its own diameter in one step has left what the potential can follow.
-const FARTHEST_IN_A_STEP: f64 = 1.0;
-
 /// How a run is done, beyond its physics.
 #[derive(Debug, Clone)]
 pub(crate) struct Method {
@@ -150,11 +147,14 @@ impl<'j> Simulation<'j> {
         self.job.all_reduce(&mut known, greater)?;
         let [farthest, for_others] = known;
         self.pairs.visit(for_others > 0.0);
-        let sane = farthest <= FARTHEST_IN_A_STEP * FARTHEST_IN_A_STEP;
+        // An atom that moves by more than a diameter in one step has left what the potential can follow. Before this step none had
+        // moved by more than half the skin.
+        let before = 0.5 * self.method.skin;
+        let sane = farthest.sqrt() <= self.method.potential.diameter() + before;
         if !sane {
             return Err(Error::other(format!(
-                "an atom moved by {:.3e} in one step of {:?}: the time step is too long, or atoms overlap",
-                farthest.sqrt(),
+                "an atom moved by more than {:.3e} in one step of {:?}: the time step is too long, or atoms overlap",
+                farthest.sqrt() - before,
                 self.method.step
             )));
         }

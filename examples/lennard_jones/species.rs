@@ -2,7 +2,7 @@
 //!
 //! What the command line says of a pair of kinds or of a mass goes before what a file says. A pair of two kinds of which nothing is said is
 //! *mixed* from the potentials of each kind with itself. One kind of which nothing is said has ε = σ = m = 1. Of several, each must have a
-//! potential: to take the same for all would be a wrong one.
+//! potential, and all have masses or none, which then is 1: the program invents no parameters.
 //!
 //! # Source
 //! The rules are those of LAMMPS (`pair_modify mix`); *arithmetic* is that of H. A. Lorentz (1881) and D. Berthelot (1898).
@@ -12,6 +12,9 @@ use std::str::FromStr;
 use clap::ValueEnum;
 
 use crate::potential::{Ending, Potential};
+
+/// Where nobody says another cut-off.
+const CUTOFF: f64 = 2.5;
 
 /// A kernel goes through all kinds for each vector of atoms.
 pub(crate) const MOST_KINDS: usize = 32;
@@ -103,7 +106,8 @@ impl Mixing {
 /// What the command line says of the kinds.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Choices {
-    /// Potential between two kinds of atoms, by the names that they have in the file, and maybe its own cut-off; may be repeated
+    /// Potential between two kinds of atoms, and maybe its own cut-off; may be repeated. Kinds have the names of the file; Ar if it has none, and
+    /// on a lattice
     #[arg(long = "pair", value_name = "KIND,KIND,EPSILON,SIGMA[,CUTOFF]")]
     pub(crate) pairs: Vec<Coefficients>,
     /// Mass of the atoms of a kind; may be repeated
@@ -121,7 +125,12 @@ impl Choices {
             index(kinds, &mass.kind, "--mass")?;
         }
         let chosen = |kind: &Kind| self.masses.iter().rfind(|mass| mass.kind == kind.name).map(|mass| mass.mass);
-        Ok(kinds.iter().map(|kind| chosen(kind).or(kind.mass).unwrap_or(1.0)).collect())
+        let masses: Vec<Option<f64>> = kinds.iter().map(|kind| chosen(kind).or(kind.mass)).collect();
+        if let Some(at) = masses.iter().position(Option::is_none).filter(|_| masses.iter().any(Option::is_some)) {
+            let name = &kinds[at].name;
+            return Err(format!("other kinds of atoms have masses, and nothing says that of kind {name}: --mass {name}=MASS"));
+        }
+        Ok(masses.into_iter().map(|mass| mass.unwrap_or(1.0)).collect())
     }
 
     /// The potentials between all kinds; `read` are those of the file.
@@ -130,8 +139,9 @@ impl Choices {
         kinds: &[Kind],
         read: &[Coefficients<usize>],
         ending: Ending,
-        cutoff: f64,
+        asked: Option<f64>,
     ) -> Result<Potential, String> {
+        let cutoff = asked.unwrap_or(CUTOFF);
         let mut given: Vec<Coefficients<usize>> = read.to_vec();
         for Coefficients { kinds: [a, b], epsilon, sigma, cutoff } in &self.pairs {
             let kinds = [index(kinds, a, "--pair")?, index(kinds, b, "--pair")?];
@@ -149,6 +159,10 @@ impl Choices {
                  {name},{name},EPSILON,SIGMA"
             ));
         }
+        let all = || (0..kinds.len()).flat_map(|a| (a..kinds.len()).map(move |b| (a, b)));
+        if asked.is_some() && all().all(|(a, b)| find(a, b).is_some_and(|pair| pair.cutoff.is_some())) {
+            return Err("--cutoff means nothing here: all pairs of kinds have cut-offs of their own; --pair changes them".into());
+        }
         let of = |a: usize, b: usize| {
             let law = |pair: &Coefficients<usize>| (pair.epsilon, pair.sigma, pair.cutoff.unwrap_or(cutoff));
             if let Some(pair) = find(a, b) {
@@ -158,6 +172,16 @@ impl Choices {
             let (a, b) = (one(a), one(b));
             ((a.0 * b.0).sqrt(), self.mix.distance(a.1, b.1), self.mix.distance(a.2, b.2))
         };
+        // A cut-off that nobody chose for atoms of this size.
+        for (a, b) in all().filter(|&(a, b)| find(a, b).is_none_or(|pair| pair.cutoff.is_none())) {
+            let (epsilon, sigma, cutoff) = of(a, b);
+            if epsilon > 0.0 && cutoff <= sigma {
+                let (a, b) = (&kinds[a].name, &kinds[b].name);
+                return Err(format!(
+                    "the cut-off {cutoff} of kinds {a} and {b} is not beyond their sigma, {sigma}: give --cutoff"
+                ));
+            }
+        }
         Ok(Potential::new(ending, kinds.len(), of))
     }
 }
@@ -185,7 +209,7 @@ mod tests {
     #[test]
     fn pairs_are_given_or_mixed() {
         let kinds = kinds(&["Ar", "Kr"]);
-        let potential = |pairs: &[&str], mix| choices(pairs, mix).potential(&kinds, &[], Ending::Truncated, 2.5).unwrap();
+        let potential = |pairs: &[&str], mix| choices(pairs, mix).potential(&kinds, &[], Ending::Truncated, None).unwrap();
         let law = |potential: &Potential, a: usize, b: usize| {
             let law = potential.laws(a)[b];
             (law.epsilon, law.sigma, law.cutoff)
@@ -200,15 +224,17 @@ mod tests {
         assert_eq!((law(&given, 0, 1), law(&given, 1, 0)), ((1.5, 0.8, 2.5), (1.5, 0.8, 2.5)));
         // A file's word counts before the last.
         let read = [Coefficients { kinds: [0, 0], epsilon: 9.0, sigma: 9.0, cutoff: None }];
-        let mixed = choices(&own[1..], Mixing::Geometric).potential(&kinds, &read, Ending::Truncated, 2.5).unwrap();
-        assert_eq!(law(&mixed, 0, 0), (9.0, 9.0, 2.5));
+        let mixed = choices(&own[1..], Mixing::Geometric).potential(&kinds, &read, Ending::Truncated, Some(20.0)).unwrap();
+        assert_eq!(law(&mixed, 0, 0), (9.0, 9.0, 20.0));
     }
 
     #[test]
     fn no_potential_is_made_up() {
         let error = |pairs: &[&str]| {
-            choices(pairs, Mixing::Geometric).potential(&kinds(&["1", "2"]), &[], Ending::Truncated, 2.5).unwrap_err()
+            choices(pairs, Mixing::Geometric).potential(&kinds(&["1", "2"]), &[], Ending::Truncated, Some(2.5)).unwrap_err()
         };
+        assert!(error(&["1,1,1,1", "2,2,1,3.4"]).contains("not beyond their sigma"));
+        assert!(error(&["1,1,1,1,2", "2,2,1,1,2", "1,2,1,1,2"]).contains("--cutoff means nothing"));
         assert!(error(&["1,1,1,1"]).contains("--pair 2,2,EPSILON,SIGMA"));
         assert!(error(&["1,1,1,1", "3,3,1,1"]).contains("no atoms of kind 3, only of 1, 2"));
         for wrong in ["1,1,1", "1", "1,1,-1,1", "1,1,1,0", "1,1,1,1,0", "1,1,1,1,1,1", "1,1,x,1", "1,1,nan,1"] {
@@ -225,7 +251,9 @@ mod tests {
         (kinds[0].mass, kinds[1].mass) = (Some(4.0), Some(5.0));
         let mut choices = choices(&[], Mixing::Geometric);
         choices.masses = vec!["1=7".parse().unwrap()];
-        assert_eq!(choices.masses(&kinds).unwrap(), [7.0, 5.0, 1.0]);
+        assert!(choices.masses(&kinds).unwrap_err().contains("--mass 3=MASS"));
+        choices.masses.push("3=2".parse().unwrap());
+        assert_eq!(choices.masses(&kinds).unwrap(), [7.0, 5.0, 2.0]);
         choices.masses = vec!["4=7".parse().unwrap()];
         assert!(choices.masses(&kinds).unwrap_err().contains("--mass: there are no atoms of kind 4"));
     }

@@ -25,9 +25,11 @@ pub(crate) struct Start {
     pub(crate) kinds: Vec<Kind>,
     /// What a file says of pairs of kinds.
     pub(crate) coefficients: Vec<Coefficients<usize>>,
-    /// The step that the file is of, and the time.
+    /// The step that the file is of, and the time, if the file tells it.
     pub(crate) step: u64,
-    pub(crate) time: f64,
+    pub(crate) time: Option<f64>,
+    /// What a thermostat has added to the energy before.
+    pub(crate) heat: f64,
 }
 
 impl Start {
@@ -36,6 +38,16 @@ impl Start {
         let mut counts = vec![0; self.kinds.len()];
         self.kind_of.iter().for_each(|&kind| counts[usize::from(kind)] += 1);
         counts
+    }
+
+    /// A kind without atoms needs no potential.
+    fn drop_kinds_without_atoms(&mut self) {
+        let counts = self.counts();
+        let place: Vec<u16> =
+            (0..counts.len()).map(|kind| counts[..kind].iter().filter(|count| **count > 0).count() as u16).collect();
+        self.kind_of.iter_mut().for_each(|kind| *kind = place[usize::from(*kind)]);
+        let mut counts = counts.iter();
+        self.kinds.retain(|_| counts.next().is_some_and(|count| *count > 0));
     }
 
     /// Takes from all velocities that of the whole, for kinds of these masses.
@@ -104,6 +116,7 @@ impl Composition {
         // R. A. Fisher, F. Yates: each order of the kinds is as likely as any other.
         (1..atoms).rev().for_each(|last| start.kind_of.swap(last, random.random_range(0..=last)));
         start.kinds = (1..=self.0.len()).map(|kind| Kind { name: kind.to_string(), mass: None }).collect();
+        start.drop_kinds_without_atoms();
     }
 }
 
@@ -161,7 +174,8 @@ mod tests {
         let start = of("0.7,0.1,0.2", 1);
         assert_eq!((start.counts(), start.kinds.len()), (vec![350, 50, 100], 3));
         assert_eq!(of("1", 1).counts(), [500]);
-        assert_eq!(of("0,1", 1).counts(), [0, 500]);
+        let second = of("0,1", 1);
+        assert_eq!((second.counts(), &second.kinds[0].name[..]), (vec![500], "2"));
         assert_ne!(start.kind_of, of("0.7,0.1,0.2", 2).kind_of);
         // Of the first half of all, about half of each kind.
         let minority = start.kind_of[..250].iter().filter(|kind| **kind == 2).count();

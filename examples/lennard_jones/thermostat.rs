@@ -14,7 +14,8 @@ use rand::SeedableRng;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 
-/// Steps from one scaling to the next. The formula holds for any time, as long as it is short against τ.
+/// Steps from one scaling to the next. The formula is exact for any time; between two scalings the kinetic energy is exchanged with the
+/// potential energy alone.
 pub(crate) const EVERY: usize = 10;
 
 /// What the thermostat is set to.

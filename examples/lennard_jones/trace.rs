@@ -3,8 +3,8 @@
 //! A table begins with a line of names, of which the first is `Step`. Read are the columns `Temp`, `PotEng` or `E_pair`, `KinEng`, `TotEng`
 //! and `Press`, energies for each atom, as LAMMPS prints them in units `lj`; others are skipped. In a log, a table ends at `Loop time`.
 //!
-//! A printed number is as exact as its digits: with the default format, which has eight, a run agrees if it differs by no more than half a
-//! unit of the last one, and by 1e-9 of the value.
+//! A printed number is as exact as its digits, of which the default format has eight: a run agrees if it differs by no more than half a unit of
+//! the last one, and 1e-9 of the value.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ impl Quantity {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Traced {
     pub(crate) step: u64,
-    /// With the half of a unit of the last printed digit.
+    /// With half a unit of the last digit that its column has.
     values: Vec<(Quantity, f64, f64)>,
 }
 
@@ -87,10 +87,19 @@ fn table(mut lines: Lines<'_>) -> Result<Vec<Traced>, Problem> {
             _ => {}
         }
     }
-    if rows.is_empty() { Err((None, "there is no table of LAMMPS, with rows below `Step …`".into())) } else { Ok(rows) }
+    if rows.is_empty() {
+        return Err((None, "there is no table of LAMMPS, with rows below `Step …`".into()));
+    }
+    Ok(rows.iter().map(|row| traced_of(row, &rows)).collect())
 }
 
-fn row(lines: &Lines<'_>, columns: &[Option<Quantity>], words: &[&str]) -> Result<Traced, Problem> {
+/// A row as it stands there.
+struct Printed {
+    step: u64,
+    values: Vec<(Quantity, f64, Digits)>,
+}
+
+fn row(lines: &Lines<'_>, columns: &[Option<Quantity>], words: &[&str]) -> Result<Printed, Problem> {
     if words.len() != columns.len() {
         return Err(lines.problem(format!("{} numbers expected, not {}", columns.len(), words.len())));
     }
@@ -100,17 +109,42 @@ fn row(lines: &Lines<'_>, columns: &[Option<Quantity>], words: &[&str]) -> Resul
     for (quantity, word) in columns.iter().zip(words) {
         if let Some(quantity) = quantity {
             let value = number(word).ok_or_else(|| lines.problem(format!("{word} is no finite number")))?;
-            values.push((*quantity, value, half_a_unit(word)));
+            values.push((*quantity, value, Digits::of(word)));
         }
     }
-    Ok(Traced { step, values })
+    Ok(Printed { step, values })
 }
 
-/// Half a unit of the last digit of a number as it is printed.
-fn half_a_unit(word: &str) -> f64 {
-    let (digits, exponent) = word.split_once(['e', 'E']).unwrap_or((word, "0"));
-    let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
-    0.5 * 10_f64.powi(exponent.parse::<i32>().unwrap_or(0) - decimals)
+/// How many digits of a number are printed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Digits {
+    /// From the first that is not 0.
+    significant: i32,
+    /// Behind the point.
+    decimals: i32,
+}
+
+impl Digits {
+    fn of(word: &str) -> Self {
+        let (digits, exponent) = word.split_once(['e', 'E']).unwrap_or((word, "0"));
+        let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+        let significant = digits.chars().filter(char::is_ascii_digit).skip_while(|digit| *digit == '0').count() as i32;
+        Digits { significant, decimals: decimals - exponent.parse::<i32>().unwrap_or(0) }
+    }
+}
+
+/// The row with what may be wrong in it by printing. LAMMPS leaves out zeros at the end, so the number of the column that has most
+/// digits tells how many all have: as many significant ones or as many decimals, whichever is less exact.
+fn traced_of(row: &Printed, rows: &[Printed]) -> Traced {
+    let value = |&(quantity, value, _): &(Quantity, f64, Digits)| {
+        let column = || rows.iter().flat_map(|row| &row.values).filter(|other| other.0 == quantity).map(|other| other.2);
+        let significant = column().map(|digits| digits.significant).max().unwrap_or(0);
+        let decimals = column().map(|digits| digits.decimals).max().unwrap_or(0);
+        let first = if value == 0.0 { f64::NEG_INFINITY } else { value.abs().log10().floor() };
+        let unit = 10_f64.powi(-decimals).max(10_f64.powf(first + 1.0 - f64::from(significant)));
+        (quantity, value, 0.5 * unit)
+    };
+    Traced { step: row.step, values: row.values.iter().map(value).collect() }
 }
 
 /// Compares a row of the run with that of another program.
@@ -145,12 +179,10 @@ mod tests {
             ..Row::default()
         };
         assert_eq!(traced(&row, &rows[0]), Ok(()));
-        // Three is printed with one decimal only.
-        assert_eq!(traced(&Row { kinetic_energy: 6.08, ..row }, &rows[0]), Ok(()));
         for wrong in [
             Row { pressure: 0.5 + 1e-9, ..row },
             Row { temperature: f64::NAN, ..row },
-            Row { kinetic_energy: 6.12, ..row },
+            Row { kinetic_energy: 6.2, ..row },
             Row { virial: 1.0, total_energy: -6.1, ..row },
         ] {
             assert!(traced(&wrong, &rows[0]).is_err());
@@ -158,11 +190,18 @@ mod tests {
     }
 
     #[test]
-    fn digits_that_are_printed() {
-        let halves = ["2.5", "-4.6134356", "3", "1.25e-05", "1e+3"].map(half_a_unit);
-        for (half, expected) in halves.into_iter().zip([0.05, 5e-8, 0.5, 5e-8, 500.0]) {
-            approx::assert_relative_eq!(half, expected, max_relative = 1e-12);
+    fn zeros_at_the_end_are_digits() {
+        let of = |word| (Digits::of(word).significant, Digits::of(word).decimals);
+        let digits = ["2.5", "-4.6134356", "3", "1.25e-05", "0.0012", "0"].map(of);
+        assert_eq!(digits, [(2, 1), (8, 7), (1, 0), (3, 7), (2, 4), (0, 0)]);
+        // As `%.8g` prints them.
+        let rows = table(lines("Step Temp\n0 1.44\n1 1.0599206\n2 11.06588\n3 0\n")).unwrap();
+        for (row, half) in rows.iter().zip([5e-8, 5e-8, 5e-7, 5e-8]) {
+            approx::assert_relative_eq!(row.values[0].2, half, max_relative = 1e-9);
         }
+        // As `%.4f` does.
+        let rows = table(lines("Step Temp\n0 123.4567\n1 0.0012\n")).unwrap();
+        rows.iter().for_each(|row| approx::assert_relative_eq!(row.values[0].2, 5e-5, max_relative = 1e-9));
     }
 
     #[test]
@@ -171,8 +210,8 @@ mod tests {
                     20 1.25 7\nLoop time of 0.1 on 1 procs\n30 1 2\nStep E_pair\n 20 -6.5\nTotal wall time: 0:00:00\n";
         let rows = table(lines(text)).unwrap();
         assert_eq!(rows.iter().map(|row| row.step).collect::<Vec<_>>(), [10, 20, 20]);
-        assert_eq!(rows[1].values, [(Quantity::Temperature, 1.25, half_a_unit("1.25"))]);
-        assert_eq!(rows[2].values, [(Quantity::PotentialEnergy, -6.5, half_a_unit("-6.5"))]);
+        assert_eq!(rows[1].values, [(Quantity::Temperature, 1.25, 0.005)]);
+        assert_eq!(rows[2].values, [(Quantity::PotentialEnergy, -6.5, 0.05)]);
     }
 
     #[test]

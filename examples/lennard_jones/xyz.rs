@@ -1,8 +1,8 @@
 //! Extended XYZ: for each frame a line with the number of atoms, one of `Key=value` pairs, and a line for each atom.
 //!
 //! Read are `Lattice="…"` (nine numbers, a cuboid along the axes), `Origin="…"` (three, by default 0), `pbc="…"` (all true, if it is
-//! there), `Step=` and `Time=`, and `Properties=…` with `pos:R:3` and maybe velocities: `velo`, `vel` or `velocities`, or `momenta`, as ASE
-//! writes them, which are divided by the mass. Kinds are told apart by `type`, else by `species`, else by `Z`; their masses may be in
+//! there), `Step=`, `Time=` and `Heat=` (what a thermostat has added to the energy), and `Properties=…` with `pos:R:3` and maybe velocities: `velo`, `vel` or `velocities`, or `momenta` with masses,
+//! as ASE writes them. Kinds are told apart by `type`, else by `species`, else by `Z`; their masses may be in
 //! `mass` or `masses`. `displacement:R:3` is how far an atom has come. `Pairs="…"` are potentials as in `--pair`. Other properties are skipped. What [`frame`] writes is read to the last
 //! bit where the box begins at 0.
 //!
@@ -57,6 +57,11 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
     };
     let (velocity, momentum) = (find(&["velo", "vel", "velocities"], 3), find(&["momenta"], 3));
     let way = find(&["displacement"], 3);
+    if velocity.is_none() && momentum.is_some() && find(&["mass", "masses"], 1).is_none() {
+        // The masses would be those that ASE has for the elements.
+        let hint = "in ASE, `atoms.set_masses(atoms.get_masses())` writes them";
+        return Err(lines.problem(format!("`momenta` without `masses` tell no velocities; {hint}")));
+    }
     let (name, mass) = (find(&["type", "species", "Z"], 1), find(&["mass", "masses"], 1));
     let (mut positions, mut velocities, mut ways) = (Vec::new(), Vec::new(), Vec::new());
     let (mut kind_of, mut census) = (Vec::new(), Census::default());
@@ -84,8 +89,15 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         let masses = |kind: u16| kinds[usize::from(kind)].mass.unwrap_or(1.0);
         velocities.iter_mut().zip(&kind_of).for_each(|(v, kind)| *v = v.map(|momentum| momentum / masses(*kind)));
     }
-    let step = self::value(&comment, "Step").and_then(|step| step.parse().ok()).unwrap_or(0);
-    let time = self::value(&comment, "Time").and_then(number).unwrap_or(0.0);
+    let told = |key: &str| match self::value(&comment, key) {
+        None => Ok(None),
+        Some(text) => number(text).map(Some).ok_or_else(|| lines.problem(format!("{key} is no finite number"))),
+    };
+    let step = told("Step")?.unwrap_or(0.0);
+    if step < 0.0 || step.fract() != 0.0 {
+        return Err(lines.problem(format!("Step {step} is the number of no step")));
+    }
+    let (step, time, heat) = (step as u64, told("Time")?, told("Heat")?.unwrap_or(0.0));
     let index = |name: &String| kinds.iter().position(|kind| kind.name == *name);
     let mut coefficients = Vec::new();
     for pair in self::value(&comment, "Pairs").unwrap_or_default().split_whitespace() {
@@ -96,7 +108,7 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
             coefficients.push(Coefficients { kinds: [a, b], epsilon, sigma, cutoff });
         }
     }
-    Ok(Start { origin, lengths: [x, y, z], positions, velocities, ways, kind_of, kinds, coefficients, step, time })
+    Ok(Start { origin, lengths: [x, y, z], positions, velocities, ways, kind_of, kinds, coefficients, step, time, heat })
 }
 
 /// The value of a key, without the quotes around it.
@@ -133,7 +145,9 @@ fn columns(properties: &str) -> Option<Vec<Column<'_>>> {
 ///
 /// Kinds that are called by numbers are written as types; their species is X, which other programs take for an atom of no element.
 pub(crate) fn frame(start: &Start) -> String {
-    let Start { lengths: [x, y, z], origin: [ox, oy, oz], step, time, .. } = start;
+    let Start { lengths: [x, y, z], origin: [ox, oy, oz], step, heat, .. } = start;
+    let time = start.time.map_or(String::new(), |time| format!(" Time={time}"));
+    let heat = if *heat == 0.0 { String::new() } else { format!(" Heat={heat}") };
     let numbered = start.kinds.iter().any(|kind| kind.name.parse::<u64>().is_ok());
     let weighed = start.kinds.iter().any(|kind| kind.mass.is_some());
     let properties = if numbered { "species:S:1:type:I:1" } else { "species:S:1" };
@@ -155,7 +169,7 @@ pub(crate) fn frame(start: &Start) -> String {
     let _ = writeln!(
         text,
         "Lattice=\"{x} 0 0 0 {y} 0 0 0 {z}\" Origin=\"{ox} {oy} {oz}\" pbc=\"T T T\" \
-         Properties={properties}:pos:R:3:velo:R:3{masses}{ways} Step={step} Time={time}{pairs}"
+         Properties={properties}:pos:R:3:velo:R:3{masses}{ways} Step={step}{time}{heat}{pairs}"
     );
     let atoms = start.positions.iter().zip(&start.velocities).zip(&start.kind_of);
     for (atom, ((at, v), kind)) in atoms.enumerate() {
@@ -202,10 +216,11 @@ mod tests {
                 kind_of,
                 coefficients,
                 step: 2,
-                time: 0.01,
+                time: Some(0.01),
+                heat: -3.5,
                 ..Start::default()
             };
-            let text = frame(&Start { step: 1, time: 0.005, ..start.clone() }) + &frame(&start);
+            let text = frame(&Start { step: 1, time: Some(0.005), ..start.clone() }) + &frame(&start);
             let (first, rest) = text.split_once('\n').unwrap();
             assert_eq!(parse(lines(rest), first).unwrap(), start);
         }
@@ -221,6 +236,10 @@ mod tests {
         };
         assert!(two("mass:R:1", "1 0 0 0\n2.5 1 1 1\n").unwrap_err().contains("mass 2.5, one before it 1"));
         assert!(two("species:S:1:masses:R:1", "Ar 1.0 0 0 0\nKr 2.5 1 1 1\n").is_ok());
+        let momenta = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3:momenta:R:3\n0 0 0 1 1 1\n";
+        assert!(problem(momenta).contains("without `masses`"));
+        let late = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3 Step=later\n0 0 0\n";
+        assert!(problem(late).contains("Step is no finite number"));
         let open = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3 pbc=\"T T F\"\n0 0 0\n";
         assert!(problem(open).contains("periodic"));
         assert!(problem("no lattice\nAr 0 0 0\n").contains("Lattice"));

@@ -15,33 +15,40 @@ pub(crate) struct Particle<const D: usize> {
     pub(crate) acceleration: [f64; D],
     /// dρ/dt of the last force pass.
     pub(crate) rate: f64,
+    /// What the last shift asks of the velocity, (δu·∇)v; zero under a free surface (see [`crate::forces`]). Fluid fills all in planes
+    /// only. Half the precision is enough for a small correction, and keeps particles short: in a dam break memory counts.
+    pub(crate) carried: [f32; 2],
     /// 0, 1, 2, …: the same particle has the same number on any number of ranks.
-    pub(crate) id: u64,
+    pub(crate) id: u32,
 }
 
 impl<const D: usize> Particle<D> {
     /// Numbers that make a particle when it is sent.
-    pub(crate) const WORDS: usize = 3 * D + 3;
+    pub(crate) const WORDS: usize = 3 * D + 4;
 
-    /// Appends the particle to a message. An identity is exact in f64 up to 2⁵³.
+    /// Appends the particle to a message. The two halves of `carried` share a number.
     pub(crate) fn write(&self, message: &mut Vec<f64>) {
         message.extend_from_slice(&self.position);
         message.extend_from_slice(&self.velocity);
-        message.extend_from_slice(&[self.density, self.id as f64]);
+        message.extend_from_slice(&[self.density, f64::from(self.id)]);
         message.extend_from_slice(&self.acceleration);
         message.push(self.rate);
+        let [x, y] = self.carried.map(|half| u64::from(half.to_bits()));
+        message.push(f64::from_bits(x << 32 | y));
     }
 
     /// Reads what [`write`](Self::write) wrote.
     pub(crate) fn read(words: &[f64]) -> Self {
+        let halves = words[3 * D + 3].to_bits();
         let vector = |first: usize| std::array::from_fn(|axis| words[first + axis]);
         Particle {
             position: vector(0),
             velocity: vector(D),
             density: words[2 * D],
-            id: words[2 * D + 1] as u64,
+            id: words[2 * D + 1] as u32,
             acceleration: vector(2 * D + 2),
             rate: words[3 * D + 2],
+            carried: [halves >> 32, halves].map(|half| f32::from_bits(half as u32)),
         }
     }
 }
@@ -87,6 +94,11 @@ impl<const D: usize> Fluid<D> {
     /// Distance beyond which particles do not know of each other.
     pub(crate) fn support(&self) -> f64 {
         2.0 * self.smoothing()
+    }
+
+    /// 2δhc, what the density diffusion is multiplied by.
+    pub(crate) fn spreading(&self) -> f64 {
+        2.0 * self.diffusion * self.smoothing() * self.sound
     }
 
     /// m.
@@ -138,7 +150,8 @@ mod tests {
             density: 7.0,
             acceleration: [8.0, 9.0, 10.0],
             rate: 11.0,
-            id: 12,
+            carried: [12.0, 13.0],
+            id: 15,
         };
         let mut message = vec![0.0];
         particle.write(&mut message);

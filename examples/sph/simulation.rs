@@ -1,7 +1,7 @@
 //! A rank's share of the flow, and its steps.
 //!
 //! A step is: exchange (migrants and ghosts), snapshot in order of cells, wall pass, force pass with the integrator. Only
-//! neighbouring ranks wait for each other, but for one step in [`RECUT`].
+//! neighbouring ranks wait for each other, but for one step in [`RECUT`], and in [`REFILL`] where fluid fills all.
 
 use std::time::Duration;
 
@@ -15,6 +15,10 @@ use crate::{forces, integrator, walls};
 
 /// Steps between cuts of the domain. In so many steps the fluid moves by a few particles; a cut costs half a step.
 const RECUT: usize = 50;
+
+/// Steps between corrections of the mean density where fluid fills all: between them the mean pressure drifts by up to 0.03 ρU² in
+/// the coarsest vortices that are checked.
+const REFILL: usize = 25;
 
 /// How far a particle may move in a step, in smoothing lengths; stable runs stay below 0.05.
 const FARTHEST: f64 = 0.25;
@@ -75,6 +79,9 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let case = self.case;
         let start = self.job.now();
         let beside_wall = |position: &[f64; D]| case.beside_wall(position);
+        if !case.fluid.free_surface && self.steps.is_multiple_of(REFILL) {
+            self.fill_domain()?;
+        }
         self.own = if self.steps.is_multiple_of(RECUT) {
             self.check_lost()?;
             self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
@@ -87,12 +94,11 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let walls = walls::pass(fluid, &mut self.cells, &mut self.around);
 
         let (dt, first) = (self.time_step, self.steps == 0);
-        let shift = integrator::SPREADING * fluid.smoothing() * fluid.sound * dt;
         let particles = &mut self.particles;
         let mut fastest = 0.0_f64;
         let mut sound = true;
         let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
-            let square = integrator::advance(&mut particles[k], derivatives, dt, shift, first);
+            let square = integrator::advance(&mut particles[k], derivatives, dt, first);
             sound &= square.is_finite();
             fastest = fastest.max(square);
         });
@@ -107,6 +113,22 @@ impl<'a, const D: usize> Simulation<'a, D> {
                 format!("the flow blew up in step {step}: the time step of {dt:.3e} s is too long; {advised:.3e} s is stable");
             return Err(Error::other(message));
         }
+        Ok(())
+    }
+
+    /// Scales all densities so that the volumes m/ρ of the particles add up to that of the domain, which they fill. Collective.
+    ///
+    /// The continuity equation loses this sum to errors of the divergence, a thousandth while the first lattice breaks up. The mean
+    /// pressure, which no flow in a full domain depends on, would be off by a thousandth of ρc².
+    fn fill_domain(&mut self) -> Result<(), Error> {
+        /// A sum of integers does not depend on its order, so not on the number of ranks. One is 2⁻⁴⁰ of a particle's volume.
+        const UNIT: f64 = (1_u64 << 40) as f64;
+        let rest = self.case.fluid.density;
+        let excess = |particle: &Particle<D>| ((rest / particle.density - 1.0) * UNIT) as i64;
+        let sum = self.own().iter().map(excess).fold(0_i64, i64::wrapping_add);
+        let sum = self.job.all_reduce_one(sum, |a: i64, b| a.wrapping_add(b))?;
+        let filled = 1.0 + sum as f64 / UNIT / self.case.particles() as f64;
+        self.particles[..self.own].iter_mut().for_each(|particle| particle.density *= filled);
         Ok(())
     }
 
@@ -136,7 +158,7 @@ mod tests {
             all.lock().unwrap().extend(simulation.own().iter().map(|particle| {
                 let mut words = Vec::new();
                 particle.write(&mut words);
-                (particle.id, words.into_iter().map(f64::to_bits).collect::<Vec<_>>())
+                (u64::from(particle.id), words.into_iter().map(f64::to_bits).collect::<Vec<_>>())
             }));
             Ok::<(), Error>(())
         };
@@ -161,6 +183,27 @@ mod tests {
             assert!(run(&vortices, ranks, steps) == one.1, "vortices on {ranks} ranks");
             assert!(run(&plates, ranks, steps) == one.2, "plates on {ranks} ranks");
             assert!(run(&space, ranks, 20) == one.3, "dam break in space on {ranks} ranks");
+        }
+    }
+
+    #[test]
+    fn particles_on_points_of_stagnation() {
+        // 22 particles a side, but for their offset, stand on points of stagnation; 20 do not.
+        for count in [20, 22] {
+            let case = Case::taylor_green(1.0 / f64::from(count), 1.0, 100.0);
+            let seen = Mutex::new(None);
+            let body = |job: &Job| {
+                let mut simulation = Simulation::new(job, &case, case.fluid.time_step())?;
+                while simulation.time() < 0.5 {
+                    simulation.step()?;
+                }
+                *seen.lock().unwrap() = Some(crate::observation::observe(job, &simulation)?);
+                Ok::<(), Error>(())
+            };
+            Launch::new().ranks(1).network("threads").run(body).unwrap();
+            let seen = seen.into_inner().unwrap().unwrap();
+            assert!(seen.error < 0.015 && seen.velocity_error < 0.015 && seen.mean_pressure.abs() < 0.03, "{count}: {seen:?}");
+            assert!(seen.unbalanced < 1e-14, "{count}: {seen:?}");
         }
     }
 

@@ -48,8 +48,8 @@ impl<const D: usize> Source<D> {
     fn wall(fluid: &Fluid<D>, wall: Wall<D>) -> Self {
         let density = fluid.density;
         let brings = match fluid.viscosity {
-            Viscosity::Artificial(alpha) if wall.rough => Self::pair(Self::friction(fluid, alpha), 0.0),
-            _ => [0.0; D],
+            Viscosity::Artificial(_) => Self::pair(Self::friction(fluid, wall.alpha), 0.0),
+            Viscosity::Laminar(_) => [0.0; D],
         };
         Source { position: wall.position, velocity: [0.0; D], density, pressure: 0.0, brings }
     }

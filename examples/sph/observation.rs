@@ -29,6 +29,8 @@ pub(crate) struct Observation {
     pub(crate) velocity_error: f64,
     /// The same over the norm of the exact velocity at this time.
     pub(crate) velocity_error_now: f64,
+    /// Kinetic, potential and of compression.
+    pub(crate) energy: [f64; 3],
     /// The mean pressure.
     pub(crate) mean_pressure: f64,
 }
@@ -38,7 +40,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
     let (case, time) = (simulation.case, simulation.time());
     let scale = scale(case);
     let mut largest = [f64::NEG_INFINITY, 0.0, 0.0];
-    let mut sums = [0.0; 10];
+    let mut sums = [0.0; 13];
     for particle in simulation.own() {
         let square: f64 = particle.velocity.iter().map(|v| v * v).sum();
         largest[0] = greater(largest[0], particle.position[0]);
@@ -59,6 +61,10 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
         sums[1] += square;
         sums[2] += square.sqrt();
         sums[6] += f64::from(particle.id);
+        let mass = case.fluid.mass();
+        sums[10] += 0.5 * mass * square;
+        sums[11] -= mass * (0..D).map(|axis| case.fluid.gravity[axis] * particle.position[axis]).sum::<f64>();
+        sums[12] += mass * case.fluid.compression(particle.density);
         sums[7] += case.fluid.pressure(particle.density);
         if case.kind == Kind::TaylorGreen {
             let exact = vortex_velocity(case.laminar(), case.column_width(), &particle.position, time);
@@ -91,6 +97,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
         // The mean square of the first speeds is half that of the highest.
         velocity_error: (2.0 * sums[8] / sums[0]).sqrt() / VORTEX_SPEED,
         velocity_error_now: if sums[9] > 0.0 { (sums[8] / sums[9]).sqrt() } else { 0.0 },
+        energy: [sums[10], sums[11], sums[12]],
         mean_pressure: sums[7] / sums[0],
     })
 }

@@ -117,6 +117,13 @@ impl<const D: usize> Fluid<D> {
         self.density * (pressure / self.stiffness() + 1.0).max(0.0).powf(1.0 / f64::from(GAMMA))
     }
 
+    /// Energy of compression of each unit of mass: ∫ p/ρ² dρ from the density at rest.
+    pub(crate) fn compression(&self, density: f64) -> f64 {
+        let gamma = f64::from(GAMMA);
+        let x = density / self.density;
+        self.stiffness() / self.density * ((x.powi(GAMMA - 1) - 1.0) / (gamma - 1.0) + 1.0 / x - 1.0)
+    }
+
     fn stiffness(&self) -> f64 {
         self.density * self.sound * self.sound / f64::from(GAMMA)
     }
@@ -173,6 +180,9 @@ mod tests {
         };
         assert_eq!(fluid.pressure(1000.0), 0.0);
         approx::assert_relative_eq!(fluid.density_at(fluid.pressure(1012.0)), 1012.0, max_relative = 1e-12);
+        assert_eq!(fluid.compression(1000.0), 0.0);
+        let work = (fluid.compression(1012.001) - fluid.compression(1011.999)) / 0.002;
+        approx::assert_relative_eq!(work, fluid.pressure(1012.0) / 1012.0_f64.powi(2), max_relative = 1e-6);
         // The slope at rest is c².
         approx::assert_relative_eq!(fluid.pressure(1000.001) / 0.001, 400.0, max_relative = 1e-4);
     }

@@ -147,7 +147,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::case::Kind;
+    use crate::case::{Kind, Water};
 
     /// All particles in the order of their numbers after some steps, bit by bit.
     fn run<const D: usize>(case: &Case<D>, ranks: usize, steps: usize) -> Vec<Vec<u64>> {
@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn results_do_not_depend_on_the_number_of_ranks() {
-        let dam = Case::column(Kind::DamBreak, 0.05, [0.5, 1.0], [2.0, 1.5]);
+        let dam = Case::column(Kind::DamBreak, 0.05, [0.5, 1.0], [2.0, 1.5], Water::default());
         let vortices = Case::taylor_green(0.05, 1.0, 100.0);
         let plates = Case::poiseuille(1e-4, 6e-4, 1e-3);
-        let space = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0, 0.3], [2.0, 1.5, 0.3]);
+        let space = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0, 0.3], [2.0, 1.5, 0.3], Water::default());
         // More than one cut of the domain.
         let steps = 2 * RECUT + 10;
         let one = (run(&dam, 1, steps), run(&vortices, 1, steps), run(&plates, 1, steps), run(&space, 1, 20));
@@ -209,14 +209,14 @@ mod tests {
 
     #[test]
     fn more_ranks_than_particles() {
-        let drop = Case::column(Kind::DamBreak, 0.1, [0.1, 0.2], [1.0, 0.5]);
+        let drop = Case::column(Kind::DamBreak, 0.1, [0.1, 0.2], [1.0, 0.5], Water::default());
         assert_eq!(drop.particles(), 2);
         assert!(run(&drop, 5, RECUT + 5) == run(&drop, 1, RECUT + 5));
     }
 
     #[test]
     fn a_time_step_that_is_too_long_is_refused() {
-        let case = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0], [2.0, 1.5]);
+        let case = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0], [2.0, 1.5], Water::default());
         let body = |job: &Job| {
             let mut simulation = Simulation::new(job, &case, 50.0 * case.fluid.time_step())?;
             (0..200).try_for_each(|_| simulation.step())

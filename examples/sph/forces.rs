@@ -13,7 +13,7 @@
 //! * Particles are shifted to where there are fewer, by δu Δt with δu = −K ∇C, C = Σ W m/ρ₀ and K in proportion to hc. Else a flow with
 //!   points of stagnation draws them out into threads.
 //! * So a particle moves with v + δu, and its density and velocity change by δu·∇ρ and (δu·∇)v. Without the latter, vortices on
-//!   40 x 40 particles are wrong by 2 % at Re = 100 and 3 % at Re = 400; with it by 0.8 % and 1.1 %.
+//!   40 x 40 particles are wrong by 2 % at Re = 100 and 3 % at Re = 400; with it by 0.7 % and 1.4 %.
 //! * (δu·∇)v does not conserve momentum. Its mean over the neighbors is taken back: the term is Σ V w (e_i − e_j) / ∫w with
 //!   e = (δu·∇)v of the pass before, which each particle carries. Pairs then give opposite results. The shifts are disorder
 //!   on the scale of the kernel, so that mean is small.
@@ -252,8 +252,12 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         let r: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(self.position[axis], splat(source.position[axis])));
         let v: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], splat(source.velocity[axis])));
         let mut square = simd.mul_f64s(r[0], r[0]);
+        let mut approach = simd.mul_f64s(v[0], r[0]);
+        let mut hydrostatic = simd.mul_f64s(law.hydrostatic[0], r[0]);
         for axis in 1..D {
             square = simd.mul_add_f64s(r[axis], r[axis], square);
+            approach = simd.mul_add_f64s(v[axis], r[axis], approach);
+            hydrostatic = simd.mul_add_f64s(law.hydrostatic[axis], r[axis], hydrostatic);
         }
         let w = simd.negate_mul_add_f64s(simd.sqrt_f64s(square), law.slope, law.one);
         let w = simd.max_f64s(w, law.zero);
@@ -265,12 +269,6 @@ impl<S: Simd, const D: usize> Sums<S, D> {
             self.thinning = simd.mul_add_f64s(simd.mul_f64s(weight, law.diffusion), denser, self.thinning);
             self.full.add(simd, law, source, [w, weight, denser], r, v);
         } else {
-            let mut approach = simd.mul_f64s(v[0], r[0]);
-            let mut hydrostatic = simd.mul_f64s(law.hydrostatic[0], r[0]);
-            for axis in 1..D {
-                approach = simd.mul_add_f64s(v[axis], r[axis], approach);
-                hydrostatic = simd.mul_add_f64s(law.hydrostatic[axis], r[axis], hydrostatic);
-            }
             let [friction, diffusion] = [source.brings[0], source.brings[1]];
             let thinning = simd.mul_add_f64s(splat(diffusion), simd.sub_f64s(denser, hydrostatic), approach);
             self.thinning = simd.mul_add_f64s(weight, thinning, self.thinning);

@@ -24,10 +24,9 @@ pub(crate) struct Source<const D: usize> {
     pub(crate) density: f64,
     /// p/ρ².
     pub(crate) pressure: f64,
-    /// What it brings into the viscous term: 2αhc, or 2μ/ρ where viscosity is laminar.
-    pub(crate) friction: f64,
-    /// What it brings into the density diffusion: 2δhc/ρ; nothing if it is a wall.
-    pub(crate) diffusion: f64,
+    /// Under a free surface what it brings into the viscous term and into the density diffusion, in this order. Where fluid fills all
+    /// both are the same for all particles, and this is the particle's `carried`.
+    pub(crate) brings: [f64; D],
 }
 
 impl<const D: usize> Source<D> {
@@ -38,25 +37,34 @@ impl<const D: usize> Source<D> {
             velocity,
             density,
             pressure: fluid.pressure(density) / (density * density),
-            friction: Self::friction(fluid, density),
-            diffusion: 2.0 * fluid.diffusion * fluid.smoothing() * fluid.sound / density,
+            brings: match fluid.viscosity {
+                Viscosity::Artificial(alpha) => Self::pair(Self::friction(fluid, alpha), fluid.spreading() / density),
+                Viscosity::Laminar(_) => Self::pair(f64::from(particle.carried[0]), f64::from(particle.carried[1])),
+            },
         }
     }
 
     /// A wall particle before the fluid told it its pressure. Density diffuses between particles of fluid only.
     fn wall(fluid: &Fluid<D>, wall: Wall<D>) -> Self {
         let density = fluid.density;
-        let friction = if wall.rough { Self::friction(fluid, density) } else { 0.0 };
-        Source { position: wall.position, velocity: [0.0; D], density, pressure: 0.0, friction, diffusion: 0.0 }
+        let brings = match fluid.viscosity {
+            Viscosity::Artificial(_) => Self::pair(Self::friction(fluid, wall.alpha), 0.0),
+            Viscosity::Laminar(_) => [0.0; D],
+        };
+        Source { position: wall.position, velocity: [0.0; D], density, pressure: 0.0, brings }
     }
 
-    /// What a particle of this density brings into the viscous term.
+    /// 2αhc.
     #[inline(always)]
-    pub(crate) fn friction(fluid: &Fluid<D>, density: f64) -> f64 {
-        match fluid.viscosity {
-            Viscosity::Artificial(alpha) => 2.0 * alpha * fluid.smoothing() * fluid.sound,
-            Viscosity::Laminar(nu) => 2.0 * nu * fluid.density / density,
-        }
+    fn friction(fluid: &Fluid<D>, alpha: f64) -> f64 {
+        2.0 * alpha * fluid.smoothing() * fluid.sound
+    }
+
+    #[inline(always)]
+    fn pair(first: f64, second: f64) -> [f64; D] {
+        let mut brings = [0.0; D];
+        (brings[0], brings[1]) = (first, second);
+        brings
     }
 }
 

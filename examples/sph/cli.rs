@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::case::{Case, Kind};
+use crate::case::{Case, Kind, Water};
 use crate::command_line::{Start, positive};
 
 /// Weakly compressible smoothed-particle hydrodynamics: a dam break in two or three dimensions, and flows with known solutions.
@@ -40,6 +40,15 @@ pub(crate) struct Arguments {
     /// Seconds of a step; by default what is stable
     #[arg(long, value_name = "DT", value_parser = length)]
     pub(crate) time_step: Option<f64>,
+    /// What moves past the bed and the end walls of a tank
+    #[arg(long, value_enum)]
+    pub(crate) slip: Option<Slip>,
+    /// Speed of sound in columns of water, over that of free fall from their height; by default 10
+    #[arg(long, value_name = "C", value_parser = length)]
+    pub(crate) sound: Option<f64>,
+    /// Kinematic viscosity of columns, in m²/s; by default that of water. The damping that the method needs is the least
+    #[arg(long, value_name = "NU", value_parser = length)]
+    pub(crate) viscosity: Option<f64>,
     /// Reynolds number of the vortices
     #[arg(long, default_value_t = 100.0, value_parser = length)]
     pub(crate) reynolds: f64,
@@ -55,6 +64,15 @@ pub(crate) struct Arguments {
     /// Frames between start and end
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = positive)]
     pub(crate) frames: usize,
+}
+
+/// What walls do to water that moves past them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Slip {
+    /// Is not resisted
+    Free,
+    /// Is resisted by the viscosity (the default)
+    No,
 }
 
 /// The flow that was asked for.
@@ -93,6 +111,14 @@ impl Arguments {
         if self.case != Kind::DamBreak && (self.front.is_some() || self.tank_length.is_some()) {
             return Err("--front and --tank-length are for the dam break".into());
         }
+        if !column && (self.slip.is_some() || self.sound.is_some() || self.viscosity.is_some()) {
+            return Err("--slip, --sound and --viscosity are for columns of water".into());
+        }
+        let water = Water {
+            free_slip: self.slip == Some(Slip::Free),
+            sound: self.sound.unwrap_or(Water::default().sound),
+            viscosity: self.viscosity.unwrap_or(Water::default().viscosity),
+        };
         let mut extents = vec![("wide", width), ("high", height)];
         if self.dimensions == 3 {
             extents.push(("deep", depth));
@@ -106,7 +132,8 @@ impl Arguments {
         if tank_length < width {
             return Err(format!("a column {width} m wide does not fit into a tank of {tank_length} m"));
         }
-        let tank_height = 1.5 * height;
+        // High enough for the water that runs up the far wall.
+        let tank_height = 3.0 * height;
         let volume = if column { tank_length * tank_height } else { width * height };
         let cells = volume / spacing.powi(2) * if self.dimensions == 3 { depth / spacing } else { 1.0 };
         if cells > MOST {
@@ -122,8 +149,10 @@ impl Arguments {
         Ok(match (self.case, self.dimensions) {
             (Kind::TaylorGreen, _) => Flow::Plane(Case::taylor_green(spacing, width, self.reynolds)),
             (Kind::Poiseuille, _) => Flow::Plane(Case::poiseuille(spacing, width, height)),
-            (kind, 2) => Flow::Plane(Case::column(kind, spacing, [width, height], [tank_length, tank_height])),
-            (kind, _) => Flow::Space(Case::column(kind, spacing, [width, height, depth], [tank_length, tank_height, depth])),
+            (kind, 2) => Flow::Plane(Case::column(kind, spacing, [width, height], [tank_length, tank_height], water)),
+            (kind, _) => {
+                Flow::Space(Case::column(kind, spacing, [width, height, depth], [tank_length, tank_height, depth], water))
+            }
         })
     }
 }
@@ -165,6 +194,8 @@ mod tests {
         assert!(flow("sph --case taylor_green --dimensions 3").unwrap_err().contains("three"));
         assert!(flow("sph --case taylor_green --front x.csv").unwrap_err().contains("--front"));
         assert!(flow("sph --case poiseuille --column-width 1e-4 --spacing 5e-5").unwrap_err().contains("period"));
+        assert!(flow("sph --case taylor_green --slip free").unwrap_err().contains("--slip"));
+        assert!(flow("sph --case poiseuille --viscosity 1e-6").unwrap_err().contains("--viscosity"));
         assert!(flow("sph --tank-length 0.1").unwrap_err().contains("does not fit"));
     }
 }

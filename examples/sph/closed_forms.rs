@@ -7,6 +7,14 @@ pub(crate) fn vortex_decay(viscosity: f64, side: f64, t: f64) -> f64 {
     (-8.0 * PI * PI * viscosity * t / (side * side)).exp()
 }
 
+/// Taylor-Green: the velocity at a point at time `t`, over the highest first speed.
+pub(crate) fn vortex_velocity(viscosity: f64, side: f64, position: &[f64], t: f64) -> [f64; 2] {
+    let k = 2.0 * PI / side;
+    let (x, y) = (k * position[0], k * position[1]);
+    let decay = vortex_decay(viscosity, side, t);
+    [-decay * x.cos() * y.sin(), decay * x.sin() * y.cos()]
+}
+
 /// Poiseuille: speed at height `y` between plates at 0 and `gap`, `t` after the body force set in.
 ///
 /// # Source

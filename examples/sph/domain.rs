@@ -326,7 +326,8 @@ mod tests {
                 density: 1.0,
                 acceleration: [0.0; 2],
                 rate: 0.0,
-                id: id as u64,
+                carried: [0.0; 2],
+                id: id as u32,
             };
             let particles: Vec<Particle<2>> = (48 * job.rank()..48 * (job.rank() + 1)).map(particle).collect();
             let domain = Domain::recut(job, [None, Some(1.0)], &particles, |_| false)?;

@@ -4,39 +4,33 @@
 //! velocity and density at whole steps, which are extrapolated to second order from the last two passes (Adams & Bashforth):
 //! v(n+1) = v(n) + (3a(n) − a(n−1)) Δt/2, and so ρ. As v(n+½) = v(n) + (a(n) − a(n−1)/2) Δt, a particle keeps a(n−1) and v(n) alone.
 //!
-//! Where fluid fills all, positions are shifted besides towards where there are fewer particles, velocities not touched: by
-//! −D Δt ∇C, with the concentration C = Σ W m/ρ₀ and D in proportion to hc. It keeps particles evenly spread, which a flow with
-//! points of stagnation would else draw out into threads. At a free surface it would push particles out, and is left out.
+//! Where fluid fills all, positions are shifted besides, by δu Δt (see [`crate::forces`]).
 //!
-//! # Sources
-//! * LAMMPS' SPH package: velocity Verlet with extrapolated velocities, of which this is the form without half steps.
-//! * S. J. Lind, R. Xu, P. K. Stansby & B. D. Rogers, J. Comput. Phys. 231 (2012): shifting by the gradient of concentration; A.
-//!   Skillen et al., Comput. Meth. Appl. Mech. Eng. 265 (2013): in proportion to Δt, there with the local speed in place of c.
+//! # Source
+//! LAMMPS' SPH package: velocity Verlet with extrapolated velocities, of which this is the form without half steps.
 
 use crate::forces::Derivatives;
 use crate::particle::Particle;
 
-/// D over hc. A step of sound across h/4.4 shifts by 0.28 h² ∇C; from 0.5 on it is unstable.
-pub(crate) const SPREADING: f64 = 1.25;
-
-/// Moves a particle on. `shift` is the area by which its `spread` is multiplied: D Δt. `first`: there was no pass before.
+/// Moves a particle on. `first`: there was no pass before.
 ///
 /// Returns the sum of squares of two speeds of it, which is not finite if anything went wrong.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-pub(crate) fn advance<const D: usize>(particle: &mut Particle<D>, now: Derivatives<D>, dt: f64, shift: f64, first: bool) -> f64 {
+pub(crate) fn advance<const D: usize>(particle: &mut Particle<D>, now: Derivatives<D>, dt: f64, first: bool) -> f64 {
     let (before, rate_before) = if first { (now.acceleration, now.rate) } else { (particle.acceleration, particle.rate) };
     let mut square = 0.0;
     for axis in 0..D {
         let a = now.acceleration[axis];
         let half = particle.velocity[axis] + dt * (a - 0.5 * before[axis]);
-        particle.position[axis] += dt * half + shift * now.spread[axis];
+        particle.position[axis] += dt * (half + now.shift[axis]);
         particle.velocity[axis] += dt * (1.5 * a - 0.5 * before[axis]);
         square += half * half + particle.velocity[axis] * particle.velocity[axis];
     }
     particle.density += dt * (1.5 * now.rate - 0.5 * rate_before);
     particle.acceleration = now.acceleration;
     particle.rate = now.rate;
+    particle.carried = now.carried;
     // A density that is no positive number is a failure too.
     if particle.density > 0.0 { square } else { f64::INFINITY }
 }

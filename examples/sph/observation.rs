@@ -3,7 +3,7 @@
 use global_arrays::prelude::*;
 
 use crate::case::{Case, GRAVITY, Kind, PLATES_FORCE, PLATES_VISCOSITY, VORTEX_SPEED};
-use crate::closed_forms::{plates_speed, vortex_decay};
+use crate::closed_forms::{plates_speed, vortex_decay, vortex_velocity};
 use crate::simulation::Simulation;
 
 /// The flow at one time.
@@ -25,6 +25,14 @@ pub(crate) struct Observation {
     pub(crate) unbalanced: f64,
     /// What the case is checked by: the largest error at this time, relative to the scale of the flow.
     pub(crate) error: f64,
+    /// Vortices: the L2 norm of the error of the velocity, over that of the first velocity.
+    pub(crate) velocity_error: f64,
+    /// The same over the norm of the exact velocity at this time.
+    pub(crate) velocity_error_now: f64,
+    /// Kinetic, potential and of compression.
+    pub(crate) energy: [f64; 3],
+    /// The mean pressure.
+    pub(crate) mean_pressure: f64,
 }
 
 /// Looks at all particles. Collective.
@@ -32,7 +40,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
     let (case, time) = (simulation.case, simulation.time());
     let scale = scale(case);
     let mut largest = [f64::NEG_INFINITY, 0.0, 0.0];
-    let mut sums = [0.0; 7];
+    let mut sums = [0.0; 13];
     for particle in simulation.own() {
         let square: f64 = particle.velocity.iter().map(|v| v * v).sum();
         largest[0] = greater(largest[0], particle.position[0]);
@@ -52,7 +60,19 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
         sums[0] += 1.0;
         sums[1] += square;
         sums[2] += square.sqrt();
-        sums[6] += particle.id as f64;
+        sums[6] += f64::from(particle.id);
+        let mass = case.fluid.mass();
+        sums[10] += 0.5 * mass * square;
+        sums[11] -= mass * (0..D).map(|axis| case.fluid.gravity[axis] * particle.position[axis]).sum::<f64>();
+        sums[12] += mass * case.fluid.compression(particle.density);
+        sums[7] += case.fluid.pressure(particle.density);
+        if case.kind == Kind::TaylorGreen {
+            let exact = vortex_velocity(case.laminar(), case.column_width(), &particle.position, time);
+            for (v, exact) in particle.velocity.iter().zip(exact) {
+                sums[8] += (v - VORTEX_SPEED * exact).powi(2);
+                sums[9] += (VORTEX_SPEED * exact).powi(2);
+            }
+        }
         (0..D).for_each(|axis| sums[3 + axis] += particle.velocity[axis]);
     }
     job.all_reduce(&mut largest, greater)?;
@@ -74,6 +94,11 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
         square_speed,
         unbalanced: if sums[2] > 0.0 { momentum / sums[2] } else { 0.0 },
         error,
+        // The mean square of the first speeds is half that of the highest.
+        velocity_error: (2.0 * sums[8] / sums[0]).sqrt() / VORTEX_SPEED,
+        velocity_error_now: if sums[9] > 0.0 { (sums[8] / sums[9]).sqrt() } else { 0.0 },
+        energy: [sums[10], sums[11], sums[12]],
+        mean_pressure: sums[7] / sums[0],
     })
 }
 

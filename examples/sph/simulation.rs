@@ -1,7 +1,7 @@
 //! A rank's share of the flow, and its steps.
 //!
 //! A step is: exchange (migrants and ghosts), snapshot in order of cells, wall pass, force pass with the integrator. Only
-//! neighbouring ranks wait for each other, but for one step in [`RECUT`].
+//! neighbouring ranks wait for each other, but for one step in [`RECUT`], and in [`REFILL`] where fluid fills all.
 
 use std::time::Duration;
 
@@ -15,6 +15,10 @@ use crate::{forces, integrator, walls};
 
 /// Steps between cuts of the domain. In so many steps the fluid moves by a few particles; a cut costs half a step.
 const RECUT: usize = 50;
+
+/// Steps between corrections of the mean density where fluid fills all: between them the mean pressure drifts by up to 0.03 ρU² in
+/// the coarsest vortices that are checked.
+const REFILL: usize = 25;
 
 /// How far a particle may move in a step, in smoothing lengths; stable runs stay below 0.05.
 const FARTHEST: f64 = 0.25;
@@ -75,6 +79,9 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let case = self.case;
         let start = self.job.now();
         let beside_wall = |position: &[f64; D]| case.beside_wall(position);
+        if !case.fluid.free_surface && self.steps.is_multiple_of(REFILL) {
+            self.fill_domain()?;
+        }
         self.own = if self.steps.is_multiple_of(RECUT) {
             self.check_lost()?;
             self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
@@ -87,12 +94,11 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let walls = walls::pass(fluid, &mut self.cells, &mut self.around);
 
         let (dt, first) = (self.time_step, self.steps == 0);
-        let shift = integrator::SPREADING * fluid.smoothing() * fluid.sound * dt;
         let particles = &mut self.particles;
         let mut fastest = 0.0_f64;
         let mut sound = true;
         let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
-            let square = integrator::advance(&mut particles[k], derivatives, dt, shift, first);
+            let square = integrator::advance(&mut particles[k], derivatives, dt, first);
             sound &= square.is_finite();
             fastest = fastest.max(square);
         });
@@ -107,6 +113,22 @@ impl<'a, const D: usize> Simulation<'a, D> {
                 format!("the flow blew up in step {step}: the time step of {dt:.3e} s is too long; {advised:.3e} s is stable");
             return Err(Error::other(message));
         }
+        Ok(())
+    }
+
+    /// Scales all densities so that the volumes m/ρ of the particles add up to that of the domain, which they fill. Collective.
+    ///
+    /// The continuity equation loses this sum to errors of the divergence, a thousandth while the first lattice breaks up. The mean
+    /// pressure, which no flow in a full domain depends on, would be off by a thousandth of ρc².
+    fn fill_domain(&mut self) -> Result<(), Error> {
+        /// A sum of integers does not depend on its order, so not on the number of ranks. One is 2⁻⁴⁰ of a particle's volume.
+        const UNIT: f64 = (1_u64 << 40) as f64;
+        let rest = self.case.fluid.density;
+        let excess = |particle: &Particle<D>| ((rest / particle.density - 1.0) * UNIT) as i64;
+        let sum = self.own().iter().map(excess).fold(0_i64, i64::wrapping_add);
+        let sum = self.job.all_reduce_one(sum, |a: i64, b| a.wrapping_add(b))?;
+        let filled = 1.0 + sum as f64 / UNIT / self.case.particles() as f64;
+        self.particles[..self.own].iter_mut().for_each(|particle| particle.density *= filled);
         Ok(())
     }
 
@@ -125,7 +147,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::case::Kind;
+    use crate::case::{Kind, Water};
 
     /// All particles in the order of their numbers after some steps, bit by bit.
     fn run<const D: usize>(case: &Case<D>, ranks: usize, steps: usize) -> Vec<Vec<u64>> {
@@ -136,7 +158,7 @@ mod tests {
             all.lock().unwrap().extend(simulation.own().iter().map(|particle| {
                 let mut words = Vec::new();
                 particle.write(&mut words);
-                (particle.id, words.into_iter().map(f64::to_bits).collect::<Vec<_>>())
+                (u64::from(particle.id), words.into_iter().map(f64::to_bits).collect::<Vec<_>>())
             }));
             Ok::<(), Error>(())
         };
@@ -149,10 +171,10 @@ mod tests {
 
     #[test]
     fn results_do_not_depend_on_the_number_of_ranks() {
-        let dam = Case::column(Kind::DamBreak, 0.05, [0.5, 1.0], [2.0, 1.5]);
+        let dam = Case::column(Kind::DamBreak, 0.05, [0.5, 1.0], [2.0, 1.5], Water::default());
         let vortices = Case::taylor_green(0.05, 1.0, 100.0);
         let plates = Case::poiseuille(1e-4, 6e-4, 1e-3);
-        let space = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0, 0.3], [2.0, 1.5, 0.3]);
+        let space = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0, 0.3], [2.0, 1.5, 0.3], Water::default());
         // More than one cut of the domain.
         let steps = 2 * RECUT + 10;
         let one = (run(&dam, 1, steps), run(&vortices, 1, steps), run(&plates, 1, steps), run(&space, 1, 20));
@@ -165,15 +187,36 @@ mod tests {
     }
 
     #[test]
+    fn particles_on_points_of_stagnation() {
+        // 22 particles a side, but for their offset, stand on points of stagnation; 20 do not.
+        for count in [20, 22] {
+            let case = Case::taylor_green(1.0 / f64::from(count), 1.0, 100.0);
+            let seen = Mutex::new(None);
+            let body = |job: &Job| {
+                let mut simulation = Simulation::new(job, &case, case.fluid.time_step())?;
+                while simulation.time() < 0.5 {
+                    simulation.step()?;
+                }
+                *seen.lock().unwrap() = Some(crate::observation::observe(job, &simulation)?);
+                Ok::<(), Error>(())
+            };
+            Launch::new().ranks(1).network("threads").run(body).unwrap();
+            let seen = seen.into_inner().unwrap().unwrap();
+            assert!(seen.error < 0.015 && seen.velocity_error < 0.015 && seen.mean_pressure.abs() < 0.03, "{count}: {seen:?}");
+            assert!(seen.unbalanced < 1e-14, "{count}: {seen:?}");
+        }
+    }
+
+    #[test]
     fn more_ranks_than_particles() {
-        let drop = Case::column(Kind::DamBreak, 0.1, [0.1, 0.2], [1.0, 0.5]);
+        let drop = Case::column(Kind::DamBreak, 0.1, [0.1, 0.2], [1.0, 0.5], Water::default());
         assert_eq!(drop.particles(), 2);
         assert!(run(&drop, 5, RECUT + 5) == run(&drop, 1, RECUT + 5));
     }
 
     #[test]
     fn a_time_step_that_is_too_long_is_refused() {
-        let case = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0], [2.0, 1.5]);
+        let case = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0], [2.0, 1.5], Water::default());
         let body = |job: &Job| {
             let mut simulation = Simulation::new(job, &case, 50.0 * case.fluid.time_step())?;
             (0..200).try_for_each(|_| simulation.step())

@@ -49,7 +49,7 @@ pub(crate) fn frame<const D: usize>(fluid: &Fluid<D>, particles: &[Particle<D>])
     let pressure = data.array("pressure", "Float64", 1, each().map(|p| fluid.pressure(p.density).to_le_bytes()));
     let density = data.array("density", "Float64", 1, each().map(|p| p.density.to_le_bytes()));
     let velocity = data.vectors("velocity", each().map(|p| &p.velocity));
-    let number = data.array("number", "Int64", 1, each().map(|p| (p.id as i64).to_le_bytes()));
+    let number = data.array("number", "Int64", 1, each().map(|p| i64::from(p.id).to_le_bytes()));
     let points = data.vectors("Points", each().map(|p| &p.position));
     let connectivity = data.array("connectivity", "Int64", 1, (0..count as i64).map(i64::to_le_bytes));
     let offsets = data.array("offsets", "Int64", 1, (1..=count as i64).map(i64::to_le_bytes));

@@ -16,7 +16,7 @@
 use global_arrays::Work;
 use pulp::{Simd, WithSimd};
 
-use crate::cells::{Cells, Source, WALL};
+use crate::cells::{Cells, WALL};
 use crate::particle::Fluid;
 
 /// Widest vectors, in f64.
@@ -41,7 +41,6 @@ pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found
         wall.pressure = pressure / (wall.density * wall.density);
         if !fluid.free_surface {
             wall.velocity = around.velocity.map(|sum| -sum / around.weight);
-            wall.friction = Source::friction(fluid, wall.density);
         }
     }
     Work::flops(((8 * D + 13) * pairs) as f64)

@@ -21,6 +21,15 @@ pub(crate) fn gradient_factor<const D: usize>(h: f64) -> f64 {
     5.0 * normalisation::<D>(h) / (h * h)
 }
 
+/// The integral of the cone w = max(0, 1 − r/2h) over space.
+pub(crate) fn cone<const D: usize>(h: f64) -> f64 {
+    use std::f64::consts::PI;
+    match D {
+        2 => 4.0 * PI * h * h / 3.0,
+        _ => 8.0 * PI * h * h * h / 3.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,13 +45,19 @@ mod tests {
         let (h, n) = (0.7, 100_000);
         let dr = 2.0 * h / f64::from(n);
         let (mut plane, mut space) = (0.0, 0.0);
+        let (mut cone_plane, mut cone_space) = (0.0, 0.0);
         for k in 0..n {
             let r = (f64::from(k) + 0.5) * dr;
             plane += value::<2>(r, h) * 2.0 * std::f64::consts::PI * r * dr;
             space += value::<3>(r, h) * 4.0 * std::f64::consts::PI * r * r * dr;
+            let w = 1.0 - r / (2.0 * h);
+            cone_plane += w * 2.0 * std::f64::consts::PI * r * dr;
+            cone_space += w * 4.0 * std::f64::consts::PI * r * r * dr;
         }
         approx::assert_relative_eq!(plane, 1.0, max_relative = 1e-8);
         approx::assert_relative_eq!(space, 1.0, max_relative = 1e-8);
+        approx::assert_relative_eq!(cone_plane, cone::<2>(h), max_relative = 1e-8);
+        approx::assert_relative_eq!(cone_space, cone::<3>(h), max_relative = 1e-8);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What a rank holds of other ranks' atoms: the blocks that its tasks touch, and nothing else.
 //!
 //! Each held block has a *slot*, in which lie its positions when the plan was made, by which lists are made; its positions of
-//! this step; the kinds of its atoms, if there are several; and the forces on its atoms, until they are accumulated. Slots stay where they are as long as the plan holds,
-//! because lists point at them. Neighbouring blocks lie in neighbouring slots, so that runs of them come and go in one piece;
-//! blocks of tasks that were taken from others follow behind.
+//! this step; the kinds of its atoms, if there are several; and the forces on its atoms, until they are accumulated. Slots stay
+//! where they are as long as the plan holds, because lists point at them. Neighbouring blocks lie in neighbouring slots, so that
+//! runs of them come and go in one piece; blocks of tasks that were taken from others follow behind.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,10 +1,14 @@
 //! Extended XYZ: for each frame a line with the number of atoms, one of `Key=value` pairs, and a line for each atom.
 //!
-//! Read are `Lattice="…"` (nine numbers, a cuboid along the axes), `Origin="…"` (three, by default 0), `pbc="…"` (all true, if it is
-//! there), `Step=`, `Time=` and `Heat=` (what a thermostat has added to the energy), and `Properties=…` with `pos:R:3` and maybe velocities: `velo`, `vel` or `velocities`, or `momenta` with masses,
-//! as ASE writes them. Kinds are told apart by `type`, else by `species`, else by `Z`; their masses may be in
-//! `mass` or `masses`. `displacement:R:3` is how far an atom has come. `Pairs="…"` are potentials as in `--pair`. Other properties are skipped. What [`frame`] writes is read to the last
-//! bit where the box begins at 0.
+//! | key | what is read |
+//! |---|---|
+//! | `Lattice` | nine numbers: a cuboid along the axes |
+//! | `Origin`, `pbc` | a corner of the box, by default 0; all true, if it is there |
+//! | `Step`, `Time`, `Heat` | when the frame was written; what a thermostat has added to the energy until then |
+//! | `Pairs` | potentials as in `--pair` |
+//! | `Properties` | `pos:R:3`; velocities as `velo`, `vel` or `velocities`, or with masses as `momenta`, which ASE writes; kinds by `type`, else `species`, else `Z`; `mass` or `masses`; `displacement:R:3`, how far an atom has come |
+//!
+//! Other properties are skipped. What [`frame`] writes is read to the last bit where the box begins at 0.
 //!
 //! # Source
 //! libAtoms, *Extended XYZ specification*, github.com/libAtoms/extxyz; the Atomic Simulation Environment, `ase.io.extxyz`.

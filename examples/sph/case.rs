@@ -1,7 +1,7 @@
 //! The four flows: where fluid and walls are at first, and what fluid it is.
 //!
 //! Fluid fills a block of a lattice with its corner in the origin; the particle in cell (i, j, k) is number i + n_x (j + n_y k) and
-//! stands in the middle of its cell. Walls continue the lattice.
+//! stands in the middle of its cell, in vortices a little beside it. Walls continue the lattice.
 
 use std::f64::consts::PI;
 
@@ -29,14 +29,14 @@ pub(crate) struct Water {
     pub(crate) free_slip: bool,
     /// Speed of sound over that of free fall from the column's height.
     pub(crate) sound: f64,
-    /// Kinematic, in m²/s. The damping that the method has, [`ALPHA`], is the least.
-    pub(crate) viscosity: f64,
+    /// Kinematic, in m²/s, not below that of [`ALPHA`], with which the method damps if nothing is said.
+    pub(crate) viscosity: Option<f64>,
 }
 
 impl Default for Water {
     fn default() -> Self {
         // Ten times the fastest flow keeps the density within 1 to 2 % (Monaghan 1994).
-        Water { free_slip: false, sound: 10.0, viscosity: 1e-6 }
+        Water { free_slip: false, sound: 10.0, viscosity: None }
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Case<const D: usize> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wall<const D: usize> {
     pub(crate) position: [f64; D],
-    /// α by which it resists fluid that moves past it, in columns. Zero for the side walls in three dimensions: the experiments' tanks
+    /// α of its friction and damping, in columns. Zero for the side walls in three dimensions: the experiments' tanks
     /// are wider than ours.
     pub(crate) alpha: f64,
 }
@@ -85,8 +85,9 @@ const SURFACE_SMOOTHING: f64 = 1.5;
 const FULL_SMOOTHING: f64 = 2.0;
 
 /// Taylor-Green: where the lattice stands, in spacings. Particles on points of stagnation would stay there, and others would pile up
-/// on the lines between them by symmetry. No multiple of this offset is near such a line, whatever the number of particles.
-const VORTEX_OFFSET: [f64; 2] = [0.31, 0.17];
+/// on the lines between them by symmetry. With this offset no column or row is nearer than an eighth of a spacing to such a line,
+/// whatever the number of particles.
+const VORTEX_OFFSET: [f64; 2] = [0.125, 0.375];
 
 /// Taylor-Green: speed and side of the square.
 pub(crate) const VORTEX_SPEED: f64 = 1.0;
@@ -108,22 +109,20 @@ impl<const D: usize> Case<D> {
         let mut gravity = [0.0; D];
         gravity[1] = -GRAVITY;
         let sound = water.sound * (2.0 * GRAVITY * height).sqrt();
-        // ν = αhc/(2(D + 2)) (Monaghan, Rep. Prog. Phys. 68 (2005), section 5), and half of that where, as here, only particles that
-        // approach each other feel it.
-        let alpha = 4.0 * (D as f64 + 2.0) * water.viscosity / (SURFACE_SMOOTHING * spacing * sound);
+        let alpha = water.viscosity.map_or(ALPHA, |nu| ALPHA * nu / damping(D, spacing, height, water.sound));
         let fluid = Fluid {
             spacing,
             smoothing: SURFACE_SMOOTHING,
             density: 1000.0,
             sound,
-            viscosity: Viscosity::Artificial(alpha.max(ALPHA)),
+            viscosity: Viscosity::Artificial(alpha),
             diffusion: DELTA,
             gravity,
             free_surface: true,
         };
         let mut closed = [(true, true); D];
         closed[1] = (true, false);
-        let alpha = if water.free_slip { 0.0 } else { alpha.max(ALPHA) };
+        let alpha = if water.free_slip { 0.0 } else { alpha };
         let walls = walls(spacing, layers(&fluid), inside, closed, alpha);
         Case { kind, fluid, counts, inside, period: [None; D], walls }
     }
@@ -159,6 +158,14 @@ impl<const D: usize> Case<D> {
             carried: [0.0; 2],
             id: id as u32,
         }
+    }
+
+    /// Whether a column has friction at the bed, no more damping than the method needs, and sound as fast as by default.
+    pub(crate) fn is_plain_water(&self) -> bool {
+        let usual = Water::default().sound * (2.0 * GRAVITY * self.column_height()).sqrt();
+        self.fluid.viscosity == Viscosity::Artificial(ALPHA)
+            && self.walls.iter().any(|wall| wall.alpha > 0.0)
+            && self.fluid.sound >= 0.999 * usual
     }
 
     /// Particles of fluid.
@@ -269,6 +276,16 @@ impl Case<2> {
     }
 }
 
+/// The kinematic viscosity of [`ALPHA`] in `dimensions` dimensions, for a column of this height and a speed of sound of so many times that
+/// of free fall from it, in m²/s: αhc/(4(D + 2)).
+///
+/// # Source
+/// J. J. Monaghan, Rep. Prog. Phys. 68 (2005), section 5, who has twice that where particles that part from each other feel it, too.
+pub(crate) fn damping(dimensions: usize, spacing: f64, height: f64, sound: f64) -> f64 {
+    let sound = sound * (2.0 * GRAVITY * height).sqrt();
+    ALPHA * SURFACE_SMOOTHING * spacing * sound / (4.0 * (dimensions as f64 + 2.0))
+}
+
 /// Layers of wall particles: as many as the kernel sees.
 fn layers<const D: usize>(fluid: &Fluid<D>) -> usize {
     // Not one more for rounding.
@@ -316,7 +333,7 @@ mod tests {
         let case = |water| Case::column(Kind::DamBreak, 0.1, [1.0, 2.0], [3.0, 2.5], water);
         let thin = case(Water::default());
         assert_eq!(thin.fluid.viscosity, Viscosity::Artificial(ALPHA));
-        let other = case(Water { free_slip: true, sound: 20.0, viscosity: 1.0 });
+        let other = case(Water { free_slip: true, sound: 20.0, viscosity: Some(1.0) });
         assert!(other.walls.iter().all(|wall| wall.alpha == 0.0));
         assert_eq!(other.fluid.sound, 2.0 * thin.fluid.sound);
         let Viscosity::Artificial(alpha) = other.fluid.viscosity else { panic!("{other:?}") };

@@ -44,7 +44,8 @@ impl<const D: usize> Source<D> {
         }
     }
 
-    /// A wall particle before the fluid told it its pressure. Density diffuses between particles of fluid only.
+    /// A wall particle before the fluid told it its pressure. Under a free surface it takes no part in the diffusion of density; where fluid
+    /// fills all it does, with the density of the fluid in front of it, and shifts nothing.
     fn wall(fluid: &Fluid<D>, wall: Wall<D>) -> Self {
         let density = fluid.density;
         let brings = match fluid.viscosity {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::case::{Case, Kind, Water};
+use crate::case::{Case, Kind, Water, damping};
 use crate::command_line::{Start, positive};
 
 /// Weakly compressible smoothed-particle hydrodynamics: a dam break in two or three dimensions, and flows with known solutions.
@@ -43,15 +43,15 @@ pub(crate) struct Arguments {
     /// What moves past the bed and the end walls of a tank
     #[arg(long, value_enum)]
     pub(crate) slip: Option<Slip>,
-    /// Speed of sound in columns of water, over that of free fall from their height; by default 10
-    #[arg(long, value_name = "C", value_parser = length)]
+    /// Speed of sound in columns of water, over that of free fall from their height, at least 5; by default 10
+    #[arg(long, value_name = "C", value_parser = sound)]
     pub(crate) sound: Option<f64>,
-    /// Kinematic viscosity of columns, in m²/s; by default that of water. The damping that the method needs is the least
+    /// Kinematic viscosity of columns, in m²/s, not below the damping of the method, which is the default
     #[arg(long, value_name = "NU", value_parser = length)]
     pub(crate) viscosity: Option<f64>,
-    /// Reynolds number of the vortices
-    #[arg(long, default_value_t = 100.0, value_parser = length)]
-    pub(crate) reynolds: f64,
+    /// Reynolds number of the vortices; by default 100
+    #[arg(long, value_name = "RE", value_parser = length)]
+    pub(crate) reynolds: Option<f64>,
     /// File for the front of the dam break, as CSV: T = t √(2g/A), Z = x/A
     #[arg(long, value_name = "FILE")]
     pub(crate) front: Option<PathBuf>,
@@ -117,8 +117,17 @@ impl Arguments {
         let water = Water {
             free_slip: self.slip == Some(Slip::Free),
             sound: self.sound.unwrap_or(Water::default().sound),
-            viscosity: self.viscosity.unwrap_or(Water::default().viscosity),
+            viscosity: self.viscosity,
         };
+        let least = damping(self.dimensions as usize, spacing, height, water.sound);
+        if let Some(viscosity) = self.viscosity.filter(|viscosity| *viscosity < least) {
+            return Err(format!(
+                "--viscosity {viscosity} is below {least:.2e} m²/s, with which the method damps at this spacing"
+            ));
+        }
+        if self.case != Kind::TaylorGreen && self.reynolds.is_some() {
+            return Err("--reynolds is for the vortices".into());
+        }
         let mut extents = vec![("wide", width), ("high", height)];
         if self.dimensions == 3 {
             extents.push(("deep", depth));
@@ -147,7 +156,7 @@ impl Arguments {
             return Err(format!("the period of {width} m must be at least six times the spacing of {spacing} m"));
         }
         Ok(match (self.case, self.dimensions) {
-            (Kind::TaylorGreen, _) => Flow::Plane(Case::taylor_green(spacing, width, self.reynolds)),
+            (Kind::TaylorGreen, _) => Flow::Plane(Case::taylor_green(spacing, width, self.reynolds.unwrap_or(100.0))),
             (Kind::Poiseuille, _) => Flow::Plane(Case::poiseuille(spacing, width, height)),
             (kind, 2) => Flow::Plane(Case::column(kind, spacing, [width, height], [tank_length, tank_height], water)),
             (kind, _) => {
@@ -155,6 +164,11 @@ impl Arguments {
             }
         })
     }
+}
+
+/// A speed of sound in which the fluid is nearly incompressible.
+fn sound(text: &str) -> Result<f64, String> {
+    length(text).ok().filter(|sound| *sound >= 5.0).ok_or_else(|| "not a number of at least 5".into())
 }
 
 /// A number above zero.
@@ -196,6 +210,10 @@ mod tests {
         assert!(flow("sph --case poiseuille --column-width 1e-4 --spacing 5e-5").unwrap_err().contains("period"));
         assert!(flow("sph --case taylor_green --slip free").unwrap_err().contains("--slip"));
         assert!(flow("sph --case poiseuille --viscosity 1e-6").unwrap_err().contains("--viscosity"));
+        assert!(flow("sph --viscosity 1e-6").unwrap_err().contains("the method damps"));
+        assert!(flow("sph --viscosity 0.01").is_ok());
+        assert!(flow("sph --reynolds 10").unwrap_err().contains("--reynolds"));
+        assert!(flow("sph --sound 1").unwrap_err().contains("at least 5"));
         assert!(flow("sph --tank-length 0.1").unwrap_err().contains("does not fit"));
     }
 }

@@ -15,11 +15,11 @@
 //! * So a particle moves with v + δu, and its density and velocity change by δu·∇ρ and (δu·∇)v. Without the latter, vortices on
 //!   40 x 40 particles are wrong by 2 % at Re = 100 and 3 % at Re = 400; with it by 0.7 % and 1.4 %.
 //! * (δu·∇)v does not conserve momentum. Its mean over the neighbors is taken back: the term is Σ V w (e_i − e_j) / ∫w with
-//!   e = (δu·∇)v of the pass before, which each particle carries. Pairs then give opposite results. The shifts are disorder
-//!   on the scale of the kernel, so that mean is small.
+//!   e = (δu·∇)v of the pass before, which each particle carries. Pairs of fluid then give opposite results. The shifts are disorder
+//!   on the scale of the kernel, so that mean is small. Walls have e = 0.
 //! * Gradients are divided by the matrix Σ F **r** ⊗ **r**, which makes them exact in linear flows. With v·r alone the sum of
 //!   the densities follows that of Σ W m, which grows when the first lattice breaks up: the mean pressure rises to ρU².
-//! * Diffusion is 2δhc (ρ_i − ρ_j)/ρ₀, and conserves the sum of the densities.
+//! * Diffusion is 2δhc (ρ_i − ρ_j)/ρ₀, and conserves the sum of the densities but for what walls exchange.
 //!
 //! A lane of the vectors is a particle: eight that follow each other in a row of cells share the stretches where their
 //! neighbours are. Each neighbour is loaded once for all lanes; there are no gathers, no list of pairs, no sum over lanes, and as

@@ -128,6 +128,7 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
 
     let mut report = Report::new(case, history);
     report.fingerprint = observation::fingerprint(job, &simulation)?;
+    report.refilled = simulation.refilled;
     (report.ranks, report.network) = (job.size(), job.network().to_owned());
     (report.steps, report.time_step) = (steps, simulation.time_step);
     report.seconds = job.all_reduce_one(seconds, ops::max)?;

@@ -29,9 +29,9 @@ pub(crate) struct Observation {
     pub(crate) velocity_error: f64,
     /// The same over the norm of the exact velocity at this time.
     pub(crate) velocity_error_now: f64,
-    /// Kinetic, potential and of compression.
+    /// Kinetic, potential and of compression, in joules; in a plane for each metre of depth.
     pub(crate) energy: [f64; 3],
-    /// The mean pressure.
+    /// The mean pressure, over ρU² of the vortices.
     pub(crate) mean_pressure: f64,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
         velocity_error: (2.0 * sums[8] / sums[0]).sqrt() / VORTEX_SPEED,
         velocity_error_now: if sums[9] > 0.0 { (sums[8] / sums[9]).sqrt() } else { 0.0 },
         energy: [sums[10], sums[11], sums[12]],
-        mean_pressure: sums[7] / sums[0],
+        mean_pressure: sums[7] / sums[0] / (case.fluid.density * VORTEX_SPEED * VORTEX_SPEED),
     })
 }
 

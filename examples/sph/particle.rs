@@ -138,7 +138,8 @@ impl<const D: usize> Fluid<D> {
         let sound = 0.25 * h / (1.1 * self.sound);
         let body = 0.25 * (h / force).sqrt();
         let viscous = match self.viscosity {
-            Viscosity::Artificial(_) => f64::INFINITY,
+            // As if all pairs felt it.
+            Viscosity::Artificial(alpha) => 0.25 * (D as f64 + 2.0) * h / (alpha * self.sound),
             Viscosity::Laminar(nu) => 0.125 * h * h / nu,
         };
         sound.min(body).min(viscous)

@@ -1,7 +1,7 @@
 //! A rank's share of the flow, and its steps.
 //!
 //! A step is: exchange (migrants and ghosts), snapshot in order of cells, wall pass, force pass with the integrator. Only
-//! neighbouring ranks wait for each other, but for one step in [`RECUT`], and in [`REFILL`] where fluid fills all.
+//! neighbouring ranks wait for each other. In one step of [`RECUT`] and, where fluid fills all, of [`REFILL`], all ranks do.
 
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub(crate) struct Simulation<'a, const D: usize> {
     pub(crate) time_step: f64,
     pub(crate) steps: usize,
     /// In exchanges, and in what comes after them.
+    /// The sum of the magnitudes by which the volume was put right after the start, over that of the domain.
+    pub(crate) refilled: f64,
     pub(crate) exchanging: Duration,
     pub(crate) computing: Duration,
 }
@@ -58,6 +60,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
             cells: Cells::new(),
             around: Vec::new(),
             time_step,
+            refilled: 0.0,
             steps: 0,
             exchanging: Duration::ZERO,
             computing: Duration::ZERO,
@@ -74,7 +77,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
         self.steps as f64 * self.time_step
     }
 
-    /// One step. Neighbours take part, in one step of [`RECUT`] all ranks.
+    /// One step. Neighbours take part; all ranks do in one step of [`RECUT`] and, where fluid fills all, in one of [`REFILL`].
     pub(crate) fn step(&mut self) -> Result<(), Error> {
         let case = self.case;
         let start = self.job.now();
@@ -109,9 +112,12 @@ impl<'a, const D: usize> Simulation<'a, D> {
         self.steps += 1;
         if !sound || fastest.sqrt() * dt > FARTHEST * fluid.smoothing() {
             let (step, advised) = (self.steps, fluid.time_step());
-            let message =
-                format!("the flow blew up in step {step}: the time step of {dt:.3e} s is too long; {advised:.3e} s is stable");
-            return Err(Error::other(message));
+            let cause = if dt > advised {
+                format!("the time step of {dt:.3e} s is too long; {advised:.3e} s is stable")
+            } else {
+                format!("at a time step of {dt:.3e} s, which should be stable; particles may be alone or much too dense")
+            };
+            return Err(Error::other(format!("the flow blew up in step {step}: {cause}")));
         }
         Ok(())
     }
@@ -121,13 +127,23 @@ impl<'a, const D: usize> Simulation<'a, D> {
     /// The continuity equation loses this sum to errors of the divergence, a thousandth while the first lattice breaks up. The mean
     /// pressure, which no flow in a full domain depends on, would be off by a thousandth of ρc².
     fn fill_domain(&mut self) -> Result<(), Error> {
-        /// A sum of integers does not depend on its order, so not on the number of ranks. One is 2⁻⁴⁰ of a particle's volume.
-        const UNIT: f64 = (1_u64 << 40) as f64;
+        /// A sum of integers does not depend on its order, so not on the number of ranks. One is 2⁻³² of a particle's volume: a billion
+        /// particles may be twice as large as they should be.
+        const UNIT: f64 = (1_u64 << 32) as f64;
         let rest = self.case.fluid.density;
         let excess = |particle: &Particle<D>| ((rest / particle.density - 1.0) * UNIT) as i64;
         let sum = self.own().iter().map(excess).fold(0_i64, i64::wrapping_add);
         let sum = self.job.all_reduce_one(sum, |a: i64, b| a.wrapping_add(b))?;
         let filled = 1.0 + sum as f64 / UNIT / self.case.particles() as f64;
+        if (filled - 1.0).abs() > 0.1 {
+            return Err(Error::other(format!(
+                "the flow blew up by step {}: its volume is {filled:.2} of the domain",
+                self.steps
+            )));
+        }
+        if self.steps > 0 {
+            self.refilled += (filled - 1.0).abs();
+        }
         self.particles[..self.own].iter_mut().for_each(|particle| particle.density *= filled);
         Ok(())
     }

@@ -38,6 +38,10 @@ pub(crate) fn parse(mut lines: Lines<'_>, title: &str) -> Result<Start, Problem>
     file.start()
 }
 
+/// What is told of a file of no known format.
+const NOTHING_KNOWN: &str =
+    "neither a LAMMPS dump, an extended XYZ file, nor a LAMMPS data file with `atoms` and `atom types` in its header";
+
 /// The line that begins a section, and what it says behind `#`.
 struct Heading {
     name: String,
@@ -124,10 +128,13 @@ impl DataFile {
                 [word, "bond" | "angle" | "dihedral" | "improper", "types"] => _ = count(word)?,
                 // Room that LAMMPS keeps for more.
                 [_, "extra", ..] => {}
-                _ => return Err(lines.problem("neither a LAMMPS dump, a LAMMPS data file, nor an extended XYZ file")),
+                _ => return Err(lines.problem(NOTHING_KNOWN)),
             }
             Ok(())
         })?;
+        if self.atoms == 0 && self.types == 0 {
+            return Err(lines.problem(NOTHING_KNOWN));
+        }
         if self.atoms == 0 || self.types == 0 || self.bounds.contains(&None) {
             return Err(lines.problem(
                 "not a LAMMPS data file: its header has `atoms`, `atom types`, `xlo xhi`, `ylo yhi` and `zlo zhi`, all with finite numbers",
@@ -322,6 +329,8 @@ mod tests {
         assert!(problem("what is this\n").contains("section `what is this`"));
         assert!(problem("1 2 3\n").contains("neither"));
         let parse = |text| parse(lines(text), "title");
+        assert!(parse("what is this\n").unwrap_err().1.contains("neither a LAMMPS dump"));
+        assert!(parse("").unwrap_err().1.contains("neither a LAMMPS dump"));
         assert!(parse("\n2 atoms\n").unwrap_err().1.contains("not a LAMMPS data file"));
         assert!(parse("\n2 atoms\n1 atom types\n0 nan xlo xhi\n").unwrap_err().1.contains("finite"));
     }

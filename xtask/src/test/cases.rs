@@ -99,7 +99,7 @@ pub(super) static CASES: &[Case] = &[
     bad("lennard_jones", &["--fcc", "4", "--mass", "Kr=2"], "no atoms of kind Kr"),
     bad("lennard_jones", &["--start", "examples/lennard_jones/data/ase.extxyz"], "--pair Ar,Ar,EPSILON,SIGMA"),
     bad("lennard_jones", &["--config", "no-such-file.txt"], "no-such-file.txt"),
-    bad("lennard_jones", &["--start", "examples/lennard_jones/data/nist_lj_md_nve.csv"], "line 1"),
+    bad("lennard_jones", &["--start", "examples/lennard_jones/data/nist_lj_md_nve.csv"], "nist_lj_md_nve.csv, line 2: neither a LAMMPS dump"),
     bad("lennard_jones", &["--ranks", "2", "--fcc", "4", "--dt", "1"], "time step"),
     bad("lennard_jones", &["--ranks", "2", "--fcc", "4", "--steps", "2", "--thermo", "/dev/full"], "/dev/full"),
     bad("lennard_jones", &["--ranks", "2", "--fcc", "4", "--steps", "2", "--trajectory", "/dev/full"], "/dev/full"),

@@ -38,7 +38,7 @@ pub(crate) fn parse(mut lines: Lines<'_>, title: &str) -> Result<Start, Problem>
     file.start()
 }
 
-/// What is told of a file of no known format.
+/// The error for a file that has none of the formats.
 const NOTHING_KNOWN: &str =
     "neither a LAMMPS dump, an extended XYZ file, nor a LAMMPS data file with `atoms` and `atom types` in its header";
 

@@ -1,7 +1,7 @@
 //! LAMMPS dumps: frames of `ITEM:` sections, columns by name.
 //!
 //! Atoms stand in any order and have an `id`, by which they are sorted. Positions are `x y z` or `xu yu zu`, in the box or outside, or parts of
-//! the box as `xs ys zs` or `xsu ysu zsu`. Velocities `vx vy vz` may be missing. Kinds are told apart by `type`, else by `element`; their
+//! the box as `xs ys zs` or `xsu ysu zsu`. Velocities `vx vy vz` may be missing. The kind of an atom is its `type`, else its `element`; the
 //! masses may be in `mass`. The box must be a periodic cuboid, and units, if the dump tells them, `lj`.
 //!
 //! # Source

@@ -280,7 +280,8 @@ impl Case<2> {
 /// of free fall from it, in m²/s: αhc/(4(D + 2)).
 ///
 /// # Source
-/// J. J. Monaghan, Rep. Prog. Phys. 68 (2005), section 5, who has twice that where particles that part from each other feel it, too.
+/// J. J. Monaghan, Rep. Prog. Phys. 68 (2005), section 5. His viscosity is twice that, because in his form it also acts
+/// between particles that move apart.
 pub(crate) fn damping(dimensions: usize, spacing: f64, height: f64, sound: f64) -> f64 {
     let sound = sound * (2.0 * GRAVITY * height).sqrt();
     ALPHA * SURFACE_SMOOTHING * spacing * sound / (4.0 * (dimensions as f64 + 2.0))

@@ -42,7 +42,7 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
     }
 }
 
-/// Draws `series` over common axes.
+/// Draws `series` over common axes. Those of one name have one color, and one line in the legend.
 ///
 /// # Errors
 /// As [`check`]; a file that cannot be written, and then what stood there is left.
@@ -89,18 +89,25 @@ fn paint<B: DrawingBackend>(
         .x_desc(x)
         .y_desc(y)
         .draw()?;
-    for (series, colour) in series.iter().zip(COLOURS.into_iter().cycle()) {
+    let mut names: Vec<&str> = Vec::new();
+    for series in series {
+        let known = names.iter().position(|name| *name == series.name);
+        let colour = COLOURS[known.unwrap_or(names.len()) % COLOURS.len()];
+        if known.is_none() {
+            names.push(series.name);
+        }
         let points = series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite());
         if series.dots {
-            chart
-                .draw_series(points.map(|point| Circle::new(point, 4, colour.filled())))?
-                .label(series.name)
-                .legend(move |(x, y)| Circle::new((x + 10, y), 4, colour.filled()));
+            let drawn = chart.draw_series(points.map(|point| Circle::new(point, 4, colour.filled())))?;
+            if known.is_none() {
+                drawn.label(series.name).legend(move |(x, y)| Circle::new((x + 10, y), 4, colour.filled()));
+            }
         } else {
-            chart
-                .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-                .label(series.name)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2)));
+            let drawn = chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+            if known.is_none() {
+                let line = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2));
+                drawn.label(series.name).legend(line);
+            }
         }
     }
     let legend = empty_corner(series, (across, up));

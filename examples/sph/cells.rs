@@ -9,8 +9,8 @@
 
 use global_arrays::Work;
 
-use crate::case::Wall;
 use crate::particle::{Fluid, Particle, Viscosity};
+use crate::tank::Wall;
 
 /// Cells along x for each reach of the kernel. More would make shorter stretches out of more cells.
 const FINE: usize = 4;
@@ -46,13 +46,13 @@ impl<const D: usize> Source<D> {
 
     /// A wall particle before the fluid told it its pressure. Under a free surface it takes no part in the diffusion of density; where fluid
     /// fills all it does, with the density of the fluid in front of it, and shifts nothing.
-    fn wall(fluid: &Fluid<D>, wall: Wall<D>) -> Self {
+    fn wall(fluid: &Fluid<D>, position: [f64; D]) -> Self {
         let density = fluid.density;
         let brings = match fluid.viscosity {
-            Viscosity::Artificial(_) => Self::pair(Self::friction(fluid, wall.alpha), 0.0),
+            Viscosity::Artificial(alpha) => Self::pair(Self::friction(fluid, alpha), 0.0),
             Viscosity::Laminar(_) => [0.0; D],
         };
-        Source { position: wall.position, velocity: [0.0; D], density, pressure: 0.0, brings }
+        Source { position, velocity: [0.0; D], density, pressure: 0.0, brings }
     }
 
     /// 2αhc.
@@ -69,10 +69,25 @@ impl<const D: usize> Source<D> {
     }
 }
 
-/// Whose an entry of the snapshot is: the number of an own particle, or one of these.
-pub(crate) const GHOST: u32 = u32::MAX - 1;
-/// A wall particle.
-pub(crate) const WALL: u32 = u32::MAX;
+/// Whose an entry of the snapshot is: the number of an own particle, this, or above it a number for each kind of walls.
+pub(crate) const GHOST: u32 = u32::MAX - 8;
+
+/// Whether it is a wall's.
+#[inline(always)]
+pub(crate) fn is_wall(owner: u32) -> bool {
+    owner > GHOST
+}
+
+/// The number of walls that hold these components of the velocity.
+fn wall<const D: usize>(held: [bool; D]) -> u32 {
+    GHOST + held.iter().rev().fold(0, |bits, &held| 2 * bits + u32::from(held))
+}
+
+/// The components of the velocity that a wall with this number holds.
+#[inline(always)]
+pub(crate) fn held<const D: usize>(owner: u32) -> [bool; D] {
+    std::array::from_fn(|axis| (owner - GHOST) >> axis & 1 == 1)
+}
 
 /// The snapshot. `start` and what is private serve to build it.
 #[derive(Debug)]
@@ -125,7 +140,14 @@ impl<const D: usize> Cells<D> {
     ///
     /// Returns the bytes that pass: particles and walls are read to find their cells, and those in the grid once more to become entries; of
     /// each entry five numbers are written, and read, in sorting.
-    pub(crate) fn build(&mut self, fluid: &Fluid<D>, particles: &[Particle<D>], own: usize, walls: &[Wall<D>]) -> Work {
+    pub(crate) fn build(
+        &mut self,
+        fluid: &Fluid<D>,
+        particles: &[Particle<D>],
+        own: usize,
+        walls: &[Wall<D>],
+        time: f64,
+    ) -> Work {
         let support = fluid.support();
         let (mut low, mut high) = ([f64::INFINITY; D], [f64::NEG_INFINITY; D]);
         for particle in &particles[..own] {
@@ -164,10 +186,12 @@ impl<const D: usize> Cells<D> {
         };
         self.unsorted.extend(particles.iter().map(|particle| count(&particle.position)));
         let near = |wall: &[f64; D]| (0..D).all(|axis| low[axis] - support <= wall[axis] && wall[axis] <= high[axis] + support);
-        self.unsorted
-            .extend(walls.iter().map(|Wall { position, .. }| if own > 0 && near(position) { count(position) } else { NOWHERE }));
+        self.unsorted.extend(walls.iter().map(|wall| {
+            let position = wall.at(time);
+            if own > 0 && near(&position) { count(&position) } else { NOWHERE }
+        }));
         self.sort(particles, walls.len());
-        self.fill(fluid, particles, own, walls);
+        self.fill(fluid, particles, own, walls, time);
         let entries = self.sources.len();
         let read = size_of_val(particles) + size_of_val(walls) + entries * size_of::<Particle<D>>();
         Work::bytes((read + entries * (size_of::<Source<D>>() + 40) + 8 * self.start.len()) as f64)
@@ -212,7 +236,7 @@ impl<const D: usize> Cells<D> {
         }
     }
 
-    fn fill(&mut self, fluid: &Fluid<D>, particles: &[Particle<D>], own: usize, walls: &[Wall<D>]) {
+    fn fill(&mut self, fluid: &Fluid<D>, particles: &[Particle<D>], own: usize, walls: &[Wall<D>], time: f64) {
         self.sources.clear();
         self.owner.clear();
         self.cell.clear();
@@ -228,12 +252,15 @@ impl<const D: usize> Cells<D> {
             let k = entry as usize;
             let (source, owner) = match particles.get(k) {
                 Some(particle) => (Source::fluid(fluid, particle), if k < own { entry } else { GHOST }),
-                None => (Source::wall(fluid, walls[k - particles.len()]), WALL),
+                None => {
+                    let place = &walls[k - particles.len()];
+                    (Source::wall(fluid, place.at(time)), wall(place.held))
+                }
             };
             self.sources.push(source);
             self.owner.push(owner);
             self.fluid_before.push(fluid_so_far);
-            fluid_so_far += u32::from(owner != WALL);
+            fluid_so_far += u32::from(!is_wall(owner));
             self.cell.push(self.unsorted[k]);
         }
         self.fluid_before.push(fluid_so_far);
@@ -243,6 +270,12 @@ impl<const D: usize> Cells<D> {
     #[inline(always)]
     pub(crate) fn any_fluid(&self, stretch: &std::ops::Range<usize>) -> bool {
         self.fluid_before[stretch.end] > self.fluid_before[stretch.start]
+    }
+
+    /// Whether all entries of a stretch are of fluid.
+    #[inline(always)]
+    pub(crate) fn all_fluid(&self, stretch: &std::ops::Range<usize>) -> bool {
+        (self.fluid_before[stretch.end] - self.fluid_before[stretch.start]) as usize == stretch.len()
     }
 
     /// The number of rows.

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::case::{Case, Kind, Water, damping};
+use crate::case::{Case, Column, Kind, Water, damping};
 use crate::command_line::{Start, positive};
+use crate::experiments::Name;
+use crate::instruments::{Instruments, Probe};
+use crate::tank::Block;
 
 /// Weakly compressible smoothed-particle hydrodynamics: a dam break in two or three dimensions, and flows with known solutions.
 #[derive(Debug, Clone, Parser)]
@@ -16,6 +19,9 @@ pub(crate) struct Arguments {
     /// The flow
     #[arg(long, value_enum, default_value_t = Kind::DamBreak)]
     pub(crate) case: Kind,
+    /// A dam break that was measured: sets column, tank, gate and how long to compute
+    #[arg(long, value_enum, conflicts_with_all = ["column_width", "column_height", "tank_length", "gate", "obstacle"])]
+    pub(crate) experiment: Option<Name>,
     /// 2 or 3; columns of water alone know 3
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
     pub(crate) dimensions: u8,
@@ -40,9 +46,18 @@ pub(crate) struct Arguments {
     /// Seconds of a step; by default what is stable
     #[arg(long, value_name = "DT", value_parser = length)]
     pub(crate) time_step: Option<f64>,
-    /// What moves past the bed and the end walls of a tank
-    #[arg(long, value_enum)]
-    pub(crate) slip: Option<Slip>,
+    /// Speed at which a gate in front of the column rises, in m/s; by default there is none
+    #[arg(long, value_name = "V", value_parser = length)]
+    pub(crate) gate: Option<f64>,
+    /// A box that stands in the tank, in meters: X0,Y0,X1,Y1, in three dimensions X0,Y0,Z0,X1,Y1,Z1; may be given again
+    #[arg(long, value_name = "BOX", value_parser = numbers)]
+    pub(crate) obstacle: Vec<Numbers>,
+    /// Skin friction coefficient of bed and walls of a tank, 2τ/(ρu²); by default 0.005
+    #[arg(long, value_name = "CF", value_parser = friction)]
+    pub(crate) friction: Option<f64>,
+    /// Water sticks to bed and walls of a tank
+    #[arg(long, conflicts_with = "friction")]
+    pub(crate) no_slip: bool,
     /// Speed of sound in columns of water, over that of free fall from their height, at least 5; by default 10
     #[arg(long, value_name = "C", value_parser = sound)]
     pub(crate) sound: Option<f64>,
@@ -55,6 +70,15 @@ pub(crate) struct Arguments {
     /// File for the front of the dam break, as CSV: T = t √(2g/A), Z = x/A
     #[arg(long, value_name = "FILE")]
     pub(crate) front: Option<PathBuf>,
+    /// Measure the height of the water at this distance from the back wall, in meters; may be given again
+    #[arg(long, value_name = "X", value_parser = length)]
+    pub(crate) gauge: Vec<f64>,
+    /// Measure the pressure of the water at this point, in meters: X,Y, in three dimensions X,Y,Z; may be given again
+    #[arg(long, value_name = "POINT", value_parser = numbers)]
+    pub(crate) probe: Vec<Numbers>,
+    /// File for what was measured of a column, as CSV: time, front, energies, gauges, probes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) records: Option<PathBuf>,
     /// File for a picture of what is checked, .svg or .png
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
@@ -66,14 +90,8 @@ pub(crate) struct Arguments {
     pub(crate) frames: usize,
 }
 
-/// What walls do to water that moves past them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Slip {
-    /// Is not resisted
-    Free,
-    /// Is resisted by the viscosity (the default)
-    No,
-}
+/// Numbers with commas between.
+pub(crate) type Numbers = Box<[f64]>;
 
 /// The flow that was asked for.
 #[derive(Debug, Clone)]
@@ -88,12 +106,13 @@ const MOST: f64 = 1e9;
 impl Arguments {
     /// The flow, or what is wrong with it.
     pub(crate) fn flow(&self) -> Result<Flow, String> {
-        let width = self.column_width.unwrap_or(match self.case {
+        let experiment = self.experiment.map(Name::experiment);
+        let width = self.column_width.or(experiment.map(|known| known.column[0])).unwrap_or(match self.case {
             Kind::DamBreak | Kind::Hydrostatic => 0.146,
             Kind::TaylorGreen => 1.0,
             Kind::Poiseuille => 4e-4,
         });
-        let height = self.column_height.unwrap_or(match self.case {
+        let height = self.column_height.or(experiment.map(|known| known.column[1])).unwrap_or(match self.case {
             Kind::DamBreak => 2.0 * width,
             Kind::Hydrostatic | Kind::TaylorGreen => width,
             Kind::Poiseuille => 1e-3,
@@ -101,33 +120,8 @@ impl Arguments {
         let across = if self.case == Kind::DamBreak { 80.0 } else { 40.0 } / if self.dimensions == 3 { 2.0 } else { 1.0 };
         let spacing = self.spacing.unwrap_or(width.max(height) / across);
         let depth = self.column_depth.unwrap_or(width);
-        let column = matches!(self.case, Kind::DamBreak | Kind::Hydrostatic);
-        if self.dimensions == 3 && !column {
-            return Err("only the columns of water have three dimensions".into());
-        }
-        if self.dimensions == 2 && self.column_depth.is_some() {
-            return Err("--column-depth is for --dimensions 3".into());
-        }
-        if self.case != Kind::DamBreak && (self.front.is_some() || self.tank_length.is_some()) {
-            return Err("--front and --tank-length are for the dam break".into());
-        }
-        if !column && (self.slip.is_some() || self.sound.is_some() || self.viscosity.is_some()) {
-            return Err("--slip, --sound and --viscosity are for columns of water".into());
-        }
-        let water = Water {
-            free_slip: self.slip == Some(Slip::Free),
-            sound: self.sound.unwrap_or(Water::default().sound),
-            viscosity: self.viscosity,
-        };
-        let least = damping(self.dimensions as usize, spacing, height, water.sound);
-        if let Some(viscosity) = self.viscosity.filter(|viscosity| *viscosity < least) {
-            return Err(format!(
-                "--viscosity {viscosity} is below {least:.2e} m²/s, with which the method damps at this spacing"
-            ));
-        }
-        if self.case != Kind::TaylorGreen && self.reynolds.is_some() {
-            return Err("--reynolds is for the vortices".into());
-        }
+        self.check_flags()?;
+        let water = self.water(spacing, height)?;
         let mut extents = vec![("wide", width), ("high", height)];
         if self.dimensions == 3 {
             extents.push(("deep", depth));
@@ -137,12 +131,13 @@ impl Arguments {
                 return Err(format!("no particle fits: they are {spacing} m apart and the fluid is {length} m {what}"));
             }
         }
-        let tank_length = self.tank_length.unwrap_or(8.0 * width);
+        let tank_length = self.tank_length.or(experiment.map(|known| known.tank)).unwrap_or(8.0 * width);
         if tank_length < width {
             return Err(format!("a column {width} m wide does not fit into a tank of {tank_length} m"));
         }
         // High enough for the water that runs up the far wall.
         let tank_height = 3.0 * height;
+        let column = self.is_column();
         let volume = if column { tank_length * tank_height } else { width * height };
         let cells = volume / spacing.powi(2) * if self.dimensions == 3 { depth / spacing } else { 1.0 };
         if cells > MOST {
@@ -151,24 +146,145 @@ impl Arguments {
         if self.case == Kind::TaylorGreen && height != width {
             return Err("the vortices' square has one side: give --column-width alone".into());
         }
-        let periodic = !column;
-        if periodic && width < 6.0 * spacing {
+        if !column && width < 6.0 * spacing {
             return Err(format!("the period of {width} m must be at least six times the spacing of {spacing} m"));
         }
         Ok(match (self.case, self.dimensions) {
             (Kind::TaylorGreen, _) => Flow::Plane(Case::taylor_green(spacing, width, self.reynolds.unwrap_or(100.0))),
             (Kind::Poiseuille, _) => Flow::Plane(Case::poiseuille(spacing, width, height)),
-            (kind, 2) => Flow::Plane(Case::column(kind, spacing, [width, height], [tank_length, tank_height], water)),
+            (kind, 2) => {
+                let column = self.column([width, height], [tank_length, tank_height], spacing)?;
+                Flow::Plane(Case::column(kind, spacing, column, water))
+            }
             (kind, _) => {
-                Flow::Space(Case::column(kind, spacing, [width, height, depth], [tank_length, tank_height, depth], water))
+                let column = self.column([width, height, depth], [tank_length, tank_height, depth], spacing)?;
+                Flow::Space(Case::column(kind, spacing, column, water))
             }
         })
+    }
+
+    fn is_column(&self) -> bool {
+        matches!(self.case, Kind::DamBreak | Kind::Hydrostatic)
+    }
+
+    /// Flags that this flow does not know.
+    fn check_flags(&self) -> Result<(), String> {
+        let column = self.is_column();
+        if self.dimensions == 3 && !column {
+            return Err("only the columns of water have three dimensions".into());
+        }
+        if self.dimensions == 2 && self.column_depth.is_some() {
+            return Err("--column-depth is for --dimensions 3".into());
+        }
+        let of_the_dam = [
+            ("--front", self.front.is_some()),
+            ("--tank-length", self.tank_length.is_some()),
+            ("--experiment", self.experiment.is_some()),
+            ("--gate", self.gate.is_some()),
+            ("--obstacle", !self.obstacle.is_empty()),
+        ];
+        let of_columns = [
+            ("--friction", self.friction.is_some()),
+            ("--no-slip", self.no_slip),
+            ("--sound", self.sound.is_some()),
+            ("--viscosity", self.viscosity.is_some()),
+            ("--gauge", !self.gauge.is_empty()),
+            ("--probe", !self.probe.is_empty()),
+            ("--records", self.records.is_some()),
+        ];
+        if let Some((flag, _)) = of_the_dam.into_iter().find(|flag| flag.1 && self.case != Kind::DamBreak) {
+            return Err(format!("{flag} is for the dam break"));
+        }
+        if let Some((flag, _)) = of_columns.into_iter().find(|flag| flag.1 && !column) {
+            return Err(format!("{flag} is for columns of water"));
+        }
+        if self.case != Kind::TaylorGreen && self.reynolds.is_some() {
+            return Err("--reynolds is for the vortices".into());
+        }
+        Ok(())
+    }
+
+    fn water(&self, spacing: f64, height: f64) -> Result<Water, String> {
+        let usual = Water::default();
+        let friction = if self.no_slip { None } else { self.friction.or(usual.friction) };
+        let water = Water { friction, sound: self.sound.unwrap_or(usual.sound), viscosity: self.viscosity };
+        let least = damping(self.dimensions as usize, spacing, height, water.sound);
+        match self.viscosity.filter(|viscosity| *viscosity < least) {
+            None => Ok(water),
+            Some(viscosity) => {
+                Err(format!("--viscosity {viscosity} is below {least:.2e} m²/s, with which the method damps at this spacing"))
+            }
+        }
+    }
+
+    /// The column in its tank, with gate and obstacles.
+    fn column<const D: usize>(&self, extent: [f64; D], tank: [f64; D], spacing: f64) -> Result<Column<D>, String> {
+        let gate = self.gate.or(self.experiment.and_then(|name| name.experiment().gate));
+        let ends = |block: &Block<D>| format!("{:?} to {:?} m", block.low, block.high);
+        // What stands in front of the column, too.
+        let mut taken = Block { low: [0.0; D], high: extent };
+        if gate.is_some() {
+            taken.high[0] += 4.0 * spacing;
+        }
+        let mut obstacles = Vec::new();
+        for numbers in &self.obstacle {
+            let (low, high) = numbers.split_at(D.min(numbers.len()));
+            let (Ok(low), Ok(high)) = (<[f64; D]>::try_from(low), <[f64; D]>::try_from(high)) else {
+                return Err(format!("--obstacle needs {} numbers in {D} dimensions, got {}", 2 * D, numbers.len()));
+            };
+            let block = Block { low, high };
+            if (0..D).any(|axis| high[axis] - low[axis] < spacing) {
+                return Err(format!("the obstacle from {} is thinner than the spacing of {spacing} m", ends(&block)));
+            }
+            if (0..D).any(|axis| low[axis] < 0.0 || high[axis] > tank[axis] + 0.5 * spacing) {
+                return Err(format!("the obstacle from {} is not inside the tank of {tank:?} m", ends(&block)));
+            }
+            if block.meets(&taken) {
+                let what = if gate.is_some() { "the column and its gate fill" } else { "the column fills" };
+                return Err(format!("the obstacle from {} stands where {what} {:?} m", ends(&block), taken.high));
+            }
+            obstacles.push(block);
+        }
+        Ok(Column { extent, tank, gate, obstacles })
+    }
+
+    /// Gauges and probes that were asked for.
+    pub(crate) fn instruments<const D: usize>(&self, case: &Case<D>) -> Result<Instruments<D>, String> {
+        let length = case.length(0);
+        if let Some(gauge) = self.gauge.iter().find(|gauge| **gauge > length) {
+            return Err(format!("--gauge {gauge} is beyond the tank, which is {length} m long"));
+        }
+        let probe = |numbers: &Numbers| {
+            let center = <[f64; D]>::try_from(&numbers[..])
+                .map_err(|_| format!("--probe needs {D} numbers in {D} dimensions, got {}", numbers.len()))?;
+            let half = 0.5 * case.fluid.spacing;
+            match (0..D).find(|&axis| !(-half..=case.length(axis) + half).contains(&center[axis])) {
+                None => Ok(Probe { center, diameter: 0.0 }),
+                Some(axis) => {
+                    let [name, extent] = [["x", "y", "z"][axis].to_owned(), format!("{} m", case.length(axis))];
+                    Err(format!("--probe {center:?} is outside of the tank, whose {name} goes from 0 to {extent}"))
+                }
+            }
+        };
+        Ok(Instruments { gauges: self.gauge.clone(), probes: self.probe.iter().map(probe).collect::<Result<_, _>>()? })
     }
 }
 
 /// A speed of sound in which the fluid is nearly incompressible.
 fn sound(text: &str) -> Result<f64, String> {
     length(text).ok().filter(|sound| *sound >= 5.0).ok_or_else(|| "not a number of at least 5".into())
+}
+
+/// A skin friction coefficient.
+fn friction(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().map_err(|_| "not a number")?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("a number from 0 to 1 is needed".into()) }
+}
+
+/// Numbers with commas between.
+fn numbers(text: &str) -> Result<Numbers, String> {
+    let number = |word: &str| word.trim().parse::<f64>().ok().filter(|x| x.is_finite());
+    text.split(',').map(number).collect::<Option<_>>().ok_or_else(|| "numbers with commas between are needed".into())
 }
 
 /// A number above zero.
@@ -197,6 +313,26 @@ mod tests {
             assert!(flow(&format!("sph --case {case}")).is_ok());
         }
         assert!(matches!(flow("sph --dimensions 3 --spacing 0.0365"), Ok(Flow::Space(_))));
+        let Ok(Flow::Plane(case)) = flow("sph --experiment lobovsky --spacing 0.01") else { panic!() };
+        assert_eq!((case.counts, case.inside[0], case.gate), ([60, 30], 161, Some(3.46)));
+        let Ok(Flow::Plane(case)) = flow("sph --obstacle 0.5,0,0.6,0.1") else { panic!() };
+        assert_eq!(case.obstacles.len(), 1);
+    }
+
+    #[test]
+    fn instruments_are_inside_the_tank() {
+        let instruments = |line: &str| {
+            let arguments = Arguments::try_parse_from(line.split(' ')).map_err(|error| error.to_string())?;
+            match arguments.flow()? {
+                Flow::Plane(case) => arguments.instruments(&case).map(|instruments| instruments.names()),
+                Flow::Space(case) => arguments.instruments(&case).map(|instruments| instruments.names()),
+            }
+        };
+        assert_eq!(instruments("sph --gauge 0.5 --probe 1.168,0.01").unwrap(), ["level_0.5", "pressure_1.168_0.01"]);
+        assert!(instruments("sph --gauge 2").unwrap_err().contains("1.168 m long"));
+        assert!(instruments("sph --probe 0.1,0.1,0.1").unwrap_err().contains("needs 2 numbers"));
+        assert!(instruments("sph --probe 0.1,0.1 --dimensions 3").unwrap_err().contains("needs 3 numbers"));
+        assert!(instruments("sph --probe 0.1,5").unwrap_err().contains("whose y goes from 0"));
     }
 
     #[test]
@@ -208,7 +344,18 @@ mod tests {
         assert!(flow("sph --case taylor_green --dimensions 3").unwrap_err().contains("three"));
         assert!(flow("sph --case taylor_green --front x.csv").unwrap_err().contains("--front"));
         assert!(flow("sph --case poiseuille --column-width 1e-4 --spacing 5e-5").unwrap_err().contains("period"));
-        assert!(flow("sph --case taylor_green --slip free").unwrap_err().contains("--slip"));
+        assert!(flow("sph --case taylor_green --no-slip").unwrap_err().contains("--no-slip"));
+        assert!(flow("sph --case hydrostatic --gate 3").unwrap_err().contains("--gate is for the dam break"));
+        assert!(flow("sph --friction 2").unwrap_err().contains("from 0 to 1"));
+        assert!(flow("sph --friction 0.01 --no-slip").unwrap_err().contains("cannot be used"));
+        assert!(flow("sph --experiment buchner --tank-length 3").unwrap_err().contains("cannot be used"));
+        assert!(flow("sph --experiment nobody").unwrap_err().contains("martin_moyce_square"));
+        assert!(flow("sph --obstacle 0.5,0,0.6").unwrap_err().contains("needs 4 numbers"));
+        assert!(flow("sph --obstacle 0.5,0,0.6,0.1 --dimensions 3").unwrap_err().contains("needs 6 numbers"));
+        assert!(flow("sph --obstacle 0.5,0,0.5,0.1").unwrap_err().contains("thinner"));
+        assert!(flow("sph --obstacle 1.1,0,1.3,0.1").unwrap_err().contains("not inside the tank"));
+        assert!(flow("sph --obstacle 0.1,0,0.3,0.1").unwrap_err().contains("the column fills"));
+        assert!(flow("sph --obstacle 0.5,x").unwrap_err().contains("commas"));
         assert!(flow("sph --case poiseuille --viscosity 1e-6").unwrap_err().contains("--viscosity"));
         assert!(flow("sph --viscosity 1e-6").unwrap_err().contains("the method damps"));
         assert!(flow("sph --viscosity 0.01").is_ok());

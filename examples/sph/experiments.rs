@@ -1,77 +1,262 @@
-//! The fronts that were measured, and whether a computed one is among them.
+//! The dam breaks that were measured, and which of them a case repeats.
 //!
-//! Both experiments let a column of water twice as high as wide collapse: Martin & Moyce (1952), a = 2¼ in, and Koshizuka & Oka
-//! (1996), a = 14.6 cm. In T = t √(2g/a) and Z = x/a they tell of one flow. They differ from each other by up to 15 %, since the gate takes its time
-//! and the front is thin; computed fronts run ahead of both, as in the published SPH codes.
+//! Two dam breaks of one shape are one flow in lengths of the column and times of its fall, so an experiment is one of all columns and
+//! tanks of its shape. What was measured is kept as a table of such times and values for each quantity.
 
-use crate::observation::greater;
+use crate::case::{Case, GRAVITY, Kind};
+use crate::instruments::{Instruments, Probe};
 
-/// A table of T and Z.
+/// A table of times and values.
 pub(crate) type Curve = Vec<(f64, f64)>;
 
-/// What a measured point may be off by.
-const SCATTER: f64 = 0.05;
-
-/// What a computed front may be ahead by once it runs.
-const AHEAD: f64 = 0.15;
-
-/// T from which the front runs: before, the column has hardly spread.
-const RUNNING: f64 = 1.0;
-
-/// Martin & Moyce (1952), fig. 3, n² = 2, a = 1.125 in.
-pub(crate) fn martin_moyce() -> Curve {
-    curve(include_str!("data/martin_moyce.csv"))
+/// An experiment, in meters and seconds, as it was made.
+#[derive(Debug)]
+pub(crate) struct Experiment {
+    /// Authors and year.
+    pub(crate) name: &'static str,
+    /// Width and height of the column.
+    pub(crate) column: [f64; 2],
+    /// Length of the tank.
+    pub(crate) tank: f64,
+    /// Whether a longer tank would do: the front was not seen to reach its end.
+    pub(crate) open: bool,
+    /// Speed at which the gate rose; none if it vanished at once, or if its motion is not known.
+    pub(crate) gate: Option<f64>,
+    /// How long it was recorded.
+    pub(crate) end: f64,
+    /// x of the gauges.
+    pub(crate) gauges: &'static [f64],
+    /// Height above the bed and diameter of the probes on the far wall.
+    pub(crate) probes: &'static [(f64, f64)],
+    pub(crate) records: &'static [Record],
+    /// When the front reached the far wall, in √(H/g).
+    pub(crate) at_wall: Option<f64>,
+    /// Why it is shown and not judged.
+    pub(crate) doubt: Option<&'static str>,
 }
 
-/// Koshizuka & Oka (1996).
-pub(crate) fn koshizuka_oka() -> Curve {
-    curve(include_str!("data/koshizuka_oka.csv"))
+/// What a record is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// x of the front, over the column's width.
+    Front,
+    /// Height of the water at a gauge of the experiment, over the column's.
+    Level(usize),
+    /// Pressure at a probe of the experiment, over ρgH.
+    Pressure(usize),
 }
 
-/// How a computed front compares.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Comparison {
-    /// Measured times that the run has reached.
-    pub(crate) points: usize,
-    /// The largest excess over the fastest experiment, relative; below zero if always behind it.
-    pub(crate) ahead: f64,
-    /// The largest lag behind the slowest.
-    pub(crate) behind: f64,
-    /// Whether all are inside the envelope.
-    pub(crate) inside: bool,
+/// What the times of a record are given in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// √(a/2g), a the column's width.
+    HalfWidth,
+    /// √(a/g).
+    Width,
+    /// √(H/g), H the column's height.
+    Height,
 }
 
-/// Compares a front at all times at which one was measured, up to Z = `end`, where the tank ends.
-pub(crate) fn compare(front: &Curve, end: f64) -> Comparison {
-    let measured = [martin_moyce(), koshizuka_oka()];
-    let mut result = Comparison { points: 0, ahead: f64::NEG_INFINITY, behind: f64::NEG_INFINITY, inside: true };
-    for &(time, _) in measured.iter().flatten() {
-        let there = measured.iter().filter_map(|curve| at(curve, time));
-        let (low, high) = there.fold((f64::INFINITY, 0.0_f64), |(low, high), z| (low.min(z), high.max(z)));
-        // A front that is nowhere, or infinitely far, is compared and fails.
-        let Some(z) = at(front, time).filter(|&z| !(z.is_finite() && z >= end)) else { continue };
-        let (ahead, behind) = (z / high - 1.0, 1.0 - z / low);
-        result.points += 1;
-        result.ahead = greater(result.ahead, ahead);
-        result.behind = greater(result.behind, behind);
-        result.inside &= behind <= SCATTER && ahead <= if time < RUNNING { SCATTER } else { AHEAD };
+/// A measured quantity.
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// What tells it from other records of the same quantity.
+    pub(crate) note: &'static str,
+    pub(crate) quantity: Quantity,
+    pub(crate) unit: Unit,
+    text: &'static str,
+    /// Up to when it is judged, in its unit.
+    pub(crate) until: f64,
+    /// Its share in the mean pressure of all probes.
+    pub(crate) weight: f64,
+}
+
+const fn record(note: &'static str, quantity: Quantity, unit: Unit, text: &'static str) -> Record {
+    Record { note, quantity, unit, text, until: f64::INFINITY, weight: 1.0 }
+}
+
+/// A level of Lobovský et al., until the wave from the wall is back at the gauge: in the experiment or, a little earlier, in runs.
+const fn level(gauge: usize, text: &'static str, until: f64) -> Record {
+    Record { until, ..record("", Quantity::Level(gauge), Unit::Height, text) }
+}
+
+/// A pressure of Lobovský et al. with the part of the wall that it stands for, out of that between the lowest and the highest probe.
+const fn pressure(probe: usize, text: &'static str, weight: f64) -> Record {
+    Record { weight, ..record("", Quantity::Pressure(probe), Unit::Height, text) }
+}
+
+/// The experiments that there are tables of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Name {
+    /// Martin & Moyce 1952: a column twice as high as wide on a long bed; front and height
+    MartinMoyce,
+    /// Martin & Moyce 1952: a square column; front
+    MartinMoyceSquare,
+    /// Koshizuka & Oka 1996: a column twice as high as wide in a short tank; front
+    KoshizukaOka,
+    /// Lobovský et al. 2014: a column twice as wide as high behind a gate; levels and pressures
+    Lobovsky,
+    /// Buchner 2002: a column twice as wide as high; pressure
+    Buchner,
+}
+
+impl Name {
+    const ALL: [Name; 5] = [Name::MartinMoyce, Name::MartinMoyceSquare, Name::KoshizukaOka, Name::Lobovsky, Name::Buchner];
+
+    pub(crate) fn experiment(self) -> &'static Experiment {
+        match self {
+            Name::MartinMoyce => &MARTIN_MOYCE,
+            Name::MartinMoyceSquare => &MARTIN_MOYCE_SQUARE,
+            Name::KoshizukaOka => &KOSHIZUKA_OKA,
+            Name::Lobovsky => &LOBOVSKY,
+            Name::Buchner => &BUCHNER,
+        }
     }
-    result
 }
 
-/// The value at a time inside the curve, linear between its points.
-fn at(curve: &Curve, time: f64) -> Option<f64> {
-    let after = curve.partition_point(|point| point.0 < time);
-    let &(t1, z1) = curve.get(after)?;
-    if t1 == time {
-        return Some(z1);
+static MARTIN_MOYCE: Experiment = Experiment {
+    name: "Martin & Moyce 1952, n² = 2",
+    column: [0.05715, 0.1143],
+    tank: 8.0 * 0.05715,
+    open: true,
+    gate: None,
+    end: 0.41,
+    gauges: &[0.0],
+    probes: &[],
+    records: &[
+        record("a = 2¼ in", Quantity::Front, Unit::HalfWidth, include_str!("data/martin_moyce_front.csv")),
+        record("a = 1⅛ in", Quantity::Front, Unit::HalfWidth, include_str!("data/martin_moyce_small_front.csv")),
+        record("", Quantity::Level(0), Unit::Width, include_str!("data/martin_moyce_height.csv")),
+    ],
+    at_wall: None,
+    doubt: None,
+};
+
+static MARTIN_MOYCE_SQUARE: Experiment = Experiment {
+    name: "Martin & Moyce 1952, n² = 1",
+    column: [0.05715, 0.05715],
+    tank: 8.0 * 0.05715,
+    open: true,
+    gate: None,
+    end: 0.17,
+    gauges: &[],
+    probes: &[],
+    records: &[record("", Quantity::Front, Unit::Width, include_str!("data/martin_moyce_square_front.csv"))],
+    at_wall: None,
+    doubt: None,
+};
+
+static KOSHIZUKA_OKA: Experiment = Experiment {
+    name: "Koshizuka & Oka 1996",
+    column: [0.146, 0.292],
+    tank: 0.584,
+    open: false,
+    gate: None,
+    end: 0.3,
+    gauges: &[],
+    probes: &[],
+    records: &[record("", Quantity::Front, Unit::HalfWidth, include_str!("data/koshizuka_oka.csv"))],
+    at_wall: None,
+    doubt: Some("the motion of its gate is not published"),
+};
+
+static LOBOVSKY: Experiment = Experiment {
+    name: "Lobovský et al. 2014, H = 300 mm",
+    column: [0.6, 0.3],
+    tank: 1.61,
+    open: false,
+    gate: Some(3.46),
+    end: 1.96,
+    gauges: &[0.3, 0.865, 1.114, 1.3625],
+    probes: &[(0.003, 0.0042), (0.03, 0.0042), (0.08, 0.0042)],
+    records: &[
+        level(0, include_str!("data/lobovsky_h1.csv"), 8.4),
+        level(1, include_str!("data/lobovsky_h2.csv"), 7.0),
+        level(2, include_str!("data/lobovsky_h3.csv"), 6.4),
+        level(3, include_str!("data/lobovsky_h4.csv"), 5.6),
+        pressure(0, include_str!("data/lobovsky_p3mm.csv"), 13.5 / 77.0),
+        pressure(1, include_str!("data/lobovsky_p30mm.csv"), 38.5 / 77.0),
+        pressure(2, include_str!("data/lobovsky_p80mm.csv"), 25.0 / 77.0),
+    ],
+    at_wall: Some(2.57),
+    doubt: None,
+};
+
+static BUCHNER: Experiment = Experiment {
+    name: "Buchner 2002",
+    column: [1.2, 0.6],
+    tank: 3.22,
+    open: false,
+    gate: None,
+    end: 1.8,
+    gauges: &[],
+    // The transducer covers 115 to 205 mm. Its lower edge is where others compare.
+    probes: &[(0.115, 0.0)],
+    records: &[pressure(0, include_str!("data/buchner_p1.csv"), 1.0)],
+    at_wall: None,
+    doubt: None,
+};
+
+impl Experiment {
+    /// The experiment that a case repeats, if there is one.
+    pub(crate) fn of<const D: usize>(case: &Case<D>) -> Option<&'static Experiment> {
+        let dam = case.kind == Kind::DamBreak && case.is_plain_water() && case.obstacles.is_empty();
+        Name::ALL.into_iter().map(Name::experiment).find(|experiment| dam && experiment.is(case))
     }
-    let &(t0, z0) = curve.get(after.checked_sub(1)?)?;
-    Some(z0 + (z1 - z0) * (time - t0) / (t1 - t0))
+
+    /// Whether a case has its shape. Columns and tanks are whole particles long: one more or less is the same shape.
+    fn is<const D: usize>(&self, case: &Case<D>) -> bool {
+        let scale = case.column_height() / self.column[1];
+        let spacing = case.fluid.spacing;
+        let close = |length: f64, expected: f64| (length - scale * expected).abs() <= spacing.min(0.05 * scale * expected);
+        let tank = case.length(0);
+        // Speeds go with the root of lengths.
+        let gate = match (case.gate, self.gate) {
+            (Some(speed), Some(expected)) => (speed - scale.sqrt() * expected).abs() <= 0.01 * speed,
+            (speed, expected) => speed.is_none() && expected.is_none(),
+        };
+        let wide = close(case.column_width(), self.column[0]);
+        gate && wide && (close(tank, self.tank) || self.open && tank >= scale * self.tank)
+    }
+
+    /// Its instruments, in a case of its shape.
+    pub(crate) fn instruments<const D: usize>(&self, case: &Case<D>) -> Instruments<D> {
+        let scale = case.column_height() / self.column[1];
+        let probe = |&(height, diameter): &(f64, f64)| {
+            // In space in the middle of the wall.
+            let mut center = std::array::from_fn(|axis| 0.5 * case.length(axis));
+            (center[0], center[1]) = (case.length(0), scale * height);
+            Probe { center, diameter: scale * diameter }
+        };
+        Instruments { gauges: self.gauges.iter().map(|x| scale * x).collect(), probes: self.probes.iter().map(probe).collect() }
+    }
 }
 
-fn curve(text: &str) -> Curve {
-    rows(text, 2).iter().map(|row| (row[0], row[1])).collect()
+impl Record {
+    /// What was measured, in the record's units.
+    pub(crate) fn curve(&self) -> Curve {
+        rows(self.text, 2).iter().map(|row| (row[0], row[1])).collect()
+    }
+}
+
+impl Unit {
+    /// Seconds of one.
+    pub(crate) fn seconds<const D: usize>(self, case: &Case<D>) -> f64 {
+        match self {
+            Unit::HalfWidth => (0.5 * case.column_width() / GRAVITY).sqrt(),
+            Unit::Width => (case.column_width() / GRAVITY).sqrt(),
+            Unit::Height => (case.column_height() / GRAVITY).sqrt(),
+        }
+    }
+
+    pub(crate) fn symbol(self) -> &'static str {
+        match self {
+            Unit::HalfWidth => "t √(2g/a)",
+            Unit::Width => "t √(g/a)",
+            Unit::Height => "t √(g/H)",
+        }
+    }
 }
 
 /// The numbers of a table that is part of the program; lines that are none are its head.
@@ -83,37 +268,44 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// One experiment until the other sets in, times something.
-    fn scaled(by: impl Fn(f64) -> f64) -> Curve {
-        let early = koshizuka_oka().into_iter().take_while(|point| point.0 < 0.8);
-        early.chain(martin_moyce()).map(|(t, z)| (t, z * by(t))).collect()
-    }
+    use crate::case::{Column, Water};
 
     #[test]
     fn tables_are_whole() {
-        assert_eq!((martin_moyce().len(), koshizuka_oka().len()), (10, 9));
-        assert_eq!(koshizuka_oka()[0], (0.0, 1.0));
-    }
-
-    #[test]
-    fn experiments_are_inside_their_own_envelope() {
-        let whole = compare(&martin_moyce(), 9.0);
-        // Where the other experiment does not reach the first and the last points are compared as well.
-        assert!(whole.points >= 15 && whole.ahead <= 0.0);
-        assert_eq!(compare(&koshizuka_oka(), 9.0).behind, 0.0);
-    }
-
-    #[test]
-    fn fronts_outside_fail() {
-        assert!(compare(&scaled(|_| 1.0), 9.0).inside);
-        assert!(!compare(&scaled(|t| if t > 4.0 { 1.25 } else { 1.0 }), 9.0).inside, "too fast in the end");
-        assert!(!compare(&scaled(|t| if t < 0.8 { 1.15 } else { 1.0 }), 9.0).inside, "too fast in the beginning");
-        assert!(!compare(&scaled(|_| 0.8), 9.0).inside, "too slow");
-        assert!(compare(&scaled(|t| if t > 4.0 { 1.25 } else { 1.0 }), 4.0).inside, "beyond the end of the tank");
-        for nowhere in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert!(!compare(&scaled(|t| if t > 2.0 { nowhere } else { 1.0 }), 9.0).inside, "{nowhere}");
+        for name in Name::ALL {
+            for record in name.experiment().records {
+                let curve = record.curve();
+                let lines = record.text.lines().filter(|line| line.starts_with(|c: char| c == '-' || c.is_ascii_digit()));
+                assert_eq!(curve.len(), lines.count(), "{name:?} {:?}", record.quantity);
+                assert!(curve.is_sorted_by(|a, b| a.0 < b.0), "{name:?} {:?}", record.quantity);
+            }
         }
-        assert!(compare(&scaled(|t| if t > 2.0 && t < 2.5 { f64::NAN } else { 1.0 }), 9.0).ahead.is_nan());
+    }
+
+    #[test]
+    fn experiments_are_known_by_their_shape() {
+        let case = |scale: f64, column: [f64; 2], tank: f64, gate: Option<f64>, water: Water| {
+            let extent = column.map(|length| scale * length);
+            let tank = [scale * tank, 3.0 * extent[1]];
+            let column = Column { extent, tank, gate, obstacles: Vec::new() };
+            Case::column(Kind::DamBreak, extent[1] / 40.0, column, water)
+        };
+        let found = |case: &Case<2>| Experiment::of(case).map(|experiment| experiment.name);
+        for name in Name::ALL {
+            let &Experiment { column, tank, gate, .. } = name.experiment();
+            for scale in [1.0_f64, 7.0] {
+                let gate = gate.map(|speed| scale.sqrt() * speed);
+                assert_eq!(found(&case(scale, column, tank, gate, Water::default())), Some(name.experiment().name));
+                let sticky = Water { friction: None, ..Water::default() };
+                assert_eq!(found(&case(scale, column, tank, gate, sticky)), None);
+            }
+        }
+        let plain = Water::default;
+        assert_eq!(found(&case(1.0, [0.6, 0.3], 1.61, Some(1.0), plain())), None, "the gate is too slow");
+        assert_eq!(found(&case(1.0, [0.6, 0.3], 1.61, None, plain())), Some("Buchner 2002"), "one shape, but for the gate");
+        assert_eq!(found(&case(1.0, [0.6, 0.3], 1.9, None, plain())), None, "the tank is too long");
+        assert_eq!(found(&case(1.0, [1.0, 2.0], 20.0, None, plain())), Some("Martin & Moyce 1952, n² = 2"));
+        assert_eq!(found(&case(1.0, [1.0, 2.0], 6.0, None, plain())), None, "the tank is too short");
+        assert_eq!(found(&case(1.0, [1.0, 1.5], 20.0, None, plain())), None);
     }
 }

@@ -7,6 +7,10 @@
 //! * mass       dρ_i/dt = −Σ m F (v·r + 2δhc (ρ_i − ρ_j − ρ₀ g·r/c²)/ρ_j): continuity and diffusion of what of the density is
 //!   not hydrostatic.
 //!
+//! Walls of a tank damp only what moves towards them: of v·r in Π they take the components of v that they hold (see [`crate::tank`]). Past the others
+//! water slips with skin friction, −Σ (m/ρ₀) |dW/dr| (c_f/2K) |u| u with u = v of these components; [`skin`] tells K. In continuity the whole
+//! of v·r counts: with walls that move along with the fluid, particles sink into a bed under a flow that spreads.
+//!
 //! Where fluid fills all, these differ:
 //!
 //! * The viscosity is laminar: −Σ m F 2ν/ρ₀ v in place of Π.
@@ -41,7 +45,7 @@
 use global_arrays::Work;
 use pulp::{Simd, WithSimd};
 
-use crate::cells::{Cells, GHOST, Source};
+use crate::cells::{Cells, GHOST, Source, held, is_wall};
 use crate::particle::{Fluid, Particle, Viscosity};
 use crate::wendland;
 
@@ -67,7 +71,7 @@ const WIDEST: usize = 8;
 /// Computes the derivatives of all own particles of the snapshot and hands each to `each` with the particle's number.
 ///
 /// Returns what was computed. For a particle and an entry of a stretch around it, as counted in [`Sums::add`] with a fused operation as
-/// two, a division and a root as one: 10 operations for each axis and 18 more; where viscosity is laminar 16 + 4D and 11. For a particle, with
+/// two, a division and a root as one: 10 operations for each axis and 18 more, as many for one of a wall; where viscosity is laminar 16 + 4D and 11. For a particle, with
 /// [`Sums::finish`] and the integrator: 22 for each axis and 15, and about 100 for the matrix. Each particle is read and written, and its entry read once: rows of
 /// cells stay in the cache until the rows behind them are through.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, each: impl FnMut(usize, Derivatives<D>)) -> Work {
@@ -106,8 +110,18 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>), const LAMINAR: bool> WithS
                 let mut sums = Sums::of::<LAMINAR>(simd, &cells.sources[first..=last]);
                 cells.around(row, first, last, |stretch| {
                     pairs += (last + 1 - first) * stretch.len();
-                    for source in &cells.sources[stretch] {
-                        sums.add::<LAMINAR>(simd, &law, source);
+                    if LAMINAR || cells.all_fluid(&stretch) {
+                        for source in &cells.sources[stretch] {
+                            sums.add::<LAMINAR>(simd, &law, source);
+                        }
+                    } else {
+                        for (source, &owner) in cells.sources[stretch.clone()].iter().zip(&cells.owner[stretch]) {
+                            if is_wall(owner) {
+                                sums.add_wall(simd, &law, source, held(owner));
+                            } else {
+                                sums.add::<LAMINAR>(simd, &law, source);
+                            }
+                        }
                     }
                 });
                 let lanes = sums.finish::<LAMINAR>(simd, self.fluid);
@@ -143,6 +157,8 @@ struct Law<S: Simd, const D: usize> {
     friction: S::f64s,
     /// 2δhc/ρ₀.
     diffusion: S::f64s,
+    /// c_f/(2Kρ₀): see [`skin`].
+    skin: S::f64s,
 }
 
 impl<S: Simd, const D: usize> Law<S, D> {
@@ -161,8 +177,30 @@ impl<S: Simd, const D: usize> Law<S, D> {
                 Viscosity::Laminar(nu) => splat(2.0 * nu / fluid.density),
             },
             diffusion: splat(fluid.spreading() / fluid.density),
+            skin: splat(skin::<D>(fluid)),
         }
     }
+}
+
+/// What the skin friction of walls is multiplied by.
+///
+/// A wall resists what moves past it with τ = ½c_f ρu². Each of its particles takes a share that falls with the distance as |dW/dr|, so a particle
+/// of fluid at height y over a flat wall gets −(c_f/2K) u² ∫|dW/dr| dV, the integral over the wall. K is the integral of that over y, which is
+/// 2/π in a plane and 3/4 in space: then all together get τ.
+fn skin<const D: usize>(fluid: &Fluid<D>) -> f64 {
+    let all = if D == 2 { std::f64::consts::FRAC_2_PI } else { 0.75 };
+    0.5 * fluid.friction / (all * fluid.density)
+}
+
+/// A neighbour as seen from the lanes: r, v, r², |r|, v·r, w and w³.
+struct Pair<S: Simd, const D: usize> {
+    r: [S::f64s; D],
+    v: [S::f64s; D],
+    square: S::f64s,
+    distance: S::f64s,
+    approach: S::f64s,
+    w: S::f64s,
+    weight: S::f64s,
 }
 
 /// Particles, one in each lane, and their sums so far.
@@ -244,42 +282,84 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         }
     }
 
-    /// Adds what one neighbour does to all lanes.
+    /// What a neighbour is to all lanes.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn add<const LAMINAR: bool>(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>) {
+    fn pair(&self, simd: S, law: &Law<S, D>, source: &Source<D>) -> Pair<S, D> {
         let splat = |x: f64| simd.splat_f64s(x);
         let r: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(self.position[axis], splat(source.position[axis])));
         let v: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], splat(source.velocity[axis])));
         let mut square = simd.mul_f64s(r[0], r[0]);
         let mut approach = simd.mul_f64s(v[0], r[0]);
-        let mut hydrostatic = simd.mul_f64s(law.hydrostatic[0], r[0]);
         for axis in 1..D {
             square = simd.mul_add_f64s(r[axis], r[axis], square);
             approach = simd.mul_add_f64s(v[axis], r[axis], approach);
-            hydrostatic = simd.mul_add_f64s(law.hydrostatic[axis], r[axis], hydrostatic);
         }
-        let w = simd.negate_mul_add_f64s(simd.sqrt_f64s(square), law.slope, law.one);
-        let w = simd.max_f64s(w, law.zero);
+        let distance = simd.sqrt_f64s(square);
+        let w = simd.max_f64s(simd.negate_mul_add_f64s(distance, law.slope, law.one), law.zero);
         let weight = simd.mul_f64s(simd.mul_f64s(w, w), w);
+        Pair { r, v, square, distance, approach, w, weight }
+    }
 
-        let denser = simd.sub_f64s(self.density, splat(source.density));
-        let mut stress = simd.add_f64s(self.pressure, splat(source.pressure));
+    /// Adds what one neighbour of fluid does to all lanes; where fluid fills all, also one of a wall.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
+    fn add<const LAMINAR: bool>(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>) {
+        let pair = self.pair(simd, law, source);
+        let denser = simd.sub_f64s(self.density, simd.splat_f64s(source.density));
+        let mut stress = simd.add_f64s(self.pressure, simd.splat_f64s(source.pressure));
         if LAMINAR {
-            self.thinning = simd.mul_add_f64s(simd.mul_f64s(weight, law.diffusion), denser, self.thinning);
-            self.full.add(simd, law, source, [w, weight, denser], r, v);
+            self.thinning = simd.mul_add_f64s(simd.mul_f64s(pair.weight, law.diffusion), denser, self.thinning);
+            self.full.add(simd, law, source, &pair, denser);
         } else {
-            let [friction, diffusion] = [source.brings[0], source.brings[1]];
-            let thinning = simd.mul_add_f64s(splat(diffusion), simd.sub_f64s(denser, hydrostatic), approach);
-            self.thinning = simd.mul_add_f64s(weight, thinning, self.thinning);
-            let closing = simd.mul_f64s(simd.min_f64s(approach, law.zero), splat(friction));
-            let mean = simd.mul_f64s(simd.add_f64s(square, law.soft), simd.add_f64s(self.density, splat(source.density)));
-            stress = simd.sub_f64s(stress, simd.div_f64s(closing, mean));
+            let mut hydrostatic = simd.mul_f64s(law.hydrostatic[0], pair.r[0]);
+            for axis in 1..D {
+                hydrostatic = simd.mul_add_f64s(law.hydrostatic[axis], pair.r[axis], hydrostatic);
+            }
+            let diffusion = simd.splat_f64s(source.brings[1]);
+            let thinning = simd.mul_add_f64s(diffusion, simd.sub_f64s(denser, hydrostatic), pair.approach);
+            self.thinning = simd.mul_add_f64s(pair.weight, thinning, self.thinning);
+            stress = simd.sub_f64s(stress, self.damping(simd, law, source, &pair, pair.approach));
         }
-        let push = simd.mul_f64s(weight, stress);
+        let push = simd.mul_f64s(pair.weight, stress);
         for axis in 0..D {
-            self.push[axis] = simd.mul_add_f64s(push, r[axis], self.push[axis]);
+            self.push[axis] = simd.mul_add_f64s(push, pair.r[axis], self.push[axis]);
         }
+    }
+
+    /// Adds what one neighbour of a wall under a free surface does to all lanes. The wall damps components of the velocity that it holds;
+    /// against the others acts skin friction.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
+    fn add_wall(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>, held: [bool; D]) {
+        let pair = self.pair(simd, law, source);
+        self.thinning = simd.mul_add_f64s(pair.weight, pair.approach, self.thinning);
+        let (mut closing, mut past) = (law.zero, law.zero);
+        for axis in 0..D {
+            if held[axis] {
+                closing = simd.mul_add_f64s(pair.v[axis], pair.r[axis], closing);
+            } else {
+                past = simd.mul_add_f64s(pair.v[axis], pair.v[axis], past);
+            }
+        }
+        let stress = simd.add_f64s(self.pressure, simd.splat_f64s(source.pressure));
+        let stress = simd.sub_f64s(stress, self.damping(simd, law, source, &pair, closing));
+        let push = simd.mul_f64s(pair.weight, stress);
+        let skin = simd.mul_f64s(simd.mul_f64s(pair.weight, pair.distance), simd.mul_f64s(law.skin, simd.sqrt_f64s(past)));
+        for axis in 0..D {
+            self.push[axis] = simd.mul_add_f64s(push, pair.r[axis], self.push[axis]);
+            if !held[axis] {
+                self.push[axis] = simd.negate_mul_add_f64s(skin, pair.v[axis], self.push[axis]);
+            }
+        }
+    }
+
+    /// −Π for neighbours that come closer at `approach` = v·r.
+    #[inline(always)]
+    fn damping(&self, simd: S, law: &Law<S, D>, source: &Source<D>, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
+        let closing = simd.mul_f64s(simd.min_f64s(approach, law.zero), simd.splat_f64s(source.brings[0]));
+        let densities = simd.add_f64s(self.density, simd.splat_f64s(source.density));
+        simd.div_f64s(closing, simd.mul_f64s(simd.add_f64s(pair.square, law.soft), densities))
     }
 
     /// The derivatives, lane by lane.
@@ -313,18 +393,10 @@ impl<S: Simd, const D: usize> Sums<S, D> {
 }
 
 impl<S: Simd, const D: usize> Full<S, D> {
-    /// Adds what one neighbor does to all lanes.
+    /// Adds what one neighbour does to all lanes.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn add(
-        &mut self,
-        simd: S,
-        law: &Law<S, D>,
-        source: &Source<D>,
-        [w, weight, denser]: [S::f64s; 3],
-        r: [S::f64s; D],
-        v: [S::f64s; D],
-    ) {
+    fn add(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>, &Pair { r, v, w, weight, .. }: &Pair<S, D>, denser: S::f64s) {
         let friction = simd.mul_f64s(weight, law.friction);
         for axis in 0..D {
             let other = simd.splat_f64s(source.brings[axis]);

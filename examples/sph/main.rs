@@ -10,10 +10,13 @@ mod cli;
 mod closed_forms;
 #[path = "../command_line/mod.rs"]
 mod command_line;
+mod comparison;
 mod domain;
 mod exchange;
 mod experiments;
 mod forces;
+mod graph;
+mod instruments;
 mod integrator;
 mod observation;
 mod output;
@@ -23,27 +26,31 @@ mod picture;
 mod plot;
 mod report;
 mod simulation;
+mod tank;
 mod vtk;
 mod walls;
 mod wendland;
 #[path = "../whole_file/mod.rs"]
 mod whole_file;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
 
-use crate::case::{Case, Kind};
+use crate::case::Case;
 use crate::cli::{Arguments, Flow};
-use crate::output::{Frames, FrontFile, reduced};
-use crate::plot::Series;
+use crate::comparison::Course;
+use crate::experiments::Experiment;
+use crate::instruments::Instruments;
+use crate::observation::Observation;
+use crate::output::{Frames, Table, reduced};
 use crate::report::Report;
 use crate::simulation::Simulation;
 
-/// How often a run is looked at, beside its frames.
+/// How often a run is looked at, beside its frames: impacts are short, so more often where pressures are measured.
 const LOOKS: usize = 200;
+const MANY_LOOKS: usize = 1000;
 
 fn main() -> ExitCode {
     command_line::exit("sph", run(&Arguments::parse()))
@@ -52,11 +59,7 @@ fn main() -> ExitCode {
 /// Finds mistakes here, where they are told once, then starts the ranks.
 fn run(arguments: &Arguments) -> Result<(), String> {
     let flow = arguments.flow()?;
-    if let Some(folder) = &arguments.output
-        && !folder.is_dir()
-    {
-        return Err(format!("there is no folder {}", folder.display()));
-    }
+    arguments.output.as_deref().map_or(Ok(()), output::check)?;
     if let Some(file) = &arguments.plot {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         if !file.extension().is_some_and(|end| end == "svg" || end == "png") {
@@ -70,7 +73,52 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         Flow::Plane(case) => rank_main(job, arguments, case),
         Flow::Space(case) => rank_main(job, arguments, case),
     };
+    // Instruments outside of the tank are told before ranks start.
+    match &flow {
+        Flow::Plane(case) => arguments.instruments(case).map(drop)?,
+        Flow::Space(case) => arguments.instruments(case).map(drop)?,
+    }
     arguments.start.launch().run(body).map_err(|error: Error| error.to_string())
+}
+
+/// What is measured of a column while it falls, and the files for it.
+struct Tables<const D: usize> {
+    /// Those of the experiment that the case repeats, and those that were asked for.
+    instruments: Vec<Instruments<D>>,
+    front: Option<Table>,
+    records: Option<Table>,
+}
+
+impl<const D: usize> Tables<D> {
+    fn create(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<Self, Error> {
+        let known = Experiment::of(case).map(|experiment| experiment.instruments(case));
+        let instruments: Vec<_> = known.into_iter().chain([arguments.instruments(case).map_err(Error::other)?]).collect();
+        let table = |file: &Option<std::path::PathBuf>, columns: &[String]| match file {
+            Some(file) if job.rank() == 0 => Table::create(file, columns).map(Some).map_err(Error::other),
+            _ => Ok(None),
+        };
+        let mut columns = ["time", "front", "kinetic", "potential", "compression"].map(String::from).to_vec();
+        columns.extend(instruments.iter().flat_map(Instruments::names));
+        let front = table(&arguments.front, &["T", "Z"].map(String::from))?;
+        Ok(Tables { front, records: table(&arguments.records, &columns)?, instruments })
+    }
+
+    /// Reads all instruments and writes a row of each file. Collective.
+    fn add(&mut self, job: &Job, simulation: &Simulation<'_, D>, seen: &Observation) -> Result<Vec<f64>, Error> {
+        let mut read = Vec::new();
+        for instruments in &self.instruments {
+            read.extend(instruments.read(job, simulation.case, simulation.own())?);
+        }
+        if let Some(front) = &mut self.front {
+            let (time, front_at) = reduced(simulation.case, seen.time, seen.front);
+            front.row(&[time, front_at]).map_err(Error::other)?;
+        }
+        if let Some(records) = &mut self.records {
+            let row: Vec<f64> = [seen.time, seen.front].into_iter().chain(seen.energy).chain(read.iter().copied()).collect();
+            records.row(&row).map_err(Error::other)?;
+        }
+        Ok(read)
+    }
 }
 
 /// Most steps of a run: years of them.
@@ -78,7 +126,8 @@ const MOST_STEPS: f64 = 1e12;
 
 /// What each rank does.
 fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<(), Error> {
-    let end = arguments.end_time.unwrap_or_else(|| case.end_time());
+    let recorded = arguments.experiment.map(|name| name.experiment().end);
+    let end = arguments.end_time.or(recorded).unwrap_or_else(|| case.end_time());
     let longest = arguments.time_step.unwrap_or_else(|| case.fluid.time_step());
     let steps = (end / longest).ceil();
     if steps > MOST_STEPS {
@@ -92,22 +141,19 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
         Some(folder) => Some(Frames::new(job, folder, case)?),
         None => None,
     };
-    let mut front = match &arguments.front {
-        Some(file) if job.rank() == 0 => Some(FrontFile::create(file).map_err(Error::other)?),
-        _ => None,
-    };
+    let mut tables = Tables::create(job, arguments, case)?;
     let bar = command_line::progress_bar(job, steps, "steps");
-    let mut history = Vec::new();
+    let looks = if tables.instruments.iter().all(|some| some.probes.is_empty()) { LOOKS } else { MANY_LOOKS };
+    let (mut history, mut course) = (Vec::new(), Course::default());
     let mut seconds = 0.0;
     // Looks and frames are due at even distances, the last after the last step.
     let due = |step: usize, times: usize| step == 0 || step * times / steps != (step - 1) * times / steps;
     loop {
         let step = simulation.steps;
-        if due(step, LOOKS) {
+        if due(step, looks) {
             let seen = observation::observe(job, &simulation)?;
-            if let Some(front) = &mut front {
-                front.row(reduced(case, seen.time, seen.front)).map_err(Error::other)?;
-            }
+            let read = tables.add(job, &simulation, &seen)?;
+            course.add(seen.time, seen.front, read);
             history.push(seen);
             bar.set_position(step as u64);
         }
@@ -126,7 +172,7 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
     }
     bar.finish_and_clear();
 
-    let mut report = Report::new(case, history);
+    let mut report = Report::new(case, history, &course);
     report.fingerprint = observation::fingerprint(job, &simulation)?;
     report.refilled = simulation.refilled;
     (report.ranks, report.network) = (job.size(), job.network().to_owned());
@@ -138,45 +184,10 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
     if let Some(file) = &arguments.plot
         && job.rank() == 0
     {
-        draw(file, &report, case).map_err(Error::other)?;
+        graph::draw(file, &report, case, &course).map_err(Error::other)?;
     }
     arguments.start.report(job, &report, &report.json())?;
     // One rank tells; where all do, one may end the job before the report is out.
     let failures = if job.rank() == 0 { report.failures() } else { Vec::new() };
     if failures.is_empty() { Ok(()) } else { Err(Error::other(failures.join("; "))) }
-}
-
-/// The picture of what is checked.
-fn draw<const D: usize>(file: &Path, report: &Report, case: &Case<D>) -> Result<(), String> {
-    let over_time =
-        |value: fn(&observation::Observation) -> f64| report.history.iter().map(|seen| (seen.time, value(seen))).collect();
-    let line = |name, points| Series { name, points, dots: false };
-    let dots = |name, points| Series { name, points, dots: true };
-    let (title, axes, series) = match case.kind {
-        Kind::DamBreak => {
-            let mut measured = vec![dots("Martin & Moyce 1952", experiments::martin_moyce())];
-            measured.push(dots("Koshizuka & Oka 1996", experiments::koshizuka_oka()));
-            measured.push(line("SPH", report.front.clone()));
-            ("Front of the dam break", ("T = t √(2g/a)", "Z = x/a"), measured)
-        }
-        Kind::TaylorGreen => {
-            let nu = case.laminar();
-            let exact =
-                report.history.iter().map(|seen| (seen.time, closed_forms::vortex_decay(nu, case.column_width(), seen.time)));
-            let computed = report.history.iter().map(|seen| (seen.time, (2.0 * seen.square_speed).sqrt())).collect();
-            ("Decay of the vortices", ("t / s", "speed / m/s"), vec![dots("exact", exact.collect()), line("SPH", computed)])
-        }
-        Kind::Hydrostatic => {
-            ("Column at rest", ("t / s", "relative error of the pressure"), vec![line("largest", over_time(|seen| seen.error))])
-        }
-        Kind::Poiseuille => {
-            let computed = line("SPH", over_time(|seen| seen.fastest));
-            let exact = report.history.iter().map(|seen| {
-                let gap = case.column_height();
-                (seen.time, closed_forms::plates_speed(case::PLATES_FORCE, case::PLATES_VISCOSITY, gap, 0.5 * gap, seen.time))
-            });
-            ("Speed between the plates", ("t / s", "highest speed / m/s"), vec![dots("exact", exact.collect()), computed])
-        }
-    };
-    plot::draw(file, title, axes, &series)
 }

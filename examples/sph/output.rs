@@ -1,4 +1,4 @@
-//! Files that a run writes while it goes: frames of all particles, the front.
+//! Files that a run writes while it goes: frames of all particles, tables of what was measured.
 
 use std::fs::File;
 use std::io::Write;
@@ -18,6 +18,21 @@ pub(crate) struct Frames<'a, const D: usize> {
     gathered: GlobalArray<f64, Ix2>,
     taken: Counter,
     written: Vec<(f64, String)>,
+}
+
+/// What can be told of a folder for frames before a run.
+///
+/// # Errors
+/// There is no such folder; it has frames of an earlier run, which the new ones would stand between.
+pub(crate) fn check(folder: &Path) -> Result<(), String> {
+    let entries = folder.read_dir().map_err(|_| format!("there is no folder {}", folder.display()))?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    match names.filter(|name| name.starts_with("frame_") || name == "frames.pvd").min() {
+        None => Ok(()),
+        Some(name) => {
+            Err(format!("the folder {} has {name} of an earlier run: remove its frames or name another folder", folder.display()))
+        }
+    }
 }
 
 impl<'a, const D: usize> Frames<'a, D> {
@@ -57,34 +72,35 @@ impl<'a, const D: usize> Frames<'a, D> {
     }
 }
 
-/// The front as CSV, a row at each time that is looked at. Each row goes to the file at once.
+/// A table as CSV, a row at each time that is looked at. Each row goes to the file at once.
 #[derive(Debug)]
-pub(crate) struct FrontFile {
+pub(crate) struct Table {
     file: File,
     path: PathBuf,
 }
 
-impl FrontFile {
-    /// Begins the file.
+impl Table {
+    /// Begins the file with the names of the columns.
     ///
     /// # Errors
     /// One line that names the file.
-    pub(crate) fn create(path: &Path) -> Result<Self, String> {
+    pub(crate) fn create(path: &Path, columns: &[String]) -> Result<Self, String> {
         let file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        let mut front = FrontFile { file, path: path.to_owned() };
-        front.line("T,Z\n")?;
-        Ok(front)
+        let mut table = Table { file, path: path.to_owned() };
+        table.line(columns)?;
+        Ok(table)
     }
 
     /// Adds a row.
     ///
     /// # Errors
     /// One line that names the file.
-    pub(crate) fn row(&mut self, (time, front): (f64, f64)) -> Result<(), String> {
-        self.line(&format!("{time:.6},{front:.6}\n"))
+    pub(crate) fn row(&mut self, values: &[f64]) -> Result<(), String> {
+        self.line(&values.iter().map(|value| format!("{value:.6}")).collect::<Vec<_>>())
     }
 
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    fn line(&mut self, words: &[String]) -> Result<(), String> {
+        let line = words.join(",") + "\n";
         self.file.write_all(line.as_bytes()).map_err(|error| format!("cannot write {}: {error}", self.path.display()))
     }
 }

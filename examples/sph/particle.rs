@@ -37,6 +37,14 @@ impl<const D: usize> Particle<D> {
         message.push(f64::from_bits(x << 32 | y));
     }
 
+    /// Puts it at a face across an axis, without the velocity against `outwards`, the direction that the face looks in.
+    #[inline(always)]
+    pub(crate) fn stop(&mut self, axis: usize, face: f64, outwards: f64) {
+        self.position[axis] = face;
+        self.velocity[axis] = outwards * (outwards * self.velocity[axis]).max(0.0);
+        self.acceleration[axis] = 0.0;
+    }
+
     /// Reads what [`write`](Self::write) wrote.
     pub(crate) fn read(words: &[f64]) -> Self {
         let halves = words[3 * D + 3].to_bits();
@@ -80,6 +88,8 @@ pub(crate) struct Fluid<const D: usize> {
     pub(crate) gravity: [f64; D],
     /// There is air above: walls cannot pull. Else all is full of fluid, and sticks to walls exactly.
     pub(crate) free_surface: bool,
+    /// The skin friction coefficient of walls that water slips past.
+    pub(crate) friction: f64,
 }
 
 /// The exponent γ of Tait's equation for water.
@@ -178,6 +188,7 @@ mod tests {
             diffusion: 0.1,
             gravity: [0.0, -9.81],
             free_surface: true,
+            friction: 0.0,
         };
         assert_eq!(fluid.pressure(1000.0), 0.0);
         approx::assert_relative_eq!(fluid.density_at(fluid.pressure(1012.0)), 1012.0, max_relative = 1e-12);

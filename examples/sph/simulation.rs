@@ -93,18 +93,29 @@ impl<'a, const D: usize> Simulation<'a, D> {
         };
         let exchanged = self.job.now();
         let fluid = &self.case.fluid;
-        let sorted = self.cells.build(fluid, &self.particles, self.own, &self.case.walls);
+        let sorted = self.cells.build(fluid, &self.particles, self.own, &self.case.walls, self.steps as f64 * self.time_step);
         let walls = walls::pass(fluid, &mut self.cells, &mut self.around);
 
         let (dt, first) = (self.time_step, self.steps == 0);
         let particles = &mut self.particles;
         let mut fastest = 0.0_f64;
         let mut sound = true;
+        let (mut lowest, mut highest) = ([0.0_f64; D], [0.0_f64; D]);
         let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
             let square = integrator::advance(&mut particles[k], derivatives, dt, first);
+            let place = &particles[k].position;
+            for axis in 0..D {
+                lowest[axis] = lowest[axis].min(place[axis]);
+                highest[axis] = highest[axis].max(place[axis]);
+            }
             sound &= square.is_finite();
             fastest = fastest.max(square);
         });
+        // Few steps take a particle through a wall.
+        let outside = |axis| lowest[axis] < 0.0 || (axis != 1 && highest[axis] > case.length(axis));
+        if fluid.free_surface && (!case.obstacles.is_empty() || (0..D).any(outside)) {
+            particles[..self.own].iter_mut().for_each(|particle| case.keep_inside(particle));
+        }
         // One after the other: what streams memory does not hide behind what computes.
         [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.work(work));
         self.exchanging += exchanged - start;
@@ -163,7 +174,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::case::{Kind, Water};
+    use crate::case::{Column, Kind, Water};
 
     /// All particles in the order of their numbers after some steps, bit by bit.
     fn run<const D: usize>(case: &Case<D>, ranks: usize, steps: usize) -> Vec<Vec<u64>> {
@@ -187,10 +198,10 @@ mod tests {
 
     #[test]
     fn results_do_not_depend_on_the_number_of_ranks() {
-        let dam = Case::column(Kind::DamBreak, 0.05, [0.5, 1.0], [2.0, 1.5], Water::default());
+        let dam = Case::column(Kind::DamBreak, 0.05, Column::plain([0.5, 1.0], [2.0, 1.5]), Water::default());
         let vortices = Case::taylor_green(0.05, 1.0, 100.0);
         let plates = Case::poiseuille(1e-4, 6e-4, 1e-3);
-        let space = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0, 0.3], [2.0, 1.5, 0.3], Water::default());
+        let space = Case::column(Kind::DamBreak, 0.1, Column::plain([0.5, 1.0, 0.3], [2.0, 1.5, 0.3]), Water::default());
         // More than one cut of the domain.
         let steps = 2 * RECUT + 10;
         let one = (run(&dam, 1, steps), run(&vortices, 1, steps), run(&plates, 1, steps), run(&space, 1, 20));
@@ -225,14 +236,14 @@ mod tests {
 
     #[test]
     fn more_ranks_than_particles() {
-        let drop = Case::column(Kind::DamBreak, 0.1, [0.1, 0.2], [1.0, 0.5], Water::default());
+        let drop = Case::column(Kind::DamBreak, 0.1, Column::plain([0.1, 0.2], [1.0, 0.5]), Water::default());
         assert_eq!(drop.particles(), 2);
         assert!(run(&drop, 5, RECUT + 5) == run(&drop, 1, RECUT + 5));
     }
 
     #[test]
     fn a_time_step_that_is_too_long_is_refused() {
-        let case = Case::column(Kind::DamBreak, 0.1, [0.5, 1.0], [2.0, 1.5], Water::default());
+        let case = Case::column(Kind::DamBreak, 0.1, Column::plain([0.5, 1.0], [2.0, 1.5]), Water::default());
         let body = |job: &Job| {
             let mut simulation = Simulation::new(job, &case, 50.0 * case.fluid.time_step())?;
             (0..200).try_for_each(|_| simulation.step())

@@ -16,7 +16,7 @@
 use global_arrays::Work;
 use pulp::{Simd, WithSimd};
 
-use crate::cells::{Cells, WALL};
+use crate::cells::{Cells, is_wall};
 use crate::particle::Fluid;
 
 /// Widest vectors, in f64.
@@ -74,7 +74,7 @@ impl<const D: usize> WithSimd for Pass<'_, D> {
             let entries = cells.row(row);
             for first in entries.clone().step_by(width) {
                 let last = (first + width).min(entries.end) - 1;
-                if cells.owner[first..=last].contains(&WALL) {
+                if cells.owner[first..=last].iter().any(|&owner| is_wall(owner)) {
                     pairs += (last + 1 - first) * self.visit(simd, row, first, last);
                 }
             }
@@ -106,7 +106,7 @@ impl<const D: usize> Pass<'_, D> {
                 return;
             }
             for (source, &owner) in cells.sources[stretch.clone()].iter().zip(&cells.owner[stretch]) {
-                if owner == WALL {
+                if is_wall(owner) {
                     continue;
                 }
                 seen += 1;
@@ -140,7 +140,7 @@ impl<const D: usize> Pass<'_, D> {
         };
         let (weight, pressure, velocity) = (store(weight), store(pressure), velocity.map(store));
         for (lane, &owner) in cells.owner[first..=last].iter().enumerate() {
-            if owner == WALL {
+            if is_wall(owner) {
                 let around = Around { weight: weight[lane], pressure: pressure[lane], velocity: velocity.map(|axis| axis[lane]) };
                 self.found.push((first + lane, around));
             }

@@ -24,8 +24,10 @@ mod coarse;
 #[path = "../command_line/mod.rs"]
 mod command_line;
 mod field;
+mod forcing;
 mod grid;
 mod incomplete;
+mod input;
 mod krylov;
 mod march;
 mod matrix;
@@ -50,6 +52,8 @@ use crate::cases::infiltration::Infiltration;
 use crate::cases::theis::Theis;
 use crate::cli::{Arguments, Kind};
 use crate::field::Team;
+use crate::input::Posed;
+use crate::march::Progress;
 use crate::newton::Newton;
 use crate::report::Report;
 
@@ -67,10 +71,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// The case with its reference.
 fn prepare(arguments: &Arguments) -> Result<Box<dyn Case>, String> {
-    Ok(match arguments.case {
-        Kind::Theis => Box::new(Theis::new(arguments)?),
-        Kind::Infiltration => Box::new(Infiltration::new(arguments)?),
-        Kind::Heterogeneous => Box::new(Heterogeneous::new(arguments)?),
+    Ok(match (arguments.case, &arguments.problem) {
+        (Some(Kind::Theis), _) => Box::new(Theis::new(arguments)?),
+        (Some(Kind::Infiltration), _) => Box::new(Infiltration::new(arguments)?),
+        (Some(Kind::Heterogeneous), _) => Box::new(Heterogeneous::new(arguments)?),
+        (None, Some(file)) => Box::new(Posed::read(file, arguments)?),
+        (None, None) => return Err("--case or --problem is needed".into()),
     })
 }
 
@@ -105,13 +111,15 @@ fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<Option<
     let bar = command_line::progress_bar(job, decades(end) as usize, "parts of the logarithm of time");
     let mut history = Vec::new();
     let start = job.now();
-    let marched = march::march(&mut team, &mut newton, case, &schedule, &mut |time, heads| {
+    let mut progress = Progress::start(&team, case, &schedule)?;
+    march::march(&mut team, &mut newton, case, &schedule, &mut progress, &mut |progress, heads| {
         if job.rank() == 0 {
-            history.push((time, case.observe(time, heads)?));
-            bar.set_position(decades(time));
+            history.push((progress.time, case.observe(progress.time, heads)?));
+            bar.set_position(decades(progress.time));
         }
         Ok(())
     })?;
+    let marched = progress.marched;
     let [seconds, peers] = [(job.now() - start).as_secs_f64(), team.peers()? as f64];
     let (seconds, peers) = (team.largest(seconds)?, team.largest(peers)? as usize);
     bar.finish_and_clear();
@@ -121,7 +129,7 @@ fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<Option<
         return Ok(None);
     }
     Ok(Some(Report {
-        case: arguments.case,
+        name: case.name(),
         cells,
         ranks: job.size(),
         network: job.network().to_owned(),

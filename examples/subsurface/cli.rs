@@ -59,6 +59,9 @@ pub(crate) struct Arguments {
     /// Write what was compared, as CSV
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) output: Option<PathBuf>,
+    /// Write the whole field at the times of output to this folder, for ParaView: frame_0000.vtr and so on, and frames.pvd
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) vtk: Option<PathBuf>,
     /// Draw it (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,

@@ -25,6 +25,7 @@ mod coarse;
 mod command_line;
 mod field;
 mod forcing;
+mod frames;
 mod grid;
 mod incomplete;
 mod input;
@@ -52,6 +53,7 @@ use crate::cases::infiltration::Infiltration;
 use crate::cases::theis::Theis;
 use crate::cli::{Arguments, Kind};
 use crate::field::Team;
+use crate::frames::Frames;
 use crate::input::Posed;
 use crate::march::Progress;
 use crate::newton::Newton;
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
+    arguments.vtk.as_deref().map_or(Ok(()), |folder| frames::check(folder, false))?;
+    arguments.output.as_deref().map_or(Ok(()), command_line::folder_exists)?;
     let case = prepare(arguments)?;
     arguments.start.launch().run(|job| rank_main(job, arguments, &*case)).map_err(|error: Error| error.to_string())
 }
@@ -111,10 +115,17 @@ fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<Option<
     let bar = command_line::progress_bar(job, decades(end) as usize, "parts of the logarithm of time");
     let mut history = Vec::new();
     let start = job.now();
+    let frames = arguments.vtk.as_deref().map(|folder| Frames::new(folder, case));
+    let write_frame = |time: f64, heads: &_| frames.as_ref().map_or(Ok(()), |frames| frames.write(time, heads));
     let mut progress = Progress::start(&team, case, &schedule)?;
+    let heads = team.publish(&progress.head)?;
+    if job.rank() == 0 {
+        write_frame(0.0, heads)?;
+    }
     march::march(&mut team, &mut newton, case, &schedule, &mut progress, &mut |progress, heads| {
         if job.rank() == 0 {
             history.push((progress.time, case.observe(progress.time, heads)?));
+            write_frame(progress.time, heads)?;
             bar.set_position(decades(progress.time));
         }
         Ok(())

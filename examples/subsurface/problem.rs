@@ -43,6 +43,11 @@ pub(crate) trait Problem: Sync {
     /// The kind of ground in a cell.
     fn medium(&self, cell: [usize; 3]) -> Medium;
 
+    /// A number of it, for pictures.
+    fn material(&self, _cell: [usize; 3]) -> usize {
+        0
+    }
+
     /// Hydraulic conductivity along `axis` of the saturated ground in a cell [m/s].
     fn conductivity(&self, axis: usize, cell: [usize; 3]) -> f64;
 

@@ -179,6 +179,10 @@ impl Problem for Infiltration {
         ground(self.grid.axes[0].centre(cell[0])).0
     }
 
+    fn material(&self, cell: [usize; 3]) -> usize {
+        usize::from(self.grid.axes[0].centre(cell[0]) >= LAYERS_MEET)
+    }
+
     fn conductivity(&self, _axis: usize, cell: [usize; 3]) -> f64 {
         ground(self.grid.axes[0].centre(cell[0])).1
     }

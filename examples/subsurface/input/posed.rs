@@ -98,6 +98,10 @@ impl Problem for Posed {
         self.ground.material(cell).medium
     }
 
+    fn material(&self, cell: [usize; 3]) -> usize {
+        self.ground.number(cell)
+    }
+
     fn conductivity(&self, axis: usize, cell: [usize; 3]) -> f64 {
         self.ground.material(cell).conductivity[axis]
     }

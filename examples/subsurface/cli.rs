@@ -62,6 +62,15 @@ pub(crate) struct Arguments {
     /// Write the whole field at the times of output to this folder, for ParaView: frame_0000.vtr and so on, and frames.pvd
     #[arg(long, value_name = "FOLDER")]
     pub(crate) vtk: Option<PathBuf>,
+    /// Write checkpoints under this name, at the times of output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Write one after every so many steps too
+    #[arg(long, value_name = "STEPS", value_parser = positive, requires = "checkpoint")]
+    pub(crate) checkpoint_every: Option<usize>,
+    /// Go on from a checkpoint, on any number of ranks
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
     /// Draw it (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,

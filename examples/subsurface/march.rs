@@ -10,10 +10,11 @@
 //! * Steps end exactly at the times that a case asks for.
 
 use global_arrays::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::cases::larger;
 use crate::field::Team;
-use crate::newton::Newton;
+use crate::newton::{Newton, Work};
 use crate::problem::Problem;
 
 /// A step that took more Newton iterations than this is not followed by a longer one.
@@ -39,7 +40,8 @@ pub(crate) struct Schedule {
 }
 
 /// What the march did.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Marched {
     pub(crate) steps: usize,
     pub(crate) refused: usize,
@@ -87,8 +89,8 @@ impl Progress {
     }
 }
 
-/// What is called after every step that was kept, with the head of all cells.
-pub(crate) type Seen<'a> = dyn FnMut(&Progress, &GlobalArray<f64, Ix3>) -> Result<(), Error> + 'a;
+/// What is called after every step that was kept, with the work so far and the head of all cells.
+pub(crate) type Seen<'a> = dyn FnMut(&Progress, Work, &GlobalArray<f64, Ix3>) -> Result<(), Error> + 'a;
 
 /// Marches from where `progress` stands to the end. Collective.
 ///
@@ -108,7 +110,7 @@ pub(crate) fn march(
         }
         while progress.time < until {
             if take_step(team, newton, schedule, progress, until)? {
-                seen(progress, team.publish(&progress.head)?)?;
+                seen(progress, newton.work, team.publish(&progress.head)?)?;
             }
         }
     }

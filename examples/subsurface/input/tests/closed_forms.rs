@@ -25,7 +25,7 @@ fn solve(posed: &Posed, ranks: usize) -> Vec<(f64, Array3<f64>)> {
         let mut newton = Newton::new(&team, posed, 1e-9);
         let schedule = posed.schedule();
         let mut progress = Progress::start(&team, posed, &schedule)?;
-        march(&mut team, &mut newton, posed, &schedule, &mut progress, &mut |progress, heads| {
+        march(&mut team, &mut newton, posed, &schedule, &mut progress, &mut |progress, _, heads| {
             if job.rank() == 0 && posed.frames().contains(&progress.time) {
                 outcome.lock().unwrap().push((progress.time, heads.get(..)?));
             }
@@ -43,7 +43,7 @@ fn rows(posed: &Posed, ranks: usize, options: &str) -> Vec<Vec<f64>> {
     let arguments = Arguments::try_parse_from(line.split_whitespace()).unwrap();
     let outcome = Mutex::new(Vec::new());
     let body = |job: &Job| {
-        if let Some(report) = crate::simulate(job, &arguments, posed)? {
+        if let Some(report) = crate::simulate(job, &arguments, posed, None)? {
             assert_eq!(report.failure(), None);
             *outcome.lock().unwrap() = report.verdict.rows;
         }

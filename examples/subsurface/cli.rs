@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Parser, ValueEnum};
+use clap::{ArgGroup, Parser, ValueEnum};
 
 use crate::command_line::{Start, positive};
 
@@ -20,12 +20,12 @@ pub(crate) enum Kind {
 
 /// Ground-water flow on a structured grid: finite volumes, backward Euler, Newton and Krylov over global arrays.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "subsurface")]
+#[command(name = "subsurface", group = ArgGroup::new("what").required(true).args(["case", "problem"]))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) start: Start,
     /// What to compute: a case with a reference
-    #[arg(long, value_enum, required_unless_present = "problem", conflicts_with = "problem")]
+    #[arg(long, value_enum)]
     pub(crate) case: Option<Kind>,
     /// What to compute: a problem of your own, posed in a TOML file (see the README)
     #[arg(long, value_name = "FILE.toml")]
@@ -149,7 +149,11 @@ mod tests {
             arguments.check()
         };
         assert!(parse("subsurface --case lake").unwrap_err().contains("lake"));
-        assert!(parse("subsurface").unwrap_err().contains("--case"));
+        let missing = parse("subsurface").unwrap_err();
+        assert!(missing.contains("--case") && missing.contains("--problem"), "{missing}");
+        assert!(parse("subsurface --case theis --problem a.toml").unwrap_err().contains("cannot be used with"));
+        assert!(parse("subsurface --problem a.toml --cells 4").unwrap_err().contains("--cells means nothing"));
+        assert!(parse("subsurface --problem a.toml --checkpoint-every 4").unwrap_err().contains("--checkpoint"));
         assert!(parse("subsurface --case theis --cells 0").unwrap_err().contains("at least 1"));
         assert!(parse("subsurface --case theis --cells 3x4").unwrap_err().contains("one number"));
         assert!(parse("subsurface --case theis --cells 9999999999").unwrap_err().contains("more than"));

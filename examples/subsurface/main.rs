@@ -9,7 +9,8 @@
 //! ```
 //!
 //! [`medium`] has θ and k_r, [`system`] the finite volumes and backward Euler, [`newton`] the solution of a step, [`krylov`] that of its
-//! linear equations, [`march`] the lengths of the steps.
+//! linear equations, [`march`] the lengths of the steps. What is solved is one of the [`cases`], or a problem that a file poses
+//! ([`input`]).
 //!
 //! # Who talks to whom
 //!

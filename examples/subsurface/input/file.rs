@@ -12,7 +12,7 @@ use crate::problem::FacePermeability;
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct File {
     pub(crate) title: Option<String>,
     #[serde(default = "yes")]
@@ -39,7 +39,7 @@ fn yes() -> bool {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct GridTable {
     pub(crate) x: Option<Spanned<AxisTable>>,
     pub(crate) y: Option<Spanned<AxisTable>>,
@@ -48,7 +48,7 @@ pub(crate) struct GridTable {
 
 /// Cells along an axis: `cells` and `length`, or `cells`, `half_width` and `core`, or `faces`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct AxisTable {
     pub(crate) cells: Option<Spanned<usize>>,
     pub(crate) length: Option<Number>,
@@ -61,7 +61,7 @@ pub(crate) struct AxisTable {
 
 /// A kind of ground, by one of its last three keys.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct MaterialTable {
     pub(crate) conductivity: Spanned<OneOrThree>,
     pub(crate) confined: Option<ConfinedTable>,
@@ -70,13 +70,13 @@ pub(crate) struct MaterialTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct ConfinedTable {
     pub(crate) specific_storage: Number,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct VanGenuchtenTable {
     pub(crate) alpha: Number,
     pub(crate) n: Number,
@@ -86,7 +86,7 @@ pub(crate) struct VanGenuchtenTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct GardnerTable {
     pub(crate) alpha: Number,
     pub(crate) residual: Number,
@@ -95,7 +95,7 @@ pub(crate) struct GardnerTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct GroundTable {
     pub(crate) material: Spanned<String>,
     #[serde(default)]
@@ -103,7 +103,7 @@ pub(crate) struct GroundTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct GroundRegion {
     pub(crate) material: Spanned<String>,
     pub(crate) x: Option<Spanned<Extent>>,
@@ -112,7 +112,7 @@ pub(crate) struct GroundRegion {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct InitialTable {
     pub(crate) pressure_head: Option<Spanned<Quantity>>,
     pub(crate) head: Option<Spanned<Quantity>>,
@@ -121,7 +121,7 @@ pub(crate) struct InitialTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct InitialRegion {
     pub(crate) x: Option<Spanned<Extent>>,
     pub(crate) y: Option<Spanned<Extent>>,
@@ -132,7 +132,7 @@ pub(crate) struct InitialRegion {
 
 /// A side of the grid or part of it, with one of the last five keys.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct BoundaryTable {
     pub(crate) side: Spanned<String>,
     pub(crate) x: Option<Spanned<Extent>>,
@@ -146,14 +146,14 @@ pub(crate) struct BoundaryTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct LeakyTable {
     pub(crate) head: Spanned<Quantity>,
     pub(crate) conductance: Number,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct WellTable {
     pub(crate) x: Option<Spanned<Extent>>,
     pub(crate) y: Option<Spanned<Extent>>,
@@ -162,7 +162,7 @@ pub(crate) struct WellTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct ObservationTable {
     pub(crate) name: Spanned<String>,
     pub(crate) x: Option<Number>,
@@ -171,7 +171,7 @@ pub(crate) struct ObservationTable {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(crate) struct TimeTable {
     pub(crate) end: Number,
     pub(crate) first_step: Option<Number>,

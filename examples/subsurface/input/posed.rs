@@ -58,7 +58,10 @@ impl Posed {
         let well = |table| Well::new(source, &grid, &ground, table, &constants);
         let wells: Vec<Well> = file.wells.iter().map(well).collect::<Result<_, _>>()?;
         let observation = |table| Observation::new(source, &grid, table);
-        let observations = file.observations.iter().map(observation).collect::<Result<_, _>>()?;
+        let observations: Vec<Observation> = file.observations.iter().map(observation).collect::<Result<_, _>>()?;
+        if observations.is_empty() && (arguments.output.is_some() || arguments.plot.is_some()) {
+            return Err(source.whole("--output and --plot need observations, and there are none"));
+        }
         let changes: Vec<f64> = sides.iter().flat_map(Side::changes).chain(wells.iter().flat_map(Well::changes)).collect();
         let (schedule, outputs) = times::schedule(source, &file.time, &changes, arguments)?;
         let name = source.stem();

@@ -151,7 +151,7 @@ impl Formula {
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Number(f64),
-    Formula(Formula),
+    Formula(Box<Formula>),
     Schedule(Vec<[f64; 2]>),
 }
 
@@ -183,7 +183,9 @@ impl Value {
             Quantity::Schedule(_) if forms == Forms::Formula => {
                 Err(failed("a number or a formula is needed, no schedule".into()))
             }
-            Quantity::Formula(text) => Formula::new(text, constants).map(Value::Formula).map_err(failed),
+            Quantity::Formula(text) => {
+                Formula::new(text, constants).map(|formula| Value::Formula(Box::new(formula))).map_err(failed)
+            }
             Quantity::Schedule(pairs) => {
                 let ascends = pairs.windows(2).all(|pair| pair[0][0] < pair[1][0]);
                 let begins = pairs.first().is_some_and(|[time, _]| *time == 0.0);

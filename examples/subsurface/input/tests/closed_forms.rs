@@ -38,7 +38,7 @@ fn solve(posed: &Posed, ranks: usize) -> Vec<(f64, Array3<f64>)> {
 }
 
 /// The rows of the output file.
-fn rows(posed: &Posed, ranks: usize, options: &str) -> Vec<Vec<f64>> {
+pub(super) fn rows(posed: &Posed, ranks: usize, options: &str) -> Vec<Vec<f64>> {
     let line = format!("subsurface --problem none {options}");
     let arguments = Arguments::try_parse_from(line.split_whitespace()).unwrap();
     let outcome = Mutex::new(Vec::new());
@@ -68,7 +68,7 @@ fn tracy(conductivity: f64, time: f64, [z, x, y]: [f64; 3]) -> f64 {
     let term = |k: usize| {
         let lambda = PI * k as f64 / SIDE;
         let gamma = (beta * beta + lambda * lambda) / c;
-        let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = if k.is_multiple_of(2) { 1.0 } else { -1.0 };
         sign * lambda / gamma * (lambda * z).sin() * (-gamma * time).exp()
     };
     let series: f64 = (1..400).map(term).sum();
@@ -185,4 +185,32 @@ fn any_number_of_ranks_finds_the_same() {
             }
         }
     }
+}
+
+/// Behind a front in very dry sand, the rain q flows down under its own weight alone: k_r = q/K. The front has gone as deep as what
+/// fell fills the pores.
+#[test]
+fn rain_on_dry_sand_fills_it_from_above() {
+    let problem = posed("dry_sand", &[]).unwrap();
+    let solution = solve(&problem, 2);
+    let (time, heads) = &solution[1];
+    assert_eq!(*time, 14_400.0);
+    // Van Genuchten's formulae as he wrote them, with the sand's α and n.
+    let (alpha, n, m) = (14.5, 2.68, 1.0 - 1.0 / 2.68);
+    let saturation = |head: f64| (1.0 + (-alpha * head).powf(n)).powf(-m);
+    let mobility = |s: f64| s.sqrt() * (1.0 - (1.0 - s.powf(1.0 / m)).powf(m)).powi(2);
+    let content = |head: f64| 0.045 + 0.385 * saturation(head);
+    let (mut dry, mut wet) = (-1.0_f64, -0.001);
+    for _ in 0..60 {
+        let head = 0.5 * (dry + wet);
+        *(if mobility(saturation(head)) < 5e-6 / 8.25e-5 { &mut dry } else { &mut wet }) = head;
+    }
+    assert!((heads[[95, 0, 0]] - wet).abs() < 2e-4, "{} m and {wet} m", heads[[95, 0, 0]]);
+    let gained: f64 = heads.iter().map(|&head| 0.01 * (content(head) - content(-100.0))).sum();
+    assert!((gained - 0.072).abs() < 1e-8, "{gained} m of water");
+    let middle = 0.5 * (content(wet) + content(-100.0));
+    let dry_cells = heads.iter().filter(|&&head| content(head) < middle).count();
+    let depth = 0.072 / (content(wet) - content(-100.0));
+    assert!((1.0 - 0.01 * dry_cells as f64 - depth).abs() < 0.03, "{dry_cells} dry cells, front at {depth} m");
+    assert_eq!(heads[[50, 0, 0]], -100.0);
 }

@@ -57,6 +57,8 @@ fn mistakes_are_told_in_one_line() {
         (sand("end = 86400.0", "end = 0"), &["line 26", "end = 0", "above 0"]),
         (sand("end = 86400.0", ""), &["line 25", "missing field `end`"]),
         (sand("43200.0]", "1e9]"), &["line 28", "outputs = 1000000000", "at most end = 86400"]),
+        (sand("[time]", "[time]\noutput = 3"), &["line 26", "output", "outputs"]),
+        (sand("van_genuchten = {", "van_genuchten = 3 #"), &["line 12", "van_genuchten = 3", "expected a table"]),
         (sand("z = 0.905", "z = 1.5"), &["line 32", "z = 1.5", "outside the grid"]),
         (sand("title = \"", "title = "), &["line 5"]),
         (tracy("z = 8.75", ""), &["observation upper", "z is missing"]),
@@ -70,6 +72,21 @@ fn mistakes_are_told_in_one_line() {
             assert!(message.contains(part), "{message} does not say {part}");
         }
     }
+}
+
+/// The file that the README explains is a problem.
+#[test]
+fn the_readme_poses_a_problem() {
+    let readme = include_str!("../../README.md");
+    let file = readme.split("```toml\n").nth(1).and_then(|text| text.split("```").next()).unwrap();
+    let problem = pose("well", file.into()).unwrap();
+    assert_eq!(problem.grid().extents(), [6, 20, 9]);
+    let rows = closed_forms::rows(&problem, 2, "");
+    assert_eq!(rows.last().map(|row| row[0]), Some(1_728_000.0));
+    // The well draws the water down, and it comes back when the well rests.
+    let head = |time: f64| rows.iter().find(|row| row[0] == time).map(|row| row[2]).unwrap();
+    let heads = [86_400.0, 864_000.0, 1_728_000.0].map(head);
+    assert!(heads[1] < 4.0 && heads[2] > heads[1]);
 }
 
 const LAYERS: &str = r#"

@@ -1,11 +1,11 @@
 //! Checkpoints: all that a run needs to go on, on any number of ranks.
 //!
-//! A checkpoint is a text with the time, the planned step, sums and observations so far, and two arrays beside it: the heads at that time
-//! and those before the last step, each written by all ranks together. The arrays of a checkpoint have names of their own, and the text
-//! gets its name last. So an interrupted run leaves the checkpoint before.
+//! A checkpoint is a text with the time, the planned step, sums and observations so far, and two arrays beside it: the
+//! heads at that time and those before the last step, each written by all ranks together. The arrays of a checkpoint have
+//! names of their own, and the text gets its name last. So an interrupted run leaves the checkpoint before.
 //!
-//! On as many ranks a resumed run ends with the same bits as one that was not interrupted. On others it differs by what the solvers
-//! leave, as any run does.
+//! On as many ranks a resumed run ends with the same bits as one that was not interrupted. On others it differs by what the
+//! solvers leave, as any run does.
 
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 //! collection (`frames.pvd`) that gives each file its time.
 //!
 //! Each cell has its pressure head and hydraulic head [m], water content, conductivity along x [m/s] and number of its material.
-//! Rank 0 reads the heads layer by layer, so it never holds the whole field; the other ranks wait for it at their next exchange of borders.
-//! Arrays are appended to the XML text as raw little-endian numbers, each after its length in bytes.
+//! Rank 0 reads the heads layer by layer, so it never holds the whole field; the other ranks wait for it at their next
+//! exchange of borders. Arrays are appended to the XML text as raw little-endian numbers, each after its length in bytes.
 //!
 //! # Source
 //! *VTK file formats*, <https://docs.vtk.org/en/latest/design_documents/VTKFileFormats.html>.

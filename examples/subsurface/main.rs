@@ -200,8 +200,8 @@ mod tests {
         assert!((1.8..2.6).contains(&order), "{order}: {coarse} {fine}");
     }
 
-    /// A run that goes on from a checkpoint ends as one that was not interrupted: with the same bits on as many ranks, else but for
-    /// what the solvers leave.
+    /// A run that goes on from a checkpoint ends as one that was not interrupted: with the same bits on as many ranks, else
+    /// but for what the solvers leave.
     #[test]
     fn a_run_goes_on_from_its_checkpoint() {
         let folder = std::env::temp_dir().join(format!("subsurface-checkpoint-{}", std::process::id()));

@@ -11,11 +11,12 @@
 //! θ  = θ_r + (θ_s − θ_r)·S                        water content
 //! ```
 //!
-//! and S = k_r = 1 for ψ ≥ 0, where θ grows by S_s·ψ if there is a specific storage. The bracket is 1 − (1 + x^(−n))^(−m), which is computed by `expm1` and `ln_1p`: in dry ground it is
-//! a small difference of numbers near one. The slope of k_r at ψ → 0⁻ is infinite for n < 2; Newton's method meets it damped.
+//! and S = k_r = 1 for ψ ≥ 0, where θ grows by S_s·ψ if there is a specific storage. The bracket is 1 − (1 + x^(−n))^(−m),
+//! which is computed by `expm1` and `ln_1p`: in dry ground it is a small difference of numbers near one. The slope of k_r
+//! at ψ → 0⁻ is infinite for n < 2; Newton's method meets it damped.
 //!
-//! **Gardner.** k_r = S = exp(α·ψ) for ψ < 0 (Gardner 1958, with a water content that is linear in k_r). In k_r, Richards' equation is
-//! linear then, so there are closed forms.
+//! **Gardner.** k_r = S = exp(α·ψ) for ψ < 0 (Gardner 1958, with a water content that is linear in k_r). In k_r, Richards'
+//! equation is linear then, so there are closed forms.
 
 /// What a cell holds and lets pass at one head.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -23,8 +23,8 @@ pub(crate) enum Boundary {
     },
 }
 
-/// The relative permeability of a face between two cells. Where the conductivities of the saturated ground differ, these are resistances
-/// in series in any case.
+/// The relative permeability of a face between two cells. Where the conductivities of the saturated ground differ, these
+/// are resistances in series in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FacePermeability {

@@ -7,8 +7,9 @@
 //!
 //! Finite volumes, backward Euler. Q_f is what flows in through a face, from the cell with the higher total head: the relative
 //! permeability is that of the side where the water comes from (upstream weighting, as STOMP and Amanzi do: monotone, and first
-//! order in the spacing) or the mean of both sides ([`FacePermeability`]), the saturated conductivities are combined as resistances in series. The water content itself is
-//! differenced in time, not capacity times head, so that water is conserved whatever the step (Celia, Bouloutas & Zarba 1990).
+//! order in the spacing) or the mean of both sides ([`FacePermeability`]), the saturated conductivities are combined as
+//! resistances in series. The water content itself is differenced in time, not capacity times head, so that water is
+//! conserved whatever the step (Celia, Bouloutas & Zarba 1990).
 //!
 //! What leaves a cell through a face enters its neighbour with the same bits, also between ranks: both sides compute the face from
 //! the same heads. [`Sums::storage_gain`] and [`Sums::inflow`] are added up without the faces inside, so that they check it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Parser, ValueEnum};
+use clap::{ArgGroup, Parser, ValueEnum};
 
 use crate::command_line::{Start, positive};
 
@@ -20,13 +20,16 @@ pub(crate) enum Kind {
 
 /// Ground-water flow on a structured grid: finite volumes, backward Euler, Newton and Krylov over global arrays.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "subsurface")]
+#[command(name = "subsurface", group = ArgGroup::new("what").required(true).args(["case", "problem"]))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) start: Start,
-    /// What to compute
+    /// What to compute: a case with a reference
     #[arg(long, value_enum)]
-    pub(crate) case: Kind,
+    pub(crate) case: Option<Kind>,
+    /// What to compute: a problem of your own, posed in a TOML file (see the README)
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) problem: Option<PathBuf>,
     /// Cells: along each side (theis, an odd number), of the column (infiltration, a multiple of 4), or up x across x
     /// across (heterogeneous)
     #[arg(long, value_name = "N[xNxN]")]
@@ -37,10 +40,11 @@ pub(crate) struct Arguments {
     /// Length of the first time step [s]
     #[arg(long, value_parser = positive_number, value_name = "SECONDS")]
     pub(crate) first_step: Option<f64>,
-    /// Give up when a time step would have to be shorter than this [s]
-    #[arg(long, value_parser = positive_number, value_name = "SECONDS", default_value_t = 1e-6)]
-    pub(crate) shortest_step: f64,
-    /// Largest error of one time step [m of head]; by default 0.004 for theis, and unbounded where only the steady state counts
+    /// Give up when a time step would have to be shorter than this [s]; by default 1e-6
+    #[arg(long, value_parser = positive_number, value_name = "SECONDS")]
+    pub(crate) shortest_step: Option<f64>,
+    /// Largest error of one time step [m of head]; by default 0.004 for theis, what a problem's
+    /// file says, and else unbounded
     #[arg(long, value_parser = positive_number, value_name = "METRES")]
     pub(crate) accuracy: Option<f64>,
     /// Largest relative error of the water balance in a time step: where Newton's method stops
@@ -55,19 +59,41 @@ pub(crate) struct Arguments {
     /// Write what was compared, as CSV
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) output: Option<PathBuf>,
+    /// Write the whole field at the times of output to this folder, for ParaView: frame_0000.vtr and so on, and frames.pvd
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) vtk: Option<PathBuf>,
+    /// Write checkpoints under this name, at the times of output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Write one after every so many steps too
+    #[arg(long, value_name = "STEPS", value_parser = positive, requires = "checkpoint")]
+    pub(crate) checkpoint_every: Option<usize>,
+    /// Go on from a checkpoint, on any number of ranks
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
     /// Draw it (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }
 
 impl Arguments {
+    /// Shorter steps are a failure [s].
+    pub(crate) fn shortest_step(&self) -> f64 {
+        self.shortest_step.unwrap_or(1e-6)
+    }
+
     /// Refuses flags that mean nothing to the case.
     ///
     /// # Errors
     /// The flag and the case.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let Arguments { case, end_time, seed, reference, .. } = self;
+        let Arguments { case, end_time, seed, reference, cells, .. } = self;
         let refuse = |flag: &str, why: &str| Err(format!("{flag} means nothing to this case: {why}"));
+        let Some(case) = case else {
+            let flags = [("--cells", cells.is_some()), ("--seed", seed.is_some()), ("--reference", reference.is_some())];
+            let given = flags.into_iter().find(|(_, given)| *given);
+            return given.map_or(Ok(()), |(flag, _)| Err(format!("{flag} means nothing to a problem from a file")));
+        };
         match case {
             Kind::Theis if end_time.is_some() => refuse("--end-time", "it ends at the last time of its reference"),
             Kind::Theis | Kind::Infiltration if seed.is_some() => refuse("--seed", "nothing in it is random"),
@@ -96,7 +122,7 @@ impl FromStr for Cells {
 }
 
 /// 10⁹: numbers of bytes can be counted. What the machine has room for is found out when the ranks have started.
-const MOST_CELLS: usize = 1_000_000_000;
+pub(crate) const MOST_CELLS: usize = 1_000_000_000;
 
 fn positive_number(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -123,7 +149,11 @@ mod tests {
             arguments.check()
         };
         assert!(parse("subsurface --case lake").unwrap_err().contains("lake"));
-        assert!(parse("subsurface").unwrap_err().contains("--case"));
+        let missing = parse("subsurface").unwrap_err();
+        assert!(missing.contains("--case") && missing.contains("--problem"), "{missing}");
+        assert!(parse("subsurface --case theis --problem a.toml").unwrap_err().contains("cannot be used with"));
+        assert!(parse("subsurface --problem a.toml --cells 4").unwrap_err().contains("--cells means nothing"));
+        assert!(parse("subsurface --problem a.toml --checkpoint-every 4").unwrap_err().contains("--checkpoint"));
         assert!(parse("subsurface --case theis --cells 0").unwrap_err().contains("at least 1"));
         assert!(parse("subsurface --case theis --cells 3x4").unwrap_err().contains("one number"));
         assert!(parse("subsurface --case theis --cells 9999999999").unwrap_err().contains("more than"));

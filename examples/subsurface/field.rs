@@ -280,6 +280,16 @@ impl<'j> Team<'j> {
         Ok(&self.published)
     }
 
+    /// Another array over the grid, spread alike. Collective.
+    pub(crate) fn array(&self, name: &str) -> Result<GlobalArray<f64, Ix3>, Error> {
+        self.published.duplicate(name)
+    }
+
+    /// Completes what any rank did to arrays. Collective.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.job.sync()
+    }
+
     /// Number of other ranks that own cells next to this rank's block.
     pub(crate) fn peers(&self) -> Result<usize, Error> {
         let mut peers = BTreeSet::new();
@@ -292,8 +302,19 @@ impl<'j> Team<'j> {
     }
 }
 
+/// This rank's block of `array`, as a field.
+pub(crate) fn get(array: &GlobalArray<f64, Ix3>, layout: &Layout) -> Result<Vec<f64>, Error> {
+    let ([i, j, k], [n, m, l]) = (layout.start, layout.count);
+    let mut field = vec![0.0; layout.len()];
+    if n * m * l > 0 {
+        let mut view = ArrayViewMut3::from_shape(layout.shape(), &mut field).map_err(Error::other)?;
+        array.get_into(s![i..i + n, j..j + m, k..k + l], view.slice_mut(s![1..=n, 1..=m, 1..=l]))?;
+    }
+    Ok(field)
+}
+
 /// Writes this rank's block of `field` to where it belongs in `array`.
-fn put(array: &GlobalArray<f64, Ix3>, layout: &Layout, field: &[f64]) -> Result<(), Error> {
+pub(crate) fn put(array: &GlobalArray<f64, Ix3>, layout: &Layout, field: &[f64]) -> Result<(), Error> {
     let ([i, j, k], [n, m, l]) = (layout.start, layout.count);
     if n * m * l == 0 {
         return Ok(());

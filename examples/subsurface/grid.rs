@@ -15,6 +15,16 @@ impl Axis {
         Axis { faces: (0..=cells).map(|face| length * face as f64 / cells as f64).collect() }
     }
 
+    /// `cells` cells from `start` on that fill `length`, each `ratio` times as long as the one before.
+    pub(crate) fn geometric(cells: usize, start: f64, length: f64, ratio: f64) -> Axis {
+        // Part of the length before a face; a small growth in n steps is a small difference of powers.
+        let part = |face: usize| match ratio.ln() {
+            0.0 => face as f64 / cells as f64,
+            growth => (growth * face as f64).exp_m1() / (growth * cells as f64).exp_m1(),
+        };
+        Axis { faces: (0..=cells).map(|face| start + length * part(face)).collect() }
+    }
+
     /// `cells` cells from −`half_width` to `half_width`, about as fine as uniform ones within `core` of the middle and growing in
     /// proportion to the distance beyond: the faces are core·sinh(β·ξ) with ξ evenly spaced over [−1, 1].
     pub(crate) fn graded(cells: usize, half_width: f64, core: f64) -> Axis {
@@ -77,6 +87,14 @@ mod tests {
             assert_eq!(axis.width(cell), axis.width(32 - cell));
             assert!(axis.width(cell) > axis.width(cell + 1));
         }
+    }
+
+    #[test]
+    fn a_geometric_axis_grows_by_its_ratio() {
+        let axis = Axis::geometric(7, -1.0, 3.0, 1.3);
+        assert_eq!([axis.faces[0], axis.faces[7]], [-1.0, 2.0]);
+        assert!((1..7).all(|cell| (axis.width(cell) / axis.width(cell - 1) - 1.3).abs() < 1e-12));
+        assert_eq!(Axis::geometric(8, 0.0, 2.0, 1.0), Axis::uniform(8, 2.0));
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! [`medium`] has θ and k_r, [`system`] the finite volumes and backward Euler, [`newton`] the solution of a step, [`krylov`] that of its
-//! linear equations, [`march`] the lengths of the steps.
+//! linear equations, [`march`] the lengths of the steps. What is solved is one of the [`cases`], or a problem that a file poses
+//! ([`input`]).
 //!
 //! # Who talks to whom
 //!
@@ -19,18 +20,23 @@
 //! the others go on.
 
 mod cases;
+mod checkpoint;
 mod cli;
 mod coarse;
 #[path = "../command_line/mod.rs"]
 mod command_line;
 mod field;
+mod forcing;
+mod frames;
 mod grid;
 mod incomplete;
+mod input;
 mod krylov;
 mod march;
 mod matrix;
 mod medium;
 mod newton;
+mod observers;
 #[path = "../plot/mod.rs"]
 mod plot;
 mod problem;
@@ -48,9 +54,13 @@ use crate::cases::Case;
 use crate::cases::heterogeneous::Heterogeneous;
 use crate::cases::infiltration::Infiltration;
 use crate::cases::theis::Theis;
+use crate::checkpoint::Saved;
 use crate::cli::{Arguments, Kind};
 use crate::field::Team;
+use crate::input::Posed;
+use crate::march::Progress;
 use crate::newton::Newton;
+use crate::observers::Observers;
 use crate::report::Report;
 
 fn main() -> ExitCode {
@@ -61,22 +71,28 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
+    arguments.vtk.as_deref().map_or(Ok(()), |folder| frames::check(folder, arguments.resume.is_some()))?;
+    [&arguments.output, &arguments.checkpoint].into_iter().flatten().try_for_each(|file| command_line::folder_exists(file))?;
     let case = prepare(arguments)?;
-    arguments.start.launch().run(|job| rank_main(job, arguments, &*case)).map_err(|error: Error| error.to_string())
+    let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case)).transpose()?;
+    let resumed = resumed.as_ref();
+    arguments.start.launch().run(|job| rank_main(job, arguments, &*case, resumed)).map_err(|error: Error| error.to_string())
 }
 
 /// The case with its reference.
 fn prepare(arguments: &Arguments) -> Result<Box<dyn Case>, String> {
-    Ok(match arguments.case {
-        Kind::Theis => Box::new(Theis::new(arguments)?),
-        Kind::Infiltration => Box::new(Infiltration::new(arguments)?),
-        Kind::Heterogeneous => Box::new(Heterogeneous::new(arguments)?),
+    Ok(match (arguments.case, &arguments.problem) {
+        (Some(Kind::Theis), _) => Box::new(Theis::new(arguments)?),
+        (Some(Kind::Infiltration), _) => Box::new(Infiltration::new(arguments)?),
+        (Some(Kind::Heterogeneous), _) => Box::new(Heterogeneous::new(arguments)?),
+        (None, Some(file)) => Box::new(Posed::read(file, arguments)?),
+        (None, None) => return Err("--case or --problem is needed".into()),
     })
 }
 
 /// What each rank does.
-fn rank_main(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<(), Error> {
-    let report = simulate(job, arguments, case)?;
+fn rank_main(job: &Job, arguments: &Arguments, case: &dyn Case, resumed: Option<&Saved>) -> Result<(), Error> {
+    let report = simulate(job, arguments, case, resumed)?;
     let Some(report) = report else { return Ok(()) };
     if let Some(file) = &arguments.output {
         report.write(file)?;
@@ -93,39 +109,42 @@ fn rank_main(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<(), Er
     report.failure().map_or(Ok(()), |failure| Err(Error::other(failure)))
 }
 
-/// Marches through the case; rank 0 gets the report. Collective.
-fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<Option<Report>, Error> {
+/// Marches through the case, from a checkpoint if there is one; rank 0 gets the report. Collective.
+fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case, resumed: Option<&Saved>) -> Result<Option<Report>, Error> {
     let cells = case.grid().extents();
     let mut team = Team::new(job, cells)?;
     let mut newton = Newton::new(&team, case, arguments.tolerance);
     let schedule = case.schedule();
-    // Times from the first step to the end, on a scale of decades.
-    let end = schedule.times.last().copied().unwrap_or(schedule.first_step);
-    let decades = |time: f64| (1000.0 * (1.0 + time / schedule.first_step).ln()) as u64;
-    let bar = command_line::progress_bar(job, decades(end) as usize, "parts of the logarithm of time");
-    let mut history = Vec::new();
-    let start = job.now();
-    let marched = march::march(&mut team, &mut newton, case, &schedule, &mut |time, heads| {
-        if job.rank() == 0 {
-            history.push((time, case.observe(time, heads)?));
-            bar.set_position(decades(time));
+    let mut observers = Observers::new(job, &team, arguments, case, resumed)?;
+    let mut progress = match (resumed, &arguments.resume) {
+        (Some(saved), Some(file)) => {
+            newton.work = saved.work;
+            saved.progress(&team, file)?
         }
-        Ok(())
-    })?;
+        _ => {
+            let progress = Progress::start(&team, case, &schedule)?;
+            observers.see_start(team.publish(&progress.head)?)?;
+            progress
+        }
+    };
+    let start = job.now();
+    let seen = &mut |progress: &Progress, work, heads: &_| observers.see(progress, work, heads);
+    march::march(&mut team, &mut newton, case, &schedule, &mut progress, seen)?;
+    let marched = progress.marched;
     let [seconds, peers] = [(job.now() - start).as_secs_f64(), team.peers()? as f64];
     let (seconds, peers) = (team.largest(seconds)?, team.largest(peers)? as usize);
-    bar.finish_and_clear();
+    observers.finish();
     // Rank 0 has read what it needs.
     job.sync()?;
     if job.rank() != 0 {
         return Ok(None);
     }
     Ok(Some(Report {
-        case: arguments.case,
+        name: case.name(),
         cells,
         ranks: job.size(),
         network: job.network().to_owned(),
-        verdict: case.judge(&history, &marched),
+        verdict: case.judge(&observers.history, &marched),
         marched,
         work: newton.work,
         tolerance: arguments.tolerance,
@@ -144,9 +163,10 @@ mod tests {
     fn report(line: &str, ranks: usize) -> Report {
         let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
         let case = prepare(&arguments).unwrap();
+        let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case).unwrap());
         let outcome = Mutex::new(None);
         let body = |job: &Job| {
-            if let Some(report) = simulate(job, &arguments, &*case)? {
+            if let Some(report) = simulate(job, &arguments, &*case, resumed.as_ref())? {
                 *outcome.lock().unwrap() = Some(report);
             }
             Ok::<(), Error>(())
@@ -178,6 +198,39 @@ mod tests {
         });
         let order = (coarse / fine).ln() / (97_f64 / 65.0).ln();
         assert!((1.8..2.6).contains(&order), "{order}: {coarse} {fine}");
+    }
+
+    /// A run that goes on from a checkpoint ends as one that was not interrupted: with the same bits on as many ranks, else
+    /// but for what the solvers leave.
+    #[test]
+    fn a_run_goes_on_from_its_checkpoint() {
+        let folder = std::env::temp_dir().join(format!("subsurface-checkpoint-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("state");
+        let line = format!("subsurface --problem {}/problems/tracy.toml --tolerance 1e-10", env!("CARGO_MANIFEST_DIR"));
+        let whole = report(&format!("{line} --end-time 20000"), 2);
+        // It has a time of output at 5000 s.
+        report(&format!("{line} --end-time 5000 --checkpoint {} --checkpoint-every 7", file.display()), 2);
+        // Those of earlier checkpoints are gone.
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3);
+        let again = |ranks| report(&format!("{line} --end-time 20000 --resume {}", file.display()), ranks);
+        let (same, other) = (again(2), again(3));
+        let seen = |report: &Report| report.verdict.rows.iter().flatten().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(seen(&same), seen(&whole));
+        assert_eq!((same.marched, same.work), (whole.marched, whole.work));
+        for (a, b) in whole.verdict.rows.iter().flatten().zip(other.verdict.rows.iter().flatten()) {
+            assert!((a - b).abs() <= 1e-7 * (1.0 + a.abs()), "{a} and {b}");
+        }
+        let refused = |line: &str| {
+            let case = prepare(&Arguments::try_parse_from(line.split(' ')).unwrap()).unwrap();
+            Saved::read(&file, &*case).unwrap_err()
+        };
+        assert!(
+            refused("subsurface --case heterogeneous --cells 5x6x7").contains("a checkpoint of tracy with [20, 20, 20] cells")
+        );
+        std::fs::write(&file, "name = 3\n").unwrap();
+        assert!(refused(&line).contains("no checkpoint"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     /// The heads do not depend on the number of ranks, but for what the solvers leave.

@@ -11,8 +11,12 @@
 //! θ  = θ_r + (θ_s − θ_r)·S                        water content
 //! ```
 //!
-//! and S = k_r = 1 for ψ ≥ 0. The bracket is 1 − (1 + x^(−n))^(−m), which is computed by `expm1` and `ln_1p`: in dry ground it is
-//! a small difference of numbers near one. The slope of k_r at ψ → 0⁻ is infinite for n < 2; Newton's method meets it damped.
+//! and S = k_r = 1 for ψ ≥ 0, where θ grows by S_s·ψ if there is a specific storage. The bracket is 1 − (1 + x^(−n))^(−m),
+//! which is computed by `expm1` and `ln_1p`: in dry ground it is a small difference of numbers near one. The slope of k_r
+//! at ψ → 0⁻ is infinite for n < 2; Newton's method meets it damped.
+//!
+//! **Gardner.** k_r = S = exp(α·ψ) for ψ < 0 (Gardner 1958, with a water content that is linear in k_r). In k_r, Richards'
+//! equation is linear then, so there are closed forms.
 
 /// What a cell holds and lets pass at one head.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -42,6 +46,19 @@ pub(crate) enum Medium {
         residual: f64,
         /// θ_s.
         saturated: f64,
+        /// S_s where the ground is saturated [1/m].
+        specific_storage: f64,
+    },
+    /// Variably saturated, k_r exponential.
+    Gardner {
+        /// α [1/m].
+        alpha: f64,
+        /// θ_r.
+        residual: f64,
+        /// θ_s.
+        saturated: f64,
+        /// S_s where the ground is saturated [1/m].
+        specific_storage: f64,
     },
 }
 
@@ -51,6 +68,7 @@ impl Medium {
         match self {
             Medium::Confined { .. } => 1,
             Medium::VanGenuchten { .. } => 6 * 20 + 32,
+            Medium::Gardner { .. } => 20 + 6,
         }
     }
 
@@ -60,10 +78,18 @@ impl Medium {
             Medium::Confined { specific_storage } => {
                 State { content: specific_storage * head, capacity: specific_storage, mobility: 1.0, slope: 0.0 }
             }
-            Medium::VanGenuchten { saturated, .. } if head >= 0.0 => {
-                State { content: saturated, capacity: 0.0, mobility: 1.0, slope: 0.0 }
+            Medium::VanGenuchten { saturated, specific_storage, .. } | Medium::Gardner { saturated, specific_storage, .. }
+                if head >= 0.0 =>
+            {
+                let content = saturated + specific_storage * head;
+                State { content, capacity: specific_storage, mobility: 1.0, slope: 0.0 }
             }
-            Medium::VanGenuchten { alpha, m, residual, saturated } => {
+            Medium::Gardner { alpha, residual, saturated, .. } => {
+                let mobility = (alpha * head).exp();
+                let content = residual + (saturated - residual) * mobility;
+                State { content, capacity: alpha * (saturated - residual) * mobility, mobility, slope: alpha * mobility }
+            }
+            Medium::VanGenuchten { alpha, m, residual, saturated, .. } => {
                 let n = 1.0 / (1.0 - m);
                 let suction = -alpha * head;
                 let power = suction.powf(n);
@@ -89,8 +115,9 @@ impl Medium {
 mod tests {
     use super::*;
 
-    const LOAM: Medium = Medium::VanGenuchten { alpha: 4.0, m: 0.375, residual: 0.08, saturated: 0.43 };
-    const SAND: Medium = Medium::VanGenuchten { alpha: 15.0, m: 2.0 / 3.0, residual: 0.045, saturated: 0.43 };
+    const LOAM: Medium = Medium::VanGenuchten { alpha: 4.0, m: 0.375, residual: 0.08, saturated: 0.43, specific_storage: 0.0 };
+    const SAND: Medium =
+        Medium::VanGenuchten { alpha: 15.0, m: 2.0 / 3.0, residual: 0.045, saturated: 0.43, specific_storage: 0.0 };
 
     /// Van Genuchten's formulae as he wrote them.
     fn as_published(alpha: f64, m: f64, head: f64) -> (f64, f64) {
@@ -112,7 +139,8 @@ mod tests {
 
     #[test]
     fn derivatives_are_those_of_the_functions() {
-        for medium in [LOAM, SAND, Medium::Confined { specific_storage: 1e-4 }] {
+        let gardner = Medium::Gardner { alpha: 0.3, residual: 0.1, saturated: 0.4, specific_storage: 1e-3 };
+        for medium in [LOAM, SAND, gardner, Medium::Confined { specific_storage: 1e-4 }] {
             for head in [-50.0, -2.0, -0.3, -0.01, 0.5] {
                 let step = 1e-5 * f64::abs(head);
                 let (below, here, above) = (medium.at(head - step), medium.at(head), medium.at(head + step));

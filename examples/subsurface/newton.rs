@@ -10,6 +10,7 @@
 //! gains four digits at most; where they are linear, to what ends the step: one iteration does it.
 
 use global_arrays::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::field::Team;
 use crate::krylov::Krylov;
@@ -30,7 +31,8 @@ const MARGIN: f64 = 0.1;
 const NUMBERS_OF_MEDIUM: usize = 10;
 
 /// What the solver did so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Work {
     pub(crate) newton_iterations: usize,
     pub(crate) krylov_iterations: usize,

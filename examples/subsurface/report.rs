@@ -7,7 +7,6 @@ use global_arrays::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::cases::{Check, Verdict};
-use crate::cli::Kind;
 use crate::march::Marched;
 use crate::newton::Work;
 use crate::whole_file;
@@ -15,7 +14,8 @@ use crate::whole_file;
 /// The outcome of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
-    pub(crate) case: Kind,
+    /// Of the case or the problem.
+    pub(crate) name: String,
     pub(crate) cells: [usize; 3],
     pub(crate) ranks: usize,
     pub(crate) network: String,
@@ -58,9 +58,9 @@ impl Report {
 
     /// One line for programs.
     pub(crate) fn json(&self) -> Value {
-        let Report { case, cells, ranks, network, marched, work, .. } = self;
+        let Report { name, cells, ranks, network, marched, work, .. } = self;
         let mut line = Map::new();
-        line.insert("case".into(), json!(format!("{case:?}").to_lowercase()));
+        line.insert("case".into(), json!(name));
         line.insert("cells".into(), json!(cells));
         line.insert("ranks".into(), json!(ranks));
         line.insert("network".into(), json!(network));
@@ -71,7 +71,7 @@ impl Report {
         for (key, value) in &self.verdict.figures {
             line.insert((*key).into(), json!(value));
         }
-        line.insert("mass_balance_total".into(), json!(marched.balance_volume / marched.moved));
+        line.insert("mass_balance_total".into(), json!(marched.balance_volume.abs() / marched.moved));
         line.insert("steps".into(), json!(marched.steps));
         line.insert("refused_steps".into(), json!(marched.refused));
         line.insert("newton_iterations".into(), json!(work.newton_iterations));
@@ -89,7 +89,7 @@ impl Report {
     /// What the file system says.
     pub(crate) fn write(&self, file: &Path) -> Result<(), Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(self.verdict.columns).map_err(Error::other)?;
+        writer.write_record(&self.verdict.columns).map_err(Error::other)?;
         for row in &self.verdict.rows {
             writer.write_record(row.iter().map(f64::to_string)).map_err(Error::other)?;
         }
@@ -101,8 +101,8 @@ impl Report {
 /// Lines for people.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { case, cells: [n, m, l], ranks, network, marched, work, peers, seconds, .. } = self;
-        writeln!(f, "case       {}, {n} x {m} x {l} cells", format!("{case:?}").to_lowercase())?;
+        let Report { name, cells: [n, m, l], ranks, network, marched, work, peers, seconds, .. } = self;
+        writeln!(f, "case       {name}, {n} x {m} x {l} cells")?;
         writeln!(f, "ranks      {ranks}, network {network}, cells read of at most {peers} others")?;
         writeln!(f, "time       {} steps, {} refused, {seconds:.2} s", marched.steps, marched.refused)?;
         writeln!(
@@ -118,6 +118,6 @@ impl fmt::Display for Report {
         for (key, value) in &self.verdict.figures {
             writeln!(f, "           {} {value:.4e}", key.replace('_', " "))?;
         }
-        write!(f, "           of all water moved {:.1e} is missing in the end", marched.balance_volume / marched.moved)
+        write!(f, "           of all water moved {:.1e} is missing in the end", marched.balance_volume.abs() / marched.moved)
     }
 }

@@ -7,32 +7,18 @@
 //!
 //! Finite volumes, backward Euler. Q_f is what flows in through a face, from the cell with the higher total head: the relative
 //! permeability is that of the side where the water comes from (upstream weighting, as STOMP and Amanzi do: monotone, and first
-//! order in the spacing), the saturated conductivities are combined as resistances in series. The water content itself is
-//! differenced in time, not capacity times head, so that water is conserved whatever the step (Celia, Bouloutas & Zarba 1990).
+//! order in the spacing) or the mean of both sides ([`FacePermeability`]), the saturated conductivities are combined as
+//! resistances in series. The water content itself is differenced in time, not capacity times head, so that water is
+//! conserved whatever the step (Celia, Bouloutas & Zarba 1990).
 //!
 //! What leaves a cell through a face enters its neighbour with the same bits, also between ranks: both sides compute the face from
 //! the same heads. [`Sums::storage_gain`] and [`Sums::inflow`] are added up without the faces inside, so that they check it.
 
 use crate::field::Layout;
+use crate::forcing::{Edge, EdgeKind, Forcing};
 use crate::matrix::SevenPoint;
 use crate::medium::{Medium, State};
-use crate::problem::{Boundary, Problem};
-
-/// A face on the edge of the grid that water passes.
-#[derive(Debug, Clone, Copy)]
-struct Edge {
-    /// Its cell, in a bordered array.
-    n: usize,
-    kind: EdgeKind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum EdgeKind {
-    /// Head at the face, conductance of the half cell [m²/s], height of the face over the cell's middle [m].
-    Head { head: f64, conductance: f64, rise: f64 },
-    /// [m³/s].
-    Inflow(f64),
-}
+use crate::problem::{FacePermeability, Problem};
 
 /// This rank's share of what is summed over the grid; flows in m³/s.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -68,12 +54,12 @@ pub(crate) struct System {
     layout: Layout,
     media: Vec<Medium>,
     volumes: Vec<f64>,
-    sources: Vec<f64>,
+    forcing: Forcing,
     /// `conductances[a][n]`: T_f of the face between cell n and the one behind it along axis a; zero where there is none.
     conductances: [Vec<f64>; 3],
     /// Height of cell n + stride over cell n across axis 0, zero without weight.
     rises: Vec<f64>,
-    edges: Vec<Edge>,
+    face_permeability: FacePermeability,
     states: Vec<State>,
     flops_of_media: f64,
     /// θ at the beginning of the step.
@@ -86,43 +72,32 @@ impl System {
         let field = || vec![0.0; layout.len()];
         // No cell: what is never seen. Any medium would do.
         let mut media = vec![Medium::Confined { specific_storage: 0.0 }; layout.len()];
-        let (mut volumes, mut sources, mut rises) = (field(), field(), field());
+        let (mut volumes, mut rises) = (field(), field());
         let mut conductances = [field(), field(), field()];
-        let mut edges = Vec::new();
         // Resistance of the half cell from its middle to a face across `axis`, for each unit of area.
-        let half = |axis: usize, cell: [usize; 3]| 0.5 * grid.axes[axis].width(cell[axis]) / problem.conductivity(cell);
+        let half = |axis: usize, cell: [usize; 3]| 0.5 * grid.axes[axis].width(cell[axis]) / problem.conductivity(axis, cell);
         let weight = f64::from(u8::from(problem.weight()));
         for (cell, n) in layout.cells() {
             media[n] = problem.medium(cell);
             volumes[n] = grid.volume(cell);
-            sources[n] = problem.source(cell);
             for axis in 0..3 {
                 let stride = layout.strides[axis];
                 let area = grid.area(axis, cell);
                 for upper in [false, true] {
                     let at_edge = cell[axis] == if upper { layout.extents[axis] - 1 } else { 0 };
-                    if !at_edge {
-                        let mut neighbour = cell;
-                        neighbour[axis] = if upper { cell[axis] + 1 } else { cell[axis] - 1 };
-                        let (first, m) = if upper { (n, n + stride) } else { (n - stride, n - stride) };
-                        // The lower cell's resistance first on both sides of a cut, for the same bits.
-                        let (low, high) = if upper { (cell, neighbour) } else { (neighbour, cell) };
-                        conductances[axis][first] = area / (half(axis, low) + half(axis, high));
-                        media[m] = problem.medium(neighbour);
-                        if axis == 0 {
-                            let (low, high) = (cell[0].min(neighbour[0]), cell[0].max(neighbour[0]));
-                            rises[first] = weight * (grid.axes[0].centre(high) - grid.axes[0].centre(low));
-                        }
+                    if at_edge {
                         continue;
                     }
-                    let outwards = if upper { 0.5 } else { -0.5 };
-                    let rise = if axis == 0 { weight * outwards * grid.axes[0].width(cell[0]) } else { 0.0 };
-                    match problem.boundary(axis, upper, cell) {
-                        Boundary::Closed => {}
-                        Boundary::Inflow(rate) => edges.push(Edge { n, kind: EdgeKind::Inflow(rate * area) }),
-                        Boundary::Head(head) => {
-                            edges.push(Edge { n, kind: EdgeKind::Head { head, conductance: area / half(axis, cell), rise } });
-                        }
+                    let mut neighbour = cell;
+                    neighbour[axis] = if upper { cell[axis] + 1 } else { cell[axis] - 1 };
+                    let (first, m) = if upper { (n, n + stride) } else { (n - stride, n - stride) };
+                    // The lower cell's resistance first on both sides of a cut, for the same bits.
+                    let (low, high) = if upper { (cell, neighbour) } else { (neighbour, cell) };
+                    conductances[axis][first] = area / (half(axis, low) + half(axis, high));
+                    media[m] = problem.medium(neighbour);
+                    if axis == 0 {
+                        let (low, high) = (cell[0].min(neighbour[0]), cell[0].max(neighbour[0]));
+                        rises[first] = weight * (grid.axes[0].centre(high) - grid.axes[0].centre(low));
                     }
                 }
             }
@@ -131,7 +106,14 @@ impl System {
         let flops: usize = layout.cells().map(|(_, n)| media[n].flops()).sum();
         let flops_of_media = flops as f64 / layout.cells().count().max(1) as f64;
         let (layout, before) = (layout.clone(), field());
-        System { layout, media, volumes, sources, conductances, rises, edges, states, flops_of_media, before }
+        let forcing = Forcing::new(problem, &layout, 0.0);
+        let face_permeability = problem.face_permeability();
+        System { layout, media, volumes, forcing, conductances, rises, face_permeability, states, flops_of_media, before }
+    }
+
+    /// From now on steps begin at `time` or later, until the next change.
+    pub(crate) fn force(&mut self, problem: &dyn Problem, time: f64) {
+        self.forcing = Forcing::new(problem, &self.layout, time);
     }
 
     /// Operations for the state of a cell, on average.
@@ -156,10 +138,10 @@ impl System {
         for row in self.layout.rows() {
             for n in row {
                 let gain = self.volumes[n] * (self.states[n].content - self.before[n]) / dt;
-                residual[n] = gain - self.sources[n];
+                residual[n] = gain - self.forcing.sources[n];
                 sums.storage_gain += gain;
-                sums.inflow += self.sources[n];
-                sums.throughput += gain.abs() + self.sources[n].abs();
+                sums.inflow += self.forcing.sources[n];
+                sums.throughput += gain.abs() + self.forcing.sources[n].abs();
             }
         }
         self.each_face(|axis, n, m| {
@@ -167,7 +149,7 @@ impl System {
             residual[n] -= flow;
             residual[m] += flow;
         });
-        for &Edge { n, kind } in &self.edges {
+        for &Edge { n, kind } in &self.forcing.edges {
             let (flow, _) = self.edge_flow(n, kind, head);
             residual[n] -= flow;
             sums.inflow += flow;
@@ -192,7 +174,7 @@ impl System {
             jacobian.lower[axis][m] = by_n;
             jacobian.diagonal[m] += by_m;
         });
-        for &Edge { n, kind } in &self.edges {
+        for &Edge { n, kind } in &self.forcing.edges {
             jacobian.diagonal[n] -= self.edge_flow(n, kind, head).1;
         }
     }
@@ -229,6 +211,12 @@ impl System {
         let conductance = self.conductances[axis][n];
         let rise = if axis == 0 { self.rises[n] } else { 0.0 };
         let potential = head[m] - head[n] + rise;
+        if self.face_permeability == FacePermeability::Mean {
+            let [here, there] = [self.states[n], self.states[m]];
+            let mobility = 0.5 * (here.mobility + there.mobility);
+            let [by_n, by_m] = [0.5 * here.slope * potential - mobility, 0.5 * there.slope * potential + mobility];
+            return (conductance * mobility * potential, conductance * by_n, conductance * by_m);
+        }
         if potential > 0.0 {
             let State { mobility, slope, .. } = self.states[m];
             (conductance * mobility * potential, -conductance * mobility, conductance * (mobility + slope * potential))
@@ -240,18 +228,20 @@ impl System {
 
     /// What flows into cell n over an edge, and its derivative by the head of n.
     fn edge_flow(&self, n: usize, kind: EdgeKind, head: &[f64]) -> (f64, f64) {
-        match kind {
-            EdgeKind::Inflow(flow) => (flow, 0.0),
-            EdgeKind::Head { head: outside, conductance, rise } => {
-                let potential = outside - head[n] + rise;
-                if potential > 0.0 {
-                    let mobility = self.media[n].at(outside).mobility;
-                    (conductance * mobility * potential, -conductance * mobility)
-                } else {
-                    let State { mobility, slope, .. } = self.states[n];
-                    (conductance * mobility * potential, conductance * (slope * potential - mobility))
-                }
-            }
+        let (outside, conductance, potential) = match kind {
+            EdgeKind::Inflow(flow) => return (flow, 0.0),
+            EdgeKind::Head { head: outside, conductance, rise } => (outside, conductance, outside - head[n] + rise),
+        };
+        let State { mobility, slope, .. } = self.states[n];
+        if self.face_permeability == FacePermeability::Mean {
+            let mobility = 0.5 * (mobility + self.media[n].at(outside).mobility);
+            return (conductance * mobility * potential, conductance * (0.5 * slope * potential - mobility));
+        }
+        if potential > 0.0 {
+            let mobility = self.media[n].at(outside).mobility;
+            (conductance * mobility * potential, -conductance * mobility)
+        } else {
+            (conductance * mobility * potential, conductance * (slope * potential - mobility))
         }
     }
 }
@@ -260,9 +250,10 @@ impl System {
 mod tests {
     use super::*;
     use crate::grid::{Axis, Grid};
+    use crate::problem::Boundary;
 
     /// A small box with everything in it: two kinds of ground, wet and dry cells, a well, rain, a water table.
-    struct Small(Grid);
+    struct Small(Grid, FacePermeability);
 
     impl Problem for Small {
         fn grid(&self) -> &Grid {
@@ -271,27 +262,28 @@ mod tests {
 
         fn medium(&self, cell: [usize; 3]) -> Medium {
             let (alpha, m) = if cell[0] < 2 { (2.0, 0.6) } else { (1.0, 0.4) };
-            Medium::VanGenuchten { alpha, m, residual: 0.05, saturated: 0.4 }
+            Medium::VanGenuchten { alpha, m, residual: 0.05, saturated: 0.4, specific_storage: 0.0 }
         }
 
-        fn conductivity(&self, cell: [usize; 3]) -> f64 {
-            1e-4 / (1 + cell[0] + cell[2]) as f64
+        fn conductivity(&self, axis: usize, cell: [usize; 3]) -> f64 {
+            (1 + axis) as f64 * 1e-4 / (1 + cell[0] + cell[2]) as f64
         }
 
-        fn boundary(&self, axis: usize, upper: bool, _cell: [usize; 3]) -> Boundary {
+        fn boundary(&self, axis: usize, upper: bool, _cell: [usize; 3], _time: f64) -> Boundary {
             match (axis, upper) {
                 (0, false) => Boundary::Head(0.1),
                 (0, true) => Boundary::Inflow(1e-6),
                 (1, true) => Boundary::Head(-0.7),
+                (2, false) => Boundary::Leaky { head: 0.2, conductance: 1e-6 },
                 _ => Boundary::Closed,
             }
         }
 
-        fn source(&self, cell: [usize; 3]) -> f64 {
+        fn source(&self, cell: [usize; 3], _time: f64) -> f64 {
             if cell == [1, 1, 1] { -1e-6 } else { 0.0 }
         }
 
-        fn initial_head(&self) -> f64 {
+        fn initial_head(&self, _cell: [usize; 3]) -> f64 {
             -1.0
         }
 
@@ -299,15 +291,19 @@ mod tests {
             true
         }
 
+        fn face_permeability(&self) -> FacePermeability {
+            self.1
+        }
+
         fn linear(&self) -> bool {
             false
         }
     }
 
-    fn small() -> (Small, Layout) {
+    fn small(face_permeability: FacePermeability) -> (Small, Layout) {
         let grid = Grid { axes: [Axis::uniform(4, 2.0), Axis::graded(3, 1.0, 0.5), Axis::uniform(2, 1.5)] };
         let layout = Layout::new(grid.extents(), [0; 3], grid.extents());
-        (Small(grid), layout)
+        (Small(grid, face_permeability), layout)
     }
 
     fn heads(layout: &Layout) -> Vec<f64> {
@@ -327,7 +323,11 @@ mod tests {
 
     #[test]
     fn the_jacobian_is_the_derivative_of_the_residual() {
-        let (problem, layout) = small();
+        [FacePermeability::Upstream, FacePermeability::Mean].into_iter().for_each(compare_jacobian_with_differences);
+    }
+
+    fn compare_jacobian_with_differences(face_permeability: FacePermeability) {
+        let (problem, layout) = small(face_permeability);
         let mut system = System::new(&problem, &layout);
         let head = heads(&layout);
         let dt = 500.0;
@@ -361,7 +361,7 @@ mod tests {
     /// Faces inside the grid move water and make none.
     #[test]
     fn residuals_add_up_to_the_water_balance() {
-        let (problem, layout) = small();
+        let (problem, layout) = small(FacePermeability::Upstream);
         let mut system = System::new(&problem, &layout);
         system.begin(&vec![-1.0; layout.len()]);
         let mut residual = vec![0.0; layout.len()];
@@ -374,7 +374,7 @@ mod tests {
     /// Each rank computes the rows of its own cells, and they are the whole's.
     #[test]
     fn parts_have_the_rows_of_the_whole() {
-        let (problem, layout) = small();
+        let (problem, layout) = small(FacePermeability::Upstream);
         let head = heads(&layout);
         let mut whole = vec![0.0; layout.len()];
         let mut system = System::new(&problem, &layout);

@@ -1,7 +1,7 @@
 //! Files that are there whole or not at all.
 
 use std::fs::{File, remove_file, rename};
-use std::io::Write;
+use std::io::{BufWriter, Error, IntoInnerError, Write};
 use std::path::Path;
 
 /// Writes a file under another name beside it and gives it its name when all of it is on the disk; what stood under that name
@@ -10,16 +10,27 @@ use std::path::Path;
 /// # Errors
 /// One line that names the file; nothing is left behind.
 pub(crate) fn write(file: &Path, contents: &[u8]) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+    write_with(file, |out| out.write_all(contents))
+}
+
+/// The same for contents that `fill` writes piece by piece.
+///
+/// # Errors
+/// Those of [`write`], and what `fill` returns.
+pub(crate) fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Error>) -> Result<(), String> {
+    let failed = |error: Error| format!("cannot write {}: {error}", file.display());
+    let fill = |out: File| {
+        let mut out = BufWriter::new(out);
+        fill(&mut out)?;
+        out.into_inner().map_err(IntoInnerError::into_error)
+    };
     if file.exists() && !file.is_file() {
-        return File::options().write(true).open(file).and_then(|mut out| out.write_all(contents)).map_err(failed);
+        return File::options().write(true).open(file).and_then(fill).map(drop).map_err(failed);
     }
     let mut name = file.file_name().ok_or_else(|| format!("{} is not the name of a file", file.display()))?.to_owned();
     name.push(".partial");
     let partial = file.with_file_name(name);
-    let written = File::create(&partial)
-        .and_then(|mut out| out.write_all(contents).and_then(|()| out.sync_all()))
-        .and_then(|()| rename(&partial, file));
+    let written = File::create(&partial).and_then(fill).and_then(|out| out.sync_all()).and_then(|()| rename(&partial, file));
     written.map_err(|error| {
         let _ = remove_file(&partial);
         failed(error)

@@ -29,7 +29,7 @@ const CORRELATION: [f64; 3] = [0.5, 2.0, 2.0];
 const DEVIATION: f64 = 1.0;
 /// Its median [m/s].
 const CONDUCTIVITY: f64 = 5e-6;
-const LOAM: Medium = Medium::VanGenuchten { alpha: 4.0, m: 0.375, residual: 0.08, saturated: 0.43 };
+const LOAM: Medium = Medium::VanGenuchten { alpha: 4.0, m: 0.375, residual: 0.08, saturated: 0.43, specific_storage: 0.0 };
 /// Pressure head everywhere at time zero [m].
 const INITIAL_HEAD: f64 = -1.5;
 /// On the middle half of the width and of the depth [m/s]: 5 cm a day.
@@ -65,7 +65,7 @@ impl Heterogeneous {
             seed: arguments.seed.unwrap_or(7),
             end_time,
             first_step: arguments.first_step.unwrap_or(FIRST_STEP).min(end_time),
-            shortest_step: arguments.shortest_step,
+            shortest_step: arguments.shortest_step(),
             accuracy: arguments.accuracy,
             tolerance: arguments.tolerance,
         })
@@ -91,7 +91,7 @@ impl Problem for Heterogeneous {
         LOAM
     }
 
-    fn conductivity(&self, cell: [usize; 3]) -> f64 {
+    fn conductivity(&self, _axis: usize, cell: [usize; 3]) -> f64 {
         let place: [f64; 3] = std::array::from_fn(|axis| self.grid.axes[axis].centre(cell[axis]) / CORRELATION[axis]);
         let mut logarithm = 0.0;
         for corner in 0..8_u64 {
@@ -103,7 +103,7 @@ impl Problem for Heterogeneous {
         CONDUCTIVITY * (DEVIATION * logarithm).exp()
     }
 
-    fn boundary(&self, axis: usize, upper: bool, cell: [usize; 3]) -> Boundary {
+    fn boundary(&self, axis: usize, upper: bool, cell: [usize; 3], _time: f64) -> Boundary {
         let middle = |axis: usize| (0.25..0.75).contains(&(self.grid.axes[axis].centre(cell[axis]) / SIZE[axis]));
         match (axis, upper) {
             (0, false) => Boundary::Head(0.0),
@@ -112,7 +112,7 @@ impl Problem for Heterogeneous {
         }
     }
 
-    fn initial_head(&self) -> f64 {
+    fn initial_head(&self, _cell: [usize; 3]) -> f64 {
         INITIAL_HEAD
     }
 
@@ -126,10 +126,15 @@ impl Problem for Heterogeneous {
 }
 
 impl Case for Heterogeneous {
+    fn name(&self) -> String {
+        "heterogeneous".into()
+    }
+
     fn schedule(&self) -> Schedule {
         Schedule {
             first_step: self.first_step,
             shortest_step: self.shortest_step,
+            longest_step: f64::INFINITY,
             accuracy: self.accuracy,
             times: vec![self.end_time],
         }
@@ -168,7 +173,7 @@ impl Case for Heterogeneous {
                 unit: "of what moved",
             }],
             figures: vec![("water_gained", gained)],
-            columns: &["z_m", "head_under_rain_m", "head_at_edge_m"],
+            columns: ["z_m", "head_under_rain_m", "head_at_edge_m"].map(String::from).to_vec(),
             rows: column(width / 2, depth / 2).zip(column(0, 0)).map(|((z, middle), (_, edge))| vec![z, middle, edge]).collect(),
             title: "Rain on the middle of a box of random conductivity".into(),
             axes: ("pressure head [m]", "height [m]"),

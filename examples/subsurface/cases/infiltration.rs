@@ -76,7 +76,13 @@ fn ground(height: f64) -> (Medium, f64) {
     } else {
         (4.086_22e-4, 0.375, 0.186_047, 5.9236e-13)
     };
-    let medium = Medium::VanGenuchten { alpha: alpha / METRES, m, residual: POROSITY * residual, saturated: POROSITY };
+    let medium = Medium::VanGenuchten {
+        alpha: alpha / METRES,
+        m,
+        residual: POROSITY * residual,
+        saturated: POROSITY,
+        specific_storage: 0.0,
+    };
     (medium, permeability / (METRES * VISCOSITY))
 }
 
@@ -106,7 +112,7 @@ impl Infiltration {
             reference: parse(&file, &read(&file)?)?,
             end_time: arguments.end_time.unwrap_or(END_TIME),
             first_step: arguments.first_step.unwrap_or(FIRST_STEP),
-            shortest_step: arguments.shortest_step,
+            shortest_step: arguments.shortest_step(),
             accuracy: arguments.accuracy,
         })
     }
@@ -173,11 +179,15 @@ impl Problem for Infiltration {
         ground(self.grid.axes[0].centre(cell[0])).0
     }
 
-    fn conductivity(&self, cell: [usize; 3]) -> f64 {
+    fn material(&self, cell: [usize; 3]) -> usize {
+        usize::from(self.grid.axes[0].centre(cell[0]) >= LAYERS_MEET)
+    }
+
+    fn conductivity(&self, _axis: usize, cell: [usize; 3]) -> f64 {
         ground(self.grid.axes[0].centre(cell[0])).1
     }
 
-    fn boundary(&self, axis: usize, upper: bool, _cell: [usize; 3]) -> Boundary {
+    fn boundary(&self, axis: usize, upper: bool, _cell: [usize; 3], _time: f64) -> Boundary {
         match (axis, upper) {
             (0, false) => Boundary::Head(head(BOTTOM_PRESSURE)),
             (0, true) => Boundary::Inflow(RAIN),
@@ -185,7 +195,7 @@ impl Problem for Infiltration {
         }
     }
 
-    fn initial_head(&self) -> f64 {
+    fn initial_head(&self, _cell: [usize; 3]) -> f64 {
         head(INITIAL_PRESSURE)
     }
 
@@ -199,10 +209,15 @@ impl Problem for Infiltration {
 }
 
 impl Case for Infiltration {
+    fn name(&self) -> String {
+        "infiltration".into()
+    }
+
     fn schedule(&self) -> Schedule {
         Schedule {
             first_step: self.first_step.min(self.end_time),
             shortest_step: self.shortest_step,
+            longest_step: f64::INFINITY,
             accuracy: self.accuracy,
             times: vec![self.end_time],
         }
@@ -254,7 +269,7 @@ impl Case for Infiltration {
                 "max_error_at_points",
                 worst(&mut self.reference.iter().map(|&(height, value)| (value - at(height)).abs())),
             )],
-            columns: &["z_m", "reference_Pa", "computed_Pa", "exact_Pa"],
+            columns: ["z_m", "reference_Pa", "computed_Pa", "exact_Pa"].map(String::from).to_vec(),
             rows: self.reference.iter().map(|&(z, value)| vec![z, value, at(z), along(&exact, z)]).collect(),
             title: "Steady infiltration into loam over sand".into(),
             axes: ("pressure [Pa]", "height [m]"),

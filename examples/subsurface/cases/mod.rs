@@ -13,8 +13,16 @@ use crate::problem::Problem;
 
 /// A problem with an outcome.
 pub(crate) trait Case: Problem {
+    /// What reports call it.
+    fn name(&self) -> String;
+
     /// How to cut time.
     fn schedule(&self) -> Schedule;
+
+    /// Times at which to write the whole field [s]; steps end at them.
+    fn frames(&self) -> Vec<f64> {
+        self.schedule().times
+    }
 
     /// What is of interest in the heads after a step; asked on one rank.
     ///
@@ -67,7 +75,7 @@ pub(crate) struct Verdict {
     /// Figures without a limit: keys and values.
     pub(crate) figures: Vec<(&'static str, f64)>,
     /// Rows for the output file, with the names of their columns.
-    pub(crate) columns: &'static [&'static str],
+    pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<f64>>,
     /// The picture.
     pub(crate) title: String,

@@ -87,7 +87,7 @@ impl Theis {
             reference,
             radii,
             first_step: arguments.first_step.unwrap_or(FIRST_STEP),
-            shortest_step: arguments.shortest_step,
+            shortest_step: arguments.shortest_step(),
             accuracy: arguments.accuracy.unwrap_or(ACCURACY),
         })
     }
@@ -158,20 +158,20 @@ impl Problem for Theis {
         Medium::Confined { specific_storage: STORATIVITY }
     }
 
-    fn conductivity(&self, _cell: [usize; 3]) -> f64 {
+    fn conductivity(&self, _axis: usize, _cell: [usize; 3]) -> f64 {
         TRANSMISSIVITY
     }
 
-    fn boundary(&self, _axis: usize, _upper: bool, _cell: [usize; 3]) -> Boundary {
+    fn boundary(&self, _axis: usize, _upper: bool, _cell: [usize; 3], _time: f64) -> Boundary {
         Boundary::Closed
     }
 
-    fn source(&self, cell: [usize; 3]) -> f64 {
+    fn source(&self, cell: [usize; 3], _time: f64) -> f64 {
         let middle = self.axis().cells() / 2;
         if cell == [0, middle, middle] { -PUMPED } else { 0.0 }
     }
 
-    fn initial_head(&self) -> f64 {
+    fn initial_head(&self, _cell: [usize; 3]) -> f64 {
         0.0
     }
 
@@ -185,11 +185,21 @@ impl Problem for Theis {
 }
 
 impl Case for Theis {
+    fn name(&self) -> String {
+        "theis".into()
+    }
+
     fn schedule(&self) -> Schedule {
         let mut times: Vec<f64> = self.reference.iter().map(|point| point.time).collect();
         times.sort_by(f64::total_cmp);
         times.dedup();
-        Schedule { first_step: self.first_step, shortest_step: self.shortest_step, accuracy: Some(self.accuracy), times }
+        Schedule {
+            first_step: self.first_step,
+            shortest_step: self.shortest_step,
+            longest_step: f64::INFINITY,
+            accuracy: Some(self.accuracy),
+            times,
+        }
     }
 
     /// Drawdown at each radius along the axis, then at each along the diagonal [m].
@@ -246,7 +256,7 @@ impl Case for Theis {
                 unit: "m",
             }],
             figures: vec![("max_relative_error", relative), ("max_error_of_well_function", largest / UNIT)],
-            columns: &["r_m", "t_s", "reference_m", "axis_m", "diagonal_m"],
+            columns: ["r_m", "t_s", "reference_m", "axis_m", "diagonal_m"].map(String::from).to_vec(),
             rows,
             title: "Drawdown around a well in a confined aquifer".into(),
             axes: ("log10 of time [s]", "change of head [m]"),

@@ -1,0 +1,162 @@
+//! Checkpoints: all that a run needs to go on, on any number of ranks.
+//!
+//! A checkpoint is a text with the time, the planned step, sums and observations so far, and two arrays beside it: the
+//! heads at that time and those before the last step, each written by all ranks together. The arrays of a checkpoint have
+//! names of their own, and the text gets its name last. So an interrupted run leaves the checkpoint before.
+//!
+//! On as many ranks a resumed run ends with the same bits as one that was not interrupted. On others it differs by what the
+//! solvers leave, as any run does.
+
+use std::path::Path;
+
+use global_arrays::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::cases::Case;
+use crate::field::{Layout, Team, get, put};
+use crate::march::{Marched, Progress};
+use crate::newton::Work;
+use crate::whole_file;
+
+/// Observations by time.
+pub(crate) type History = Vec<(f64, Vec<f64>)>;
+
+/// The text of a checkpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Saved {
+    /// Of the case or the problem.
+    name: String,
+    cells: [usize; 3],
+    /// Names of files beside the text: the heads, and those before the last step.
+    heads: String,
+    heads_before: String,
+    pub(crate) time: f64,
+    next_step: f64,
+    last_step: f64,
+    marched: Marched,
+    pub(crate) work: Work,
+    pub(crate) history: History,
+}
+
+impl Saved {
+    /// Reads the text of a checkpoint of a case.
+    ///
+    /// # Errors
+    /// One line that names the file: it cannot be read, it is no checkpoint, or it is one of something else.
+    pub(crate) fn read(file: &Path, case: &dyn Case) -> Result<Saved, String> {
+        let failed = |what: String| format!("{}: {what}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let no_checkpoint = |error: toml::de::Error| failed(format!("no checkpoint: {}", error.message().replace('\n', ", ")));
+        let saved: Saved = toml::from_str(&text).map_err(no_checkpoint)?;
+        let (name, cells) = (case.name(), case.grid().extents());
+        if saved.name != name || saved.cells != cells {
+            let (other, of) = (&saved.name, saved.cells);
+            return Err(failed(format!("a checkpoint of {other} with {of:?} cells, not of {name} with {cells:?}")));
+        }
+        if ![saved.time, saved.next_step, saved.last_step].iter().all(|time| *time > 0.0 && time.is_finite()) {
+            return Err(failed("no checkpoint: its times are not above 0".into()));
+        }
+        Ok(saved)
+    }
+
+    /// Where the run stood; `file` is that of the text. Collective.
+    ///
+    /// # Errors
+    /// A file of heads that cannot be read or is of another shape.
+    pub(crate) fn progress(&self, team: &Team<'_>, file: &Path) -> Result<Progress, Error> {
+        let array = team.array("restored")?;
+        let read = |name: &str| {
+            array.read_npy(file.with_file_name(name))?;
+            let field = get(&array, &team.layout)?;
+            // The array is read into again.
+            team.sync()?;
+            Ok::<_, Error>(field)
+        };
+        let earlier = Some((read(&self.heads_before)?, self.last_step));
+        let head = read(&self.heads)?;
+        Ok(Progress { time: self.time, head, earlier, next_step: self.next_step, marched: self.marched })
+    }
+}
+
+/// Writes checkpoints under one name.
+pub(crate) struct Checkpoints<'a> {
+    file: &'a Path,
+    case: &'a dyn Case,
+    times: Vec<f64>,
+    every: usize,
+    array: GlobalArray<f64, Ix3>,
+    layout: Layout,
+    /// Names of the arrays of the last checkpoint under this name, of an earlier run or this one.
+    written: Vec<String>,
+}
+
+impl<'a> Checkpoints<'a> {
+    /// Checkpoints at the times of output, and after every so many steps. Collective.
+    pub(crate) fn new(team: &Team<'_>, file: &'a Path, every: Option<usize>, case: &'a dyn Case) -> Result<Self, Error> {
+        let (array, layout) = (team.array("checkpoint")?, team.layout.clone());
+        let every = every.unwrap_or(usize::MAX);
+        // All ranks look before any writes.
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let written = toml::from_str(&text).map_or_else(|_| Vec::new(), |saved: Saved| vec![saved.heads, saved.heads_before]);
+        team.sync()?;
+        Ok(Checkpoints { file, case, times: case.frames(), every, array, layout, written })
+    }
+
+    /// Writes a checkpoint if one is due. `heads` are those of all cells, `history` is that of rank 0. Collective.
+    ///
+    /// # Errors
+    /// One line that names the file; the checkpoint before stays.
+    pub(crate) fn write(
+        &mut self,
+        progress: &Progress,
+        work: Work,
+        heads: &GlobalArray<f64, Ix3>,
+        history: &History,
+    ) -> Result<(), Error> {
+        let due = self.times.contains(&progress.time) || progress.marched.steps.is_multiple_of(self.every);
+        let Some((before, last_step)) = progress.earlier.as_ref().filter(|_| due) else { return Ok(()) };
+        put(&self.array, &self.layout, before)?;
+        let names = ["heads", "before"].map(|what| self.name_of_array(progress.marched.steps, what));
+        heads.save_npy(self.file.with_file_name(&names[0]))?;
+        self.array.save_npy(self.file.with_file_name(&names[1]))?;
+        let old = std::mem::replace(&mut self.written, names.to_vec());
+        if heads.group().rank() == 0 {
+            let [heads, heads_before] = names;
+            let saved = Saved {
+                name: self.case.name(),
+                cells: self.case.grid().extents(),
+                heads,
+                heads_before,
+                time: progress.time,
+                next_step: progress.next_step,
+                last_step: *last_step,
+                marched: progress.marched,
+                work,
+                history: history.clone(),
+            };
+            self.replace(&saved, &old).map_err(Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// A name that no array of the checkpoint before has.
+    fn name_of_array(&self, steps: usize, what: &str) -> String {
+        let file = self.file.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{file}.{steps}.{what}.npy");
+        if self.written.contains(&name) { format!("{file}.{steps}-again.{what}.npy") } else { name }
+    }
+
+    /// Writes the text, then removes the arrays of the checkpoint before.
+    fn replace(&self, saved: &Saved, old: &[String]) -> Result<(), String> {
+        let text = toml::to_string(saved).map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
+        whole_file::write(self.file, text.as_bytes())?;
+        let beginning = format!("{}.", self.file.file_name().unwrap_or_default().to_string_lossy());
+        let is_own = |name: &&String| name.starts_with(&beginning) && name.ends_with(".npy") && !name.contains('/');
+        for name in old.iter().filter(is_own) {
+            // A file that stays does no harm.
+            let _ = std::fs::remove_file(self.file.with_file_name(name));
+        }
+        Ok(())
+    }
+}

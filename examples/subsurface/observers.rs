@@ -1,0 +1,77 @@
+//! What looks at a run while it goes: observations, frames, checkpoints, the bar on the terminal.
+
+use global_arrays::prelude::*;
+use indicatif::ProgressBar;
+
+use crate::cases::Case;
+use crate::checkpoint::{Checkpoints, History, Saved};
+use crate::cli::Arguments;
+use crate::command_line;
+use crate::field::Team;
+use crate::frames::Frames;
+use crate::march::{Progress, Schedule};
+use crate::newton::Work;
+
+/// All observers of a run.
+pub(crate) struct Observers<'a> {
+    case: &'a dyn Case,
+    is_first: bool,
+    /// Of rank 0.
+    pub(crate) history: History,
+    frames: Option<Frames<'a>>,
+    checkpoints: Option<Checkpoints<'a>>,
+    bar: ProgressBar,
+    first_step: f64,
+}
+
+impl<'a> Observers<'a> {
+    /// Those that the command line asks for. Collective.
+    pub(crate) fn new(
+        job: &Job,
+        team: &Team<'_>,
+        arguments: &'a Arguments,
+        case: &'a dyn Case,
+        resumed: Option<&Saved>,
+    ) -> Result<Self, Error> {
+        let Schedule { times, first_step, .. } = case.schedule();
+        let end = times.last().copied().unwrap_or(first_step);
+        let bar = command_line::progress_bar(job, decades(end, first_step), "parts of the logarithm of time");
+        let checkpoints = arguments.checkpoint.as_deref();
+        let checkpoints = checkpoints.map(|file| Checkpoints::new(team, file, arguments.checkpoint_every, case)).transpose()?;
+        let frames = arguments.vtk.as_deref().map(|folder| Frames::new(folder, case));
+        let history = resumed.map_or_else(Vec::new, |saved| saved.history.clone());
+        Ok(Observers { case, is_first: job.rank() == 0, history, frames, checkpoints, bar, first_step })
+    }
+
+    /// Looks at the heads at time zero.
+    pub(crate) fn see_start(&self, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
+        if self.is_first { self.write_frame(0.0, heads) } else { Ok(()) }
+    }
+
+    /// Looks at the heads after a step. Collective.
+    pub(crate) fn see(&mut self, progress: &Progress, work: Work, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
+        if self.is_first {
+            self.history.push((progress.time, self.case.observe(progress.time, heads)?));
+            self.write_frame(progress.time, heads)?;
+            self.bar.set_position(decades(progress.time, self.first_step) as u64);
+        }
+        match &mut self.checkpoints {
+            Some(checkpoints) => checkpoints.write(progress, work, heads, &self.history),
+            None => Ok(()),
+        }
+    }
+
+    fn write_frame(&self, time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
+        self.frames.as_ref().map_or(Ok(()), |frames| frames.write(time, heads))
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Times from the first step to the end, on a scale of decades.
+fn decades(time: f64, first_step: f64) -> usize {
+    (1000.0 * (1.0 + time / first_step).ln()) as usize
+}

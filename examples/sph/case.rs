@@ -84,11 +84,11 @@ pub(crate) struct Column<const D: usize> {
     pub(crate) obstacles: Vec<Block<D>>,
 }
 
-/// Smoothing length over spacing under a free surface, 28 neighbours in two dimensions. With 1.3 a square lattice at rest turns
+/// Smoothing length over spacing under a free surface, 28 neighbors in two dimensions. With 1.3 a square lattice at rest turns
 /// into a hexagonal one, at speeds of a hundredth of free fall.
 const SURFACE_SMOOTHING: f64 = 1.5;
 
-/// The same where fluid fills all, 50 neighbours: where the flow is smooth, the error is that of the kernel's sums. Vortices on
+/// The same where fluid fills all, 50 neighbors: where the flow is smooth, the error is that of the kernel's sums. Vortices on
 /// 40 x 40 particles are wrong by 15 % of the first speed with 1.5, by 0.3 % with 2.
 const FULL_SMOOTHING: f64 = 2.0;
 
@@ -197,12 +197,18 @@ impl<const D: usize> Case<D> {
         self.counts.iter().map(|&count| count as u64).product()
     }
 
-    /// a, in metres.
+    /// Numbers of the particles that a rank begins with, out of so many ranks.
+    pub(crate) fn share(&self, rank: usize, ranks: usize) -> std::ops::Range<u64> {
+        let first = |rank: usize| (u128::from(self.particles()) * rank as u128 / ranks as u128) as u64;
+        first(rank)..first(rank + 1)
+    }
+
+    /// a, in meters.
     pub(crate) fn column_width(&self) -> f64 {
         self.counts[0] as f64 * self.fluid.spacing
     }
 
-    /// H, in metres.
+    /// H, in meters.
     pub(crate) fn column_height(&self) -> f64 {
         self.counts[1] as f64 * self.fluid.spacing
     }
@@ -254,11 +260,18 @@ impl<const D: usize> Case<D> {
     #[inline(always)]
     pub(crate) fn beside_wall(&self, position: &[f64; D]) -> bool {
         let reach = self.fluid.support();
-        (0..D).any(|axis| {
+        let of_tank = (0..D).any(|axis| {
             let open = self.walls.is_empty() || self.period[axis].is_some();
-            let length = self.inside[axis] as f64 * self.fluid.spacing;
-            !open && (position[axis] < reach || position[axis] > length - reach)
-        })
+            !open && (position[axis] < reach || position[axis] > self.length(axis) - reach)
+        });
+        // A gate is as thick as the kernel reaches.
+        let ahead = position[0] - self.column_width();
+        let of_gate = self.gate.is_some() && -reach < ahead && ahead < 2.0 * reach;
+        let of_obstacle = |block: &Block<D>| {
+            let inside = |axis| block.low[axis] - reach < position[axis] && position[axis] < block.high[axis] + reach;
+            (0..D).all(inside)
+        };
+        of_tank || of_gate || self.obstacles.iter().any(of_obstacle)
     }
 
     /// A particle that is outside by more than the kernel reaches will not come back.
@@ -300,7 +313,7 @@ impl Case<2> {
         }
     }
 
-    /// Plates at a distance of `gap` metres, periodic along them.
+    /// Plates at a distance of `gap` meters, periodic along them.
     pub(crate) fn poiseuille(spacing: f64, length: f64, gap: f64) -> Self {
         let across = (gap / spacing).round() as usize;
         let spacing = gap / across.max(1) as f64;

@@ -1,10 +1,10 @@
 //! Particles in order of their cells: the snapshot of a time step that the force pass reads.
 //!
 //! Space is cut in *rows* along x, as high (and deep) as the kernel reaches, and each row in cells a quarter as long. So the
-//! neighbours of particles that follow each other in a row stand in three stretches of memory in two dimensions, nine in three,
+//! neighbors of particles that follow each other in a row stand in three stretches of memory in two dimensions, nine in three,
 //! and the stretches are little longer than the kernel asks for.
 //!
-//! The order is (cell, identity), and cells are the same on all ranks. Each sum over neighbours therefore runs through the same
+//! The order is (cell, identity), and cells are the same on all ranks. Each sum over neighbors therefore runs through the same
 //! terms in the same order whoever owns the particle, and results do not depend on the number of ranks, to the last bit.
 
 use global_arrays::Work;
@@ -15,7 +15,7 @@ use crate::tank::Wall;
 /// Cells along x for each reach of the kernel. More would make shorter stretches out of more cells.
 const FINE: usize = 4;
 
-/// What neighbours see of a particle; one cache line in two dimensions.
+/// What neighbors see of a particle; one cache line in two dimensions.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Source<const D: usize> {
@@ -71,6 +71,8 @@ impl<const D: usize> Source<D> {
 
 /// Whose an entry of the snapshot is: the number of an own particle, this, or above it a number for each kind of walls.
 pub(crate) const GHOST: u32 = u32::MAX - 8;
+/// The number of walls that hold nothing.
+const WALL: u32 = GHOST + 1;
 
 /// Whether it is a wall's.
 #[inline(always)]
@@ -80,13 +82,13 @@ pub(crate) fn is_wall(owner: u32) -> bool {
 
 /// The number of walls that hold these components of the velocity.
 fn wall<const D: usize>(held: [bool; D]) -> u32 {
-    GHOST + held.iter().rev().fold(0, |bits, &held| 2 * bits + u32::from(held))
+    WALL + held.iter().rev().fold(0, |bits, &held| 2 * bits + u32::from(held))
 }
 
 /// The components of the velocity that a wall with this number holds.
 #[inline(always)]
 pub(crate) fn held<const D: usize>(owner: u32) -> [bool; D] {
-    std::array::from_fn(|axis| (owner - GHOST) >> axis & 1 == 1)
+    std::array::from_fn(|axis| (owner - WALL) >> axis & 1 == 1)
 }
 
 /// The snapshot. `start` and what is private serve to build it.
@@ -136,7 +138,7 @@ impl<const D: usize> Cells<D> {
     /// Takes the snapshot: `particles`, of which the first `own` are this rank's and the others ghosts, and of `walls`
     /// what is near own ones. Walls are numbered behind the fluid.
     ///
-    /// Complete are the neighbours of own particles, and the fluid around the walls near them.
+    /// Complete are the neighbors of own particles, and the fluid around the walls near them.
     ///
     /// Returns the bytes that pass: particles and walls are read to find their cells, and those in the grid once more to become entries; of
     /// each entry five numbers are written, and read, in sorting.
@@ -289,7 +291,7 @@ impl<const D: usize> Cells<D> {
         self.start[row * length] as usize..self.start[(row + 1) * length] as usize
     }
 
-    /// Visits the stretches of entries that hold all neighbours of entries `first..=last` of `row`, in the order of memory.
+    /// Visits the stretches of entries that hold all neighbors of entries `first..=last` of `row`, in the order of memory.
     #[inline(always)]
     pub(crate) fn around(&self, row: usize, first: usize, last: usize, mut visit: impl FnMut(std::ops::Range<usize>)) {
         let length = self.extents[0];

@@ -19,28 +19,28 @@ pub(crate) struct Arguments {
     /// The flow
     #[arg(long, value_enum, default_value_t = Kind::DamBreak)]
     pub(crate) case: Kind,
-    /// A dam break that was measured: sets column, tank, gate and how long to compute
+    /// A dam break that was measured: sets the column, the tank, the gate and how long to compute, which then cannot be given
     #[arg(long, value_enum, conflicts_with_all = ["column_width", "column_height", "tank_length", "gate", "obstacle"])]
     pub(crate) experiment: Option<Name>,
-    /// 2 or 3; columns of water alone know 3
+    /// 2 or 3; only columns of water can have 3
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
     pub(crate) dimensions: u8,
-    /// Distance between particles, in metres; by default an 80th of the dam's height, else a 40th (in three dimensions half as many)
+    /// Distance between particles, in meters; by default an 80th of the dam's height, else a 40th (in three dimensions half as many)
     #[arg(long, value_name = "DX", value_parser = length)]
     pub(crate) spacing: Option<f64>,
-    /// Width of the column, side of the vortices' square, or period along the plates, in metres
+    /// Width of the column, side of the vortices' square, or period along the plates, in meters
     #[arg(long, value_name = "A", value_parser = length)]
     pub(crate) column_width: Option<f64>,
-    /// Height of the column, by default twice its width, or distance of the plates, in metres
+    /// Height of the column, by default twice its width, or distance of the plates, in meters
     #[arg(long, value_name = "H", value_parser = length)]
     pub(crate) column_height: Option<f64>,
-    /// Depth of the tank in three dimensions, in metres; by default as deep as the column is wide
+    /// Depth of the tank in three dimensions, in meters; by default as deep as the column is wide
     #[arg(long, value_name = "B", value_parser = length)]
     pub(crate) column_depth: Option<f64>,
-    /// Length of the tank that the dam breaks in, in metres; by default eight times the width of the column
+    /// Length of the tank that the dam breaks in, in meters; by default eight times the width of the column
     #[arg(long, value_name = "L", value_parser = length)]
     pub(crate) tank_length: Option<f64>,
-    /// Seconds to compute
+    /// Seconds to compute; by default as long as the experiment was recorded, else what shows the flow
     #[arg(long, value_name = "T", value_parser = length)]
     pub(crate) end_time: Option<f64>,
     /// Seconds of a step; by default what is stable
@@ -49,10 +49,10 @@ pub(crate) struct Arguments {
     /// Speed at which a gate in front of the column rises, in m/s; by default there is none
     #[arg(long, value_name = "V", value_parser = length)]
     pub(crate) gate: Option<f64>,
-    /// A box that stands in the tank, in meters: X0,Y0,X1,Y1, in three dimensions X0,Y0,Z0,X1,Y1,Z1; may be given again
+    /// A box in the tank, three spacings thick or more, in meters: X0,Y0,X1,Y1, in three dimensions X0,Y0,Z0,X1,Y1,Z1; may be given again
     #[arg(long, value_name = "BOX", value_parser = numbers)]
     pub(crate) obstacle: Vec<Numbers>,
-    /// Skin friction coefficient of bed and walls of a tank, 2τ/(ρu²); by default 0.005
+    /// Skin friction coefficient of bed and walls of a tank, 2τ/(ρu²); by default 0.005; 0 is free slip
     #[arg(long, value_name = "CF", value_parser = friction)]
     pub(crate) friction: Option<f64>,
     /// Water sticks to bed and walls of a tank
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// Speed of sound in columns of water, over that of free fall from their height, at least 5; by default 10
     #[arg(long, value_name = "C", value_parser = sound)]
     pub(crate) sound: Option<f64>,
-    /// Kinematic viscosity of columns, in m²/s, not below the damping of the method, which is the default
+    /// Kinematic viscosity of columns, in m²/s; by default that of the method's own damping, which is the least
     #[arg(long, value_name = "NU", value_parser = length)]
     pub(crate) viscosity: Option<f64>,
     /// Reynolds number of the vortices; by default 100
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) front: Option<PathBuf>,
     /// Measure the height of the water at this distance from the back wall, in meters; may be given again
-    #[arg(long, value_name = "X", value_parser = length)]
+    #[arg(long, value_name = "X", value_parser = distance)]
     pub(crate) gauge: Vec<f64>,
     /// Measure the pressure of the water at this point, in meters: X,Y, in three dimensions X,Y,Z; may be given again
     #[arg(long, value_name = "POINT", value_parser = numbers)]
@@ -85,6 +85,15 @@ pub(crate) struct Arguments {
     /// Folder for frames, as VTK files and pictures
     #[arg(long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
+    /// File for checkpoints, at the end of the run and with --checkpoint-every; the particles go to a file beside it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Steps from one checkpoint to the next
+    #[arg(long, value_name = "STEPS", value_parser = positive, requires = "checkpoint")]
+    pub(crate) checkpoint_every: Option<usize>,
+    /// Go on with the run of this checkpoint, on any number of ranks, up to its end or to --end-time
+    #[arg(long, value_name = "FILE", conflicts_with = "time_step")]
+    pub(crate) resume: Option<PathBuf>,
     /// Frames between start and end
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = positive)]
     pub(crate) frames: usize,
@@ -99,6 +108,9 @@ pub(crate) enum Flow {
     Plane(Case<2>),
     Space(Case<3>),
 }
+
+/// Particles that a wall must be thick: as many as the kernel reaches.
+const THICK: f64 = 3.0;
 
 /// Most particles of a run, walls included: they are numbered by 32 bits.
 const MOST: f64 = 1e9;
@@ -119,7 +131,10 @@ impl Arguments {
         });
         let across = if self.case == Kind::DamBreak { 80.0 } else { 40.0 } / if self.dimensions == 3 { 2.0 } else { 1.0 };
         let spacing = self.spacing.unwrap_or(width.max(height) / across);
-        let depth = self.column_depth.unwrap_or(width);
+        // An experiment is of its shape whatever the spacing: its column is whole particles high.
+        let whole = (height / spacing).round().max(1.0);
+        let spacing = if experiment.is_some() { height / whole } else { spacing };
+        let depth = self.column_depth.or(experiment.and_then(|known| known.depth)).unwrap_or(width);
         self.check_flags()?;
         let water = self.water(spacing, height)?;
         let mut extents = vec![("wide", width), ("high", height)];
@@ -221,10 +236,18 @@ impl Arguments {
     fn column<const D: usize>(&self, extent: [f64; D], tank: [f64; D], spacing: f64) -> Result<Column<D>, String> {
         let gate = self.gate.or(self.experiment.and_then(|name| name.experiment().gate));
         let ends = |block: &Block<D>| format!("{:?} to {:?} m", block.low, block.high);
-        // What stands in front of the column, too.
+        let whole = |x: f64| (x / spacing).round();
         let mut taken = Block { low: [0.0; D], high: extent };
         if gate.is_some() {
-            taken.high[0] += 4.0 * spacing;
+            // The gate, and all that is above it.
+            taken.high[0] += THICK * spacing;
+            taken.high[1] = f64::INFINITY;
+            if whole(tank[0]) < whole(taken.high[0]) {
+                return Err(format!(
+                    "the tank of {} m has no room for a gate of {THICK} particles in front of the column",
+                    tank[0]
+                ));
+            }
         }
         let mut obstacles = Vec::new();
         for numbers in &self.obstacle {
@@ -233,15 +256,18 @@ impl Arguments {
                 return Err(format!("--obstacle needs {} numbers in {D} dimensions, got {}", 2 * D, numbers.len()));
             };
             let block = Block { low, high };
-            if (0..D).any(|axis| high[axis] - low[axis] < spacing) {
-                return Err(format!("the obstacle from {} is thinner than the spacing of {spacing} m", ends(&block)));
+            if (0..D).any(|axis| whole(high[axis]) - whole(low[axis]) < THICK) {
+                return Err(format!("the obstacle from {} is thinner than {THICK} spacings of {spacing} m", ends(&block)));
             }
-            if (0..D).any(|axis| low[axis] < 0.0 || high[axis] > tank[axis] + 0.5 * spacing) {
+            if (0..D).any(|axis| low[axis] < 0.0 || whole(high[axis]) > whole(tank[axis])) {
                 return Err(format!("the obstacle from {} is not inside the tank of {tank:?} m", ends(&block)));
             }
             if block.meets(&taken) {
                 let what = if gate.is_some() { "the column and its gate fill" } else { "the column fills" };
                 return Err(format!("the obstacle from {} stands where {what} {:?} m", ends(&block), taken.high));
+            }
+            if let Some(other) = obstacles.iter().find(|other| block.meets(other)) {
+                return Err(format!("the obstacles from {} and from {} overlap", ends(other), ends(&block)));
             }
             obstacles.push(block);
         }
@@ -251,7 +277,7 @@ impl Arguments {
     /// Gauges and probes that were asked for.
     pub(crate) fn instruments<const D: usize>(&self, case: &Case<D>) -> Result<Instruments<D>, String> {
         let length = case.length(0);
-        if let Some(gauge) = self.gauge.iter().find(|gauge| **gauge > length) {
+        if let Some(gauge) = self.gauge.iter().find(|gauge| **gauge > length + 0.5 * case.fluid.spacing) {
             return Err(format!("--gauge {gauge} is beyond the tank, which is {length} m long"));
         }
         let probe = |numbers: &Numbers| {
@@ -266,7 +292,10 @@ impl Arguments {
                 }
             }
         };
-        Ok(Instruments { gauges: self.gauge.clone(), probes: self.probe.iter().map(probe).collect::<Result<_, _>>()? })
+        Ok(Instruments {
+            gauges: self.gauge.iter().map(|gauge| gauge.min(length)).collect(),
+            probes: self.probe.iter().map(probe).collect::<Result<_, _>>()?,
+        })
     }
 }
 
@@ -279,6 +308,12 @@ fn sound(text: &str) -> Result<f64, String> {
 fn friction(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().map_err(|_| "not a number")?;
     if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("a number from 0 to 1 is needed".into()) }
+}
+
+/// A number that is not below zero.
+fn distance(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().map_err(|_| "not a number")?;
+    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("a number of zero or more is needed".into()) }
 }
 
 /// Numbers with commas between.
@@ -313,6 +348,9 @@ mod tests {
             assert!(flow(&format!("sph --case {case}")).is_ok());
         }
         assert!(matches!(flow("sph --dimensions 3 --spacing 0.0365"), Ok(Flow::Space(_))));
+        // A spacing that the column is no multiple of.
+        let Ok(Flow::Plane(case)) = flow("sph --experiment lobovsky --spacing 0.0315") else { panic!() };
+        assert!(crate::experiments::Experiment::of(&case).is_some(), "{:?}", case.counts);
         let Ok(Flow::Plane(case)) = flow("sph --experiment lobovsky --spacing 0.01") else { panic!() };
         assert_eq!((case.counts, case.inside[0], case.gate), ([60, 30], 161, Some(3.46)));
         let Ok(Flow::Plane(case)) = flow("sph --obstacle 0.5,0,0.6,0.1") else { panic!() };
@@ -352,7 +390,10 @@ mod tests {
         assert!(flow("sph --experiment nobody").unwrap_err().contains("martin_moyce_square"));
         assert!(flow("sph --obstacle 0.5,0,0.6").unwrap_err().contains("needs 4 numbers"));
         assert!(flow("sph --obstacle 0.5,0,0.6,0.1 --dimensions 3").unwrap_err().contains("needs 6 numbers"));
-        assert!(flow("sph --obstacle 0.5,0,0.5,0.1").unwrap_err().contains("thinner"));
+        assert!(flow("sph --obstacle 0.5,0,0.5,0.1").unwrap_err().contains("thinner than 3 spacings"));
+        assert!(flow("sph --obstacle 0.5,0,0.6,0.1 --obstacle 0.55,0,0.7,0.1").unwrap_err().contains("overlap"));
+        assert!(flow("sph --gate 1 --obstacle 0.15,0.5,0.2,0.6").unwrap_err().contains("its gate"));
+        assert!(flow("sph --gate 1 --tank-length 0.15").unwrap_err().contains("no room for a gate"));
         assert!(flow("sph --obstacle 1.1,0,1.3,0.1").unwrap_err().contains("not inside the tank"));
         assert!(flow("sph --obstacle 0.1,0,0.3,0.1").unwrap_err().contains("the column fills"));
         assert!(flow("sph --obstacle 0.5,x").unwrap_err().contains("commas"));

@@ -44,7 +44,7 @@ impl<const D: usize> Region<D> {
     }
 }
 
-/// Where a neighbour, or a periodic image of it, begins to need what is here.
+/// Where a neighbor, or a periodic image of it, begins to need what is here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reach<const D: usize> {
     pub(crate) rank: usize,

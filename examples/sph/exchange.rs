@@ -2,9 +2,9 @@
 //!
 //! Each rank has an *inbox*, its row of a global array, and beside it a count of the words that are taken. Who has something for a
 //! rank reserves a range of words by read-and-increment of the count, and puts its message there with the rank's signal. The
-//! receiver waits for one signal from each neighbour, reads what came in whatever order, and sets the count back to zero. A
+//! receiver waits for one signal from each neighbor, reads what came in whatever order, and sets the count back to zero. A
 //! message holds the particles that move to the receiver and those that it sees as ghosts; an empty one is sent too, because it
-//! also tells that the neighbour has come this far.
+//! also tells that the neighbor has come this far.
 //!
 //! There are two halves, used by even and odd steps in turn, and no barrier. A rank that writes into a half again has had this
 //! rank's message of the step between, which was sent after the half was read and its count set back.
@@ -139,7 +139,7 @@ impl<const D: usize> Exchange<D> {
     }
 
     /// Sends particles to their owners and ghosts to whoever sees them. The first `own` of `particles` are this rank's, the others
-    /// are forgotten; on return the first, as many as is returned, are this rank's and the others its ghosts. Neighbours take part.
+    /// are forgotten; on return the first, as many as is returned, are this rank's and the others its ghosts. Neighbors take part.
     pub(crate) fn step(
         &mut self,
         job: &Job,
@@ -350,7 +350,7 @@ fn width<const D: usize>(support: f64, image: &Particle<D>, beside_wall: impl Fn
 
 fn too_far<const D: usize>(particle: &Particle<D>) -> Error {
     let id = particle.id;
-    Error::other(format!("particle {id} moved farther in a step than its neighbours are: the time step is too long"))
+    Error::other(format!("particle {id} moved farther in a step than its neighbors are: the time step is too long"))
 }
 
 /// One row of two halves for each rank.

@@ -18,7 +18,9 @@ pub(crate) struct Experiment {
     pub(crate) column: [f64; 2],
     /// Length of the tank.
     pub(crate) tank: f64,
-    /// Whether a longer tank would do: the front was not seen to reach its end.
+    /// Depth of the tank, if it is known.
+    pub(crate) depth: Option<f64>,
+    /// Whether longer tanks show the same: nothing was measured after the front came to the end.
     pub(crate) open: bool,
     /// Speed at which the gate rose; none if it vanished at once, or if its motion is not known.
     pub(crate) gate: Option<f64>,
@@ -119,6 +121,7 @@ static MARTIN_MOYCE: Experiment = Experiment {
     name: "Martin & Moyce 1952, n² = 2",
     column: [0.05715, 0.1143],
     tank: 8.0 * 0.05715,
+    depth: None,
     open: true,
     gate: None,
     end: 0.41,
@@ -137,6 +140,7 @@ static MARTIN_MOYCE_SQUARE: Experiment = Experiment {
     name: "Martin & Moyce 1952, n² = 1",
     column: [0.05715, 0.05715],
     tank: 8.0 * 0.05715,
+    depth: None,
     open: true,
     gate: None,
     end: 0.17,
@@ -151,6 +155,7 @@ static KOSHIZUKA_OKA: Experiment = Experiment {
     name: "Koshizuka & Oka 1996",
     column: [0.146, 0.292],
     tank: 0.584,
+    depth: None,
     open: false,
     gate: None,
     end: 0.3,
@@ -158,13 +163,14 @@ static KOSHIZUKA_OKA: Experiment = Experiment {
     probes: &[],
     records: &[record("", Quantity::Front, Unit::HalfWidth, include_str!("data/koshizuka_oka.csv"))],
     at_wall: None,
-    doubt: Some("the motion of its gate is not published"),
+    doubt: Some("how its gate moved is not published"),
 };
 
 static LOBOVSKY: Experiment = Experiment {
     name: "Lobovský et al. 2014, H = 300 mm",
     column: [0.6, 0.3],
     tank: 1.61,
+    depth: Some(0.15),
     open: false,
     gate: Some(3.46),
     end: 1.96,
@@ -183,29 +189,32 @@ static LOBOVSKY: Experiment = Experiment {
     doubt: None,
 };
 
+const BUCHNER_P1: &str = include_str!("data/buchner_p1.csv");
+
 static BUCHNER: Experiment = Experiment {
     name: "Buchner 2002",
     column: [1.2, 0.6],
     tank: 3.22,
+    depth: None,
     open: false,
     gate: None,
     end: 1.8,
     gauges: &[],
-    // The transducer covers 115 to 205 mm. Its lower edge is where others compare.
-    probes: &[(0.115, 0.0)],
-    records: &[pressure(0, include_str!("data/buchner_p1.csv"), 1.0)],
+    // The transducer covers 115 to 205 mm. At its lower edge others compare.
+    probes: &[(0.16, 0.09), (0.115, 0.0)],
+    records: &[pressure(0, BUCHNER_P1, 0.0), pressure(1, BUCHNER_P1, 0.0)],
     at_wall: None,
-    doubt: None,
+    doubt: Some("authors do not agree where on its transducer the pressure was measured"),
 };
 
 impl Experiment {
-    /// The experiment that a case repeats, if there is one.
+    /// The experiment that a case repeats, if there is one: of its shape, with friction, damping and sound as by default.
     pub(crate) fn of<const D: usize>(case: &Case<D>) -> Option<&'static Experiment> {
         let dam = case.kind == Kind::DamBreak && case.is_plain_water() && case.obstacles.is_empty();
         Name::ALL.into_iter().map(Name::experiment).find(|experiment| dam && experiment.is(case))
     }
 
-    /// Whether a case has its shape. Columns and tanks are whole particles long: one more or less is the same shape.
+    /// Whether a case has its shape, but for one particle, or a twentieth if that is less.
     fn is<const D: usize>(&self, case: &Case<D>) -> bool {
         let scale = case.column_height() / self.column[1];
         let spacing = case.fluid.spacing;

@@ -1,6 +1,6 @@
 //! The force pass: accelerations and rates of density of the fluid, from the snapshot of a step.
 //!
-//! For particle i and its neighbours j, with r = r_i − r_j, v = v_i − v_j, F = −(1/r) dW/dr ≥ 0:
+//! For particle i and its neighbors j, with r = r_i − r_j, v = v_i − v_j, F = −(1/r) dW/dr ≥ 0:
 //!
 //! * momentum   dv_i/dt = Σ m F (p_i/ρ_i² + p_j/ρ_j² + Π) r + g, with Monaghan's
 //!   Π = −2αhc min(v·r, 0) / ((r² + 0.01h²)(ρ_i + ρ_j));
@@ -26,7 +26,7 @@
 //! * Diffusion is 2δhc (ρ_i − ρ_j)/ρ₀, and conserves the sum of the densities but for what walls exchange.
 //!
 //! A lane of the vectors is a particle: eight that follow each other in a row of cells share the stretches where their
-//! neighbours are. Each neighbour is loaded once for all lanes; there are no gathers, no list of pairs, no sum over lanes, and as
+//! neighbors are. Each neighbor is loaded once for all lanes; there are no gathers, no list of pairs, no sum over lanes, and as
 //! each lane adds term by term in the order of the cells, the width of the vectors does not matter. A pair is computed from both
 //! sides with exactly opposite results, so momentum is conserved to rounding; that costs twice the arithmetic of a list of pairs
 //! and none of its memory traffic.
@@ -192,7 +192,7 @@ fn skin<const D: usize>(fluid: &Fluid<D>) -> f64 {
     0.5 * fluid.friction / (all * fluid.density)
 }
 
-/// A neighbour as seen from the lanes: r, v, r², |r|, v·r, w and w³.
+/// A neighbor as seen from the lanes: r, v, r², |r|, v·r, w and w³.
 struct Pair<S: Simd, const D: usize> {
     r: [S::f64s; D],
     v: [S::f64s; D],
@@ -282,7 +282,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         }
     }
 
-    /// What a neighbour is to all lanes.
+    /// What a neighbor is to all lanes.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn pair(&self, simd: S, law: &Law<S, D>, source: &Source<D>) -> Pair<S, D> {
@@ -301,7 +301,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         Pair { r, v, square, distance, approach, w, weight }
     }
 
-    /// Adds what one neighbour of fluid does to all lanes; where fluid fills all, also one of a wall.
+    /// Adds what one neighbor of fluid does to all lanes; where fluid fills all, also one of a wall.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn add<const LAMINAR: bool>(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>) {
@@ -327,7 +327,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         }
     }
 
-    /// Adds what one neighbour of a wall under a free surface does to all lanes. The wall damps components of the velocity that it holds;
+    /// Adds what one neighbor of a wall under a free surface does to all lanes. The wall damps components of the velocity that it holds;
     /// against the others acts skin friction.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
@@ -354,7 +354,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         }
     }
 
-    /// −Π for neighbours that come closer at `approach` = v·r.
+    /// −Π for neighbors that come closer at `approach` = v·r.
     #[inline(always)]
     fn damping(&self, simd: S, law: &Law<S, D>, source: &Source<D>, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
         let closing = simd.mul_f64s(simd.min_f64s(approach, law.zero), simd.splat_f64s(source.brings[0]));
@@ -393,7 +393,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
 }
 
 impl<S: Simd, const D: usize> Full<S, D> {
-    /// Adds what one neighbour does to all lanes.
+    /// Adds what one neighbor does to all lanes.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn add(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>, &Pair { r, v, w, weight, .. }: &Pair<S, D>, denser: S::f64s) {

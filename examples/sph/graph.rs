@@ -60,11 +60,12 @@ fn dam<const D: usize>(file: &Path, report: &Report, case: &Case<D>, course: &Co
     let mut curves: Vec<(String, Curve, bool)> = Vec::new();
     for record in &records {
         // A run whose clock was moved is drawn with its own; the measured points move.
-        let shift = report.findings.iter().find(|finding| finding.record == Some(record.note)).and_then(|finding| finding.shift);
+        let shift =
+            report.verdict.findings.iter().find(|finding| finding.record == Some(record.note)).and_then(|finding| finding.shift);
         let measured = record.curve().into_iter().map(|(time, value)| (time - shift.unwrap_or(0.0), value)).collect();
-        curves.push((name(experiment, record.quantity, record.note), measured, true));
+        curves.push((name(case, experiment, record.quantity, record.note), measured, true));
         if first > 0 || curves.len() == 1 {
-            let own = if first == 0 { "SPH".to_owned() } else { name(experiment, record.quantity, "") };
+            let own = if first == 0 { "SPH".to_owned() } else { name(case, experiment, record.quantity, "") };
             curves.push((own, course.curve(case, experiment, record), false));
         }
     }
@@ -73,11 +74,12 @@ fn dam<const D: usize>(file: &Path, report: &Report, case: &Case<D>, course: &Co
     plot::draw(file, &title, (unit, value), &series)
 }
 
-fn name(experiment: &Experiment, quantity: Quantity, note: &str) -> String {
+fn name<const D: usize>(case: &Case<D>, experiment: &Experiment, quantity: Quantity, note: &str) -> String {
+    let scale = case.column_height() / experiment.column[1];
     match quantity {
         Quantity::Front if note.is_empty() => "measured".to_owned(),
         Quantity::Front => note.to_owned(),
-        Quantity::Level(gauge) => format!("x = {:.3} m", experiment.gauges[gauge]),
-        Quantity::Pressure(probe) => format!("z = {:.0} mm", 1000.0 * experiment.probes[probe].0),
+        Quantity::Level(gauge) => format!("x = {:.3} m", scale * experiment.gauges[gauge]),
+        Quantity::Pressure(probe) => format!("y = {:.3} m", scale * experiment.probes[probe].0),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A gauge at x tells how high water stands there: up to where, for the last time from below, half of a layer as high as a spacing is
 //! filled. Layers are two spacings wide to each side, where a hat function weighs what is in them, and end at the walls. So single
-//! particles that fly above the water do not count.
+//! particles that fly above the water do not count. Over an obstacle a layer counts as if all of it were free.
 //!
 //! A probe is a disc on a wall across the flow, and tells the mean over it of the pressure that a particle of a wall at this place would
 //! have (see [`crate::walls`]): Σ (p_f + ρ_f g·(r − r_f)) W / Σ W over the fluid f around, at least zero.

@@ -1,11 +1,12 @@
 //! Weakly compressible smoothed-particle hydrodynamics on global arrays.
 //!
 //! Particles of fluid belong to the rank in whose part of space they are. In each step ranks put those that leave, and copies of
-//! those near their edges (ghosts), into their neighbours' inboxes: rows of a global array in which a range is reserved by
-//! read-and-increment. Nobody waits but for neighbours. `README.md` tells the equations, their sources, and what is checked.
+//! those near their edges (ghosts), into their neighbors' inboxes: rows of a global array in which a range is reserved by
+//! read-and-increment. Nobody waits but for neighbors. `README.md` tells the equations, their sources, and what is checked.
 
 mod case;
 mod cells;
+mod checkpoint;
 mod cli;
 mod closed_forms;
 #[path = "../command_line/mod.rs"]
@@ -39,6 +40,7 @@ use clap::Parser;
 use global_arrays::prelude::*;
 
 use crate::case::Case;
+use crate::checkpoint::{Checkpoints, Saved};
 use crate::cli::{Arguments, Flow};
 use crate::comparison::Course;
 use crate::experiments::Experiment;
@@ -60,74 +62,113 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     let flow = arguments.flow()?;
     arguments.output.as_deref().map_or(Ok(()), output::check)?;
-    if let Some(file) = &arguments.plot {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if !file.extension().is_some_and(|end| end == "svg" || end == "png") {
-            return Err(format!("the name of the picture {} must end in .svg or .png", file.display()));
-        }
-        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(format!("there is no folder {}", folder.display()));
-        }
+    arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
+    if let (Some(front), Some(records)) = (&arguments.front, &arguments.records)
+        && front == records
+    {
+        return Err(format!("--front and --records name one file, {}", front.display()));
     }
     let body = |job: &Job| match &flow {
         Flow::Plane(case) => rank_main(job, arguments, case),
         Flow::Space(case) => rank_main(job, arguments, case),
     };
-    // Instruments outside of the tank are told before ranks start.
+    // What is wrong with instruments and checkpoints is told before ranks start.
     match &flow {
-        Flow::Plane(case) => arguments.instruments(case).map(drop)?,
-        Flow::Space(case) => arguments.instruments(case).map(drop)?,
+        Flow::Plane(case) => look(arguments, case)?,
+        Flow::Space(case) => look(arguments, case)?,
     }
     arguments.start.launch().run(body).map_err(|error: Error| error.to_string())
 }
 
-/// What is measured of a column while it falls, and the files for it.
-struct Tables<const D: usize> {
-    /// Those of the experiment that the case repeats, and those that were asked for.
+/// Finds mistakes in what is measured and in the checkpoint that a run goes on with.
+fn look<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), String> {
+    let names = names(&instruments(arguments, case)?);
+    arguments.resume.as_ref().map_or(Ok(()), |file| Saved::read(file, case, &names).map(drop))
+}
+
+/// The instruments of the experiment that the case repeats, and those that were asked for.
+fn instruments<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<Vec<Instruments<D>>, String> {
+    let known = Experiment::of(case).map(|experiment| experiment.instruments(case));
+    Ok(known.into_iter().chain([arguments.instruments(case)?]).collect())
+}
+
+fn names<const D: usize>(instruments: &[Instruments<D>]) -> Vec<String> {
+    instruments.iter().flat_map(Instruments::names).collect()
+}
+
+/// What was seen of a run at its looks, and the files for it.
+struct Log<const D: usize> {
     instruments: Vec<Instruments<D>>,
+    history: Vec<Observation>,
+    course: Course,
     front: Option<Table>,
     records: Option<Table>,
 }
 
-impl<const D: usize> Tables<D> {
-    fn create(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<Self, Error> {
-        let known = Experiment::of(case).map(|experiment| experiment.instruments(case));
-        let instruments: Vec<_> = known.into_iter().chain([arguments.instruments(case).map_err(Error::other)?]).collect();
+impl<const D: usize> Log<D> {
+    /// Begins the files, with the rows of a run that goes on.
+    fn create(job: &Job, arguments: &Arguments, case: &Case<D>, saved: Option<&Saved>) -> Result<Self, Error> {
+        let instruments = instruments(arguments, case).map_err(Error::other)?;
         let table = |file: &Option<std::path::PathBuf>, columns: &[String]| match file {
             Some(file) if job.rank() == 0 => Table::create(file, columns).map(Some).map_err(Error::other),
             _ => Ok(None),
         };
         let mut columns = ["time", "front", "kinetic", "potential", "compression"].map(String::from).to_vec();
-        columns.extend(instruments.iter().flat_map(Instruments::names));
+        columns.extend(names(&instruments));
         let front = table(&arguments.front, &["T", "Z"].map(String::from))?;
-        Ok(Tables { front, records: table(&arguments.records, &columns)?, instruments })
+        let records = table(&arguments.records, &columns)?;
+        let mut log = Log { instruments, history: Vec::new(), course: Course::default(), front, records };
+        for (seen, read) in saved.iter().flat_map(|saved| saved.history.iter().zip(&saved.course.readings)) {
+            log.add(case, *seen, read.clone())?;
+        }
+        Ok(log)
     }
 
-    /// Reads all instruments and writes a row of each file. Collective.
-    fn add(&mut self, job: &Job, simulation: &Simulation<'_, D>, seen: &Observation) -> Result<Vec<f64>, Error> {
+    /// How often a run is looked at.
+    fn looks(&self) -> usize {
+        if self.instruments.iter().all(|some| some.probes.is_empty()) { LOOKS } else { MANY_LOOKS }
+    }
+
+    /// Looks at the run. Collective.
+    fn look(&mut self, job: &Job, simulation: &Simulation<'_, D>) -> Result<(), Error> {
+        let seen = observation::observe(job, simulation)?;
         let mut read = Vec::new();
         for instruments in &self.instruments {
             read.extend(instruments.read(job, simulation.case, simulation.own())?);
         }
+        self.add(simulation.case, seen, read)
+    }
+
+    /// Adds what was seen, a row of each file.
+    fn add(&mut self, case: &Case<D>, seen: Observation, read: Vec<f64>) -> Result<(), Error> {
         if let Some(front) = &mut self.front {
-            let (time, front_at) = reduced(simulation.case, seen.time, seen.front);
-            front.row(&[time, front_at]).map_err(Error::other)?;
+            let (time, place) = reduced(case, seen.time, seen.front);
+            front.row(&[time, place]).map_err(Error::other)?;
         }
         if let Some(records) = &mut self.records {
             let row: Vec<f64> = [seen.time, seen.front].into_iter().chain(seen.energy).chain(read.iter().copied()).collect();
             records.row(&row).map_err(Error::other)?;
         }
-        Ok(read)
+        self.course.add(seen.time, seen.front, read);
+        self.history.push(seen);
+        Ok(())
     }
 }
 
-/// Most steps of a run: years of them.
-const MOST_STEPS: f64 = 1e12;
-
-/// What each rank does.
-fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<(), Error> {
+/// How many steps of what length a run has.
+fn plan<const D: usize>(arguments: &Arguments, case: &Case<D>, saved: Option<&Saved>) -> Result<(usize, f64), Error> {
     let recorded = arguments.experiment.map(|name| name.experiment().end);
-    let end = arguments.end_time.or(recorded).unwrap_or_else(|| case.end_time());
+    let asked = arguments.end_time.or(recorded);
+    if let Some(saved) = saved {
+        let steps = arguments.end_time.map_or(saved.planned as f64, |end| (end / saved.time_step).round());
+        return match steps as usize {
+            steps if steps < saved.steps => {
+                Err(Error::other(format!("the checkpoint is of {:.6} s, after the end", saved.steps as f64 * saved.time_step)))
+            }
+            steps => Ok((steps, saved.time_step)),
+        };
+    }
+    let end = asked.unwrap_or_else(|| case.end_time());
     let longest = arguments.time_step.unwrap_or_else(|| case.fluid.time_step());
     let steps = (end / longest).ceil();
     if steps > MOST_STEPS {
@@ -135,26 +176,41 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
             "{end} s in steps of {longest:e} s are {steps:.1e} steps; up to {MOST_STEPS:.0e} are possible"
         )));
     }
-    let steps = steps as usize;
-    let mut simulation = Simulation::new(job, case, end / steps as f64)?;
+    Ok((steps as usize, end / steps))
+}
+
+/// Most steps of a run: years of them.
+const MOST_STEPS: f64 = 1e12;
+
+/// What each rank does.
+fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<(), Error> {
+    let names = names(&instruments(arguments, case).map_err(Error::other)?);
+    let read = |file: &std::path::PathBuf| Saved::read(file, case, &names).map_err(Error::other);
+    let saved = arguments.resume.as_ref().map(read).transpose()?;
+    let (steps, time_step) = plan(arguments, case, saved.as_ref())?;
+    let mut simulation = match (&saved, &arguments.resume) {
+        (Some(saved), Some(file)) => Simulation::resume(job, case, saved, saved.particles(job, case, file)?)?,
+        _ => Simulation::new(job, case, time_step)?,
+    };
+    let mut checkpoints = match &arguments.checkpoint {
+        Some(file) => Some(Checkpoints::new(job, file, arguments.checkpoint_every, case, names)?),
+        None => None,
+    };
     let mut frames = match &arguments.output {
         Some(folder) => Some(Frames::new(job, folder, case)?),
         None => None,
     };
-    let mut tables = Tables::create(job, arguments, case)?;
+    let mut log = Log::create(job, arguments, case, saved.as_ref())?;
     let bar = command_line::progress_bar(job, steps, "steps");
-    let looks = if tables.instruments.iter().all(|some| some.probes.is_empty()) { LOOKS } else { MANY_LOOKS };
-    let (mut history, mut course) = (Vec::new(), Course::default());
     let mut seconds = 0.0;
+    let begun = simulation.steps;
     // Looks and frames are due at even distances, the last after the last step.
     let due = |step: usize, times: usize| step == 0 || step * times / steps != (step - 1) * times / steps;
     loop {
         let step = simulation.steps;
-        if due(step, looks) {
-            let seen = observation::observe(job, &simulation)?;
-            let read = tables.add(job, &simulation, &seen)?;
-            course.add(seen.time, seen.front, read);
-            history.push(seen);
+        // What a checkpoint was written after, it knows.
+        if due(step, log.looks()) && (step == 0 || step > begun) {
+            log.look(job, &simulation)?;
             bar.set_position(step as u64);
         }
         if let Some(frames) = &mut frames
@@ -162,21 +218,25 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
         {
             frames.write(job, case, simulation.own(), simulation.time())?;
         }
+        if let Some(checkpoints) = checkpoints.as_mut().filter(|_| step > begun) {
+            checkpoints.write(job, &simulation, steps, &log.history, &log.course)?;
+        }
         if step == steps {
             break;
         }
         let start = job.now();
         // The first sends all particles where they belong.
-        job.phase(if step == 0 { "first step" } else { "steps" }, || simulation.step())?;
+        job.phase(if step == begun { "first step" } else { "steps" }, || simulation.step())?;
         seconds += (job.now() - start).as_secs_f64();
     }
     bar.finish_and_clear();
 
+    let Log { history, course, .. } = log;
     let mut report = Report::new(case, history, &course);
     report.fingerprint = observation::fingerprint(job, &simulation)?;
     report.refilled = simulation.refilled;
     (report.ranks, report.network) = (job.size(), job.network().to_owned());
-    (report.steps, report.time_step) = (steps, simulation.time_step);
+    (report.steps, report.time_step) = (steps - begun, simulation.time_step);
     report.seconds = job.all_reduce_one(seconds, ops::max)?;
     let mut most = [simulation.exchanging, simulation.computing].map(|time| time.as_secs_f64());
     job.all_reduce(&mut most, ops::max)?;

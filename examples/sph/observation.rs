@@ -7,7 +7,7 @@ use crate::closed_forms::{plates_speed, vortex_decay, vortex_velocity};
 use crate::simulation::Simulation;
 
 /// The flow at one time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Observation {
     /// Seconds since the start.
     pub(crate) time: f64,
@@ -29,18 +29,23 @@ pub(crate) struct Observation {
     pub(crate) velocity_error: f64,
     /// The same over the norm of the exact velocity at this time.
     pub(crate) velocity_error_now: f64,
-    /// Kinetic, potential and of compression, in joules; in a plane for each metre of depth.
+    /// Kinetic, potential and of compression, in joules; in a plane for each meter of depth. The same bits on any number of ranks.
     pub(crate) energy: [f64; 3],
     /// The mean pressure, over ρU² of the vortices.
     pub(crate) mean_pressure: f64,
 }
+
+/// mc², in the integers that energies are summed in: the sum does not depend on the number of ranks. A billion particles with a twentieth of
+/// it each fit.
+const UNIT: f64 = (1_u64 << 36) as f64;
 
 /// Looks at all particles. Collective.
 pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>) -> Result<Observation, Error> {
     let (case, time) = (simulation.case, simulation.time());
     let scale = scale(case);
     let mut largest = [f64::NEG_INFINITY, 0.0, 0.0];
-    let mut sums = [0.0; 13];
+    let mut sums = [0.0; 10];
+    let mut energy = [0_i64; 3];
     for particle in simulation.own() {
         let square: f64 = particle.velocity.iter().map(|v| v * v).sum();
         largest[0] = greater(largest[0], particle.position[0]);
@@ -61,10 +66,11 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
         sums[1] += square;
         sums[2] += square.sqrt();
         sums[6] += f64::from(particle.id);
-        let mass = case.fluid.mass();
-        sums[10] += 0.5 * mass * square;
-        sums[11] -= mass * (0..D).map(|axis| case.fluid.gravity[axis] * particle.position[axis]).sum::<f64>();
-        sums[12] += mass * case.fluid.compression(particle.density);
+        let height: f64 = (0..D).map(|axis| case.fluid.gravity[axis] * particle.position[axis]).sum();
+        let energies = [0.5 * square, -height, case.fluid.compression(particle.density)];
+        for (sum, energy) in energy.iter_mut().zip(energies) {
+            *sum = sum.wrapping_add((energy / (case.fluid.sound * case.fluid.sound) * UNIT).round() as i64);
+        }
         sums[7] += case.fluid.pressure(particle.density);
         if case.kind == Kind::TaylorGreen {
             let exact = vortex_velocity(case.laminar(), case.column_width(), &particle.position, time);
@@ -77,6 +83,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
     }
     job.all_reduce(&mut largest, greater)?;
     job.all_reduce(&mut sums, ops::sum)?;
+    job.all_reduce(&mut energy, |a: i64, b| a.wrapping_add(b))?;
     let [front, fastest, mut error] = largest;
     let square_speed = sums[1] / sums[0];
     if case.kind == Kind::TaylorGreen {
@@ -97,7 +104,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
         // The mean square of the first speeds is half that of the highest.
         velocity_error: (2.0 * sums[8] / sums[0]).sqrt() / VORTEX_SPEED,
         velocity_error_now: if sums[9] > 0.0 { (sums[8] / sums[9]).sqrt() } else { 0.0 },
-        energy: [sums[10], sums[11], sums[12]],
+        energy: energy.map(|sum| sum as f64 / UNIT * case.fluid.mass() * case.fluid.sound * case.fluid.sound),
         mean_pressure: sums[7] / sums[0] / (case.fluid.density * VORTEX_SPEED * VORTEX_SPEED),
     })
 }

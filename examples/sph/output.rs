@@ -10,13 +10,40 @@ use crate::case::{Case, GRAVITY};
 use crate::particle::Particle;
 use crate::{picture, vtk, whole_file};
 
+/// All particles, met in one array.
+#[derive(Debug)]
+pub(crate) struct Gathered<const D: usize> {
+    /// A row for each particle, in no order.
+    pub(crate) array: GlobalArray<f64, Ix2>,
+    /// How many rows are filled: each rank reserves its own by read-and-increment.
+    taken: Counter,
+}
+
+impl<const D: usize> Gathered<D> {
+    /// Collective.
+    pub(crate) fn new(job: &Job, case: &Case<D>, name: &str) -> Result<Self, Error> {
+        let rows = case.particles() as usize;
+        let array = GlobalArray::builder(job, [rows, Particle::<D>::WORDS]).name(name).create()?;
+        Ok(Gathered { array, taken: Counter::new(job)? })
+    }
+
+    /// Puts all ranks' particles into the array; when it returns, they are there. Collective.
+    pub(crate) fn fill(&self, job: &Job, own: &[Particle<D>]) -> Result<(), Error> {
+        self.taken.reset(0)?;
+        let first = self.taken.fetch_add(own.len() as u64)? as usize;
+        let mut words = Vec::with_capacity(own.len() * Particle::<D>::WORDS);
+        own.iter().for_each(|particle| particle.write(&mut words));
+        let rows = Array2::from_shape_vec((own.len(), Particle::<D>::WORDS), words).map_err(Error::other)?;
+        self.array.put(s![first..first + own.len(), ..], &rows)?;
+        job.sync()
+    }
+}
+
 /// Frames: `frame_0000.vtp` and `frame_0000.png`, and so on, with `frames.pvd`. Rank 0 writes.
 #[derive(Debug)]
 pub(crate) struct Frames<'a, const D: usize> {
     folder: &'a Path,
-    /// All particles meet here, each rank's in a range that it reserved by read-and-increment.
-    gathered: GlobalArray<f64, Ix2>,
-    taken: Counter,
+    gathered: Gathered<D>,
     written: Vec<(f64, String)>,
 }
 
@@ -38,22 +65,14 @@ pub(crate) fn check(folder: &Path) -> Result<(), String> {
 impl<'a, const D: usize> Frames<'a, D> {
     /// Collective.
     pub(crate) fn new(job: &Job, folder: &'a Path, case: &Case<D>) -> Result<Self, Error> {
-        let rows = case.particles() as usize;
-        let gathered = GlobalArray::builder(job, [rows, Particle::<D>::WORDS]).name("frame").create()?;
-        Ok(Frames { folder, gathered, taken: Counter::new(job)?, written: Vec::new() })
+        Ok(Frames { folder, gathered: Gathered::new(job, case, "frame")?, written: Vec::new() })
     }
 
     /// Writes a frame, in order of the particles' numbers. Collective.
     pub(crate) fn write(&mut self, job: &Job, case: &Case<D>, own: &[Particle<D>], time: f64) -> Result<(), Error> {
-        self.taken.reset(0)?;
-        let first = self.taken.fetch_add(own.len() as u64)? as usize;
-        let mut words = Vec::with_capacity(own.len() * Particle::<D>::WORDS);
-        own.iter().for_each(|particle| particle.write(&mut words));
-        let rows = Array2::from_shape_vec((own.len(), Particle::<D>::WORDS), words).map_err(Error::other)?;
-        self.gathered.put(s![first..first + own.len(), ..], &rows)?;
-        job.sync()?;
+        self.gathered.fill(job, own)?;
         if job.rank() == 0 {
-            let all = self.gathered.get(..)?;
+            let all = self.gathered.array.get(..)?;
             let mut particles: Vec<Particle<D>> =
                 all.rows().into_iter().filter_map(|row| row.to_slice().map(Particle::read)).collect();
             particles.sort_unstable_by_key(|particle| particle.id);
@@ -96,7 +115,7 @@ impl Table {
     /// # Errors
     /// One line that names the file.
     pub(crate) fn row(&mut self, values: &[f64]) -> Result<(), String> {
-        self.line(&values.iter().map(|value| format!("{value:.6}")).collect::<Vec<_>>())
+        self.line(&values.iter().map(f64::to_string).collect::<Vec<_>>())
     }
 
     fn line(&mut self, words: &[String]) -> Result<(), String> {

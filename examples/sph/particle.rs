@@ -61,7 +61,7 @@ impl<const D: usize> Particle<D> {
     }
 }
 
-/// How neighbours resist each other's motion.
+/// How neighbors resist each other's motion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Viscosity {
     /// Monaghan's artificial viscosity with this α: acts on particles that approach each other.
@@ -73,7 +73,7 @@ pub(crate) enum Viscosity {
 /// The fluid and how it is discretised.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fluid<const D: usize> {
-    /// Distance of neighbours in the first lattice.
+    /// Distance of neighbors in the first lattice.
     pub(crate) spacing: f64,
     /// Smoothing length h over spacing.
     pub(crate) smoothing: f64,

@@ -1,4 +1,4 @@
-//! A frame as a PNG picture: particles seen from the side, coloured by speed.
+//! A frame as a PNG picture: particles seen from the side, colored by speed.
 
 use std::io::Write;
 

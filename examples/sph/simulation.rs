@@ -1,7 +1,7 @@
 //! A rank's share of the flow, and its steps.
 //!
 //! A step is: exchange (migrants and ghosts), snapshot in order of cells, wall pass, force pass with the integrator. Only
-//! neighbouring ranks wait for each other. In one step of [`RECUT`] and, where fluid fills all, of [`REFILL`], all ranks do.
+//! neighboring ranks wait for each other. In one step of [`RECUT`] and, where fluid fills all, of [`REFILL`], all ranks do.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use global_arrays::{Work, prelude::*};
 
 use crate::case::Case;
 use crate::cells::Cells;
+use crate::checkpoint::Saved;
 use crate::exchange::Exchange;
 use crate::particle::Particle;
 use crate::{forces, integrator, walls};
@@ -36,9 +37,11 @@ pub(crate) struct Simulation<'a, const D: usize> {
     around: Vec<(usize, walls::Around<D>)>,
     pub(crate) time_step: f64,
     pub(crate) steps: usize,
-    /// In exchanges, and in what comes after them.
+    /// Whether each particle is on the rank that it belongs to.
+    placed: bool,
     /// The sum of the magnitudes by which the volume was put right after the start, over that of the domain.
     pub(crate) refilled: f64,
+    /// In exchanges, and in what comes after them.
     pub(crate) exchanging: Duration,
     pub(crate) computing: Duration,
 }
@@ -46,9 +49,17 @@ pub(crate) struct Simulation<'a, const D: usize> {
 impl<'a, const D: usize> Simulation<'a, D> {
     /// Makes the particles, each rank an equal share of the numbers; the first step sends them where they belong. Collective.
     pub(crate) fn new(job: &'a Job, case: &'a Case<D>, time_step: f64) -> Result<Self, Error> {
-        let (size, rank) = (job.size() as u64, job.rank() as u64);
-        let share = |rank: u64| case.particles() * rank / size;
-        let particles: Vec<_> = (share(rank)..share(rank + 1)).map(|id| case.particle(id)).collect();
+        let particles = case.share(job.rank(), job.size()).map(|id| case.particle(id)).collect();
+        Self::with(job, case, time_step, particles)
+    }
+
+    /// Goes on after so many steps with the particles of a checkpoint, of which each rank has some. Collective.
+    pub(crate) fn resume(job: &'a Job, case: &'a Case<D>, saved: &Saved, particles: Vec<Particle<D>>) -> Result<Self, Error> {
+        let simulation = Self::with(job, case, saved.time_step, particles)?;
+        Ok(Simulation { steps: saved.steps, refilled: saved.refilled, ..simulation })
+    }
+
+    fn with(job: &'a Job, case: &'a Case<D>, time_step: f64, particles: Vec<Particle<D>>) -> Result<Self, Error> {
         let own = particles.len();
         let exchange = Exchange::new(job, case.fluid.support(), case.period)?;
         Ok(Simulation {
@@ -62,6 +73,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
             time_step,
             refilled: 0.0,
             steps: 0,
+            placed: false,
             exchanging: Duration::ZERO,
             computing: Duration::ZERO,
         })
@@ -77,7 +89,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
         self.steps as f64 * self.time_step
     }
 
-    /// One step. Neighbours take part; all ranks do in one step of [`RECUT`] and, where fluid fills all, in one of [`REFILL`].
+    /// One step. Neighbors take part; all ranks do in one step of [`RECUT`] and, where fluid fills all, in one of [`REFILL`].
     pub(crate) fn step(&mut self) -> Result<(), Error> {
         let case = self.case;
         let start = self.job.now();
@@ -85,12 +97,13 @@ impl<'a, const D: usize> Simulation<'a, D> {
         if !case.fluid.free_surface && self.steps.is_multiple_of(REFILL) {
             self.fill_domain()?;
         }
-        self.own = if self.steps.is_multiple_of(RECUT) {
+        self.own = if self.steps.is_multiple_of(RECUT) || !self.placed {
             self.check_lost()?;
             self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
         } else {
             self.exchange.step(self.job, &mut self.particles, self.own, beside_wall)?
         };
+        self.placed = true;
         let exchanged = self.job.now();
         let fluid = &self.case.fluid;
         let sorted = self.cells.build(fluid, &self.particles, self.own, &self.case.walls, self.steps as f64 * self.time_step);
@@ -175,6 +188,7 @@ mod tests {
 
     use super::*;
     use crate::case::{Column, Kind, Water};
+    use crate::tank::Block;
 
     /// All particles in the order of their numbers after some steps, bit by bit.
     fn run<const D: usize>(case: &Case<D>, ranks: usize, steps: usize) -> Vec<Vec<u64>> {
@@ -199,18 +213,40 @@ mod tests {
     #[test]
     fn results_do_not_depend_on_the_number_of_ranks() {
         let dam = Case::column(Kind::DamBreak, 0.05, Column::plain([0.5, 1.0], [2.0, 1.5]), Water::default());
+        let gate = Column {
+            gate: Some(2.0),
+            obstacles: vec![Block { low: [0.8, 0.0], high: [1.0, 0.2] }],
+            ..Column::plain([0.5, 1.0], [2.0, 1.5])
+        };
+        let gate = Case::column(Kind::DamBreak, 0.05, gate, Water::default());
         let vortices = Case::taylor_green(0.05, 1.0, 100.0);
         let plates = Case::poiseuille(1e-4, 6e-4, 1e-3);
         let space = Case::column(Kind::DamBreak, 0.1, Column::plain([0.5, 1.0, 0.3], [2.0, 1.5, 0.3]), Water::default());
         // More than one cut of the domain.
         let steps = 2 * RECUT + 10;
-        let one = (run(&dam, 1, steps), run(&vortices, 1, steps), run(&plates, 1, steps), run(&space, 1, 20));
+        let one = (run(&dam, 1, steps), run(&vortices, 1, steps), run(&plates, 1, steps), run(&space, 1, 20), run(&gate, 1, 400));
         for ranks in [2, 3, 4, 7] {
             assert!(run(&dam, ranks, steps) == one.0, "dam break on {ranks} ranks");
             assert!(run(&vortices, ranks, steps) == one.1, "vortices on {ranks} ranks");
             assert!(run(&plates, ranks, steps) == one.2, "plates on {ranks} ranks");
             assert!(run(&space, ranks, 20) == one.3, "dam break in space on {ranks} ranks");
+            assert!(run(&gate, ranks, 400) == one.4, "dam break with gate and obstacle on {ranks} ranks");
         }
+    }
+
+    #[test]
+    fn a_gate_that_hardly_moves_holds_the_water() {
+        let column = Column { gate: Some(1e-9), ..Column::plain([0.5, 1.0], [2.0, 1.5]) };
+        let case = Case::column(Kind::DamBreak, 0.05, column, Water::default());
+        let body = |job: &Job| {
+            let mut simulation = Simulation::new(job, &case, case.fluid.time_step())?;
+            while simulation.time() < 0.5 {
+                simulation.step()?;
+            }
+            assert!(simulation.own().iter().all(|particle| particle.position[0] < 0.5), "a particle went through the gate");
+            Ok::<(), Error>(())
+        };
+        Launch::new().ranks(1).network("threads").run(body).unwrap();
     }
 
     #[test]

@@ -140,6 +140,9 @@ fn cells<const D: usize>(shape: [usize; D]) -> impl Iterator<Item = [usize; D]> 
 mod tests {
     use super::*;
     use crate::case::{Case, Column, Kind, Water};
+    use crate::cells::Cells;
+    use crate::forces;
+    use crate::particle::Particle;
 
     fn case(gate: Option<f64>, obstacles: Vec<Block<2>>) -> Case<2> {
         let column = Column { extent: [1.0, 2.0], tank: [3.0, 2.5], gate, obstacles };
@@ -174,5 +177,35 @@ mod tests {
         (particle.position, particle.velocity) = ([2.01, 0.2], [3.0, 1.0]);
         case.keep_inside(&mut particle);
         assert_eq!((particle.position, particle.velocity), ([2.0, 0.2], [0.0, 1.0]));
+    }
+
+    /// The force of a bed on uniform flow over it, for each square meter of bed, over ½ρu².
+    fn friction<const D: usize>(spacing: f64, extent: [f64; D]) -> f64 {
+        let case = Case::column(Kind::DamBreak, spacing, Column::plain(extent, extent), Water::default());
+        let still = |id| Particle { density: case.fluid.density, ..case.particle(id) };
+        let mut particles: Vec<_> = (0..case.particles()).map(still).collect();
+        particles.iter_mut().for_each(|particle| particle.velocity[0] = 1.5);
+        let mut cells = Cells::new();
+        let all = particles.len();
+        let _ = cells.build(&case.fluid, &particles, all, &case.walls, 0.0);
+        // Far from the walls at the ends and beside: those resist too.
+        let middle = |k: usize| {
+            (0..D).filter(|&axis| axis != 1).all(|axis| (particles[k].position[axis] / extent[axis] - 0.5).abs() < 0.1)
+        };
+        let (mut force, mut bed) = (0.0, 0.0);
+        let _ = forces::pass(&case.fluid, &cells, |k, derivatives| {
+            if middle(k) {
+                force -= case.fluid.mass() * derivatives.acceleration[0];
+                bed += if particles[k].position[1] < spacing { spacing.powi(D as i32 - 1) } else { 0.0 };
+            }
+        });
+        force / bed / (0.5 * case.fluid.density * 1.5 * 1.5)
+    }
+
+    #[test]
+    fn beds_resist_by_their_skin_friction() {
+        // Sums over a lattice are lower than the integral by some percent.
+        approx::assert_relative_eq!(friction(0.05, [2.0, 0.5]), 0.005, max_relative = 0.1);
+        approx::assert_relative_eq!(friction(0.05, [1.0, 0.4, 1.0]), 0.005, max_relative = 0.1);
     }
 }

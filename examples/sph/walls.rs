@@ -1,13 +1,13 @@
 //! The wall pass: what the fluid in front of a wall makes the wall's particles be.
 //!
-//! Walls are layers of particles at rest that continue the lattice of the fluid, as deep as the kernel reaches. Before each force
+//! Walls are layers of particles, at rest but for gates, that continue the lattice of the fluid, as deep as the kernel reaches. Before each force
 //! pass they take, from the fluid f around them and weighted by the kernel,
 //!
 //! * the pressure p = Σ (p_f + ρ_f g·(r − r_f)) W / Σ W, which balances gravity at the wall, and the density that goes with it;
 //! * where fluid fills all, the velocity −Σ v_f W / Σ W, so that it vanishes at the wall's face.
 //!
-//! Under a free surface walls stay at rest, which resists the fluid by the artificial viscosity alone, and they cannot pull: their
-//! pressure is at least zero.
+//! Under a free surface walls have no velocity, and resist the fluid as [`crate::forces`] tells. They cannot pull: their pressure is at least
+//! zero.
 //!
 //! # Source
 //! S. Adami, X. Y. Hu & N. A. Adams: *A generalized wall boundary condition for smoothed particle hydrodynamics*, J. Comput. Phys.

@@ -1,0 +1,250 @@
+//! Checkpoints: all that a run needs to go on, on any number of ranks, with the same bits.
+//!
+//! A checkpoint is a text with the step and all that was seen so far, and the particles beside it, in an array that all ranks write together.
+//! The array has a name of its own in each checkpoint, and the text gets its name last. So an interrupted run leaves the checkpoint before.
+
+use std::path::{Path, PathBuf};
+
+use global_arrays::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::case::Case;
+use crate::comparison::Course;
+use crate::observation::Observation;
+use crate::output::Gathered;
+use crate::particle::Particle;
+use crate::simulation::Simulation;
+use crate::whole_file;
+
+/// The text of a checkpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Saved {
+    /// What flows, in all that tells it from another flow.
+    flow: String,
+    /// What [`Course::readings`] are of.
+    instruments: Vec<String>,
+    /// Name of the file of particles, beside this one.
+    particles: String,
+    pub(crate) steps: usize,
+    /// In seconds.
+    pub(crate) time_step: f64,
+    /// Steps in all that were planned.
+    pub(crate) planned: usize,
+    pub(crate) refilled: f64,
+    pub(crate) history: Vec<Observation>,
+    pub(crate) course: Course,
+}
+
+/// A flow in words.
+fn flow<const D: usize>(case: &Case<D>) -> String {
+    let Case { kind, fluid, counts, inside, gate, obstacles, .. } = case;
+    format!("{kind:?} {counts:?} in {inside:?}, gate {gate:?}, obstacles {obstacles:?}, {fluid:?}")
+}
+
+impl Saved {
+    /// Reads the text of a checkpoint of a case that is measured by these instruments.
+    ///
+    /// # Errors
+    /// One line that names the file: it cannot be read, it is no checkpoint, or it is one of something else.
+    pub(crate) fn read<const D: usize>(file: &Path, case: &Case<D>, instruments: &[String]) -> Result<Saved, String> {
+        let failed = |what: &str| format!("{}: {what}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let saved: Saved =
+            toml::from_str(&text).map_err(|error| failed(&format!("no checkpoint: {}", error.message().replace('\n', ", "))))?;
+        if saved.flow != flow(case) {
+            return Err(failed("a checkpoint of another flow, geometry or spacing"));
+        }
+        if saved.instruments != instruments {
+            return Err(failed(&format!("a checkpoint of a run that measured {:?}, not {instruments:?}", saved.instruments)));
+        }
+        let looks = saved.history.len();
+        let Course { times, front, readings } = &saved.course;
+        let same = [times.len(), front.len(), readings.len()] == [looks; 3];
+        let full = readings.iter().all(|row| row.len() == instruments.len());
+        if !(same && full && saved.time_step > 0.0 && saved.time_step.is_finite() && looks > 0) {
+            return Err(failed("no checkpoint: its parts do not fit together"));
+        }
+        Ok(saved)
+    }
+
+    /// The particles that this rank shall begin with: an equal share. `file` is that of the text. Collective.
+    ///
+    /// # Errors
+    /// A file of particles that cannot be read or is of another shape.
+    pub(crate) fn particles<const D: usize>(&self, job: &Job, case: &Case<D>, file: &Path) -> Result<Vec<Particle<D>>, Error> {
+        let gathered = Gathered::<D>::new(job, case, "restored particles")?;
+        gathered.array.read_npy(file.with_file_name(&self.particles))?;
+        let share = case.share(job.rank(), job.size());
+        let rows = gathered.array.get(s![share.start as usize..share.end as usize, ..])?;
+        // Nobody frees the array before all have read.
+        job.barrier()?;
+        Ok(rows.rows().into_iter().map(|row| Particle::read(&row.to_vec())).collect())
+    }
+}
+
+/// Writes checkpoints under one name.
+#[derive(Debug)]
+pub(crate) struct Checkpoints<const D: usize> {
+    file: PathBuf,
+    instruments: Vec<String>,
+    every: usize,
+    gathered: Gathered<D>,
+    /// Name of the particles of the last checkpoint under this name, of an earlier run or this one.
+    written: Option<String>,
+}
+
+impl<const D: usize> Checkpoints<D> {
+    /// Checkpoints after every so many steps and at the end. Collective.
+    pub(crate) fn new(
+        job: &Job,
+        file: &Path,
+        every: Option<usize>,
+        case: &Case<D>,
+        instruments: Vec<String>,
+    ) -> Result<Self, Error> {
+        // All ranks look before any writes.
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let written = toml::from_str::<Saved>(&text).ok().map(|saved| saved.particles);
+        let gathered = Gathered::new(job, case, "checkpoint")?;
+        job.barrier()?;
+        Ok(Checkpoints { file: file.to_owned(), instruments, every: every.unwrap_or(usize::MAX), gathered, written })
+    }
+
+    /// Writes a checkpoint if one is due. History and course are those of all ranks. Collective.
+    ///
+    /// # Errors
+    /// One line that names the file; the checkpoint before stays.
+    pub(crate) fn write(
+        &mut self,
+        job: &Job,
+        simulation: &Simulation<'_, D>,
+        planned: usize,
+        history: &[Observation],
+        course: &Course,
+    ) -> Result<(), Error> {
+        let steps = simulation.steps;
+        if steps == 0 || !(steps.is_multiple_of(self.every) || steps == planned) {
+            return Ok(());
+        }
+        self.gathered.fill(job, simulation.own())?;
+        let particles = self.name(steps);
+        self.gathered.array.save_npy(self.file.with_file_name(&particles))?;
+        let old = self.written.replace(particles.clone());
+        if job.rank() == 0 {
+            let saved = Saved {
+                flow: flow(simulation.case),
+                instruments: self.instruments.clone(),
+                particles,
+                steps,
+                time_step: simulation.time_step,
+                planned,
+                refilled: simulation.refilled,
+                history: history.to_vec(),
+                course: course.clone(),
+            };
+            let text = toml::to_string(&saved).map_err(Error::other)?;
+            whole_file::write(&self.file, text.as_bytes()).map_err(Error::other)?;
+            if let Some(old) = old.filter(|old| old.starts_with(&self.beginning()) && !old.contains('/')) {
+                // A file that stays does no harm.
+                let _ = std::fs::remove_file(self.file.with_file_name(old));
+            }
+        }
+        // Nobody fills the array again before all have written it.
+        job.barrier()
+    }
+
+    fn beginning(&self) -> String {
+        format!("{}.", self.file.file_name().unwrap_or_default().to_string_lossy())
+    }
+
+    /// A name that the particles of the checkpoint before do not have.
+    fn name(&self, steps: usize) -> String {
+        let name = format!("{}{steps}.npy", self.beginning());
+        if self.written.as_ref() == Some(&name) { format!("{}{steps}-again.npy", self.beginning()) } else { name }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::case::{Column, Kind, Water};
+    use crate::observation::{fingerprint, observe};
+
+    /// Steps of a run, and the step of its checkpoint.
+    const STEPS: usize = 130;
+    const SAVED: usize = 65;
+
+    fn case() -> Case<2> {
+        let column = Column { gate: Some(2.0), ..Column::plain([0.5, 1.0], [2.0, 1.5]) };
+        Case::column(Kind::DamBreak, 0.05, column, Water::default())
+    }
+
+    /// A folder of this test's own, removed when it is over.
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Runs to the end, with checkpoints or from one, and returns the fingerprint.
+    fn run(ranks: usize, file: Option<&Path>, resumed: bool) -> u64 {
+        let (case, seen) = (case(), Mutex::new(0));
+        let body = |job: &Job| {
+            let dt = case.fluid.time_step();
+            let mut simulation = match file.filter(|_| resumed) {
+                Some(file) => {
+                    let saved = Saved::read(file, &case, &[]).map_err(Error::other)?;
+                    let particles = saved.particles(job, &case, file)?;
+                    Simulation::resume(job, &case, &saved, particles)?
+                }
+                None => Simulation::new(job, &case, dt)?,
+            };
+            let mut checkpoints = match file.filter(|_| !resumed) {
+                Some(file) => Some(Checkpoints::new(job, file, Some(SAVED), &case, Vec::new())?),
+                None => None,
+            };
+            while simulation.steps < STEPS {
+                simulation.step()?;
+                if let Some(checkpoints) = checkpoints.as_mut().filter(|_| simulation.steps <= SAVED) {
+                    let seen = observe(job, &simulation)?;
+                    let mut course = Course::default();
+                    course.add(seen.time, seen.front, Vec::new());
+                    checkpoints.write(job, &simulation, STEPS, &[seen], &course)?;
+                }
+            }
+            *seen.lock().unwrap() = fingerprint(job, &simulation)?;
+            Ok::<(), Error>(())
+        };
+        Launch::new().ranks(ranks).network("threads").run(body).unwrap();
+        seen.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_run_that_goes_on_has_the_same_bits_on_any_number_of_ranks() {
+        let folder = Folder(std::env::temp_dir().join(format!("sph-checkpoint-{}", std::process::id())));
+        fs::create_dir_all(&folder.0).unwrap();
+        let file = folder.0.join("state");
+        let whole = run(1, None, false);
+        assert_eq!(run(2, Some(&file), false), whole);
+        // A second one under the same name takes the place of the first.
+        assert_eq!(run(3, Some(&file), false), whole);
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2, "the text and its particles");
+        for ranks in [1, 2, 4, 7] {
+            assert_eq!(run(ranks, Some(&file), true), whole, "{ranks} ranks");
+        }
+        let refused = |file: &Path, case: &Case<2>, names: &[String]| Saved::read(file, case, names).unwrap_err();
+        let other = Case::taylor_green(0.05, 1.0, 100.0);
+        assert!(refused(&file, &other, &[]).contains("another flow"));
+        assert!(refused(&file, &case(), &["level_1".to_owned()]).contains("level_1"));
+        assert!(refused(&folder.0.join("none"), &case(), &[]).contains("cannot read"));
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, &text[..text.len() / 2]).unwrap();
+        assert!(refused(&file, &case(), &[]).contains("no checkpoint"));
+    }
+}

@@ -13,8 +13,8 @@ pub(crate) struct Observation {
     pub(crate) time: f64,
     /// Particles there are.
     pub(crate) particles: u64,
-    /// The sum of their numbers, exact below 2⁵³.
-    pub(crate) numbers: f64,
+    /// The sum of their numbers.
+    pub(crate) numbers: i64,
     /// x of the front: of the foremost particle, and half a spacing.
     pub(crate) front: f64,
     /// The highest speed.
@@ -45,7 +45,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
     let scale = scale(case);
     let mut largest = [f64::NEG_INFINITY, 0.0, 0.0];
     let mut sums = [0.0; 10];
-    let mut energy = [0_i64; 3];
+    let (mut energy, mut numbers) = ([0_i64; 3], [0_i64]);
     for particle in simulation.own() {
         let square: f64 = particle.velocity.iter().map(|v| v * v).sum();
         largest[0] = greater(largest[0], particle.position[0]);
@@ -65,7 +65,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
         sums[0] += 1.0;
         sums[1] += square;
         sums[2] += square.sqrt();
-        sums[6] += f64::from(particle.id);
+        numbers[0] = numbers[0].wrapping_add(i64::from(particle.id));
         let height: f64 = (0..D).map(|axis| case.fluid.gravity[axis] * particle.position[axis]).sum();
         let energies = [0.5 * square, -height, case.fluid.compression(particle.density)];
         for (sum, energy) in energy.iter_mut().zip(energies) {
@@ -84,6 +84,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
     job.all_reduce(&mut largest, greater)?;
     job.all_reduce(&mut sums, ops::sum)?;
     job.all_reduce(&mut energy, |a: i64, b| a.wrapping_add(b))?;
+    job.all_reduce(&mut numbers, |a: i64, b| a.wrapping_add(b))?;
     let [front, fastest, mut error] = largest;
     let square_speed = sums[1] / sums[0];
     if case.kind == Kind::TaylorGreen {
@@ -95,7 +96,7 @@ pub(crate) fn observe<const D: usize>(job: &Job, simulation: &Simulation<'_, D>)
     Ok(Observation {
         time,
         particles: sums[0] as u64,
-        numbers: sums[6],
+        numbers: numbers[0],
         front: front + 0.5 * case.fluid.spacing,
         fastest,
         square_speed,

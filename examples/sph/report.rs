@@ -337,7 +337,7 @@ mod tests {
         let history = energies.iter().map(|&energy| Observation {
             time: 0.0,
             particles: case.particles(),
-            numbers: 1.0,
+            numbers: 1,
             front: case.column_width(),
             fastest: 0.0,
             square_speed: 0.0,

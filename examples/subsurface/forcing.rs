@@ -21,6 +21,16 @@ pub(crate) enum EdgeKind {
     Inflow(f64),
 }
 
+impl EdgeKind {
+    /// The head outside and the height of the face, added up as magnitudes [m].
+    pub(crate) fn magnitude(self) -> f64 {
+        match self {
+            EdgeKind::Head { head, rise, .. } => head.abs() + rise.abs(),
+            EdgeKind::Inflow(_) => 0.0,
+        }
+    }
+}
+
 /// Wells and edges of this rank's cells.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Forcing {

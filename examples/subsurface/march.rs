@@ -55,6 +55,13 @@ pub(crate) struct Marched {
     pub(crate) moved: f64,
 }
 
+impl Marched {
+    /// Error of the water balance of the whole run, as a fraction of all water that moved; zero where none did.
+    pub(crate) fn balance_total(&self) -> f64 {
+        self.balance_volume.abs() / self.moved.max(f64::MIN_POSITIVE)
+    }
+}
+
 /// Where a march stands: all that the next step depends on.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
@@ -165,7 +172,7 @@ fn take_step(
     *time = if dt == left { until } else { *time + dt };
     let error = sums.storage_gain - sums.inflow;
     marched.steps += 1;
-    marched.balance = larger(marched.balance, error.abs() / sums.throughput.max(f64::MIN_POSITIVE));
+    marched.balance = larger(marched.balance, sums.balance(newton.tolerance));
     marched.balance_volume += error * dt;
     marched.inflow_volume += sums.inflow * dt;
     marched.moved += sums.throughput * dt;

@@ -1,5 +1,6 @@
 //! Mistakes in a problem file, what its keys mean, and the shipped problems.
 
+mod at_rest;
 mod closed_forms;
 
 use clap::Parser;

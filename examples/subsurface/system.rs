@@ -262,17 +262,29 @@ impl System {
         let (outside, conductance, potential) = match kind {
             EdgeKind::Inflow(flow) => return (flow, 0.0),
             EdgeKind::Head { head: outside, conductance, rise } => (outside, conductance, outside - head[n] + rise),
+            EdgeKind::Leaky { head: outside, half, layer, area, rise, is_dry } => {
+                let potential = outside - head[n] + rise;
+                if is_dry && potential > 0.0 {
+                    return (0.0, 0.0);
+                }
+                let (mobility, slope) = self.edge_mobility(n, outside, potential);
+                // A/(half/k_r + layer), and its derivative by k_r.
+                let resistance = half + layer * mobility;
+                let (conductance, by_mobility) = (area * mobility / resistance, area * half / (resistance * resistance));
+                return (conductance * potential, by_mobility * slope * potential - conductance);
+            }
         };
+        let (mobility, slope) = self.edge_mobility(n, outside, potential);
+        (conductance * mobility * potential, conductance * (slope * potential - mobility))
+    }
+
+    /// Relative permeability between the edge and cell n, from the head outside or that of n, and its derivative by the latter.
+    fn edge_mobility(&self, n: usize, outside: f64, potential: f64) -> (f64, f64) {
         let State { mobility, slope, .. } = self.states[n];
-        if self.face_permeability == FacePermeability::Mean {
-            let mobility = 0.5 * (mobility + self.media[n].at(outside).mobility);
-            return (conductance * mobility * potential, conductance * (0.5 * slope * potential - mobility));
-        }
-        if potential > 0.0 {
-            let mobility = self.media[n].at(outside).mobility;
-            (conductance * mobility * potential, -conductance * mobility)
-        } else {
-            (conductance * mobility * potential, conductance * (slope * potential - mobility))
+        match self.face_permeability {
+            FacePermeability::Mean => (0.5 * (mobility + self.media[n].at(outside).mobility), 0.5 * slope),
+            FacePermeability::Upstream if potential > 0.0 => (self.media[n].at(outside).mobility, 0.0),
+            FacePermeability::Upstream => (mobility, slope),
         }
     }
 }

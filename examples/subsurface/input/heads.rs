@@ -3,7 +3,8 @@
 use toml::Spanned;
 
 use super::file::InitialTable;
-use super::quantity::{Constants, Forms, Quantity, Value};
+use super::formula::Constants;
+use super::quantity::{Forms, Quantity, Value};
 use super::region::{Region, middle};
 use super::source::Source;
 use crate::grid::Grid;

@@ -2,6 +2,7 @@
 
 mod at_rest;
 mod closed_forms;
+mod leaky;
 
 use clap::Parser;
 
@@ -149,32 +150,17 @@ fn keys_mean_what_they_say() {
     assert!(!posed.linear());
 }
 
-/// Whatever stands between the quotes of a formula gives a formula or an error.
+/// What is no formula gives one line; parentheses may be nested as deep as a formula is long.
 #[test]
 fn no_formula_stops_the_program() {
-    for text in [
-        "",
-        " ",
-        "(",
-        ")",
-        "()",
-        "1 +",
-        "+",
-        "sin",
-        "sin()",
-        "x x",
-        "1 2",
-        "{",
-        "{x}",
-        "x,y",
-        "min(x,y,z)",
-        "^",
-        "1e999",
-        "π",
-        "é",
-    ] {
-        let nested = format!("{}x{}", "(".repeat(900), ")".repeat(900));
-        let _ = posed("tracy", &[("\"dry\"", &format!("\"{text}\""))]);
-        let _ = posed("tracy", &[("\"dry\"", &format!("\"{nested}\""))]);
+    let head = |formula: &str| posed("tracy", &[("\"dry\"", &format!("\"{formula}\""))]);
+    for text in
+        ["", " ", "(", ")", "()", "1 +", "+", "sin", "sin()", "x x", "1 2", "{", "{x}", "x,y", "min(x,y,z)", "^", "é", "-x^2"]
+    {
+        let error = head(text).err().unwrap_or_else(|| format!("{text} is taken"));
+        assert!(error.starts_with("tracy.toml: line 26: pressure_head: ") && !error.contains('\n'), "{error}");
     }
+    let nested = format!("{}x{}", "(".repeat(900), ")".repeat(900));
+    assert_eq!(head(&nested).unwrap().initial_head([0, 3, 0]), 1.75);
+    assert!(head(&"x+".repeat(1001)).unwrap_err().contains("letters"));
 }

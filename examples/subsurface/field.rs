@@ -194,6 +194,11 @@ impl<'j> Team<'j> {
         Ok(Team { job, arrays, turn: 0, published: first, layout, faces })
     }
 
+    /// This rank.
+    pub(crate) fn rank(&self) -> usize {
+        self.job.rank()
+    }
+
     /// A field of zeros.
     pub(crate) fn zeros(&self) -> Vec<f64> {
         vec![0.0; self.layout.len()]

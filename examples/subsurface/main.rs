@@ -29,6 +29,7 @@ mod field;
 mod forcing;
 mod frames;
 mod grid;
+mod identity;
 mod incomplete;
 mod input;
 mod krylov;
@@ -71,11 +72,14 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
-    arguments.vtk.as_deref().map_or(Ok(()), |folder| frames::check(folder, arguments.resume.is_some()))?;
     [&arguments.output, &arguments.checkpoint].into_iter().flatten().try_for_each(|file| command_line::folder_exists(file))?;
+    let Arguments { problem, output, plot, checkpoint, .. } = arguments;
+    let others = [("--problem", problem.as_deref()), ("--output", output.as_deref()), ("--plot", plot.as_deref())];
+    checkpoint.as_deref().map_or(Ok(()), |file| checkpoint::check(file, &others))?;
     let case = prepare(arguments)?;
     let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case)).transpose()?;
     let resumed = resumed.as_ref();
+    arguments.vtk.as_deref().map_or(Ok(()), |folder| frames::check(folder, resumed.map(|saved| saved.time)))?;
     arguments.start.launch().run(|job| rank_main(job, arguments, &*case, resumed)).map_err(|error: Error| error.to_string())
 }
 

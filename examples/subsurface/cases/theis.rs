@@ -202,6 +202,11 @@ impl Case for Theis {
         }
     }
 
+    fn observed(&self) -> Vec<String> {
+        let along = |line| self.radii.iter().map(move |radius| format!("{radius} m along {line}"));
+        along("the axis").chain(along("the diagonal")).collect()
+    }
+
     /// Drawdown at each radius along the axis, then at each along the diagonal [m].
     fn observe(&self, _time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<Vec<f64>, Error> {
         let mut drawdowns = Vec::new();

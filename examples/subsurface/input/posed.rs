@@ -148,6 +148,14 @@ impl Case for Posed {
         self.outputs.clone()
     }
 
+    fn observed(&self) -> Vec<String> {
+        let text = |point: &Observation| {
+            let [z, x, y] = point.place;
+            format!("{} at x = {x}, y = {y}, z = {z}", point.name)
+        };
+        self.observations.iter().map(text).collect()
+    }
+
     /// Pressure head at each observation point [m].
     fn observe(&self, _time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<Vec<f64>, Error> {
         let cells: Vec<[usize; 3]> = self.observations.iter().flat_map(|point| point.cells).collect();

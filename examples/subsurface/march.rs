@@ -136,6 +136,9 @@ fn take_step(
     let left = until - *time;
     // Two like steps rather than a whole and a sliver.
     let dt = if *next_step >= left { left } else { next_step.min(0.5 * left) };
+    if dt < left && *time + dt == *time {
+        return Err(Error::other(format!("a time step of {dt:e} s is too short to be seen at t = {time:e} s")));
+    }
     let before = head.clone();
     let Some((sums, iterations)) = newton.step(team, head, dt)? else {
         marched.refused += 1;

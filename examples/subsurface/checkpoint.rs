@@ -4,8 +4,8 @@
 //! heads at that time and those before the last step, each written by all ranks together. The arrays of a checkpoint have
 //! names of their own, and the text gets its name last. So an interrupted run leaves the checkpoint before.
 //!
-//! On as many ranks a resumed run ends with the same bits as one that was not interrupted. On others it differs by what the
-//! solvers leave, as any run does.
+//! On as many ranks a resumed run ends with the same bits as one that was not interrupted, if that one has a step that ends at
+//! the time of the checkpoint. On others the last bits differ, so steps may differ, and heads by the error of the time steps.
 
 use std::path::Path;
 

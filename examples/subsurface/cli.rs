@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Heterogeneous,
 }
 
-/// Ground-water flow on a structured grid: finite volumes, backward Euler, Newton and Krylov over global arrays.
+/// Groundwater flow on a structured grid: finite volumes, backward Euler, Newton and Krylov over global arrays.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "subsurface", group = ArgGroup::new("what").required(true).args(["case", "problem"]))]
 pub(crate) struct Arguments {

@@ -1,4 +1,4 @@
-//! Ground-water flow on a structured grid, the way STOMP solves it (ARMCI-ODCM §IV-D).
+//! Groundwater flow on a structured grid, the way STOMP solves it (ARMCI-ODCM §IV-D).
 //!
 //! # The equation
 //!
@@ -8,16 +8,16 @@
 //! ∂θ(ψ)/∂t = ∇·[K·k_r(ψ)·∇(ψ + z)] + w
 //! ```
 //!
-//! [`medium`] has θ and k_r, [`system`] the finite volumes and backward Euler, [`newton`] the solution of a step, [`krylov`] that of its
-//! linear equations, [`march`] the lengths of the steps. What is solved is one of the [`cases`], or a problem that a file poses
-//! ([`input`]).
+//! [`medium`] has θ and k_r, [`system`] the finite volumes and backward Euler, [`newton`] the solution of a step, [`krylov`] that
+//! of its linear equations, [`march`] the lengths of the steps. What is solved is one of the [`cases`], or a problem that a file
+//! poses ([`input`]).
 //!
 //! # Who talks to whom
 //!
-//! The cells are spread in blocks. A rank needs the cells next to its block, which belong to a few neighbours, and nothing else
-//! of anybody: a clique of at most six ranks (more where blocks do not meet face to face), whatever the size of the job. It gets them one-sided from global
-//! arrays ([`field`]); beyond that there are only all-reduces of a few numbers. Rank 0 alone reads what a case wants to see, while
-//! the others go on.
+//! The cells are spread in blocks. A rank needs the cells next to its block, which belong to a few neighbors, and nothing else
+//! of anybody: a clique of at most six ranks (more where blocks do not meet face to face), whatever the size of the job. It gets
+//! them one-sided from global arrays ([`field`]); beyond that there are only all-reduces of a few numbers. Rank 0 alone reads
+//! what a case wants to see, while the others go on.
 
 mod cases;
 mod checkpoint;

@@ -11,7 +11,7 @@
 //! resistances in series. The water content itself is differenced in time, not capacity times head, so that water is
 //! conserved whatever the step (Celia, Bouloutas & Zarba 1990).
 //!
-//! What leaves a cell through a face enters its neighbour with the same bits, also between ranks: both sides compute the face from
+//! What leaves a cell through a face enters its neighbor with the same bits, also between ranks: both sides compute the face from
 //! the same heads. [`Sums::storage_gain`] and [`Sums::inflow`] are added up without the faces inside, so that they check it.
 
 use crate::field::Layout;
@@ -107,15 +107,15 @@ impl System {
                     if at_edge {
                         continue;
                     }
-                    let mut neighbour = cell;
-                    neighbour[axis] = if upper { cell[axis] + 1 } else { cell[axis] - 1 };
+                    let mut neighbor = cell;
+                    neighbor[axis] = if upper { cell[axis] + 1 } else { cell[axis] - 1 };
                     let (first, m) = if upper { (n, n + stride) } else { (n - stride, n - stride) };
                     // The lower cell's resistance first on both sides of a cut, for the same bits.
-                    let (low, high) = if upper { (cell, neighbour) } else { (neighbour, cell) };
+                    let (low, high) = if upper { (cell, neighbor) } else { (neighbor, cell) };
                     conductances[axis][first] = area / (half(axis, low) + half(axis, high));
-                    media[m] = problem.medium(neighbour);
+                    media[m] = problem.medium(neighbor);
                     if axis == 0 {
-                        let (low, high) = (cell[0].min(neighbour[0]), cell[0].max(neighbour[0]));
+                        let (low, high) = (cell[0].min(neighbor[0]), cell[0].max(neighbor[0]));
                         rises[first] = weight * (grid.axes[0].centre(high) - grid.axes[0].centre(low));
                     }
                 }

@@ -10,7 +10,7 @@ use crate::grid::{Axis, Grid};
 /// Cells of an axis with a `ratio` may differ by this factor.
 const MOST_GROWTH: f64 = 1e9;
 
-/// The grid; an axis that is left out has one cell of a metre.
+/// The grid; an axis that is left out has one cell of a meter.
 ///
 /// # Errors
 /// An axis that no combination of keys describes; too many cells.

@@ -23,7 +23,8 @@ pub(crate) struct Observation {
 
 impl Observation {
     /// # Errors
-    /// A name that is empty or that one of the others has; a point outside the grid; a coordinate that is left out along an axis of several cells.
+    /// A name that is empty or that one of the others has; a point outside the grid; a coordinate that is left out along an axis
+    /// of several cells.
     pub(crate) fn new(
         source: &Source,
         grid: &Grid,

@@ -4,8 +4,8 @@
 //! heads at that time and those before the last step, each written by all ranks together. The arrays of a checkpoint have
 //! names of their own, and the text gets its name last. So an interrupted run leaves the checkpoint before.
 //!
-//! On as many ranks a resumed run ends with the same bits as one that was not interrupted. On others it differs by what the
-//! solvers leave, as any run does.
+//! On as many ranks a resumed run ends with the same bits as one that was not interrupted, if that one has a step that ends at
+//! the time of the checkpoint. On others the last bits differ, so steps may differ, and heads by the error of the time steps.
 
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cases::Case;
 use crate::field::{Layout, Team, get, put};
+use crate::identity::Identity;
 use crate::march::{Marched, Progress};
 use crate::newton::Work;
 use crate::whole_file;
@@ -25,39 +26,47 @@ pub(crate) type History = Vec<(f64, Vec<f64>)>;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Saved {
-    /// Of the case or the problem.
-    name: String,
-    cells: [usize; 3],
     /// Names of files beside the text: the heads, and those before the last step.
     heads: String,
     heads_before: String,
     pub(crate) time: f64,
     next_step: f64,
     last_step: f64,
+    pub(crate) history: History,
+    of: Identity,
     marched: Marched,
     pub(crate) work: Work,
-    pub(crate) history: History,
 }
 
 impl Saved {
     /// Reads the text of a checkpoint of a case.
     ///
     /// # Errors
-    /// One line that names the file: it cannot be read, it is no checkpoint, or it is one of something else.
+    /// One line that names the file: it cannot be read, it is no checkpoint, one of something else, or one of the end.
     pub(crate) fn read(file: &Path, case: &dyn Case) -> Result<Saved, String> {
         let failed = |what: String| format!("{}: {what}", file.display());
-        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        let no_checkpoint = |error: toml::de::Error| failed(format!("no checkpoint: {}", error.message().replace('\n', ", ")));
-        let saved: Saved = toml::from_str(&text).map_err(no_checkpoint)?;
-        let (name, cells) = (case.name(), case.grid().extents());
-        if saved.name != name || saved.cells != cells {
-            let (other, of) = (&saved.name, saved.cells);
-            return Err(failed(format!("a checkpoint of {other} with {of:?} cells, not of {name} with {cells:?}")));
+        let saved = Saved::parse(file)?;
+        if let Some(difference) = Identity::of(case).difference(&saved.of) {
+            return Err(failed(difference));
+        }
+        let observed = case.observed().len();
+        if let Some((time, row)) = saved.history.iter().find(|(_, row)| observed > 0 && row.len() != observed) {
+            return Err(failed(format!("no checkpoint: {} values at t = {time} s, {observed} are needed", row.len())));
         }
         if ![saved.time, saved.next_step, saved.last_step].iter().all(|time| *time > 0.0 && time.is_finite()) {
             return Err(failed("no checkpoint: its times are not above 0".into()));
         }
+        let end = case.schedule().times.last().copied().unwrap_or_default();
+        if saved.time >= end {
+            return Err(failed(format!("a checkpoint of t = {} s, and the run ends at t = {end} s", saved.time)));
+        }
         Ok(saved)
+    }
+
+    fn parse(file: &Path) -> Result<Saved, String> {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        toml::from_str(&text)
+            .map_err(|error| format!("{}: no checkpoint: {}", file.display(), error.message().replace('\n', ", ")))
     }
 
     /// Where the run stood; `file` is that of the text. Collective.
@@ -79,12 +88,29 @@ impl Saved {
     }
 }
 
+/// Whether checkpoints may be written under a name.
+///
+/// # Errors
+/// One line: a file of that name that is no checkpoint, or that the run reads or writes as something else.
+pub(crate) fn check(file: &Path, others: &[(&str, Option<&Path>)]) -> Result<(), String> {
+    let full = |path: &Path| std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
+    let is_same = |other: &Option<&Path>| other.is_some_and(|other| full(other) == full(file));
+    if let Some((flag, _)) = others.iter().find(|(_, other)| is_same(other)) {
+        return Err(format!("--checkpoint {}: {flag} names the same file", file.display()));
+    }
+    if !file.exists() {
+        return Ok(());
+    }
+    Saved::parse(file).map_or_else(|what| Err(format!("--checkpoint would overwrite {what}")), |_| Ok(()))
+}
+
 /// Writes checkpoints under one name.
 pub(crate) struct Checkpoints<'a> {
     file: &'a Path,
-    case: &'a dyn Case,
     times: Vec<f64>,
     every: usize,
+    /// Of rank 0.
+    of: Option<Identity>,
     array: GlobalArray<f64, Ix3>,
     layout: Layout,
     /// Names of the arrays of the last checkpoint under this name, of an earlier run or this one.
@@ -96,11 +122,12 @@ impl<'a> Checkpoints<'a> {
     pub(crate) fn new(team: &Team<'_>, file: &'a Path, every: Option<usize>, case: &'a dyn Case) -> Result<Self, Error> {
         let (array, layout) = (team.array("checkpoint")?, team.layout.clone());
         let every = every.unwrap_or(usize::MAX);
+        let of = (team.rank() == 0).then(|| Identity::of(case));
         // All ranks look before any writes.
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let written = toml::from_str(&text).map_or_else(|_| Vec::new(), |saved: Saved| vec![saved.heads, saved.heads_before]);
         team.sync()?;
-        Ok(Checkpoints { file, case, times: case.frames(), every, array, layout, written })
+        Ok(Checkpoints { file, times: case.frames(), every, of, array, layout, written })
     }
 
     /// Writes a checkpoint if one is due. `heads` are those of all cells, `history` is that of rank 0. Collective.
@@ -121,19 +148,18 @@ impl<'a> Checkpoints<'a> {
         heads.save_npy(self.file.with_file_name(&names[0]))?;
         self.array.save_npy(self.file.with_file_name(&names[1]))?;
         let old = std::mem::replace(&mut self.written, names.to_vec());
-        if heads.group().rank() == 0 {
+        if let Some(of) = &self.of {
             let [heads, heads_before] = names;
             let saved = Saved {
-                name: self.case.name(),
-                cells: self.case.grid().extents(),
                 heads,
                 heads_before,
                 time: progress.time,
                 next_step: progress.next_step,
                 last_step: *last_step,
+                history: history.clone(),
+                of: of.clone(),
                 marched: progress.marched,
                 work,
-                history: history.clone(),
             };
             self.replace(&saved, &old).map_err(Error::other)?;
         }

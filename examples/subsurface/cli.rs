@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Heterogeneous,
 }
 
-/// Ground-water flow on a structured grid: finite volumes, backward Euler, Newton and Krylov over global arrays.
+/// Groundwater flow on a structured grid: finite volumes, backward Euler, Newton and Krylov over global arrays.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "subsurface", group = ArgGroup::new("what").required(true).args(["case", "problem"]))]
 pub(crate) struct Arguments {
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// across (heterogeneous)
     #[arg(long, value_name = "N[xNxN]")]
     pub(crate) cells: Option<Cells>,
-    /// Time to simulate [s]; theis ends with its reference
+    /// Time to simulate [s], in place of that of the problem's file; theis ends with its reference
     #[arg(long, value_parser = positive_number, value_name = "SECONDS")]
     pub(crate) end_time: Option<f64>,
     /// Length of the first time step [s]
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     pub(crate) shortest_step: Option<f64>,
     /// Largest error of one time step [m of head]; by default 0.004 for theis, what a problem's
     /// file says, and else unbounded
-    #[arg(long, value_parser = positive_number, value_name = "METRES")]
+    #[arg(long, value_parser = positive_number, value_name = "METERS")]
     pub(crate) accuracy: Option<f64>,
     /// Largest relative error of the water balance in a time step: where Newton's method stops
     #[arg(long, value_parser = positive_number, default_value_t = 1e-8)]
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     /// Seed of the conductivity; heterogeneous only, 7 by default
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Write what was compared, as CSV
+    /// Write the table of results as CSV: what a case compared, or the observations of a problem after each step
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) output: Option<PathBuf>,
     /// Write the whole field at the times of output to this folder, for ParaView: frame_0000.vtr and so on, and frames.pvd
@@ -68,10 +68,10 @@ pub(crate) struct Arguments {
     /// Write one after every so many steps too
     #[arg(long, value_name = "STEPS", value_parser = positive, requires = "checkpoint")]
     pub(crate) checkpoint_every: Option<usize>,
-    /// Go on from a checkpoint, on any number of ranks
+    /// Go on from a checkpoint of the same case or problem, on any number of ranks, to a later end
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Draw it (.svg or .png)
+    /// Draw the same results (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }

@@ -1,21 +1,21 @@
 //! A coarse level: corrections that are constant in boxes of cells.
 //!
 //! An incomplete factorization passes news on from cell to cell, so it takes as many iterations as there are cells across the
-//! grid to even out what is wrong with whole regions. The coarse level does that at once: the grid is cut into boxes of equally many
-//! cells along each axis, at most [`MOST`] in all, and with Z the matrix of the boxes' indicators the preconditioner becomes
+//! grid to even out what is wrong with whole regions. The coarse level does that at once: the grid is cut into boxes of equally
+//! many cells along each axis, at most [`MOST`] in all, and with Z the matrix of the boxes' indicators the preconditioner becomes
 //!
 //! ```text
 //! M⁻¹ + Z·(Zᵀ·A·Z)⁻¹·Zᵀ
 //! ```
 //!
 //! (additive Schwarz with a coarse correction). Boxes are the grid's and not the ranks', so that they cross the cuts and are the
-//! same on any number of ranks. Their matrix is small: it is summed over all ranks, and each rank factors and solves it for itself, with
-//! the same bits. The sums over boxes travel in an all-reduce that conjugate gradients need anyway.
+//! same on any number of ranks. Their matrix is small: it is summed over all ranks, and each rank factors and solves it for
+//! itself, with the same bits. The sums over boxes travel in an all-reduce that conjugate gradients need anyway.
 //!
 //! # Source
-//! R. A. Nicolaides, *Deflation of conjugate gradients with applications to boundary value problems*, SIAM J. Numer. Anal. 24, 1987
-//! (this coarse space); B. F. Smith, P. E. Bjørstad, W. D. Gropp, *Domain Decomposition*, Cambridge 1996, §1.3 (added to another
-//! preconditioner).
+//! R. A. Nicolaides, *Deflation of conjugate gradients with applications to boundary value problems*, SIAM J. Numer. Anal. 24,
+//! 1987 (this coarse space); B. F. Smith, P. E. Bjørstad, W. D. Gropp, *Domain Decomposition*, Cambridge 1996, §1.3 (added to
+//! another preconditioner).
 
 use std::ops::Range;
 
@@ -55,10 +55,10 @@ impl Coarse {
             let number = number(layout, boxes, cell);
             places[n] = number;
             for (axis, upper) in (0..3).flat_map(|axis| [(axis, false), (axis, true)]) {
-                let mut neighbour = cell;
-                neighbour[axis] =
+                let mut neighbor = cell;
+                neighbor[axis] =
                     if upper { (cell[axis] + 1).min(layout.extents[axis] - 1) } else { cell[axis].saturating_sub(1) };
-                places[layout.step(n, axis, upper)] = self::number(layout, boxes, neighbour);
+                places[layout.step(n, axis, upper)] = self::number(layout, boxes, neighbor);
             }
             match runs.last_mut() {
                 Some((run, last)) if run.end == n && *last == number => run.end += 1,

@@ -1,10 +1,10 @@
 //! Fields on the grid: a vector with one value for each cell, spread over the ranks in blocks.
 //!
-//! A rank keeps the values of its block with a border one cell wide around it, as one dense array; the values of neighbours'
-//! cells go into the border. A field whose border is needed passes through a *global array*: the rank puts its cells at the faces of
-//! its block, all ranks sync, and each gets the planes of cells next to its block, whoever owns them. The five- and seven-point operators
-//! need no corners. There are two such arrays, used in turn: a rank that puts into one again has passed the sync of the exchange between,
-//! so everybody has finished reading it, and one sync for each exchange is enough.
+//! A rank keeps the values of its block with a border one cell wide around it, as one dense array; the values of neighbors'
+//! cells go into the border. A field whose border is needed passes through a *global array*: the rank puts its cells at the faces
+//! of its block, all ranks sync, and each gets the planes of cells next to its block, whoever owns them. The five- and
+//! seven-point operators need no corners. There are two such arrays, used in turn: a rank that puts into one again has passed the
+//! sync of the exchange between, so everybody has finished reading it, and one sync for each exchange is enough.
 //!
 //! A rank without a block (there are more ranks than cells along the cut axes) takes part in every collective and does nothing
 //! else.
@@ -24,7 +24,7 @@ pub(crate) struct Layout {
     pub(crate) start: [usize; 3],
     /// Cells of the block; all zero for a rank without one.
     pub(crate) count: [usize; 3],
-    /// Distance in the bordered array between neighbours along each axis.
+    /// Distance in the bordered array between neighbors along each axis.
     pub(crate) strides: [usize; 3],
     /// Number of the block along each axis.
     block: [usize; 3],
@@ -50,7 +50,7 @@ impl Layout {
         !self.block.iter().sum::<usize>().is_multiple_of(2)
     }
 
-    /// The place of the neighbour of cell n along `axis`: the one behind if `upper`, else the one before.
+    /// The place of the neighbor of cell n along `axis`: the one behind if `upper`, else the one before.
     #[inline(always)]
     pub(crate) fn step(&self, n: usize, axis: usize, upper: bool) -> usize {
         if upper { n + self.strides[axis] } else { n - self.strides[axis] }
@@ -194,13 +194,18 @@ impl<'j> Team<'j> {
         Ok(Team { job, arrays, turn: 0, published: first, layout, faces })
     }
 
+    /// This rank.
+    pub(crate) fn rank(&self) -> usize {
+        self.job.rank()
+    }
+
     /// A field of zeros.
     pub(crate) fn zeros(&self) -> Vec<f64> {
         vec![0.0; self.layout.len()]
     }
 
-    /// For each cell of the block, this rank has carried out so many operations and read or written so many numbers of bordered arrays.
-    /// Numbers of the rows around a cell are in the cache, and count once.
+    /// For each cell of the block, this rank has carried out so many operations and read or written so many numbers of bordered
+    /// arrays. Numbers of the rows around a cell are in the cache, and count once.
     pub(crate) fn work(&self, flops: f64, numbers: usize) {
         let cells = self.layout.count.iter().product::<usize>() as f64;
         self.job.work(Work::flops(cells * flops) + Work::bytes(8.0 * cells * numbers as f64));
@@ -227,7 +232,7 @@ impl<'j> Team<'j> {
         self.job.all_reduce_one(value, ops::max)
     }
 
-    /// Fills the border of a field with the neighbours' cells. Collective.
+    /// Fills the border of a field with the neighbors' cells. Collective.
     pub(crate) fn exchange(&mut self, field: &mut [f64]) -> Result<(), Error> {
         self.carry(field, |_| true, |_| true, |_, job| job.sync())
     }
@@ -243,14 +248,15 @@ impl<'j> Team<'j> {
         self.carry(field, |_| true, |_| true, meet)
     }
 
-    /// Fills the border of a field with the neighbours' cells where sweeps meet, in blocks of one color: the first if
+    /// Fills the border of a field with the neighbors' cells where sweeps meet, in blocks of one color: the first if
     /// `from_second`, else the second. Collective.
     pub(crate) fn pass(&mut self, field: &mut [f64], from_second: bool) -> Result<(), Error> {
         let gives = self.layout.is_second() == from_second;
         self.carry(field, |face| gives && face.meets, |face| !gives && face.meets, |_, job| job.sync())
     }
 
-    /// Puts this rank's cells at the faces that `give`, lets all ranks `meet`, and gets the others' at those that `take`. Collective.
+    /// Puts this rank's cells at the faces that `give`, lets all ranks `meet`, and gets the others' at those that `take`.
+    /// Collective.
     fn carry(
         &mut self,
         field: &mut [f64],
@@ -327,9 +333,9 @@ pub(crate) fn put(array: &GlobalArray<f64, Ix3>, layout: &Layout, field: &[f64])
 mod tests {
     use super::*;
 
-    /// After an exchange every border cell inside the grid holds its neighbour's value; corners and what is outside stay.
+    /// After an exchange every border cell inside the grid holds its neighbor's value; corners and what is outside stay.
     #[test]
-    fn borders_hold_the_neighbours_cells() {
+    fn borders_hold_the_neighbors_cells() {
         for (ranks, extents) in [(1, [3, 4, 5]), (4, [3, 4, 5]), (7, [2, 9, 9]), (5, [3, 1, 1]), (6, [1, 8, 8])] {
             let body = |job: &Job| {
                 let mut team = Team::new(job, extents)?;
@@ -341,14 +347,14 @@ mod tests {
                     team.exchange(&mut field)?;
                     for (cell, place) in layout.cells() {
                         for axis in 0..3 {
-                            let mut neighbour = cell;
-                            neighbour[axis] = cell[axis].wrapping_sub(1);
+                            let mut neighbor = cell;
+                            neighbor[axis] = cell[axis].wrapping_sub(1);
                             let inside = cell[axis] > 0;
-                            let expected = if inside { value(neighbour) + f64::from(round) } else { -1.0 };
+                            let expected = if inside { value(neighbor) + f64::from(round) } else { -1.0 };
                             assert_eq!(field[place - layout.strides[axis]], expected, "{cell:?} {axis}");
-                            neighbour[axis] = cell[axis] + 1;
+                            neighbor[axis] = cell[axis] + 1;
                             let inside = cell[axis] + 1 < extents[axis];
-                            let expected = if inside { value(neighbour) + f64::from(round) } else { -1.0 };
+                            let expected = if inside { value(neighbor) + f64::from(round) } else { -1.0 };
                             assert_eq!(field[place + layout.strides[axis]], expected, "{cell:?} {axis}");
                         }
                     }

@@ -3,6 +3,7 @@
 //! It stays the same within a step. A problem may change it at the times that its schedule lists.
 
 use crate::field::Layout;
+use crate::medium::Medium;
 use crate::problem::{Boundary, Problem};
 
 /// A face on the edge of the grid that water passes.
@@ -17,8 +18,33 @@ pub(crate) struct Edge {
 pub(crate) enum EdgeKind {
     /// Head outside, conductance between it and the middle of the cell [m²/s], height of the face over that middle [m].
     Head { head: f64, conductance: f64, rise: f64 },
+    /// A leaky layer before water outside.
+    Leaky {
+        /// Pressure head of that water at the face, at least that of the air if the ground may be unsaturated [m].
+        head: f64,
+        /// Resistance of the half cell where it is saturated, for each unit of area [s].
+        half: f64,
+        /// That of the layer [s].
+        layer: f64,
+        /// [m²]
+        area: f64,
+        /// Height of the face over the middle of the cell [m].
+        rise: f64,
+        /// The water outside does not reach the face: none comes in.
+        is_dry: bool,
+    },
     /// [m³/s].
     Inflow(f64),
+}
+
+impl EdgeKind {
+    /// The head outside and the height of the face, added up as magnitudes [m].
+    pub(crate) fn magnitude(self) -> f64 {
+        match self {
+            EdgeKind::Head { head, rise, .. } | EdgeKind::Leaky { head, rise, .. } => head.abs() + rise.abs(),
+            EdgeKind::Inflow(_) => 0.0,
+        }
+    }
 }
 
 /// Wells and edges of this rank's cells.
@@ -59,7 +85,10 @@ fn kind(problem: &dyn Problem, axis: usize, upper: bool, cell: [usize; 3], bound
         Boundary::Inflow(rate) => Some(EdgeKind::Inflow(rate * area)),
         Boundary::Head(head) => Some(EdgeKind::Head { head, conductance: area / half, rise }),
         Boundary::Leaky { head, conductance } => {
-            Some(EdgeKind::Head { head, conductance: area / (half + conductance.recip()), rise })
+            // Confined ground is always saturated, whatever the head; its equations stay linear.
+            let is_confined = matches!(problem.medium(cell), Medium::Confined { .. });
+            let (is_dry, head) = (!is_confined && head < 0.0, if is_confined { head } else { head.max(0.0) });
+            Some(EdgeKind::Leaky { head, half, layer: conductance.recip(), area, rise, is_dry })
         }
     }
 }

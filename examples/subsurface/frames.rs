@@ -28,55 +28,94 @@ pub(crate) struct Frames<'a> {
     folder: &'a Path,
     case: &'a dyn Case,
     times: Vec<f64>,
+    /// Times and numbers of those that are there.
+    written: Vec<(f64, usize)>,
 }
 
 impl<'a> Frames<'a> {
-    /// Frames of time zero and of the times of output.
-    pub(crate) fn new(folder: &'a Path, case: &'a dyn Case) -> Frames<'a> {
-        Frames { folder, case, times: [0.0].into_iter().chain(case.frames()).collect() }
+    /// Frames of time zero and of the times of output. A run that goes on from a time keeps the frames up to it.
+    ///
+    /// # Errors
+    /// One line that names the folder or its collection.
+    pub(crate) fn new(folder: &'a Path, case: &'a dyn Case, resumed: Option<f64>) -> Result<Frames<'a>, String> {
+        let written = resumed.map_or(Ok(Vec::new()), |time| kept(folder, time))?;
+        Ok(Frames { folder, case, times: [0.0].into_iter().chain(case.frames()).collect(), written })
     }
 
     /// Writes the frame of a time if there is one; heads are those of all cells. For one rank.
     ///
     /// # Errors
     /// One line that names the file.
-    pub(crate) fn write(&self, time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
-        let Some(number) = self.times.iter().position(|&frame| frame == time) else { return Ok(()) };
+    pub(crate) fn write(&mut self, time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
+        if !self.times.contains(&time) {
+            return Ok(());
+        }
+        let number = self.written.last().map_or(0, |(_, last)| last + 1);
         let written = whole_file::write_with(&self.folder.join(name(number)), |out| write_frame(out, self.case, heads));
-        written.and_then(|()| self.write_collection(number)).map_err(Error::other)
+        self.written.push((time, number));
+        written.and_then(|()| self.write_collection()).map_err(Error::other)
     }
 
-    /// Lists the frames up to the last one; those before a resumed run are there if it goes on in the same folder.
-    fn write_collection(&self, last: usize) -> Result<(), String> {
+    /// Lists the frames.
+    fn write_collection(&self) -> Result<(), String> {
         let mut text = String::from("<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\">\n<Collection>\n");
-        for (number, time) in self.times.iter().enumerate().take(last + 1) {
-            if self.folder.join(name(number)).is_file() {
-                let _ = writeln!(text, "<DataSet timestep=\"{time}\" file=\"{}\"/>", name(number));
-            }
+        for (time, number) in &self.written {
+            let _ = writeln!(text, "{TIME}{time}{FILE}{}\"/>", name(*number));
         }
         text += "</Collection>\n</VTKFile>\n";
         whole_file::write(&self.folder.join(COLLECTION), text.as_bytes())
     }
 }
 
+/// What stands in the collection before a time, and before the file of it.
+const TIME: &str = "<DataSet timestep=\"";
+const FILE: &str = "\" file=\"";
+
 /// The file of a frame.
 fn name(number: usize) -> String {
     format!("frame_{number:04}.vtr")
 }
 
-/// Whether frames may be written to a folder.
+/// A collection or a frame in a folder, if there is any.
+fn stale(folder: &Path) -> Result<Option<String>, String> {
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("no folder {} for frames: {error}", folder.display()))?;
+    let mut names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names.find(|name| name == COLLECTION || name.starts_with("frame_") && name.ends_with(".vtr")))
+}
+
+/// Times and numbers of the frames of an earlier run up to a time, as its collection lists them.
+fn kept(folder: &Path, until: f64) -> Result<Vec<(f64, usize)>, String> {
+    let Some(frame) = stale(folder)? else { return Ok(Vec::new()) };
+    let file = folder.join(COLLECTION);
+    let unread = |error| format!("{} holds {frame}, and {COLLECTION} cannot be read: {error}", folder.display());
+    let text = std::fs::read_to_string(&file).map_err(unread)?;
+    let entry = |line: &str| {
+        let (time, rest) = line.strip_prefix(TIME)?.split_once(FILE)?;
+        let number = rest.strip_prefix("frame_")?.strip_suffix(".vtr\"/>")?;
+        Some((time.parse::<f64>().ok()?, number.parse::<usize>().ok()?))
+    };
+    let mut written = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| line.starts_with("<DataSet")) {
+        written.push(entry(line).ok_or_else(|| format!("{}: no entry of this program: {line}", file.display()))?);
+    }
+    if !written.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1) {
+        return Err(format!("{}: times and numbers do not ascend", file.display()));
+    }
+    written.retain(|(time, _)| *time <= until);
+    Ok(written)
+}
+
+/// Whether frames may be written to a folder, from the time on from which a run goes on.
 ///
 /// # Errors
-/// No folder; one that holds frames of an earlier run, unless that is gone on with.
-pub(crate) fn check(folder: &Path, is_resumed: bool) -> Result<(), String> {
-    let entries = std::fs::read_dir(folder).map_err(|error| format!("no folder {} for frames: {error}", folder.display()))?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut stale = names.filter(|name| name == COLLECTION || name.starts_with("frame_") && name.ends_with(".vtr"));
-    match stale.next() {
-        Some(name) if !is_resumed => {
+/// No folder; one that holds frames of an earlier run, unless that is gone on with and has listed them.
+pub(crate) fn check(folder: &Path, resumed: Option<f64>) -> Result<(), String> {
+    match (stale(folder)?, resumed) {
+        (Some(name), None) => {
             Err(format!("{} holds {name} of an earlier run: remove its frames or name another folder", folder.display()))
         }
-        _ => Ok(()),
+        (_, Some(time)) => kept(folder, time).map(|_| ()),
+        (None, None) => Ok(()),
     }
 }
 
@@ -215,12 +254,19 @@ mod tests {
     #[test]
     fn frames_of_an_earlier_run_are_refused() {
         let folder = std::env::temp_dir().join(format!("subsurface-frames-{}", std::process::id()));
-        assert!(check(&folder, false).unwrap_err().contains("no folder"));
+        assert!(check(&folder, None).unwrap_err().contains("no folder"));
         std::fs::create_dir_all(&folder).unwrap();
-        assert!(check(&folder, false).is_ok());
+        assert!(check(&folder, None).is_ok());
         std::fs::write(folder.join("frame_0003.vtr"), "").unwrap();
-        assert!(check(&folder, false).unwrap_err().contains("frame_0003.vtr of an earlier run"));
-        assert!(check(&folder, true).is_ok());
+        assert!(check(&folder, None).unwrap_err().contains("frame_0003.vtr of an earlier run"));
+        // A run that goes on has to know the times of the frames.
+        assert!(check(&folder, Some(5.0)).unwrap_err().contains("frames.pvd cannot be read"));
+        let text = format!("<Collection>\n{TIME}0{FILE}frame_0000.vtr\"/>\n{TIME}5{FILE}frame_0003.vtr\"/>\n</Collection>\n");
+        std::fs::write(folder.join(COLLECTION), &text).unwrap();
+        assert_eq!(kept(&folder, 5.0).unwrap(), [(0.0, 0), (5.0, 3)]);
+        assert_eq!(kept(&folder, 4.0).unwrap(), [(0.0, 0)]);
+        std::fs::write(folder.join(COLLECTION), text.replace("frame_0003", "other")).unwrap();
+        assert!(check(&folder, Some(5.0)).unwrap_err().contains("no entry of this program"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Axis 0 points up, 1 and 2 lie in the horizontal plane. A problem in one dimension has one cell along two of them.
 
-/// The cells along one axis, in metres.
+/// The cells along one axis, in meters.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     /// Where the cells begin and end, ascending: one more than there are cells.

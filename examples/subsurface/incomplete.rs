@@ -9,22 +9,23 @@
 //!
 //! # The order of elimination
 //!
-//! Couplings across a cut are as strong as any; a factorization that drops them (block Jacobi) needs several times the iterations. So the
-//! order lets all ranks work at once and yet keeps them:
+//! Couplings across a cut are as strong as any; a factorization that drops them (block Jacobi) needs several times the
+//! iterations. So the order lets all ranks work at once and yet keeps them:
 //!
-//! * Along each axis the blocks of the ranks are swept *towards* each other in pairs: blocks 0, 2, 4 … upwards, blocks 1, 3, 5 … downwards.
-//!   Two sweeps meet at the cut between them. A line of cells that crosses this cut is eliminated from both of its ends, which causes no fill:
-//!   in one dimension and on two ranks the factorization is exact, as it is on one.
+//! * Along each axis the blocks of the ranks are swept *towards* each other in pairs: blocks 0, 2, 4 … upwards, blocks 1, 3, 5 …
+//!   downwards. Two sweeps meet at the cut between them. A line of cells that crosses this cut is eliminated from both of its
+//!   ends, which causes no fill: in one dimension and on two ranks the factorization is exact, as it is on one.
 //! * The cells at such a cut, the *ends* of the sweeps, come last. No cell inside a block is eliminated after one of them that it
-//!   is coupled to, so this is still the order of the sweep. Blocks that meet have opposite colors, as on a chessboard: the ends of the first
-//!   color come before those of the second. So an application of M⁻¹ passes the border twice between neighbors, once in each direction.
-//! * Where three or more blocks lie along an axis, pairs meet back to back at every other cut. Both sides begin there, and the couplings
-//!   across that cut are dropped.
+//!   is coupled to, so this is still the order of the sweep. Blocks that meet have opposite colors, as on a chessboard: the ends
+//!   of the first color come before those of the second. So an application of M⁻¹ passes the border twice between neighbors, once
+//!   in each direction.
+//! * Where three or more blocks lie along an axis, pairs meet back to back at every other cut. Both sides begin there, and the
+//!   couplings across that cut are dropped.
 //!
 //! # Source
-//! Elimination from both ends: H. A. van der Vorst, *Large tridiagonal and block tridiagonal linear systems on vector and parallel
-//! computers*, Parallel Computing 5, 1987. Cells at the borders last, by color: D. Hysom, A. Pothen, *A scalable parallel algorithm for
-//! incomplete factor preconditioning*, SIAM J. Sci. Comput. 22, 2001.
+//! Elimination from both ends: H. A. van der Vorst, *Large tridiagonal and block tridiagonal linear systems on vector and
+//! parallel computers*, Parallel Computing 5, 1987. Cells at the borders last, by color: D. Hysom, A. Pothen, *A scalable
+//! parallel algorithm for incomplete factor preconditioning*, SIAM J. Sci. Comput. 22, 2001.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Krylov solvers for A·x = b over the ranks: conjugate gradients where A is symmetric, BiCGStab where it is not.
 //!
-//! Of all vectors only those that A is applied to need their neighbours' cells. Dot products are all-reduces, one for all that are
-//! known at the same moment, and the residual's 1-norm travels with them. Every rank sees the same bits of every reduction, so all
-//! take the same decisions.
+//! Of all vectors only those that A is applied to need their neighbors' cells. Dot products are all-reduces, one for all that are
+//! known at the same moment, and the residual's 1-norm travels with them. Every rank sees the same bits of every reduction, so
+//! all take the same decisions.
 //!
 //! The matrix is preconditioned by an incomplete factorization over all ranks ([`crate::incomplete`]); conjugate gradients add a
 //! coarse level ([`crate::coarse`]), whose sums travel with the dot products, as do the borders of the preconditioned residual.
@@ -182,7 +182,7 @@ mod tests {
 
     const EXTENTS: [usize; 3] = [4, 5, 6];
 
-    /// Entry of a diagonally dominant matrix between two neighbours, without symmetry unless `symmetric`.
+    /// Entry of a diagonally dominant matrix between two neighbors, without symmetry unless `symmetric`.
     fn entry(from: [usize; 3], to: [usize; 3], symmetric: bool) -> f64 {
         let code = |c: [usize; 3]| (c[0] * 30 + c[1] * 6 + c[2]) as f64;
         let (a, b) = (code(from), code(to));

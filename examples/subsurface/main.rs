@@ -1,4 +1,4 @@
-//! Ground-water flow on a structured grid, the way STOMP solves it (ARMCI-ODCM §IV-D).
+//! Groundwater flow on a structured grid, the way STOMP solves it (ARMCI-ODCM §IV-D).
 //!
 //! # The equation
 //!
@@ -8,16 +8,16 @@
 //! ∂θ(ψ)/∂t = ∇·[K·k_r(ψ)·∇(ψ + z)] + w
 //! ```
 //!
-//! [`medium`] has θ and k_r, [`system`] the finite volumes and backward Euler, [`newton`] the solution of a step, [`krylov`] that of its
-//! linear equations, [`march`] the lengths of the steps. What is solved is one of the [`cases`], or a problem that a file poses
-//! ([`input`]).
+//! [`medium`] has θ and k_r, [`system`] the finite volumes and backward Euler, [`newton`] the solution of a step, [`krylov`] that
+//! of its linear equations, [`march`] the lengths of the steps. What is solved is one of the [`cases`], or a problem that a file
+//! poses ([`input`]).
 //!
 //! # Who talks to whom
 //!
-//! The cells are spread in blocks. A rank needs the cells next to its block, which belong to a few neighbours, and nothing else
-//! of anybody: a clique of at most six ranks (more where blocks do not meet face to face), whatever the size of the job. It gets them one-sided from global
-//! arrays ([`field`]); beyond that there are only all-reduces of a few numbers. Rank 0 alone reads what a case wants to see, while
-//! the others go on.
+//! The cells are spread in blocks. A rank needs the cells next to its block, which belong to a few neighbors, and nothing else
+//! of anybody: a clique of at most six ranks (more where blocks do not meet face to face), whatever the size of the job. It gets
+//! them one-sided from global arrays ([`field`]); beyond that there are only all-reduces of a few numbers. Rank 0 alone reads
+//! what a case wants to see, while the others go on.
 
 mod cases;
 mod checkpoint;
@@ -29,6 +29,7 @@ mod field;
 mod forcing;
 mod frames;
 mod grid;
+mod identity;
 mod incomplete;
 mod input;
 mod krylov;
@@ -71,11 +72,14 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
-    arguments.vtk.as_deref().map_or(Ok(()), |folder| frames::check(folder, arguments.resume.is_some()))?;
     [&arguments.output, &arguments.checkpoint].into_iter().flatten().try_for_each(|file| command_line::folder_exists(file))?;
+    let Arguments { problem, output, plot, checkpoint, .. } = arguments;
+    let others = [("--problem", problem.as_deref()), ("--output", output.as_deref()), ("--plot", plot.as_deref())];
+    checkpoint.as_deref().map_or(Ok(()), |file| checkpoint::check(file, &others))?;
     let case = prepare(arguments)?;
     let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case)).transpose()?;
     let resumed = resumed.as_ref();
+    arguments.vtk.as_deref().map_or(Ok(()), |folder| frames::check(folder, resumed.map(|saved| saved.time)))?;
     arguments.start.launch().run(|job| rank_main(job, arguments, &*case, resumed)).map_err(|error: Error| error.to_string())
 }
 
@@ -231,6 +235,74 @@ mod tests {
         std::fs::write(&file, "name = 3\n").unwrap();
         assert!(refused(&line).contains("no checkpoint"));
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A checkpoint of another problem, one of the end, and one that is none are refused before the ranks start.
+    #[test]
+    fn checkpoints_that_do_not_fit_are_refused() {
+        let folder = std::env::temp_dir().join(format!("subsurface-refused-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let tracy = std::fs::read_to_string(format!("{}/problems/tracy.toml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let tracy = tracy.replace("cells = 20", "cells = 4");
+        let [problem, state] = ["tracy.toml", "state"].map(|name| folder.join(name));
+        let line = format!("subsurface --problem {}", problem.display());
+        std::fs::write(&problem, &tracy).unwrap();
+        report(&format!("{line} --end-time 5000 --checkpoint {}", state.display()), 2);
+        let refused = |rest: &str| {
+            let arguments = Arguments::try_parse_from(format!("{line} {rest}").split(' ')).unwrap();
+            let error = run(&arguments).unwrap_err();
+            assert!(!error.contains('\n'), "{error}");
+            error
+        };
+        let resume = format!("--resume {}", state.display());
+        let at_the_end = refused(&format!("{resume} --end-time 5000"));
+        assert!(at_the_end.contains("of t = 5000 s, and the run ends at t = 5000 s"), "{at_the_end}");
+        for (from, to, part) in [
+            ("length = 10.0 }", "length = 11.0 }", "other faces of the grid"),
+            ("conductivity = 1.0e-5", "conductivity = 1.1e-5", "other materials"),
+            ("face_permeability = \"mean\"", "gravity = false", "other gravity, face_permeability"),
+            ("name = \"aside\"", "name = \"beside\"", "other observations"),
+        ] {
+            std::fs::write(&problem, tracy.replace(from, to)).unwrap();
+            let error = refused(&resume);
+            assert!(error.contains(part), "{error}");
+        }
+        std::fs::write(&problem, &tracy).unwrap();
+        let text = std::fs::read_to_string(&state).unwrap();
+        let begin = text.find("history = [[").unwrap();
+        let row = begin + text[begin..].find(", [").unwrap() + 3;
+        std::fs::write(&state, format!("{}0.5, {}", &text[..row], &text[row..])).unwrap();
+        assert!(refused(&resume).contains("4 values at t ="));
+        assert!(refused(&format!("--checkpoint {}", problem.display())).contains("--problem names the same file"));
+        let table = folder.join("table.csv");
+        let both = format!("--checkpoint {0} --output {0}", table.display());
+        assert!(refused(&both).contains("--output names the same file"));
+        std::fs::write(&table, "a,b\n").unwrap();
+        assert!(refused(&format!("--checkpoint {}", table.display())).contains("would overwrite"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A run that goes on with another end keeps the frames that are there, and gives new ones the next numbers.
+    #[test]
+    fn frames_of_a_resumed_run_follow_those_before() {
+        let folder = std::env::temp_dir().join(format!("subsurface-resumed-frames-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (state, frames) = (std::env::temp_dir().join(format!("subsurface-state-{}", std::process::id())), folder.display());
+        let line = format!("subsurface --case heterogeneous --cells 3x4x4 --vtk {frames}");
+        report(&format!("{line} --end-time 4000 --checkpoint {}", state.display()), 2);
+        let first = std::fs::read(folder.join("frame_0001.vtr")).unwrap();
+        report(&format!("{line} --end-time 9000 --resume {}", state.display()), 2);
+        let text = std::fs::read_to_string(folder.join("frames.pvd")).unwrap();
+        let listed: Vec<&str> = text.lines().filter(|line| line.starts_with("<DataSet")).collect();
+        let entry = |(number, time)| format!("<DataSet timestep=\"{time}\" file=\"frame_000{number}.vtr\"/>");
+        assert_eq!(listed, [(0, 0), (1, 4000), (2, 9000)].map(entry));
+        assert_eq!(std::fs::read(folder.join("frame_0001.vtr")).unwrap(), first);
+        std::fs::remove_dir_all(&folder).unwrap();
+        for entry in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+            if entry.path().to_string_lossy().starts_with(&*state.to_string_lossy()) {
+                std::fs::remove_file(entry.path()).unwrap();
+            }
+        }
     }
 
     /// The heads do not depend on the number of ranks, but for what the solvers leave.

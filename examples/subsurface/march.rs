@@ -55,6 +55,13 @@ pub(crate) struct Marched {
     pub(crate) moved: f64,
 }
 
+impl Marched {
+    /// Error of the water balance of the whole run, as a fraction of all water that moved; zero where none did.
+    pub(crate) fn balance_total(&self) -> f64 {
+        self.balance_volume.abs() / self.moved.max(f64::MIN_POSITIVE)
+    }
+}
+
 /// Where a march stands: all that the next step depends on.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
@@ -129,6 +136,9 @@ fn take_step(
     let left = until - *time;
     // Two like steps rather than a whole and a sliver.
     let dt = if *next_step >= left { left } else { next_step.min(0.5 * left) };
+    if dt < left && *time + dt == *time {
+        return Err(Error::other(format!("a time step of {dt:e} s is too short to be seen at t = {time:e} s")));
+    }
     let before = head.clone();
     let Some((sums, iterations)) = newton.step(team, head, dt)? else {
         marched.refused += 1;
@@ -165,7 +175,7 @@ fn take_step(
     *time = if dt == left { until } else { *time + dt };
     let error = sums.storage_gain - sums.inflow;
     marched.steps += 1;
-    marched.balance = larger(marched.balance, error.abs() / sums.throughput.max(f64::MIN_POSITIVE));
+    marched.balance = larger(marched.balance, sums.balance(newton.tolerance));
     marched.balance_volume += error * dt;
     marched.inflow_volume += sums.inflow * dt;
     marched.moved += sums.throughput * dt;

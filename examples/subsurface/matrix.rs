@@ -1,6 +1,6 @@
 //! The Jacobian's rows of one rank, seven entries each.
 //!
-//! Coefficients are kept as bordered arrays like the fields ([`crate::field`]), so a neighbour is a fixed distance away.
+//! Coefficients are kept as bordered arrays like the fields ([`crate::field`]), so a neighbor is a fixed distance away.
 
 use crate::field::Layout;
 
@@ -8,9 +8,9 @@ use crate::field::Layout;
 #[derive(Debug, Clone)]
 pub(crate) struct SevenPoint {
     pub(crate) diagonal: Vec<f64>,
-    /// `lower[a][n]`: entry for the neighbour before cell n along axis a.
+    /// `lower[a][n]`: entry for the neighbor before cell n along axis a.
     pub(crate) lower: [Vec<f64>; 3],
-    /// `upper[a][n]`: entry for the neighbour behind it.
+    /// `upper[a][n]`: entry for the neighbor behind it.
     pub(crate) upper: [Vec<f64>; 3],
 }
 
@@ -27,7 +27,7 @@ impl SevenPoint {
         self.lower.iter_mut().chain(&mut self.upper).for_each(|band| band.fill(0.0));
     }
 
-    /// y ← A·x; the border of x holds the neighbours' cells.
+    /// y ← A·x; the border of x holds the neighbors' cells.
     pub(crate) fn multiply(&self, layout: &Layout, x: &[f64], y: &mut [f64]) {
         // Where axis 0 has one cell, its bands are zero: they are not even read.
         if layout.extents[0] > 1 { self.product::<true>(layout, x, y) } else { self.product::<false>(layout, x, y) }
@@ -54,7 +54,7 @@ impl SevenPoint {
         }
     }
 
-    /// The entries for the neighbours along `axis`: those behind if `upper`, else those before.
+    /// The entries for the neighbors along `axis`: those behind if `upper`, else those before.
     pub(crate) fn band(&self, axis: usize, upper: bool) -> &[f64] {
         if upper { &self.upper[axis] } else { &self.lower[axis] }
     }
@@ -62,8 +62,8 @@ impl SevenPoint {
 
 #[cfg(test)]
 impl SevenPoint {
-    /// The matrix with these entries between neighbors, and on the diagonal what makes each row's sum of magnitudes off it smaller by
-    /// `excess`. As from the system, cells in the border have their entries for cells of the block.
+    /// The matrix with these entries between neighbors, and on the diagonal what makes each row's sum of magnitudes off it
+    /// smaller by `excess`. As from the system, cells in the border have their entries for cells of the block.
     pub(crate) fn of(layout: &Layout, excess: f64, entry: impl Fn([usize; 3], [usize; 3]) -> f64) -> SevenPoint {
         let mut a = SevenPoint::zeros(layout);
         for (cell, n) in layout.cells() {

@@ -72,6 +72,19 @@ impl Medium {
         }
     }
 
+    /// The numbers that describe it, after one for its kind.
+    pub(crate) fn numbers(&self) -> [f64; 6] {
+        match *self {
+            Medium::Confined { specific_storage } => [0.0, specific_storage, 0.0, 0.0, 0.0, 0.0],
+            Medium::VanGenuchten { alpha, m, residual, saturated, specific_storage } => {
+                [1.0, alpha, m, residual, saturated, specific_storage]
+            }
+            Medium::Gardner { alpha, residual, saturated, specific_storage } => {
+                [2.0, alpha, 0.0, residual, saturated, specific_storage]
+            }
+        }
+    }
+
     /// The state at pressure head `head` [m].
     pub(crate) fn at(&self, head: f64) -> State {
         match *self {

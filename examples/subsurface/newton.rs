@@ -1,7 +1,8 @@
 //! One time step: Newton's method, damped.
 //!
 //! **When it has converged.** What the cells' equations fail by, Σ|F|, is at most `tolerance` times all water that the step moves
-//! (into and out of storage, over the edges, by wells). So the tolerance bounds the relative error of the water balance in every step.
+//! (into and out of storage, over the edges, by wells). So the tolerance bounds the relative error of the water balance in every
+//! step. Where the ground is at rest and no water moves, Σ|F| is at most the rounding errors of its terms.
 //!
 //! **Damping.** A Newton step is halved until Σ|F| falls (Armijo's rule with the usual 10⁻⁴). If [`HALVINGS`] are not enough, or
 //! [`MOST_ITERATIONS`] or the Krylov solver fail, the step has failed and is tried again shorter.
@@ -46,7 +47,7 @@ pub(crate) struct Newton {
     pub(crate) system: System,
     pub(crate) work: Work,
     linear: bool,
-    tolerance: f64,
+    pub(crate) tolerance: f64,
     jacobian: SevenPoint,
     krylov: Krylov,
     residual: Vec<f64>,
@@ -69,8 +70,8 @@ impl Newton {
         }
     }
 
-    /// Takes `head` over a step of `dt` seconds. Returns the sums over the grid and the number of iterations; nothing if it did not
-    /// converge, and then `head` is what it was. Collective.
+    /// Takes `head` over a step of `dt` seconds. Returns the sums over the grid and the number of iterations; nothing if it did
+    /// not converge, and then `head` is what it was. Collective.
     pub(crate) fn step(&mut self, team: &mut Team<'_>, head: &mut Vec<f64>, dt: f64) -> Result<Option<(Sums, usize)>, Error> {
         let old = head.clone();
         self.system.begin(head);
@@ -95,7 +96,7 @@ impl Newton {
     /// One damped Newton iteration; nothing if it does not reduce Σ|F|.
     fn iterate(&mut self, team: &mut Team<'_>, head: &mut Vec<f64>, dt: f64, sums: Sums) -> Result<Option<Sums>, Error> {
         let layout = team.layout.clone();
-        let enough = MARGIN * self.tolerance * sums.throughput;
+        let enough = MARGIN * self.tolerance * sums.scale(self.tolerance);
         self.system.jacobian(head, dt, &mut self.jacobian);
         // For each of three faces a flow with its slopes, added to four entries. Seven bands are set to zero, then changed.
         team.work(2.0 + 3.0 * 12.0, 20);
@@ -135,9 +136,9 @@ impl Newton {
     /// F at `head`, and its sums over the grid.
     fn evaluate(&mut self, team: &Team<'_>, head: &[f64], dt: f64) -> Result<Sums, Error> {
         let mine = self.system.residual(head, dt, &mut self.residual);
-        // Beside the media: 10 for the storage, 8 for each of three faces, one for the norm. A residual written three times, volumes,
-        // contents, sources, four numbers of faces.
-        team.work(self.system.flops_of_media() + 35.0, NUMBERS_OF_MEDIUM + 11);
+        // Beside the media: 15 for the storage, 15 for each of three faces, one for each norm. A residual and its terms, each
+        // written three times, volumes, contents, sources, four numbers of faces.
+        team.work(self.system.flops_of_media() + 62.0, NUMBERS_OF_MEDIUM + 14);
         Ok(Sums::from_array(team.sum(mine.to_array())?))
     }
 }

@@ -38,13 +38,15 @@ impl<'a> Observers<'a> {
         let bar = command_line::progress_bar(job, decades(end, first_step), "parts of the logarithm of time");
         let checkpoints = arguments.checkpoint.as_deref();
         let checkpoints = checkpoints.map(|file| Checkpoints::new(team, file, arguments.checkpoint_every, case)).transpose()?;
-        let frames = arguments.vtk.as_deref().map(|folder| Frames::new(folder, case));
+        let frames = arguments.vtk.as_deref().filter(|_| job.rank() == 0);
+        let frames = frames.map(|folder| Frames::new(folder, case, resumed.map(|saved| saved.time)));
+        let frames = frames.transpose().map_err(Error::other)?;
         let history = resumed.map_or_else(Vec::new, |saved| saved.history.clone());
         Ok(Observers { case, is_first: job.rank() == 0, history, frames, checkpoints, bar, first_step })
     }
 
     /// Looks at the heads at time zero.
-    pub(crate) fn see_start(&self, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
+    pub(crate) fn see_start(&mut self, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
         if self.is_first { self.write_frame(0.0, heads) } else { Ok(()) }
     }
 
@@ -61,8 +63,8 @@ impl<'a> Observers<'a> {
         }
     }
 
-    fn write_frame(&self, time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
-        self.frames.as_ref().map_or(Ok(()), |frames| frames.write(time, heads))
+    fn write_frame(&mut self, time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
+        self.frames.as_mut().map_or(Ok(()), |frames| frames.write(time, heads))
     }
 
     /// Takes the bar away.

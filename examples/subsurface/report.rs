@@ -71,7 +71,7 @@ impl Report {
         for (key, value) in &self.verdict.figures {
             line.insert((*key).into(), json!(value));
         }
-        line.insert("mass_balance_total".into(), json!(marched.balance_volume.abs() / marched.moved));
+        line.insert("mass_balance_total".into(), json!(marched.balance_total()));
         line.insert("steps".into(), json!(marched.steps));
         line.insert("refused_steps".into(), json!(marched.refused));
         line.insert("newton_iterations".into(), json!(work.newton_iterations));
@@ -118,6 +118,6 @@ impl fmt::Display for Report {
         for (key, value) in &self.verdict.figures {
             writeln!(f, "           {} {value:.4e}", key.replace('_', " "))?;
         }
-        write!(f, "           of all water moved {:.1e} is missing in the end", marched.balance_volume.abs() / marched.moved)
+        write!(f, "           of all water moved {:.1e} is missing in the end", marched.balance_total())
     }
 }

@@ -11,7 +11,7 @@
 //! resistances in series. The water content itself is differenced in time, not capacity times head, so that water is
 //! conserved whatever the step (Celia, Bouloutas & Zarba 1990).
 //!
-//! What leaves a cell through a face enters its neighbour with the same bits, also between ranks: both sides compute the face from
+//! What leaves a cell through a face enters its neighbor with the same bits, also between ranks: both sides compute the face from
 //! the same heads. [`Sums::storage_gain`] and [`Sums::inflow`] are added up without the faces inside, so that they check it.
 
 use crate::field::Layout;
@@ -31,20 +31,37 @@ pub(crate) struct Sums {
     pub(crate) inflow: f64,
     /// Σ of all magnitudes of water moved into or out of storage, over the edges, by wells.
     pub(crate) throughput: f64,
+    /// Σ of the magnitudes of the terms that the equations of the cells add up: it bounds their rounding errors.
+    pub(crate) terms: f64,
 }
 
+/// Rounding errors of Σ |F|, for each unit of [`Sums::terms`]: a cell adds some ten terms, each a product of rounded numbers.
+const ROUNDING: f64 = 16.0 * f64::EPSILON;
+
 impl Sums {
-    pub(crate) fn to_array(self) -> [f64; 4] {
-        [self.residual, self.storage_gain, self.inflow, self.throughput]
+    pub(crate) fn to_array(self) -> [f64; 5] {
+        [self.residual, self.storage_gain, self.inflow, self.throughput, self.terms]
     }
 
-    /// Whether the equations hold within `tolerance` of what moved. Where that has overflowed, ∞ ≤ ∞ says nothing: they do not.
+    /// What errors are compared with: the water that moved. Where hardly any did, `tolerance` of it is less than the rounding
+    /// errors, and then it is what makes them `tolerance`.
+    pub(crate) fn scale(&self, tolerance: f64) -> f64 {
+        self.throughput.max(ROUNDING * self.terms / tolerance)
+    }
+
+    /// Whether the equations hold within `tolerance` of their scale. Where that has overflowed, ∞ ≤ ∞ says nothing: they do not.
     pub(crate) fn hold(&self, tolerance: f64) -> bool {
-        self.to_array().iter().all(|sum| sum.is_finite()) && self.residual <= tolerance * self.throughput
+        self.to_array().iter().all(|sum| sum.is_finite()) && self.residual <= tolerance * self.scale(tolerance)
     }
 
-    pub(crate) fn from_array([residual, storage_gain, inflow, throughput]: [f64; 4]) -> Sums {
-        Sums { residual, storage_gain, inflow, throughput }
+    /// Error of the water balance, as a fraction of the scale. The sum that it comes from has rounding errors of its own.
+    pub(crate) fn balance(&self, tolerance: f64) -> f64 {
+        let scale = self.throughput.max(2.0 * ROUNDING * self.terms / tolerance);
+        (self.storage_gain - self.inflow).abs() / scale.max(f64::MIN_POSITIVE)
+    }
+
+    pub(crate) fn from_array([residual, storage_gain, inflow, throughput, terms]: [f64; 5]) -> Sums {
+        Sums { residual, storage_gain, inflow, throughput, terms }
     }
 }
 
@@ -62,6 +79,8 @@ pub(crate) struct System {
     face_permeability: FacePermeability,
     states: Vec<State>,
     flops_of_media: f64,
+    /// Magnitudes of the terms of each cell's equation.
+    terms: Vec<f64>,
     /// θ at the beginning of the step.
     before: Vec<f64>,
 }
@@ -88,15 +107,15 @@ impl System {
                     if at_edge {
                         continue;
                     }
-                    let mut neighbour = cell;
-                    neighbour[axis] = if upper { cell[axis] + 1 } else { cell[axis] - 1 };
+                    let mut neighbor = cell;
+                    neighbor[axis] = if upper { cell[axis] + 1 } else { cell[axis] - 1 };
                     let (first, m) = if upper { (n, n + stride) } else { (n - stride, n - stride) };
                     // The lower cell's resistance first on both sides of a cut, for the same bits.
-                    let (low, high) = if upper { (cell, neighbour) } else { (neighbour, cell) };
+                    let (low, high) = if upper { (cell, neighbor) } else { (neighbor, cell) };
                     conductances[axis][first] = area / (half(axis, low) + half(axis, high));
-                    media[m] = problem.medium(neighbour);
+                    media[m] = problem.medium(neighbor);
                     if axis == 0 {
-                        let (low, high) = (cell[0].min(neighbour[0]), cell[0].max(neighbour[0]));
+                        let (low, high) = (cell[0].min(neighbor[0]), cell[0].max(neighbor[0]));
                         rises[first] = weight * (grid.axes[0].centre(high) - grid.axes[0].centre(low));
                     }
                 }
@@ -105,10 +124,10 @@ impl System {
         let states = vec![State::default(); layout.len()];
         let flops: usize = layout.cells().map(|(_, n)| media[n].flops()).sum();
         let flops_of_media = flops as f64 / layout.cells().count().max(1) as f64;
-        let (layout, before) = (layout.clone(), field());
+        let (layout, before, terms) = (layout.clone(), field(), field());
         let forcing = Forcing::new(problem, &layout, 0.0);
         let face_permeability = problem.face_permeability();
-        System { layout, media, volumes, forcing, conductances, rises, face_permeability, states, flops_of_media, before }
+        System { layout, media, volumes, forcing, conductances, rises, face_permeability, states, flops_of_media, terms, before }
     }
 
     /// From now on steps begin at `time` or later, until the next change.
@@ -135,27 +154,39 @@ impl System {
         let mut sums = Sums::default();
         self.states.iter_mut().zip(&self.media).zip(head).for_each(|((state, medium), &head)| *state = medium.at(head));
         residual.fill(0.0);
+        let mut terms = std::mem::take(&mut self.terms);
+        terms.fill(0.0);
         for row in self.layout.rows() {
             for n in row {
                 let gain = self.volumes[n] * (self.states[n].content - self.before[n]) / dt;
                 residual[n] = gain - self.forcing.sources[n];
+                let stored = self.states[n].content.abs() + self.before[n].abs();
+                terms[n] = self.volumes[n] * stored / dt + self.forcing.sources[n].abs();
                 sums.storage_gain += gain;
                 sums.inflow += self.forcing.sources[n];
                 sums.throughput += gain.abs() + self.forcing.sources[n].abs();
             }
         }
         self.each_face(|axis, n, m| {
-            let (flow, _, _) = self.flow(axis, n, m, head);
+            let (flow, by_n, by_m) = self.flow(axis, n, m, head);
             residual[n] -= flow;
             residual[m] += flow;
+            let rise = if axis == 0 { self.rises[n] } else { 0.0 };
+            // The slopes say what a rounded head does to the flow, by way of the potential and of the permeability.
+            let term = by_n.abs().max(by_m.abs()) * (head[n].abs() + head[m].abs() + rise);
+            terms[n] += term;
+            terms[m] += term;
         });
         for &Edge { n, kind } in &self.forcing.edges {
-            let (flow, _) = self.edge_flow(n, kind, head);
+            let (flow, slope) = self.edge_flow(n, kind, head);
             residual[n] -= flow;
             sums.inflow += flow;
             sums.throughput += flow.abs();
+            terms[n] += flow.abs() + slope.abs() * (head[n].abs() + kind.magnitude());
         }
         sums.residual = self.layout.magnitude(residual);
+        sums.terms = self.layout.magnitude(&terms);
+        self.terms = terms;
         sums
     }
 
@@ -231,17 +262,29 @@ impl System {
         let (outside, conductance, potential) = match kind {
             EdgeKind::Inflow(flow) => return (flow, 0.0),
             EdgeKind::Head { head: outside, conductance, rise } => (outside, conductance, outside - head[n] + rise),
+            EdgeKind::Leaky { head: outside, half, layer, area, rise, is_dry } => {
+                let potential = outside - head[n] + rise;
+                if is_dry && potential > 0.0 {
+                    return (0.0, 0.0);
+                }
+                let (mobility, slope) = self.edge_mobility(n, outside, potential);
+                // A/(half/k_r + layer), and its derivative by k_r.
+                let resistance = half + layer * mobility;
+                let (conductance, by_mobility) = (area * mobility / resistance, area * half / (resistance * resistance));
+                return (conductance * potential, by_mobility * slope * potential - conductance);
+            }
         };
+        let (mobility, slope) = self.edge_mobility(n, outside, potential);
+        (conductance * mobility * potential, conductance * (slope * potential - mobility))
+    }
+
+    /// Relative permeability between the edge and cell n, from the head outside or that of n, and its derivative by the latter.
+    fn edge_mobility(&self, n: usize, outside: f64, potential: f64) -> (f64, f64) {
         let State { mobility, slope, .. } = self.states[n];
-        if self.face_permeability == FacePermeability::Mean {
-            let mobility = 0.5 * (mobility + self.media[n].at(outside).mobility);
-            return (conductance * mobility * potential, conductance * (0.5 * slope * potential - mobility));
-        }
-        if potential > 0.0 {
-            let mobility = self.media[n].at(outside).mobility;
-            (conductance * mobility * potential, -conductance * mobility)
-        } else {
-            (conductance * mobility * potential, conductance * (slope * potential - mobility))
+        match self.face_permeability {
+            FacePermeability::Mean => (0.5 * (mobility + self.media[n].at(outside).mobility), 0.5 * slope),
+            FacePermeability::Upstream if potential > 0.0 => (self.media[n].at(outside).mobility, 0.0),
+            FacePermeability::Upstream => (mobility, slope),
         }
     }
 }
@@ -314,11 +357,21 @@ mod tests {
 
     #[test]
     fn sums_that_have_overflowed_hold_nothing() {
-        let sums = |residual, throughput| Sums { residual, storage_gain: 1.0, inflow: 1.0, throughput };
+        let sums = |residual, throughput| Sums { residual, storage_gain: 1.0, inflow: 1.0, throughput, terms: 0.0 };
         assert!(sums(1e-9, 1.0).hold(1e-8) && sums(0.0, 0.0).hold(1e-8));
         assert!(!sums(1e-7, 1.0).hold(1e-8) && !sums(f64::NAN, 1.0).hold(1e-8));
         assert!(!sums(1.0, f64::INFINITY).hold(1e-8) && !sums(f64::INFINITY, f64::INFINITY).hold(1e-8));
         assert!(!Sums { inflow: f64::NAN, ..sums(0.0, 1.0) }.hold(1e-8));
+    }
+
+    /// Where nothing moves, rounding errors are allowed; where water moves, `tolerance` of it as before.
+    #[test]
+    fn sums_at_rest_hold_within_rounding_errors() {
+        let rest = Sums { residual: 1e-15, storage_gain: 1e-15, inflow: 0.0, throughput: 1e-15, terms: 1.0 };
+        assert!(rest.hold(1e-8) && rest.balance(1e-8) <= 1e-8);
+        assert!(!Sums { residual: 1e-13, ..rest }.hold(1e-8));
+        assert_eq!(Sums { throughput: 1.0, ..rest }.scale(1e-8), 1.0);
+        assert_eq!(Sums::default().balance(1e-8), 0.0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Rain on the middle of a box of loam whose conductivity varies at random, above a water table: three dimensions, so that a block
-//! has neighbours on all sides. The shape is that of STOMP's runs in ARMCI-ODCM §IV-D, wide and 15 cells high.
+//! Rain on the middle of a box of loam whose conductivity varies at random, above a water table: three dimensions, so that a
+//! block has neighbors on all sides. The shape is that of STOMP's runs in ARMCI-ODCM §IV-D, wide and 15 cells high.
 //!
 //! The logarithm of the conductivity is normally distributed with deviation [`DEVIATION`] at the points of a lattice, and linear
 //! between them. It is a pure function of place and seed: no rank exchanges it, and a finer grid sees the same ground.
@@ -74,7 +74,7 @@ impl Heterogeneous {
     /// The normally distributed number at a point of the lattice (Box and Muller).
     fn normal(&self, point: [u64; 3]) -> f64 {
         let place = (point[0] << 42) | (point[1] << 21) | point[2];
-        // Both numbers are stirred, so that neighbouring states give unlike streams.
+        // Both numbers are stirred, so that neighboring states give unlike streams.
         let stir = |x: u64| x.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut random = Pcg64Mcg::seed_from_u64(stir(place) ^ stir(stir(self.seed)));
         let (a, b): (f64, f64) = (random.random(), random.random());

@@ -1,13 +1,13 @@
-//! Steady infiltration into a column of sand below loam, as in Amanzi's verification test "infiltration_1d", case 2a: the first line of
-//! Table 3 of J. Vanderborght et al., *A set of analytical benchmarks to test numerical models of flow and transport in soils*,
-//! Vadose Zone J. 4 (2005).
+//! Steady infiltration into a column of sand below loam, as in Amanzi's verification test "infiltration_1d", case 2a: the first
+//! line of Table 3 of J. Vanderborght et al., *A set of analytical benchmarks to test numerical models of flow and transport in
+//! soils*, Vadose Zone J. 4 (2005).
 //!
-//! The column is 2 m high; sand reaches up to 1.5 m. Half a centimetre of rain each day enters at the top, the pressure at the
+//! The column is 2 m high; sand reaches up to 1.5 m. Half a centimeter of rain each day enters at the top, the pressure at the
 //! bottom is that at which sand lets just so much pass by its own weight. From below upwards the pressure is constant to the
 //! layers' boundary and falls in the loam towards that layer's own equilibrium.
 //!
-//! **Two references.** In the steady state the flux is q everywhere, so that dψ/dz = q/K(ψ) − 1, ψ given at the bottom: an ordinary
-//! differential equation, integrated upwards here (its stable direction) by Runge and Kutta's fourth-order method with
+//! **Two references.** In the steady state the flux is q everywhere, so that dψ/dz = q/K(ψ) − 1, ψ given at the bottom: an
+//! ordinary differential equation, integrated upwards here (its stable direction) by Runge and Kutta's fourth-order method with
 //! [`PROFILE_STEPS`] steps. The solver's error against it falls with the first power of the spacing; the largest is next to the
 //! layers' boundary. Amanzi's pressures come from 200 cells and a scheme of the same order, and carry the same error. Its
 //! observation points lie on faces between cells; what it reports there is the mean of both cells' pressures, or (at 1.65 and
@@ -50,7 +50,7 @@ const CELLS: usize = 200;
 const END_TIME: f64 = 3.155_76e11;
 const FIRST_STEP: f64 = 10.0;
 const PROFILE_STEPS: usize = 20_000;
-/// The layers' boundary costs this error for each metre of spacing [Pa/m]; measured are 4300 (20 cells) to 4850 (400).
+/// The layers' boundary costs this error for each meter of spacing [Pa/m]; measured are 4300 (20 cells) to 4850 (400).
 const ORDER_CONSTANT: f64 = 5200.0;
 /// Spacing of Amanzi's cells [m].
 const REFERENCE_SPACING: f64 = 0.01;
@@ -58,15 +58,15 @@ const REFERENCE_SPACING: f64 = 0.01;
 /// relative residual of 10⁻⁶, times the pressure.
 const SOLVERS_APART: f64 = 0.1;
 
-/// The metres of water that weigh a pascal.
-const METRES: f64 = 1.0 / (DENSITY * GRAVITY);
+/// The meters of water that weigh a pascal.
+const METERS: f64 = 1.0 / (DENSITY * GRAVITY);
 
 fn head(pressure: f64) -> f64 {
-    (pressure - ATMOSPHERE) * METRES
+    (pressure - ATMOSPHERE) * METERS
 }
 
 fn pressure(head: f64) -> f64 {
-    ATMOSPHERE + head / METRES
+    ATMOSPHERE + head / METERS
 }
 
 /// Sand's parameters, or loam's: α [1/Pa], m, residual saturation, permeability [m²].
@@ -77,13 +77,13 @@ fn ground(height: f64) -> (Medium, f64) {
         (4.086_22e-4, 0.375, 0.186_047, 5.9236e-13)
     };
     let medium = Medium::VanGenuchten {
-        alpha: alpha / METRES,
+        alpha: alpha / METERS,
         m,
         residual: POROSITY * residual,
         saturated: POROSITY,
         specific_storage: 0.0,
     };
-    (medium, permeability / (METRES * VISCOSITY))
+    (medium, permeability / (METERS * VISCOSITY))
 }
 
 #[derive(Debug)]

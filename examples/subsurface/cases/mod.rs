@@ -24,6 +24,11 @@ pub(crate) trait Case: Problem {
         self.schedule().times
     }
 
+    /// What each observed number is of; nothing if that is all cells.
+    fn observed(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is of interest in the heads after a step; asked on one rank.
     ///
     /// # Errors

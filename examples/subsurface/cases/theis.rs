@@ -111,8 +111,8 @@ impl Theis {
 
     /// The bound on the error of W: second order in the grid's spacing of ln r, first order in the steps' of ln t.
     ///
-    /// Around a steady well, differences instead of derivatives over cells that grow by a factor e^δ miss the fraction δ²/8 of the
-    /// drawdown, and W goes up to 14.5 here: 1.8·δ². Measured are 1.6 to 2.0. Backward Euler is late by half a step, and
+    /// Around a steady well, differences instead of derivatives over cells that grow by a factor e^δ miss the fraction δ²/8 of
+    /// the drawdown, and W goes up to 14.5 here: 1.8·δ². Measured are 1.6 to 2.0. Backward Euler is late by half a step, and
     /// ∂W/∂ln t is at most 1 in size; a step is √(2·accuracy/unit) of the time that has gone by.
     fn tolerance(&self) -> f64 {
         let spacing = 2.0 * (HALF_WIDTH / CORE).asinh() / self.axis().cells() as f64;
@@ -154,7 +154,7 @@ impl Problem for Theis {
     }
 
     fn medium(&self, _cell: [usize; 3]) -> Medium {
-        // One metre thick: S_s = S and K = T.
+        // One meter thick: S_s = S and K = T.
         Medium::Confined { specific_storage: STORATIVITY }
     }
 
@@ -200,6 +200,11 @@ impl Case for Theis {
             accuracy: Some(self.accuracy),
             times,
         }
+    }
+
+    fn observed(&self) -> Vec<String> {
+        let along = |line| self.radii.iter().map(move |radius| format!("{radius} m along {line}"));
+        along("the axis").chain(along("the diagonal")).collect()
     }
 
     /// Drawdown at each radius along the axis, then at each along the diagonal [m].

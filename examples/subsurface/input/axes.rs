@@ -7,17 +7,31 @@ use super::source::Source;
 use crate::cli::MOST_CELLS;
 use crate::grid::{Axis, Grid};
 
-/// The grid; an axis that is left out has one cell of a metre.
+/// Cells of an axis with a `ratio` may differ by this factor.
+const MOST_GROWTH: f64 = 1e9;
+
+/// The grid; an axis that is left out has one cell of a meter.
 ///
 /// # Errors
 /// An axis that no combination of keys describes; too many cells.
 pub(crate) fn grid(source: &Source, table: &GridTable) -> Result<Grid, String> {
+    let tables = [&table.z, &table.x, &table.y];
+    // Before any faces are made.
+    let total = tables.iter().try_fold(1_usize, |product, table| product.checked_mul(cells(table)));
+    if !matches!(total, Some(..=MOST_CELLS)) {
+        return Err(source.whole(format!("the grid has more than {MOST_CELLS} cells")));
+    }
     let axis = |table: &Option<Spanned<AxisTable>>| table.as_ref().map_or(Ok(Axis::uniform(1, 1.0)), |table| axis(source, table));
-    let grid = Grid { axes: [axis(&table.z)?, axis(&table.x)?, axis(&table.y)?] };
-    let total = grid.extents().iter().try_fold(1_usize, |product, &cells| product.checked_mul(cells));
-    match total {
-        Some(..=MOST_CELLS) => Ok(grid),
-        _ => Err(source.whole(format!("the grid has more than {MOST_CELLS} cells"))),
+    Ok(Grid { axes: [axis(tables[0])?, axis(tables[1])?, axis(tables[2])?] })
+}
+
+/// How many cells an axis asks for.
+fn cells(table: &Option<Spanned<AxisTable>>) -> usize {
+    let Some(AxisTable { cells, faces, .. }) = table.as_ref().map(Spanned::get_ref) else { return 1 };
+    match (cells, faces) {
+        (Some(cells), _) => *cells.get_ref(),
+        (None, Some(faces)) => faces.len(),
+        (None, None) => 1,
     }
 }
 
@@ -30,7 +44,11 @@ fn axis(source: &Source, table: &Spanned<AxisTable>) -> Result<Axis, String> {
         (Some(cells), Some(length), None, None, None) => {
             let ratio = ratio.as_ref().map_or(Ok(1.0), |ratio| source.positive("ratio", ratio))?;
             let start = start.as_ref().map_or(Ok(0.0), |start| source.finite("start", start))?;
-            Axis::geometric(count(source, cells)?, start, source.positive("length", length)?, ratio)
+            let cells = count(source, cells)?;
+            if (cells as f64 * ratio.ln()).abs() > MOST_GROWTH.ln() {
+                return Err(failed(&format!("ratio = {ratio} over {cells} cells: they may differ by {MOST_GROWTH:e} at most")));
+            }
+            Axis::geometric(cells, start, source.positive("length", length)?, ratio)
         }
         (Some(cells), None, Some(half_width), Some(core), None) if start.is_none() && ratio.is_none() => {
             let core = source.positive("core", core)?;

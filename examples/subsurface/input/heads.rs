@@ -3,7 +3,8 @@
 use toml::Spanned;
 
 use super::file::InitialTable;
-use super::quantity::{Constants, Forms, Quantity, Value};
+use super::formula::Constants;
+use super::quantity::{Forms, Quantity, Value};
 use super::region::{Region, middle};
 use super::source::Source;
 use crate::grid::Grid;
@@ -73,12 +74,37 @@ impl Initial {
         let InitialTable { pressure_head, head: hydraulic, regions: tables } = table.get_ref();
         let default = head(pressure_head, hydraulic, table.span())?;
         let mut regions = Vec::new();
+        let place = |pressure_head: &Option<Spanned<Quantity>>, head: &Option<Spanned<Quantity>>| match (pressure_head, head) {
+            (Some(quantity), _) => ("pressure_head", quantity.span()),
+            (None, Some(quantity)) => ("head", quantity.span()),
+            (None, None) => ("initial", table.span()),
+        };
+        // Where each stands in the file.
+        let mut places = vec![place(pressure_head, hydraulic)];
         for table in tables {
             let region = table.get_ref();
             let cells = Region::new(source, grid, [&region.x, &region.y, &region.z])?;
             regions.push((cells, head(&region.pressure_head, &region.head, table.span())?));
+            places.push(place(&region.pressure_head, &region.head));
         }
-        Ok(Initial { default, regions })
+        let initial = Initial { default, regions };
+        let Some((value, [z, x, y], number)) = initial.not_finite(grid) else { return Ok(initial) };
+        let (key, span) = places.swap_remove(number);
+        Err(source.at(span, format!("initial: {key}: the value is {value} at x = {x}, y = {y}, z = {z} m")))
+    }
+
+    /// A cell whose head is no number: the value, the middle of the cell, and which of the heads it has, from the default on.
+    fn not_finite(&self, grid: &Grid) -> Option<(f64, [f64; 3], usize)> {
+        let mut heads = std::iter::once(&self.default).chain(self.regions.iter().map(|(_, head)| head));
+        if heads.all(|head| matches!(head.value, Value::Number(_))) {
+            return None;
+        }
+        let cells = Region { cells: grid.extents().map(|count| 0..count) };
+        let bad = cells.iter().map(|cell| (self.pressure(grid, cell), cell)).find(|(value, _)| !value.is_finite());
+        bad.map(|(value, cell)| {
+            let number = self.regions.iter().rposition(|(region, _)| region.contains(cell));
+            (value, middle(grid, cell), number.map_or(0, |number| number + 1))
+        })
     }
 
     /// Pressure head of a cell [m].

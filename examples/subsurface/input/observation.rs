@@ -23,9 +23,19 @@ pub(crate) struct Observation {
 
 impl Observation {
     /// # Errors
-    /// A point outside the grid; a coordinate that is left out along an axis of several cells.
-    pub(crate) fn new(source: &Source, grid: &Grid, table: &Spanned<ObservationTable>) -> Result<Observation, String> {
+    /// A name that is empty or that one of the others has; a point outside the grid; a coordinate that is left out along an axis
+    /// of several cells.
+    pub(crate) fn new(
+        source: &Source,
+        grid: &Grid,
+        table: &Spanned<ObservationTable>,
+        others: &[Observation],
+    ) -> Result<Observation, String> {
         let ObservationTable { name, x, y, z } = table.get_ref();
+        if name.get_ref().trim().is_empty() || others.iter().any(|other| other.name == *name.get_ref()) {
+            let what = format!("name = \"{}\": each observation needs a name of its own", name.get_ref());
+            return Err(source.at(name.span(), what));
+        }
         let (mut place, mut cell, mut pairs) = ([0.0; 3], [0; 3], [([0; 2], 0.0); 3]);
         for (axis, given) in [z, x, y].into_iter().enumerate() {
             let (along, label) = (&grid.axes[axis], NAMES[axis]);

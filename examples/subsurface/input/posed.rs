@@ -57,8 +57,10 @@ impl Posed {
         let sides: Vec<Side> = file.boundaries.iter().map(side).collect::<Result<_, _>>()?;
         let well = |table| Well::new(source, &grid, &ground, table, &constants);
         let wells: Vec<Well> = file.wells.iter().map(well).collect::<Result<_, _>>()?;
-        let observation = |table| Observation::new(source, &grid, table);
-        let observations: Vec<Observation> = file.observations.iter().map(observation).collect::<Result<_, _>>()?;
+        let mut observations: Vec<Observation> = Vec::new();
+        for table in &file.observations {
+            observations.push(Observation::new(source, &grid, table, &observations)?);
+        }
         if observations.is_empty() && (arguments.output.is_some() || arguments.plot.is_some()) {
             return Err(source.whole("--output and --plot need observations, and there are none"));
         }
@@ -146,6 +148,14 @@ impl Case for Posed {
 
     fn frames(&self) -> Vec<f64> {
         self.outputs.clone()
+    }
+
+    fn observed(&self) -> Vec<String> {
+        let text = |point: &Observation| {
+            let [z, x, y] = point.place;
+            format!("{} at x = {x}, y = {y}, z = {z}", point.name)
+        };
+        self.observations.iter().map(text).collect()
     }
 
     /// Pressure head at each observation point [m].

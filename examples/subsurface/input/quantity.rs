@@ -4,17 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use exmex::{Express, FlatEx};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use toml::Spanned;
 
+use super::formula::{Constants, Formula, is_free};
 use super::source::Source;
-
-/// Numbers by name, for formulas.
-pub(crate) type Constants = BTreeMap<String, f64>;
-
-/// Longer formulas are refused.
-const MOST_LETTERS: usize = 2000;
 
 /// A value as it stands in the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,53 +94,6 @@ impl<'de> Deserialize<'de> for OneOrThree {
     }
 }
 
-/// What stands for a variable of a formula.
-#[derive(Debug, Clone, Copy)]
-enum Slot {
-    /// The coordinate along an axis of the grid.
-    Axis(usize),
-    Constant(f64),
-}
-
-/// An expression of x, y, z and the constants of the file.
-#[derive(Debug, Clone)]
-pub(crate) struct Formula {
-    expression: FlatEx<f64>,
-    slots: Vec<Slot>,
-}
-
-impl Formula {
-    fn new(text: &str, constants: &Constants) -> Result<Formula, String> {
-        if text.len() > MOST_LETTERS {
-            return Err(format!("a formula of {} letters; {MOST_LETTERS} are allowed", text.len()));
-        }
-        let failed = |why: String| format!("\"{text}\" is no formula: {}", why.replace('\n', " "));
-        let expression: FlatEx<f64> = exmex::parse(text).map_err(|error| failed(error.to_string()))?;
-        let slot = |name: &String| match name.as_str() {
-            "z" => Ok(Slot::Axis(0)),
-            "x" => Ok(Slot::Axis(1)),
-            "y" => Ok(Slot::Axis(2)),
-            other => constants.get(other).copied().map(Slot::Constant).ok_or_else(|| {
-                let known: Vec<&str> = ["x", "y", "z"].into_iter().chain(constants.keys().map(String::as_str)).collect();
-                failed(format!("there is no `{other}`; known are {}", known.join(", ")))
-            }),
-        };
-        let slots: Vec<Slot> = expression.var_names().iter().map(slot).collect::<Result<_, _>>()?;
-        let formula = Formula { expression, slots };
-        formula.expression.eval(&vec![0.5; formula.slots.len()]).map_err(|error| failed(error.to_string()))?;
-        Ok(formula)
-    }
-
-    /// The value at a place; no number where there is none.
-    fn at(&self, place: [f64; 3]) -> f64 {
-        let value = |slot: &Slot| match *slot {
-            Slot::Axis(axis) => place[axis],
-            Slot::Constant(value) => value,
-        };
-        self.expression.eval(&self.slots.iter().map(value).collect::<Vec<_>>()).unwrap_or(f64::NAN)
-    }
-}
-
 /// A checked value.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
@@ -221,8 +168,7 @@ impl Value {
 pub(crate) fn constants(source: &Source, table: &BTreeMap<Spanned<String>, Spanned<f64>>) -> Result<Constants, String> {
     let mut constants = Constants::new();
     for (name, number) in table {
-        let own = exmex::parse::<f64>(name.get_ref()).is_ok_and(|e| e.var_names() == [name.get_ref().clone()]);
-        if !own || ["x", "y", "z"].contains(&name.get_ref().as_str()) {
+        if !is_free(name.get_ref()) {
             return Err(refused(source, name.span(), name.get_ref()));
         }
         constants.insert(name.get_ref().clone(), source.finite(name.get_ref(), number)?);

@@ -3,8 +3,9 @@
 use toml::Spanned;
 
 use super::file::BoundaryTable;
+use super::formula::Constants;
 use super::heads::Head;
-use super::quantity::{Constants, Forms, Value};
+use super::quantity::{Forms, Value};
 use super::region::{NAMES, Region, middle};
 use super::source::Source;
 use crate::grid::Grid;

@@ -11,7 +11,7 @@ const FIRST_PART: f64 = 1e-5;
 /// How to cut time, and when to write frames. The command line overrides the file.
 ///
 /// # Errors
-/// A number that is not above 0; a time of output beyond the end.
+/// A number that is not above 0; a time of output beyond the end; a first step out of bounds.
 pub(crate) fn schedule(
     source: &Source,
     table: &TimeTable,
@@ -32,14 +32,19 @@ pub(crate) fn schedule(
         times.dedup();
         times
     };
-    let first_step = arguments.first_step.or(positive("first_step", &table.first_step)?).unwrap_or(FIRST_PART * end).min(end);
+    let longest_step = positive("longest_step", &table.longest_step)?.unwrap_or(f64::INFINITY);
+    let shortest_step = arguments.shortest_step.or(positive("shortest_step", &table.shortest_step)?);
+    let default = || (FIRST_PART * end).max(shortest_step.unwrap_or(0.0)).min(longest_step);
+    let first_step = arguments.first_step.or(positive("first_step", &table.first_step)?).unwrap_or_else(default).min(end);
+    let shortest_step = shortest_step.unwrap_or(arguments.shortest_step().min(1e-3 * first_step));
+    if !(shortest_step <= first_step && first_step <= longest_step) {
+        let steps = format!("shortest_step = {shortest_step}, first_step = {first_step}, longest_step = {longest_step}");
+        return Err(source.whole(format!("time: {steps}: the first step has to be from the shortest to the longest")));
+    }
     let schedule = Schedule {
         first_step,
-        shortest_step: arguments
-            .shortest_step
-            .or(positive("shortest_step", &table.shortest_step)?)
-            .unwrap_or(arguments.shortest_step().min(1e-3 * first_step)),
-        longest_step: positive("longest_step", &table.longest_step)?.unwrap_or(f64::INFINITY),
+        shortest_step,
+        longest_step,
         accuracy: arguments.accuracy.or(positive("accuracy", &table.accuracy)?),
         times: until(&[&outputs, changes].concat()),
     };

@@ -3,8 +3,9 @@
 use toml::Spanned;
 
 use super::file::WellTable;
+use super::formula::Constants;
 use super::ground::Ground;
-use super::quantity::{Constants, Forms, Value};
+use super::quantity::{Forms, Value};
 use super::region::Region;
 use super::source::Source;
 use crate::grid::Grid;

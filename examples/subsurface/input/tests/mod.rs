@@ -1,6 +1,8 @@
 //! Mistakes in a problem file, what its keys mean, and the shipped problems.
 
+mod at_rest;
 mod closed_forms;
+mod leaky;
 
 use clap::Parser;
 
@@ -61,6 +63,21 @@ fn mistakes_are_told_in_one_line() {
         (sand("van_genuchten = {", "van_genuchten = 3 #"), &["line 12", "van_genuchten = 3", "expected a table"]),
         (sand("z = 0.905", "z = 1.5"), &["line 32", "z = 1.5", "outside the grid"]),
         (sand("title = \"", "title = "), &["line 5"]),
+        (sand("\"z50\"", "\"z90\""), &["line 35", "name = \"z90\"", "a name of its own"]),
+        (sand("\"z50\"", "\" \""), &["line 35", "a name of its own"]),
+        (
+            sand("first_step = 1.0e-2", "first_step = 5\nlongest_step = 2"),
+            &["first_step = 5, longest_step = 2", "to the longest"],
+        ),
+        (sand("first_step = 1.0e-2", "first_step = 5\nshortest_step = 6"), &["shortest_step = 6, first_step = 5"]),
+        (sand("length = 1.0 }", "length = 1.0, ratio = 1.5 }"), &["line 8", "ratio = 1.5 over 100 cells"]),
+        (sand("[grid]", "[grid]\nx = { cells = 100000000, length = 1 }"), &["the grid has more than"]),
+        (sand("-100.0", "\"ln(z - 0.5)\""), &["line 18", "initial: pressure_head: the value is NaN", "z = 0.005 m"]),
+        (sand("-100.0", "\"1e999\""), &["line 18", "the value is inf"]),
+        (
+            sand("-100.0", "1\nregions = [{ z = 0.1, head = \"1/0\" }]"),
+            &["line 19", "initial: head: the value is inf", "z = 0.095 m"],
+        ),
         (tracy("z = 8.75", ""), &["observation upper", "z is missing"]),
         (tracy("width = 10.0", "e = 10.0"), &["line 11", "cannot have the name e"]),
         (tracy("\"dry\"", "\"dryness\""), &["line 26", "pressure_head", "`dryness`", "known are x, y, z, alpha, dry, width"]),
@@ -148,32 +165,17 @@ fn keys_mean_what_they_say() {
     assert!(!posed.linear());
 }
 
-/// Whatever stands between the quotes of a formula gives a formula or an error.
+/// What is no formula gives one line; parentheses may be nested as deep as a formula is long.
 #[test]
 fn no_formula_stops_the_program() {
-    for text in [
-        "",
-        " ",
-        "(",
-        ")",
-        "()",
-        "1 +",
-        "+",
-        "sin",
-        "sin()",
-        "x x",
-        "1 2",
-        "{",
-        "{x}",
-        "x,y",
-        "min(x,y,z)",
-        "^",
-        "1e999",
-        "π",
-        "é",
-    ] {
-        let nested = format!("{}x{}", "(".repeat(900), ")".repeat(900));
-        let _ = posed("tracy", &[("\"dry\"", &format!("\"{text}\""))]);
-        let _ = posed("tracy", &[("\"dry\"", &format!("\"{nested}\""))]);
+    let head = |formula: &str| posed("tracy", &[("\"dry\"", &format!("\"{formula}\""))]);
+    for text in
+        ["", " ", "(", ")", "()", "1 +", "+", "sin", "sin()", "x x", "1 2", "{", "{x}", "x,y", "min(x,y,z)", "^", "é", "-x^2"]
+    {
+        let error = head(text).err().unwrap_or_else(|| format!("{text} is taken"));
+        assert!(error.starts_with("tracy.toml: line 26: pressure_head: ") && !error.contains('\n'), "{error}");
     }
+    let nested = format!("{}x{}", "(".repeat(900), ")".repeat(900));
+    assert_eq!(head(&nested).unwrap().initial_head([0, 3, 0]), 1.75);
+    assert!(head(&"x+".repeat(1001)).unwrap_err().contains("letters"));
 }

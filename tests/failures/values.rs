@@ -70,7 +70,7 @@ pub(crate) fn cases() -> Vec<Case> {
             ("GA_RANKS_PER_NODE", "0", "GA_RANKS_PER_NODE=\"0\" is not "),
         ] {
             cases.push(case(format!("mpi::wrong_value_of_{variable}_{value}"), move || {
-                let text = heard(true, words, || {
+                let text = heard(true, &[words], || {
                     let (status, text) = run_on(Some(3), "does_nothing", &[(variable, value)], SOON);
                     assert_ne!(status, Some(0), "{text}");
                     text

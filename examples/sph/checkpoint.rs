@@ -83,6 +83,21 @@ impl Saved {
     }
 }
 
+/// What can be told of a file for checkpoints before a run.
+///
+/// # Errors
+/// One line that names the file: there is no folder for it, or something else stands there.
+pub(crate) fn check(file: &Path) -> Result<(), String> {
+    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        return Err(format!("cannot write {}: there is no folder {}", file.display(), folder.display()));
+    }
+    let is_checkpoint = || std::fs::read_to_string(file).is_ok_and(|text| toml::from_str::<Saved>(&text).is_ok());
+    if file.exists() && !is_checkpoint() {
+        return Err(format!("{} is there and no checkpoint: remove it or name another file", file.display()));
+    }
+    Ok(())
+}
+
 /// Writes checkpoints under one name.
 #[derive(Debug)]
 pub(crate) struct Checkpoints<const D: usize> {
@@ -244,7 +259,10 @@ mod tests {
         assert!(refused(&file, &case(), &["level_1".to_owned()]).contains("level_1"));
         assert!(refused(&folder.0.join("none"), &case(), &[]).contains("cannot read"));
         let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(check(&file), Ok(()));
+        assert!(check(&folder.0.join("none").join("state")).unwrap_err().contains("no folder"));
         fs::write(&file, &text[..text.len() / 2]).unwrap();
+        assert!(check(&file).unwrap_err().contains("no checkpoint"));
         assert!(refused(&file, &case(), &[]).contains("no checkpoint"));
     }
 }

@@ -1,7 +1,7 @@
 //! A run beside the experiment that it repeats.
 //!
 //! * Fronts: the root mean square of Z/Z_measured − 1. A front that was recorded from Z = 1 on without the motion of what held
-//!   the column is shifted in time until it agrees where Z = [`MEETING`]; the shift is told.
+//!   the column is shifted in time until it agrees where Z = [`MEETING`]. The report shows the shift.
 //! * Levels: the root mean square of (h − h_measured)/H, and when the water came to gauges on the dry bed.
 //! * Pressures: the mean from the impact on, until record or run ends.
 

@@ -4,7 +4,7 @@
 //! rank reserves a range of words by read-and-increment of the count, and puts its message there with the rank's signal. The
 //! receiver waits for one signal from each neighbor, reads what came in whatever order, and sets the count back to zero. A
 //! message holds the particles that move to the receiver and those that it sees as ghosts; an empty one is sent too, because it
-//! also tells that the neighbor has come this far.
+//! also shows that the neighbor has come this far.
 //!
 //! There are two halves, used by even and odd steps in turn, and no barrier. A rank that writes into a half again has had this
 //! rank's message of the step between, which was sent after the half was read and its count set back.

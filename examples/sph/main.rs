@@ -19,6 +19,7 @@ mod forces;
 mod graph;
 mod instruments;
 mod integrator;
+mod log;
 mod observation;
 mod output;
 mod particle;
@@ -42,17 +43,10 @@ use global_arrays::prelude::*;
 use crate::case::Case;
 use crate::checkpoint::{Checkpoints, Saved};
 use crate::cli::{Arguments, Flow};
-use crate::comparison::Course;
-use crate::experiments::Experiment;
-use crate::instruments::Instruments;
-use crate::observation::Observation;
-use crate::output::{Frames, Table, reduced};
+use crate::log::Log;
+use crate::output::Frames;
 use crate::report::Report;
 use crate::simulation::Simulation;
-
-/// How often a run is looked at, beside its frames: impacts are short, so more often where pressures are measured.
-const LOOKS: usize = 200;
-const MANY_LOOKS: usize = 1000;
 
 fn main() -> ExitCode {
     command_line::exit("sph", run(&Arguments::parse()))
@@ -72,7 +66,6 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         Flow::Plane(case) => rank_main(job, arguments, case),
         Flow::Space(case) => rank_main(job, arguments, case),
     };
-    // What is wrong with instruments and checkpoints is told before ranks start.
     match &flow {
         Flow::Plane(case) => look(arguments, case)?,
         Flow::Space(case) => look(arguments, case)?,
@@ -80,103 +73,41 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.start.launch().run(body).map_err(|error: Error| error.to_string())
 }
 
-/// Finds mistakes in what is measured and in the checkpoint that a run goes on with.
+/// Finds mistakes in instruments, times and checkpoints before the ranks start.
 fn look<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), String> {
-    let names = names(&instruments(arguments, case)?);
-    arguments.resume.as_ref().map_or(Ok(()), |file| Saved::read(file, case, &names).map(drop))
-}
-
-/// The instruments of the experiment that the case repeats, and those that were asked for.
-fn instruments<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<Vec<Instruments<D>>, String> {
-    let known = Experiment::of(case).map(|experiment| experiment.instruments(case));
-    Ok(known.into_iter().chain([arguments.instruments(case)?]).collect())
-}
-
-fn names<const D: usize>(instruments: &[Instruments<D>]) -> Vec<String> {
-    instruments.iter().flat_map(Instruments::names).collect()
-}
-
-/// What was seen of a run at its looks, and the files for it.
-struct Log<const D: usize> {
-    instruments: Vec<Instruments<D>>,
-    history: Vec<Observation>,
-    course: Course,
-    front: Option<Table>,
-    records: Option<Table>,
-}
-
-impl<const D: usize> Log<D> {
-    /// Begins the files, with the rows of a run that goes on.
-    fn create(job: &Job, arguments: &Arguments, case: &Case<D>, saved: Option<&Saved>) -> Result<Self, Error> {
-        let instruments = instruments(arguments, case).map_err(Error::other)?;
-        let table = |file: &Option<std::path::PathBuf>, columns: &[String]| match file {
-            Some(file) if job.rank() == 0 => Table::create(file, columns).map(Some).map_err(Error::other),
-            _ => Ok(None),
-        };
-        let mut columns = ["time", "front", "kinetic", "potential", "compression"].map(String::from).to_vec();
-        columns.extend(names(&instruments));
-        let front = table(&arguments.front, &["T", "Z"].map(String::from))?;
-        let records = table(&arguments.records, &columns)?;
-        let mut log = Log { instruments, history: Vec::new(), course: Course::default(), front, records };
-        for (seen, read) in saved.iter().flat_map(|saved| saved.history.iter().zip(&saved.course.readings)) {
-            log.add(case, *seen, read.clone())?;
-        }
-        Ok(log)
-    }
-
-    /// How often a run is looked at.
-    fn looks(&self) -> usize {
-        if self.instruments.iter().all(|some| some.probes.is_empty()) { LOOKS } else { MANY_LOOKS }
-    }
-
-    /// Looks at the run. Collective.
-    fn look(&mut self, job: &Job, simulation: &Simulation<'_, D>) -> Result<(), Error> {
-        let seen = observation::observe(job, simulation)?;
-        let mut read = Vec::new();
-        for instruments in &self.instruments {
-            read.extend(instruments.read(job, simulation.case, simulation.own())?);
-        }
-        self.add(simulation.case, seen, read)
-    }
-
-    /// Adds what was seen, a row of each file.
-    fn add(&mut self, case: &Case<D>, seen: Observation, read: Vec<f64>) -> Result<(), Error> {
-        if let Some(front) = &mut self.front {
-            let (time, place) = reduced(case, seen.time, seen.front);
-            front.row(&[time, place]).map_err(Error::other)?;
-        }
-        if let Some(records) = &mut self.records {
-            let row: Vec<f64> = [seen.time, seen.front].into_iter().chain(seen.energy).chain(read.iter().copied()).collect();
-            records.row(&row).map_err(Error::other)?;
-        }
-        self.course.add(seen.time, seen.front, read);
-        self.history.push(seen);
-        Ok(())
-    }
+    let names = log::names(&log::instruments(arguments, case)?);
+    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
+    let saved = arguments.resume.as_ref().map(|file| Saved::read(file, case, &names)).transpose()?;
+    plan(arguments, case, saved.as_ref()).map(drop)
 }
 
 /// How many steps of what length a run has.
-fn plan<const D: usize>(arguments: &Arguments, case: &Case<D>, saved: Option<&Saved>) -> Result<(usize, f64), Error> {
+fn plan<const D: usize>(arguments: &Arguments, case: &Case<D>, saved: Option<&Saved>) -> Result<(usize, f64), String> {
     let recorded = arguments.experiment.map(|name| name.experiment().end);
     let asked = arguments.end_time.or(recorded);
     if let Some(saved) = saved {
         let steps = arguments.end_time.map_or(saved.planned as f64, |end| (end / saved.time_step).round());
-        return match steps as usize {
-            steps if steps < saved.steps => {
-                Err(Error::other(format!("the checkpoint is of {:.6} s, after the end", saved.steps as f64 * saved.time_step)))
-            }
-            steps => Ok((steps, saved.time_step)),
-        };
+        if steps <= saved.steps as f64 {
+            let [reached, end] = [saved.steps as f64, steps].map(|steps| steps * saved.time_step);
+            return Err(format!(
+                "the checkpoint is of {reached:.6} s and the run ends at {end:.6} s: a later --end-time is needed"
+            ));
+        }
+        return check_steps(steps, saved.time_step).map(|steps| (steps, saved.time_step));
     }
     let end = asked.unwrap_or_else(|| case.end_time());
     let longest = arguments.time_step.unwrap_or_else(|| case.fluid.time_step());
     let steps = (end / longest).ceil();
+    check_steps(steps, longest).map(|count| (count, end / steps))
+}
+
+/// A number of steps that a run can make.
+fn check_steps(steps: f64, length: f64) -> Result<usize, String> {
+    let end = steps * length;
     if steps > MOST_STEPS {
-        return Err(Error::other(format!(
-            "{end} s in steps of {longest:e} s are {steps:.1e} steps; up to {MOST_STEPS:.0e} are possible"
-        )));
+        return Err(format!("{end} s in steps of {length:e} s are {steps:.1e} steps; up to {MOST_STEPS:.0e} are possible"));
     }
-    Ok((steps as usize, end / steps))
+    Ok(steps as usize)
 }
 
 /// Most steps of a run: years of them.
@@ -184,10 +115,10 @@ const MOST_STEPS: f64 = 1e12;
 
 /// What each rank does.
 fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<(), Error> {
-    let names = names(&instruments(arguments, case).map_err(Error::other)?);
+    let names = log::names(&log::instruments(arguments, case).map_err(Error::other)?);
     let read = |file: &std::path::PathBuf| Saved::read(file, case, &names).map_err(Error::other);
     let saved = arguments.resume.as_ref().map(read).transpose()?;
-    let (steps, time_step) = plan(arguments, case, saved.as_ref())?;
+    let (steps, time_step) = plan(arguments, case, saved.as_ref()).map_err(Error::other)?;
     let mut simulation = match (&saved, &arguments.resume) {
         (Some(saved), Some(file)) => Simulation::resume(job, case, saved, saved.particles(job, case, file)?)?,
         _ => Simulation::new(job, case, time_step)?,
@@ -208,7 +139,7 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
     let due = |step: usize, times: usize| step == 0 || step * times / steps != (step - 1) * times / steps;
     loop {
         let step = simulation.steps;
-        // What a checkpoint was written after, it knows.
+        // A checkpoint has what was seen up to its step.
         if due(step, log.looks()) && (step == 0 || step > begun) {
             log.look(job, &simulation)?;
             bar.set_position(step as u64);

@@ -1,7 +1,7 @@
 //! Formulas of the place: expressions of x, y, z and the constants of the file.
 //!
-//! The words of a formula are read here first, so that what is wrong is told in the words of this program, and one trap is
-//! refused: the expression library lets a sign bind tighter than `^`, so that −x² would be (−x)².
+//! The words of a formula are read here first. So messages are those of this program, and one trap is refused: the expression
+//! library lets a sign bind tighter than `^`, so that −x² would be (−x)².
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ fn pose(name: &str, text: String) -> Result<Posed, String> {
     Posed::new(&Source::new(format!("{name}.toml"), text), &arguments)
 }
 
-/// A mistake is told in one line with the name of the file, and with its line and key where it has one.
+/// A mistake gives one line with the name of the file, and with its line and key where it has one.
 #[test]
 fn mistakes_are_told_in_one_line() {
     let error = |name, from, to| posed(name, &[(from, to)]).err().unwrap_or_else(|| format!("{to} is taken"));

@@ -31,9 +31,9 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
 }
 
 fn suites(tier: Tier) -> Result<Vec<Report>> {
-    let packages = ["--package", cargo::LIBRARY, "--package", cargo::SUITES];
-    let targets = ["--lib", "--test", "matmul", "--test", "failures"];
-    let programs = cargo::build(&[&["test", "--no-run", "--features", "blas"][..], &packages, &targets].concat())?;
+    // All packages, so that what they share is that of the other suites.
+    let targets = ["--workspace", "--lib", "--test", "matmul", "--test", "failures"];
+    let programs = cargo::build(&[&["test", "--no-run", "--features", "blas"][..], &targets].concat())?;
     let mut reports = Vec::new();
     for (kind, name, some) in SUITES {
         for suite in programs.iter().filter(|suite| suite.test && suite.kind == kind && suite.name == name) {

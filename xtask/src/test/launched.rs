@@ -37,7 +37,8 @@ pub fn run(library: &Library, tier: Tier) -> Result<Vec<Report>> {
 
 /// By Slurm.
 pub fn under_srun(tier: Tier) -> Result<Vec<Report>> {
-    let built = cargo::build(&["build", "--release", "--package", cargo::LIBRARY, "--example", "hello"])?;
+    // As the examples are built for themselves.
+    let built = cargo::build(cargo::EXAMPLES)?;
     let hello = built.iter().find(|program| program.name == "hello").context("no example hello")?;
     slurm::run("without MPI", UNDER_SRUN, hello, tier)
 }

@@ -166,13 +166,14 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
 
 /// The programs, by their names in the machine. All but one are without the feature `mpi`, so a launcher is ours to speak with.
 fn build(tier: Tier) -> Result<Vec<(&'static str, PathBuf)>> {
-    let tests = cargo::build(&["test", "--no-run", "--package", cargo::LIBRARY, "--lib"])?;
-    let unit = tests.into_iter().find(|program| program.test && program.kind == "lib").context("no unit tests were built")?;
+    // As both are built for themselves.
     let suites = cargo::build(&["test", "--workspace", "--no-run"])?;
-    let conformance = suites.into_iter().find(|suite| suite.kind == "test" && suite.name == "conformance");
+    let suite = |kind: &str, name: &str| suites.iter().find(|suite| suite.test && suite.kind == kind && suite.name == name);
+    let unit = suite("lib", "global_arrays").context("no unit tests were built")?.path.clone();
+    let conformance = suite("test", "conformance").context("no conformance suite was built")?.path.clone();
     let examples = cargo::build(cargo::EXAMPLES)?;
     let lu = examples.into_iter().find(|program| program.is_example() && program.name == "lu").context("no lu was built")?;
-    let mut programs = vec![("unit", unit.path), ("conformance", conformance.context("no conformance suite was built")?.path)];
+    let mut programs = vec![("unit", unit), ("conformance", conformance)];
     programs.push(("lu", lu.path));
     let launcher = LAUNCHER.map(|(program, name)| (name, Path::new("/usr/bin").join(program)));
     if launcher.iter().all(|(_, path)| path.exists()) {

@@ -201,14 +201,17 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_from_what_is_written_on_any_number_of_ranks() {
-        let tube = Tube::new(100);
+        let tube = Tube::new(400);
         let saved = run(&tube, 2, 65, false);
         let restored: Vec<Particle> = saved.iter().map(|words| bits_read(&words[1..])).collect();
         let ends = Mutex::new(Vec::new());
         let body = |job: &Job| {
-            let share = share(tube.particles, job.rank(), job.size());
+            // As far from where they belong as can be.
+            let share = share(tube.particles, job.size() - 1 - job.rank(), job.size());
             let particles = restored[share.start as usize..share.end as usize].to_vec();
             let mut simulation = Simulation::with(job, &tube, tube.time_step(), 65, particles)?;
+            // Looked at before all particles are where they belong.
+            simulation.measured()?;
             (65..110).try_for_each(|_| simulation.step())?;
             ends.lock().unwrap().extend_from_slice(simulation.own());
             Ok::<(), Error>(())

@@ -11,7 +11,7 @@ use crate::gas::tube::Tube;
 use crate::instruments::{Instruments, Probe};
 use crate::tank::Block;
 
-/// Weakly compressible smoothed-particle hydrodynamics: a dam break in two or three dimensions, and flows with known solutions.
+/// Smoothed-particle hydrodynamics: a dam break in two or three dimensions, flows with known solutions, and Sod's shock tube.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "sph")]
 pub(crate) struct Arguments {

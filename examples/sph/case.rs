@@ -45,8 +45,7 @@ impl Default for Water {
 }
 
 /// What flows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A column of water collapses into a tank
     DamBreak,
@@ -199,8 +198,7 @@ impl<const D: usize> Case<D> {
 
     /// Numbers of the particles that a rank begins with, out of so many ranks.
     pub(crate) fn share(&self, rank: usize, ranks: usize) -> std::ops::Range<u64> {
-        let first = |rank: usize| (u128::from(self.particles()) * rank as u128 / ranks as u128) as u64;
-        first(rank)..first(rank + 1)
+        share(self.particles(), rank, ranks)
     }
 
     /// a, in meters.
@@ -341,6 +339,12 @@ impl Case<2> {
         let (gate, obstacles) = (None, Vec::new());
         Case { kind: Kind::Poiseuille, fluid, counts, inside: counts, period, walls, gate, obstacles }
     }
+}
+
+/// The part of a rank, out of so many ranks, of `count` numbers.
+pub(crate) fn share(count: u64, rank: usize, ranks: usize) -> std::ops::Range<u64> {
+    let first = |rank: usize| (u128::from(count) * rank as u128 / ranks as u128) as u64;
+    first(rank)..first(rank + 1)
 }
 
 /// The kinematic viscosity of [`ALPHA`] in `dimensions` dimensions, for a column of this height and a speed of sound of so many times that

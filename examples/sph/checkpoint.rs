@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use global_arrays::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::case::Case;
+use crate::case::{Case, share};
 use crate::comparison::Course;
 use crate::observation::Observation;
 use crate::output::Gathered;
-use crate::particle::Particle;
-use crate::simulation::Simulation;
+use crate::particle::Moving;
 use crate::whole_file;
 
 /// The text of a checkpoint.
@@ -37,22 +36,22 @@ pub(crate) struct Saved {
 }
 
 /// A flow in words.
-fn flow<const D: usize>(case: &Case<D>) -> String {
+pub(crate) fn flow<const D: usize>(case: &Case<D>) -> String {
     let Case { kind, fluid, counts, inside, gate, obstacles, .. } = case;
     format!("{kind:?} {counts:?} in {inside:?}, gate {gate:?}, obstacles {obstacles:?}, {fluid:?}")
 }
 
 impl Saved {
-    /// Reads the text of a checkpoint of a case that is measured by these instruments.
+    /// Reads the text of a checkpoint of a flow, in words, that is measured by these instruments.
     ///
     /// # Errors
     /// One line that names the file: it cannot be read, it is no checkpoint, or it is one of something else.
-    pub(crate) fn read<const D: usize>(file: &Path, case: &Case<D>, instruments: &[String]) -> Result<Saved, String> {
+    pub(crate) fn read(file: &Path, flow: &str, instruments: &[String]) -> Result<Saved, String> {
         let failed = |what: &str| format!("{}: {what}", file.display());
         let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let saved: Saved =
             toml::from_str(&text).map_err(|error| failed(&format!("no checkpoint: {}", error.message().replace('\n', ", "))))?;
-        if saved.flow != flow(case) {
+        if saved.flow != flow {
             return Err(failed("a checkpoint of another flow, geometry or spacing"));
         }
         if saved.instruments != instruments {
@@ -62,24 +61,24 @@ impl Saved {
         let Course { times, front, readings } = &saved.course;
         let same = [times.len(), front.len(), readings.len()] == [looks; 3];
         let full = readings.iter().all(|row| row.len() == instruments.len());
-        if !(same && full && saved.time_step > 0.0 && saved.time_step.is_finite() && looks > 0) {
+        if !(same && full && saved.time_step > 0.0 && saved.time_step.is_finite()) {
             return Err(failed("no checkpoint: its parts do not fit together"));
         }
         Ok(saved)
     }
 
-    /// The particles that this rank shall begin with: an equal share. `file` is that of the text. Collective.
+    /// The particles that this rank shall begin with: an equal share of `count`. `file` is that of the text. Collective.
     ///
     /// # Errors
     /// A file of particles that cannot be read or is of another shape.
-    pub(crate) fn particles<const D: usize>(&self, job: &Job, case: &Case<D>, file: &Path) -> Result<Vec<Particle<D>>, Error> {
-        let gathered = Gathered::<D>::new(job, case, "restored particles")?;
+    pub(crate) fn particles<const D: usize, P: Moving<D>>(&self, job: &Job, count: u64, file: &Path) -> Result<Vec<P>, Error> {
+        let gathered = Gathered::<D, P>::new(job, count, "restored particles")?;
         gathered.array.read_npy(file.with_file_name(&self.particles))?;
-        let share = case.share(job.rank(), job.size());
+        let share = share(count, job.rank(), job.size());
         let rows = gathered.array.get(s![share.start as usize..share.end as usize, ..])?;
         // Nobody frees the array before all have read.
         job.barrier()?;
-        Ok(rows.rows().into_iter().map(|row| Particle::read(&row.to_vec())).collect())
+        Ok(rows.rows().into_iter().map(|row| P::read(&row.to_vec())).collect())
     }
 }
 
@@ -98,32 +97,45 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Where a run stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct State<'a, P> {
+    /// This rank's particles.
+    pub(crate) own: &'a [P],
+    pub(crate) steps: usize,
+    /// In seconds.
+    pub(crate) time_step: f64,
+    /// As [`Simulation::refilled`](crate::simulation::Simulation::refilled).
+    pub(crate) refilled: f64,
+}
+
 /// Writes checkpoints under one name.
 #[derive(Debug)]
-pub(crate) struct Checkpoints<const D: usize> {
+pub(crate) struct Checkpoints<const D: usize, P> {
     file: PathBuf,
+    flow: String,
     instruments: Vec<String>,
     every: usize,
-    gathered: Gathered<D>,
+    gathered: Gathered<D, P>,
     /// Name of the particles of the last checkpoint under this name, of an earlier run or this one.
     written: Option<String>,
 }
 
-impl<const D: usize> Checkpoints<D> {
-    /// Checkpoints after every so many steps and at the end. Collective.
+impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
+    /// Checkpoints of a flow, in words, of so many particles: after every so many steps and at the end. Collective.
     pub(crate) fn new(
         job: &Job,
         file: &Path,
         every: Option<usize>,
-        case: &Case<D>,
+        (flow, particles): (String, u64),
         instruments: Vec<String>,
     ) -> Result<Self, Error> {
         // All ranks look before any writes.
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let written = toml::from_str::<Saved>(&text).ok().map(|saved| saved.particles);
-        let gathered = Gathered::new(job, case, "checkpoint")?;
+        let gathered = Gathered::new(job, particles, "checkpoint")?;
         job.barrier()?;
-        Ok(Checkpoints { file: file.to_owned(), instruments, every: every.unwrap_or(usize::MAX), gathered, written })
+        Ok(Checkpoints { file: file.to_owned(), flow, instruments, every: every.unwrap_or(usize::MAX), gathered, written })
     }
 
     /// Writes a checkpoint if one is due. History and course are those of all ranks. Collective.
@@ -133,28 +145,28 @@ impl<const D: usize> Checkpoints<D> {
     pub(crate) fn write(
         &mut self,
         job: &Job,
-        simulation: &Simulation<'_, D>,
+        state: State<'_, P>,
         planned: usize,
         history: &[Observation],
         course: &Course,
     ) -> Result<(), Error> {
-        let steps = simulation.steps;
+        let State { own, steps, time_step, refilled } = state;
         if steps == 0 || !(steps.is_multiple_of(self.every) || steps == planned) {
             return Ok(());
         }
-        self.gathered.fill(job, simulation.own())?;
+        self.gathered.fill(job, own)?;
         let particles = self.name(steps);
         self.gathered.array.save_npy(self.file.with_file_name(&particles))?;
         let old = self.written.replace(particles.clone());
         if job.rank() == 0 {
             let saved = Saved {
-                flow: flow(simulation.case),
+                flow: self.flow.clone(),
                 instruments: self.instruments.clone(),
                 particles,
                 steps,
-                time_step: simulation.time_step,
+                time_step,
                 planned,
-                refilled: simulation.refilled,
+                refilled,
                 history: history.to_vec(),
                 course: course.clone(),
             };
@@ -188,6 +200,7 @@ mod tests {
     use super::*;
     use crate::case::{Column, Kind, Water};
     use crate::observation::{fingerprint, observe};
+    use crate::simulation::Simulation;
 
     /// Steps of a run, and the step of its checkpoint.
     const STEPS: usize = 130;
@@ -214,14 +227,14 @@ mod tests {
             let dt = case.fluid.time_step();
             let mut simulation = match file.filter(|_| resumed) {
                 Some(file) => {
-                    let saved = Saved::read(file, &case, &[]).map_err(Error::other)?;
-                    let particles = saved.particles(job, &case, file)?;
+                    let saved = Saved::read(file, &flow(&case), &[]).map_err(Error::other)?;
+                    let particles = saved.particles(job, case.particles(), file)?;
                     Simulation::resume(job, &case, &saved, particles)?
                 }
                 None => Simulation::new(job, &case, dt)?,
             };
             let mut checkpoints = match file.filter(|_| !resumed) {
-                Some(file) => Some(Checkpoints::new(job, file, Some(SAVED), &case, Vec::new())?),
+                Some(file) => Some(Checkpoints::new(job, file, Some(SAVED), (flow(&case), case.particles()), Vec::new())?),
                 None => None,
             };
             while simulation.steps < STEPS {
@@ -230,10 +243,10 @@ mod tests {
                     let seen = observe(job, &simulation)?;
                     let mut course = Course::default();
                     course.add(seen.time, seen.front, Vec::new());
-                    checkpoints.write(job, &simulation, STEPS, &[seen], &course)?;
+                    checkpoints.write(job, simulation.state(), STEPS, &[seen], &course)?;
                 }
             }
-            *seen.lock().unwrap() = fingerprint(job, &simulation)?;
+            *seen.lock().unwrap() = fingerprint(job, simulation.own())?;
             Ok::<(), Error>(())
         };
         Launch::new().ranks(ranks).network("threads").run(body).unwrap();
@@ -253,7 +266,7 @@ mod tests {
         for ranks in [1, 2, 4, 7] {
             assert_eq!(run(ranks, Some(&file), true), whole, "{ranks} ranks");
         }
-        let refused = |file: &Path, case: &Case<2>, names: &[String]| Saved::read(file, case, names).unwrap_err();
+        let refused = |file: &Path, case: &Case<2>, names: &[String]| Saved::read(file, &flow(case), names).unwrap_err();
         let other = Case::taylor_green(0.05, 1.0, 100.0);
         assert!(refused(&file, &other, &[]).contains("another flow"));
         assert!(refused(&file, &case(), &["level_1".to_owned()]).contains("level_1"));

@@ -6,28 +6,32 @@ use clap::Parser;
 
 use crate::case::{Case, Column, Kind, Water, damping};
 use crate::command_line::{Start, positive};
-use crate::experiments::Name;
+use crate::experiments;
+use crate::gas::tube::Tube;
 use crate::instruments::{Instruments, Probe};
 use crate::tank::Block;
 
-/// Weakly compressible smoothed-particle hydrodynamics: a dam break in two or three dimensions, and flows with known solutions.
+/// Smoothed-particle hydrodynamics: a dam break in two or three dimensions, flows with known solutions, and Sod's shock tube.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "sph")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) start: Start,
     /// The flow
-    #[arg(long, value_enum, default_value_t = Kind::DamBreak)]
-    pub(crate) case: Kind,
+    #[arg(long, value_enum, default_value_t = Name::DamBreak)]
+    pub(crate) case: Name,
     /// A dam break that was measured: sets the column, the tank, the gate and how long to compute, which then cannot be given
     #[arg(long, value_enum, conflicts_with_all = ["column_width", "column_height", "tank_length", "gate", "obstacle"])]
-    pub(crate) experiment: Option<Name>,
+    pub(crate) experiment: Option<experiments::Name>,
     /// 2 or 3; only columns of water can have 3
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
     pub(crate) dimensions: u8,
     /// Distance between particles, in meters; by default an 80th of the dam's height, else a 40th (in three dimensions half as many)
     #[arg(long, value_name = "DX", value_parser = length)]
     pub(crate) spacing: Option<f64>,
+    /// Particles in the shock tube, all of the same mass; by default 400
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) particles: Option<usize>,
     /// Width of the column, side of the vortices' square, or period along the plates, in meters
     #[arg(long, value_name = "A", value_parser = length)]
     pub(crate) column_width: Option<f64>,
@@ -107,6 +111,36 @@ pub(crate) type Numbers = Box<[f64]>;
 pub(crate) enum Flow {
     Plane(Case<2>),
     Space(Case<3>),
+    Tube(Tube),
+}
+
+/// What `--case` names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Name {
+    /// A column of water collapses into a tank
+    DamBreak,
+    /// Water at rest in a tank
+    Hydrostatic,
+    /// Decaying vortices in a periodic square
+    TaylorGreen,
+    /// Flow between plates starts up
+    Poiseuille,
+    /// Sod's shock tube: gas in one dimension
+    Sod,
+}
+
+impl Name {
+    /// The weakly compressible flow of this name, if it is one.
+    fn kind(self) -> Option<Kind> {
+        match self {
+            Name::DamBreak => Some(Kind::DamBreak),
+            Name::Hydrostatic => Some(Kind::Hydrostatic),
+            Name::TaylorGreen => Some(Kind::TaylorGreen),
+            Name::Poiseuille => Some(Kind::Poiseuille),
+            Name::Sod => None,
+        }
+    }
 }
 
 /// Particles that a wall must be thick: as many as the kernel reaches.
@@ -118,24 +152,25 @@ const MOST: f64 = 1e9;
 impl Arguments {
     /// The flow, or what is wrong with it.
     pub(crate) fn flow(&self) -> Result<Flow, String> {
-        let experiment = self.experiment.map(Name::experiment);
-        let width = self.column_width.or(experiment.map(|known| known.column[0])).unwrap_or(match self.case {
+        let Some(kind) = self.case.kind() else { return self.tube().map(Flow::Tube) };
+        let experiment = self.experiment.map(experiments::Name::experiment);
+        let width = self.column_width.or(experiment.map(|known| known.column[0])).unwrap_or(match kind {
             Kind::DamBreak | Kind::Hydrostatic => 0.146,
             Kind::TaylorGreen => 1.0,
             Kind::Poiseuille => 4e-4,
         });
-        let height = self.column_height.or(experiment.map(|known| known.column[1])).unwrap_or(match self.case {
+        let height = self.column_height.or(experiment.map(|known| known.column[1])).unwrap_or(match kind {
             Kind::DamBreak => 2.0 * width,
             Kind::Hydrostatic | Kind::TaylorGreen => width,
             Kind::Poiseuille => 1e-3,
         });
-        let across = if self.case == Kind::DamBreak { 80.0 } else { 40.0 } / if self.dimensions == 3 { 2.0 } else { 1.0 };
+        let across = if kind == Kind::DamBreak { 80.0 } else { 40.0 } / if self.dimensions == 3 { 2.0 } else { 1.0 };
         let spacing = self.spacing.unwrap_or(width.max(height) / across);
         // An experiment is of its shape whatever the spacing: its column is whole particles high.
         let whole = (height / spacing).round().max(1.0);
         let spacing = if experiment.is_some() { height / whole } else { spacing };
         let depth = self.column_depth.or(experiment.and_then(|known| known.depth)).unwrap_or(width);
-        self.check_flags()?;
+        self.check_flags(kind)?;
         let water = self.water(spacing, height)?;
         let mut extents = vec![("wide", width), ("high", height)];
         if self.dimensions == 3 {
@@ -152,19 +187,19 @@ impl Arguments {
         }
         // High enough for the water that runs up the far wall.
         let tank_height = 3.0 * height;
-        let column = self.is_column();
+        let column = is_column(kind);
         let volume = if column { tank_length * tank_height } else { width * height };
         let cells = volume / spacing.powi(2) * if self.dimensions == 3 { depth / spacing } else { 1.0 };
         if cells > MOST {
             return Err(format!("the tank has room for {cells:.1e} particles; up to {MOST:.0e} are possible"));
         }
-        if self.case == Kind::TaylorGreen && height != width {
+        if kind == Kind::TaylorGreen && height != width {
             return Err("the vortices' square has one side: give --column-width alone".into());
         }
         if !column && width < 6.0 * spacing {
             return Err(format!("the period of {width} m must be at least six times the spacing of {spacing} m"));
         }
-        Ok(match (self.case, self.dimensions) {
+        Ok(match (kind, self.dimensions) {
             (Kind::TaylorGreen, _) => Flow::Plane(Case::taylor_green(spacing, width, self.reynolds.unwrap_or(100.0))),
             (Kind::Poiseuille, _) => Flow::Plane(Case::poiseuille(spacing, width, height)),
             (kind, 2) => {
@@ -178,27 +213,65 @@ impl Arguments {
         })
     }
 
-    fn is_column(&self) -> bool {
-        matches!(self.case, Kind::DamBreak | Kind::Hydrostatic)
+    /// The shock tube, or what is wrong with it.
+    fn tube(&self) -> Result<Tube, String> {
+        let foreign = [
+            ("--dimensions 3", self.dimensions == 3),
+            ("--spacing", self.spacing.is_some()),
+            ("--column-width", self.column_width.is_some()),
+            ("--column-height", self.column_height.is_some()),
+            ("--column-depth", self.column_depth.is_some()),
+            ("--reynolds", self.reynolds.is_some()),
+        ];
+        let foreign = foreign.into_iter().chain(self.of_the_dam()).chain(self.of_columns());
+        if let Some((flag, _)) = foreign.into_iter().find(|flag| flag.1) {
+            return Err(format!("{flag} is not for the shock tube"));
+        }
+        let particles = self.particles.unwrap_or(400);
+        if particles as f64 > MOST {
+            return Err(format!("{particles} particles are too many; up to {MOST:.0e} are possible"));
+        }
+        Ok(Tube::new(particles as u64))
     }
 
     /// Flags that this flow does not know.
-    fn check_flags(&self) -> Result<(), String> {
-        let column = self.is_column();
+    fn check_flags(&self, kind: Kind) -> Result<(), String> {
+        let column = is_column(kind);
         if self.dimensions == 3 && !column {
             return Err("only the columns of water have three dimensions".into());
         }
         if self.dimensions == 2 && self.column_depth.is_some() {
             return Err("--column-depth is for --dimensions 3".into());
         }
-        let of_the_dam = [
+        if let Some((flag, _)) = self.of_the_dam().into_iter().find(|flag| flag.1 && kind != Kind::DamBreak) {
+            return Err(format!("{flag} is for the dam break"));
+        }
+        if let Some((flag, _)) = self.of_columns().into_iter().find(|flag| flag.1 && !column) {
+            return Err(format!("{flag} is for columns of water"));
+        }
+        if kind != Kind::TaylorGreen && self.reynolds.is_some() {
+            return Err("--reynolds is for the vortices".into());
+        }
+        if self.particles.is_some() {
+            return Err("--particles is for the shock tube; other flows have --spacing".into());
+        }
+        Ok(())
+    }
+
+    /// Flags of the dam break, and whether each is given.
+    fn of_the_dam(&self) -> [(&'static str, bool); 5] {
+        [
             ("--front", self.front.is_some()),
             ("--tank-length", self.tank_length.is_some()),
             ("--experiment", self.experiment.is_some()),
             ("--gate", self.gate.is_some()),
             ("--obstacle", !self.obstacle.is_empty()),
-        ];
-        let of_columns = [
+        ]
+    }
+
+    /// Flags of columns of water, and whether each is given.
+    fn of_columns(&self) -> [(&'static str, bool); 7] {
+        [
             ("--friction", self.friction.is_some()),
             ("--no-slip", self.no_slip),
             ("--sound", self.sound.is_some()),
@@ -206,17 +279,7 @@ impl Arguments {
             ("--gauge", !self.gauge.is_empty()),
             ("--probe", !self.probe.is_empty()),
             ("--records", self.records.is_some()),
-        ];
-        if let Some((flag, _)) = of_the_dam.into_iter().find(|flag| flag.1 && self.case != Kind::DamBreak) {
-            return Err(format!("{flag} is for the dam break"));
-        }
-        if let Some((flag, _)) = of_columns.into_iter().find(|flag| flag.1 && !column) {
-            return Err(format!("{flag} is for columns of water"));
-        }
-        if self.case != Kind::TaylorGreen && self.reynolds.is_some() {
-            return Err("--reynolds is for the vortices".into());
-        }
-        Ok(())
+        ]
     }
 
     fn water(&self, spacing: f64, height: f64) -> Result<Water, String> {
@@ -299,6 +362,10 @@ impl Arguments {
     }
 }
 
+fn is_column(kind: Kind) -> bool {
+    matches!(kind, Kind::DamBreak | Kind::Hydrostatic)
+}
+
 /// A speed of sound in which the fluid is nearly incompressible.
 fn sound(text: &str) -> Result<f64, String> {
     length(text).ok().filter(|sound| *sound >= 5.0).ok_or_else(|| "not a number of at least 5".into())
@@ -344,7 +411,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
-        for case in ["dam_break", "hydrostatic", "taylor_green", "poiseuille"] {
+        for case in ["dam_break", "hydrostatic", "taylor_green", "poiseuille", "sod"] {
             assert!(flow(&format!("sph --case {case}")).is_ok());
         }
         assert!(matches!(flow("sph --dimensions 3 --spacing 0.0365"), Ok(Flow::Space(_))));
@@ -364,6 +431,7 @@ mod tests {
             match arguments.flow()? {
                 Flow::Plane(case) => arguments.instruments(&case).map(|instruments| instruments.names()),
                 Flow::Space(case) => arguments.instruments(&case).map(|instruments| instruments.names()),
+                Flow::Tube(_) => Ok(Vec::new()),
             }
         };
         assert_eq!(instruments("sph --gauge 0.5 --probe 1.168,0.01").unwrap(), ["level_0.5", "pressure_1.168_0.01"]);
@@ -402,6 +470,11 @@ mod tests {
         assert!(flow("sph --viscosity 0.01").is_ok());
         assert!(flow("sph --reynolds 10").unwrap_err().contains("--reynolds"));
         assert!(flow("sph --sound 1").unwrap_err().contains("at least 5"));
+        assert!(flow("sph --case sod --spacing 0.1").unwrap_err().contains("--spacing is not for the shock tube"));
+        assert!(flow("sph --case sod --gauge 0.1").unwrap_err().contains("--gauge is not for the shock tube"));
+        assert!(flow("sph --case sod --particles 0").unwrap_err().contains("at least 1"));
+        assert!(flow("sph --case sod --particles 2000000000").unwrap_err().contains("too many"));
+        assert!(flow("sph --particles 100").unwrap_err().contains("--particles is for the shock tube"));
         assert!(flow("sph --tank-length 0.1").unwrap_err().contains("does not fit"));
     }
 }

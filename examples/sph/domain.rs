@@ -2,7 +2,7 @@
 //!
 //! Space is cut along x into columns of equal work, and each column along y into boxes of equal work: as many
 //! columns as the most nearly square grid has, one box for each column where the number of ranks is 2, 3 or any prime. Outer
-//! boxes reach to infinity, or to the edge of the period.
+//! boxes reach to infinity, or to the edge of the period. In one dimension there are columns alone.
 //!
 //! Every 50 steps the cuts are placed anew ([`Domain::recut`]), so that ranks stay equally busy while the fluid moves. They are placed by
 //! histograms of the work. That along x is summed over all ranks. Those along y, one for each column, would be too much for that: together they
@@ -12,7 +12,7 @@
 use global_arrays::prelude::*;
 use ndarray::ArrayView1;
 
-use crate::particle::Particle;
+use crate::particle::Moving;
 
 /// The part of space of one rank: from `low` up to but without `high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,28 +83,30 @@ impl<const D: usize> Domain<D> {
     pub(crate) fn recut(
         job: &Job,
         period: Period<D>,
-        particles: &[Particle<D>],
+        particles: &[impl Moving<D>],
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<Self, Error> {
         let work = |position: &[f64; D]| if beside_wall(position) { WORK_BESIDE_WALL } else { WORK };
-        let (columns, rows) = grid(job.size());
+        let (columns, rows) = grid::<D>(job.size());
         let mut ends = [f64::INFINITY; 4];
-        for Particle { position, .. } in particles {
-            let ends_here = [position[0], -position[0], position[1], -position[1]];
+        for particle in particles {
+            let (x, y) = (particle.position()[0], up_of(particle.position()));
+            let ends_here = [x, -x, y, -y];
             ends.iter_mut().zip(ends_here).for_each(|(end, here)| *end = end.min(here));
         }
         job.all_reduce(&mut ends, ops::min)?;
         let (across, up) = (Axis::new(ends[0], -ends[1]), Axis::new(ends[2], -ends[3]));
 
         let mut counts = vec![0_u64; BINS];
-        particles.iter().for_each(|particle| counts[across.bin(particle.position[0])] += work(&particle.position));
+        particles.iter().for_each(|particle| counts[across.bin(particle.position()[0])] += work(particle.position()));
         job.all_reduce(&mut counts, ops::sum)?;
         let x = outer(across.cuts(&counts, columns), period[0]);
 
         let y = match rows {
             1 => f64::NEG_INFINITY,
             _ => {
-                let counts = column_counts(job, (columns, rows), particles, |Particle { position, .. }| {
+                let counts = column_counts(job, (columns, rows), particles, |particle| {
+                    let position = particle.position();
                     let column = x[1..columns].partition_point(|cut| *cut <= position[0]);
                     (column, up.bin(position[1]), work(position))
                 })?;
@@ -112,7 +114,7 @@ impl<const D: usize> Domain<D> {
             }
         };
         let mut y = job.all_gather(&[y])?;
-        y.iter_mut().step_by(rows).for_each(|low| *low = beginning(period[1]));
+        y.iter_mut().step_by(rows).for_each(|low| *low = beginning(period.get(1).copied().flatten()));
         Ok(Domain { x, y, rows, period })
     }
 
@@ -124,15 +126,17 @@ impl<const D: usize> Domain<D> {
         let (column, row) = (rank / self.rows, rank % self.rows);
         let mut region = Region::everywhere();
         (region.low[0], region.high[0]) = (self.x[column], self.x[column + 1]);
-        region.low[1] = self.y[rank];
-        region.high[1] = if row + 1 < self.rows { self.y[rank + 1] } else { end(self.period[1]) };
+        if D > 1 {
+            region.low[1] = self.y[rank];
+            region.high[1] = if row + 1 < self.rows { self.y[rank + 1] } else { end(self.period[1]) };
+        }
         region
     }
 
     /// The rank in whose region a position is; none for what is no position.
     pub(crate) fn owner(&self, position: &[f64; D]) -> Option<usize> {
         let column = last(self.columns(), |column| self.x[column] <= position[0]);
-        let row = last(self.rows, |row| self.y[column * self.rows + row] <= position[1]);
+        let row = last(self.rows, |row| self.y[column * self.rows + row] <= up_of(position));
         let rank = column * self.rows + row;
         self.region(rank).holds(position, 0.0).then_some(rank)
     }
@@ -181,11 +185,11 @@ impl<const D: usize> Domain<D> {
 
 /// The histogram along y of this rank's column: of all particles in it, whoever has them. `place` tells of a particle its column, its bin and
 /// its work. Collective.
-fn column_counts<const D: usize>(
+fn column_counts<const D: usize, P: Moving<D>>(
     job: &Job,
     (columns, rows): (usize, usize),
-    particles: &[Particle<D>],
-    place: impl Fn(&Particle<D>) -> (usize, usize, u64),
+    particles: &[P],
+    place: impl Fn(&P) -> (usize, usize, u64),
 ) -> Result<Vec<u64>, Error> {
     let all =
         GlobalArray::<u64, Ix2>::builder(job, [columns, BINS]).grid([columns, rows]).name("work in columns").zeros().create()?;
@@ -209,6 +213,12 @@ fn column_counts<const D: usize>(
     }
     job.sync()?;
     Ok(all.get(s![me, ..])?.to_vec())
+}
+
+/// y, or zero in one dimension.
+#[inline(always)]
+fn up_of<const D: usize>(position: &[f64; D]) -> f64 {
+    position.get(1).copied().unwrap_or(0.0)
 }
 
 /// Where outer boxes begin and end.
@@ -249,7 +259,10 @@ fn last(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
 }
 
 /// Columns and rows of boxes.
-fn grid(ranks: usize) -> (usize, usize) {
+fn grid<const D: usize>(ranks: usize) -> (usize, usize) {
+    if D < 2 {
+        return (ranks, 1);
+    }
     let rows = (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks.is_multiple_of(*rows)).last().unwrap_or(1);
     (ranks / rows, rows)
 }
@@ -299,10 +312,12 @@ impl Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::particle::Particle;
 
     #[test]
     fn grids() {
-        assert_eq!([1, 2, 3, 4, 6, 7, 8, 12].map(grid), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (7, 1), (4, 2), (4, 3)]);
+        assert_eq!([1, 2, 3, 4, 6, 7, 8, 12].map(grid::<2>), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (7, 1), (4, 2), (4, 3)]);
+        assert_eq!([1, 4, 7].map(grid::<1>), [(1, 1), (4, 1), (7, 1)]);
     }
 
     #[test]

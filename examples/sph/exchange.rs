@@ -22,7 +22,7 @@ use global_arrays::{Work, prelude::*};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 use crate::domain::{Domain, Period, Reach, Region, wrap};
-use crate::particle::Particle;
+use crate::particle::Moving;
 
 /// Words before the particles of a message: how many are ghosts, how many migrate. Those come in this order.
 const HEAD: usize = 2;
@@ -101,10 +101,10 @@ impl<const D: usize> Exchange<D> {
 
     /// Cuts the domain anew and sends every particle to its owner, from wherever it is. Collective: the one exchange in which all
     /// ranks take part. As [`step`](Self::step) else.
-    pub(crate) fn recut(
+    pub(crate) fn recut<P: Moving<D>>(
         &mut self,
         job: &Job,
-        particles: &mut Vec<Particle<D>>,
+        particles: &mut Vec<P>,
         own: usize,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
@@ -116,7 +116,7 @@ impl<const D: usize> Exchange<D> {
         particles.shrink_to_fit();
         // Read four times to place the cuts. Particles find their column and their row by halving, and are held against the regions around
         // theirs, eight of them, and images.
-        let passes = (4 * size_of::<Particle<D>>() * own_before + 8 * Domain::<D>::LOOKED_AT) as f64;
+        let passes = (4 * size_of::<P>() * own_before + 8 * Domain::<D>::LOOKED_AT) as f64;
         let held = own_before * (8 + job.size().ilog2() as usize);
         job.work(Work::bytes(passes) + Work::flops((4 * D * held) as f64));
         // Whoever comes within the reach of ghosts, and of what moves in a step.
@@ -125,7 +125,7 @@ impl<const D: usize> Exchange<D> {
         self.peers = self.reach.iter().map(|reach| reach.rank).filter(|&rank| rank != me).collect();
         self.peers.sort_unstable();
         self.peers.dedup();
-        let mut parcels = Parcels::new::<D>(outgoing);
+        let mut parcels = Parcels::new(outgoing, P::WORDS);
         self.reserve(&mut parcels)?;
         job.sync()?;
         let (words, come) = self.came(me)?;
@@ -140,29 +140,29 @@ impl<const D: usize> Exchange<D> {
 
     /// Sends particles to their owners and ghosts to whoever sees them. The first `own` of `particles` are this rank's, the others
     /// are forgotten; on return the first, as many as is returned, are this rank's and the others its ghosts. Neighbors take part.
-    pub(crate) fn step(
+    pub(crate) fn step<P: Moving<D>>(
         &mut self,
         job: &Job,
-        particles: &mut Vec<Particle<D>>,
+        particles: &mut Vec<P>,
         own: usize,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
         let (own, ghosts, outgoing) = self.sort_out(job.rank(), particles, own, beside_wall)?;
-        job.work(Work::bytes((size_of::<Particle<D>>() * own) as f64));
-        let mut parcels = Parcels::new::<D>(outgoing);
+        job.work(Work::bytes((size_of::<P>() * own) as f64));
+        let mut parcels = Parcels::new(outgoing, P::WORDS);
         self.reserve(&mut parcels)?;
         let come = self.peers.len() as u32;
         self.deliver(job, particles, own, ghosts, (parcels, come))
     }
 
     /// Finds what goes out after a cut, when particles may be anywhere, and how many stay; `ghosts` are those that this rank is to itself.
-    fn spread(
+    fn spread<P: Moving<D>>(
         &self,
         me: usize,
         domain: &Domain<D>,
-        particles: &mut Vec<Particle<D>>,
+        particles: &mut Vec<P>,
         own: usize,
-        ghosts: &mut Vec<Particle<D>>,
+        ghosts: &mut Vec<P>,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<(usize, AllOutgoing), Error> {
         particles.truncate(own);
@@ -171,14 +171,14 @@ impl<const D: usize> Exchange<D> {
         let mut around = BTreeMap::new();
         let mut k = 0;
         while k < particles.len() {
-            wrap(&self.period, &mut particles[k].position);
+            wrap(&self.period, particles[k].position_mut());
             let particle = particles[k];
-            let nowhere = || Error::other(format!("particle {} has no position inside the domain", particle.id));
-            let owner = domain.owner(&particle.position).ok_or_else(nowhere)?;
-            if !domain.region(owner).holds(&particle.position, -2.0 * self.support) {
+            let nowhere = || Error::other(format!("particle {} has no position inside the domain", particle.id()));
+            let owner = domain.owner(particle.position()).ok_or_else(nowhere)?;
+            if !domain.region(owner).holds(particle.position(), -2.0 * self.support) {
                 for reach in around.entry(owner).or_insert_with(|| domain.reach(owner, 2.0 * self.support)) {
                     let image = image(&particle, reach.shift);
-                    if reach.region.holds(&image.position, width(self.support, &image, &beside_wall)) {
+                    if reach.region.holds(image.position(), width(self.support, image.position(), &beside_wall)) {
                         match reach.rank == me {
                             true => ghosts.push(image),
                             false => image.write(&mut outgoing.entry(reach.rank).or_default().ghosts),
@@ -198,26 +198,26 @@ impl<const D: usize> Exchange<D> {
 
     /// Finds how many particles stay in a step, when they are near their region, the ghosts that this rank is to itself, and what goes out:
     /// something to each peer, if only to say that there is nothing.
-    fn sort_out(
+    fn sort_out<P: Moving<D>>(
         &self,
         me: usize,
-        particles: &mut Vec<Particle<D>>,
+        particles: &mut Vec<P>,
         own: usize,
         beside_wall: impl Fn(&[f64; D]) -> bool,
-    ) -> Result<(usize, Vec<Particle<D>>, AllOutgoing), Error> {
+    ) -> Result<(usize, Vec<P>, AllOutgoing), Error> {
         particles.truncate(own);
         let mut outgoing: AllOutgoing = self.peers.iter().map(|&peer| (peer, Outgoing::default())).collect();
         let here = Reach { rank: me, region: self.mine, shift: [0.0; D] };
         let mut ghosts = Vec::new();
         let mut k = 0;
         while k < particles.len() {
-            if self.mine.holds(&particles[k].position, -2.0 * self.support) {
+            if self.mine.holds(particles[k].position(), -2.0 * self.support) {
                 k += 1;
                 continue;
             }
             let particle = &mut particles[k];
-            let before = particle.position;
-            wrap(&self.period, &mut particle.position);
+            let before = *particle.position();
+            wrap(&self.period, particle.position_mut());
             let wrapped: [f64; D] = std::array::from_fn(|axis| {
                 let period = self.period[axis].unwrap_or(0.0);
                 if before[axis] < 0.0 && period > 0.0 {
@@ -230,13 +230,13 @@ impl<const D: usize> Exchange<D> {
             });
             let particle = *particle;
             let around = || std::iter::once(&here).chain(&self.reach);
-            let home = around().find(|reach| reach.region.holds(&particle.position, 0.0));
+            let home = around().find(|reach| reach.region.holds(particle.position(), 0.0));
             let owner = home.ok_or_else(|| too_far(&particle))?.rank;
             for reach in around() {
                 let shift: [f64; D] = std::array::from_fn(|axis| reach.shift[axis] + wrapped[axis]);
                 let itself = reach.rank == owner && shift.iter().all(|&s| s == 0.0);
                 let image = image(&particle, shift);
-                if !itself && reach.region.holds(&image.position, width(self.support, &image, &beside_wall)) {
+                if !itself && reach.region.holds(image.position(), width(self.support, image.position(), &beside_wall)) {
                     if reach.rank == me {
                         ghosts.push(image);
                     } else {
@@ -270,12 +270,12 @@ impl<const D: usize> Exchange<D> {
     }
 
     /// Sends messages for which there is room reserved, waits for so many, and returns how many particles are this rank's then.
-    fn deliver(
+    fn deliver<P: Moving<D>>(
         &mut self,
         job: &Job,
-        particles: &mut Vec<Particle<D>>,
+        particles: &mut Vec<P>,
         own: usize,
-        mut ghosts: Vec<Particle<D>>,
+        mut ghosts: Vec<P>,
         (parcels, come): (Parcels, u32),
     ) -> Result<usize, Error> {
         debug_assert_eq!(own, particles.len());
@@ -304,13 +304,13 @@ impl<const D: usize> Exchange<D> {
         self.half = 1 - half;
         let mut rest = &received[..];
         // Not more, as in the snapshot: these are most of what a rank has.
-        particles.reserve_exact(ghosts.len() + words / Particle::<D>::WORDS);
+        particles.reserve_exact(ghosts.len() + words / P::WORDS);
         while let Some((counts, particles_of)) = rest.split_at_checked(HEAD) {
-            let [images, migrants] = [counts[0], counts[1]].map(|count| count as usize * Particle::<D>::WORDS);
+            let [images, migrants] = [counts[0], counts[1]].map(|count| count as usize * P::WORDS);
             let (seen, others) = particles_of.split_at(images);
             let (moved, others) = others.split_at(migrants);
-            particles.extend(moved.chunks_exact(Particle::<D>::WORDS).map(Particle::read));
-            ghosts.extend(seen.chunks_exact(Particle::<D>::WORDS).map(Particle::read));
+            particles.extend(moved.chunks_exact(P::WORDS).map(P::read));
+            ghosts.extend(seen.chunks_exact(P::WORDS).map(P::read));
             rest = others;
         }
         let own = particles.len();
@@ -322,12 +322,12 @@ impl<const D: usize> Exchange<D> {
 }
 
 impl Parcels {
-    fn new<const D: usize>(outgoing: AllOutgoing) -> Self {
+    fn new(outgoing: AllOutgoing, of_particle: usize) -> Self {
         let words = outgoing.values().map(|out| HEAD + out.ghosts.len() + out.migrants.len()).sum();
         let mut parcels = Parcels { words: Vec::with_capacity(words), list: Vec::with_capacity(outgoing.len()) };
         for (to, Outgoing { ghosts, migrants }) in outgoing {
             let start = parcels.words.len();
-            parcels.words.extend([&ghosts, &migrants].map(|words| (words.len() / Particle::<D>::WORDS) as f64));
+            parcels.words.extend([&ghosts, &migrants].map(|words| (words.len() / of_particle) as f64));
             parcels.words.extend(ghosts);
             parcels.words.extend(migrants);
             parcels.list.push(Parcel { to, words: start..parcels.words.len(), start: 0 });
@@ -337,19 +337,19 @@ impl Parcels {
 }
 
 /// A particle as it is seen from elsewhere.
-fn image<const D: usize>(particle: &Particle<D>, shift: [f64; D]) -> Particle<D> {
+fn image<const D: usize, P: Moving<D>>(particle: &P, shift: [f64; D]) -> P {
     let mut image = *particle;
-    image.position.iter_mut().zip(shift).for_each(|(x, shift)| *x += shift);
+    image.position_mut().iter_mut().zip(shift).for_each(|(x, shift)| *x += shift);
     image
 }
 
 /// How far from a region a particle is seen as a ghost.
-fn width<const D: usize>(support: f64, image: &Particle<D>, beside_wall: impl Fn(&[f64; D]) -> bool) -> f64 {
-    if beside_wall(&image.position) { 2.0 * support } else { support }
+fn width<const D: usize>(support: f64, image: &[f64; D], beside_wall: impl Fn(&[f64; D]) -> bool) -> f64 {
+    if beside_wall(image) { 2.0 * support } else { support }
 }
 
-fn too_far<const D: usize>(particle: &Particle<D>) -> Error {
-    let id = particle.id;
+fn too_far<const D: usize>(particle: &impl Moving<D>) -> Error {
+    let id = particle.id();
     Error::other(format!("particle {id} moved farther in a step than its neighbors are: the time step is too long"))
 }
 

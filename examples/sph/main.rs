@@ -16,6 +16,7 @@ mod domain;
 mod exchange;
 mod experiments;
 mod forces;
+mod gas;
 mod graph;
 mod instruments;
 mod integrator;
@@ -35,13 +36,14 @@ mod wendland;
 #[path = "../whole_file/mod.rs"]
 mod whole_file;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
 
 use crate::case::Case;
-use crate::checkpoint::{Checkpoints, Saved};
+use crate::checkpoint::{Checkpoints, Saved, flow};
 use crate::cli::{Arguments, Flow};
 use crate::log::Log;
 use crate::output::Frames;
@@ -65,10 +67,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let body = |job: &Job| match &flow {
         Flow::Plane(case) => rank_main(job, arguments, case),
         Flow::Space(case) => rank_main(job, arguments, case),
+        Flow::Tube(tube) => gas::rank_main(job, arguments, tube),
     };
     match &flow {
         Flow::Plane(case) => look(arguments, case)?,
         Flow::Space(case) => look(arguments, case)?,
+        Flow::Tube(tube) => gas::look(arguments, tube)?,
     }
     arguments.start.launch().run(body).map_err(|error: Error| error.to_string())
 }
@@ -77,14 +81,27 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 fn look<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), String> {
     let names = log::names(&log::instruments(arguments, case)?);
     arguments.checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
-    let saved = arguments.resume.as_ref().map(|file| Saved::read(file, case, &names)).transpose()?;
-    plan(arguments, case, saved.as_ref()).map(drop)
+    let saved = arguments.resume.as_ref().map(|file| read(file, case, &names)).transpose()?;
+    plan_flow(arguments, case, saved.as_ref()).map(drop)
 }
 
-/// How many steps of what length a run has.
-fn plan<const D: usize>(arguments: &Arguments, case: &Case<D>, saved: Option<&Saved>) -> Result<(usize, f64), String> {
+/// Reads the checkpoint of a flow, which was looked at when it began.
+fn read<const D: usize>(file: &Path, case: &Case<D>, names: &[String]) -> Result<Saved, String> {
+    let saved = Saved::read(file, &flow(case), names)?;
+    if saved.history.is_empty() {
+        return Err(format!("{}: no checkpoint: nothing was seen of the run", file.display()));
+    }
+    Ok(saved)
+}
+
+/// How many steps of what length a run of a flow has.
+fn plan_flow<const D: usize>(arguments: &Arguments, case: &Case<D>, saved: Option<&Saved>) -> Result<(usize, f64), String> {
     let recorded = arguments.experiment.map(|name| name.experiment().end);
-    let asked = arguments.end_time.or(recorded);
+    plan(arguments, recorded.unwrap_or_else(|| case.end_time()), case.fluid.time_step(), saved)
+}
+
+/// How many steps of what length a run has: by default up to `end` with steps of at most `stable`, both in seconds.
+fn plan(arguments: &Arguments, end: f64, stable: f64, saved: Option<&Saved>) -> Result<(usize, f64), String> {
     if let Some(saved) = saved {
         let steps = arguments.end_time.map_or(saved.planned as f64, |end| (end / saved.time_step).round());
         if steps <= saved.steps as f64 {
@@ -95,8 +112,8 @@ fn plan<const D: usize>(arguments: &Arguments, case: &Case<D>, saved: Option<&Sa
         }
         return check_steps(steps, saved.time_step).map(|steps| (steps, saved.time_step));
     }
-    let end = asked.unwrap_or_else(|| case.end_time());
-    let longest = arguments.time_step.unwrap_or_else(|| case.fluid.time_step());
+    let end = arguments.end_time.unwrap_or(end);
+    let longest = arguments.time_step.unwrap_or(stable);
     let steps = (end / longest).ceil();
     check_steps(steps, longest).map(|count| (count, end / steps))
 }
@@ -113,44 +130,48 @@ fn check_steps(steps: f64, length: f64) -> Result<usize, String> {
 /// Most steps of a run: years of them.
 const MOST_STEPS: f64 = 1e12;
 
+/// Looks and frames are due at even distances, so many times in a run, the last after the last step.
+fn due(step: usize, steps: usize, times: usize) -> bool {
+    step == 0 || step * times / steps != (step - 1) * times / steps
+}
+
 /// What each rank does.
 fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<(), Error> {
     let names = log::names(&log::instruments(arguments, case).map_err(Error::other)?);
-    let read = |file: &std::path::PathBuf| Saved::read(file, case, &names).map_err(Error::other);
-    let saved = arguments.resume.as_ref().map(read).transpose()?;
-    let (steps, time_step) = plan(arguments, case, saved.as_ref()).map_err(Error::other)?;
+    let saved = arguments.resume.as_ref().map(|file| read(file, case, &names)).transpose().map_err(Error::other)?;
+    let (steps, time_step) = plan_flow(arguments, case, saved.as_ref()).map_err(Error::other)?;
     let mut simulation = match (&saved, &arguments.resume) {
-        (Some(saved), Some(file)) => Simulation::resume(job, case, saved, saved.particles(job, case, file)?)?,
+        (Some(saved), Some(file)) => Simulation::resume(job, case, saved, saved.particles(job, case.particles(), file)?)?,
         _ => Simulation::new(job, case, time_step)?,
     };
     let mut checkpoints = match &arguments.checkpoint {
-        Some(file) => Some(Checkpoints::new(job, file, arguments.checkpoint_every, case, names)?),
+        Some(file) => Some(Checkpoints::new(job, file, arguments.checkpoint_every, (flow(case), case.particles()), names)?),
         None => None,
     };
     let mut frames = match &arguments.output {
-        Some(folder) => Some(Frames::new(job, folder, case)?),
+        Some(folder) => Some(Frames::new(job, folder, case.particles())?),
         None => None,
     };
     let mut log = Log::create(job, arguments, case, saved.as_ref())?;
     let bar = command_line::progress_bar(job, steps, "steps");
     let mut seconds = 0.0;
     let begun = simulation.steps;
-    // Looks and frames are due at even distances, the last after the last step.
-    let due = |step: usize, times: usize| step == 0 || step * times / steps != (step - 1) * times / steps;
     loop {
         let step = simulation.steps;
         // A checkpoint has what was seen up to its step.
-        if due(step, log.looks()) && (step == 0 || step > begun) {
+        if due(step, steps, log.looks()) && (step == 0 || step > begun) {
             log.look(job, &simulation)?;
             bar.set_position(step as u64);
         }
         if let Some(frames) = &mut frames
-            && due(step, arguments.frames.min(steps))
+            && due(step, steps, arguments.frames.min(steps))
         {
-            frames.write(job, case, simulation.own(), simulation.time())?;
+            let time = simulation.time();
+            let picture = |file: &Path, all: &[_]| whole_file::write(file, &picture::draw(case, all, time)?);
+            frames.write(job, simulation.own(), time, |all| vtk::frame(&case.fluid, all), picture)?;
         }
         if let Some(checkpoints) = checkpoints.as_mut().filter(|_| step > begun) {
-            checkpoints.write(job, &simulation, steps, &log.history, &log.course)?;
+            checkpoints.write(job, simulation.state(), steps, &log.history, &log.course)?;
         }
         if step == steps {
             break;
@@ -164,7 +185,7 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
 
     let Log { history, course, .. } = log;
     let mut report = Report::new(case, history, &course);
-    report.fingerprint = observation::fingerprint(job, &simulation)?;
+    report.fingerprint = observation::fingerprint(job, simulation.own())?;
     report.refilled = simulation.refilled;
     (report.ranks, report.network) = (job.size(), job.network().to_owned());
     (report.steps, report.time_step) = (steps - begun, simulation.time_step);

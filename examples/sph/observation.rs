@@ -4,6 +4,7 @@ use global_arrays::prelude::*;
 
 use crate::case::{Case, GRAVITY, Kind, PLATES_FORCE, PLATES_VISCOSITY, VORTEX_SPEED};
 use crate::closed_forms::{plates_speed, vortex_decay, vortex_velocity};
+use crate::particle::Moving;
 use crate::simulation::Simulation;
 
 /// The flow at one time.
@@ -124,15 +125,15 @@ fn scale<const D: usize>(case: &Case<D>) -> f64 {
     }
 }
 
-/// A number that is the same for the same particles in the same states, whoever owns them. Collective.
-pub(crate) fn fingerprint<const D: usize>(job: &Job, simulation: &Simulation<'_, D>) -> Result<u64, Error> {
+/// A number that is the same for the same particles in the same states, whoever owns them. `own` are this rank's. Collective.
+pub(crate) fn fingerprint<const D: usize, P: Moving<D>>(job: &Job, own: &[P]) -> Result<u64, Error> {
     /// Odd, and close to 2⁶⁴ over the golden ratio.
     const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
-    let one = |particle: &crate::particle::Particle<D>| {
+    let one = |particle: &P| {
         let mut words = Vec::new();
         particle.write(&mut words);
         words.iter().fold(0_u64, |hash, word| (hash ^ word.to_bits()).wrapping_mul(MIX).rotate_left(29))
     };
-    let sum = simulation.own().iter().map(one).fold(0_u64, u64::wrapping_add);
+    let sum = own.iter().map(one).fold(0_u64, u64::wrapping_add);
     job.all_reduce_one(sum, |a: u64, b| a.wrapping_add(b))
 }

@@ -2,48 +2,57 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
 
 use crate::case::{Case, GRAVITY};
-use crate::particle::Particle;
-use crate::{picture, vtk, whole_file};
+use crate::particle::Moving;
+use crate::{vtk, whole_file};
 
 /// All particles, met in one array.
 #[derive(Debug)]
-pub(crate) struct Gathered<const D: usize> {
+pub(crate) struct Gathered<const D: usize, P> {
     /// A row for each particle, in no order.
     pub(crate) array: GlobalArray<f64, Ix2>,
     /// How many rows are filled: each rank reserves its own by read-and-increment.
     taken: Counter,
+    of: PhantomData<P>,
 }
 
-impl<const D: usize> Gathered<D> {
-    /// Collective.
-    pub(crate) fn new(job: &Job, case: &Case<D>, name: &str) -> Result<Self, Error> {
-        let rows = case.particles() as usize;
-        let array = GlobalArray::builder(job, [rows, Particle::<D>::WORDS]).name(name).create()?;
-        Ok(Gathered { array, taken: Counter::new(job)? })
+impl<const D: usize, P: Moving<D>> Gathered<D, P> {
+    /// Room for so many particles. Collective.
+    pub(crate) fn new(job: &Job, particles: u64, name: &str) -> Result<Self, Error> {
+        let array = GlobalArray::builder(job, [particles as usize, P::WORDS]).name(name).create()?;
+        Ok(Gathered { array, taken: Counter::new(job)?, of: PhantomData })
     }
 
     /// Puts all ranks' particles into the array; when it returns, they are there. Collective.
-    pub(crate) fn fill(&self, job: &Job, own: &[Particle<D>]) -> Result<(), Error> {
+    pub(crate) fn fill(&self, job: &Job, own: &[P]) -> Result<(), Error> {
         self.taken.reset(0)?;
         let first = self.taken.fetch_add(own.len() as u64)? as usize;
-        let mut words = Vec::with_capacity(own.len() * Particle::<D>::WORDS);
+        let mut words = Vec::with_capacity(own.len() * P::WORDS);
         own.iter().for_each(|particle| particle.write(&mut words));
-        let rows = Array2::from_shape_vec((own.len(), Particle::<D>::WORDS), words).map_err(Error::other)?;
+        let rows = Array2::from_shape_vec((own.len(), P::WORDS), words).map_err(Error::other)?;
         self.array.put(s![first..first + own.len(), ..], &rows)?;
         job.sync()
+    }
+
+    /// All particles that were put there, in order of their numbers.
+    pub(crate) fn read(&self) -> Result<Vec<P>, Error> {
+        let all = self.array.get(..)?;
+        let mut particles: Vec<P> = all.rows().into_iter().filter_map(|row| row.to_slice().map(P::read)).collect();
+        particles.sort_unstable_by_key(P::id);
+        Ok(particles)
     }
 }
 
 /// Frames: `frame_0000.vtp` and `frame_0000.png`, and so on, with `frames.pvd`. Rank 0 writes.
 #[derive(Debug)]
-pub(crate) struct Frames<'a, const D: usize> {
+pub(crate) struct Frames<'a, const D: usize, P> {
     folder: &'a Path,
-    gathered: Gathered<D>,
+    gathered: Gathered<D, P>,
     written: Vec<(f64, String)>,
 }
 
@@ -62,32 +71,34 @@ pub(crate) fn check(folder: &Path) -> Result<(), String> {
     }
 }
 
-impl<'a, const D: usize> Frames<'a, D> {
-    /// Collective.
-    pub(crate) fn new(job: &Job, folder: &'a Path, case: &Case<D>) -> Result<Self, Error> {
-        Ok(Frames { folder, gathered: Gathered::new(job, case, "frame")?, written: Vec::new() })
+impl<'a, const D: usize, P: Moving<D>> Frames<'a, D, P> {
+    /// Frames of so many particles. Collective.
+    pub(crate) fn new(job: &Job, folder: &'a Path, particles: u64) -> Result<Self, Error> {
+        Ok(Frames { folder, gathered: Gathered::new(job, particles, "frame")?, written: Vec::new() })
     }
 
-    /// Writes a frame, in order of the particles' numbers. Collective.
-    pub(crate) fn write(&mut self, job: &Job, case: &Case<D>, own: &[Particle<D>], time: f64) -> Result<(), Error> {
+    /// Writes a frame, in order of the particles' numbers: `vtk` makes the contents of its one file, `picture` writes the other.
+    /// Collective.
+    pub(crate) fn write(
+        &mut self,
+        job: &Job,
+        own: &[P],
+        time: f64,
+        vtk: impl Fn(&[P]) -> Vec<u8>,
+        picture: impl Fn(&Path, &[P]) -> Result<(), String>,
+    ) -> Result<(), Error> {
         self.gathered.fill(job, own)?;
         if job.rank() == 0 {
-            let all = self.gathered.array.get(..)?;
-            let mut particles: Vec<Particle<D>> =
-                all.rows().into_iter().filter_map(|row| row.to_slice().map(Particle::read)).collect();
-            particles.sort_unstable_by_key(|particle| particle.id);
-            self.write_files(case, &particles, time).map_err(Error::other)?;
+            let particles = self.gathered.read()?;
+            let name = format!("frame_{:04}", self.written.len());
+            whole_file::write(&self.folder.join(format!("{name}.vtp")), &vtk(&particles)).map_err(Error::other)?;
+            picture(&self.folder.join(format!("{name}.png")), &particles).map_err(Error::other)?;
+            self.written.push((time, format!("{name}.vtp")));
+            let collection = vtk::collection(&self.written);
+            whole_file::write(&self.folder.join("frames.pvd"), collection.as_bytes()).map_err(Error::other)?;
         }
         // Nobody puts the next frame before this one was read.
         job.barrier()
-    }
-
-    fn write_files(&mut self, case: &Case<D>, particles: &[Particle<D>], time: f64) -> Result<(), String> {
-        let name = format!("frame_{:04}", self.written.len());
-        whole_file::write(&self.folder.join(format!("{name}.vtp")), &vtk::frame(&case.fluid, particles))?;
-        whole_file::write(&self.folder.join(format!("{name}.png")), &picture::draw(case, particles, time)?)?;
-        self.written.push((time, format!("{name}.vtp")));
-        whole_file::write(&self.folder.join("frames.pvd"), vtk::collection(&self.written).as_bytes())
     }
 }
 

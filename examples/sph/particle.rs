@@ -2,6 +2,25 @@
 //!
 //! `D` is 2 or 3. All particles have the same mass; in two dimensions it is mass for each unit of depth.
 
+/// What ranks send each other and files keep: a particle of any kind in `D` dimensions.
+pub(crate) trait Moving<const D: usize>: Copy {
+    /// Numbers that make a particle when it is sent.
+    const WORDS: usize;
+
+    /// 0, 1, 2, …: the same particle has the same number on any number of ranks.
+    fn id(&self) -> u32;
+
+    fn position(&self) -> &[f64; D];
+
+    fn position_mut(&mut self) -> &mut [f64; D];
+
+    /// Appends the particle to a message.
+    fn write(&self, message: &mut Vec<f64>);
+
+    /// Reads what [`write`](Self::write) wrote.
+    fn read(words: &[f64]) -> Self;
+}
+
 /// One particle of fluid, as its owner keeps it.
 ///
 /// Velocity and density are those that the next force pass shall see; the accelerations of the last pass go with them, because
@@ -23,11 +42,35 @@ pub(crate) struct Particle<const D: usize> {
 }
 
 impl<const D: usize> Particle<D> {
-    /// Numbers that make a particle when it is sent.
-    pub(crate) const WORDS: usize = 3 * D + 4;
+    /// Puts it at a face across an axis, without the velocity against `outwards`, the direction that the face looks in.
+    #[inline(always)]
+    pub(crate) fn stop(&mut self, axis: usize, face: f64, outwards: f64) {
+        self.position[axis] = face;
+        self.velocity[axis] = outwards * (outwards * self.velocity[axis]).max(0.0);
+        self.acceleration[axis] = 0.0;
+    }
+}
 
-    /// Appends the particle to a message. The two halves of `carried` share a number.
-    pub(crate) fn write(&self, message: &mut Vec<f64>) {
+impl<const D: usize> Moving<D> for Particle<D> {
+    const WORDS: usize = 3 * D + 4;
+
+    #[inline(always)]
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    #[inline(always)]
+    fn position(&self) -> &[f64; D] {
+        &self.position
+    }
+
+    #[inline(always)]
+    fn position_mut(&mut self) -> &mut [f64; D] {
+        &mut self.position
+    }
+
+    /// The two halves of `carried` share a number.
+    fn write(&self, message: &mut Vec<f64>) {
         message.extend_from_slice(&self.position);
         message.extend_from_slice(&self.velocity);
         message.extend_from_slice(&[self.density, f64::from(self.id)]);
@@ -37,16 +80,7 @@ impl<const D: usize> Particle<D> {
         message.push(f64::from_bits(x << 32 | y));
     }
 
-    /// Puts it at a face across an axis, without the velocity against `outwards`, the direction that the face looks in.
-    #[inline(always)]
-    pub(crate) fn stop(&mut self, axis: usize, face: f64, outwards: f64) {
-        self.position[axis] = face;
-        self.velocity[axis] = outwards * (outwards * self.velocity[axis]).max(0.0);
-        self.acceleration[axis] = 0.0;
-    }
-
-    /// Reads what [`write`](Self::write) wrote.
-    pub(crate) fn read(words: &[f64]) -> Self {
+    fn read(words: &[f64]) -> Self {
         let halves = words[3 * D + 3].to_bits();
         let vector = |first: usize| std::array::from_fn(|axis| words[first + axis]);
         Particle {

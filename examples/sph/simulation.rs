@@ -9,13 +9,13 @@ use global_arrays::{Work, prelude::*};
 
 use crate::case::Case;
 use crate::cells::Cells;
-use crate::checkpoint::Saved;
+use crate::checkpoint::{Saved, State};
 use crate::exchange::Exchange;
 use crate::particle::Particle;
 use crate::{forces, integrator, walls};
 
 /// Steps between cuts of the domain. In so many steps the fluid moves by a few particles; a cut costs half a step.
-const RECUT: usize = 50;
+pub(crate) const RECUT: usize = 50;
 
 /// Steps between corrections of the mean density where fluid fills all: between them the mean pressure drifts by up to 0.03 ρU² in
 /// the coarsest vortices that are checked.
@@ -82,6 +82,11 @@ impl<'a, const D: usize> Simulation<'a, D> {
     /// This rank's particles.
     pub(crate) fn own(&self) -> &[Particle<D>] {
         &self.particles[..self.own]
+    }
+
+    /// What a checkpoint keeps.
+    pub(crate) fn state(&self) -> State<'_, Particle<D>> {
+        State { own: self.own(), steps: self.steps, time_step: self.time_step, refilled: self.refilled }
     }
 
     /// Seconds since the start.
@@ -188,6 +193,7 @@ mod tests {
 
     use super::*;
     use crate::case::{Column, Kind, Water};
+    use crate::particle::Moving;
     use crate::tank::Block;
 
     /// All particles in the order of their numbers after some steps, bit by bit.

@@ -8,7 +8,7 @@
 
 use std::fmt::Write;
 
-use crate::particle::{Fluid, Particle};
+use crate::particle::{Fluid, Moving, Particle};
 
 /// Arrays that follow the text, and the elements that name them.
 #[derive(Default)]
@@ -35,29 +35,43 @@ impl Appended {
         )
     }
 
-    fn vectors<'a, const D: usize>(&mut self, name: &str, vectors: impl Iterator<Item = &'a [f64; D]>) -> String {
-        let spatial = vectors.flat_map(|vector| (0..3).map(|axis| vector.get(axis).copied().unwrap_or(0.0)));
+    fn vectors<const D: usize>(&mut self, name: &str, vectors: impl Iterator<Item = [f64; D]>) -> String {
+        let spatial = vectors.flat_map(|vector| (0..3).map(move |axis| vector.get(axis).copied().unwrap_or(0.0)));
         self.array(name, "Float64", 3, spatial.map(f64::to_le_bytes))
     }
 }
 
-/// The file of one frame.
+/// A number of a particle, with its name.
+pub(crate) type Scalar<'a, P> = (&'a str, &'a dyn Fn(&P) -> f64);
+
+/// The file of one frame of weakly compressible fluid.
 pub(crate) fn frame<const D: usize>(fluid: &Fluid<D>, particles: &[Particle<D>]) -> Vec<u8> {
+    let pressure: Scalar<'_, Particle<D>> = ("pressure", &|p| fluid.pressure(p.density));
+    file(particles, &[pressure, ("density", &|p| p.density)], |p| p.velocity)
+}
+
+/// The file of one frame. The first scalar colors the particles.
+pub(crate) fn file<const D: usize, P: Moving<D>>(
+    particles: &[P],
+    scalars: &[Scalar<'_, P>],
+    velocity: impl Fn(&P) -> [f64; D],
+) -> Vec<u8> {
     let count = particles.len();
     let mut data = Appended::default();
     let each = || particles.iter();
-    let pressure = data.array("pressure", "Float64", 1, each().map(|p| fluid.pressure(p.density).to_le_bytes()));
-    let density = data.array("density", "Float64", 1, each().map(|p| p.density.to_le_bytes()));
-    let velocity = data.vectors("velocity", each().map(|p| &p.velocity));
-    let number = data.array("number", "Int64", 1, each().map(|p| i64::from(p.id).to_le_bytes()));
-    let points = data.vectors("Points", each().map(|p| &p.position));
+    let named = |(name, value): &Scalar<'_, P>| data.array(name, "Float64", 1, each().map(|p| value(p).to_le_bytes()));
+    let values: String = scalars.iter().map(named).collect();
+    let colored = scalars[0].0;
+    let velocity = data.vectors("velocity", each().map(velocity));
+    let number = data.array("number", "Int64", 1, each().map(|p| i64::from(p.id()).to_le_bytes()));
+    let points = data.vectors("Points", each().map(|p| *p.position()));
     let connectivity = data.array("connectivity", "Int64", 1, (0..count as i64).map(i64::to_le_bytes));
     let offsets = data.array("offsets", "Int64", 1, (1..=count as i64).map(i64::to_le_bytes));
     let mut file = format!(
         "<?xml version=\"1.0\"?>\n\
          <VTKFile type=\"PolyData\" version=\"1.0\" byte_order=\"LittleEndian\" header_type=\"UInt64\">\n<PolyData>\n\
          <Piece NumberOfPoints=\"{count}\" NumberOfVerts=\"{count}\" NumberOfLines=\"0\" NumberOfStrips=\"0\" NumberOfPolys=\"0\">\n\
-         <PointData Scalars=\"pressure\" Vectors=\"velocity\">\n{pressure}{density}{velocity}{number}</PointData>\n\
+         <PointData Scalars=\"{colored}\" Vectors=\"velocity\">\n{values}{velocity}{number}</PointData>\n\
          <Points>\n{points}</Points>\n<Verts>\n{connectivity}{offsets}</Verts>\n</Piece>\n</PolyData>\n\
          <AppendedData encoding=\"raw\">\n_"
     )

@@ -8,8 +8,8 @@
 //! Q = Z·(Zᵀ·A·Z)⁻¹·Zᵀ
 //! ```
 //!
-//! [`crate::krylov`] has its part in the preconditioners. Boxes are the grid's and not the ranks', so that they cross the cuts and
-//! are the same on any number of ranks. Their matrix is small: it is summed over all ranks, and each rank factors and solves it
+//! [`crate::krylov`] has its part in the preconditioners. Boxes are the grid's and not the ranks', so that they cross the cuts
+//! and are the same on any number of ranks. Their matrix is small: it is summed over all ranks, and each rank factors and solves it
 //! for itself, with the same bits. The sums over boxes travel in all-reduces that the solvers need anyway.
 //!
 //! Rows are not exchanged in the factorization. A symmetric positive definite matrix needs none. In the Jacobian of Richards'

@@ -16,8 +16,8 @@
 //! # Source
 //! M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Standards 49 (1952). H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992),
 //! with the preconditioner on the right, so that the residual is the true one. J. M. Tang, R. Nabben, C. Vuik, Y. A. Erlangga,
-//! *Comparison of two-level preconditioners derived from deflation, domain decomposition and multigrid methods*, J. Sci. Comput. 39,
-//! 2009, table 1 (A-DEF1).
+//! *Comparison of two-level preconditioners derived from deflation, domain decomposition and multigrid methods*, J. Sci.
+//! Comput. 39, 2009 (A-DEF1).
 
 use global_arrays::prelude::*;
 

@@ -16,7 +16,7 @@ pub(crate) fn write(file: &Path, contents: &[u8]) -> Result<(), String> {
 /// The same for contents that `fill` writes piece by piece.
 ///
 /// # Errors
-/// Those of [`write`], and what `fill` returns.
+/// Those of [`write()`], and what `fill` returns.
 pub(crate) fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Error>) -> Result<(), String> {
     let failed = |error: Error| format!("cannot write {}: {error}", file.display());
     let fill = |out: File| {

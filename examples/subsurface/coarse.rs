@@ -2,15 +2,19 @@
 //!
 //! An incomplete factorization passes news on from cell to cell, so it takes as many iterations as there are cells across the
 //! grid to even out what is wrong with whole regions. The coarse level does that at once: the grid is cut into boxes of equally
-//! many cells along each axis, at most [`MOST`] in all, and with Z the matrix of the boxes' indicators the preconditioner becomes
+//! many cells along each axis, at most [`MOST`] in all, and with Z the matrix of the boxes' indicators the coarse level is
 //!
 //! ```text
-//! M⁻¹ + Z·(Zᵀ·A·Z)⁻¹·Zᵀ
+//! Q = Z·(Zᵀ·A·Z)⁻¹·Zᵀ
 //! ```
 //!
-//! (additive Schwarz with a coarse correction). Boxes are the grid's and not the ranks', so that they cross the cuts and are the
-//! same on any number of ranks. Their matrix is small: it is summed over all ranks, and each rank factors and solves it for
-//! itself, with the same bits. The sums over boxes travel in an all-reduce that conjugate gradients need anyway.
+//! [`crate::krylov`] has its part in the preconditioners. Boxes are the grid's and not the ranks', so that they cross the cuts
+//! and are the same on any number of ranks. Their matrix is small: it is summed over all ranks, and each rank factors and solves it
+//! for itself, with the same bits. The sums over boxes travel in all-reduces that the solvers need anyway.
+//!
+//! Rows are not exchanged in the factorization. A symmetric positive definite matrix needs none. In the Jacobian of Richards'
+//! equation with upstream weighting, what leaves a cell enters others, so columns are dominated by their diagonals, and those of
+//! the boxes' matrix too. Where a pivot is nevertheless too small, there is no coarse correction.
 //!
 //! # Source
 //! R. A. Nicolaides, *Deflation of conjugate gradients with applications to boundary value problems*, SIAM J. Numer. Anal. 24,
@@ -26,6 +30,8 @@ use crate::matrix::SevenPoint;
 
 /// Boxes of the whole grid.
 const MOST: usize = 144;
+/// A pivot that is smaller than this, relative to the entries below it, is none.
+const SMALL: f64 = 1e-3;
 
 /// The boxes, and the factors of their matrix.
 #[derive(Debug, Clone)]
@@ -40,7 +46,7 @@ pub(crate) struct Coarse {
     places: Vec<usize>,
     /// Half of the bandwidth of the boxes' matrix.
     width: usize,
-    /// The Cholesky factor: row by row, `width` entries left of the diagonal and the reciprocal of that on it.
+    /// The factors L and U: row by row, `width` entries of L, the reciprocal of the pivot, `width` entries of U.
     factor: Vec<f64>,
     sums: Vec<f64>,
 }
@@ -69,7 +75,7 @@ impl Coarse {
         let count = boxes.iter().product::<usize>();
         let strides = strides(boxes);
         let width = (0..3).filter(|&axis| boxes[axis] > 1).map(|axis| strides[axis]).max().unwrap_or(0);
-        Coarse { boxes, runs, beside, places, width, factor: vec![0.0; count * (width + 1)], sums: vec![0.0; count] }
+        Coarse { boxes, runs, beside, places, width, factor: vec![0.0; count * (2 * width + 1)], sums: vec![0.0; count] }
     }
 
     /// Number of boxes.
@@ -77,51 +83,60 @@ impl Coarse {
         self.sums.len()
     }
 
-    /// Computes the boxes' matrix of a symmetric `a` and its factor; without effect if that is not positive definite, by
+    /// Computes the boxes' matrix of `a` and its factors; solutions are zero if it has none without exchanges of rows, as by
     /// rounding. Collective.
     pub(crate) fn factor(&mut self, team: &Team<'_>, a: &SevenPoint) -> Result<(), Error> {
         let (layout, count, strides) = (&team.layout, self.len(), strides(self.boxes));
-        // The diagonal, then the entry for the next box along each axis.
-        let mut entries = vec![0.0; 4 * count];
+        // The diagonal, then the entries for the boxes before and behind along each axis.
+        let mut entries = vec![0.0; 7 * count];
         for (run, own) in &self.runs {
             for n in run.clone() {
                 entries[*own] += a.diagonal[n];
                 for (axis, upper) in (0..3).flat_map(|axis| [(axis, false), (axis, true)]) {
-                    let entry = a.band(axis, upper)[n];
-                    if self.places[layout.step(n, axis, upper)] == *own {
-                        entries[*own] += entry;
-                    } else if upper {
-                        entries[(1 + axis) * count + own] += entry;
-                    }
+                    let same = self.places[layout.step(n, axis, upper)] == *own;
+                    let kind = if same { 0 } else { 1 + 2 * axis + usize::from(upper) };
+                    entries[kind * count + own] += a.band(axis, upper)[n];
                 }
             }
         }
         // Each row's entries are added up, in one box or another.
         team.work(7.0, 7);
         team.sum_all(&mut entries)?;
-        team.compute(count * self.width * self.width);
-        // Row by row: L_ij = (A_ij − Σ_k L_ik·L_jk) / L_jj within the band.
         let width = self.width;
-        let at = |i: usize, j: usize| i * (width + 1) + j + width - i;
-        self.factor.fill(0.0);
+        team.compute(2 * count * width * width);
+        let edge = 2 * width + 1;
+        let at = |i: usize, j: usize| i * edge + j + width - i;
+        let factor = &mut self.factor;
+        factor.fill(0.0);
         for i in 0..count {
-            self.factor[at(i, i)] = entries[i];
-            for axis in (0..3).filter(|&axis| self.boxes[axis] > 1 && i >= strides[axis]) {
-                self.factor[at(i, i - strides[axis])] += entries[(1 + axis) * count + i - strides[axis]];
-            }
-            for j in i.saturating_sub(width)..=i {
-                let shared = i.saturating_sub(width)..j;
-                let sum: f64 = shared.map(|k| self.factor[at(i, k)] * self.factor[at(j, k)]).sum();
-                let entry = self.factor[at(i, j)] - sum;
-                if j < i {
-                    self.factor[at(i, j)] = entry * self.factor[at(j, j)];
-                } else if entry > 0.0 && entry.is_finite() {
-                    self.factor[at(i, i)] = entry.sqrt().recip();
-                } else {
-                    // All ranks find this. Solutions are zero then.
-                    self.factor.fill(0.0);
-                    return Ok(());
+            factor[at(i, i)] = entries[i];
+            for axis in (0..3).filter(|&axis| self.boxes[axis] > 1) {
+                // Where there is no box the entry is zero.
+                if i >= strides[axis] {
+                    factor[at(i, i - strides[axis])] += entries[(1 + 2 * axis) * count + i];
                 }
+                if i + strides[axis] < count {
+                    factor[at(i, i + strides[axis])] += entries[(2 + 2 * axis) * count + i];
+                }
+            }
+        }
+        for k in 0..count {
+            let behind = k + 1..(k + width + 1).min(count);
+            let column = behind.clone().map(|i| factor[at(i, k)].abs()).fold(0.0, f64::max);
+            let pivot = factor[at(k, k)];
+            if !(pivot.is_finite() && pivot.abs() > SMALL * column) {
+                // All ranks find this.
+                factor.fill(0.0);
+                return Ok(());
+            }
+            factor[at(k, k)] = pivot.recip();
+            let (above, below) = factor.split_at_mut((k + 1) * edge);
+            let row = &above[k * edge + width..];
+            for (i, other) in behind.zip(below.chunks_exact_mut(edge)) {
+                let first = width + k - i;
+                let multiple = other[first] * row[0];
+                other[first] = multiple;
+                other[first + 1..].iter_mut().zip(&row[1..]).for_each(|(entry, above)| *entry -= multiple * above);
             }
         }
         Ok(())
@@ -135,31 +150,41 @@ impl Coarse {
         }
     }
 
-    /// Operations of [`solve`](Self::solve): each entry of the factor has a part in two products.
+    /// Operations of [`solve`](Self::solve): each entry of the factors has a part in one product.
     pub(crate) fn flops(&self) -> usize {
-        4 * self.factor.len()
+        2 * self.factor.len()
     }
 
     /// Solves the boxes' equations for the right-hand side `sums`, and returns it times the solution.
     pub(crate) fn solve(&mut self, sums: &[f64]) -> f64 {
         let (count, width) = (self.len(), self.width);
-        let row = |i: usize| &self.factor[i * (width + 1)..][..width + 1];
+        let row = |i: usize| &self.factor[i * (2 * width + 1)..][..2 * width + 1];
         let x = &mut self.sums;
         for i in 0..count {
             let first = i.saturating_sub(width);
-            let row = row(i);
-            let known: f64 = row[width - (i - first)..width].iter().zip(&x[first..i]).map(|(l, x)| l * x).sum();
-            x[i] = (sums[i] - known) * row[width];
+            let known: f64 = row(i)[width - (i - first)..width].iter().zip(&x[first..i]).map(|(l, x)| l * x).sum();
+            x[i] = sums[i] - known;
         }
-        let product = x.iter().map(|x| x * x).sum();
         for i in (0..count).rev() {
-            let first = i.saturating_sub(width);
-            let row = row(i);
-            let value = x[i] * row[width];
-            x[i] = value;
-            row[width - (i - first)..width].iter().zip(&mut x[first..i]).for_each(|(l, x)| *x -= l * value);
+            let known: f64 = row(i)[width + 1..].iter().zip(&x[i + 1..]).map(|(u, x)| u * x).sum();
+            x[i] = (x[i] - known) * row(i)[width];
         }
-        product
+        x.iter().zip(sums).map(|(x, sum)| x * sum).sum()
+    }
+
+    /// y ← Z·x, where x is the last solution; in the border, too.
+    pub(crate) fn spread(&self, y: &mut [f64]) {
+        self.runs.iter().for_each(|(run, number)| y[run.clone()].fill(self.sums[*number]));
+        self.beside.iter().for_each(|&n| y[n] = self.sums[self.places[n]]);
+    }
+
+    /// y ← y + Z·x, where x is the last solution; in the border, too.
+    pub(crate) fn lift(&self, y: &mut [f64]) {
+        for (run, number) in &self.runs {
+            let correction = self.sums[*number];
+            y[run.clone()].iter_mut().for_each(|y| *y += correction);
+        }
+        self.beside.iter().for_each(|&n| y[n] += self.sums[self.places[n]]);
     }
 
     /// p ← z + Z·x + β·p, where x is the last solution; in the border, too.

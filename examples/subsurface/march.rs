@@ -145,7 +145,8 @@ fn take_step(
         *next_step = CUT * dt;
         if *next_step < schedule.shortest_step {
             return Err(Error::other(format!(
-                "the time step fell below {:e} s at t = {time:e} s: Newton's method did not converge with a step of {dt:e} s",
+                "the time step fell below {:e} s at t = {time:e} s: Newton's method did not converge with a step of {dt:e} s. \
+                 (Where closed ground fills with water or runs dry, there is no solution.)",
                 schedule.shortest_step
             )));
         }

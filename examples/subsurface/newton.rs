@@ -4,8 +4,13 @@
 //! (into and out of storage, over the edges, by wells). So the tolerance bounds the relative error of the water balance in every
 //! step. Where the ground is at rest and no water moves, Σ|F| is at most the rounding errors of its terms.
 //!
-//! **Damping.** A Newton step is halved until Σ|F| falls (Armijo's rule with the usual 10⁻⁴). If [`HALVINGS`] are not enough, or
-//! [`MOST_ITERATIONS`] or the Krylov solver fail, the step has failed and is tried again shorter.
+//! **Damping.** A Newton step is halved until Σ|F| falls (Armijo's rule with the usual 10⁻⁴). If [`HALVINGS`] are not enough, the
+//! whole step is taken all the same, [`MOST_RISES`] times at most: F has kinks where a cell leaves saturation and where the
+//! upstream side of a face changes. There the linear equations may be those of the wrong side, and no fraction of the step makes
+//! Σ|F| fall; the next step starts on the right side (the watchdog technique: R. M. Chamberlain, M. J. D. Powell, C. Lemarechal,
+//! H. C. Pedersen, Math. Programming Study 16, 1982). A shorter time step would not help: saturated ground without a specific
+//! storage has no storage at all. If that is not enough, or [`MOST_ITERATIONS`] or the Krylov solver fail, the time step has
+//! failed and is tried again shorter.
 //!
 //! **How exactly the linear equations are solved.** To a fixed fraction of Σ|F| where they are nonlinear, so that each iteration
 //! gains four digits at most; where they are linear, to what ends the step: one iteration does it.
@@ -21,6 +26,8 @@ use crate::system::{Sums, System};
 
 const MOST_ITERATIONS: usize = 20;
 const HALVINGS: usize = 10;
+/// Newton steps of a time step after which Σ|F| may be larger than before.
+const MOST_RISES: usize = 4;
 /// Armijo's c₁.
 const DECREASE: f64 = 1e-4;
 /// Fraction of Σ|F| to which the linear equations of a nonlinear step are solved.
@@ -78,6 +85,7 @@ impl Newton {
         team.work(self.system.flops_of_media(), NUMBERS_OF_MEDIUM);
         team.exchange(head)?;
         let mut sums = self.evaluate(team, head, dt)?;
+        let mut rises = 0;
         for iterations in 0..=MOST_ITERATIONS {
             if sums.hold(self.tolerance) {
                 return Ok(Some((sums, iterations)));
@@ -86,16 +94,22 @@ impl Newton {
                 break;
             }
             self.work.newton_iterations += 1;
-            let Some(next) = self.iterate(team, head, dt, sums)? else { break };
+            let Some(next) = self.iterate(team, head, dt, sums, &mut rises)? else { break };
             sums = next;
         }
         *head = old;
         Ok(None)
     }
 
-    /// One damped Newton iteration; nothing if it does not reduce Σ|F|.
-    fn iterate(&mut self, team: &mut Team<'_>, head: &mut Vec<f64>, dt: f64, sums: Sums) -> Result<Option<Sums>, Error> {
-        let layout = team.layout.clone();
+    /// One damped Newton iteration; nothing if it does not reduce Σ|F| and that has risen often enough.
+    fn iterate(
+        &mut self,
+        team: &mut Team<'_>,
+        head: &mut Vec<f64>,
+        dt: f64,
+        sums: Sums,
+        rises: &mut usize,
+    ) -> Result<Option<Sums>, Error> {
         let enough = MARGIN * self.tolerance * sums.scale(self.tolerance);
         self.system.jacobian(head, dt, &mut self.jacobian);
         // For each of three faces a flow with its slopes, added to four entries. Seven bands are set to zero, then changed.
@@ -112,16 +126,7 @@ impl Newton {
         }
         let mut fraction = 1.0;
         for halvings in 0..=HALVINGS {
-            for row in layout.rows() {
-                for n in row {
-                    self.trial[n] = head[n] - fraction * self.correction[n];
-                }
-            }
-            team.work(2.0, 3);
-            let mut trial = std::mem::take(&mut self.trial);
-            team.exchange(&mut trial)?;
-            let next = self.evaluate(team, &trial, dt)?;
-            self.trial = trial;
+            let next = self.evaluate_at(team, head, fraction, dt)?;
             let ended = next.hold(self.tolerance);
             if ended || next.residual <= (1.0 - DECREASE * fraction) * sums.residual {
                 self.work.damped += usize::from(halvings > 0);
@@ -130,7 +135,29 @@ impl Newton {
             }
             fraction *= 0.5;
         }
-        Ok(None)
+        if *rises == MOST_RISES {
+            return Ok(None);
+        }
+        *rises += 1;
+        self.work.damped += 1;
+        let next = self.evaluate_at(team, head, 1.0, dt)?;
+        std::mem::swap(head, &mut self.trial);
+        Ok(Some(next))
+    }
+
+    /// F at `head` less a fraction of the correction, which becomes the trial.
+    fn evaluate_at(&mut self, team: &mut Team<'_>, head: &[f64], fraction: f64, dt: f64) -> Result<Sums, Error> {
+        let mut trial = std::mem::take(&mut self.trial);
+        for row in team.layout.rows() {
+            for n in row {
+                trial[n] = head[n] - fraction * self.correction[n];
+            }
+        }
+        team.work(2.0, 3);
+        team.exchange(&mut trial)?;
+        let sums = self.evaluate(team, &trial, dt);
+        self.trial = trial;
+        sums
     }
 
     /// F at `head`, and its sums over the grid.

@@ -35,6 +35,10 @@ pub(crate) struct Sums {
     pub(crate) terms: f64,
 }
 
+/// Where a pressure head is higher than this, the equations have no solution [m]. Closed ground that is full of water and has no
+/// specific storage takes no more, and its head is not determined.
+const HIGHEST: f64 = 1e6;
+
 /// Rounding errors of Σ |F|, for each unit of [`Sums::terms`]: a cell adds some ten terms, each a product of rounded numbers.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
@@ -184,7 +188,8 @@ impl System {
             sums.throughput += flow.abs();
             terms[n] += flow.abs() + slope.abs() * (head[n].abs() + kind.magnitude());
         }
-        sums.residual = self.layout.magnitude(residual);
+        let too_high = self.layout.rows().any(|row| head[row].iter().any(|&head| head > HIGHEST));
+        sums.residual = if too_high { f64::INFINITY } else { self.layout.magnitude(residual) };
         sums.terms = self.layout.magnitude(&terms);
         self.terms = terms;
         sums

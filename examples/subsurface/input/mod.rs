@@ -1,6 +1,6 @@
 //! Problems that a user poses in a TOML file: grid, materials, heads at the start, boundaries, wells, times, observation points.
 //!
-//! [`file`] has the tables and keys, [`source`] the messages about them. Everything is read and checked before the ranks
+//! [`mod@file`] has the tables and keys, [`source`] the messages about them. Everything is read and checked before the ranks
 //! start, so a mistake gives one line. Values may be formulas of x, y and z ([`formula`]).
 //!
 //! Along axis 0 of the grid is z, upwards; along 1 and 2 are x and y.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use clap::Parser;
 use global_arrays::prelude::*;
 
-use super::posed;
+use super::{posed, posed_with};
 use crate::cases::{Case, larger};
 use crate::cli::Arguments;
 use crate::field::Team;
@@ -175,7 +175,7 @@ fn any_number_of_ranks_finds_the_same() {
             1e-5,
         ),
     ] {
-        let problem = posed(name, replaced).unwrap();
+        let problem = posed_with(name, replaced, options).unwrap();
         let alone = rows(&problem, 1, options);
         for ranks in [2, 3, 5, 7] {
             let together = rows(&problem, ranks, options);

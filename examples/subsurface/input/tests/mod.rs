@@ -15,17 +15,27 @@ use crate::problem::{Boundary, Problem};
 
 /// A shipped problem, with parts of its text replaced.
 fn posed(name: &str, replaced: &[(&str, &str)]) -> Result<Posed, String> {
+    posed_with(name, replaced, "")
+}
+
+/// The same with options of the command line.
+fn posed_with(name: &str, replaced: &[(&str, &str)], options: &str) -> Result<Posed, String> {
     let path = format!("{}/problems/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let mut text = std::fs::read_to_string(path).unwrap();
     for (from, to) in replaced {
         assert!(text.contains(from), "{name} has no {from}");
         text = text.replace(from, to);
     }
-    pose(name, text)
+    pose_with(name, text, options)
 }
 
 fn pose(name: &str, text: String) -> Result<Posed, String> {
-    let arguments = Arguments::try_parse_from(["subsurface", "--problem", name]).unwrap();
+    pose_with(name, text, "")
+}
+
+fn pose_with(name: &str, text: String, options: &str) -> Result<Posed, String> {
+    let line = format!("subsurface --problem {name} {options}");
+    let arguments = Arguments::try_parse_from(line.split_whitespace()).unwrap();
     Posed::new(&Source::new(format!("{name}.toml"), text), &arguments)
 }
 

@@ -52,7 +52,7 @@ impl Saved {
         let saved: Saved =
             toml::from_str(&text).map_err(|error| failed(&format!("no checkpoint: {}", error.message().replace('\n', ", "))))?;
         if saved.flow != flow {
-            return Err(failed("a checkpoint of another flow, geometry or spacing"));
+            return Err(failed("a checkpoint of another flow, geometry, spacing or number of particles"));
         }
         if saved.instruments != instruments {
             return Err(failed(&format!("a checkpoint of a run that measured {:?}, not {instruments:?}", saved.instruments)));
@@ -97,13 +97,13 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct State<'a, P> {
     /// This rank's particles.
     pub(crate) own: &'a [P],
     pub(crate) steps: usize,
-    /// In seconds.
+    /// In seconds; the shock tube's has no unit.
     pub(crate) time_step: f64,
     /// As [`Simulation::refilled`](crate::simulation::Simulation::refilled).
     pub(crate) refilled: f64,

@@ -23,13 +23,13 @@ pub(crate) struct Arguments {
     /// A dam break that was measured: sets the column, the tank, the gate and how long to compute, which then cannot be given
     #[arg(long, value_enum, conflicts_with_all = ["column_width", "column_height", "tank_length", "gate", "obstacle"])]
     pub(crate) experiment: Option<experiments::Name>,
-    /// 2 or 3; only columns of water can have 3
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
-    pub(crate) dimensions: u8,
+    /// 2 or 3; only columns of water can have 3; by default 2
+    #[arg(long, value_parser = clap::value_parser!(u8).range(2..=3))]
+    pub(crate) dimensions: Option<u8>,
     /// Distance between particles, in meters; by default an 80th of the dam's height, else a 40th (in three dimensions half as many)
     #[arg(long, value_name = "DX", value_parser = length)]
     pub(crate) spacing: Option<f64>,
-    /// Particles in the shock tube, all of the same mass; by default 400
+    /// Number of particles of the shock tube, which have equal masses; by default 400
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) particles: Option<usize>,
     /// Width of the column, side of the vortices' square, or period along the plates, in meters
@@ -44,10 +44,10 @@ pub(crate) struct Arguments {
     /// Length of the tank that the dam breaks in, in meters; by default eight times the width of the column
     #[arg(long, value_name = "L", value_parser = length)]
     pub(crate) tank_length: Option<f64>,
-    /// Seconds to compute; by default as long as the experiment was recorded, else what shows the flow
+    /// Time to compute, in seconds (the shock tube's has no unit); by default as long as the experiment was recorded, else what shows the flow
     #[arg(long, value_name = "T", value_parser = length)]
     pub(crate) end_time: Option<f64>,
-    /// Seconds of a step; by default what is stable
+    /// Time step, in seconds; by default what is stable
     #[arg(long, value_name = "DT", value_parser = length)]
     pub(crate) time_step: Option<f64>,
     /// Speed at which a gate in front of the column rises, in m/s; by default there is none
@@ -164,7 +164,7 @@ impl Arguments {
             Kind::Hydrostatic | Kind::TaylorGreen => width,
             Kind::Poiseuille => 1e-3,
         });
-        let across = if kind == Kind::DamBreak { 80.0 } else { 40.0 } / if self.dimensions == 3 { 2.0 } else { 1.0 };
+        let across = if kind == Kind::DamBreak { 80.0 } else { 40.0 } / if self.dimensions() == 3 { 2.0 } else { 1.0 };
         let spacing = self.spacing.unwrap_or(width.max(height) / across);
         // An experiment is of its shape whatever the spacing: its column is whole particles high.
         let whole = (height / spacing).round().max(1.0);
@@ -173,7 +173,7 @@ impl Arguments {
         self.check_flags(kind)?;
         let water = self.water(spacing, height)?;
         let mut extents = vec![("wide", width), ("high", height)];
-        if self.dimensions == 3 {
+        if self.dimensions() == 3 {
             extents.push(("deep", depth));
         }
         for (what, length) in extents {
@@ -189,7 +189,7 @@ impl Arguments {
         let tank_height = 3.0 * height;
         let column = is_column(kind);
         let volume = if column { tank_length * tank_height } else { width * height };
-        let cells = volume / spacing.powi(2) * if self.dimensions == 3 { depth / spacing } else { 1.0 };
+        let cells = volume / spacing.powi(2) * if self.dimensions() == 3 { depth / spacing } else { 1.0 };
         if cells > MOST {
             return Err(format!("the tank has room for {cells:.1e} particles; up to {MOST:.0e} are possible"));
         }
@@ -199,7 +199,7 @@ impl Arguments {
         if !column && width < 6.0 * spacing {
             return Err(format!("the period of {width} m must be at least six times the spacing of {spacing} m"));
         }
-        Ok(match (kind, self.dimensions) {
+        Ok(match (kind, self.dimensions()) {
             (Kind::TaylorGreen, _) => Flow::Plane(Case::taylor_green(spacing, width, self.reynolds.unwrap_or(100.0))),
             (Kind::Poiseuille, _) => Flow::Plane(Case::poiseuille(spacing, width, height)),
             (kind, 2) => {
@@ -213,10 +213,15 @@ impl Arguments {
         })
     }
 
+    /// Dimensions of a weakly compressible flow.
+    fn dimensions(&self) -> u8 {
+        self.dimensions.unwrap_or(2)
+    }
+
     /// The shock tube, or what is wrong with it.
     fn tube(&self) -> Result<Tube, String> {
         let foreign = [
-            ("--dimensions 3", self.dimensions == 3),
+            ("--dimensions", self.dimensions.is_some()),
             ("--spacing", self.spacing.is_some()),
             ("--column-width", self.column_width.is_some()),
             ("--column-height", self.column_height.is_some()),
@@ -225,7 +230,7 @@ impl Arguments {
         ];
         let foreign = foreign.into_iter().chain(self.of_the_dam()).chain(self.of_columns());
         if let Some((flag, _)) = foreign.into_iter().find(|flag| flag.1) {
-            return Err(format!("{flag} is not for the shock tube"));
+            return Err(format!("{flag} cannot be used with --case sod"));
         }
         let particles = self.particles.unwrap_or(400);
         if particles as f64 > MOST {
@@ -237,10 +242,10 @@ impl Arguments {
     /// Flags that this flow does not know.
     fn check_flags(&self, kind: Kind) -> Result<(), String> {
         let column = is_column(kind);
-        if self.dimensions == 3 && !column {
+        if self.dimensions() == 3 && !column {
             return Err("only the columns of water have three dimensions".into());
         }
-        if self.dimensions == 2 && self.column_depth.is_some() {
+        if self.dimensions() == 2 && self.column_depth.is_some() {
             return Err("--column-depth is for --dimensions 3".into());
         }
         if let Some((flag, _)) = self.of_the_dam().into_iter().find(|flag| flag.1 && kind != Kind::DamBreak) {
@@ -253,7 +258,7 @@ impl Arguments {
             return Err("--reynolds is for the vortices".into());
         }
         if self.particles.is_some() {
-            return Err("--particles is for the shock tube; other flows have --spacing".into());
+            return Err("--particles is for --case sod; other flows have --spacing".into());
         }
         Ok(())
     }
@@ -286,7 +291,7 @@ impl Arguments {
         let usual = Water::default();
         let friction = if self.no_slip { None } else { self.friction.or(usual.friction) };
         let water = Water { friction, sound: self.sound.unwrap_or(usual.sound), viscosity: self.viscosity };
-        let least = damping(self.dimensions as usize, spacing, height, water.sound);
+        let least = damping(self.dimensions() as usize, spacing, height, water.sound);
         match self.viscosity.filter(|viscosity| *viscosity < least) {
             None => Ok(water),
             Some(viscosity) => {
@@ -470,11 +475,12 @@ mod tests {
         assert!(flow("sph --viscosity 0.01").is_ok());
         assert!(flow("sph --reynolds 10").unwrap_err().contains("--reynolds"));
         assert!(flow("sph --sound 1").unwrap_err().contains("at least 5"));
-        assert!(flow("sph --case sod --spacing 0.1").unwrap_err().contains("--spacing is not for the shock tube"));
-        assert!(flow("sph --case sod --gauge 0.1").unwrap_err().contains("--gauge is not for the shock tube"));
+        assert!(flow("sph --case sod --spacing 0.1").unwrap_err().contains("--spacing cannot be used with --case sod"));
+        assert!(flow("sph --case sod --gauge 0.1").unwrap_err().contains("--gauge cannot be used with --case sod"));
         assert!(flow("sph --case sod --particles 0").unwrap_err().contains("at least 1"));
         assert!(flow("sph --case sod --particles 2000000000").unwrap_err().contains("too many"));
-        assert!(flow("sph --particles 100").unwrap_err().contains("--particles is for the shock tube"));
+        assert!(flow("sph --particles 100").unwrap_err().contains("--particles is for --case sod"));
+        assert!(flow("sph --case sod --dimensions 2").unwrap_err().contains("--dimensions cannot be used with --case sod"));
         assert!(flow("sph --tank-length 0.1").unwrap_err().contains("does not fit"));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Space is cut along x into columns of equal work, and each column along y into boxes of equal work: as many
 //! columns as the most nearly square grid has, one box for each column where the number of ranks is 2, 3 or any prime. Outer
-//! boxes reach to infinity, or to the edge of the period. In one dimension there are columns alone.
+//! boxes reach to infinity, or to the edge of the period. In one dimension each column is one box.
 //!
 //! Every 50 steps the cuts are placed anew ([`Domain::recut`]), so that ranks stay equally busy while the fluid moves. They are placed by
 //! histograms of the work. That along x is summed over all ranks. Those along y, one for each column, would be too much for that: together they

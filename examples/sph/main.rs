@@ -89,7 +89,7 @@ fn look<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), Str
 fn read<const D: usize>(file: &Path, case: &Case<D>, names: &[String]) -> Result<Saved, String> {
     let saved = Saved::read(file, &flow(case), names)?;
     if saved.history.is_empty() {
-        return Err(format!("{}: no checkpoint: nothing was seen of the run", file.display()));
+        return Err(format!("{}: no checkpoint: it has no observations", file.display()));
     }
     Ok(saved)
 }
@@ -107,7 +107,7 @@ fn plan(arguments: &Arguments, end: f64, stable: f64, saved: Option<&Saved>) -> 
         if steps <= saved.steps as f64 {
             let [reached, end] = [saved.steps as f64, steps].map(|steps| steps * saved.time_step);
             return Err(format!(
-                "the checkpoint is of {reached:.6} s and the run ends at {end:.6} s: a later --end-time is needed"
+                "the checkpoint is of t = {reached:.6} and the run ends at {end:.6}: a later --end-time is needed"
             ));
         }
         return check_steps(steps, saved.time_step).map(|steps| (steps, saved.time_step));
@@ -122,7 +122,7 @@ fn plan(arguments: &Arguments, end: f64, stable: f64, saved: Option<&Saved>) -> 
 fn check_steps(steps: f64, length: f64) -> Result<usize, String> {
     let end = steps * length;
     if steps > MOST_STEPS {
-        return Err(format!("{end} s in steps of {length:e} s are {steps:.1e} steps; up to {MOST_STEPS:.0e} are possible"));
+        return Err(format!("a time of {end} in steps of {length:e} is {steps:.1e} steps; up to {MOST_STEPS:.0e} are possible"));
     }
     Ok(steps as usize)
 }
@@ -193,12 +193,12 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
     let mut most = [simulation.exchanging, simulation.computing].map(|time| time.as_secs_f64());
     job.all_reduce(&mut most, ops::max)?;
     [report.exchange_seconds, report.computing_seconds] = most;
+    arguments.start.report(job, &report, &report.json())?;
     if let Some(file) = &arguments.plot
         && job.rank() == 0
     {
         graph::draw(file, &report, case, &course).map_err(Error::other)?;
     }
-    arguments.start.report(job, &report, &report.json())?;
     // One rank tells; where all do, one may end the job before the report is out.
     let failures = if job.rank() == 0 { report.failures() } else { Vec::new() };
     if failures.is_empty() { Ok(()) } else { Err(Error::other(failures.join("; "))) }

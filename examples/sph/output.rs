@@ -77,7 +77,7 @@ impl<'a, const D: usize, P: Moving<D>> Frames<'a, D, P> {
         Ok(Frames { folder, gathered: Gathered::new(job, particles, "frame")?, written: Vec::new() })
     }
 
-    /// Writes a frame, in order of the particles' numbers: `vtk` makes the contents of its one file, `picture` writes the other.
+    /// Writes a frame, in order of the particles' numbers: `vtk` returns the contents of the `.vtp` file, `picture` writes the `.png`.
     /// Collective.
     pub(crate) fn write(
         &mut self,

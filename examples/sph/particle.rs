@@ -2,9 +2,9 @@
 //!
 //! `D` is 2 or 3. All particles have the same mass; in two dimensions it is mass for each unit of depth.
 
-/// What ranks send each other and files keep: a particle of any kind in `D` dimensions.
+/// A particle of any kind in `D` dimensions that ranks can exchange and files keep.
 pub(crate) trait Moving<const D: usize>: Copy {
-    /// Numbers that make a particle when it is sent.
+    /// Words of a particle in a message.
     const WORDS: usize;
 
     /// 0, 1, 2, …: the same particle has the same number on any number of ranks.

@@ -41,7 +41,7 @@ impl Appended {
     }
 }
 
-/// A number of a particle, with its name.
+/// A scalar field with its name.
 pub(crate) type Scalar<'a, P> = (&'a str, &'a dyn Fn(&P) -> f64);
 
 /// The file of one frame of weakly compressible fluid.

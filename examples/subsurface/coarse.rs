@@ -8,13 +8,14 @@
 //! Q = Z·(Zᵀ·A·Z)⁻¹·Zᵀ
 //! ```
 //!
-//! [`crate::krylov`] has its part in the preconditioners. Boxes are the grid's and not the ranks', so that they cross the cuts
+//! [`crate::krylov`] says how the preconditioners use it. Boxes are the grid's and not the ranks', so that they cross the cuts
 //! and are the same on any number of ranks. Their matrix is small: it is summed over all ranks, and each rank factors and solves it
 //! for itself, with the same bits. The sums over boxes travel in all-reduces that the solvers need anyway.
 //!
-//! Rows are not exchanged in the factorization. A symmetric positive definite matrix needs none. In the Jacobian of Richards'
-//! equation with upstream weighting, what leaves a cell enters others, so columns are dominated by their diagonals, and those of
-//! the boxes' matrix too. Where a pivot is nevertheless too small, there is no coarse correction.
+//! The factorization has no pivoting. A symmetric positive definite matrix needs none. In the Jacobian of Richards' equation with
+//! upstream weighting, what leaves a cell enters others, so columns are dominated by their diagonals, and those of the boxes'
+//! matrix too. With the mean permeability of two cells this need not hold. Where a pivot is too small, there is no coarse
+//! correction.
 //!
 //! # Source
 //! R. A. Nicolaides, *Deflation of conjugate gradients with applications to boundary value problems*, SIAM J. Numer. Anal. 24,
@@ -30,8 +31,11 @@ use crate::matrix::SevenPoint;
 
 /// Boxes of the whole grid.
 const MOST: usize = 144;
-/// A pivot that is smaller than this, relative to the entries below it, is none.
+/// Pivots up to this times the largest entry below them are refused.
 const SMALL: f64 = 1e-3;
+/// Pivots up to this times the entry that was in their place are refused: they are rounding errors. The matrix of closed ground
+/// without storage is singular, and its last pivot is zero.
+const ROUNDING: f64 = 1e-13;
 
 /// The boxes, and the factors of their matrix.
 #[derive(Debug, Clone)]
@@ -83,9 +87,9 @@ impl Coarse {
         self.sums.len()
     }
 
-    /// Computes the boxes' matrix of `a` and its factors; solutions are zero if it has none without exchanges of rows, as by
-    /// rounding. Collective.
-    pub(crate) fn factor(&mut self, team: &Team<'_>, a: &SevenPoint) -> Result<(), Error> {
+    /// Computes the boxes' matrix of `a` and its factors. If elimination without pivoting fails, returns false, and solutions are
+    /// zero. Collective.
+    pub(crate) fn factor(&mut self, team: &Team<'_>, a: &SevenPoint) -> Result<bool, Error> {
         let (layout, count, strides) = (&team.layout, self.len(), strides(self.boxes));
         // The diagonal, then the entries for the boxes before and behind along each axis.
         let mut entries = vec![0.0; 7 * count];
@@ -124,10 +128,11 @@ impl Coarse {
             let behind = k + 1..(k + width + 1).min(count);
             let column = behind.clone().map(|i| factor[at(i, k)].abs()).fold(0.0, f64::max);
             let pivot = factor[at(k, k)];
-            if !(pivot.is_finite() && pivot.abs() > SMALL * column) {
+            // Positive in all matrices for which no pivoting is needed.
+            if !(pivot.is_finite() && pivot > SMALL * column && pivot > ROUNDING * entries[k].abs()) {
                 // All ranks find this.
                 factor.fill(0.0);
-                return Ok(());
+                return Ok(false);
             }
             factor[at(k, k)] = pivot.recip();
             let (above, below) = factor.split_at_mut((k + 1) * edge);
@@ -139,7 +144,7 @@ impl Coarse {
                 other[first + 1..].iter_mut().zip(&row[1..]).for_each(|(entry, above)| *entry -= multiple * above);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Adds up this rank's cells of each box: `sums` ← Zᵀ·r, this rank's share.
@@ -230,11 +235,14 @@ mod tests {
             let body = |job: &Job| {
                 let mut team = Team::new(job, extents)?;
                 let layout = team.layout.clone();
-                let entry = |from: [usize; 3], to: [usize; 3]| -1.0 - (from.iter().chain(&to).sum::<usize>() % 7) as f64;
+                // Without symmetry.
+                let entry = |from: [usize; 3], to: [usize; 3]| {
+                    -1.0 - ((3 * from.iter().sum::<usize>() + to.iter().sum::<usize>()) % 7) as f64
+                };
                 let a = SevenPoint::of(&layout, 0.01, entry);
                 let mut coarse = Coarse::new(&team);
                 assert!(coarse.len() > 35, "{extents:?}");
-                coarse.factor(&team, &a)?;
+                assert!(coarse.factor(&team, &a)?);
                 let (mut r, mut correction, mut product) = (team.zeros(), team.zeros(), team.zeros());
                 layout.cells().for_each(|(cell, n)| r[n] = (cell[0] * 31 + cell[1] * 7 + cell[2]) as f64 % 5.0);
                 let mut sums = vec![0.0; coarse.len()];
@@ -250,6 +258,23 @@ mod tests {
                 coarse.restrict(&r, &mut sums);
                 team.sum_all(&mut sums)?;
                 assert!(sums.iter().all(|sum| sum.abs() < 1e-8), "{ranks} ranks, {extents:?}: {sums:?}");
+                Ok::<(), Error>(())
+            };
+            Launch::new().ranks(ranks).network("threads").run(body).unwrap();
+        }
+    }
+
+    /// Closed ground without storage: any constant solves A·x = 0.
+    #[test]
+    fn a_singular_matrix_is_refused() {
+        for (ranks, extents) in [(1, [1, 30, 31]), (2, [7, 8, 9]), (3, [40, 1, 1])] {
+            let body = |job: &Job| {
+                let team = Team::new(job, extents)?;
+                let entry = |from: [usize; 3], to: [usize; 3]| -1.0 - 0.1 * (from.iter().chain(&to).sum::<usize>() as f64).sin();
+                let (mut coarse, a) = (Coarse::new(&team), SevenPoint::of(&team.layout, 0.0, entry));
+                assert!(!coarse.factor(&team, &a)?, "{ranks} ranks, {extents:?}");
+                coarse.solve(&vec![1.0; coarse.len()]);
+                assert!(coarse.sums.iter().all(|&value| value == 0.0));
                 Ok::<(), Error>(())
             };
             Launch::new().ranks(ranks).network("threads").run(body).unwrap();

@@ -11,7 +11,8 @@
 //!   products, too.
 //! * BiCGStab uses M⁻¹·(I − A·Q) + Q ("A-DEF1"), which takes fewer iterations than the sum. It needs the sums over the boxes of
 //!   the vectors that it preconditions. They follow from those of the products with A by the recurrences of the vectors
-//!   themselves. BiCGStab begins without the coarse level, and turns to it after [`FEW`] iterations.
+//!   themselves; rounding errors there make the preconditioner worse, not the residual. BiCGStab begins without the coarse
+//!   level, and turns to it after [`FEW`] iterations.
 //!
 //! # Source
 //! M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Standards 49 (1952). H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992),
@@ -69,6 +70,7 @@ impl Krylov {
     ) -> Result<Solved, Error> {
         let layout = team.layout.clone();
         let Krylov { incomplete, coarse, work: [p, q, z, ..], sums } = self;
+        // Two numbers here; BiCGStab has three.
         let sums = &mut sums[1..];
         let r = b;
         x.fill(0.0);
@@ -130,8 +132,8 @@ impl Krylov {
         if first.converged {
             return Ok(first);
         }
-        self.coarse.factor(team, a)?;
-        let second = self.stabilized(team, a, b, x, target, MOST_ITERATIONS, true)?;
+        let two_level = self.coarse.factor(team, a)?;
+        let second = self.stabilized(team, a, b, x, target, MOST_ITERATIONS - FEW, two_level)?;
         Ok(Solved { iterations: first.iterations + second.iterations, ..second })
     }
 

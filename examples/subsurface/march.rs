@@ -146,7 +146,8 @@ fn take_step(
         if *next_step < schedule.shortest_step {
             return Err(Error::other(format!(
                 "the time step fell below {:e} s at t = {time:e} s: Newton's method did not converge with a step of {dt:e} s. \
-                 (Where closed ground fills with water or runs dry, there is no solution.)",
+                 (It cannot where closed ground fills with water, where a well takes more than flows to it, or where a pressure head \
+                 is above 1e6 m.)",
                 schedule.shortest_step
             )));
         }

@@ -6,10 +6,11 @@
 //!
 //! **Damping.** A Newton step is halved until Σ|F| falls (Armijo's rule with the usual 10⁻⁴). If [`HALVINGS`] are not enough, the
 //! whole step is taken all the same, [`MOST_RISES`] times at most: F has kinks where a cell leaves saturation and where the
-//! upstream side of a face changes. There the linear equations may be those of the wrong side, and no fraction of the step makes
-//! Σ|F| fall; the next step starts on the right side (the watchdog technique: R. M. Chamberlain, M. J. D. Powell, C. Lemarechal,
-//! H. C. Pedersen, Math. Programming Study 16, 1982). A shorter time step would not help: saturated ground without a specific
-//! storage has no storage at all. If that is not enough, or [`MOST_ITERATIONS`] or the Krylov solver fail, the time step has
+//! upstream side of a face changes. There the linear equations may belong to the wrong side of the kink, and no fraction of the step
+//! makes Σ|F| fall; the next step starts on the right side. (So does the watchdog technique: R. M. Chamberlain, M. J. D. Powell,
+//! C. Lemarechal, H. C. Pedersen, Math. Programming Study 16, 1982. It returns to the best point if that does not pay; here the
+//! time step is repeated.) A shorter time step would not help: saturated ground without a specific storage has no storage at
+//! all. If that is not enough, or [`MOST_ITERATIONS`] or the Krylov solver fail, the time step has
 //! failed and is tried again shorter.
 //!
 //! **How exactly the linear equations are solved.** To a fixed fraction of Σ|F| where they are nonlinear, so that each iteration
@@ -124,7 +125,7 @@ impl Newton {
         if !solved.converged {
             return Ok(None);
         }
-        let mut fraction = 1.0;
+        let (mut fraction, mut whole) = (1.0, None);
         for halvings in 0..=HALVINGS {
             let next = self.evaluate_at(team, head, fraction, dt)?;
             let ended = next.hold(self.tolerance);
@@ -133,13 +134,14 @@ impl Newton {
                 std::mem::swap(head, &mut self.trial);
                 return Ok(Some(next));
             }
+            whole.get_or_insert(next);
             fraction *= 0.5;
         }
-        if *rises == MOST_RISES {
+        if *rises == MOST_RISES || !whole.is_some_and(|whole| whole.residual.is_finite()) {
             return Ok(None);
         }
         *rises += 1;
-        self.work.damped += 1;
+        // Once more, for the trial and its F.
         let next = self.evaluate_at(team, head, 1.0, dt)?;
         std::mem::swap(head, &mut self.trial);
         Ok(Some(next))

@@ -35,8 +35,8 @@ pub(crate) struct Sums {
     pub(crate) terms: f64,
 }
 
-/// Where a pressure head is higher than this, the equations have no solution [m]. Closed ground that is full of water and has no
-/// specific storage takes no more, and its head is not determined.
+/// A step in which a pressure head is higher than this has failed [m]. No ground comes near it. In closed ground that is full and
+/// has no specific storage, heads would rise without bound.
 const HIGHEST: f64 = 1e6;
 
 /// Rounding errors of Σ |F|, for each unit of [`Sums::terms`]: a cell adds some ten terms, each a product of rounded numbers.

@@ -1,17 +1,17 @@
 //! Density, acceleration and heating of the gas, from the particles in a line.
 //!
-//! With r = |x_i − x_j|, W_i = W(r, h_i), and the pair's velocity of parting v = (v_i − v_j) sign(x_i − x_j):
+//! With r = |x_i − x_j|, W_i = W(r, h_i), and the pair's velocity of separation v = (v_i − v_j) sign(x_i − x_j):
 //!
 //! * density   ρ_i = Σ m W_i with h_i = η m/ρ_i, solved together by Newton's method; Ω_i = 1 + (h_i/ρ_i) Σ m ∂W_i/∂h;
 //! * momentum  dv_i/dt = −Σ m (p_i/(Ω_i ρ_i²) W_i' + p_j/(Ω_j ρ_j²) W_j') sign(x_i − x_j);
 //! * energy    du_i/dt = p_i/(Ω_i ρ_i²) Σ m v W_i';
-//! * shocks    of particles that approach, dv_i/dt + Σ m αs v F/ρ̄ sign(x_i − x_j) and du_i/dt − Σ m ½αs v² F/ρ̄, where
+//! * artificial viscosity, of pairs that approach: dv_i/dt += Σ m αs v F/ρ̄ sign(x_i − x_j) and du_i/dt −= Σ m ½αs v² F/ρ̄, where
 //!   F = ½(W_i'/Ω_i + W_j'/Ω_j), ρ̄ = ½(ρ_i + ρ_j), and the signal velocity s = ½(c_i + c_j − βv);
-//! * contacts  du_i/dt + Σ m α_u √(|p_i − p_j|/ρ̄) (u_i − u_j) F/ρ̄: artificial conductivity.
+//! * artificial conductivity: du_i/dt += Σ m α_u √(|p_i − p_j|/ρ̄) (u_i − u_j) F/ρ̄.
 //!
-//! With α = 1, β = 2, α_u = 1, η = 1.2: the usual values, without switches. A pair gives and takes the same momentum and energy.
+//! With α = 1, β = 2, α_u = 1, η = 1.2: the usual values, without switches. Each pair conserves momentum and energy.
 //!
-//! The line is sorted by position, then number. It is the same on all ranks, as far as they see it. So are all sums, which run along it.
+//! The line is sorted by position, then number. Every rank sees the same order, and all sums run along it: so they have the same bits.
 //!
 //! # Sources
 //! * D. J. Price, J. Comput. Phys. 231 (2012), *Smoothed particle hydrodynamics and magnetohydrodynamics*: all of these equations.
@@ -93,7 +93,7 @@ impl Source {
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     sources: Vec<Source>,
-    /// Numbers of [`Line::sources`] that are this rank's.
+    /// Indices into [`Line::sources`] of those that are this rank's.
     own: Vec<usize>,
     /// Pairs that were looked at.
     pairs: usize,
@@ -104,7 +104,7 @@ impl Line {
     /// finds the densities of all that own ones see.
     ///
     /// # Errors
-    /// A particle that sees farther than ghosts come from.
+    /// A kernel that is wider than the ghost layer allows.
     pub(crate) fn build(&mut self, tube: &Tube, particles: &[Particle], own: usize, beyond: &[Particle]) -> Result<(), Error> {
         let (mass, reach) = (tube.mass(), tube.reach());
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -145,13 +145,6 @@ impl Line {
         let (mass, reach, id) = (tube.mass(), tube.reach(), self.sources[k].id);
         let mut h = self.sources[k].h;
         for _ in 0..ITERATIONS {
-            if 2.0 * h > reach || h.is_nan() {
-                let density = SMOOTHING * mass / h;
-                let cause = "neighbors cannot see that far; the time step may be too long";
-                return Err(Error::other(format!(
-                    "the flow blew up: the density at particle {id} fell to {density:.3e}: {cause}"
-                )));
-            }
             // Its own W first.
             let (mut sum, mut by_h) = kernel::value(0.0, h);
             let mut pairs = 0;
@@ -167,10 +160,17 @@ impl Line {
             if change.abs() < ACCURACY {
                 return Ok((mass * sum, omega));
             }
-            // Far from the solution not too far at once.
-            h *= 1.0 + change.clamp(-0.5, 0.5);
+            if 2.0 * h >= reach && change > 0.0 || change.is_nan() {
+                break;
+            }
+            // Within what the ghosts allow, and with a limited step.
+            h = (h * (1.0 + change.clamp(-0.5, 0.5))).min(0.5 * reach);
         }
-        Err(Error::other(format!("the smoothing length of particle {id} does not converge")))
+        Err(Error::other(format!(
+            "the flow blew up: the smoothing length of particle {id} grew beyond {:.3e}, and the ghosts allow no more; \
+             the time step may be too long",
+            0.5 * reach
+        )))
     }
 
     /// Hands the derivatives of all own particles to `each`, with their numbers and densities. Returns what was computed: about 20 operations for
@@ -203,7 +203,7 @@ impl Line {
     }
 }
 
-/// Adds what a neighbor at the distance `r` does, over its mass.
+/// Adds what a neighbor at the distance `r` does, for each unit of its mass.
 fn act(sum: &mut Derivatives, r: f64, me: &Source, other: &Source) {
     let outwards = (me.x - other.x).signum();
     let parting = (me.v - other.v) * outwards;

@@ -1,7 +1,7 @@
 //! Gas in one dimension: Sod's shock tube.
 //!
-//! The particles have smoothing lengths of their own and an internal energy, so state and force pass are others than those of weakly
-//! compressible fluid. Boxes of space, exchange, checkpoints and frames are the same.
+//! Variable smoothing lengths and internal energy need a state and a force pass of their own. Boxes of space, exchange, checkpoints and
+//! frames are those of weakly compressible fluid.
 
 mod forces;
 mod kernel;
@@ -37,7 +37,10 @@ fn begin(arguments: &Arguments, tube: &Tube) -> Result<(Option<Saved>, usize, f6
     let (steps, time_step) = plan(arguments, tube::END, tube.time_step(), saved.as_ref())?;
     let (end, latest) = (steps as f64 * time_step, tube.latest());
     if end > latest {
-        return Err(format!("the run would end at {end:.4}, but the shock is at the end of the tube at {latest:.4}"));
+        let (particles, latest) = (tube.particles, (1e4 * latest).floor() * 1e-4);
+        return Err(format!(
+            "the end time {end:.4} is too late: with {particles} particles the shock reaches the end of the tube at {latest:.4}"
+        ));
     }
     Ok((saved, steps, time_step))
 }
@@ -58,6 +61,7 @@ pub(crate) fn rank_main(job: &Job, arguments: &Arguments, tube: &Tube) -> Result
         Some(folder) => Some(Frames::new(job, folder, tube.particles)?),
         None => None,
     };
+    let gathered = Gathered::new(job, tube.particles, "gas at the end")?;
     let bar = command_line::progress_bar(job, steps, "steps");
     let (begun, mut seconds) = (simulation.steps, 0.0);
     loop {
@@ -85,14 +89,10 @@ pub(crate) fn rank_main(job: &Job, arguments: &Arguments, tube: &Tube) -> Result
     let mut most = [seconds, simulation.exchanging.as_secs_f64(), simulation.computing.as_secs_f64()];
     job.all_reduce(&mut most, ops::max)?;
     let fingerprint = fingerprint(job, simulation.own())?;
-    let gathered = Gathered::new(job, tube.particles, "gas at the end")?;
     gathered.fill(job, &simulation.measured()?)?;
     let mut failures = Vec::new();
     if job.rank() == 0 {
         let (all, end_time) = (gathered.read()?, simulation.time());
-        if let Some(file) = &arguments.plot {
-            report::draw(file, tube, &all, end_time).map_err(Error::other)?;
-        }
         let report = Report {
             particles: tube.particles,
             ranks: job.size(),
@@ -108,8 +108,11 @@ pub(crate) fn rank_main(job: &Job, arguments: &Arguments, tube: &Tube) -> Result
         };
         arguments.start.report(job, &report, &report.json())?;
         failures = report.failures();
+        if let Some(file) = &arguments.plot {
+            report::draw(file, tube, &all, end_time).map_err(Error::other)?;
+        }
     }
-    // Nobody frees the array before it was read.
+    // No rank frees the array before rank 0 has read it.
     job.barrier()?;
     if failures.is_empty() { Ok(()) } else { Err(Error::other(failures.join("; "))) }
 }

@@ -1,8 +1,8 @@
-//! A rank's share of the gas, and its steps.
+//! One rank's particles of gas and their steps in time.
 //!
-//! A step is: exchange (migrants and ghosts), densities, force pass, step in time. Only neighboring ranks wait for each other; all ranks
-//! do in one step of [`RECUT`], when the tube is cut anew. A ghost's density is computed where it is seen, from the same neighbors. So
-//! ghosts come from twice as far as neighbors see each other, and there is one exchange in a step.
+//! A step is: exchange (migrants and ghosts), densities, force pass, step in time. Only neighboring ranks wait for each other; every
+//! [`RECUT`] steps all do, when the tube is cut anew. Each rank computes the densities of its ghosts itself. So the ghost layer is two
+//! kernel supports wide, and there is one exchange in a step.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::gas::forces::{Derivatives, Line};
 use crate::gas::tube::{Particle, Tube};
 use crate::simulation::RECUT;
 
-/// How far a particle may move in a step, over h of the densest gas; stable runs stay below 0.15.
+/// How far a particle may move in a step, over h of the densest gas; 0.16 with the default time step.
 const FARTHEST: f64 = 1.0;
 
 /// One rank's particles, and what it needs to move them.
@@ -31,7 +31,7 @@ pub(crate) struct Simulation<'a> {
     line: Line,
     pub(crate) time_step: f64,
     pub(crate) steps: usize,
-    /// Whether each particle is on the rank that it belongs to.
+    /// Whether all particles were sent to their owners.
     placed: bool,
     /// In exchanges, and in what comes after them.
     pub(crate) exchanging: Duration,
@@ -96,7 +96,7 @@ impl<'a> Simulation<'a> {
         let work = self.line.forces(self.tube, |k, density, derivatives| {
             particles[k].density = density;
             let moved = advance(&mut particles[k], derivatives, dt, first);
-            // What is no number is a failure too.
+            // A NaN fails too.
             sound &= moved.abs() < farthest && particles[k].energy > 0.0;
         });
         self.job.work(work);
@@ -126,10 +126,10 @@ impl<'a> Simulation<'a> {
     }
 
     /// A copy of the particles with the densities that they have where they are now; some may be on the ranks that they will move
-    /// to. The run goes on with the same bits as if nobody had looked. Collective.
+    /// to. This does not change the bits of the run. Collective.
     pub(crate) fn measured(&mut self) -> Result<Vec<Particle>, Error> {
         let mut copy = self.own().to_vec();
-        // Else the copies would be where they belong, and the particles not.
+        // Only the copies went to their owners.
         let placed = self.placed;
         let own = self.see(&mut copy, self.own, false)?;
         self.placed = placed;
@@ -196,11 +196,11 @@ mod tests {
         for ranks in [2, 3, 5, 7] {
             assert!(run(&tube, ranks, steps, false) == one, "{ranks} ranks");
         }
-        assert!(run(&tube, 3, steps, true) == one, "whoever looks");
+        assert!(run(&tube, 3, steps, true) == one, "measured on the way");
     }
 
     #[test]
-    fn a_run_goes_on_from_what_is_written_on_any_number_of_ranks() {
+    fn a_run_goes_on_from_particles_that_are_far_from_their_ranks() {
         let tube = Tube::new(400);
         let saved = run(&tube, 2, 65, false);
         let restored: Vec<Particle> = saved.iter().map(|words| bits_read(&words[1..])).collect();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_step_that_is_too_long_is_refused() {
+    fn too_long_a_time_step_ends_in_an_error() {
         let tube = Tube::new(100);
         let body = |job: &Job| {
             let mut simulation = Simulation::new(job, &tube, 20.0 * tube.time_step())?;

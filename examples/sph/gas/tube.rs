@@ -1,11 +1,11 @@
-//! Sod's shock tube: gas at rest in a tube of length 1, dense and hot left of a diaphragm at x = ½, thin right of it. The diaphragm vanishes.
+//! Sod's shock tube: gas at rest in a tube of length 1, dense and hot left of a diaphragm at x = ½, thin right of it. At t = 0 the
+//! diaphragm is removed.
 //!
 //! All quantities are in Sod's units, which have no dimension. All particles have the same mass, so on the left they stand eight times as close.
-//! Each holds the gas between two marks of mass: with m = M/N, particle i has what lies between im and (i + 1)m from the left. If N is no
-//! multiple of nine, one particle has gas of both sides and their mean energy. Nothing else is smoothed at first.
+//! With m = M/N, particle i holds the mass from im to (i + 1)m, counted from the left. Unless N is a multiple of nine, one particle
+//! straddles the diaphragm and has the mean energy of its mass. The initial state is not smoothed otherwise.
 //!
-//! Beyond both ends particles that never change continue the gas at rest, as far as an own particle's neighbors may see. So a run
-//! must end before a wave is there.
+//! Beyond both ends, fixed boundary particles extend the undisturbed gas. So a run must end before a wave is there.
 //!
 //! # Source
 //! G. A. Sod, J. Comput. Phys. 27 (1978).
@@ -24,13 +24,13 @@ pub(crate) const RIGHT: State = State { density: 0.125, velocity: 0.0, pressure:
 /// Where the diaphragm is in a tube from 0 to 1.
 pub(crate) const DIAPHRAGM: f64 = 0.5;
 
-/// Sod's end of the run.
+/// Default end time.
 pub(crate) const END: f64 = 0.2;
 
-/// The thinnest gas that a run may have, over the thinnest at first. Ghosts come from as far as its particles see.
+/// Lowest density that a run may have, over the lowest initial density. It sets the width of the ghost layer.
 const THINNEST: f64 = 0.8;
 
-/// A step over the time in which the fastest signal crosses h of the densest gas (Price 2012).
+/// Courant factor, as in Price 2012.
 const COURANT: f64 = 0.3;
 
 /// A particle of gas, as its owner keeps it. Velocity and energy are those that the next force pass shall see (see [`crate::integrator`]).
@@ -100,7 +100,7 @@ impl Tube {
         Tube { particles, exact: Riemann::new(GAMMA, LEFT, RIGHT) }
     }
 
-    /// What tells it from another flow, in words.
+    /// The description that checkpoints keep.
     pub(crate) fn flow(&self) -> String {
         format!("Sod, {} particles", self.particles)
     }
@@ -113,7 +113,7 @@ impl Tube {
     /// What a particle is at first.
     pub(crate) fn particle(&self, id: u64) -> Particle {
         let mass = self.mass();
-        // Of its gas, what is left of the diaphragm.
+        // The mass that lies left of the diaphragm.
         let of_left = (LEFT.density * DIAPHRAGM - mass * id as f64).clamp(0.0, mass);
         let of_right = mass - of_left;
         let from_right = self.particles as f64 - id as f64;
@@ -129,7 +129,7 @@ impl Tube {
         Particle { position: [position], velocity: 0.0, energy, density, acceleration: 0.0, heating: 0.0, id: id as u32 }
     }
 
-    /// The particles beyond the ends, numbered behind those of the tube.
+    /// The boundary particles beyond the ends, with numbers after those of the tube.
     pub(crate) fn beyond_ends(&self) -> Vec<Particle> {
         let mut beyond = Vec::new();
         for (state, end, outwards) in [(LEFT, 0.0, -1.0), (RIGHT, 1.0, 1.0)] {
@@ -149,13 +149,18 @@ impl Tube {
         2.0 * SMOOTHING * self.mass() / (THINNEST * RIGHT.density)
     }
 
-    /// When the first wave is at an end.
+    /// The latest end of a run: when the first wave is within 2h of an end, as it is smeared over that much. It may be at the
+    /// start.
     pub(crate) fn latest(&self) -> f64 {
         let [left, right] = self.exact.fronts();
-        (-DIAPHRAGM / left).min((1.0 - DIAPHRAGM) / right)
+        let smeared = |density: f64| 2.0 * SMOOTHING * self.mass() / density;
+        let at_left = (DIAPHRAGM - smeared(LEFT.density)) / -left;
+        let at_right = (1.0 - DIAPHRAGM - smeared(RIGHT.density)) / right;
+        at_left.min(at_right).max(0.0)
     }
 
-    /// A stable time step: [`COURANT`] of the time in which the fastest signal of the exact solution crosses the shortest h.
+    /// A stable time step: [`COURANT`] of the time in which the fastest |u| + c of the exact solution crosses the shortest h. Price has
+    /// the signal velocity of a pair there.
     pub(crate) fn time_step(&self) -> f64 {
         let [left, right] = self.exact.fronts();
         let contact = self.exact.contact();
@@ -216,6 +221,9 @@ mod tests {
     fn waves_come_to_the_right_end_first() {
         // The shock's Mach number is √((γ + 1)/(2γ) p*/p + (γ − 1)/(2γ)).
         let speed = (1.4 * 0.1 / 0.125_f64).sqrt() * (2.4 / 2.8 * 3.0313 + 0.4 / 2.8_f64).sqrt();
-        approx::assert_relative_eq!(Tube::new(400).latest(), 0.5 / speed, max_relative = 1e-4);
+        approx::assert_relative_eq!(Tube::new(1_000_000_000).latest(), 0.5 / speed, max_relative = 1e-4);
+        // h is 1.2 · 0.5625 / 400 / 0.125.
+        approx::assert_relative_eq!(Tube::new(400).latest(), (0.5 - 0.027) / speed, max_relative = 1e-4);
+        assert_eq!(Tube::new(10).latest(), 0.0);
     }
 }

@@ -37,7 +37,7 @@ pub fn run(library: &Library, tier: Tier) -> Result<Vec<Report>> {
 
 /// By Slurm.
 pub fn under_srun(tier: Tier) -> Result<Vec<Report>> {
-    // As the examples are built for themselves.
+    // The command that builds all examples: its results are there.
     let built = cargo::build(cargo::EXAMPLES)?;
     let hello = built.iter().find(|program| program.name == "hello").context("no example hello")?;
     slurm::run("without MPI", UNDER_SRUN, hello, tier)

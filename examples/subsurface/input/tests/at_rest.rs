@@ -81,8 +81,8 @@ fn hard(conductivity: f64, van_genuchten: &str, head: &str, sides: &str, end: &s
 const SAND: (f64, &str) = (8.25e-5, "alpha = 14.5, n = 2.68, residual = 0.045, saturated = 0.43");
 const CLAY: (f64, &str) = (5.56e-7, "alpha = 0.8, n = 1.09, residual = 0.068, saturated = 0.38");
 
-/// Cells leave saturation, where they had no storage at all. Over the layer or the base leaves what comes from above, less
-/// what comes out of storage.
+/// Cells leave saturation, where they had no storage at all. What flows out at the bottom is the inflow at the top, and what storage
+/// releases.
 #[test]
 fn a_water_table_falls_in_ground_without_specific_storage() {
     let layer = "[[boundaries]]\nside = \"bottom\"\nleaky = { head = 1.0, conductance = 1e-9 }\n\
@@ -96,18 +96,26 @@ fn a_water_table_falls_in_ground_without_specific_storage() {
     }
 }
 
-/// Closed ground that is full takes no more water: an error, and no heads without bounds.
+/// Closed ground that is full takes no more water: an error, when it is full, and no heads without bounds.
 #[test]
 fn full_ground_ends_the_run() {
-    let rain = "[[boundaries]]\nside = \"top\"\ninflow = 1e-7";
+    let inflow = 1e-7;
+    let rain = format!("[[boundaries]]\nside = \"top\"\ninflow = {inflow:e}");
     for (conductivity, van_genuchten) in [SAND, CLAY] {
-        let posed = hard(conductivity, van_genuchten, "1.0", rain, "1e8");
+        let posed = hard(conductivity, van_genuchten, "1.0", &rain, "1e8");
         let body = |job: &Job| {
             let mut team = Team::new(job, posed.grid().extents())?;
             let (mut newton, schedule) = (Newton::new(&team, &posed, 1e-8), posed.schedule());
             let mut progress = Progress::start(&team, &posed, &schedule)?;
             let error = march(&mut team, &mut newton, &posed, &schedule, &mut progress, &mut |_, _, _| Ok(())).unwrap_err();
             assert!(error.to_string().contains("fills with water"), "{error}");
+            let layout = team.layout.clone();
+            let water =
+                |head: &dyn Fn(usize) -> f64| layout.cells().map(|(cell, n)| posed.medium(cell).at(head(n)).content).sum();
+            let [taken, full] = team.sum([water(&|n| progress.head[n]), water(&|_| 1.0)])?;
+            assert!(taken > 0.99 * full, "{taken} of {full} at {} s", progress.time);
+            let highest = layout.rows().flatten().map(|n| progress.head[n].abs()).fold(0.0, f64::max);
+            assert!(highest < 10.0, "{highest} m");
             Ok::<(), Error>(())
         };
         Launch::new().ranks(2).network("threads").run(body).unwrap();

@@ -174,6 +174,13 @@ fn any_number_of_ranks_finds_the_same() {
             "--end-time 300 --first-step 20 --tolerance 1e-11",
             1e-5,
         ),
+        // Long steps: BiCGStab turns to the coarse level.
+        (
+            "clay_lens",
+            &[("cells = 160", "cells = 40"), ("cells = 60", "cells = 15")][..],
+            "--end-time 3e6 --first-step 1e6 --tolerance 1e-11",
+            1e-6,
+        ),
     ] {
         let problem = posed_with(name, replaced, options).unwrap();
         let alone = rows(&problem, 1, options);

@@ -82,7 +82,7 @@ impl Saved {
     }
 }
 
-/// What can be told of a file for checkpoints before a run.
+/// Checks, before a run, the file that its checkpoints shall go to.
 ///
 /// # Errors
 /// One line that names the file: there is no folder for it, or something else stands there.
@@ -193,7 +193,7 @@ impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs;
     use std::sync::Mutex;
 
@@ -211,8 +211,16 @@ mod tests {
         Case::column(Kind::DamBreak, 0.05, column, Water::default())
     }
 
-    /// A folder of this test's own, removed when it is over.
-    struct Folder(PathBuf);
+    /// A folder of a test's own, removed when it is over.
+    pub(crate) struct Folder(pub(crate) PathBuf);
+
+    impl Folder {
+        pub(crate) fn new(name: &str) -> Self {
+            let folder = Folder(std::env::temp_dir().join(format!("sph-{name}-{}", std::process::id())));
+            fs::create_dir_all(&folder.0).unwrap();
+            folder
+        }
+    }
 
     impl Drop for Folder {
         fn drop(&mut self) {
@@ -255,8 +263,7 @@ mod tests {
 
     #[test]
     fn a_run_that_goes_on_has_the_same_bits_on_any_number_of_ranks() {
-        let folder = Folder(std::env::temp_dir().join(format!("sph-checkpoint-{}", std::process::id())));
-        fs::create_dir_all(&folder.0).unwrap();
+        let folder = Folder::new("checkpoint");
         let file = folder.0.join("state");
         let whole = run(1, None, false);
         assert_eq!(run(2, Some(&file), false), whole);

@@ -2,7 +2,7 @@
 //!
 //! Particles of fluid belong to the rank in whose part of space they are. In each step ranks put those that leave, and copies of
 //! those near their edges (ghosts), into their neighbors' inboxes: rows of a global array in which a range is reserved by
-//! read-and-increment. Nobody waits but for neighbors. `README.md` tells the equations, their sources, and what is checked.
+//! read-and-increment. Nobody waits but for neighbors. `README.md` has the equations, their sources, and what is checked.
 
 mod case;
 mod cells;
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     command_line::exit("sph", run(&Arguments::parse()))
 }
 
-/// Finds mistakes here, where they are told once, then starts the ranks.
+/// Finds mistakes here, where they are reported once, then starts the ranks.
 fn run(arguments: &Arguments) -> Result<(), String> {
     let flow = arguments.flow()?;
     arguments.output.as_deref().map_or(Ok(()), output::check)?;
@@ -70,15 +70,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         Flow::Tube(tube) => gas::rank_main(job, arguments, tube),
     };
     match &flow {
-        Flow::Plane(case) => look(arguments, case)?,
-        Flow::Space(case) => look(arguments, case)?,
-        Flow::Tube(tube) => gas::look(arguments, tube)?,
+        Flow::Plane(case) => check(arguments, case)?,
+        Flow::Space(case) => check(arguments, case)?,
+        Flow::Tube(tube) => gas::check(arguments, tube)?,
     }
     arguments.start.launch().run(body).map_err(|error: Error| error.to_string())
 }
 
 /// Finds mistakes in instruments, times and checkpoints before the ranks start.
-fn look<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), String> {
+fn check<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), String> {
     let names = log::names(&log::instruments(arguments, case)?);
     arguments.checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
     let saved = arguments.resume.as_ref().map(|file| read(file, case, &names)).transpose()?;
@@ -199,7 +199,7 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
     {
         graph::draw(file, &report, case, &course).map_err(Error::other)?;
     }
-    // One rank tells; where all do, one may end the job before the report is out.
+    // One rank alone: else another may end the job before the report is out.
     let failures = if job.rank() == 0 { report.failures() } else { Vec::new() };
     if failures.is_empty() { Ok(()) } else { Err(Error::other(failures.join("; "))) }
 }

@@ -11,7 +11,7 @@ use crate::case::{Case, GRAVITY};
 use crate::particle::Moving;
 use crate::{vtk, whole_file};
 
-/// All particles, met in one array.
+/// All particles, gathered in one array.
 #[derive(Debug)]
 pub(crate) struct Gathered<const D: usize, P> {
     /// A row for each particle, in no order.

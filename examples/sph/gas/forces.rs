@@ -100,12 +100,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Takes the particles, of which the first `own` are this rank's and the others ghosts, and the fixed ones `beyond` the tube, and
+    /// Takes the particles, of which the first `own` are this rank's and the others ghosts, and the fixed ones of the `boundary`, and
     /// finds the densities of all that own ones see.
     ///
     /// # Errors
     /// A kernel that is wider than the ghost layer allows.
-    pub(crate) fn build(&mut self, tube: &Tube, particles: &[Particle], own: usize, beyond: &[Particle]) -> Result<(), Error> {
+    pub(crate) fn build(&mut self, tube: &Tube, particles: &[Particle], own: usize, boundary: &[Particle]) -> Result<(), Error> {
         let (mass, reach) = (tube.mass(), tube.reach());
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for Particle { position: [x], .. } in &particles[..own] {
@@ -113,7 +113,7 @@ impl Line {
         }
         let seen = |x: f64, margin: f64| low - margin <= x && x <= high + margin;
         let all = particles.iter().enumerate().map(|(k, particle)| Source::new(mass, particle, Some(k)));
-        let fixed = beyond.iter().map(|particle| Source::new(mass, particle, None));
+        let fixed = boundary.iter().map(|particle| Source::new(mass, particle, None));
         self.sources.clear();
         self.sources.extend(all.chain(fixed).filter(|source| seen(source.x, 2.0 * reach)));
         self.sources.sort_unstable_by(|a, b| a.x.total_cmp(&b.x).then(a.id.cmp(&b.id)));
@@ -243,7 +243,7 @@ mod tests {
 
     fn derivatives(tube: &Tube, particles: &[Particle]) -> (Vec<Derivatives>, Vec<f64>) {
         let mut line = Line::default();
-        line.build(tube, particles, particles.len(), &tube.beyond_ends()).unwrap();
+        line.build(tube, particles, particles.len(), &tube.boundary()).unwrap();
         let mut found = vec![(Derivatives { acceleration: f64::NAN, heating: f64::NAN }, 0.0); particles.len()];
         let _: Work = line.forces(tube, |k, density, derivatives| found[k] = (derivatives, density));
         found.into_iter().unzip()

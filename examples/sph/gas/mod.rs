@@ -26,7 +26,7 @@ use crate::output::{Frames, Gathered};
 use crate::{due, plan, vtk};
 
 /// Finds mistakes in times and checkpoints before the ranks start.
-pub(crate) fn look(arguments: &Arguments, tube: &Tube) -> Result<(), String> {
+pub(crate) fn check(arguments: &Arguments, tube: &Tube) -> Result<(), String> {
     arguments.checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
     begin(arguments, tube).map(drop)
 }
@@ -39,7 +39,8 @@ fn begin(arguments: &Arguments, tube: &Tube) -> Result<(Option<Saved>, usize, f6
     if end > latest {
         let (particles, latest) = (tube.particles, (1e4 * latest).floor() * 1e-4);
         return Err(format!(
-            "the end time {end:.4} is too late: with {particles} particles the shock reaches the end of the tube at {latest:.4}"
+            "the end time {end:.4} is too late: with {particles} particles the shock reaches the end of the tube at {latest:.4}; \
+             choose an earlier --end-time or more --particles"
         ));
     }
     Ok((saved, steps, time_step))

@@ -26,7 +26,7 @@ pub(crate) struct Simulation<'a> {
     /// This rank's, then its ghosts.
     particles: Vec<Particle>,
     own: usize,
-    beyond: Vec<Particle>,
+    boundary: Vec<Particle>,
     exchange: Exchange<1>,
     line: Line,
     pub(crate) time_step: f64,
@@ -56,7 +56,7 @@ impl<'a> Simulation<'a> {
             tube,
             own: particles.len(),
             particles,
-            beyond: tube.beyond_ends(),
+            boundary: tube.boundary(),
             exchange: Exchange::new(job, tube.reach(), [None])?,
             line: Line::default(),
             time_step,
@@ -86,10 +86,10 @@ impl<'a> Simulation<'a> {
     pub(crate) fn step(&mut self) -> Result<(), Error> {
         let start = self.job.now();
         let mut particles = std::mem::take(&mut self.particles);
-        self.own = self.see(&mut particles, self.own, self.steps.is_multiple_of(RECUT))?;
+        self.own = self.redistribute(&mut particles, self.own, self.steps.is_multiple_of(RECUT))?;
         self.particles = particles;
         let exchanged = self.job.now();
-        self.line.build(self.tube, &self.particles, self.own, &self.beyond)?;
+        self.line.build(self.tube, &self.particles, self.own, &self.boundary)?;
         let (dt, first, particles) = (self.time_step, self.steps == 0, &mut self.particles);
         let mut sound = true;
         let farthest = FARTHEST * self.tube.shortest();
@@ -114,7 +114,7 @@ impl<'a> Simulation<'a> {
 
     /// Sends particles where they belong and gets ghosts. Returns how many particles, the first, are this rank's. Collective if all
     /// are to be cut anew or do not yet belong to their ranks; else neighbors take part.
-    fn see(&mut self, particles: &mut Vec<Particle>, own: usize, cut: bool) -> Result<usize, Error> {
+    fn redistribute(&mut self, particles: &mut Vec<Particle>, own: usize, cut: bool) -> Result<usize, Error> {
         // Ghosts from twice the reach everywhere, as beside walls.
         let everywhere = |_: &[f64; 1]| true;
         if cut || !self.placed {
@@ -131,9 +131,9 @@ impl<'a> Simulation<'a> {
         let mut copy = self.own().to_vec();
         // Only the copies went to their owners.
         let placed = self.placed;
-        let own = self.see(&mut copy, self.own, false)?;
+        let own = self.redistribute(&mut copy, self.own, false)?;
         self.placed = placed;
-        self.line.build(self.tube, &copy, own, &self.beyond)?;
+        self.line.build(self.tube, &copy, own, &self.boundary)?;
         self.line.densities(|k, density| copy[k].density = density);
         copy.truncate(own);
         Ok(copy)
@@ -157,6 +157,9 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::checkpoint::Checkpoints;
+    use crate::checkpoint::tests::Folder;
+    use crate::comparison::Course;
     use crate::gas::report::Errors;
     use crate::gas::tube::END;
     use crate::particle::Moving;
@@ -221,6 +224,36 @@ mod tests {
         ends.sort_by_key(Particle::id);
         let whole: Vec<Particle> = run(&tube, 1, 110, false).iter().map(|words| bits_read(&words[1..])).collect();
         assert!(ends == whole);
+    }
+
+    #[test]
+    fn a_checkpoint_goes_on_with_the_same_bits() {
+        let (tube, folder) = (Tube::new(100), Folder::new("gas"));
+        let file = folder.0.join("state");
+        let body = |job: &Job| {
+            let mut simulation = Simulation::new(job, &tube, tube.time_step())?;
+            (0..65).try_for_each(|_| simulation.step())?;
+            let flow = (tube.flow(), tube.particles);
+            let mut checkpoints = Checkpoints::new(job, &file, Some(65), flow, Vec::new())?;
+            checkpoints.write(job, simulation.state(), 110, &[], &Course::default())
+        };
+        Launch::new().ranks(2).network("threads").run(body).unwrap();
+        let ends = Mutex::new(Vec::new());
+        let body = |job: &Job| {
+            let saved = Saved::read(&file, &tube.flow(), &[]).map_err(Error::other)?;
+            let particles = saved.particles(job, tube.particles, &file)?;
+            let mut simulation = Simulation::resume(job, &tube, &saved, particles)?;
+            (saved.steps..saved.planned).try_for_each(|_| simulation.step())?;
+            ends.lock().unwrap().extend_from_slice(simulation.own());
+            Ok::<(), Error>(())
+        };
+        Launch::new().ranks(3).network("threads").run(body).unwrap();
+        let mut ends = ends.into_inner().unwrap();
+        ends.sort_by_key(Particle::id);
+        let whole: Vec<Particle> = run(&tube, 1, 110, false).iter().map(|words| bits_read(&words[1..])).collect();
+        assert!(ends == whole);
+        let other = Saved::read(&file, &Tube::new(99).flow(), &[]).unwrap_err();
+        assert!(other.contains("number of particles"), "{other}");
     }
 
     fn bits_read(words: &[u64]) -> Particle {

@@ -130,18 +130,18 @@ impl Tube {
     }
 
     /// The boundary particles beyond the ends, with numbers after those of the tube.
-    pub(crate) fn beyond_ends(&self) -> Vec<Particle> {
-        let mut beyond = Vec::new();
+    pub(crate) fn boundary(&self) -> Vec<Particle> {
+        let mut boundary = Vec::new();
         for (state, end, outwards) in [(LEFT, 0.0, -1.0), (RIGHT, 1.0, 1.0)] {
             let apart = self.mass() / state.density;
             for k in 0..(2.0 * self.reach() / apart).ceil() as u64 + 1 {
-                let id = self.particles as u32 + beyond.len() as u32;
+                let id = self.particles as u32 + boundary.len() as u32;
                 let position = [end + outwards * (k as f64 + 0.5) * apart];
                 let (density, energy) = (state.density, energy(&state));
-                beyond.push(Particle { position, velocity: 0.0, energy, density, acceleration: 0.0, heating: 0.0, id });
+                boundary.push(Particle { position, velocity: 0.0, energy, density, acceleration: 0.0, heating: 0.0, id });
             }
         }
-        beyond
+        boundary
     }
 
     /// As far as neighbors see each other: 2h of the thinnest gas.

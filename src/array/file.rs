@@ -16,6 +16,7 @@ use std::{
 };
 
 use ndarray::{Array, Dimension, ShapeBuilder};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{
     GlobalArray,
@@ -58,7 +59,8 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     ///
     /// An existing file is replaced only when the new one is completely on disk. If the call fails, the old file is unchanged and no
     /// temporary file remains. (Exception: if only the final sync of the directory fails, the new file is in place and the call
-    /// fails.) After a crash of the machine, either the old or the new file exists, and possibly an unfinished one (`.name.….part`).
+    /// fails.) If a rank dies during the call, those that are left remove the temporary file. After the end of all ranks, or a crash of the
+    /// machine, either the old or the new file exists, and possibly an unfinished one (`.name.….part`).
     ///
     /// # Errors
     /// A path that exists and is not a regular file (a directory, a device); a system error on any member, reported on all; members that name
@@ -70,19 +72,31 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
             self.check_sound(visit.operation)?;
             self.group.sync()?;
             let header = Header { descr: T::DESCR.into(), fortran_order: false, shape: self.shape().to_vec() }.encode();
-            let mut temporary = None;
-            let created = if self.group.rank() == 0 {
-                self.create_file(visit.path, &header).map(|file| temporary = Some(file))
-            } else {
-                Ok(())
-            };
-            visit.agree(created)?;
-            let mut number = [temporary.as_ref().map_or(0, |file| file.number)];
+            let (mut number, is_first) = ([0], self.group.rank() == 0);
+            let drawn = if is_first { draw(&mut number) } else { Ok(()) };
             self.group.broadcast(0, &mut number)?;
-            visit.agree(self.write_own(&temporary_path(visit.path, number[0]), header.len()))?;
-            let moved = temporary.map_or(Ok(()), |file| file.rename(visit.path));
-            visit.agree(moved)
+            // All know the name before there is a file.
+            visit.agree(drawn)?;
+            let path = temporary_path(visit.path, number[0]);
+            let saved = self.save_as(&visit, &path, &header);
+            // Member 0 removes it itself, unless it has died.
+            if !is_first && matches!(saved, Err(Error::JobEnded { .. })) {
+                let _ = fs::remove_file(&path);
+            }
+            saved
         })
+    }
+
+    /// Writes the file under a temporary name, then gives it its own.
+    fn save_as(&self, visit: &Visit<'_>, path: &Path, header: &[u8]) -> Result<()> {
+        let mut file = None;
+        let created = match self.group.rank() {
+            0 => self.create_file(path, visit.path, header).map(|created| file = Some(created)),
+            _ => Ok(()),
+        };
+        visit.agree(created)?;
+        visit.agree(self.write_own(path, header.len()))?;
+        visit.agree(file.map_or(Ok(()), |file| file.rename(visit.path)))
     }
 
     /// Creates an array over a group's members, in blocks, with the shape and elements of a `.npy` file. Collective; each member
@@ -133,12 +147,13 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     }
 
     /// The file beside the target, with its header and its length.
-    fn create_file(&self, path: &Path, header: &[u8]) -> Result<Temporary, Failure> {
+    fn create_file(&self, path: &Path, target: &Path, header: &[u8]) -> Result<Temporary, Failure> {
         // A device is not to be replaced by a file of its name.
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        if fs::metadata(target).is_ok_and(|found| !found.is_file()) {
             return Err(Failure::System(io::Error::other("it exists and is not a regular file; choose another path")));
         }
-        let file = Temporary::create(path)?;
+        let file = File::options().write(true).create_new(true).open(path)?;
+        let file = Temporary { file, path: path.to_owned(), renamed: false };
         file.file.write_all_at(header, 0)?;
         file.file.set_len(header.len() as u64 + self.len() as u64 * size_of::<T>() as u64)?;
         Ok(file)
@@ -319,26 +334,16 @@ fn for_each_run<D: Dimension>(
 struct Temporary {
     file: File,
     path: PathBuf,
-    number: u64,
     renamed: bool,
 }
 
-impl Temporary {
-    fn create(target: &Path) -> io::Result<Self> {
-        let process = u64::from(std::process::id());
-        // A number that another job of this process, or a process before it, has left is not used again.
-        for turn in 0..1 << 16 {
-            let number = process << 16 | turn;
-            let path = temporary_path(target, number);
-            match File::options().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok(Temporary { file, path, number, renamed: false }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::other("too many unfinished files beside it"))
-    }
+/// A number for a temporary name that no other save has.
+fn draw(number: &mut [u64; 1]) -> Result<(), Failure> {
+    getrandom(bytemuck::cast_slice_mut::<u64, u8>(number), GetRandomFlags::empty()).map_err(io::Error::from)?;
+    Ok(())
+}
 
+impl Temporary {
     /// Everything is on the disk before the name is, and the name is there afterwards.
     fn rename(mut self, target: &Path) -> Result<(), Failure> {
         self.file.sync_all()?;

@@ -2,6 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -13,7 +14,7 @@ use crate::{
     waits,
 };
 
-/// Rank 0 of three does nothing wrong.
+/// Ranks 0 and 2 of three do nothing wrong, but for `killed_while_saving`.
 pub(crate) const CULPRIT: usize = 1;
 
 pub(crate) type Body = fn(&Job) -> Result<(), Error>;
@@ -92,6 +93,30 @@ const BODIES: &[(&str, Body)] = &[
             }
         }
         Ok(())
+    }),
+    ("killed_while_saving", |job| {
+        let name = format!("global-arrays-save-{}", std::os::unix::process::parent_id());
+        let folder = std::env::temp_dir().join(name);
+        if job.rank() == 0 {
+            let _ = std::fs::remove_dir_all(&folder);
+            std::fs::create_dir(&folder).map_err(Error::other)?;
+        }
+        job.barrier()?;
+        // The rank that makes the file.
+        if job.rank() == 0 {
+            let folder = folder.clone();
+            std::thread::spawn(move || {
+                while !has_unfinished(&folder) {}
+                send_own(libc::SIGKILL);
+            });
+        }
+        let a = GlobalArray::<f64, Ix1>::builder(job, [1 << 20]).zeros().create()?;
+        let saved = (0..1000).try_for_each(|_| a.save_npy(folder.join("a.npy")));
+        if job.rank() == CULPRIT {
+            println!("{}", if has_unfinished(&folder) { "an unfinished file is left" } else { "nothing unfinished is left" });
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        saved
     }),
     ("ended_by_sigterm", |job| {
         if job.rank() == CULPRIT {
@@ -364,6 +389,11 @@ pub(crate) fn compute(seconds: f64) {
     }
 }
 
+/// Whether a folder has a file that a save has not finished.
+fn has_unfinished(folder: &Path) -> bool {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| entry.path().extension().is_some_and(|of| of == "part"))
+}
+
 /// This process dies in 0.2 s by SIGKILL, wherever it is then.
 fn kill_soon() {
     end_soon(libc::SIGKILL);
@@ -372,10 +402,14 @@ fn kill_soon() {
 fn end_soon(signal: libc::c_int) {
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(200));
-        let own = libc::pid_t::try_from(std::process::id()).expect("a process number");
-        // SAFETY: a system call without pointers.
-        unsafe { libc::kill(own, signal) };
+        send_own(signal);
     });
+}
+
+fn send_own(signal: libc::c_int) {
+    let own = libc::pid_t::try_from(std::process::id()).expect("a process number");
+    // SAFETY: a system call without pointers.
+    unsafe { libc::kill(own, signal) };
 }
 
 /// The start fails wherever the files run out, and leaves no child to this process, which lives on.

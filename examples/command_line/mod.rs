@@ -1,14 +1,19 @@
 //! What the command lines of the programs share: `--ranks`, `--network`, `--stats`, `--json`, a bar on the terminal, and one line for an
-//! error.
+//! error or an interruption.
 
+use std::env;
 use std::fmt::Display;
+use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use global_arrays::prelude::*;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::{consts::SIGINT, low_level};
 
 /// How to start the job and how to report.
 #[derive(Debug, Clone, Args)]
@@ -91,13 +96,56 @@ pub(crate) fn progress_bar(job: &Job, length: usize, unit: &str) -> ProgressBar 
     ProgressBar::with_draw_target(Some(length as u64), target).with_style(style)
 }
 
-/// The end of `main`: one line for an error.
-pub(crate) fn exit(program: &str, outcome: Result<(), impl Display>) -> ExitCode {
-    match outcome {
+/// All of `main`: runs the program, and prints one line if it fails or is interrupted.
+pub(crate) fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E>) -> ExitCode {
+    say_if_interrupted(program);
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{program}: {message}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints a line at SIGINT, then lets it end this process, so that a shell ends its loop or its script too. Ctrl-C reaches all ranks of one machine.
+/// The process that has started them prints the line; of ranks that a launcher has started, rank 0, if the launcher hands the signal on.
+fn say_if_interrupted(program: &str) {
+    if ignores_interrupts() || rank_by_launcher().is_some_and(|rank| rank != "0") {
+        return;
+    }
+    // The terminal has shown `^C`, and perhaps a bar.
+    let begin = if std::io::stderr().is_terminal() { "\n" } else { "" };
+    let line = format!("{begin}{program}: interrupted before its end\n");
+    let (own, is_said) = (process::id(), AtomicBool::new(false));
+    let end = move || {
+        // Ranks have this handler from the process that has forked them.
+        if process::id() == own && !is_said.swap(true, Ordering::Relaxed) {
+            let out = rustix::stdio::stderr();
+            // A pipe that nobody reads must not keep this process alive.
+            let may_write = poll(&mut [PollFd::from_borrowed_fd(out, PollFlags::OUT)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+            if may_write.is_ok_and(|ready| ready > 0) {
+                let _ = rustix::io::write(out, line.as_bytes());
+            }
+        }
+        let _ = low_level::emulate_default_handler(SIGINT);
+    };
+    // SAFETY: a signal may come at any point. `end` makes system calls on memory that nobody else changes, and `emulate_default_handler` may be
+    // called there.
+    let registered = unsafe { low_level::register(SIGINT, end) };
+    // Without it the program ends too, and prints nothing.
+    drop(registered);
+}
+
+/// Whether SIGINT is to end nothing, as for a program in the background of a script.
+fn ignores_interrupts() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    ignored.is_some_and(|signals| signals >> (SIGINT - 1) & 1 == 1)
+}
+
+/// The rank that a launcher has given to this process. A launcher may have started its agents by `srun`, whose variables reach the ranks, so its own
+/// come first.
+fn rank_by_launcher() -> Option<String> {
+    ["GA_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PMIX_RANK"].iter().find_map(|name| env::var(name).ok())
 }

@@ -80,7 +80,7 @@ const LONGEST_EDGE: f64 = 1e9;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    command_line::exit("lennard_jones", prepare(arguments).and_then(|task| launch(&task).map_err(|e| e.to_string())))
+    command_line::main("lennard_jones", || launch(&prepare(arguments)?).map_err(|error| error.to_string()))
 }
 
 /// Reads what the run starts from and is compared with.

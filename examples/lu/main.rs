@@ -101,7 +101,8 @@ use crate::report::Report;
 use crate::solver::{Solver, sums};
 
 fn main() -> ExitCode {
-    command_line::exit("lu", run(&Arguments::parse()))
+    let arguments = Arguments::parse();
+    command_line::main("lu", || run(&arguments))
 }
 
 /// Reads the input here, where a mistake is told once, then starts the ranks.

@@ -52,7 +52,8 @@ use crate::report::{Compared, Report};
 const DEPTH: usize = 512;
 
 fn main() -> ExitCode {
-    command_line::exit("matmul", run(&Arguments::parse()))
+    let arguments = Arguments::parse();
+    command_line::main("matmul", || run(&arguments))
 }
 
 /// Finds mistakes here, where one is told once, then starts the ranks.

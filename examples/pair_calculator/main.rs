@@ -82,7 +82,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    command_line::exit("pair_calculator", run(&arguments))
+    command_line::main("pair_calculator", || run(&arguments))
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

@@ -66,9 +66,12 @@ enum Way {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let start = || arguments.start.launch().run(|job| rank_main(job, &arguments)).map_err(|error: Error| error.to_string());
-    let folder = arguments.save.as_deref().map_or(Ok(()), command_line::folder_exists);
-    command_line::exit("random_access", folder.and_then(|()| start()))
+    command_line::main("random_access", || run(&arguments))
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    arguments.save.as_deref().map_or(Ok(()), command_line::folder_exists)?;
+    arguments.start.launch().run(|job| rank_main(job, arguments)).map_err(|error: Error| error.to_string())
 }
 
 /// What each rank does.

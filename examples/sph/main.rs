@@ -51,7 +51,8 @@ use crate::report::Report;
 use crate::simulation::Simulation;
 
 fn main() -> ExitCode {
-    command_line::exit("sph", run(&Arguments::parse()))
+    let arguments = Arguments::parse();
+    command_line::main("sph", || run(&arguments))
 }
 
 /// Finds mistakes here, where they are reported once, then starts the ranks.

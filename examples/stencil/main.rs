@@ -45,7 +45,8 @@ use crate::report::{Order, Report};
 use crate::sweep::{LINE, Sweeper};
 
 fn main() -> ExitCode {
-    command_line::exit("stencil", run(&Arguments::parse()))
+    let arguments = Arguments::parse();
+    command_line::main("stencil", || run(&arguments))
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {

@@ -65,7 +65,8 @@ use crate::observers::Observers;
 use crate::report::Report;
 
 fn main() -> ExitCode {
-    command_line::exit("subsurface", run(&Arguments::parse()))
+    let arguments = Arguments::parse();
+    command_line::main("subsurface", || run(&arguments))
 }
 
 /// Reads the input here, where a mistake is told once, then starts the ranks.

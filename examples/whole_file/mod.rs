@@ -2,10 +2,14 @@
 
 use std::fs::{File, remove_file, rename};
 use std::io::{BufWriter, Error, IntoInnerError, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Writes a file under another name beside it and gives it its name when all of it is on the disk; what stood under that name
-/// stays whole until then. What is no ordinary file, a device say, is written in place.
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+
+/// Writes a file without a name, and names it when all of it is on the disk; what stood under that name stays whole until then. So nothing is
+/// left of it if this process is ended meanwhile. On a file system that has no files without names, it is called `NAME.partial` until then, and
+/// may be left under that name. What is no ordinary file, a device say, is written in place.
 ///
 /// # Errors
 /// One line that names the file; nothing is left behind.
@@ -28,9 +32,21 @@ pub(crate) fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) ->
         return File::options().write(true).open(file).and_then(fill).map(drop).map_err(failed);
     }
     let mut name = file.file_name().ok_or_else(|| format!("{} is not the name of a file", file.display()))?.to_owned();
-    name.push(".partial");
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let path_of = |out: &File| format!("/proc/self/fd/{}", out.as_raw_fd());
+    let unnamed = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
+    let unnamed = unnamed.ok().map(File::from).filter(|out| Path::new(&path_of(out)).exists());
+    let is_unnamed = unnamed.is_some();
+    // Two runs may write the same file at the same time. It has this name for a moment, or all the time: then the next run writes over it.
+    name.push(if is_unnamed { format!(".{}.partial", std::process::id()) } else { ".partial".to_owned() });
     let partial = file.with_file_name(name);
-    let written = File::create(&partial).and_then(fill).and_then(|out| out.sync_all()).and_then(|()| rename(&partial, file));
+    let written = unnamed.map_or_else(|| File::create(&partial), Ok).and_then(fill).and_then(|out| {
+        out.sync_all()?;
+        if is_unnamed {
+            linkat(CWD, path_of(&out), CWD, &partial, AtFlags::SYMLINK_FOLLOW)?;
+        }
+        rename(&partial, file)
+    });
     written.map_err(|error| {
         let _ = remove_file(&partial);
         failed(error)
@@ -49,6 +65,16 @@ mod tests {
         write(&file, b"first").unwrap();
         write(&file, b"second").unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"second");
+        // While it is written nothing stands there but what was there before.
+        let can_be_unnamed = open(&folder, OFlags::TMPFILE | OFlags::WRONLY, Mode::empty()).is_ok();
+        let check = |out: &mut BufWriter<File>| {
+            out.write_all(b"third")?;
+            assert_eq!(std::fs::read_dir(&folder)?.count(), if can_be_unnamed { 1 } else { 2 });
+            assert_eq!(std::fs::read(&file)?, b"second");
+            Ok(())
+        };
+        write_with(&file, check).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"third");
         assert!(write(&folder.join("none/a"), b"x").unwrap_err().contains("none/a"));
         // A full disk: the message comes at once, and the device is still one.
         assert!(write(Path::new("/dev/full"), b"x").unwrap_err().contains("/dev/full"));

@@ -86,16 +86,22 @@ pub fn guard() -> Result<()> {
 /// Run `command` to its end or to the limit, with no standard input; both outputs are captured.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome> {
     command.stderr(Stdio::piped());
-    wait(command, limit)
+    wait(command, limit, None)
 }
 
-/// The same, but errors go to our own error stream as they come.
+/// Runs `command` and sends SIGINT to its process group after a while, as Ctrl-C does.
+pub fn interrupt(command: &mut Command, after: Duration, limit: Duration) -> Result<Outcome> {
+    command.stderr(Stdio::piped());
+    wait(command, limit, Some(after))
+}
+
+/// Runs `command` to its end or to the limit; errors go to our own error stream as they come.
 pub fn run_showing_errors(command: &mut Command, limit: Duration) -> Result<Outcome> {
     command.stderr(Stdio::inherit());
-    wait(command, limit)
+    wait(command, limit, None)
 }
 
-fn wait(command: &mut Command, limit: Duration) -> Result<Outcome> {
+fn wait(command: &mut Command, limit: Duration, interrupt: Option<Duration>) -> Result<Outcome> {
     while INTERRUPTED.load(Ordering::SeqCst) {
         thread::park();
     }
@@ -105,6 +111,11 @@ fn wait(command: &mut Command, limit: Duration) -> Result<Outcome> {
     let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
     let stdout = child.stdout.take().map(collect);
     let stderr = child.stderr.take().map(collect);
+    if let Some(after) = interrupt
+        && wait_until(&mut child, start + after)?.is_none()
+    {
+        kill_process_group(Pid::from_child(&child), Signal::INT)?;
+    }
     let end = match wait_until(&mut child, start + limit)? {
         Some(status) => end_of(status),
         None => {

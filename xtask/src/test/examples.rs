@@ -4,12 +4,14 @@ use super::cases::{CASES, Case, NEW_FOLDER};
 use super::counts::Report;
 use super::{Tier, environment};
 use crate::cargo::{self, Program};
-use crate::child;
+use crate::child::{self, End, Outcome};
 use anyhow::{Context, Result};
+use signal_hook::consts::SIGINT;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 pub fn run(tier: Tier) -> Result<Vec<Report>> {
     let mut reports: Vec<Report> = cargo::examples()?
@@ -37,12 +39,52 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
         println!("{report}");
         reports.push(report);
     }
-    if let Some(program) = built.iter().find(|program| program.name == "checkpoint" && program.is_example()) {
-        let report = resumed(program, tier)?;
+    let the = |name: &str| {
+        let found = built.iter().find(|program| program.name == name && program.is_example());
+        found.with_context(|| format!("no example {name}"))
+    };
+    let (checkpoint, stencil) = (the("checkpoint")?, the("stencil")?);
+    let more = [resumed(checkpoint, tier)?, interrupted(stencil, "shared_memory", tier)?, interrupted(stencil, "threads", tier)?];
+    for report in more.into_iter().chain([not_interrupted(stencil, tier)?]) {
         println!("{report}");
         reports.push(report);
     }
     Ok(reports)
+}
+
+/// In the background of a script SIGINT is ignored, and stays so.
+fn not_interrupted(program: &Program, tier: Tier) -> Result<Report> {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' INT; exec \"$0\" --ranks 2 --n 64 --sweeps 2000"]).arg(&program.path);
+    environment(&mut command, tier);
+    let outcome = child::interrupt(&mut command, Duration::from_millis(300), tier.limit)?;
+    let is_right = outcome.success() && outcome.stderr.is_empty() && outcome.stdout.contains("passed");
+    let verdict = if is_right { Ok(()) } else { Err(format!("{}\n{}", outcome.end, outcome.tail(10))) };
+    Ok(timed("example stencil, which ignores SIGINT", &outcome, verdict))
+}
+
+/// A report that has the time of a program.
+fn timed(name: &str, outcome: &Outcome, verdict: Result<(), String>) -> Report {
+    Report { seconds: outcome.elapsed.as_secs_f64(), ..Report::single(name, verdict) }
+}
+
+/// Ctrl-C ends all ranks by SIGINT, with one line.
+fn interrupted(program: &Program, network: &str, tier: Tier) -> Result<Report> {
+    const AFTER: Duration = Duration::from_secs(1);
+    let mut command = Command::new(&program.path);
+    command.args(["--ranks", "3", "--network", network, "--n", "64", "--sweeps", "1000000"]);
+    environment(&mut command, tier);
+    let outcome = child::interrupt(&mut command, AFTER, tier.limit)?;
+    let is_right = outcome.end == End::Signal(SIGINT)
+        && outcome.left_behind.is_empty()
+        && outcome.stdout.is_empty()
+        && outcome.stderr == "stencil: interrupted before its end\n";
+    let verdict = if is_right {
+        Ok(())
+    } else {
+        Err(format!("{}, left behind: {:?}\n{}", outcome.end, outcome.left_behind, outcome.tail(10)))
+    };
+    Ok(timed(&format!("example stencil over {network}, interrupted"), &outcome, verdict))
 }
 
 /// A second start goes on where the first one stopped, with more ranks and over another network, and removes what a killed one has left.
@@ -105,9 +147,9 @@ impl Case {
     /// A refusal is an ordinary non-zero exit: neither a signal nor a panic nor a hang.
     pub(super) fn judge(&self, outcome: &child::Outcome) -> Result<(), String> {
         let ended = match outcome.end {
-            child::End::Exit(0) => self.succeeds,
-            child::End::Exit(_) => !self.succeeds && !outcome.stderr.contains("panicked at"),
-            child::End::Signal(_) | child::End::TimedOut(_) => false,
+            End::Exit(0) => self.succeeds,
+            End::Exit(_) => !self.succeeds && !outcome.stderr.contains("panicked at"),
+            End::Signal(_) | End::TimedOut(_) => false,
         };
         let said = |text: &str| text.replace("\": ", "\":").contains(self.says);
         if !ended {

@@ -3,6 +3,7 @@
 use crate::child;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -35,6 +36,13 @@ impl Program {
 pub const LIBRARY: &str = "global-arrays";
 pub const SUITES: &str = "global-arrays-tests";
 pub const BENCHES: &str = "global-arrays-benches";
+
+/// Optimizes the library under the suites: that saves more time in the tests than it costs in the build. Debug assertions and overflow checks
+/// stay on.
+pub const OPTIMIZED: [&str; 2] = ["--config", "profile.dev.package.global-arrays.opt-level=1"];
+
+/// Folders of what is built against MPI libraries. `.ci/run` counts them in the same order.
+const MPI_LIBRARIES: [&str; 2] = ["mpich", "openmpi"];
 
 /// What builds every program below `examples`.
 pub const EXAMPLES: &[&str] = &["build", "--release", "--workspace", "--exclude", "xtask", "--bins", "--examples"];
@@ -96,12 +104,36 @@ pub fn build_with_flags(flags: &str, arguments: &[&str]) -> Result<Vec<Program>>
     flagged_build(command(arguments), flags, arguments)
 }
 
-/// The same against the MPI library that a compiler belongs to, into a folder of that library below the target folder: a build
-/// script looks for the library once for each folder.
+/// The same against the MPI library that a compiler belongs to. Programs are put into a folder of that library below the target folder: the
+/// next build, with another library or with none, writes over those in cargo's folder.
+///
+/// The build script of `mpi-sys` looks for the library, and cargo runs it again only if its profile changes. So each library has a level of
+/// optimization for `mpi-sys` that no other build has. All crates that know nothing of MPI are built once.
 pub fn build_for_mpi(compiler: &str, folder: &str, arguments: &[&str]) -> Result<Vec<Program>> {
+    let level = 1 + MPI_LIBRARIES.iter().position(|name| *name == folder).with_context(|| format!("no level for {folder}"))?;
     let mut command = command(arguments);
-    command.env("MPICC", compiler).arg("--target-dir").arg(target()?.join(folder));
-    finish_build(command, arguments)
+    command.env("MPICC", compiler);
+    for profile in ["dev", "release"] {
+        command.arg("--config").arg(format!("profile.{profile}.package.mpi-sys.opt-level={level}"));
+    }
+    let mut programs = finish_build(command, arguments)?;
+    let own = target()?.join(folder);
+    for program in programs.iter_mut().filter(|program| program.is_example()) {
+        program.path = put_into(&own, &program.path)?;
+    }
+    Ok(programs)
+}
+
+/// Puts a program into a folder, below which it has a folder for its profile.
+fn put_into(folder: &Path, program: &Path) -> Result<PathBuf> {
+    let (Some(profile), Some(name)) = (program.parent().and_then(Path::file_name), program.file_name()) else {
+        bail!("{} is in no folder", program.display());
+    };
+    let folder = folder.join(profile);
+    let path = folder.join(name);
+    let put = fs::create_dir_all(&folder).and_then(|()| fs::copy(program, &path));
+    put.with_context(|| format!("cannot copy {} to {}", program.display(), path.display()))?;
+    Ok(path)
 }
 
 /// The same by the nightly toolchain.

@@ -31,7 +31,7 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
 }
 
 fn suites(tier: Tier) -> Result<Vec<Report>> {
-    // Of the whole workspace, as the other suites: the dependencies have the same features then, and are there.
+    // Of the whole workspace, as all other tests: the dependencies have the same features then, and are there.
     let targets = ["--workspace", "--lib", "--test", "matmul", "--test", "failures"];
     let programs = cargo::build(&[&["test", "--no-run", "--features", "blas"][..], &targets].concat())?;
     let mut reports = Vec::new();

@@ -1,5 +1,4 @@
-//! Suites and examples under MPI, once for each library: built with the feature `mpi` against it, in a folder of its own below the
-//! target folder, and started by its launcher.
+//! Suites and examples under MPI, once for each library: built with the feature `mpi` against it, and started by its launcher.
 //!
 //! | | standard tier | `--long` |
 //! |---|---|---|
@@ -35,7 +34,7 @@ use std::process::Command;
 pub struct Library {
     pub name: &'static str,
     part: Part,
-    /// Of its build, below the target folder.
+    /// Of its programs, below the target folder.
     folder: &'static str,
     compiler: &'static str,
     pub launcher: &'static str,
@@ -160,6 +159,8 @@ impl Library {
     fn programs(&self, tier: Tier) -> Result<Vec<Program>> {
         let mut arguments: Vec<&str> = cargo::EXAMPLES.iter().copied().filter(|&word| tier.long || word != "--release").collect();
         arguments.extend(["--features", "mpi"]);
+        // Its tests are optimized (Cargo.toml), which takes long to build; here it runs for half a second.
+        arguments.extend(["--config", "profile.dev.package.subsurface.opt-level=0"]);
         SUITES.iter().for_each(|suite| arguments.extend(["--test", suite]));
         cargo::build_for_mpi(self.compiler, self.folder, &arguments)
     }

@@ -2,17 +2,22 @@
 
 use super::counts::Report;
 use super::{Tier, environment};
-use crate::{cargo, child};
+use crate::cargo::{self, LIBRARY, OPTIMIZED, Program};
+use crate::child;
 use anyhow::Result;
 use std::process::Command;
+use std::{env, thread};
+
+/// Unit tests of the crate that run at a time, at least: some wait for half a minute.
+const TOGETHER: usize = 4;
+
+/// Libtest's variable for the number of threads.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Unit and integration tests of every package, each program under its own time limit.
 pub fn run(tier: Tier) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
-    for suite in cargo::build(&["test", "--workspace", "--no-run"])? {
-        if !suite.test {
-            continue; // a program, run by its own table
-        }
+    for suite in build()?.into_iter().filter(|program| program.test) {
         let name = match suite.kind.as_str() {
             "test" => format!("tests/{}", suite.name),
             "bin" if suite.package != "xtask" => format!("example {} (unit tests)", suite.name),
@@ -21,14 +26,27 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
         let mut command = Command::new(&suite.path);
         environment(&mut command, tier);
         command.current_dir(&suite.folder).env("CARGO_MANIFEST_DIR", &suite.folder);
+        if suite.package == LIBRARY && env::var_os(THREADS).is_none() {
+            command.env(THREADS, thread::available_parallelism().map_or(1, Into::into).max(TOGETHER).to_string());
+        }
         reports.push(finish(&name, &mut command, tier)?);
     }
     Ok(reports)
 }
 
+/// All tests of the workspace. Those of the suites and programs are built against an optimized library. The library's own unit tests are not
+/// optimized, because that takes minutes.
+pub fn build() -> Result<Vec<Program>> {
+    let suites = [&["test", "--workspace", "--exclude", LIBRARY, "--no-run"][..], &OPTIMIZED].concat();
+    let mut programs = cargo::build(&suites)?;
+    // Of the whole workspace too, so that the dependencies have the same features.
+    programs.extend(cargo::build(&["test", "--workspace", "--lib", "--no-run"])?);
+    Ok(programs)
+}
+
 /// The programs inside the documentation.
 pub fn documentation(tier: Tier) -> Result<Vec<Report>> {
-    let mut command = cargo::command(&["test", "--doc", "--package", cargo::LIBRARY]);
+    let mut command = cargo::command(&[&["test", "--doc", "--package", LIBRARY][..], &OPTIMIZED].concat());
     environment(&mut command, tier);
     Ok(vec![finish("documentation", &mut command, tier)?])
 }

@@ -7,7 +7,7 @@
 mod image;
 
 use super::counts::Report;
-use super::{Tier, mpi};
+use super::{Tier, mpi, suites};
 use crate::cargo;
 use crate::child::{self, End, Outcome};
 use crate::packages::{self, Need};
@@ -167,7 +167,7 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
 /// The programs, by their names in the machine. All but one are without the feature `mpi`, so a launcher is ours to speak with.
 fn build(tier: Tier) -> Result<Vec<(&'static str, PathBuf)>> {
     // The command that builds all suites: its results are there.
-    let suites = cargo::build(&["test", "--workspace", "--no-run"])?;
+    let suites = suites::build()?;
     let suite = |kind: &str, name: &str| suites.iter().find(|suite| suite.test && suite.kind == kind && suite.name == name);
     let unit = suite("lib", "global_arrays").context("no unit tests were built")?.path.clone();
     let conformance = suite("test", "conformance").context("no conformance suite was built")?.path.clone();

@@ -166,24 +166,21 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
 
 /// The programs, by their names in the machine. All but one are without the feature `mpi`, so a launcher is ours to speak with.
 fn build(tier: Tier) -> Result<Vec<(&'static str, PathBuf)>> {
-    // The command that builds all suites: its results are there.
+    let mut programs = Vec::new();
+    let launcher = LAUNCHER.map(|(program, name)| (name, Path::new("/usr/bin").join(program)));
+    if launcher.iter().all(|(_, path)| path.exists()) {
+        programs.extend(launcher);
+        let of_mpich = mpi::programs_of_mpich(tier).transpose()?.into_iter().flatten();
+        programs.extend(of_mpich.filter(|program| program.is_example() && program.name == "lu").map(|lu| ("lu_mpi", lu.path)));
+    }
+    // Last, so that `lu` is the one without MPI. What these commands build is there.
     let suites = suites::build()?;
     let suite = |kind: &str, name: &str| suites.iter().find(|suite| suite.test && suite.kind == kind && suite.name == name);
     let unit = suite("lib", "global_arrays").context("no unit tests were built")?.path.clone();
     let conformance = suite("test", "conformance").context("no conformance suite was built")?.path.clone();
     let examples = cargo::build(cargo::EXAMPLES)?;
     let lu = examples.into_iter().find(|program| program.is_example() && program.name == "lu").context("no lu was built")?;
-    let mut programs = vec![("unit", unit), ("conformance", conformance)];
-    programs.push(("lu", lu.path));
-    let launcher = LAUNCHER.map(|(program, name)| (name, Path::new("/usr/bin").join(program)));
-    if launcher.iter().all(|(_, path)| path.exists()) {
-        programs.extend(launcher);
-        for program in mpi::programs_of_mpich(tier).transpose()?.into_iter().flatten().filter(|program| program.is_example()) {
-            if program.name == "lu" {
-                programs.push(("lu_mpi", program.path));
-            }
-        }
-    }
+    programs.extend([("unit", unit), ("conformance", conformance), ("lu", lu.path)]);
     Ok(programs)
 }
 

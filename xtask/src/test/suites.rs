@@ -46,7 +46,8 @@ pub fn build() -> Result<Vec<Program>> {
 
 /// The programs inside the documentation.
 pub fn documentation(tier: Tier) -> Result<Vec<Report>> {
-    let mut command = cargo::command(&[&["test", "--doc", "--package", LIBRARY][..], &OPTIMIZED].concat());
+    // Of the whole workspace, as above. Its other packages have none.
+    let mut command = cargo::command(&[&["test", "--workspace", "--doc"][..], &OPTIMIZED].concat());
     environment(&mut command, tier);
     Ok(vec![finish("documentation", &mut command, tier)?])
 }

@@ -12,6 +12,7 @@ mod programs;
 mod root;
 #[path = "../runner/mod.rs"]
 mod runner;
+mod saving;
 mod simulated;
 mod values;
 mod waits;

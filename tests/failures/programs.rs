@@ -2,7 +2,6 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -11,7 +10,7 @@ use global_arrays::prelude::*;
 
 use crate::{
     runner::{Case, program},
-    waits,
+    saving, waits,
 };
 
 /// Ranks 0 and 2 of three do nothing wrong, but for `killed_while_saving`.
@@ -94,30 +93,7 @@ const BODIES: &[(&str, Body)] = &[
         }
         Ok(())
     }),
-    ("killed_while_saving", |job| {
-        let name = format!("global-arrays-save-{}", std::os::unix::process::parent_id());
-        let folder = std::env::temp_dir().join(name);
-        if job.rank() == 0 {
-            let _ = std::fs::remove_dir_all(&folder);
-            std::fs::create_dir(&folder).map_err(Error::other)?;
-        }
-        job.barrier()?;
-        // The rank that makes the file.
-        if job.rank() == 0 {
-            let folder = folder.clone();
-            std::thread::spawn(move || {
-                while !has_unfinished(&folder) {}
-                send_own(libc::SIGKILL);
-            });
-        }
-        let a = GlobalArray::<f64, Ix1>::builder(job, [1 << 20]).zeros().create()?;
-        let saved = (0..1000).try_for_each(|_| a.save_npy(folder.join("a.npy")));
-        if job.rank() == CULPRIT {
-            println!("{}", if has_unfinished(&folder) { "an unfinished file is left" } else { "nothing unfinished is left" });
-            let _ = std::fs::remove_dir_all(&folder);
-        }
-        saved
-    }),
+    ("killed_while_saving", saving::killed_while_saving),
     ("ended_by_sigterm", |job| {
         if job.rank() == CULPRIT {
             end_soon(libc::SIGTERM);
@@ -389,11 +365,6 @@ pub(crate) fn compute(seconds: f64) {
     }
 }
 
-/// Whether a folder has a file that a save has not finished.
-fn has_unfinished(folder: &Path) -> bool {
-    std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| entry.path().extension().is_some_and(|of| of == "part"))
-}
-
 /// This process dies in 0.2 s by SIGKILL, wherever it is then.
 fn kill_soon() {
     end_soon(libc::SIGKILL);
@@ -406,7 +377,7 @@ fn end_soon(signal: libc::c_int) {
     });
 }
 
-fn send_own(signal: libc::c_int) {
+pub(crate) fn send_own(signal: libc::c_int) {
     let own = libc::pid_t::try_from(std::process::id()).expect("a process number");
     // SAFETY: a system call without pointers.
     unsafe { libc::kill(own, signal) };

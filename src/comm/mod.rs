@@ -32,6 +32,7 @@
 //! | `loopback`, `packets` | a network and a wire inside one machine |
 //! | `layers` | networks that make another one harsher, or show what it is asked for |
 //! | `connections` | connections of a rank, where a network makes them: when, and how many there were |
+//! | `devices` | ranks that each drive a device of their own: how they start |
 //! | `settings` | what a network needs to start ranks |
 //! | `launcher`, `bootstrap` | which launcher started this process; how its processes meet |
 //! | `networks`, `start` | the networks that jobs name, in one table; what each writes for it |
@@ -68,6 +69,7 @@ mod capabilities;
 pub(crate) mod chain;
 mod conduit;
 mod connections;
+mod devices;
 pub(crate) mod engine;
 mod event;
 #[cfg_attr(loom, allow(dead_code, reason = "what its tests use, which models leave out"))]

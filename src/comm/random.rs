@@ -1,6 +1,8 @@
-//! Random numbers of a seed: SplitMix64 (Steele, Lea and Flood, 2014).
+//! Random numbers: of a seed, SplitMix64 (Steele, Lea and Flood, 2014), and of the system.
 
-/// See the module's essay.
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Numbers of a seed.
 #[derive(Debug)]
 pub(in crate::comm) struct Random(u64);
 
@@ -16,4 +18,15 @@ impl Random {
         let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
         ((z ^ z >> 31) % end as u64) as usize
     }
+}
+
+/// Words that nobody can guess.
+///
+/// # Errors
+/// The system has none yet, or is not to give them.
+pub(in crate::comm) fn secret<const N: usize>() -> rustix::io::Result<[u64; N]> {
+    let mut words = [0; N];
+    // So few bytes come at once, once the system has any.
+    getrandom(bytemuck::cast_slice_mut::<u64, u8>(&mut words[..]), GetRandomFlags::empty())?;
+    Ok(words)
 }

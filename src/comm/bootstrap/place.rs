@@ -19,14 +19,13 @@ use std::{
 use rustix::{
     fd::AsRawFd,
     process::Pid,
-    rand::{GetRandomFlags, getrandom},
     system::uname,
     thread::{CpuSet, sched_getaffinity},
 };
 
 use super::Bootstrap;
 use crate::{
-    comm::{Spot, Spots, Topology, layers::LAYERS, node::Fabric, say::say, settings::Settings},
+    comm::{Spot, Spots, Topology, layers::LAYERS, node::Fabric, random, say::say, settings::Settings},
     error::Error,
 };
 
@@ -88,7 +87,7 @@ impl Everybody {
     fn find(bootstrap: &mut impl Bootstrap, settings: &Settings, has_network: bool) -> Result<(Self, Token), Error> {
         let [machine, group] = here();
         // Without a token, all hear of it.
-        let [first, second] = if bootstrap.rank() == 0 { token().unwrap_or_default() } else { [0; 2] };
+        let [first, second] = if bootstrap.rank() == 0 { random::secret().unwrap_or_default() } else { [0; 2] };
         let per_node = settings.ranks_per_node.map_or(0, |most| most.min((1 << FIRST_LAYER) - 1) as u32);
         let layers = settings.layers.iter().fold(0, |bits, &layer| bits | 1 << (FIRST_LAYER + layer as u32));
         let told = per_node | layers | if settings.stats { COUNTED } else { 0 };
@@ -198,14 +197,6 @@ fn here() -> [u64; 2] {
     let machine = hasher.finish();
     numbers.hash(&mut hasher);
     [machine, hasher.finish()]
-}
-
-fn token() -> rustix::io::Result<Token> {
-    let mut bytes = [0; size_of::<Token>()];
-    // So few bytes come at once, once the system has any.
-    getrandom(&mut bytes, GetRandomFlags::empty())?;
-    let [first, second] = [0, 8].map(|at| u64::from_ne_bytes(std::array::from_fn(|k| bytes[at + k])));
-    Ok([first, second])
 }
 
 impl Place {

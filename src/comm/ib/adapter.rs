@@ -3,13 +3,14 @@
 //! The first of `GA_IB_DEVICE` is that of the first rank of a machine, the second that of the next, and so on in turns.
 
 use super::{
-    cluster,
+    cluster::Port,
     links::DEPTHS,
-    processes::{self, Devices},
     verbs::{Choice, Opening, Unusable, Verbs},
 };
 use crate::{
     comm::{
+        devices::{self, Devices},
+        random,
         settings::{Device, Settings},
         start::{Body, Named, Ranks},
     },
@@ -23,7 +24,7 @@ pub(in crate::comm) const NETWORK: Named = Named { name: "ib", devices: &[("", D
 const INLINE: usize = 220;
 
 fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    processes::run(&Adapters::chosen(settings)?, settings, body)
+    devices::run_processes(&Adapters::chosen(settings)?, settings, body)
 }
 
 /// What the user has chosen: one port or several, or the best one.
@@ -42,16 +43,16 @@ impl Adapters {
 }
 
 impl Devices for Adapters {
-    type Device = Verbs;
+    type Device = Port<Verbs>;
 
     fn check(&self) -> Result<(), Error> {
         self.0.iter().try_for_each(Verbs::find).map_err(unusable)
     }
 
-    fn open(&self, local: usize) -> Result<Verbs, Error> {
-        let [key] = cluster::random().map_err(|error| Error::system("drawing the key of a port", error))?;
+    fn open(&self, local: usize) -> Result<Port<Verbs>, Error> {
+        let [key] = random::secret().map_err(|error| Error::system("drawing the key of a port", error))?;
         let opening = Opening { depths: DEPTHS, inline: INLINE, key: key as u32 };
-        Verbs::open(&self.0[local % self.0.len()], &opening).map_err(unusable)
+        Verbs::open(&self.0[local % self.0.len()], &opening).map(Port).map_err(unusable)
     }
 }
 

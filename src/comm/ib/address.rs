@@ -2,6 +2,8 @@
 
 use std::{fmt, net::Ipv6Addr};
 
+use crate::comm::bootstrap::directory::Words;
+
 /// Numbers of pairs and of packets are below.
 pub(super) const NUMBERS: u32 = 1 << 24;
 
@@ -23,10 +25,9 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Bytes of an address.
-    pub(super) const BYTES: usize = 28;
+    const BYTES: usize = 28;
 
-    pub(super) fn encode(&self) -> [u8; Self::BYTES] {
+    fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..16].copy_from_slice(&self.gid);
         bytes[16..18].copy_from_slice(&self.lid.to_be_bytes());
@@ -38,7 +39,7 @@ impl Address {
     }
 
     /// None if the bytes cannot be an address.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
         let (gid, rest) = bytes.split_first_chunk()?;
         let (lid, rest) = rest.split_first_chunk()?;
         let (&mtu, rest) = rest.split_first()?;
@@ -48,6 +49,20 @@ impl Address {
         let (lid, number) = (u16::from_be_bytes(*lid), u32::from_be_bytes(*number));
         let possible = (1..=5).contains(&mtu) && number < NUMBERS;
         possible.then_some(Address { gid: *gid, lid, mtu, number, key, answers })
+    }
+
+    /// As the [`Directory`](crate::comm::bootstrap::directory::Directory) keeps it.
+    pub(super) fn to_words(self) -> Words {
+        let mut words = Words::default();
+        bytemuck::cast_slice_mut(&mut words)[..Self::BYTES].copy_from_slice(&self.encode());
+        words.map(u64::from_le)
+    }
+
+    /// None if the words cannot be those of an address.
+    pub(super) fn of_words(words: Words) -> Option<Self> {
+        let words = words.map(u64::to_le);
+        let (address, rest) = bytemuck::cast_slice(&words).split_at(Self::BYTES);
+        Self::decode(address).filter(|_| rest.iter().all(|&byte| byte == 0))
     }
 }
 
@@ -81,5 +96,14 @@ mod tests {
             wrong[at] = value;
             assert_eq!(Address::decode(&wrong), None, "byte {at} is {value}");
         }
+    }
+
+    #[test]
+    fn a_directory_gives_back_what_it_keeps() {
+        let words = ADDRESS.to_words();
+        assert_eq!(words[0], 0x0807_0605_0403_0201);
+        assert_eq!(Address::of_words(words), Some(ADDRESS));
+        assert_eq!(Address::of_words(Words::default()), None);
+        assert_eq!(Address::of_words([words[0], words[1], words[2], words[3] | 1 << 40]), None);
     }
 }

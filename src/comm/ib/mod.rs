@@ -17,8 +17,7 @@
 //! | `slots` | registered memory for messages |
 //! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
 //! | `wire` | frames over them |
-//! | `cluster`, `directory` | what the ranks of a job have in common, and where they are reached |
-//! | `processes` | ranks that are processes, each with a device |
+//! | `cluster` | what a rank makes of its device |
 //! | `adapter` | `ib`, the network of processes with adapters |
 //! | `modelled` | ranks in virtual time |
 //! | `software` | `ib:soft` and `ib:sockets`, the networks of threads and of processes with software devices |
@@ -63,7 +62,6 @@ mod address;
 mod bare;
 mod cluster;
 mod device;
-mod directory;
 #[cfg(all(test, not(loom)))]
 mod faulty;
 mod ffi;
@@ -71,7 +69,6 @@ mod links;
 mod modelled;
 #[cfg(all(test, not(loom)))]
 mod patterns;
-mod processes;
 #[cfg(all(test, not(loom)))]
 mod sleeping;
 mod slots;

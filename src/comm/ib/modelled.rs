@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    cluster::{self, Cluster},
-    directory::Directory,
+    cluster::Port,
     links::DEPTHS,
     soft::Fabric,
     software::{fail, rules},
@@ -13,6 +12,7 @@ use crate::{
     comm::{
         Conduit, Network,
         am::Am,
+        devices::{self, Cluster, Opened},
         modelled::Wiring,
         node::Member,
         random::Random,
@@ -33,11 +33,10 @@ struct Virtual {
 /// # Errors
 /// What the system says.
 pub(in crate::comm) fn modelled(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error> {
-    cluster::check(settings)?;
-    let directory = Directory::shared(settings.ranks).map_err(|error| Error::system("the table of addresses", error))?;
+    devices::check_connections(settings)?;
     // The same seed gives the same run. No stranger is in this process.
     let token = Random::new(settings.seed).below(usize::MAX) as u128;
-    let cluster = Cluster { directory: Arc::new(directory), token };
+    let cluster = Cluster::new(settings, token)?;
     Ok(Box::new(Virtual { cluster, fabric: Fabric::on_cables(rules(settings), cables) }))
 }
 
@@ -48,7 +47,7 @@ impl Wiring for Virtual {
 
     fn network(&self, settings: &Settings, member: &Member) -> Result<Arc<dyn Network>, Error> {
         let device = self.fabric.open_of(Some(member.topology().rank()), DEPTHS).map_err(fail)?;
-        let wire = self.cluster.wire(settings, member, device)?;
+        let wire = Port(device).wire(&self.cluster, settings, member)?;
         // Machines of one process are not lost.
         Ok(Arc::new(Am::new(wire, member, true, settings.may_give_up(), None)))
     }

@@ -17,7 +17,6 @@ use std::{
 
 use super::{
     device::Device,
-    directory::Directory,
     faulty::{Faulty, Posted, Rates},
     links::DEPTHS,
     soft::{Fabric, Rules},
@@ -28,6 +27,7 @@ use crate::comm::{
         frame::Kind,
         wire::{Class, Wire},
     },
+    bootstrap::directory::Directory,
     protocol::connection::{Settings, Way},
 };
 

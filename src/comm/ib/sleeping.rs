@@ -6,7 +6,6 @@ use std::{
 };
 
 use super::{
-    directory::Directory,
     links::DEPTHS,
     soft::{Fabric, Rules, SoftDevice},
     wire::VerbsWire,
@@ -15,6 +14,7 @@ use crate::comm::{
     Event, Events, Mail, Network, Operations, Topology,
     agent::Answers,
     am::Am,
+    bootstrap::directory::Directory,
     node::{self, Member},
     protocol::connection::{Settings, Way},
 };

@@ -7,17 +7,16 @@
 //! | `ib:sockets` | processes of one machine, forked or a launcher's; the devices reach each other by sockets |
 
 use super::{
-    cluster::{self, Cluster},
+    cluster::Port,
     links::DEPTHS,
-    processes::{self, Devices},
     soft::{Fabric, Rules, SoftDevice},
 };
 use crate::{
     comm::{
-        one_machine,
+        devices::{self, Devices},
+        random,
         settings::{Device, Settings},
         start::{Body, Named, Ranks},
-        threads,
     },
     error::Error,
 };
@@ -31,37 +30,36 @@ pub(in crate::comm) const PROCESSES: Named =
     Named { name: "ib", devices: &[("sockets", Device::Sockets)], ranks: Ranks::Processes, run: run_processes };
 
 fn run_threads(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    cluster::check(settings)?;
-    let cluster = Cluster::new(settings)?;
-    let fabric = Fabric::new(rules(settings));
-    threads::run(settings, &|member| {
-        one_machine::rank_over(
-            settings,
-            member,
-            body,
-            |member| cluster.wire(settings, member, fabric.open(DEPTHS).map_err(fail)?),
-            one_machine::leave,
-        )
-    })
+    devices::run_threads(&Software::Threads(Fabric::new(rules(settings))), settings, body)
 }
 
 fn run_processes(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    processes::run(&Sockets(rules(settings)), settings, body)
+    devices::run_processes(&Software::Processes(rules(settings)), settings, body)
 }
 
-/// Devices that reach each other by sockets.
-struct Sockets(Rules);
+/// Devices that are on one fabric, or reach each other by sockets.
+enum Software {
+    Threads(Fabric),
+    Processes(Rules),
+}
 
-impl Devices for Sockets {
-    type Device = SoftDevice;
+impl Devices for Software {
+    type Device = Port<SoftDevice>;
 
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    fn open(&self, _: usize) -> Result<SoftDevice, Error> {
-        let numbers = cluster::random().map_err(|error| Error::system("drawing the numbers of a device", error))?;
-        Fabric::open_far(numbers, self.0, DEPTHS).map_err(fail)
+    fn open(&self, _: usize) -> Result<Port<SoftDevice>, Error> {
+        match self {
+            Software::Threads(fabric) => fabric.open(DEPTHS),
+            Software::Processes(rules) => {
+                let numbers = random::secret().map_err(|error| Error::system("drawing the numbers of a device", error))?;
+                Fabric::open_far(numbers, *rules, DEPTHS)
+            }
+        }
+        .map(Port)
+        .map_err(fail)
     }
 }
 

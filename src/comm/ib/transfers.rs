@@ -9,7 +9,6 @@ use std::{
 
 use super::{
     device::Device,
-    directory::Directory,
     faulty::{Faulty, Posted, Rates},
     links::DEPTHS,
     soft::{Fabric, Rules},
@@ -20,6 +19,7 @@ use crate::{
     comm::{
         Atomic, AtomicOp, Conduit, Connections, Event, Issued, Local, Mail, Remote, Scale, SignalOp, SignalWord, Token, Topology,
         am::Am,
+        bootstrap::directory::Directory,
         joined::Joined,
         node::{self, Member},
         protocol::connection::{Settings, Way},

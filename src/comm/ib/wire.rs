@@ -12,7 +12,6 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
     device::{self, Device},
-    directory::Directory,
     links::{HEADER, Links, SENDS},
 };
 use crate::comm::{
@@ -23,6 +22,7 @@ use crate::comm::{
             Arrival, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Opened, Piece, Result, Sleeper, Transfers, Wire,
         },
     },
+    bootstrap::directory::Directory,
     protocol::connection::{self, Settings},
 };
 

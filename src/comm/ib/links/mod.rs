@@ -37,11 +37,11 @@ use rustc_hash::FxBuildHasher;
 
 use super::{
     device::{self, Completion, DeviceError, Handle, Pair, Queue, ROUTE_HEADER, Region, Work},
-    directory::Directory,
     slots::Slots,
 };
 use crate::comm::{
     am::wire::{Broken, Ended, Result, Transfers},
+    bootstrap::directory::Directory,
     peers::Peers,
     protocol::{
         connection::{Connections, Event, LENGTH, Settings},
@@ -320,7 +320,7 @@ impl<D: device::Device> Links<D> {
         };
         (0..RECEIVES).try_for_each(|slot| links.post_receive(slot))?;
         (0..DATAGRAM_RECEIVES).try_for_each(|slot| links.post_datagram_receive(DATAGRAM_SENDS + slot))?;
-        links.directory.publish(settings.endpoint, &address);
+        links.directory.publish(settings.endpoint, address.to_words());
         Ok(links)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{
-    super::device::{self, Datagram, Device, DeviceError, Handle, To},
+    super::device::{self, Address as PortAddress, Datagram, Device, DeviceError, Handle, To},
     ANSWERS_FOR_EVER, CONTROLS, FAILURES, FIND_AGAIN, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, STRAIGHT, TIMEOUT,
 };
 use crate::comm::{
@@ -75,10 +75,14 @@ impl<D: Device> Links<D> {
         }
     }
 
+    fn address_of(&self, peer: usize) -> Option<PortAddress> {
+        PortAddress::of_words(self.directory.find(peer)?)
+    }
+
     /// A handle of a peer, once it is found. Over Ethernet the peer's adapter is asked for its address, which takes a second if it does not
     /// answer: then this endpoint does other things for a while, and the peer is away like one whose connection broke.
     fn find(&mut self, to: usize) -> Result<Option<Handle>> {
-        let (Some(address), now) = (self.directory.find(to), self.now()) else { return Ok(None) };
+        let (Some(address), now) = (self.address_of(to), self.now()) else { return Ok(None) };
         if now < self.find_at {
             return Ok(None);
         }
@@ -118,7 +122,7 @@ impl<D: Device> Links<D> {
     fn connect(&mut self, peer: usize, remote: Address) -> device::Result<()> {
         const NOT_MET: DeviceError = DeviceError::Invalid("a peer without an address or a queue pair");
         let (pair, _, first_packet) = self.peers.get(peer).and_then(|peer| peer.pair).ok_or(NOT_MET)?;
-        let address = self.directory.find(peer).ok_or(NOT_MET)?;
+        let address = self.address_of(peer).ok_or(NOT_MET)?;
         let device::Limits { read_depth, answer_depth, .. } = *self.device.limits();
         let (number, first) = (remote.queue_pair, remote.sequence);
         let receive =
@@ -160,7 +164,7 @@ impl<D: Device> Links<D> {
 
     /// Sends a datagram, if that can be done now.
     pub(super) fn send_datagram(&mut self, to: usize, bytes: &[u8; LENGTH]) -> Result<()> {
-        let Some(address) = self.directory.find(to) else { return Ok(()) };
+        let Some(address) = self.address_of(to) else { return Ok(()) };
         let known = self.peers.meet(to).handle;
         let Some(handle) = known.map_or_else(|| self.find(to), |handle| Ok(Some(handle)))? else { return Ok(()) };
         let Some(slot) = self.free_datagrams.pop() else {

@@ -15,64 +15,49 @@ use std::{
 use rustc_hash::FxHashMap;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use super::device::Address;
-
-/// Words that hold an address.
-pub(super) const WORDS: usize = Address::BYTES.div_ceil(size_of::<u64>());
-
-/// An address as words, and back.
-pub(super) fn to_words(address: &Address) -> [u64; WORDS] {
-    let mut bytes = [0; WORDS * size_of::<u64>()];
-    bytes[..Address::BYTES].copy_from_slice(&address.encode());
-    let (words, _) = bytes.as_chunks();
-    std::array::from_fn(|k| u64::from_le_bytes(words[k]))
-}
-
-fn of_words(words: [u64; WORDS]) -> Option<Address> {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    Address::decode(&bytes[..Address::BYTES])
-}
+/// What an endpoint is reached by, in the words of its network.
+pub(in crate::comm) type Words = [u64; 4];
 
 /// See the module's essay.
-pub(super) enum Directory {
+pub(in crate::comm) enum Directory {
     Shared(Shared),
-    Asked { ask: Ask, known: Mutex<FxHashMap<usize, Address>> },
+    Asked { ask: Ask, known: Mutex<FxHashMap<usize, Words>> },
 }
 
 /// Asks for what an endpoint has published: none if it cannot be had.
-type Ask = Box<dyn Fn(usize) -> Option<[u64; WORDS]> + Send + Sync>;
+type Ask = Box<dyn Fn(usize) -> Option<Words> + Send + Sync>;
 
 impl Directory {
     /// For endpoints of this process, and of those that it will fork.
     ///
     /// # Errors
     /// There is no memory.
-    pub(super) fn shared(endpoints: usize) -> io::Result<Self> {
+    pub(in crate::comm) fn shared(endpoints: usize) -> io::Result<Self> {
         Shared::new(endpoints).map(Directory::Shared)
     }
 
     /// For endpoints that have published their addresses elsewhere.
-    pub(super) fn asked(ask: impl Fn(usize) -> Option<[u64; WORDS]> + Send + Sync + 'static) -> Self {
+    pub(in crate::comm) fn asked(ask: impl Fn(usize) -> Option<Words> + Send + Sync + 'static) -> Self {
         Directory::Asked { ask: Box::new(ask), known: Mutex::default() }
     }
 
     /// Publishes an address, once.
-    pub(super) fn publish(&self, endpoint: usize, address: &Address) {
+    pub(in crate::comm) fn publish(&self, endpoint: usize, address: Words) {
         if let Directory::Shared(shared) = self {
-            shared.publish(endpoint, to_words(address));
+            shared.publish(endpoint, address);
         }
     }
 
     /// The address of an endpoint that has published it.
-    pub(super) fn find(&self, endpoint: usize) -> Option<Address> {
+    pub(in crate::comm) fn find(&self, endpoint: usize) -> Option<Words> {
         match self {
-            Directory::Shared(shared) => of_words(shared.find(endpoint)?),
+            Directory::Shared(shared) => shared.find(endpoint),
             Directory::Asked { ask, known } => {
                 let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(address) = known.get(&endpoint) {
                     return Some(*address);
                 }
-                let address = of_words(ask(endpoint)?)?;
+                let address = ask(endpoint)?;
                 known.insert(endpoint, address);
                 Some(address)
             }
@@ -92,11 +77,11 @@ impl fmt::Debug for Directory {
 /// What one endpoint has published.
 struct Entry {
     is_there: AtomicU32,
-    words: [AtomicU64; WORDS],
+    words: [AtomicU64; size_of::<Words>() / size_of::<u64>()],
 }
 
 /// A table in memory that children inherit.
-pub(super) struct Shared {
+pub(in crate::comm) struct Shared {
     entries: NonNull<Entry>,
     count: usize,
 }
@@ -120,14 +105,14 @@ impl Shared {
         unsafe { std::slice::from_raw_parts(self.entries.as_ptr(), self.count) }
     }
 
-    fn publish(&self, endpoint: usize, words: [u64; WORDS]) {
+    fn publish(&self, endpoint: usize, words: Words) {
         let entry = &self.entries()[endpoint];
         debug_assert_eq!(entry.is_there.load(Ordering::Relaxed), 0, "endpoint {endpoint} is opened twice");
         entry.words.iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
         entry.is_there.store(1, Ordering::Release);
     }
 
-    fn find(&self, endpoint: usize) -> Option<[u64; WORDS]> {
+    fn find(&self, endpoint: usize) -> Option<Words> {
         let entry = self.entries().get(endpoint)?;
         (entry.is_there.load(Ordering::Acquire) != 0).then(|| std::array::from_fn(|k| entry.words[k].load(Ordering::Relaxed)))
     }
@@ -150,14 +135,14 @@ mod tests {
 
     use super::*;
 
-    fn address(number: u32) -> Address {
-        Address { gid: std::array::from_fn(|k| k as u8), lid: 3, mtu: 5, number, key: 0x8765_4321, answers: 16 }
+    fn address(number: u64) -> Words {
+        [number, 2, 3, u64::MAX]
     }
 
     #[test]
     fn what_is_published_is_found() {
         let directory = Directory::shared(3).unwrap();
-        directory.publish(1, &address(7));
+        directory.publish(1, address(7));
         assert_eq!([0, 1, 2, 3].map(|endpoint| directory.find(endpoint)), [None, Some(address(7)), None, None]);
     }
 
@@ -167,7 +152,7 @@ mod tests {
         let counted = asked.clone();
         let directory = Directory::asked(move |endpoint| {
             counted.fetch_add(1, Ordering::Relaxed);
-            (endpoint < 5).then(|| to_words(&address(endpoint as u32)))
+            (endpoint < 5).then(|| address(endpoint as u64))
         });
         assert_eq!([4, 4, 4].map(|endpoint| directory.find(endpoint)), [Some(address(4)); 3]);
         assert_eq!(asked.load(Ordering::Relaxed), 1);

@@ -1,0 +1,181 @@
+//! Ranks that each drive a device of their own, whatever that is: how they start, and what they have in common.
+//!
+//! They are threads, or forked, or a launcher has started them ([`bootstrap`](super::bootstrap)). A launcher's ranks may be on several machines.
+//! A device is opened by its rank: in the process of that, after the fork. Where all ranks share memory nothing is opened.
+
+use std::sync::Arc;
+
+use super::{
+    Conduit, Connect, Topology,
+    am::wire::Wire,
+    bootstrap::{
+        directory::{Directory, Words},
+        launched::{self, Connection},
+        place::Place,
+    },
+    launcher::Started,
+    node::Member,
+    one_machine, random,
+    settings::Settings,
+    shared_memory,
+    start::Body,
+    threads,
+};
+use crate::error::Error;
+
+/// Where the devices of ranks come from.
+pub(super) trait Devices: Sync {
+    type Device: Opened;
+
+    /// Refuses what no rank could open, before ranks start.
+    ///
+    /// # Errors
+    /// What is missing.
+    fn check(&self) -> Result<(), Error>;
+
+    /// Opens that of a rank with this number on its machine, in the rank's process.
+    ///
+    /// # Errors
+    /// What is missing.
+    fn open(&self, local: usize) -> Result<Self::Device, Error>;
+}
+
+/// A device that its rank has opened.
+pub(super) trait Opened {
+    type Wire: Wire + 'static;
+
+    /// Where others reach it.
+    fn address(&self) -> Words;
+
+    /// What the rank sends to other nodes by.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn wire(self, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<Self::Wire, Error>;
+}
+
+/// What the ranks of a job have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Cluster {
+    pub(super) directory: Arc<Directory>,
+    pub(super) token: u128,
+}
+
+impl Cluster {
+    /// Of ranks that this process starts, and of no others: those do not know the token.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(super) fn new(settings: &Settings, token: u128) -> Result<Self, Error> {
+        let directory = Directory::shared(settings.ranks).map_err(|error| Error::system("the table of addresses", error))?;
+        Ok(Cluster { directory: Arc::new(directory), token })
+    }
+}
+
+/// Runs a body on the ranks of a job, as threads of this process.
+pub(super) fn run_threads(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    run_here(devices, settings, body, threads::run)
+}
+
+/// Runs a body on all ranks of this process's job, or as the one that a launcher made this process.
+pub(super) fn run_processes(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    match settings.launched {
+        Some(started) => run_launched(devices, started, settings, body),
+        None => run_here(devices, settings, body, shared_memory::run),
+    }
+}
+
+/// What starts the ranks of this process: each does what it is given.
+type Start = fn(&Settings, &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error>;
+
+fn run_here(devices: &impl Devices, settings: &Settings, body: &Body<'_>, start: Start) -> Result<(), Error> {
+    check_connections(settings)?;
+    let [a, b] = random::secret().map_err(|error| Error::system("drawing the token of the job", error))?;
+    let cluster = Cluster::new(settings, u128::from(a) << 64 | u128::from(b))?;
+    if !settings.topology(0).is_all_mapped() {
+        devices.check()?;
+    }
+    start(settings, &|member| {
+        let wire = |member: &Member| {
+            let topology = member.topology();
+            devices.open(topology.local(topology.rank()))?.wire(&cluster, settings, member)
+        };
+        one_machine::rank_over(settings, member, body, wire, one_machine::leave)
+    })
+}
+
+fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    let prepare = |connection: &mut Connection, place: &Place| prepare(devices, settings, connection, place);
+    shared_memory::run_launched(started, settings, true, prepare, |prepared, settings, member| {
+        let Some((cluster, device)) = prepared else { return one_machine::rank(settings, member, body) };
+        let fabric = member.fabric().clone();
+        one_machine::rank_over(
+            settings,
+            member,
+            body,
+            |member| device.wire(&cluster, settings, member),
+            |conduit, outcome| {
+                if let Err(words) = outcome {
+                    // The launcher ends ranks without a word; those of other machines learn the cause by this.
+                    conduit.end(&words);
+                    return Err(words);
+                }
+                conduit.drain();
+                launched::await_all(|| matches!(fabric.failure(), Some((Some(_), _)))).map_err(|error| error.to_string())?;
+                conduit.leave();
+                Ok(())
+            },
+        )
+    })
+}
+
+/// Opens the device of a rank. Every rank learns whether all could, and no rank starts if one could not. None where all share memory.
+fn prepare<S: Devices>(
+    devices: &S,
+    settings: &Settings,
+    connection: &mut Connection,
+    place: &Place,
+) -> Result<Option<(Cluster, S::Device)>, Error> {
+    let topology = &place.topology;
+    if topology.is_all_mapped() {
+        return Ok(None);
+    }
+    let device = check_connections_of(settings, topology).and_then(|()| devices.open(topology.local(topology.rank())));
+    let words = device.as_ref().map_or(Words::default(), Opened::address);
+    let published = connection.publish(&words, device.is_err())?;
+    let device = device?;
+    if let Some(rank) = published.failed {
+        return Err(Error::Launch(format!("rank {rank} has no device to use, and says why")));
+    }
+    let ask = move |rank| launched::ask(rank, &published.key)?.try_into().ok();
+    Ok(Some((Cluster { directory: Arc::new(Directory::asked(ask)), token: place.token }, device)))
+}
+
+/// Refuses connections that are all to be there, and must not be, where this process starts the ranks.
+///
+/// # Errors
+/// [`Error::Launch`].
+pub(super) fn check_connections(settings: &Settings) -> Result<(), Error> {
+    // Nodes are of consecutive ranks, and only the last one may be smaller.
+    [0, settings.ranks - 1].into_iter().try_for_each(|rank| check_connections_of(settings, &settings.topology(rank)))
+}
+
+/// The same for one rank.
+fn check_connections_of(settings: &Settings, topology: &Topology) -> Result<(), Error> {
+    let (Connect::Static, Some(budget)) = (settings.connect, settings.connections) else { return Ok(()) };
+    let (rank, needs) = (topology.rank(), partners(topology).count());
+    if needs <= budget {
+        return Ok(());
+    }
+    Err(Error::Launch(format!(
+        "GA_CONNECT=static connects rank {rank} with {needs} ranks of other nodes, but GA_CONNECTIONS={budget} allows fewer; leave one of \
+         them out"
+    )))
+}
+
+/// The ranks that a rank may need connections with where agents answer for their nodes: the agents of other nodes, and if it is one itself, all
+/// ranks of other nodes.
+pub(super) fn partners(topology: &Topology) -> impl Iterator<Item = usize> {
+    let ranks = if topology.is_agent(topology.rank()) { (0..topology.size()).collect() } else { topology.leaders() };
+    ranks.into_iter().filter(|&rank| rank != topology.rank() && !topology.is_mapped(rank))
+}

@@ -12,7 +12,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
     device::{self, Device},
-    links::{HEADER, Links, SENDS},
+    links::{Links, SENDS},
 };
 use crate::comm::{
     Connections,
@@ -23,7 +23,10 @@ use crate::comm::{
         },
     },
     bootstrap::directory::Directory,
-    protocol::connection::{self, Settings},
+    protocol::{
+        connection::{self, Settings},
+        replay::header::HEADER,
+    },
 };
 
 /// Bytes of a frame: with its header, a packet of the longest that ports have.

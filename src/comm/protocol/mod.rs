@@ -6,20 +6,22 @@
 //!
 //! | file | what it decides | who drives it |
 //! |---|---|---|
+//! | `absence` | which peers are lost, of those that are not reached | `ib` |
 //! | `beats` | whether the machines that a rank has to do with still answer | `am` |
-//! | `connection` | which queue pairs an endpoint holds, and when each may be used | none yet |
+//! | `completions` | which works ask for a completion, and what it is the end of | `ib` |
+//! | `connection` | which queue pairs an endpoint holds, and when each may be used | `ib` |
 //! | `credit` | when a frame of requests may leave, and what is acknowledged when | `am` |
 //! | `rendezvous` | when a request of others is handled, and when the bytes that it announces may come | `am` |
-//! | `replay` | what is posted again after a connection broke | none yet |
+//! | `replay` | what is posted again after a connection broke, and who says when what has come | `ib` |
 //! | `waves` | whether all ranks of the job wait for good | `supervisor` |
 //! | `simulation` | the order of events in tests | |
 
+pub(super) mod absence;
 pub(super) mod beats;
-#[cfg_attr(not(test), expect(dead_code, reason = "the serial way, the end of a peer and statistics come with their users"))]
+pub(super) mod completions;
 pub(super) mod connection;
 pub(super) mod credit;
 pub(super) mod rendezvous;
-#[cfg_attr(not(test), expect(dead_code, reason = "the network of queue pairs that drives it is not written yet"))]
 pub(super) mod replay;
 #[cfg(test)]
 mod simulation;

@@ -4,7 +4,10 @@ use super::{
     super::device::{Completion, Device, Done},
     BATCH, LENGTH, Links, Posted, ROUTE_HEADER, Sent,
 };
-use crate::comm::am::wire::{Broken, Result};
+use crate::comm::{
+    am::wire::{Broken, Result},
+    protocol::completions::Mark,
+};
 
 impl<D: Device> Links<D> {
     /// Handles up to [`BATCH`] completions, and those that were taken out before; whether there may be more.
@@ -51,9 +54,9 @@ impl<D: Device> Links<D> {
                 self.is_posted(to, serial, outcome)
             }
             (Posted::Mark(to), outcome) => {
-                let Some((slot, serial)) = self.peers.meet(to).mark.take() else { return Ok(()) };
-                self.are_completed(to, slot, outcome.is_ok())?;
-                self.is_posted(to, serial, outcome)?;
+                let Some(Mark { last, number }) = self.peers.meet(to).completions.mark_ends() else { return Ok(()) };
+                self.are_completed(to, last, outcome.is_ok())?;
+                self.is_posted(to, number, outcome)?;
                 if outcome.is_ok() { self.mark(to) } else { Ok(()) }
             }
             (Posted::Receive(slot), Ok(Done::Received { len, .. })) => match self.owners.get(&number) {

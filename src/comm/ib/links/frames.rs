@@ -5,15 +5,19 @@ use super::{
         device::{Device, DeviceError, Done, Kind, Piece, Work},
         work::Failure,
     },
-    Arrived, HEADER, Links, Posted, SENDS, Sent, UNSAID,
-    message::{self, Header},
+    Arrived, Links, Posted, SENDS, Sent,
     one_sided::What,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
     protocol::{
+        absence::Absence,
         connection::Event,
-        replay::{self, Fate},
+        replay::{
+            self, Fate,
+            header::{self, HEADER, Header},
+            report::When,
+        },
     },
 };
 
@@ -28,9 +32,8 @@ impl<D: Device> Links<D> {
     pub(in crate::comm::ib) fn send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
         let Some(slot) = self.free_sends.pop() else { return Ok(false) };
         let peer = self.peers.meet(to);
-        let header =
-            Header { what: message::What::Frame(peer.replay.posts(replay::Kind::Frame, slot)), seen: peer.replay.seen() };
-        (peer.said, peer.unsaid) = (header.seen, None);
+        let header = Header { what: header::What::Frame(peer.replay.posts(replay::Kind::Frame, slot)), seen: peer.replay.seen() };
+        peer.report.leaves(header.seen);
         self.sends.write(slot, 0, &header.encode());
         self.sends.write(slot, HEADER, bytes);
         self.sent[slot] = Sent { to, serial: 0, len: HEADER + bytes.len(), what: What::Frame };
@@ -56,7 +59,7 @@ impl<D: Device> Links<D> {
             }
             Posted::Control(slot) => (send, self.controls.piece(slot, HEADER)),
             // Where the last write goes, of which it moves nothing.
-            Posted::Mark(to) => match self.peers.get(to).map(|peer| self.sent[peer.last].what) {
+            Posted::Mark(to) => match self.peers.get(to).and_then(|peer| Some(self.sent[peer.completions.last()?].what)) {
                 Some(What::Write { to }) => (Kind::Write { to }, NOTHING),
                 _ => unreachable!("a mark stands behind a write that has not ended"),
             },
@@ -66,17 +69,31 @@ impl<D: Device> Links<D> {
         Work { id: what.id(), kind, local, signaled, inline, fence: false }
     }
 
+    /// Whether the completion of a work to a peer is not asked for: short writes in a row. A [mark](Self::mark) will stand behind them.
+    fn is_silent(&mut self, to: usize, what: Posted) -> bool {
+        let peer = self.peers.meet(to);
+        let silent = match what {
+            // A message without a frame tells nothing of slots.
+            Posted::Send(slot) if slot < SENDS && matches!(self.sent[slot].what, What::Write { .. }) => {
+                peer.completions.is_silent(slot)
+            }
+            _ => {
+                peer.completions.asks();
+                false
+            }
+        };
+        if silent && !std::mem::replace(&mut peer.is_listed, true) {
+            self.silent.push(to);
+        }
+        silent
+    }
+
     /// Asks for the end of the silent writes to a peer. Those behind a mark that is under way have the next one.
     ///
     /// # Errors
     /// [`Broken`].
     pub(super) fn mark(&mut self, to: usize) -> Result<()> {
-        let peer = self.peers.meet(to);
-        if peer.silent == 0 || peer.mark.is_some() {
-            return Ok(());
-        }
-        peer.silent = 0;
-        self.post(to, &[Posted::Mark(to)])
+        if self.peers.meet(to).completions.wants_mark() { self.post(to, &[Posted::Mark(to)]) } else { Ok(()) }
     }
 
     /// The same for all peers, before others are looked at.
@@ -99,12 +116,12 @@ impl<D: Device> Links<D> {
         let peer = self.peers.meet(to);
         let Some((pair, ..)) = peer.pair else { return Ok(()) };
         let taken = if let [what] = what {
-            let signaled = !peer.is_silent(to, *what, &self.sent, &mut self.silent);
+            let signaled = !self.is_silent(to, *what);
             // SAFETY: a slot is touched by nobody before its completion was polled, and lives as long as the device; memory that was lent is as
             // its lender promises.
             unsafe { self.device.post(pair, &[self.work(*what, signaled)]) }
         } else {
-            peer.silent = 0;
+            peer.completions.asks();
             let mut works = std::mem::take(&mut self.chain);
             works.extend(what.iter().enumerate().map(|(at, one)| self.work(*one, at + 1 == what.len())));
             // SAFETY: as above.
@@ -120,20 +137,19 @@ impl<D: Device> Links<D> {
             Err(error) => return Err(Broken(format!("sending to rank {to}: {error}"))),
         };
         let peer = self.peers.meet(to);
-        let was_idle = !peer.is_open() && taken > 0 && self.is_short;
+        let was_idle = !peer.completions.is_open() && taken > 0 && self.is_short;
         for what in &what[..taken] {
-            peer.posted += 1;
             let len = match *what {
                 Posted::Send(slot) => {
-                    self.sent[slot].serial = peer.posted;
+                    self.sent[slot].serial = peer.completions.posts();
                     self.sent[slot].len
                 }
                 Posted::Control(slot) => {
-                    self.controlled[slot] = Some((to, peer.posted));
+                    self.controlled[slot] = Some((to, peer.completions.posts()));
                     HEADER
                 }
                 Posted::Mark(_) => {
-                    peer.mark = Some((peer.last, peer.posted));
+                    peer.completions.marks();
                     0
                 }
                 _ => 0,
@@ -161,13 +177,11 @@ impl<D: Device> Links<D> {
             self.due.pop_front();
             let peer = self.peers.meet(to);
             let seen = peer.replay.seen();
-            let opens = std::mem::replace(&mut peer.opens, false);
-            if peer.pair.is_none() || !opens && (seen == peer.said || !self.connections.is_ready(to)) {
+            let says = if peer.pair.is_some() { peer.report.says(seen, self.connections.is_ready(to)) } else { None };
+            let Some(what) = says else {
                 self.free_controls.push(slot);
                 continue;
-            }
-            (peer.said, peer.unsaid) = (seen, None);
-            let what = if opens { message::What::Opens } else { message::What::Seen };
+            };
             self.controls.write(slot, 0, &Header { what, seen }.encode());
             self.controlled[slot] = Some((to, 0));
             self.post(to, &[Posted::Control(slot)])?;
@@ -178,11 +192,13 @@ impl<D: Device> Links<D> {
 
     /// The peer has told on a new connection which frame it saw last: those behind it are posted again.
     pub(super) fn reopen(&mut self, from: usize) -> Result<()> {
-        let peer = self.peers.meet(from);
         // If it is held, the next connection has another turn.
-        let may_post = self.connections.is_ready(from) && !peer.opens;
-        let Some(seen) = peer.heard.take_if(|_| may_post) else { return Ok(()) };
-        peer.broken = None;
+        if !self.connections.is_ready(from) {
+            return Ok(());
+        }
+        let peer = self.peers.meet(from);
+        let Some(seen) = peer.report.take_heard() else { return Ok(()) };
+        self.absences.ends(from);
         let gone = &mut self.gone;
         let fates = peer.replay.reopens(seen, |slot| gone.push(slot)).ok_or_else(|| contradicts(from))?;
         for (fate, _) in fates {
@@ -199,7 +215,7 @@ impl<D: Device> Links<D> {
 
     /// A queue pair does nothing any more.
     pub(super) fn breaks(&mut self, to: usize, why: String) -> Result<()> {
-        self.is_away(to, why);
+        self.absences.begins(to, why);
         let peer = self.peers.meet(to);
         peer.replay.is_over();
         match peer.pair {
@@ -208,36 +224,19 @@ impl<D: Device> Links<D> {
         }
     }
 
-    /// A peer is not reached, from now on or already.
-    pub(super) fn is_away(&mut self, to: usize, why: String) {
-        let peer = self.peers.meet(to);
-        if peer.broken.is_none() {
-            peer.broken = Some((self.looked, why));
-            self.broken.push(to);
-        }
-    }
-
     /// # Errors
-    /// A peer whose connection broke has been away for too long.
-    pub(super) fn look_for_lost(&mut self) -> Result<()> {
-        let (peers, looked) = (&self.peers, self.looked);
-        let broken = |peer: &usize| peers.get(*peer).and_then(|peer| peer.broken.as_ref());
-        self.broken.retain(|peer| broken(peer).is_some());
-        let Some(silence) = self.silence else { return Ok(()) };
-        match self.broken.iter().find_map(|peer| Some((peer, broken(peer).filter(|(since, _)| looked >= *since + silence)?))) {
-            Some((peer, (_, why))) => {
-                let seconds = silence.as_secs_f64();
-                Err(Broken(format!("rank {peer} cannot be reached any more: {why}, for {seconds} s (GA_SILENCE)")))
-            }
-            None => Ok(()),
-        }
+    /// A peer has been away for too long.
+    pub(super) fn look_for_lost(&self) -> Result<()> {
+        let Some((Absence { peer, why, .. }, silence)) = self.absences.lost() else { return Ok(()) };
+        let seconds = silence.as_secs_f64();
+        Err(Broken(format!("rank {peer} cannot be reached any more: {why}, for {seconds} s (GA_SILENCE)")))
     }
 
     /// The adapter has done, or has not done, a work that was posted to a peer, and all before it.
     pub(super) fn is_posted(&mut self, to: usize, serial: u64, outcome: std::result::Result<Done, Failure>) -> Result<()> {
-        let peer = self.peers.meet(to);
-        peer.completed = peer.completed.max(serial);
-        let is_idle = !peer.is_open();
+        let completions = &mut self.peers.meet(to).completions;
+        completions.completes(serial);
+        let is_idle = !completions.is_open();
         // It would be refused again.
         if let Err(failure @ (Failure::RemoteAccess | Failure::RemoteInvalid)) = outcome {
             return Err(Broken(format!("rank {to} refuses a transfer: {failure}")));
@@ -266,10 +265,10 @@ impl<D: Device> Links<D> {
         let now = self.now();
         let peer = self.peers.meet(from);
         let arrival = match what {
-            message::What::Frame(number) => Some(peer.replay.arrived(number)),
-            message::What::Seen => None,
-            message::What::Opens => {
-                peer.heard = Some(seen);
+            header::What::Frame(number) => Some(peer.replay.arrived(number)),
+            header::What::Seen => None,
+            header::What::Opens => {
+                peer.report.hears(seen);
                 self.post_receive(slot)?;
                 return self.reopen(from);
             }
@@ -283,15 +282,17 @@ impl<D: Device> Links<D> {
             Some(replay::Arrival::Seen) | None => return Ok(self.post_receive(slot)?),
         }
         let peer = self.peers.meet(from);
-        if peer.unsaid.is_none() {
-            peer.unsaid = Some(now);
-            self.unsaid.push_back(from);
+        match peer.report.arrives(peer.replay.seen(), now) {
+            When::Planned => Ok(()),
+            When::Later => {
+                self.unsaid.push_back(from);
+                Ok(())
+            }
+            When::Now => {
+                self.due.push_back(from);
+                self.send_due()
+            }
         }
-        if peer.replay.seen() - peer.said == UNSAID {
-            self.due.push_back(from);
-            return self.send_due();
-        }
-        Ok(())
     }
 }
 

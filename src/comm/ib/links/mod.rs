@@ -11,17 +11,15 @@
 //!
 //! # When a connection breaks
 //!
-//! Messages are numbered frames (`message`). A frame keeps its slot until the peer has said that it has seen it: each frame says so of those of
-//! the other direction, and where there are none a message of its own. When a queue pair breaks, it is reset and connected again; the first
-//! message on a new connection says which frame was seen last, and those behind it are posted again, as `protocol::replay` has it. So are
-//! writes and reads. A peer that stays away ends the job.
+//! Messages are numbered frames. A frame keeps its slot until the peer has said that it has seen it. When a queue pair breaks, it is reset and
+//! connected again, and what was posted behind the last frame that was seen is posted again, as `protocol::replay` has it. So are writes and reads.
+//! A peer that stays away ends the job (`protocol::absence`).
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `steps` | carries out what the machine decides |
 //! | `frames` | frames on a connection, and on the next one |
 //! | `one_sided` | writes and reads |
-//! | `message` | what stands before each message |
 //! | `posted` | what a completion is of |
 
 use std::{
@@ -31,7 +29,6 @@ use std::{
     time::Duration,
 };
 
-pub(super) use self::message::HEADER;
 use self::{one_sided::What, posted::Posted};
 use rustc_hash::FxBuildHasher;
 
@@ -44,15 +41,16 @@ use crate::comm::{
     bootstrap::directory::Directory,
     peers::Peers,
     protocol::{
+        absence::Absences,
+        completions::Completions,
         connection::{Connections, Event, LENGTH, Settings},
-        replay::{self, Replay},
+        replay::{self, Replay, header::HEADER, report::Report},
     },
     random::Random,
 };
 
 mod completions;
 mod frames;
-mod message;
 mod one_sided;
 mod posted;
 mod steps;
@@ -77,9 +75,6 @@ pub(super) const DEPTHS: device::Depths = device::Depths {
     datagram_sends: DATAGRAM_SENDS,
 };
 
-/// Writes in a row whose completions are not asked for.
-const SILENT: u32 = 15;
-
 /// Completions that are taken at a time.
 const BATCH: usize = 32;
 
@@ -100,13 +95,6 @@ const FAILURES: u32 = 20;
 
 /// After a lookup of a peer failed, this endpoint waits so long before the next lookup of any peer.
 const FIND_AGAIN: Duration = Duration::from_millis(100);
-
-/// A pause in which this endpoint does not look counts as no more than this: a process that gets no processor time cannot reconnect.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// So many frames are seen, or so long, before that is said without a frame of the other direction.
-const UNSAID: u64 = 16;
-const UNSAID_FOR: Duration = Duration::from_millis(1);
 
 /// See the module's essay.
 pub(super) struct Links<D> {
@@ -147,10 +135,10 @@ pub(super) struct Links<D> {
     controlled: [Option<(usize, u64)>; CONTROLS],
     /// Peers with silent writes.
     silent: Vec<usize>,
-    /// Peers that are to be told something; those that have sent what they were not told was seen; those whose connection broke.
+    /// Peers that are to be told something; those that have sent what they were not told was seen.
     due: VecDeque<usize>,
     unsaid: VecDeque<usize>,
-    broken: Vec<usize>,
+    absences: Absences,
     receives: Slots,
     datagrams: Slots,
     free_datagrams: Vec<usize>,
@@ -167,13 +155,8 @@ pub(super) struct Links<D> {
     replayed: u64,
     bytes: u64,
     random: Random,
-    asked: Duration,
-    /// The time for which this endpoint has looked at its device, pauses shortened to [`PAUSE`].
-    looked: Duration,
     /// When the next lookup of a peer may begin.
     find_at: Duration,
-    /// A peer that is away for so long is lost; `None`: never.
-    silence: Option<Duration>,
 }
 
 /// A work that was posted from a slot.
@@ -202,56 +185,18 @@ struct Peer {
     handle: Option<Handle>,
     /// A connection was asked for, and is not ready.
     wanted: bool,
-    /// Works that were posted, and those of them that are known to be completed: up to the last one that was reported.
-    posted: u64,
-    completed: u64,
-    /// How many works at the end have no completion: short writes.
-    silent: u32,
+    /// Works, by their slots; the silent ones are short writes.
+    completions: Completions<usize>,
     /// It is in [`Links::silent`].
     is_listed: bool,
-    /// The slot of the last silent write.
-    last: usize,
-    /// The mark that is under way: the slot of the last write before it, and its number among the works that were posted.
-    mark: Option<(usize, u64)>,
     /// Writes and reads so far, and how many of them have ended.
     transfers: Transfers,
     /// Frames, by their slots.
     replay: Replay<usize>,
-    /// The connection is new, and the peer was not told yet which frame was seen last.
-    opens: bool,
-    /// It has told that on this connection, before the connection was ready here.
-    heard: Option<u64>,
-    /// What it was told that was seen, and since when there is more.
-    said: u64,
-    unsaid: Option<Duration>,
-    /// Since when it is away, in the time of [`Links::looked`], and why: its connection broke, or it was not found.
-    broken: Option<(Duration, String)>,
+    /// What it was told of its own.
+    report: Report,
     /// Steps that have failed since it was ready.
     failures: u32,
-}
-
-impl Peer {
-    /// Works that the adapter may not have completed.
-    fn is_open(&self) -> bool {
-        self.completed < self.posted || self.silent > 0
-    }
-
-    /// Whether the completion of a work to this peer is not asked for: it is a short write behind works that have not completed. Others will follow,
-    /// or a [mark](Links::mark).
-    fn is_silent(&mut self, own: usize, what: Posted, sent: &[Sent], silent: &mut Vec<usize>) -> bool {
-        // A message without a frame tells nothing of slots.
-        let Posted::Send(slot) = what else { return false };
-        let may_be = self.is_open() && self.silent < SILENT;
-        if !may_be || slot >= SENDS || !matches!(sent[slot].what, What::Write { .. }) {
-            self.silent = 0;
-            return false;
-        }
-        if !std::mem::replace(&mut self.is_listed, true) {
-            silent.push(own);
-        }
-        (self.silent, self.last) = (self.silent + 1, slot);
-        true
-    }
 }
 
 impl From<DeviceError> for Broken {
@@ -300,7 +245,7 @@ impl<D: device::Device> Links<D> {
             silent: Vec::new(),
             due: VecDeque::new(),
             unsaid: VecDeque::new(),
-            broken: Vec::new(),
+            absences: Absences::default(),
             receives,
             datagrams,
             free_datagrams: (0..DATAGRAM_SENDS).collect(),
@@ -313,10 +258,7 @@ impl<D: device::Device> Links<D> {
             replayed: 0,
             bytes: 0,
             random: Random::new(seed),
-            asked: Duration::ZERO,
-            looked: Duration::ZERO,
             find_at: Duration::ZERO,
-            silence: None,
         };
         (0..RECEIVES).try_for_each(|slot| links.post_receive(slot))?;
         (0..DATAGRAM_RECEIVES).try_for_each(|slot| links.post_datagram_receive(DATAGRAM_SENDS + slot))?;
@@ -345,7 +287,7 @@ impl<D: device::Device> Links<D> {
     pub(super) fn is_ready(&mut self, to: usize) -> Result<bool> {
         let peer = self.peers.meet(to);
         if self.connections.is_ready(to) {
-            return Ok(!peer.opens && peer.replay.may_post(replay::Kind::Frame));
+            return Ok(peer.replay.may_post(replay::Kind::Frame));
         }
         if !std::mem::replace(&mut peer.wanted, true) {
             self.tell(to, Event::Wanted)?;
@@ -355,7 +297,7 @@ impl<D: device::Device> Links<D> {
 
     /// Sets the time after which a peer whose connection does not come back is lost; `None`: never.
     pub(super) fn loses_after(&mut self, silence: Option<Duration>) {
-        self.silence = silence;
+        self.absences.loses_after(silence);
     }
 
     /// Slots that are free for messages.
@@ -387,7 +329,7 @@ impl<D: device::Device> Links<D> {
 
     #[cfg(test)]
     pub(super) fn is_broken(&self) -> bool {
-        !self.broken.is_empty()
+        self.absences.is_any()
     }
 
     /// Peers for which queue pairs are held.
@@ -412,12 +354,12 @@ impl<D: device::Device> Links<D> {
         self.hurried = 0;
         let now = self.now();
         while let Some(&peer) = self.unsaid.front() {
-            let since = self.peers.get(peer).and_then(|peer| peer.unsaid);
-            if since.is_some_and(|since| now < since + UNSAID_FOR) {
+            let due = self.says_at(peer);
+            if due.is_some_and(|at| now < at) {
                 break;
             }
             self.unsaid.pop_front();
-            self.due.extend(since.map(|_| peer));
+            self.due.extend(due.map(|_| peer));
         }
         self.send_due()?;
         if self.connections.next_timeout().is_some_and(|at| at <= now) {
@@ -425,13 +367,10 @@ impl<D: device::Device> Links<D> {
             self.carry_out(actions)?;
         }
         if self.is_virtual {
-            let says = self.unsaid.front().and_then(|&peer| Some(self.peers.get(peer)?.unsaid? + UNSAID_FOR));
+            let says = self.unsaid.front().and_then(|&peer| self.says_at(peer));
             says.into_iter().chain(self.connections.next_timeout()).min().into_iter().for_each(|at| self.device.remind(at));
         }
-        let pause = now.saturating_sub(self.asked);
-        if pause >= ASKS {
-            self.asked = now;
-            self.looked += pause.min(PAUSE);
+        if self.absences.looks(now, ASKS) {
             self.look_for_lost()?;
             while let Some(event) = self.device.event() {
                 // What is posted to a pair that failed fails by its completion, and the event may be of an earlier life of the pair.
@@ -441,6 +380,11 @@ impl<D: device::Device> Links<D> {
             }
         }
         Ok(may_be_more)
+    }
+
+    /// When a peer is to be told what was seen.
+    fn says_at(&self, peer: usize) -> Option<Duration> {
+        self.peers.get(peer)?.report.due()
     }
 
     /// The next message that has come.

@@ -38,19 +38,20 @@ impl<D: Device> Links<D> {
                     closed.replay.is_over();
                     closed.wanted = !closed.replay.is_done();
                     if !closed.wanted {
-                        closed.broken = None;
+                        self.absences.ends(peer);
                         continue;
                     }
                     (peer, Event::Wanted)
                 }
                 Action::Ready { peer, .. } => {
                     let ready = self.peers.meet(peer);
-                    (ready.wanted, ready.failures, ready.opens) = (false, 0, true);
+                    (ready.wanted, ready.failures) = (false, 0);
+                    ready.report.begins();
                     self.due.push_back(peer);
                     self.send_due()?;
                     continue;
                 }
-                Action::Hold { peer, .. } => match self.peers.get(peer).is_some_and(|peer| peer.is_open()) {
+                Action::Hold { peer, .. } => match self.peers.get(peer).is_some_and(|peer| peer.completions.is_open()) {
                     false => (peer, Event::Acknowledged),
                     true => continue,
                 },
@@ -88,13 +89,13 @@ impl<D: Device> Links<D> {
         }
         match self.device.handle(&address) {
             Ok(handle) => {
-                let peer = self.peers.meet(to);
-                (peer.handle, peer.broken) = (Some(handle), None);
+                self.peers.meet(to).handle = Some(handle);
+                self.absences.ends(to);
                 Ok(Some(handle))
             }
             Err(error) if error.is_no_answer() => {
                 self.find_at = self.now() + FIND_AGAIN;
-                self.is_away(to, error.to_string());
+                self.absences.begins(to, error.to_string());
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -137,7 +138,7 @@ impl<D: Device> Links<D> {
     /// The queue pair of a peer is spare. If that fails there is none.
     fn release(&mut self, from: usize) -> Result<device::Result<()>> {
         let peer = self.peers.meet(from);
-        (peer.opens, peer.heard) = (false, None);
+        peer.report.is_over();
         let Some((pair, ..)) = peer.pair.take() else { return Ok(Ok(())) };
         // In the error state nothing arrives any more, and what did is taken out: a reset may drop it, and its receive with it.
         let failed = self.device.modify(pair, To::Error);
@@ -149,7 +150,7 @@ impl<D: Device> Links<D> {
         while self.take_completions()? {}
         self.owners.remove(&pair.number);
         let peer = self.peers.meet(from);
-        (peer.completed, peer.silent, peer.mark) = (peer.posted, 0, None);
+        peer.completions.is_over();
         let free = &mut self.free_controls;
         for (slot, sent) in self.controlled.iter_mut().enumerate() {
             if sent.take_if(|(to, _)| *to == from).is_some() {

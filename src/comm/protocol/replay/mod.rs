@@ -32,7 +32,11 @@
 //!  a new one is ready            | tells the number of the last frame that it has seen, and nothing else
 //!  the peer's number has come    | forgets the frames that were seen; posts the rest again, in its order
 //! ```
+//!
+//! When an end tells which frames it has seen, is a matter of [`report`]; how, of [`header`].
 
+pub(in crate::comm) mod header;
+pub(in crate::comm) mod report;
 #[cfg(test)]
 mod tests;
 
@@ -46,6 +50,7 @@ pub(in crate::comm) enum Kind {
     Write,
     Read,
     /// An atomic operation by the adapter.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no network asks its adapter for atomic operations yet"))]
     Atomic,
 }
 

@@ -1,4 +1,4 @@
-//! What stands before each message on a queue pair.
+//! What stands before each message on a connection.
 //!
 //! ```text
 //!  byte 0 .. 8    the number of the frame that follows, or that none does: what this message tells
@@ -8,17 +8,17 @@
 //! Numbers are little-endian.
 
 /// Bytes.
-pub(in crate::comm::ib) const HEADER: usize = 16;
+pub(in crate::comm) const HEADER: usize = 16;
 
 /// See the module's essay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) what: What,
-    pub(super) seen: u64,
+pub(in crate::comm) struct Header {
+    pub(in crate::comm) what: What,
+    pub(in crate::comm) seen: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(in crate::comm) enum What {
     /// A frame, the first of a pair has number 1.
     Frame(u64),
     /// No more than what was seen.
@@ -31,7 +31,7 @@ const SEEN: u64 = 0;
 const OPENS: u64 = u64::MAX;
 
 impl Header {
-    pub(super) fn encode(self) -> [u8; HEADER] {
+    pub(in crate::comm) fn encode(self) -> [u8; HEADER] {
         let what = match self.what {
             What::Frame(number) => number,
             What::Seen => SEEN,
@@ -43,7 +43,7 @@ impl Header {
         bytes
     }
 
-    pub(super) fn decode(bytes: [u8; HEADER]) -> Self {
+    pub(in crate::comm) fn decode(bytes: [u8; HEADER]) -> Self {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[at + k]));
         let what = match word(0) {
             SEEN => What::Seen,

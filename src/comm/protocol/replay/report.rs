@@ -1,0 +1,142 @@
+//! When an end says which frames of its peer it has seen.
+//!
+//! Every frame says so of those of the other direction. Where none leaves, a message of its own does, after [`UNSAID`] frames or [`UNSAID_FOR`].
+//! The first message on a new connection says it too, and *opens* the connection: before both ends have opened it, no frame is posted there.
+//!
+//! ```text
+//!  event                         | this end
+//!  ------------------------------+----------------------------------------------------------------------
+//!  a connection is ready         | has to open it
+//!  a message can leave           | opens, or says what was not said, or nothing
+//!  a frame leaves                | has said all
+//!  the peer opens                | keeps its number, until this end has opened too
+//!  a frame has come              | says so later, or at once if there are many
+//!  the connection is over        | neither has opened
+//! ```
+
+use std::time::Duration;
+
+use super::header::What;
+
+/// So many frames are seen, or so long, before a message of its own says it.
+const UNSAID: u64 = 16;
+const UNSAID_FOR: Duration = Duration::from_millis(1);
+
+/// See the module's essay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::comm) struct Report {
+    /// The connection is new, and the peer was not told yet which frame was seen last.
+    opens: bool,
+    /// It has told that on this connection, before the connection was ready here.
+    heard: Option<u64>,
+    /// What it was told, and since when there is more.
+    said: u64,
+    unsaid: Option<Duration>,
+}
+
+/// When what has come is to be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::comm) enum When {
+    /// It is planned already.
+    Planned,
+    /// [`Report::is_due`] tells.
+    Later,
+    Now,
+}
+
+impl Report {
+    /// A connection is ready.
+    pub(in crate::comm) fn begins(&mut self) {
+        self.opens = true;
+    }
+
+    /// The connection is over.
+    pub(in crate::comm) fn is_over(&mut self) {
+        (self.opens, self.heard) = (false, None);
+    }
+
+    /// The peer has opened the connection, and seen the frames up to a number.
+    pub(in crate::comm) fn hears(&mut self, seen: u64) {
+        self.heard = Some(seen);
+    }
+
+    /// Both ends have opened the connection: what the peer has seen, once.
+    pub(in crate::comm) fn take_heard(&mut self) -> Option<u64> {
+        if self.opens { None } else { self.heard.take() }
+    }
+
+    /// A frame leaves, and says what was seen.
+    #[inline]
+    pub(in crate::comm) fn leaves(&mut self, seen: u64) {
+        (self.said, self.unsaid) = (seen, None);
+    }
+
+    /// What a message of its own says, if one has to leave. On a connection that is not `open` for frames only the first message leaves.
+    pub(in crate::comm) fn says(&mut self, seen: u64, open: bool) -> Option<What> {
+        let opens = std::mem::take(&mut self.opens);
+        if !opens && (seen == self.said || !open) {
+            return None;
+        }
+        self.leaves(seen);
+        Some(if opens { What::Opens } else { What::Seen })
+    }
+
+    /// A frame has come, the last that was seen.
+    #[inline]
+    pub(in crate::comm) fn arrives(&mut self, seen: u64, now: Duration) -> When {
+        let when = if self.unsaid.is_none() { When::Later } else { When::Planned };
+        self.unsaid.get_or_insert(now);
+        if seen - self.said == UNSAID { When::Now } else { when }
+    }
+
+    /// When something has to be said, if anything has.
+    pub(in crate::comm) fn due(&self) -> Option<Duration> {
+        self.unsaid.map(|since| since + UNSAID_FOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn the_first_message_opens_and_the_number_of_the_peer_waits_for_it() {
+        let mut report = Report::default();
+        assert_eq!(report.says(0, true), None);
+        report.begins();
+        report.hears(4);
+        assert_eq!(report.take_heard(), None);
+        assert_eq!(report.says(0, false), Some(What::Opens));
+        assert_eq!((report.take_heard(), report.take_heard()), (Some(4), None));
+        assert_eq!(report.says(0, true), None);
+        report.begins();
+        report.hears(5);
+        report.is_over();
+        assert_eq!((report.says(0, true), report.take_heard()), (None, None));
+    }
+
+    #[test]
+    fn what_no_frame_says_is_said_after_a_while() {
+        let mut report = Report::default();
+        assert_eq!((report.arrives(1, 5 * MILLISECOND), report.arrives(2, 6 * MILLISECOND)), (When::Later, When::Planned));
+        assert_eq!(report.due(), Some(6 * MILLISECOND));
+        assert_eq!(report.says(2, false), None, "the connection is not there");
+        assert_eq!(report.due(), Some(6 * MILLISECOND));
+        assert_eq!(report.says(2, true), Some(What::Seen));
+        assert_eq!((report.due(), report.says(2, true)), (None, None));
+        assert_eq!(report.arrives(3, 9 * MILLISECOND), When::Later);
+        report.leaves(3);
+        assert_eq!((report.due(), report.says(3, true)), (None, None));
+    }
+
+    #[test]
+    fn many_frames_are_said_at_once() {
+        let mut report = Report::default();
+        let at_once: Vec<u64> = (1..=40).filter(|&seen| report.arrives(seen, MILLISECOND) == When::Now).collect();
+        assert_eq!(at_once, [UNSAID]);
+        report.leaves(40);
+        assert_eq!(report.arrives(41, MILLISECOND), When::Later);
+    }
+}

@@ -39,7 +39,7 @@
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
 //! | `mutex`, `say` | the lock of these files; lines for people |
-//! | `peers`, `slab`, `tree` | what is kept of other ranks; values under numbers; the binomial tree |
+//! | `peers`, `slab`, `slots`, `tree` | what is kept of other ranks; values under numbers; memory for messages; the binomial tree |
 //! | `random` | random numbers of a seed |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |
 //! | `requests`, `transfers`, `progress`, `waiting` | its parts: the table, what moves, what arrives, how a rank waits |
@@ -107,6 +107,7 @@ mod shared_memory;
 mod signals;
 pub(crate) mod simulated;
 mod slab;
+mod slots;
 pub(crate) mod soft;
 pub(crate) mod start;
 pub(crate) mod strided;

@@ -2,7 +2,7 @@
 
 use super::{
     device::{Device, DeviceError},
-    wire::VerbsWire,
+    links::Links,
 };
 use crate::{
     comm::{
@@ -21,13 +21,13 @@ use crate::{
 pub(super) struct Port<D>(pub(super) D);
 
 impl<D: Device> Opened for Port<D> {
-    type Wire = VerbsWire<D>;
+    type Wire = Links<D>;
 
     fn address(&self) -> Words {
         self.0.address().to_words()
     }
 
-    fn wire(self, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<VerbsWire<D>, Error> {
+    fn wire(self, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<Links<D>, Error> {
         let fail = |error: DeviceError| Error::Launch(format!("InfiniBand: {error}"));
         let topology = member.topology();
         route::fits(topology).map_err(|most| {
@@ -41,10 +41,10 @@ impl<D: Device> Opened for Port<D> {
         let (endpoint, endpoints, token) = (topology.rank(), topology.size(), cluster.token);
         let budget = settings.connections.unwrap_or(endpoints);
         let endpoint = connection::Settings { endpoint, endpoints, token, way, budget };
-        let mut wire = VerbsWire::new(self.0, cluster.directory.clone(), endpoint).map_err(fail)?;
+        let mut wire = Links::new(self.0, cluster.directory.clone(), endpoint).map_err(fail)?;
         wire.loses_after(settings.silence);
         if settings.connect == Connect::Static {
-            wire.connect(partners(topology)).map_err(|error| Error::Launch(format!("connecting to all ranks: {error}")))?;
+            wire.connect_with(partners(topology)).map_err(|error| Error::Launch(format!("connecting to all ranks: {error}")))?;
         }
         Ok(wire)
     }

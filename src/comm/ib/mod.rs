@@ -15,8 +15,7 @@
 //! | `sleeping` | tests: what ends the sleep of a rank |
 //! | `transfers` | tests: puts and gets as writes and reads, over connections that break |
 //! | `slots` | registered memory for messages |
-//! | `links` | the queue pairs of an endpoint, as `protocol::connection` wants them, and what is posted again after one broke |
-//! | `wire` | frames over them |
+//! | `links` | frames, writes and reads over the queue pairs of an endpoint: the wire of active messages |
 //! | `cluster` | what a rank makes of its device |
 //! | `adapter` | `ib`, the network of processes with adapters |
 //! | `modelled` | ranks in virtual time |
@@ -77,7 +76,6 @@ mod software;
 #[cfg(all(test, not(loom)))]
 mod transfers;
 mod verbs;
-mod wire;
 mod work;
 
 #[cfg(feature = "_bench")]

@@ -18,9 +18,8 @@ use std::{
 use super::{
     device::Device,
     faulty::{Faulty, Posted, Rates},
-    links::DEPTHS,
+    links::{DEPTHS, Links},
     soft::{Fabric, Rules},
-    wire::VerbsWire,
 };
 use crate::comm::{
     am::{
@@ -68,19 +67,19 @@ fn six_neighbors(ranks: usize) -> Edges {
     (0..ranks).flat_map(|rank| to(rank).into_iter().filter_map(move |other| edge(rank, other))).collect()
 }
 
-fn wires(ranks: usize, budget: usize, way: Way) -> Vec<VerbsWire<Faulty<impl Device>>> {
+fn wires(ranks: usize, budget: usize, way: Way) -> Vec<Links<Faulty<impl Device>>> {
     let fabric = Fabric::new(Rules::default());
     let directory = Arc::new(Directory::shared(ranks).unwrap());
     let wire = |endpoint| {
         let settings = Settings { endpoint, endpoints: ranks, token: 7, way, budget };
         let device = Faulty::new(fabric.open(DEPTHS).unwrap(), Rates::default(), 0);
-        VerbsWire::new(device, directory.clone(), settings).unwrap()
+        Links::new(device, directory.clone(), settings).unwrap()
     };
     (0..ranks).map(wire).collect()
 }
 
 /// A frame from one rank to another.
-fn send(wire: &mut VerbsWire<impl Device>, to: usize) -> bool {
+fn send(wire: &mut Links<impl Device>, to: usize) -> bool {
     let mut frame = wire.frame();
     frame.push(Kind::Flush, 0, &[0], &[], 0);
     frame.seal(0, true);
@@ -91,7 +90,7 @@ fn send(wire: &mut VerbsWire<impl Device>, to: usize) -> bool {
 }
 
 /// Sends frames from ranks to others, and returns when all have come. No rank ever holds more than so many connections.
-fn exchange(wires: &mut [VerbsWire<impl Device>], budget: usize, frames: &[(usize, usize)]) {
+fn exchange(wires: &mut [Links<impl Device>], budget: usize, frames: &[(usize, usize)]) {
     let mut to_send = frames.to_vec();
     let mut awaited = to_send.len();
     let start = Instant::now();
@@ -155,7 +154,7 @@ fn patterns_connect_as_many_as_they_need() {
 fn posted(frames: usize, is_static: bool) -> Posted {
     let mut wires = wires(3, 3, Way::Overlapped);
     if is_static {
-        (0..3).for_each(|rank| wires[rank].connect((0..3).filter(|&other| other != rank)).unwrap());
+        (0..3).for_each(|rank| wires[rank].connect_with((0..3).filter(|&other| other != rank)).unwrap());
     }
     let start = Instant::now();
     let mut before = None;

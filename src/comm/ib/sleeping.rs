@@ -6,9 +6,8 @@ use std::{
 };
 
 use super::{
-    links::DEPTHS,
+    links::{DEPTHS, Links},
     soft::{Fabric, Rules, SoftDevice},
-    wire::VerbsWire,
 };
 use crate::comm::{
     Event, Events, Mail, Network, Operations, Topology,
@@ -25,7 +24,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// A sleep that should not begin.
 const SHORT: Duration = Duration::from_millis(1);
 
-type Rank = Am<VerbsWire<SoftDevice>>;
+type Rank = Am<Links<SoftDevice>>;
 
 /// Two ranks, each on a machine of its own.
 fn ranks() -> [Rank; 2] {
@@ -33,7 +32,7 @@ fn ranks() -> [Rank; 2] {
     let directory = Arc::new(Directory::shared(2).unwrap());
     [0, 1].map(|endpoint| {
         let settings = Settings { endpoint, endpoints: 2, token: 7, way: Way::Overlapped, budget: 2 };
-        let wire = VerbsWire::new(fabric.open(DEPTHS).unwrap(), directory.clone(), settings).unwrap();
+        let wire = Links::new(fabric.open(DEPTHS).unwrap(), directory.clone(), settings).unwrap();
         let machine = Arc::new(node::Fabric::new(1, 16 << 20, false).unwrap());
         let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, usize::MAX);
         Am::new(wire, &member, true, false, None)

@@ -10,10 +10,9 @@ use std::{
 use super::{
     device::Device,
     faulty::{Faulty, Posted, Rates},
-    links::DEPTHS,
+    links::{DEPTHS, Links},
     soft::{Fabric, Rules},
     verbs,
-    wire::VerbsWire,
 };
 use crate::{
     comm::{
@@ -60,7 +59,7 @@ fn ranks_over<D: Device + 'static>(devices: [D; 2], may_give_up: bool, rates: Ra
         let device = Faulty::new(device, rates, seed + endpoint as u64);
         let posted = Box::new(device.counter());
         let settings = Settings { endpoint, endpoints: 2, token: 7, way: Way::Overlapped, budget: 2 };
-        let wire = VerbsWire::new(device, directory.clone(), settings).unwrap();
+        let wire = Links::new(device, directory.clone(), settings).unwrap();
         let machine = Arc::new(node::Fabric::new(1, 16 << 20, false).unwrap());
         let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, usize::MAX);
         let am = Arc::new(Am::new(wire, &member, true, may_give_up, None));

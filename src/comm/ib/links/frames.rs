@@ -26,10 +26,7 @@ const NOTHING: Piece = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 }
 
 impl<D: Device> Links<D> {
     /// Sends a frame to a peer that is [ready](Self::is_ready). False if there is no room.
-    ///
-    /// # Errors
-    /// [`Broken`].
-    pub(in crate::comm::ib) fn send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
+    pub(super) fn send_frame(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
         let Some(slot) = self.free_sends.pop() else { return Ok(false) };
         let peer = self.peers.meet(to);
         let header = Header { what: header::What::Frame(peer.replay.posts(replay::Kind::Frame, slot)), seen: peer.replay.seen() };

@@ -20,6 +20,7 @@
 //! | `steps` | carries out what the machine decides |
 //! | `frames` | frames on a connection, and on the next one |
 //! | `one_sided` | writes and reads |
+//! | `wire` | what active messages ask for |
 //! | `posted` | what a completion is of |
 
 use std::{
@@ -29,15 +30,18 @@ use std::{
     time::Duration,
 };
 
-use self::{one_sided::What, posted::Posted};
+use self::{one_sided::What, posted::Posted, wire::FRAME};
 use rustc_hash::FxBuildHasher;
 
 use super::{
-    device::{self, Completion, DeviceError, Handle, Pair, Queue, ROUTE_HEADER, Region, Work},
-    slots::Slots,
+    device::{self, Completion, Device, DeviceError, Handle, Pair, Queue, ROUTE_HEADER, Region, Work},
+    slots::Registered,
 };
 use crate::comm::{
-    am::wire::{Broken, Ended, Result, Transfers},
+    am::{
+        frame::{Frame, Frames},
+        wire::{Broken, Ended, Result, Transfers},
+    },
     bootstrap::directory::Directory,
     peers::Peers,
     protocol::{
@@ -54,6 +58,7 @@ mod frames;
 mod one_sided;
 mod posted;
 mod steps;
+mod wire;
 
 /// Messages that may be on their way to others, and those that may have arrived before anybody looks.
 pub(super) const SENDS: usize = 64;
@@ -81,6 +86,9 @@ const BATCH: usize = 32;
 /// Looks that find completions, and do not look at the time.
 const HURRY: u32 = 16;
 
+/// Frames kept for the next use.
+const KEPT: usize = 64;
+
 /// How often the device is asked for what has no completion.
 const ASKS: Duration = Duration::from_millis(5);
 
@@ -97,8 +105,9 @@ const FAILURES: u32 = 20;
 const FIND_AGAIN: Duration = Duration::from_millis(100);
 
 /// See the module's essay.
-pub(super) struct Links<D> {
+pub(super) struct Links<D: Device> {
     device: Arc<D>,
+    rank: usize,
     directory: Arc<Directory>,
     connections: Connections,
     /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
@@ -110,7 +119,7 @@ pub(super) struct Links<D> {
     owners: HashMap<u32, usize, FxBuildHasher>,
     /// In RESET.
     spare: Vec<Pair>,
-    sends: Slots,
+    sends: Registered,
     free_sends: Vec<usize>,
     /// Slots without memory, which are numbered behind the others.
     free_straight: Vec<usize>,
@@ -129,7 +138,7 @@ pub(super) struct Links<D> {
     /// Copied reads that are not handed out.
     reading: usize,
     ended: Vec<Ended>,
-    controls: Slots,
+    controls: Registered,
     free_controls: Vec<usize>,
     /// Whom those that are not free were sent to, and as which work.
     controlled: [Option<(usize, u64)>; CONTROLS],
@@ -139,12 +148,17 @@ pub(super) struct Links<D> {
     due: VecDeque<usize>,
     unsaid: VecDeque<usize>,
     absences: Absences,
-    receives: Slots,
-    datagrams: Slots,
+    receives: Registered,
+    datagrams: Registered,
     free_datagrams: Vec<usize>,
     /// Datagrams that wait for a slot: the last for each peer, which says all that those before it said.
     late: VecDeque<(usize, [u8; LENGTH])>,
     arrivals: VecDeque<Arrived>,
+    /// Frames to this rank itself, and how many were received since one of others was looked for.
+    own: VecDeque<Frame>,
+    in_a_row: usize,
+    /// For the next use.
+    frames: Frames,
     polled: Vec<Completion>,
     /// Taken out of the device, and not handled.
     completions: VecDeque<Completion>,
@@ -157,6 +171,7 @@ pub(super) struct Links<D> {
     random: Random,
     /// When the next lookup of a peer may begin.
     find_at: Duration,
+    closed: bool,
 }
 
 /// A work that was posted from a slot.
@@ -171,10 +186,10 @@ struct Sent {
 
 /// A message in a slot of the receives.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrived {
-    pub(super) from: usize,
-    pub(super) slot: usize,
-    pub(super) len: usize,
+struct Arrived {
+    from: usize,
+    slot: usize,
+    len: usize,
 }
 
 /// What is kept of a peer that was met.
@@ -205,22 +220,21 @@ impl From<DeviceError> for Broken {
     }
 }
 
-impl<D: device::Device> Links<D> {
-    /// For messages of `longest` bytes at most.
-    ///
+impl<D: Device> Links<D> {
     /// # Errors
     /// What the device says.
-    pub(super) fn new(device: D, directory: Arc<Directory>, settings: Settings, longest: usize) -> device::Result<Self> {
-        let sends = Slots::new(&device, SENDS, HEADER + longest)?;
-        let receives = Slots::new(&device, RECEIVES, HEADER + longest)?;
-        let controls = Slots::new(&device, CONTROLS, HEADER)?;
-        let datagrams = Slots::new(&device, DATAGRAM_SENDS + DATAGRAM_RECEIVES, ROUTE_HEADER + LENGTH)?;
+    pub(super) fn new(device: D, directory: Arc<Directory>, settings: Settings) -> device::Result<Self> {
+        let sends = Registered::new(&device, SENDS, HEADER + FRAME)?;
+        let receives = Registered::new(&device, RECEIVES, HEADER + FRAME)?;
+        let controls = Registered::new(&device, CONTROLS, HEADER)?;
+        let datagrams = Registered::new(&device, DATAGRAM_SENDS + DATAGRAM_RECEIVES, ROUTE_HEADER + LENGTH)?;
         let address = device.address();
         let seed = u64::from_le_bytes(std::array::from_fn(|k| settings.token.to_le_bytes()[k])) ^ settings.endpoint as u64;
         let budget = settings.budget.min(device.limits().pairs);
         let is_virtual = device.limits().virtual_time;
         let links = Links {
             device: Arc::new(device),
+            rank: settings.endpoint,
             directory,
             connections: Connections::new(Settings { budget, ..settings }),
             is_short: budget < settings.endpoints.saturating_sub(1),
@@ -251,6 +265,9 @@ impl<D: device::Device> Links<D> {
             free_datagrams: (0..DATAGRAM_SENDS).collect(),
             late: VecDeque::new(),
             arrivals: VecDeque::with_capacity(RECEIVES),
+            own: VecDeque::new(),
+            in_a_row: 0,
+            frames: Frames::new(FRAME, KEPT),
             polled: Vec::with_capacity(BATCH),
             completions: VecDeque::with_capacity(BATCH),
             taken: 0,
@@ -259,6 +276,7 @@ impl<D: device::Device> Links<D> {
             bytes: 0,
             random: Random::new(seed),
             find_at: Duration::ZERO,
+            closed: false,
         };
         (0..RECEIVES).try_for_each(|slot| links.post_receive(slot))?;
         (0..DATAGRAM_RECEIVES).try_for_each(|slot| links.post_datagram_receive(DATAGRAM_SENDS + slot))?;
@@ -280,11 +298,16 @@ impl<D: device::Device> Links<D> {
         unsafe { self.device.post_receive(Queue::Datagram, Posted::DatagramReceive(slot).id(), self.datagrams.whole(slot)) }
     }
 
-    /// Whether a peer may be sent to; if not, a connection is on its way.
+    /// Asks for connections before anything is sent.
     ///
     /// # Errors
     /// [`Broken`].
-    pub(super) fn is_ready(&mut self, to: usize) -> Result<bool> {
+    pub(super) fn connect_with(&mut self, mut peers: impl Iterator<Item = usize>) -> Result<()> {
+        peers.try_for_each(|peer| self.is_ready(peer).map(drop))
+    }
+
+    /// Whether a peer may be sent to; if not, a connection is on its way.
+    fn is_ready(&mut self, to: usize) -> Result<bool> {
         let peer = self.peers.meet(to);
         if self.connections.is_ready(to) {
             return Ok(peer.replay.may_post(replay::Kind::Frame));
@@ -301,25 +324,18 @@ impl<D: device::Device> Links<D> {
     }
 
     /// Slots that are free for messages.
-    pub(super) fn room(&self) -> usize {
+    fn room(&self) -> usize {
         self.free_sends.len()
     }
 
-    pub(super) fn statistics(&self) -> crate::comm::protocol::connection::Statistics {
-        self.connections.statistics()
-    }
-
-    /// Bytes of all works that were posted to peers.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
+    #[cfg(test)]
     pub(super) fn device(&self) -> &D {
         &self.device
     }
 
-    pub(super) fn shared_device(&self) -> Arc<D> {
-        self.device.clone()
+    #[cfg(test)]
+    pub(super) fn statistics(&self) -> crate::comm::protocol::connection::Statistics {
+        self.connections.statistics()
     }
 
     #[cfg(test)]
@@ -339,10 +355,7 @@ impl<D: device::Device> Links<D> {
     }
 
     /// Looks at the device, and at the time. Whether the device may have more to say.
-    ///
-    /// # Errors
-    /// [`Broken`].
-    pub(super) fn look(&mut self) -> Result<bool> {
+    fn look(&mut self) -> Result<bool> {
         self.mark_all()?;
         let before = self.taken;
         let may_be_more = self.take_completions()?;
@@ -387,32 +400,13 @@ impl<D: device::Device> Links<D> {
         self.peers.get(peer)?.report.due()
     }
 
-    /// The next message that has come.
-    pub(super) fn arrived(&mut self) -> Option<Arrived> {
-        self.arrivals.pop_front()
-    }
-
-    /// Whether a message has come that was not handed out.
-    pub(super) fn has_arrivals(&self) -> bool {
-        !self.arrivals.is_empty()
-    }
-
-    /// Copies a frame, and gives its slot back.
-    ///
-    /// # Errors
-    /// [`Broken`].
-    pub(super) fn read(&mut self, Arrived { slot, len, .. }: Arrived, bytes: &mut [u8]) -> Result<()> {
-        self.receives.read(slot, HEADER, &mut bytes[..len]);
-        Ok(self.post_receive(slot)?)
-    }
-
     fn tell(&mut self, peer: usize, event: Event) -> Result<()> {
         let actions = self.connections.on_event(self.now(), peer, event);
         self.carry_out(actions)
     }
 
     /// Gives everything back to the device. Nothing is sent or received any more.
-    pub(super) fn close(&mut self) {
+    fn give_back(&mut self) {
         let mut held: Vec<Pair> = self.peers.iter_mut().filter_map(|(_, peer)| Some(peer.pair.take()?.0)).collect();
         held.append(&mut self.spare);
         held.sort_unstable_by_key(|pair| pair.id);
@@ -432,7 +426,7 @@ impl<D: device::Device> Links<D> {
     }
 }
 
-impl<D: fmt::Debug> fmt::Debug for Links<D> {
+impl<D: Device> fmt::Debug for Links<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Links").field("device", &self.device).field("peers", &self.peers).finish_non_exhaustive()
     }

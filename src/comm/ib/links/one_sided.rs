@@ -7,9 +7,10 @@
 use super::{
     super::device::{Access, Device, Piece, Region, Target},
     Links, Posted, SENDS, Sent,
+    wire::FOR_ANSWERS,
 };
 use crate::comm::{
-    am::wire::{self, BulkId, Ended, Opened, Result, Transfers},
+    am::wire::{self, BulkId, Ended, OneSided, Opened, Result, Transfers},
     protocol::replay,
 };
 
@@ -34,52 +35,21 @@ impl What {
 }
 
 impl<D: Device> Links<D> {
-    /// See [`OneSided::open`](wire::OneSided::open).
-    ///
-    /// # Safety
-    /// As there.
-    ///
-    /// # Errors
-    /// As there.
-    pub(in crate::comm::ib) unsafe fn open(&mut self, start: *mut u8, len: usize) -> std::result::Result<Opened, String> {
-        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
-        // SAFETY: the caller's promise.
-        let region = unsafe { self.device.register(start, len, access) }.map_err(|error| error.to_string())?;
-        self.opened.push(region);
-        Ok(Opened { key: region.remote, id: region.id })
-    }
-
-    /// See [`OneSided::shut`](wire::OneSided::shut).
-    ///
-    /// # Errors
-    /// As there.
-    pub(in crate::comm::ib) fn shut(&mut self, opened: Opened) -> Result<()> {
-        let Some(at) = self.opened.iter().position(|region| region.id == opened.id) else { return Ok(()) };
-        Ok(self.device.deregister(self.opened.swap_remove(at))?)
-    }
-
-    /// Begins transfers with a peer that is [ready](Self::is_ready), of pieces that are copied: writes, or reads for an origin from a byte on. How
-    /// many; so many slots are left to others.
+    /// Begins transfers with a peer, of pieces that are copied: writes, or reads for an origin from a byte on. How many.
     ///
     /// # Safety
     /// As [`OneSided::write`](wire::OneSided::write) and [`read`](wire::OneSided::read).
     ///
     /// # Errors
     /// [`Broken`].
-    pub(in crate::comm::ib) unsafe fn transfer(
-        &mut self,
-        with: usize,
-        pieces: &[wire::Piece],
-        reads: Option<(u64, usize)>,
-        leaves: usize,
-    ) -> Result<usize> {
-        if self.room() < leaves + pieces.len() {
+    unsafe fn transfer(&mut self, with: usize, pieces: &[wire::Piece], reads: Option<(u64, usize)>) -> Result<usize> {
+        if self.room() < FOR_ANSWERS + pieces.len() {
             self.take_completions()?;
         }
         if !self.is_ready(with)? {
             return Ok(0);
         }
-        let count = pieces.len().min(self.room().saturating_sub(leaves));
+        let count = pieces.len().min(self.room().saturating_sub(FOR_ANSWERS));
         let peer = self.peers.meet(with);
         peer.replay.all_are_handled();
         peer.transfers.begun += count as u64;
@@ -107,47 +77,6 @@ impl<D: Device> Links<D> {
         posted.clear();
         self.posted = posted;
         done.map(|()| count)
-    }
-
-    /// Begins a transfer that goes straight; false if there is no room, or the memory cannot be registered.
-    ///
-    /// # Safety
-    /// As [`OneSided::go_straight`](wire::OneSided::go_straight).
-    ///
-    /// # Errors
-    /// [`Broken`].
-    pub(in crate::comm::ib) unsafe fn go_straight(
-        &mut self,
-        with: usize,
-        reads: bool,
-        wire::Piece { there: start, key, here, len }: wire::Piece,
-        id: BulkId,
-    ) -> Result<bool> {
-        if self.free_straight.is_empty() {
-            self.take_completions()?;
-        }
-        if !self.is_ready(with)? {
-            return Ok(false);
-        }
-        let Some(slot) = self.free_straight.pop() else { return Ok(false) };
-        let access = if reads { Access::LOCAL_WRITE } else { Access::NONE };
-        // SAFETY: the caller's promise. It is deregistered before the end is reported.
-        let Ok(region) = (unsafe { self.device.register(here, len, access) }) else {
-            self.free_straight.push(slot);
-            return Ok(false);
-        };
-        let (place, lent, region) = (Target { start, key }, Piece { start: here, len, key: region.local }, Some(region));
-        let (kind, what) = match reads {
-            true => (replay::Kind::Read, What::ReadStraight { from: place, lent, region, id }),
-            false => (replay::Kind::Write, What::WriteStraight { to: place, lent, region, id }),
-        };
-        let peer = self.peers.meet(with);
-        peer.replay.all_are_handled();
-        peer.transfers.begun += 1;
-        peer.replay.posts(kind, slot);
-        self.sent[slot] = Sent { to: with, serial: 0, len, what };
-        self.post(with, &[Posted::Send(slot)])?;
-        Ok(true)
     }
 
     /// Lets the slots go whose works are done.
@@ -178,7 +107,7 @@ impl<D: Device> Links<D> {
     }
 
     /// See [`Wire::cancel`](wire::Wire::cancel).
-    pub(in crate::comm::ib) fn give_up(&mut self, which: BulkId) {
+    pub(super) fn give_up(&mut self, which: BulkId) {
         for sent in &mut self.sent[SENDS..] {
             let (What::WriteStraight { id, to: place, .. } | What::ReadStraight { id, from: place, .. }) = sent.what else {
                 continue;
@@ -192,14 +121,66 @@ impl<D: Device> Links<D> {
             (sent.len, sent.what) = (0, What::Write { to: place });
         }
     }
+}
 
-    /// See [`Wire::ended`](wire::Wire::ended).
-    pub(in crate::comm::ib) fn take_ended(&mut self, ended: &mut Vec<Ended>) {
-        ended.append(&mut self.ended);
+impl<D: Device> OneSided for Links<D> {
+    unsafe fn open(&mut self, start: *mut u8, len: usize) -> std::result::Result<Opened, String> {
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
+        // SAFETY: the caller's promise.
+        let region = unsafe { self.device.register(start, len, access) }.map_err(|error| error.to_string())?;
+        self.opened.push(region);
+        Ok(Opened { key: region.remote, id: region.id })
     }
 
-    /// See [`OneSided::take_read`](wire::OneSided::take_read).
-    pub(in crate::comm::ib) fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
+    fn shut(&mut self, opened: Opened) -> Result<()> {
+        let Some(at) = self.opened.iter().position(|region| region.id == opened.id) else { return Ok(()) };
+        Ok(self.device.deregister(self.opened.swap_remove(at))?)
+    }
+
+    fn may_transfer(&mut self, with: usize) -> Result<bool> {
+        self.is_ready(with)
+    }
+
+    unsafe fn write(&mut self, to: usize, pieces: &[wire::Piece]) -> Result<usize> {
+        // SAFETY: the caller's promise.
+        unsafe { self.transfer(to, pieces, None) }
+    }
+
+    unsafe fn read(&mut self, from: usize, pieces: &[wire::Piece], origin: u64, at: usize) -> Result<usize> {
+        // SAFETY: the caller's promise.
+        unsafe { self.transfer(from, pieces, Some((origin, at))) }
+    }
+
+    unsafe fn go_straight(&mut self, with: usize, reads: bool, piece: wire::Piece, id: BulkId) -> Result<bool> {
+        if self.free_straight.is_empty() {
+            self.take_completions()?;
+        }
+        if !self.is_ready(with)? {
+            return Ok(false);
+        }
+        let wire::Piece { there: start, key, here, len } = piece;
+        let Some(slot) = self.free_straight.pop() else { return Ok(false) };
+        let access = if reads { Access::LOCAL_WRITE } else { Access::NONE };
+        // SAFETY: the caller's promise. It is deregistered before the end is reported.
+        let Ok(region) = (unsafe { self.device.register(here, len, access) }) else {
+            self.free_straight.push(slot);
+            return Ok(false);
+        };
+        let (place, lent, region) = (Target { start, key }, Piece { start: here, len, key: region.local }, Some(region));
+        let (kind, what) = match reads {
+            true => (replay::Kind::Read, What::ReadStraight { from: place, lent, region, id }),
+            false => (replay::Kind::Write, What::WriteStraight { to: place, lent, region, id }),
+        };
+        let peer = self.peers.meet(with);
+        peer.replay.all_are_handled();
+        peer.transfers.begun += 1;
+        peer.replay.posts(kind, slot);
+        self.sent[slot] = Sent { to: with, serial: 0, len, what };
+        self.post(with, &[Posted::Send(slot)])?;
+        Ok(true)
+    }
+
+    fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
         let is_any = !self.read.is_empty();
         while let Some(slot) = self.read.pop_front() {
             let Sent { to, len, what, .. } = self.sent[slot];
@@ -213,22 +194,7 @@ impl<D: Device> Links<D> {
         is_any
     }
 
-    /// See [`OneSided::look_for_read`](wire::OneSided::look_for_read).
-    ///
-    /// # Errors
-    /// As there.
-    pub(in crate::comm::ib) fn look_for_read(&mut self) -> Result<bool> {
-        if self.reading > self.read.len() {
-            self.take_completions()?;
-        }
-        Ok(self.reading > 0)
-    }
-
-    /// See [`OneSided::have_ended`](wire::OneSided::have_ended).
-    ///
-    /// # Errors
-    /// As there.
-    pub(in crate::comm::ib) fn have_ended(&mut self, with: usize) -> Result<bool> {
+    fn have_ended(&mut self, with: usize) -> Result<bool> {
         let have_ended = |links: &Self| {
             let Transfers { begun, ended } = links.transfers(with);
             begun == ended
@@ -240,8 +206,18 @@ impl<D: Device> Links<D> {
         Ok(have_ended(self))
     }
 
-    /// See [`OneSided::transfers`](wire::OneSided::transfers).
-    pub(in crate::comm::ib) fn transfers(&self, with: usize) -> Transfers {
+    fn look_for_read(&mut self) -> Result<bool> {
+        if self.reading > self.read.len() {
+            self.take_completions()?;
+        }
+        Ok(self.reading > 0)
+    }
+
+    fn has_arrivals(&self) -> bool {
+        !self.own.is_empty() || !self.arrivals.is_empty()
+    }
+
+    fn transfers(&self, with: usize) -> Transfers {
         self.peers.get(with).map(|peer| peer.transfers).unwrap_or_default()
     }
 }

@@ -8,29 +8,23 @@
 //!
 //! Puts and gets are writes and reads of the adapter.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{mem, sync::Arc};
 
 use super::{
-    device::{self, Device},
-    links::{Links, SENDS},
+    super::device::{self, Device},
+    Arrived, Links, SENDS,
 };
 use crate::comm::{
-    Connections,
     am::{
-        frame::{Frame, Frames},
-        wire::{
-            Arrival, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Opened, Piece, Result, Sleeper, Transfers, Wire,
-        },
+        frame::Frame,
+        wire::{Arrival, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Result, Sleeper, Wire},
     },
-    bootstrap::directory::Directory,
-    protocol::{
-        connection::{self, Settings},
-        replay::header::HEADER,
-    },
+    connections,
+    protocol::{connection::Statistics, replay::header::HEADER},
 };
 
 /// Bytes of a frame: with its header, a packet of the longest that ports have.
-const FRAME: usize = 4096 - HEADER;
+pub(super) const FRAME: usize = 4096 - HEADER;
 
 /// Bytes of a copied piece of a transfer: what a slot takes.
 const COPIED: usize = HEADER + FRAME;
@@ -44,62 +38,13 @@ const LONGEST: usize = 1 << 20;
 /// Runs of a block are pieces from so many bytes on.
 const RUN: usize = 512;
 
-/// Frames kept for the next use.
-const KEPT: usize = 64;
-
 /// So many frames of its own a rank receives before it looks for those of others.
 const OWN_IN_A_ROW: usize = 8;
 
 /// Slots that requests leave to answers.
-const FOR_ANSWERS: usize = 16;
+pub(super) const FOR_ANSWERS: usize = 16;
 
-/// See the module's essay.
-#[derive(Debug)]
-pub(super) struct VerbsWire<D: Device> {
-    links: Links<D>,
-    rank: usize,
-    own: VecDeque<Frame>,
-    /// Own frames that were received since one of others was looked for.
-    in_a_row: usize,
-    spare: Frames,
-    closed: bool,
-}
-
-impl<D: Device> VerbsWire<D> {
-    /// # Errors
-    /// What the device says.
-    pub(super) fn new(device: D, directory: Arc<Directory>, settings: Settings) -> device::Result<Self> {
-        let rank = settings.endpoint;
-        let links = Links::new(device, directory, settings, FRAME)?;
-        Ok(VerbsWire { links, rank, own: VecDeque::new(), in_a_row: 0, spare: Frames::new(FRAME, KEPT), closed: false })
-    }
-
-    /// Sets the time after which a rank whose connection does not come back is lost; `None`: never.
-    pub(super) fn loses_after(&mut self, silence: Option<Duration>) {
-        self.links.loses_after(silence);
-    }
-
-    /// Asks for connections before anything is sent.
-    ///
-    /// # Errors
-    /// [`Broken`](crate::comm::am::wire::Broken).
-    pub(super) fn connect(&mut self, mut to: impl Iterator<Item = usize>) -> Result<()> {
-        to.try_for_each(|peer| self.links.is_ready(peer).map(drop))
-    }
-}
-
-impl<D: Device> VerbsWire<D> {
-    #[cfg(test)]
-    pub(super) fn device(&self) -> &D {
-        self.links.device()
-    }
-
-    /// Peers that this endpoint holds connections with.
-    #[cfg(test)]
-    pub(super) fn partners(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.links.partners()
-    }
-
+impl<D: Device> Links<D> {
     fn receive_own(&mut self) -> Option<Arrival> {
         let frame = self.own.pop_front()?;
         let len = frame.sealed().len();
@@ -107,20 +52,20 @@ impl<D: Device> VerbsWire<D> {
     }
 }
 
-impl<D: Device> Wire for VerbsWire<D> {
+impl<D: Device> Wire for Links<D> {
     fn limits(&self) -> Limits {
-        let device::Limits { longest_message, reads, .. } = *self.links.device().limits();
+        let device::Limits { longest_message, reads, .. } = *self.device.limits();
         let longest = longest_message.min(LONGEST);
         let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT, longest, run: RUN, reads };
         Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided), by_agents: true }
     }
 
     fn frame(&mut self) -> Frame {
-        self.spare.take()
+        self.frames.take()
     }
 
     fn keep(&mut self, frame: Frame) {
-        self.spare.give(frame);
+        self.frames.give(frame);
     }
 
     fn send(&mut self, to: usize, class: Class, frame: Frame) -> Result<Option<Frame>> {
@@ -129,8 +74,8 @@ impl<D: Device> Wire for VerbsWire<D> {
             return Ok(None);
         }
         let reserve = if class == Class::Request { FOR_ANSWERS } else { 0 };
-        if self.links.is_ready(to)? && self.links.room() > reserve && self.links.send(to, frame.sealed())? {
-            self.spare.give(frame);
+        if self.is_ready(to)? && self.room() > reserve && self.send_frame(to, frame.sealed())? {
+            self.frames.give(frame);
             return Ok(None);
         }
         Ok(Some(frame))
@@ -138,7 +83,7 @@ impl<D: Device> Wire for VerbsWire<D> {
 
     /// Frames are copied, but they are lost with the queue pair as long as they are not acknowledged.
     fn leaving(&self) -> usize {
-        SENDS - self.links.room()
+        SENDS - self.room()
     }
 
     fn receive(&mut self) -> Result<Option<Arrival>> {
@@ -147,27 +92,21 @@ impl<D: Device> Wire for VerbsWire<D> {
             return Ok(self.receive_own());
         }
         self.in_a_row = 0;
-        let mut arrived = self.links.arrived();
-        while arrived.is_none() {
-            let may_be_more = self.links.look()?;
-            arrived = self.links.arrived();
-            if !may_be_more {
-                break;
-            }
-        }
-        let Some(arrived) = arrived else { return Ok(self.receive_own()) };
-        let mut frame = self.spare.take();
-        self.links.read(arrived, frame.bytes_mut())?;
-        Ok(Some(Arrival { from: arrived.from, frame, len: arrived.len }))
+        while self.arrivals.is_empty() && self.look()? {}
+        let Some(Arrived { from, slot, len }) = self.arrivals.pop_front() else { return Ok(self.receive_own()) };
+        let mut frame = self.frames.take();
+        self.receives.read(slot, HEADER, &mut frame.bytes_mut()[..len]);
+        self.post_receive(slot)?;
+        Ok(Some(Arrival { from, frame, len }))
     }
 
     fn ended(&mut self, ended: &mut Vec<Ended>) -> Result<()> {
-        self.links.take_ended(ended);
+        ended.append(&mut self.ended);
         Ok(())
     }
 
     fn cancel(&mut self, id: BulkId) {
-        self.links.give_up(id);
+        self.give_up(id);
     }
 
     fn one_sided(&mut self) -> Option<&mut dyn OneSided> {
@@ -175,73 +114,23 @@ impl<D: Device> Wire for VerbsWire<D> {
     }
 
     fn sleeper(&self) -> Option<Arc<dyn Sleeper>> {
-        Some(self.links.shared_device())
+        Some(self.device.clone())
     }
 
-    fn connections(&self) -> Option<Connections> {
-        let connection::Statistics { opened, reopened, closed, resends, refused } = self.links.statistics();
-        let (live, bytes) = (opened - closed, self.links.bytes());
-        Some(Connections { opened, reopened, closed, live, bytes, resends, refused })
+    fn connections(&self) -> Option<connections::Connections> {
+        let Statistics { opened, reopened, closed, resends, refused } = self.connections.statistics();
+        let (live, bytes) = (opened - closed, self.bytes);
+        Some(connections::Connections { opened, reopened, closed, live, bytes, resends, refused })
     }
 
     fn close(&mut self) {
-        if !std::mem::replace(&mut self.closed, true) {
-            self.links.close();
+        if !mem::replace(&mut self.closed, true) {
+            self.give_back();
         }
     }
 }
 
-impl<D: Device> OneSided for VerbsWire<D> {
-    unsafe fn open(&mut self, start: *mut u8, len: usize) -> std::result::Result<Opened, String> {
-        // SAFETY: the caller's promise.
-        unsafe { self.links.open(start, len) }
-    }
-
-    fn shut(&mut self, opened: Opened) -> Result<()> {
-        self.links.shut(opened)
-    }
-
-    fn may_transfer(&mut self, with: usize) -> Result<bool> {
-        self.links.is_ready(with)
-    }
-
-    unsafe fn write(&mut self, to: usize, pieces: &[Piece]) -> Result<usize> {
-        // SAFETY: the caller's promise.
-        unsafe { self.links.transfer(to, pieces, None, FOR_ANSWERS) }
-    }
-
-    unsafe fn read(&mut self, from: usize, pieces: &[Piece], origin: u64, at: usize) -> Result<usize> {
-        // SAFETY: the caller's promise.
-        unsafe { self.links.transfer(from, pieces, Some((origin, at)), FOR_ANSWERS) }
-    }
-
-    unsafe fn go_straight(&mut self, with: usize, reads: bool, piece: Piece, id: BulkId) -> Result<bool> {
-        // SAFETY: the caller's promise.
-        unsafe { self.links.go_straight(with, reads, piece, id) }
-    }
-
-    fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
-        self.links.take_read(each)
-    }
-
-    fn have_ended(&mut self, with: usize) -> Result<bool> {
-        self.links.have_ended(with)
-    }
-
-    fn look_for_read(&mut self) -> Result<bool> {
-        self.links.look_for_read()
-    }
-
-    fn has_arrivals(&self) -> bool {
-        !self.own.is_empty() || self.links.has_arrivals()
-    }
-
-    fn transfers(&self, with: usize) -> Transfers {
-        self.links.transfers(with)
-    }
-}
-
-impl<D: Device> Drop for VerbsWire<D> {
+impl<D: Device> Drop for Links<D> {
     fn drop(&mut self) {
         self.close();
     }
@@ -254,32 +143,33 @@ mod tests {
     use super::*;
     use crate::comm::{
         am::frame::Kind,
+        bootstrap::directory::Directory,
         ib::{
             device::Wakes,
             faulty::{Faulty, Rates},
             links::DEPTHS,
             soft::{Fabric, Rules},
         },
-        protocol::connection::Way,
+        protocol::connection::{Settings, Way},
         random::Random,
     };
 
     const ENDPOINTS: usize = 4;
 
-    fn wires(budget: usize, rates: Rates, seed: u64) -> Vec<VerbsWire<impl Device>> {
+    fn wires(budget: usize, rates: Rates, seed: u64) -> Vec<Links<impl Device>> {
         let fabric = Fabric::new(Rules { seed, ..Rules::default() });
         let directory = Arc::new(Directory::shared(ENDPOINTS).unwrap());
         let wire = |endpoint| {
             let device = Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed + endpoint as u64);
             let way = if seed.is_multiple_of(3) { Way::Serial } else { Way::Overlapped };
             let settings = Settings { endpoint, endpoints: ENDPOINTS, token: u128::from(seed), way, budget };
-            VerbsWire::new(device, directory.clone(), settings).unwrap()
+            Links::new(device, directory.clone(), settings).unwrap()
         };
         (0..ENDPOINTS).map(wire).collect()
     }
 
     /// A frame whose only record has a length and a content of its number.
-    fn frame(wire: &mut VerbsWire<impl Device>, number: usize) -> Frame {
+    fn frame(wire: &mut Links<impl Device>, number: usize) -> Frame {
         let mut frame = wire.frame();
         frame.push(Kind::Put, 0, &[0], &[], 8 * (1 + 97 * number % 500)).fill(number as u8);
         frame.seal(0, true);
@@ -338,10 +228,10 @@ mod tests {
                 }
             }
             for wire in &wires {
-                replayed += wire.links.replayed();
-                let pairs = wire.links.partners().len();
+                replayed += wire.replayed();
+                let pairs = wire.partners().len();
                 assert!(pairs <= budget, "seed {seed}: {pairs} queue pairs of {budget}");
-                let reopened = wire.links.statistics().reopened;
+                let reopened = wire.statistics().reopened;
                 let is_sure = break_pair == 0;
                 let expected = budget < ENDPOINTS - 1;
                 assert!(!is_sure || (reopened > 0) == expected, "seed {seed}: {reopened} of {budget} connections reopened");
@@ -354,7 +244,7 @@ mod tests {
     #[test]
     fn requests_leave_room_for_answers_and_a_lost_peer_is_named() {
         const SILENCE: Duration = Duration::from_secs(2);
-        fn goes_on<D: Device>(wire: &mut VerbsWire<D>) -> Result<()> {
+        fn goes_on<D: Device>(wire: &mut Links<D>) -> Result<()> {
             let next = frame(wire, 2);
             wire.send(1, Class::Reply, next).and_then(|_| wire.receive()).map(drop)
         }
@@ -364,11 +254,11 @@ mod tests {
         loop {
             let next = frame(&mut wires[0], 0);
             let back = wires[0].send(1, Class::Request, next).unwrap();
-            if back.is_some() && wires[0].links.room() == FOR_ANSWERS {
+            if back.is_some() && wires[0].room() == FOR_ANSWERS {
                 break;
             }
             assert!(start.elapsed() < Duration::from_secs(60), "requests take all slots");
-            if wires[0].links.room() == SENDS {
+            if wires[0].room() == SENDS {
                 // Not connected yet.
                 wires.iter_mut().for_each(|wire| assert!(wire.receive().unwrap().is_none()));
             }
@@ -376,7 +266,7 @@ mod tests {
         let answer = frame(&mut wires[0], 1);
         assert!(wires[0].send(1, Class::Reply, answer).unwrap().is_none());
         drop(wires.remove(1));
-        while !wires[0].links.is_broken() {
+        while !wires[0].is_broken() {
             goes_on(&mut wires[0]).unwrap();
         }
         // Who does not look for a while misses nobody.

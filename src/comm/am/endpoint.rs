@@ -105,7 +105,7 @@ pub(super) struct Endpoint<W> {
     /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
     pub(super) urgent: bool,
     skipped: u32,
-    /// The last poll ended before the wire was empty.
+    /// The last poll ended before all was received.
     pub(super) has_more: bool,
     /// A signal has come since the poll began.
     pub(super) signaled: bool,
@@ -135,7 +135,7 @@ impl<W: Wire> Endpoint<W> {
             topology: topology.clone(),
             limits,
             wire,
-            outbox: Outbox::default(),
+            outbox: Outbox::new(topology.rank()),
             peers: Peers::default(),
             busy: VecDeque::new(),
             origins: Origins::default(),
@@ -193,7 +193,7 @@ impl<W: Wire> Endpoint<W> {
         let (before, known) = (self.found, self.events.len());
         (self.has_more, self.signaled) = (true, false);
         for _ in 0..BATCH {
-            let Some(Arrival { from, frame, len }) = self.wire.receive()? else {
+            let Some(Arrival { from, frame, len }) = self.outbox.receive(&mut self.wire)? else {
                 self.has_more = false;
                 break;
             };
@@ -218,6 +218,7 @@ impl<W: Wire> Endpoint<W> {
         if self.found != before {
             self.send()?;
         }
+        self.has_more |= self.outbox.has_own();
         Ok(true)
     }
 
@@ -228,7 +229,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Whether something can only go on when what was sent before is done: the agent does not sleep through that.
     pub(super) fn lags(&self) -> bool {
-        !self.busy.is_empty() || !self.owing.is_empty() || self.outbox.len() > 0
+        !self.busy.is_empty() || !self.owing.is_empty() || self.outbox.len() > 0 || self.outbox.has_own()
     }
 
     /// Whether a look could do more than the last one.

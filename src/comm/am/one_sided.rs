@@ -120,16 +120,16 @@ impl<W: Wire> Endpoint<W> {
     pub(super) fn look_at_reads(&mut self) -> Result<Option<()>> {
         let (origins, events) = (&mut self.origins, &mut self.events);
         let Some(wire) = self.wire.one_sided() else { return Ok(None) };
-        if !wire.look_for_read()? {
+        if self.outbox.has_own() || !wire.look_for_read()? {
             return Ok(None);
         }
         wire.take_read(&mut |origin, at, bytes| events.extend(origins.data_came(origin, at, bytes)));
         Ok((!wire.has_arrivals()).then_some(()))
     }
 
-    /// Whether the wire has something from others that was not looked at.
+    /// Whether something has come that was not looked at.
     pub(super) fn has_arrivals(&mut self) -> bool {
-        self.wire.one_sided().is_some_and(|wire| wire.has_arrivals())
+        self.outbox.has_own() || self.wire.one_sided().is_some_and(|wire| wire.has_arrivals())
     }
 
     /// Copies contiguous bytes, from byte `at` of `len` on.

@@ -6,7 +6,7 @@ use std::{fmt, result, sync::Arc, time::Duration};
 use super::{frame::Frame, long_frames::LONG_FRAME};
 use crate::comm::Connections;
 
-/// What carries frames and bulk messages between the ranks of a job.
+/// What carries frames and bulk messages between the ranks of a job. No frame goes from a rank to itself.
 ///
 /// Calls come from one thread at a time. None of them blocks.
 ///

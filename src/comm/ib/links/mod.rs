@@ -39,7 +39,7 @@ use super::{
 };
 use crate::comm::{
     am::{
-        frame::{Frame, Frames},
+        frame::Frames,
         wire::{Broken, Ended, Result, Transfers},
     },
     bootstrap::directory::Directory,
@@ -107,7 +107,6 @@ const FIND_AGAIN: Duration = Duration::from_millis(100);
 /// See the module's essay.
 pub(super) struct Links<D: Device> {
     device: Arc<D>,
-    rank: usize,
     directory: Arc<Directory>,
     connections: Connections,
     /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
@@ -154,9 +153,6 @@ pub(super) struct Links<D: Device> {
     /// Datagrams that wait for a slot: the last for each peer, which says all that those before it said.
     late: VecDeque<(usize, [u8; LENGTH])>,
     arrivals: VecDeque<Arrived>,
-    /// Frames to this rank itself, and how many were received since one of others was looked for.
-    own: VecDeque<Frame>,
-    in_a_row: usize,
     /// For the next use.
     frames: Frames,
     polled: Vec<Completion>,
@@ -234,7 +230,6 @@ impl<D: Device> Links<D> {
         let is_virtual = device.limits().virtual_time;
         let links = Links {
             device: Arc::new(device),
-            rank: settings.endpoint,
             directory,
             connections: Connections::new(Settings { budget, ..settings }),
             is_short: budget < settings.endpoints.saturating_sub(1),
@@ -265,8 +260,6 @@ impl<D: Device> Links<D> {
             free_datagrams: (0..DATAGRAM_SENDS).collect(),
             late: VecDeque::new(),
             arrivals: VecDeque::with_capacity(RECEIVES),
-            own: VecDeque::new(),
-            in_a_row: 0,
             frames: Frames::new(FRAME, KEPT),
             polled: Vec::with_capacity(BATCH),
             completions: VecDeque::with_capacity(BATCH),

@@ -214,7 +214,7 @@ impl<D: Device> OneSided for Links<D> {
     }
 
     fn has_arrivals(&self) -> bool {
-        !self.own.is_empty() || !self.arrivals.is_empty()
+        !self.arrivals.is_empty()
     }
 
     fn transfers(&self, with: usize) -> Transfers {

@@ -50,7 +50,6 @@ impl<D: Device> Links<D> {
             }
             (Posted::Control(slot), outcome) => {
                 let Some((to, serial)) = self.controlled[slot].take() else { return Ok(()) };
-                self.free_controls.push(slot);
                 self.is_posted(to, serial, outcome)
             }
             (Posted::Mark(to), outcome) => {

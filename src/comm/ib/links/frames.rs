@@ -22,7 +22,7 @@ use crate::comm::{
 };
 
 /// No memory.
-const NOTHING: Piece = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
+pub(super) const NOTHING: Piece = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
 
 impl<D: Device> Links<D> {
     /// Sends a frame to a peer that is [ready](Self::is_ready). False if there is no room.
@@ -44,14 +44,12 @@ impl<D: Device> Links<D> {
         let (kind, local) = match what {
             Posted::Send(slot) => {
                 let Sent { len, what, .. } = self.sent[slot];
-                // What was given up has no memory, and moves nothing.
-                let copy = || if slot < SENDS { self.sends.piece(slot, len) } else { NOTHING };
+                let copy = || self.sends.piece(slot, len);
                 match what {
                     What::Frame => (send, copy()),
                     What::Write { to } => (Kind::Write { to }, copy()),
                     What::Read { from, .. } => (Kind::Read { from }, copy()),
-                    What::WriteStraight { to, lent, .. } => (Kind::Write { to }, Piece { len, ..lent }),
-                    What::ReadStraight { from, lent, .. } => (Kind::Read { from }, Piece { len, ..lent }),
+                    What::Straight { kind, lent, .. } => (kind, lent),
                 }
             }
             Posted::Control(slot) => (send, self.controls.piece(slot, HEADER)),
@@ -160,7 +158,6 @@ impl<D: Device> Links<D> {
         for what in &what[taken..] {
             if let Posted::Control(slot) = *what {
                 self.controlled[slot] = None;
-                self.free_controls.push(slot);
             }
         }
         self.breaks(to, why)
@@ -168,17 +165,13 @@ impl<D: Device> Links<D> {
 
     /// Tells peers what they are to be told, as far as there is room.
     pub(super) fn send_due(&mut self) -> Result<()> {
-        while let Some(&to) = self.due.front()
-            && let Some(slot) = self.free_controls.pop()
+        while let Some(slot) = self.controlled.iter().position(Option::is_none)
+            && let Some(to) = self.due.pop_front()
         {
-            self.due.pop_front();
             let peer = self.peers.meet(to);
             let seen = peer.replay.seen();
             let says = if peer.pair.is_some() { peer.report.says(seen, self.connections.is_ready(to)) } else { None };
-            let Some(what) = says else {
-                self.free_controls.push(slot);
-                continue;
-            };
+            let Some(what) = says else { continue };
             self.controls.write(slot, 0, &Header { what, seen }.encode());
             self.controlled[slot] = Some((to, 0));
             self.post(to, &[Posted::Control(slot)])?;

@@ -111,8 +111,6 @@ pub(super) struct Links<D: Device> {
     connections: Connections,
     /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
     is_short: bool,
-    /// The device has to be told when this endpoint wants to look at it.
-    is_virtual: bool,
     peers: Peers<Peer>,
     /// Whose queue pairs these are.
     owners: HashMap<u32, usize, FxBuildHasher>,
@@ -138,8 +136,7 @@ pub(super) struct Links<D: Device> {
     reading: usize,
     ended: Vec<Ended>,
     controls: Registered,
-    free_controls: Vec<usize>,
-    /// Whom those that are not free were sent to, and as which work.
+    /// Whom each was sent to, and as which work; none if it is free.
     controlled: [Option<(usize, u64)>; CONTROLS],
     /// Peers with silent writes.
     silent: Vec<usize>,
@@ -227,13 +224,11 @@ impl<D: Device> Links<D> {
         let address = device.address();
         let seed = u64::from_le_bytes(std::array::from_fn(|k| settings.token.to_le_bytes()[k])) ^ settings.endpoint as u64;
         let budget = settings.budget.min(device.limits().pairs);
-        let is_virtual = device.limits().virtual_time;
         let links = Links {
             device: Arc::new(device),
             directory,
             connections: Connections::new(Settings { budget, ..settings }),
             is_short: budget < settings.endpoints.saturating_sub(1),
-            is_virtual,
             peers: Peers::default(),
             owners: HashMap::default(),
             spare: Vec::new(),
@@ -249,7 +244,6 @@ impl<D: Device> Links<D> {
             reading: 0,
             ended: Vec::new(),
             controls,
-            free_controls: (0..CONTROLS).collect(),
             controlled: [None; CONTROLS],
             silent: Vec::new(),
             due: VecDeque::new(),
@@ -287,7 +281,7 @@ impl<D: Device> Links<D> {
     }
 
     fn post_datagram_receive(&self, slot: usize) -> device::Result<()> {
-        // SAFETY: as in `post_receive`.
+        // SAFETY: as above.
         unsafe { self.device.post_receive(Queue::Datagram, Posted::DatagramReceive(slot).id(), self.datagrams.whole(slot)) }
     }
 
@@ -326,21 +320,6 @@ impl<D: Device> Links<D> {
         &self.device
     }
 
-    #[cfg(test)]
-    pub(super) fn statistics(&self) -> crate::comm::protocol::connection::Statistics {
-        self.connections.statistics()
-    }
-
-    #[cfg(test)]
-    pub(super) fn replayed(&self) -> u64 {
-        self.replayed
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_broken(&self) -> bool {
-        self.absences.is_any()
-    }
-
     /// Peers for which queue pairs are held.
     #[cfg(test)]
     pub(super) fn partners(&self) -> impl ExactSizeIterator<Item = usize> {
@@ -352,7 +331,7 @@ impl<D: Device> Links<D> {
         self.mark_all()?;
         let before = self.taken;
         let may_be_more = self.take_completions()?;
-        if self.taken != before && self.hurried < HURRY && !self.is_virtual {
+        if self.taken != before && self.hurried < HURRY && !self.device.limits().virtual_time {
             // The caller handles its completions first. The clock can wait.
             self.hurried += 1;
             return Ok(may_be_more);
@@ -372,7 +351,7 @@ impl<D: Device> Links<D> {
             let actions = self.connections.on_timeout(now);
             self.carry_out(actions)?;
         }
-        if self.is_virtual {
+        if self.device.limits().virtual_time {
             let says = self.unsaid.front().and_then(|&peer| self.says_at(peer));
             says.into_iter().chain(self.connections.next_timeout()).min().into_iter().for_each(|at| self.device.remind(at));
         }

@@ -5,8 +5,9 @@
 //! once, which breaks the connection if its work is still under way; what it was to do is done by nobody then.
 
 use super::{
-    super::device::{Access, Device, Piece, Region, Target},
+    super::device::{Access, Device, Kind, Piece, Region, Target},
     Links, Posted, SENDS, Sent,
+    frames::NOTHING,
     wire::FOR_ANSWERS,
 };
 use crate::comm::{
@@ -18,19 +19,27 @@ use crate::comm::{
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     Frame,
-    Write { to: Target },
-    Read { from: Target, origin: u64, at: usize },
-    WriteStraight { to: Target, lent: Piece, region: Option<Region>, id: BulkId },
-    ReadStraight { from: Target, lent: Piece, region: Option<Region>, id: BulkId },
+    Write {
+        to: Target,
+    },
+    Read {
+        from: Target,
+        origin: u64,
+        at: usize,
+    },
+    /// A write or a read. Once it is given up it has no region, and moves nothing.
+    Straight {
+        kind: Kind,
+        lent: Piece,
+        region: Option<Region>,
+        id: BulkId,
+    },
 }
 
 impl What {
     /// The memory that is lent for it, once.
     pub(super) fn take_region(&mut self) -> Option<Region> {
-        match self {
-            What::WriteStraight { region, .. } | What::ReadStraight { region, .. } => region.take(),
-            _ => None,
-        }
+        if let What::Straight { region, .. } = self { region.take() } else { None }
     }
 }
 
@@ -89,11 +98,10 @@ impl<D: Device> Links<D> {
                 What::Frame => self.free_sends.push(slot),
                 What::Write { .. } => {
                     transfers.ended += 1;
-                    let free = if slot < SENDS { &mut self.free_sends } else { &mut self.free_straight };
-                    free.push(slot);
+                    self.free_sends.push(slot);
                 }
                 What::Read { .. } => self.read.push_back(slot),
-                What::WriteStraight { id, .. } | What::ReadStraight { id, .. } => {
+                What::Straight { id, .. } => {
                     transfers.ended += 1;
                     if let Some(region) = region {
                         self.device.deregister(region)?;
@@ -109,7 +117,7 @@ impl<D: Device> Links<D> {
     /// See [`Wire::cancel`](wire::Wire::cancel).
     pub(super) fn give_up(&mut self, which: BulkId) {
         for sent in &mut self.sent[SENDS..] {
-            let (What::WriteStraight { id, to: place, .. } | What::ReadStraight { id, from: place, .. }) = sent.what else {
+            let What::Straight { kind: Kind::Write { to: place } | Kind::Read { from: place }, id, .. } = sent.what else {
                 continue;
             };
             let Some(region) = (if id == which { sent.what.take_region() } else { None }) else { continue };
@@ -118,7 +126,8 @@ impl<D: Device> Links<D> {
                 self.ended.push(Ended { id, len: 0 });
             }
             // If it is posted again it moves nothing.
-            (sent.len, sent.what) = (0, What::Write { to: place });
+            let kind = Kind::Write { to: place };
+            (sent.len, sent.what) = (0, What::Straight { kind, lent: NOTHING, region: None, id });
         }
     }
 }
@@ -166,16 +175,16 @@ impl<D: Device> OneSided for Links<D> {
             self.free_straight.push(slot);
             return Ok(false);
         };
-        let (place, lent, region) = (Target { start, key }, Piece { start: here, len, key: region.local }, Some(region));
-        let (kind, what) = match reads {
-            true => (replay::Kind::Read, What::ReadStraight { from: place, lent, region, id }),
-            false => (replay::Kind::Write, What::WriteStraight { to: place, lent, region, id }),
+        let (place, lent) = (Target { start, key }, Piece { start: here, len, key: region.local });
+        let (again, kind) = match reads {
+            true => (replay::Kind::Read, Kind::Read { from: place }),
+            false => (replay::Kind::Write, Kind::Write { to: place }),
         };
         let peer = self.peers.meet(with);
         peer.replay.all_are_handled();
         peer.transfers.begun += 1;
-        peer.replay.posts(kind, slot);
-        self.sent[slot] = Sent { to: with, serial: 0, len, what };
+        peer.replay.posts(again, slot);
+        self.sent[slot] = Sent { to: with, serial: 0, len, what: What::Straight { kind, lent, region: Some(region), id } };
         self.post(with, &[Posted::Send(slot)])?;
         Ok(true)
     }

@@ -151,12 +151,7 @@ impl<D: Device> Links<D> {
         self.owners.remove(&pair.number);
         let peer = self.peers.meet(from);
         peer.completions.is_over();
-        let free = &mut self.free_controls;
-        for (slot, sent) in self.controlled.iter_mut().enumerate() {
-            if sent.take_if(|(to, _)| *to == from).is_some() {
-                free.push(slot);
-            }
-        }
+        self.controlled.iter_mut().for_each(|sent| *sent = sent.filter(|(to, _)| *to != from));
         if reset.is_ok() {
             self.spare.push(pair);
         }

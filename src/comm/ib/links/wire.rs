@@ -207,10 +207,10 @@ mod tests {
                 }
             }
             for wire in &wires {
-                replayed += wire.replayed();
+                replayed += wire.replayed;
                 let pairs = wire.partners().len();
                 assert!(pairs <= budget, "seed {seed}: {pairs} queue pairs of {budget}");
-                let reopened = wire.statistics().reopened;
+                let reopened = wire.connections.statistics().reopened;
                 let is_sure = break_pair == 0;
                 let expected = budget < ENDPOINTS - 1;
                 assert!(!is_sure || (reopened > 0) == expected, "seed {seed}: {reopened} of {budget} connections reopened");
@@ -245,7 +245,7 @@ mod tests {
         let answer = frame(&mut wires[0], 1);
         assert!(wires[0].send(1, Class::Reply, answer).unwrap().is_none());
         drop(wires.remove(1));
-        while !wires[0].is_broken() {
+        while !wires[0].absences.is_any() {
             goes_on(&mut wires[0]).unwrap();
         }
         // Who does not look for a while misses nobody.

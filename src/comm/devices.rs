@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{
     Conduit, Connect, Topology,
-    am::wire::Wire,
+    am::{route, wire::Wire},
     bootstrap::{
         directory::{Directory, Words},
         launched::{self, Connection},
@@ -98,7 +98,7 @@ fn run_here(devices: &impl Devices, settings: &Settings, body: &Body<'_>, start:
     start(settings, &|member| {
         let wire = |member: &Member| {
             let topology = member.topology();
-            devices.open(topology.local(topology.rank()))?.wire(&cluster, settings, member)
+            wire(devices.open(topology.local(topology.rank()))?, &cluster, settings, member)
         };
         one_machine::rank_over(settings, member, body, wire, one_machine::leave)
     })
@@ -113,7 +113,7 @@ fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, b
             settings,
             member,
             body,
-            |member| device.wire(&cluster, settings, member),
+            |member| wire(device, &cluster, settings, member),
             |conduit, outcome| {
                 if let Err(words) = outcome {
                     // The launcher ends ranks without a word; those of other machines learn the cause by this.
@@ -127,6 +127,21 @@ fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, b
             },
         )
     })
+}
+
+/// What a rank sends to other nodes by, and is reached by if it answers for its node.
+///
+/// # Errors
+/// The node has too many ranks for that; what the device says.
+pub(super) fn wire<D: Opened>(device: D, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<D::Wire, Error> {
+    let topology = member.topology();
+    route::fits(topology).map_err(|most| {
+        Error::Launch(format!(
+            "this node has {} ranks, and its first rank answers for at most {most}; cut it into smaller nodes (GA_RANKS_PER_NODE)",
+            topology.ranks_here()
+        ))
+    })?;
+    device.wire(cluster, settings, member)
 }
 
 /// Opens the device of a rank. Every rank learns whether all could, and no rank starts if one could not. None where all share memory.

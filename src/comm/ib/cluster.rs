@@ -7,7 +7,6 @@ use super::{
 use crate::{
     comm::{
         Conduit, Connect,
-        am::route,
         bootstrap::directory::Words,
         devices::{Cluster, Opened, partners},
         node::Member,
@@ -30,13 +29,6 @@ impl<D: Device> Opened for Port<D> {
     fn wire(self, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<Links<D>, Error> {
         let fail = |error: DeviceError| Error::Launch(format!("InfiniBand: {error}"));
         let topology = member.topology();
-        route::fits(topology).map_err(|most| {
-            Error::Launch(format!(
-                "InfiniBand: this node has {} ranks, and its first rank answers for at most {most}; cut it into smaller nodes \
-             (GA_RANKS_PER_NODE)",
-                topology.ranks_here()
-            ))
-        })?;
         let way = if settings.connect == Connect::Serial { Way::Serial } else { Way::Overlapped };
         let (endpoint, endpoints, token) = (topology.rank(), topology.size(), cluster.token);
         let budget = settings.connections.unwrap_or(endpoints);

@@ -5,23 +5,17 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `networks` | which devices the ranks of a network drive |
+//! | `cluster` | what a rank makes of its device: a wire |
+//! | `links` | frames, writes and reads over the queue pairs of an endpoint: the wire of active messages |
 //! | `device` | what the network asks of an adapter, in the words of verbs |
-//! | `address` | where a port is reached |
-//! | `work` | works, and how they end |
+//! | `verbs` | the device of libibverbs |
+//! | `ffi` | what is used of that library, which is loaded at run time |
 //! | `soft` | the software device: verbs over the threads of a process, or the processes of a machine |
 //! | `faulty` | a device that makes another one fail, for tests |
 //! | `patterns` | tests: connections that the patterns of programs take |
-//! | `bare` | the software device alone, for a bench |
 //! | `sleeping` | tests: what ends the sleep of a rank |
 //! | `transfers` | tests: puts and gets as writes and reads, over connections that break |
-//! | `slots` | registered memory for messages |
-//! | `links` | frames, writes and reads over the queue pairs of an endpoint: the wire of active messages |
-//! | `cluster` | what a rank makes of its device |
-//! | `adapter` | `ib`, the network of processes with adapters |
-//! | `modelled` | ranks in virtual time |
-//! | `software` | `ib:soft` and `ib:sockets`, the networks of threads and of processes with software devices |
-//! | `verbs` | the device of libibverbs |
-//! | `ffi` | what is used of that library, which is loaded at run time |
 //!
 //! # Who connects with whom
 //!
@@ -55,33 +49,22 @@
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
 //! * Atomic operations of the adapter.
 
-mod adapter;
-mod address;
-#[cfg(feature = "_bench")]
-mod bare;
 mod cluster;
 mod device;
 #[cfg(all(test, not(loom)))]
 mod faulty;
 mod ffi;
 mod links;
-mod modelled;
+mod networks;
 #[cfg(all(test, not(loom)))]
 mod patterns;
 #[cfg(all(test, not(loom)))]
 mod sleeping;
-mod slots;
 mod soft;
-mod software;
 #[cfg(all(test, not(loom)))]
 mod transfers;
 mod verbs;
-mod work;
 
+pub(super) use self::networks::{NETWORK, PROCESSES, THREADS, modelled};
 #[cfg(feature = "_bench")]
-pub use self::bare::Bare;
-pub(super) use self::{
-    adapter::NETWORK,
-    modelled::modelled,
-    software::{PROCESSES, THREADS},
-};
+pub use self::soft::Bare;

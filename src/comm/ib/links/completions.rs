@@ -31,31 +31,19 @@ impl<D: Device> Links<D> {
         Ok(may_be_more)
     }
 
-    /// What was posted to a peer up to this slot is done, if the work of that was.
-    fn are_completed(&mut self, to: usize, slot: usize, is_done: bool) -> Result<()> {
-        if !is_done {
-            return Ok(());
-        }
-        let gone = &mut self.gone;
-        self.peers.meet(to).replay.completed(slot, |slot| gone.push(slot));
-        self.let_go()
-    }
-
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {
         match (Posted::of(id), outcome) {
             (Posted::Send(slot), outcome) => {
                 let Sent { to, serial, .. } = self.sent[slot];
-                self.are_completed(to, slot, outcome.is_ok())?;
-                self.is_posted(to, serial, outcome)
+                self.is_posted(to, Some(slot), serial, outcome)
             }
             (Posted::Control(slot), outcome) => {
                 let Some((to, serial)) = self.controlled[slot].take() else { return Ok(()) };
-                self.is_posted(to, serial, outcome)
+                self.is_posted(to, None, serial, outcome)
             }
             (Posted::Mark(to), outcome) => {
                 let Some(Mark { last, number }) = self.peers.meet(to).completions.mark_ends() else { return Ok(()) };
-                self.are_completed(to, last, outcome.is_ok())?;
-                self.is_posted(to, number, outcome)?;
+                self.is_posted(to, Some(last), number, outcome)?;
                 if outcome.is_ok() { self.mark(to) } else { Ok(()) }
             }
             (Posted::Receive(slot), Ok(Done::Received { len, .. })) => match self.owners.get(&number) {
@@ -76,7 +64,7 @@ impl<D: Device> Links<D> {
                 }
                 self.post_datagram_receive(slot)?;
                 let bytes = if is_whole { &bytes[..] } else { &[] };
-                let actions = self.connections.on_datagram(self.now(), bytes);
+                let actions = self.connections.on_datagram(self.device.now(), bytes);
                 self.carry_out(actions)
             }
             (Posted::DatagramReceive(slot), Ok(_)) => Ok(self.post_datagram_receive(slot)?),

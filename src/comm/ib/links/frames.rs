@@ -1,10 +1,7 @@
 //! Frames on a connection, and on the next one if that breaks: what `protocol::replay` says, done with slots.
 
 use super::{
-    super::{
-        device::{Device, DeviceError, Done, Kind, Piece, Work},
-        work::Failure,
-    },
+    super::device::{Device, DeviceError, Failure, Kind, Outcome, Piece, Work},
     Arrived, Links, Posted, SENDS, Sent,
     one_sided::What,
 };
@@ -20,9 +17,6 @@ use crate::comm::{
         },
     },
 };
-
-/// No memory.
-pub(super) const NOTHING: Piece = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
 
 impl<D: Device> Links<D> {
     /// Sends a frame to a peer that is [ready](Self::is_ready). False if there is no room.
@@ -55,7 +49,7 @@ impl<D: Device> Links<D> {
             Posted::Control(slot) => (send, self.controls.piece(slot, HEADER)),
             // Where the last write goes, of which it moves nothing.
             Posted::Mark(to) => match self.peers.get(to).and_then(|peer| Some(self.sent[peer.completions.last()?].what)) {
-                Some(What::Write { to }) => (Kind::Write { to }, NOTHING),
+                Some(What::Write { to }) => (Kind::Write { to }, Piece::NONE),
                 _ => unreachable!("a mark stands behind a write that has not ended"),
             },
             _ => unreachable!("receives and datagrams are not posted to a peer"),
@@ -222,8 +216,13 @@ impl<D: Device> Links<D> {
         Err(Broken(format!("rank {peer} cannot be reached any more: {why}, for {seconds} s (GA_SILENCE)")))
     }
 
-    /// The adapter has done, or has not done, a work that was posted to a peer, and all before it.
-    pub(super) fn is_posted(&mut self, to: usize, serial: u64, outcome: std::result::Result<Done, Failure>) -> Result<()> {
+    /// The adapter has done, or has not done, a work that was posted to a peer, and all before it. The last slot of those.
+    pub(super) fn is_posted(&mut self, to: usize, slot: Option<usize>, serial: u64, outcome: Outcome) -> Result<()> {
+        if let (Some(slot), Ok(_)) = (slot, outcome) {
+            let gone = &mut self.gone;
+            self.peers.meet(to).replay.completed(slot, |slot| gone.push(slot));
+            self.let_go()?;
+        }
         let completions = &mut self.peers.meet(to).completions;
         completions.completes(serial);
         let is_idle = !completions.is_open();
@@ -252,7 +251,7 @@ impl<D: Device> Links<D> {
         {
             self.tell(from, Event::Data { epoch })?;
         }
-        let now = self.now();
+        let now = self.device.now();
         let peer = self.peers.meet(from);
         let arrival = match what {
             header::What::Frame(number) => Some(peer.replay.arrived(number)),

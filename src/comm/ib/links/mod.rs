@@ -25,7 +25,6 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    fmt,
     sync::Arc,
     time::Duration,
 };
@@ -33,10 +32,7 @@ use std::{
 use self::{one_sided::What, posted::Posted, wire::FRAME};
 use rustc_hash::FxBuildHasher;
 
-use super::{
-    device::{self, Completion, Device, DeviceError, Handle, Pair, Queue, ROUTE_HEADER, Region, Work},
-    slots::Registered,
-};
+use super::device::{self, Completion, Device, Handle, Pair, Queue, ROUTE_HEADER, Region, Registered, Work};
 use crate::comm::{
     am::{
         frame::Frames,
@@ -86,9 +82,6 @@ const BATCH: usize = 32;
 /// Looks that find completions, and do not look at the time.
 const HURRY: u32 = 16;
 
-/// Frames kept for the next use.
-const KEPT: usize = 64;
-
 /// How often the device is asked for what has no completion.
 const ASKS: Duration = Duration::from_millis(5);
 
@@ -105,6 +98,7 @@ const FAILURES: u32 = 20;
 const FIND_AGAIN: Duration = Duration::from_millis(100);
 
 /// See the module's essay.
+#[derive(Debug)]
 pub(super) struct Links<D: Device> {
     device: Arc<D>,
     directory: Arc<Directory>,
@@ -207,12 +201,6 @@ struct Peer {
     failures: u32,
 }
 
-impl From<DeviceError> for Broken {
-    fn from(error: DeviceError) -> Self {
-        Broken(error.to_string())
-    }
-}
-
 impl<D: Device> Links<D> {
     /// # Errors
     /// What the device says.
@@ -221,8 +209,6 @@ impl<D: Device> Links<D> {
         let receives = Registered::new(&device, RECEIVES, HEADER + FRAME)?;
         let controls = Registered::new(&device, CONTROLS, HEADER)?;
         let datagrams = Registered::new(&device, DATAGRAM_SENDS + DATAGRAM_RECEIVES, ROUTE_HEADER + LENGTH)?;
-        let address = device.address();
-        let seed = u64::from_le_bytes(std::array::from_fn(|k| settings.token.to_le_bytes()[k])) ^ settings.endpoint as u64;
         let budget = settings.budget.min(device.limits().pairs);
         let links = Links {
             device: Arc::new(device),
@@ -254,25 +240,21 @@ impl<D: Device> Links<D> {
             free_datagrams: (0..DATAGRAM_SENDS).collect(),
             late: VecDeque::new(),
             arrivals: VecDeque::with_capacity(RECEIVES),
-            frames: Frames::new(FRAME, KEPT),
+            frames: Frames::new(FRAME, SENDS),
             polled: Vec::with_capacity(BATCH),
             completions: VecDeque::with_capacity(BATCH),
             taken: 0,
             hurried: 0,
             replayed: 0,
             bytes: 0,
-            random: Random::new(seed),
+            random: Random::new(settings.token as u64 ^ settings.endpoint as u64),
             find_at: Duration::ZERO,
             closed: false,
         };
         (0..RECEIVES).try_for_each(|slot| links.post_receive(slot))?;
         (0..DATAGRAM_RECEIVES).try_for_each(|slot| links.post_datagram_receive(DATAGRAM_SENDS + slot))?;
-        links.directory.publish(settings.endpoint, address.to_words());
+        links.directory.publish(settings.endpoint, links.device.address().to_words());
         Ok(links)
-    }
-
-    fn now(&self) -> Duration {
-        self.device.now()
     }
 
     fn post_receive(&self, slot: usize) -> device::Result<()> {
@@ -337,7 +319,7 @@ impl<D: Device> Links<D> {
             return Ok(may_be_more);
         }
         self.hurried = 0;
-        let now = self.now();
+        let now = self.device.now();
         while let Some(&peer) = self.unsaid.front() {
             let due = self.says_at(peer);
             if due.is_some_and(|at| now < at) {
@@ -373,7 +355,7 @@ impl<D: Device> Links<D> {
     }
 
     fn tell(&mut self, peer: usize, event: Event) -> Result<()> {
-        let actions = self.connections.on_event(self.now(), peer, event);
+        let actions = self.connections.on_event(self.device.now(), peer, event);
         self.carry_out(actions)
     }
 
@@ -395,11 +377,5 @@ impl<D: Device> Links<D> {
         for slots in [&mut self.sends, &mut self.controls, &mut self.receives, &mut self.datagrams] {
             slots.withdraw(&*self.device);
         }
-    }
-}
-
-impl<D: Device> fmt::Debug for Links<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Links").field("device", &self.device).field("peers", &self.peers).finish_non_exhaustive()
     }
 }

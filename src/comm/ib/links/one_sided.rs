@@ -7,7 +7,6 @@
 use super::{
     super::device::{Access, Device, Kind, Piece, Region, Target},
     Links, Posted, SENDS, Sent,
-    frames::NOTHING,
     wire::FOR_ANSWERS,
 };
 use crate::comm::{
@@ -93,16 +92,11 @@ impl<D: Device> Links<D> {
         while let Some(slot) = self.gone.pop() {
             let Sent { to, len, ref mut what, .. } = self.sent[slot];
             let region = what.take_region();
-            let transfers = &mut self.peers.meet(to).transfers;
+            self.peers.meet(to).transfers.ended += u64::from(matches!(what, What::Write { .. } | What::Straight { .. }));
             match *what {
-                What::Frame => self.free_sends.push(slot),
-                What::Write { .. } => {
-                    transfers.ended += 1;
-                    self.free_sends.push(slot);
-                }
+                What::Frame | What::Write { .. } => self.free_sends.push(slot),
                 What::Read { .. } => self.read.push_back(slot),
                 What::Straight { id, .. } => {
-                    transfers.ended += 1;
                     if let Some(region) = region {
                         self.device.deregister(region)?;
                         self.ended.push(Ended { id, len });
@@ -127,7 +121,7 @@ impl<D: Device> Links<D> {
             }
             // If it is posted again it moves nothing.
             let kind = Kind::Write { to: place };
-            (sent.len, sent.what) = (0, What::Straight { kind, lent: NOTHING, region: None, id });
+            (sent.len, sent.what) = (0, What::Straight { kind, lent: Piece::NONE, region: None, id });
         }
     }
 }

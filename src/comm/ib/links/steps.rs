@@ -32,7 +32,7 @@ impl<D: Device> Links<D> {
                 Action::Release { peer, epoch } => {
                     let released = self.release(peer)?.map(|()| Event::Released { epoch });
                     let released = self.or_failed(peer, epoch, released)?;
-                    actions.extend(self.connections.on_event(self.now(), peer, released));
+                    actions.extend(self.connections.on_event(self.device.now(), peer, released));
                     // What came for it while it was closed asks again; and what it may not have seen goes there once more.
                     let closed = self.peers.meet(peer);
                     closed.replay.is_over();
@@ -55,10 +55,9 @@ impl<D: Device> Links<D> {
                     false => (peer, Event::Acknowledged),
                     true => continue,
                 },
-                Action::Dead { peer } => return Err(Broken(format!("rank {peer} has ended"))),
             };
             let (peer, event) = told;
-            actions.extend(self.connections.on_event(self.now(), peer, event));
+            actions.extend(self.connections.on_event(self.device.now(), peer, event));
         }
         Ok(())
     }
@@ -83,7 +82,7 @@ impl<D: Device> Links<D> {
     /// A handle of a peer, once it is found. Over Ethernet the peer's adapter is asked for its address, which takes a second if it does not
     /// answer: then this endpoint does other things for a while, and the peer is away like one whose connection broke.
     fn find(&mut self, to: usize) -> Result<Option<Handle>> {
-        let (Some(address), now) = (self.address_of(to), self.now()) else { return Ok(None) };
+        let (Some(address), now) = (self.address_of(to), self.device.now()) else { return Ok(None) };
         if now < self.find_at {
             return Ok(None);
         }
@@ -94,7 +93,7 @@ impl<D: Device> Links<D> {
                 Ok(Some(handle))
             }
             Err(error) if error.is_no_answer() => {
-                self.find_at = self.now() + FIND_AGAIN;
+                self.find_at = self.device.now() + FIND_AGAIN;
                 self.absences.begins(to, error.to_string());
                 Ok(None)
             }

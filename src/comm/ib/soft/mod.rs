@@ -15,6 +15,7 @@
 //! | `modelled` | works in virtual time, which travel by cables |
 //! | `far` | works between processes: what `traffic` does, each side for itself |
 //! | `packet`, `socket` | what processes send each other, and how |
+//! | `bare` | two devices alone, for the bench that compares them with what stands on them |
 //!
 //! # Who does the work
 //!
@@ -40,6 +41,8 @@
 //! * Packets: a message is one, whatever its length, and takes effect whole.
 //! * A datagram that cannot be sent, because its memory is not registered, is refused by the post. An adapter would say so later.
 
+#[cfg(feature = "_bench")]
+mod bare;
 mod far;
 mod keys;
 mod landing;
@@ -62,6 +65,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[cfg(feature = "_bench")]
+pub use self::bare::Bare;
 pub(super) use self::opened::SoftDevice;
 use self::{
     pair::Place,

@@ -128,9 +128,6 @@ pub(in crate::comm) enum Event {
     Used,
     /// All that was posted is acknowledged.
     Acknowledged,
-    /// The peer has ended.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a job is over when one of its ranks has ended"))]
-    Dead,
 }
 
 /// What the driver has to do, in this order.
@@ -164,10 +161,6 @@ pub(in crate::comm) enum Action {
     Hold {
         peer: usize,
         epoch: u32,
-    },
-    /// What waits for this peer fails.
-    Dead {
-        peer: usize,
     },
 }
 

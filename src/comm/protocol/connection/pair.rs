@@ -56,7 +56,6 @@ pub(super) struct Pair {
     /// Something posted is unacknowledged.
     pub(super) busy: bool,
     pub(super) used: Duration,
-    pub(super) dead: bool,
     /// It was ready in an earlier epoch.
     was_ready: bool,
     /// Steps that failed since it was ready, and when it is tried again.
@@ -91,7 +90,6 @@ impl Default for Pair {
             leaving: false,
             busy: false,
             used: Duration::ZERO,
-            dead: false,
             was_ready: false,
             failures: 0,
             retry_at: Duration::ZERO,
@@ -113,7 +111,6 @@ impl Pair {
     pub(super) fn on_event(&mut self, turn: &mut Turn<'_>, event: Event) {
         let (step, of) = self.held.as_ref().map_or((None, 0), |held| (held.step, held.epoch));
         match (step, event) {
-            (_, Event::Wanted) if self.dead => turn.actions.push(Action::Dead { peer: turn.peer }),
             (_, Event::Wanted) if !self.may_post() => self.wish = self.wish.min(turn.wish),
             (Some(Step::Prepare), Event::Prepared { epoch, address }) if epoch == of => {
                 self.held = Some(Held { epoch, step: None, address });
@@ -141,13 +138,6 @@ impl Pair {
             }
             (_, Event::Used) if self.since.is_some() => (self.busy, self.used) = (true, turn.now),
             (_, Event::Acknowledged) => self.busy = false,
-            (_, Event::Dead) if !self.dead => {
-                if self.wish != NEVER || self.since.is_some() {
-                    turn.actions.push(Action::Dead { peer: turn.peer });
-                }
-                self.end(turn);
-                (self.dead, self.wish, self.tell) = (true, NEVER, false);
-            }
             // Of an epoch that is over.
             _ => {}
         }
@@ -155,9 +145,6 @@ impl Pair {
 
     /// The peer says where it stands.
     pub(super) fn on_datagram(&mut self, turn: &mut Turn<'_>, datagram: &Datagram) {
-        if self.dead {
-            return;
-        }
         if datagram.epoch < self.epoch {
             // It does not know that its epoch is over.
             self.tell = true;

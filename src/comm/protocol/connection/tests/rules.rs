@@ -54,7 +54,7 @@ impl Net {
                 }
                 Action::Connect { peer, epoch, .. } => (at, self.ends[at].on_event(now, peer, Event::Connected { epoch })),
                 Action::Release { peer, epoch } => (at, self.ends[at].on_event(now, peer, Event::Released { epoch })),
-                Action::Ready { .. } | Action::Hold { .. } | Action::Dead { .. } => (at, Vec::new()),
+                Action::Ready { .. } | Action::Hold { .. } => (at, Vec::new()),
             };
             if !matches!(action, Action::Send { .. }) {
                 self.log.push((at, action));
@@ -331,26 +331,6 @@ fn endpoints_in_a_circle_do_not_wait_for_each_other_for_ever() {
         let opened: Vec<u64> = (0..endpoints).map(|at| net.statistics(at).opened).collect();
         assert!(opened.iter().all(|&opened| opened == 2), "{opened:?}");
     }
-}
-
-#[test]
-fn who_is_dead_is_said_and_nothing_of_it_is_heard() {
-    let mut net = Net::new(4, 1);
-    net.event(0, 1, Event::Wanted);
-    net.event(0, 2, Event::Wanted);
-    net.log.clear();
-    net.event(0, 3, Event::Dead);
-    assert!(net.log.is_empty(), "nobody waits for it");
-    net.event(0, 1, Event::Dead);
-    assert_eq!(net.log[..2], [(0, Action::Dead { peer: 1 }), (0, Action::Release { peer: 1, epoch: 0 })]);
-    assert_eq!(net.live(0), [2], "its queue pair is free at once");
-    net.inject(0, &datagram(7, Stage::Asking).encode(TOKEN));
-    assert_eq!((net.ends[0].pairs[&1].theirs, net.ends[0].claims.len()), (Stage::Idle, 0));
-    net.log.clear();
-    net.event(0, 1, Event::Wanted);
-    assert_eq!(net.log, [(0, Action::Dead { peer: 1 })]);
-    net.event(0, 1, Event::Dead);
-    assert_eq!(net.log.len(), 1, "once");
 }
 
 #[test]

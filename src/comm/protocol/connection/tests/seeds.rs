@@ -37,7 +37,6 @@ struct Seen {
     resends: u64,
     late: u64,
     forged: u64,
-    dead: u64,
     longest: u64,
 }
 
@@ -60,10 +59,6 @@ fn run(seed: u64, seen: &mut Seen) {
         let peer = other(&mut random, at);
         world.break_later(random.below(2 * spread + 20_000) as u64, at, peer);
     }
-    let dies = endpoints > 2 && random.one_in(8);
-    if dies {
-        world.kill(random.below(2 * spread) as u64, random.below(endpoints));
-    }
     let mut forged = vec![0; endpoints];
     while world.missing > 0 {
         assert!(world.events_done < EVENTS, "livelock: {} frames are missing", world.missing);
@@ -71,7 +66,6 @@ fn run(seed: u64, seen: &mut Seen) {
         assert!(world.now < LIMIT, "hung: {} frames are missing", world.missing);
         if random.one_in(40)
             && let Some((to, bytes)) = world.kept.pop_front()
-            && !world.nodes[to].is_dead
         {
             seen.late += 1;
             world.inject(to, &bytes);
@@ -91,7 +85,7 @@ fn run(seed: u64, seen: &mut Seen) {
         assert!(world.now < 2 * LIMIT, "it never comes to rest");
     }
     let mut live = vec![Vec::new(); endpoints];
-    for (at, node) in world.nodes.iter().enumerate().filter(|(_, node)| !node.is_dead) {
+    for (at, node) in world.nodes.iter().enumerate() {
         live[at] = (0..endpoints).filter(|&peer| node.machine.is_ready(peer)).collect();
         let statistics = node.machine.statistics();
         assert_eq!(statistics.opened - statistics.closed, live[at].len() as u64, "{at}");
@@ -103,10 +97,9 @@ fn run(seed: u64, seen: &mut Seen) {
         seen.resends += statistics.resends;
         seen.forged += statistics.refused;
     }
-    seen.dead += u64::from(dies);
     for at in 0..endpoints {
         for &peer in live[at].iter().filter(|_| conditions.lost == 0) {
-            assert!(live[peer].contains(&at) || world.nodes[peer].is_dead, "{peer} does not know of {at}");
+            assert!(live[peer].contains(&at), "{peer} does not know of {at}");
         }
     }
 }
@@ -119,12 +112,6 @@ fn all_that_is_wanted_comes_once_in_order_and_within_the_budget() {
         assert!(run.is_ok(), "seed {seed}");
     }
     eprintln!("{seen:?}");
-    assert!(
-        seen.reopened > SEEDS / 2
-            && seen.opened > 3 * SEEDS
-            && seen.resends > SEEDS
-            && seen.late > SEEDS
-            && seen.dead > SEEDS / 50
-    );
+    assert!(seen.reopened > SEEDS / 2 && seen.opened > 3 * SEEDS && seen.resends > SEEDS && seen.late > SEEDS);
     assert!(seen.forged > SEEDS / 10);
 }

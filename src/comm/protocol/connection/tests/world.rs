@@ -58,7 +58,6 @@ pub(super) struct Link {
     wanted: u64,
     /// Frames of the peer that were handled: all from zero on.
     pub(super) handled: u64,
-    pub(super) is_dead: bool,
 }
 
 impl Link {
@@ -72,7 +71,6 @@ impl Link {
             waiting: VecDeque::new(),
             wanted: 0,
             handled: 0,
-            is_dead: false,
         }
     }
 }
@@ -92,7 +90,6 @@ enum What {
     Completion { at: usize, peer: usize, epoch: u32, frame: Option<u64> },
     Break { at: usize, peer: usize, epoch: Option<u32> },
     Want { at: usize, peer: usize },
-    Dead { at: usize, peer: usize },
     Timeout { at: usize },
 }
 
@@ -104,7 +101,6 @@ pub(super) struct Node {
     held: usize,
     reset: Vec<u32>,
     timer: Option<u64>,
-    pub(super) is_dead: bool,
 }
 
 pub(super) struct World {
@@ -116,7 +112,7 @@ pub(super) struct World {
     pub(super) events_done: u64,
     numbered: u64,
     queue_pairs: u32,
-    /// Frames that were wanted and are not handled, but those of the dead.
+    /// Frames that were wanted and are not handled.
     pub(super) missing: usize,
     /// Datagrams that were sent, and some of them to be sent again much later.
     pub(super) datagrams: usize,
@@ -132,7 +128,6 @@ impl World {
             held: 0,
             reset: Vec::new(),
             timer: None,
-            is_dead: false,
         };
         World {
             nodes: (0..endpoints).map(node).collect(),
@@ -164,14 +159,6 @@ impl World {
         self.after(delay, What::Break { at, peer, epoch: None });
     }
 
-    /// An endpoint ends, and the others hear of it later.
-    pub(super) fn kill(&mut self, delay: u64, dead: usize) {
-        for at in 0..self.nodes.len() {
-            let later = if at == dead { 0 } else { 1 + self.random.below(50_000) as u64 };
-            self.after(delay + later, What::Dead { at, peer: dead });
-        }
-    }
-
     pub(super) fn inject(&mut self, to: usize, bytes: &[u8]) {
         let now = Duration::from_micros(self.now);
         let actions = self.nodes[to].machine.on_datagram(now, bytes);
@@ -191,7 +178,7 @@ impl World {
         self.now = at;
         self.events_done += 1;
         match what {
-            What::Datagram { to, bytes } if !self.nodes[to].is_dead => self.inject(to, &bytes),
+            What::Datagram { to, bytes } => self.inject(to, &bytes),
             What::Step { at, peer, step, epoch, remote } => self.end_step(at, peer, step, epoch, remote),
             What::Message { from, to, epoch, source, target, body } => self.arrive(from, to, epoch, source, target, body),
             What::Completion { at, peer, epoch, frame } => self.complete(at, peer, epoch, frame),
@@ -200,40 +187,18 @@ impl World {
                 let link = self.link(at, peer);
                 link.waiting.push_back(link.wanted);
                 link.wanted += 1;
-                if self.nodes[at].is_dead || self.nodes[peer].is_dead {
-                    self.forget(at, peer);
-                }
                 self.post(at, peer);
             }
-            What::Dead { at, peer } if at == peer => {
-                self.nodes[at].is_dead = true;
-                for other in 0..self.nodes.len() {
-                    self.forget(at, other);
-                    self.forget(other, at);
-                }
-            }
-            What::Dead { at, peer } => self.event(at, peer, Event::Dead),
-            What::Timeout { at } if self.nodes[at].timer == Some(self.now) && !self.nodes[at].is_dead => {
+            What::Timeout { at } if self.nodes[at].timer == Some(self.now) => {
                 self.nodes[at].timer = None;
                 let now = Duration::from_micros(self.now);
                 let actions = self.nodes[at].machine.on_timeout(now);
                 assert!(self.nodes[at].machine.next_timeout().is_none_or(|next| next > now), "a deadline that does not pass");
                 self.act(at, actions);
             }
-            What::Datagram { .. } | What::Timeout { .. } => {}
+            What::Timeout { .. } => {}
         }
         true
-    }
-
-    /// Frames to or from the dead are not missing.
-    fn forget(&mut self, at: usize, peer: usize) {
-        let open = self.link(at, peer).wanted - self.link(peer, at).handled;
-        let link = self.link(at, peer);
-        if !std::mem::replace(&mut link.is_dead, true) {
-            self.missing -= usize::try_from(open).unwrap();
-        } else if link.waiting.pop_back().is_some() {
-            self.missing -= 1;
-        }
     }
 
     pub(super) fn link(&mut self, at: usize, peer: usize) -> &mut Link {
@@ -241,10 +206,8 @@ impl World {
     }
 
     fn event(&mut self, at: usize, peer: usize, event: Event) {
-        if !self.nodes[at].is_dead {
-            let actions = self.nodes[at].machine.on_event(Duration::from_micros(self.now), peer, event);
-            self.act(at, actions);
-        }
+        let actions = self.nodes[at].machine.on_event(Duration::from_micros(self.now), peer, event);
+        self.act(at, actions);
     }
 
     fn act(&mut self, at: usize, actions: Vec<Action>) {
@@ -272,10 +235,6 @@ impl World {
                     let (since, ready) = link.ready.expect("it was ready");
                     assert!(ready == epoch && now >= since + RESIDENCE.as_micros() as u64, "closed after {} us", now - since);
                     link.holds = true;
-                }
-                Action::Dead { peer } => {
-                    assert!(self.nodes[peer].is_dead);
-                    self.link(at, peer).waiting.clear();
                 }
             }
         }
@@ -375,7 +334,7 @@ impl World {
     /// Posts what waits, if it may, and asks for a connection else.
     fn post(&mut self, at: usize, peer: usize) {
         let link = self.link(at, peer);
-        if link.is_dead || link.waiting.is_empty() && (link.ready.is_some() || link.replay.is_done()) {
+        if link.waiting.is_empty() && (link.ready.is_some() || link.replay.is_done()) {
             return;
         }
         if link.ready.is_none() || link.holds {
@@ -391,10 +350,9 @@ impl World {
     }
 
     fn arrive(&mut self, from: usize, to: usize, epoch: u32, source: Address, target: Address, body: Body) {
-        let is_dead = self.nodes[to].is_dead;
         let link = self.link(to, from);
         let here = link.queue_pair.as_ref().filter(|made| (made.address, made.remote) == (target, Some(source)));
-        let Some(here) = here.filter(|made| !made.is_broken && !is_dead) else {
+        let Some(here) = here.filter(|made| !made.is_broken) else {
             // Nobody acknowledges it.
             return self.after(2000, What::Break { at: from, peer: to, epoch: Some(epoch) });
         };
@@ -426,9 +384,7 @@ impl World {
                 assert_eq!(id, link.handled, "{from} to {to}: a frame out of order");
                 link.handled += 1;
                 let may_answer = link.ready.is_some() && !link.holds;
-                if !self.link(from, to).is_dead {
-                    self.missing -= 1;
-                }
+                self.missing -= 1;
                 if may_answer {
                     self.transmit(to, from, Body::Handled(number));
                     self.event(to, from, Event::Used);

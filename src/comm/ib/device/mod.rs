@@ -34,20 +34,27 @@
 //! connected to, or with a number out of turn, is not answered; nor is what comes to a pair that is not ready to receive. Its sender
 //! tries again, and at last fails with [`Failure::RetryExceeded`].
 
+mod address;
+mod registered;
+mod work;
+
 use std::{fmt, ops::BitOr, time::Duration};
 
-use crate::comm::am::wire::Sleeper;
-pub(super) use crate::comm::am::wire::Wakes;
+pub(in crate::comm::ib) use crate::comm::am::wire::Wakes;
+use crate::comm::am::wire::{Broken, Sleeper};
 
-pub(super) use super::address::{Address, NUMBERS};
-pub(super) use super::work::{Completion, Datagram, Done, Failure, Handle, Kind, Piece, Queue, Target, Work};
+pub(in crate::comm::ib) use self::address::{Address, NUMBERS};
+pub(in crate::comm::ib) use self::registered::Registered;
+pub(in crate::comm::ib) use self::work::{
+    Completion, Datagram, Done, Failure, Handle, Kind, Outcome, Piece, Queue, Target, Work,
+};
 
 /// Bytes in front of each datagram that was received: the global route header. Its bytes 8 to 23 are the sender's GID; over IPv4
 /// the last four of those 40 bytes and the four before them are addresses, and the rest says nothing.
-pub(super) const ROUTE_HEADER: usize = 40;
+pub(in crate::comm::ib) const ROUTE_HEADER: usize = 40;
 
 /// An opened device. See the module's essay.
-pub(super) trait Device: Send + Sync + fmt::Debug + 'static {
+pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     /// The device's clock: time since some moment.
     fn now(&self) -> Duration;
 
@@ -191,64 +198,64 @@ impl<D: Device> Sleeper for D {
 
 /// How much a device has of everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(in crate::comm::ib) struct Limits {
     /// Bytes of a work, or a datagram, whose data travel with the post.
-    pub(super) inline: usize,
+    pub(in crate::comm::ib) inline: usize,
     /// Reads and atomics of a pair that are under way at once, at the side that asks (verbs: `max_rd_atomic`). Those beyond
     /// [`To::ReadyToSend`]'s depth wait.
-    pub(super) read_depth: u8,
+    pub(in crate::comm::ib) read_depth: u8,
     /// The same at the side that answers (`max_dest_rd_atomic`). More are an error.
-    pub(super) answer_depth: u8,
+    pub(in crate::comm::ib) answer_depth: u8,
     /// Bytes of a write, a read or a send.
-    pub(super) longest_message: usize,
+    pub(in crate::comm::ib) longest_message: usize,
     /// Bytes of a datagram, without the route header.
-    pub(super) longest_datagram: usize,
+    pub(in crate::comm::ib) longest_datagram: usize,
     /// Works of a send queue.
-    pub(super) send_depth: usize,
+    pub(in crate::comm::ib) send_depth: usize,
     /// Completions of the queue that the device was opened with.
-    pub(super) completions: usize,
+    pub(in crate::comm::ib) completions: usize,
     /// Receives of the shared queue that the device was opened with.
-    pub(super) shared_receives: usize,
+    pub(in crate::comm::ib) shared_receives: usize,
     /// Receives of datagrams, as it was opened.
-    pub(super) datagram_receives: usize,
+    pub(in crate::comm::ib) datagram_receives: usize,
     /// Connected pairs.
-    pub(super) pairs: usize,
+    pub(in crate::comm::ib) pairs: usize,
     /// A read that is reported as done has brought all of its bytes. Not so with every driver.
-    pub(super) reads: bool,
+    pub(in crate::comm::ib) reads: bool,
     /// Nobody looks at the device by itself: it is to be told of times ([`Device::remind`]).
-    pub(super) virtual_time: bool,
+    pub(in crate::comm::ib) virtual_time: bool,
 }
 
 /// How deep the queues of a device are made when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Depths {
+pub(in crate::comm::ib) struct Depths {
     /// Completions that nobody has polled.
-    pub(super) completions: usize,
+    pub(in crate::comm::ib) completions: usize,
     /// Receives in the shared queue.
-    pub(super) shared_receives: usize,
+    pub(in crate::comm::ib) shared_receives: usize,
     /// Receives of datagrams.
-    pub(super) datagram_receives: usize,
+    pub(in crate::comm::ib) datagram_receives: usize,
     /// Datagrams that leave.
-    pub(super) datagram_sends: usize,
+    pub(in crate::comm::ib) datagram_sends: usize,
 }
 
 /// What may be done to memory, or asked of a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Access(u8);
+pub(in crate::comm::ib) struct Access(u8);
 
 impl Access {
     /// Reads by this device's own works: always allowed.
-    pub(super) const NONE: Access = Access(0);
-    pub(super) const LOCAL_WRITE: Access = Access(1);
-    pub(super) const REMOTE_WRITE: Access = Access(2);
-    pub(super) const REMOTE_READ: Access = Access(4);
-    pub(super) const REMOTE_ATOMIC: Access = Access(8);
+    pub(in crate::comm::ib) const NONE: Access = Access(0);
+    pub(in crate::comm::ib) const LOCAL_WRITE: Access = Access(1);
+    pub(in crate::comm::ib) const REMOTE_WRITE: Access = Access(2);
+    pub(in crate::comm::ib) const REMOTE_READ: Access = Access(4);
+    pub(in crate::comm::ib) const REMOTE_ATOMIC: Access = Access(8);
     /// All of them.
     #[cfg(any(all(test, not(loom)), feature = "_bench"))]
-    pub(super) const ALL: Access = Access(15);
+    pub(in crate::comm::ib) const ALL: Access = Access(15);
 
     /// Whether all that `other` names is allowed.
-    pub(super) fn allows(self, other: Access) -> bool {
+    pub(in crate::comm::ib) fn allows(self, other: Access) -> bool {
         self.0 & other.0 == other.0
     }
 }
@@ -263,27 +270,27 @@ impl BitOr for Access {
 
 /// Registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Region {
+pub(in crate::comm::ib) struct Region {
     /// For works of the device that registered it.
-    pub(super) local: u32,
+    pub(in crate::comm::ib) local: u32,
     /// For works of the peers of its pairs.
-    pub(super) remote: u32,
+    pub(in crate::comm::ib) remote: u32,
     /// For the device.
-    pub(super) id: u64,
+    pub(in crate::comm::ib) id: u64,
 }
 
 /// A connected queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Pair {
+pub(in crate::comm::ib) struct Pair {
     /// For the device. A pair that was destroyed leaves an id that is [unknown](DeviceError::Unknown).
-    pub(super) id: u64,
+    pub(in crate::comm::ib) id: u64,
     /// For peers, and in completions; 24 bits. Numbers of destroyed pairs are used again.
-    pub(super) number: u32,
+    pub(in crate::comm::ib) number: u32,
 }
 
 /// A step of [`Device::modify`].
 #[derive(Clone, Copy, Debug)]
-pub(super) enum To<'a> {
+pub(in crate::comm::ib) enum To<'a> {
     /// What peers may do through the pair, if the memory allows it too.
     Init { access: Access },
     /// Connects to one pair of one port.
@@ -317,7 +324,7 @@ pub(super) enum To<'a> {
 
 /// States of a connected pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum State {
+pub(in crate::comm::ib) enum State {
     #[default]
     Reset,
     Init,
@@ -328,7 +335,7 @@ pub(super) enum State {
 
 impl To<'_> {
     /// The state that the step leads to.
-    pub(super) fn state(&self) -> State {
+    pub(in crate::comm::ib) fn state(&self) -> State {
         match self {
             To::Init { .. } => State::Init,
             To::ReadyToReceive { .. } => State::ReadyToReceive,
@@ -339,7 +346,7 @@ impl To<'_> {
     }
 
     /// The step, in messages.
-    pub(super) fn name(&self) -> &'static str {
+    pub(in crate::comm::ib) fn name(&self) -> &'static str {
         match self {
             To::Init { .. } => "the step to Init",
             To::ReadyToReceive { .. } => "the step to ReadyToReceive",
@@ -350,7 +357,7 @@ impl To<'_> {
     }
 
     /// Whether the step may be made from a state.
-    pub(super) fn may_follow(&self, state: State) -> bool {
+    pub(in crate::comm::ib) fn may_follow(&self, state: State) -> bool {
         match self {
             To::Init { .. } => state == State::Reset,
             To::ReadyToReceive { .. } => state == State::Init,
@@ -362,7 +369,7 @@ impl To<'_> {
 
 /// What happened without a completion that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(in crate::comm::ib) enum Event {
     /// The pair of this number has gone to the error state, for what its peer did or what its own works did. Adapters say so; soft-RoCE does
     /// not. May come more than once for one failure, and after the pair was reset.
     PairFailed(u32),
@@ -370,11 +377,11 @@ pub(super) enum Event {
     Fatal,
 }
 
-pub(super) type Result<T> = std::result::Result<T, DeviceError>;
+pub(in crate::comm::ib) type Result<T> = std::result::Result<T, DeviceError>;
 
 /// A call that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum DeviceError {
+pub(in crate::comm::ib) enum DeviceError {
     /// More than there is.
     #[error("{asked} {what} were asked for; the device allows {limit}")]
     Limit { what: &'static str, asked: u64, limit: u64 },
@@ -408,9 +415,16 @@ pub(super) enum DeviceError {
     System { call: &'static str, code: i32 },
 }
 
+/// A network that is refused a call is broken.
+impl From<DeviceError> for Broken {
+    fn from(error: DeviceError) -> Self {
+        Broken(error.to_string())
+    }
+}
+
 impl DeviceError {
     /// Whether a peer's adapter did not answer, and may answer later.
-    pub(super) fn is_no_answer(&self) -> bool {
+    pub(in crate::comm::ib) fn is_no_answer(&self) -> bool {
         use libc::{EAGAIN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
         matches!(self, DeviceError::System { code: EAGAIN | EHOSTUNREACH | ENETUNREACH | ETIMEDOUT, .. })
     }

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use super::{
-    device::{Access, Completion, Device, Pair, Piece, Region, Target, To},
-    links::DEPTHS,
-    soft::{Fabric, Rules, SoftDevice},
-    work::{Kind, Work},
+    super::{
+        device::{Access, Completion, Device, Kind, Pair, Piece, Region, Target, To, Work},
+        links::DEPTHS,
+    },
+    Fabric, Rules, SoftDevice,
 };
 
 /// Works under way, at most.

@@ -5,23 +5,23 @@ use std::{fmt, net::Ipv6Addr};
 use crate::comm::bootstrap::directory::Words;
 
 /// Numbers of pairs and of packets are below.
-pub(super) const NUMBERS: u32 = 1 << 24;
+pub(in crate::comm::ib) const NUMBERS: u32 = 1 << 24;
 
 /// Where a port is, and who takes datagrams there. Travels as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Address {
+pub(in crate::comm::ib) struct Address {
     /// The global identifier. Over Ethernet an IPv6 address, or an IPv4 address mapped into one.
-    pub(super) gid: [u8; 16],
+    pub(in crate::comm::ib) gid: [u8; 16],
     /// The local identifier; zero over Ethernet.
-    pub(super) lid: u16,
+    pub(in crate::comm::ib) lid: u16,
     /// The longest packet of the port, as verbs writes it: 1 for 256 bytes to 5 for 4096. A path takes the smaller of both ends.
-    pub(super) mtu: u8,
+    pub(in crate::comm::ib) mtu: u8,
     /// The number of the datagram queue pair, 24 bits.
-    pub(super) number: u32,
+    pub(in crate::comm::ib) number: u32,
     /// The Q_Key that it takes.
-    pub(super) key: u32,
-    /// Reads and atomics of a peer that it answers at once ([`Limits::answer_depth`](super::device::Limits::answer_depth)).
-    pub(super) answers: u8,
+    pub(in crate::comm::ib) key: u32,
+    /// Reads and atomics of a peer that it answers at once ([`Limits::answer_depth`](super::Limits::answer_depth)).
+    pub(in crate::comm::ib) answers: u8,
 }
 
 impl Address {
@@ -52,14 +52,14 @@ impl Address {
     }
 
     /// As the [`Directory`](crate::comm::bootstrap::directory::Directory) keeps it.
-    pub(super) fn to_words(self) -> Words {
+    pub(in crate::comm::ib) fn to_words(self) -> Words {
         let mut words = Words::default();
         bytemuck::cast_slice_mut(&mut words)[..Self::BYTES].copy_from_slice(&self.encode());
         words.map(u64::from_le)
     }
 
     /// None if the words cannot be those of an address.
-    pub(super) fn of_words(words: Words) -> Option<Self> {
+    pub(in crate::comm::ib) fn of_words(words: Words) -> Option<Self> {
         let words = words.map(u64::to_le);
         let (address, rest) = bytemuck::cast_slice(&words).split_at(Self::BYTES);
         Self::decode(address).filter(|_| rest.iter().all(|&byte| byte == 0))

@@ -1,16 +1,16 @@
-//! Slots whose memory is registered.
+//! Slots whose memory a device may read and write.
 
 use std::{
     mem::ManuallyDrop,
     ops::{Deref, DerefMut},
 };
 
-use super::device::{Access, Device, Piece, Region, Result};
+use super::{Access, Device, Piece, Region, Result};
 use crate::comm::slots::Slots;
 
 /// See the module's essay.
 #[derive(Debug)]
-pub(super) struct Registered {
+pub(in crate::comm::ib) struct Registered {
     slots: ManuallyDrop<Slots>,
     region: Option<Region>,
     key: u32,
@@ -21,7 +21,7 @@ impl Registered {
     ///
     /// # Errors
     /// Those of [`Device::register`].
-    pub(super) fn new(device: &impl Device, count: usize, len: usize) -> Result<Self> {
+    pub(in crate::comm::ib) fn new(device: &impl Device, count: usize, len: usize) -> Result<Self> {
         let slots = Slots::new(count, len);
         let (start, len) = slots.whole();
         // SAFETY: freed only once the region is deregistered; nobody holds references to what a device may write.
@@ -30,17 +30,17 @@ impl Registered {
     }
 
     /// The first `len` bytes of a slot.
-    pub(super) fn piece(&self, slot: usize, len: usize) -> Piece {
+    pub(in crate::comm::ib) fn piece(&self, slot: usize, len: usize) -> Piece {
         Piece { start: self.slots.at(slot, len), len, key: self.key }
     }
 
     /// All of a slot.
-    pub(super) fn whole(&self, slot: usize) -> Piece {
+    pub(in crate::comm::ib) fn whole(&self, slot: usize) -> Piece {
         self.piece(slot, self.slots.len())
     }
 
     /// Takes the memory back from the device. If that is refused, it is never freed.
-    pub(super) fn withdraw(&mut self, device: &impl Device) {
+    pub(in crate::comm::ib) fn withdraw(&mut self, device: &impl Device) {
         self.region.take_if(|region| device.deregister(*region).is_ok());
     }
 }

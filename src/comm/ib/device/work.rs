@@ -2,27 +2,32 @@
 
 /// Where to send datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Handle {
+pub(in crate::comm::ib) struct Handle {
     /// For the device.
-    pub(super) id: u64,
+    pub(in crate::comm::ib) id: u64,
 }
 
 /// Which receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(in crate::comm::ib) enum Queue {
     /// Those of all connected pairs.
     Shared,
     /// Those of the datagram queue pair.
     Datagram,
 }
 
-/// Local memory of a work or a receive. The key is that of a [`Region`](super::device::Region) which holds all of it; nobody looks at
+/// Local memory of a work or a receive. The key is that of a [`Region`](super::Region) which holds all of it; nobody looks at
 /// the key of inline data, nor of an empty piece.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    pub(super) start: *mut u8,
-    pub(super) len: usize,
-    pub(super) key: u32,
+pub(in crate::comm::ib) struct Piece {
+    pub(in crate::comm::ib) start: *mut u8,
+    pub(in crate::comm::ib) len: usize,
+    pub(in crate::comm::ib) key: u32,
+}
+
+impl Piece {
+    /// No memory.
+    pub(in crate::comm::ib) const NONE: Piece = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
 }
 
 // SAFETY: an address; only unsafe calls access what is there, and say when.
@@ -30,32 +35,32 @@ unsafe impl Send for Piece {}
 // SAFETY: as above.
 unsafe impl Sync for Piece {}
 
-/// Memory at the peer: an address there, and the key of a [`Region`](super::device::Region) which holds all of it.
+/// Memory at the peer: an address there, and the key of a [`Region`](super::Region) which holds all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) start: u64,
-    pub(super) key: u32,
+pub(in crate::comm::ib) struct Target {
+    pub(in crate::comm::ib) start: u64,
+    pub(in crate::comm::ib) key: u32,
 }
 
 /// A work request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
+pub(in crate::comm::ib) struct Work {
     /// Comes back in the completion.
-    pub(super) id: u64,
-    pub(super) kind: Kind,
+    pub(in crate::comm::ib) id: u64,
+    pub(in crate::comm::ib) kind: Kind,
     /// Eight bytes for an atomic.
-    pub(super) local: Piece,
+    pub(in crate::comm::ib) local: Piece,
     /// Asks for a completion if the work succeeds.
-    pub(super) signaled: bool,
-    /// The data of a write or a send are taken during the post: [`Limits::inline`](super::device::Limits::inline) bytes at most.
-    pub(super) inline: bool,
+    pub(in crate::comm::ib) signaled: bool,
+    /// The data of a write or a send are taken during the post: [`Limits::inline`](super::Limits::inline) bytes at most.
+    pub(in crate::comm::ib) inline: bool,
     /// Starts after all earlier reads and atomics of the pair have completed.
-    pub(super) fence: bool,
+    pub(in crate::comm::ib) fence: bool,
 }
 
 /// What a work does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::comm::ib) enum Kind {
     /// Into the next receive of the peer's shared queue, whose completion brings the immediate value.
     Send { immediate: Option<u32> },
     /// From the local piece into the peer's memory.
@@ -71,32 +76,35 @@ pub(super) enum Kind {
 
 /// A datagram to post.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Datagram {
+pub(in crate::comm::ib) struct Datagram {
     /// Comes back in the completion.
-    pub(super) id: u64,
-    pub(super) to: Handle,
+    pub(in crate::comm::ib) id: u64,
+    pub(in crate::comm::ib) to: Handle,
     /// The number of the datagram queue pair there.
-    pub(super) number: u32,
+    pub(in crate::comm::ib) number: u32,
     /// Its Q_Key.
-    pub(super) key: u32,
-    pub(super) local: Piece,
-    pub(super) signaled: bool,
-    pub(super) inline: bool,
+    pub(in crate::comm::ib) key: u32,
+    pub(in crate::comm::ib) local: Piece,
+    pub(in crate::comm::ib) signaled: bool,
+    pub(in crate::comm::ib) inline: bool,
 }
 
 /// The end of a work, a receive or a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Completion {
+pub(in crate::comm::ib) struct Completion {
     /// As it was posted.
-    pub(super) id: u64,
+    pub(in crate::comm::ib) id: u64,
     /// The number of the pair of this device that it is about; for a receive, the one that the message came to.
-    pub(super) number: u32,
-    pub(super) outcome: Result<Done, Failure>,
+    pub(in crate::comm::ib) number: u32,
+    pub(in crate::comm::ib) outcome: Outcome,
 }
+
+/// How a work, a receive or a datagram ended.
+pub(in crate::comm::ib) type Outcome = Result<Done, Failure>;
 
 /// What has succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Done {
+pub(in crate::comm::ib) enum Done {
     /// A send or a datagram: its memory may be used again.
     Sent,
     /// A write: its memory may be used again, and all has landed.
@@ -107,7 +115,7 @@ pub(super) enum Done {
     Swapped,
     /// A receive holds a message.
     Received {
-        /// Of the memory that was posted; with the [`ROUTE_HEADER`](super::device::ROUTE_HEADER) of a datagram.
+        /// Of the memory that was posted; with the [`ROUTE_HEADER`](super::ROUTE_HEADER) of a datagram.
         len: usize,
         immediate: Option<u32>,
         /// The number of the sender's datagram queue pair, if it is a datagram.
@@ -117,7 +125,7 @@ pub(super) enum Done {
 
 /// Why something has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Failure {
+pub(in crate::comm::ib) enum Failure {
     #[error("no answer from the peer's adapter after all retries")]
     RetryExceeded,
     #[error("the peer had no receive posted after all retries")]

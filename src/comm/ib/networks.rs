@@ -1,0 +1,152 @@
+//! The networks of queue pairs: which devices their ranks drive.
+//!
+//! | network | ranks | devices |
+//! |---|---|---|
+//! | `ib` | processes, forked or a launcher's | ports of adapters that libibverbs drives |
+//! | `ib:soft` | threads | software devices on one fabric |
+//! | `ib:sockets` | processes of one machine, forked or a launcher's | software devices that reach each other by sockets |
+//! | `simulated:ib` | ranks in virtual time | software devices whose works travel by cables that are a model |
+//!
+//! Software devices are how the protocols run where no adapter is. Ranks of a node share memory, as on any network (`GA_RANKS_PER_NODE`). Of
+//! `GA_IB_DEVICE` the first port is that of the first rank of a machine, the second that of the next, and so on in turns.
+
+use std::{fmt::Display, sync::Arc};
+
+use super::{
+    cluster::Port,
+    links::DEPTHS,
+    soft::{Fabric, Rules, SoftDevice},
+    verbs::{Choice, Opening, Unusable, Verbs},
+};
+use crate::{
+    comm::{
+        Conduit, Network,
+        am::Am,
+        devices::{self, Cluster, Devices},
+        modelled::Wiring,
+        node::Member,
+        random::{self, Random},
+        settings::{Device, Settings},
+        soft::{Adapters, Cables},
+        start::{Body, Named, Ranks},
+    },
+    error::Error,
+};
+
+/// `ib`.
+pub(in crate::comm) const NETWORK: Named =
+    Named { name: "ib", devices: &[("", Device::Adapter)], ranks: Ranks::Processes, run: run_adapters };
+
+/// `ib:soft`.
+pub(in crate::comm) const THREADS: Named =
+    Named { name: "ib", devices: &[("soft", Device::Soft)], ranks: Ranks::Threads, run: run_threads };
+
+/// `ib:sockets`.
+pub(in crate::comm) const PROCESSES: Named =
+    Named { name: "ib", devices: &[("sockets", Device::Sockets)], ranks: Ranks::Processes, run: run_processes };
+
+/// Bytes of inline data that an adapter is asked for.
+const INLINE: usize = 220;
+
+fn run_adapters(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    let gid = settings.gid.as_deref();
+    let chosen = match settings.adapter.as_deref() {
+        None => Choice::parse(None, gid).map(|choice| vec![choice]),
+        Some(names) => names.split(',').map(|name| Choice::parse(Some(name), gid)).collect(),
+    };
+    devices::run_processes(&Ports(chosen.map_err(unusable)?), settings, body)
+}
+
+fn run_threads(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    devices::run_threads(&Software::Threads(Fabric::new(rules(settings))), settings, body)
+}
+
+fn run_processes(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    devices::run_processes(&Software::Processes(rules(settings)), settings, body)
+}
+
+/// Joins the ranks of a job in virtual time by cables.
+///
+/// # Errors
+/// What the system says.
+pub(in crate::comm) fn modelled(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error> {
+    devices::check_connections(settings)?;
+    // The same seed gives the same run. No stranger is in this process.
+    let token = Random::new(settings.seed).below(usize::MAX) as u128;
+    let cluster = Cluster::new(settings, token)?;
+    Ok(Box::new(Virtual { cluster, fabric: Fabric::on_cables(rules(settings), cables) }))
+}
+
+/// What the user has chosen: one port or several, or the best one.
+struct Ports(Vec<Choice>);
+
+impl Devices for Ports {
+    type Device = Port<Verbs>;
+
+    fn check(&self) -> Result<(), Error> {
+        self.0.iter().try_for_each(Verbs::find).map_err(unusable)
+    }
+
+    fn open(&self, local: usize) -> Result<Port<Verbs>, Error> {
+        let [key] = random::secret().map_err(|error| Error::system("drawing the key of a port", error))?;
+        let opening = Opening { depths: DEPTHS, inline: INLINE, key: key as u32 };
+        Verbs::open(&self.0[local % self.0.len()], &opening).map(Port).map_err(unusable)
+    }
+}
+
+/// Devices that are on one fabric, or reach each other by sockets.
+enum Software {
+    Threads(Fabric),
+    Processes(Rules),
+}
+
+impl Devices for Software {
+    type Device = Port<SoftDevice>;
+
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn open(&self, _: usize) -> Result<Port<SoftDevice>, Error> {
+        match self {
+            Software::Threads(fabric) => fabric.open(DEPTHS),
+            Software::Processes(rules) => {
+                let numbers = random::secret().map_err(|error| Error::system("drawing the numbers of a device", error))?;
+                Fabric::open_far(numbers, *rules, DEPTHS)
+            }
+        }
+        .map(Port)
+        .map_err(fail)
+    }
+}
+
+/// What the ranks of a job in virtual time have in common.
+struct Virtual {
+    cluster: Cluster,
+    fabric: Fabric,
+}
+
+impl Wiring for Virtual {
+    fn adapters(&self) -> Arc<dyn Adapters> {
+        self.fabric.adapters()
+    }
+
+    fn network(&self, settings: &Settings, member: &Member) -> Result<Arc<dyn Network>, Error> {
+        let device = self.fabric.open_of(Some(member.topology().rank()), DEPTHS).map_err(fail)?;
+        let wire = devices::wire(Port(device), &self.cluster, settings, member)?;
+        // Machines of one process are not lost.
+        Ok(Arc::new(Am::new(wire, member, true, settings.may_give_up(), None)))
+    }
+}
+
+fn unusable(why: Unusable) -> Error {
+    Error::Launch(why.to_string())
+}
+
+fn rules(settings: &Settings) -> Rules {
+    Rules { seed: settings.seed, ..Rules::default() }
+}
+
+fn fail(error: impl Display) -> Error {
+    Error::Launch(format!("the software device of InfiniBand: {error}"))
+}

@@ -1,7 +1,8 @@
 //! `cargo xtask lint --lines`: how much code each folder of the crate has, beside its budget.
 //!
 //! A folder of `src` is one row. Of `src/comm`, each network is a row of its own, so is how ranks meet before there is one, and the
-//! software fabric, and the rest is another. Code is what `code` says.
+//! software fabric, and the rest is another. What a network asks of a device, its devices and its bindings are rows beside it. Code is what `code`
+//! says.
 
 use super::source::{self, Source};
 use crate::cargo;
@@ -14,6 +15,8 @@ const BUDGET_OF_COMM: usize = 8500;
 const BUDGET_OF_PART: usize = 1500;
 /// Beside the networks, rows of their own.
 const PARTS: [&str; 2] = ["bootstrap", "soft"];
+/// Folders of networks that are rows of their own.
+const DEVICES: [&str; 4] = ["device", "ffi", "soft", "verbs"];
 
 /// Prints the report.
 pub fn report() -> Result<()> {
@@ -53,6 +56,9 @@ fn test_modules(source: &Source) -> Vec<String> {
 fn row_of(path: &str, networks: &[String]) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
+        ["src", "comm", network, folder, _, ..] if networks.iter().any(|name| name == network) && DEVICES.contains(&folder) => {
+            format!("src/comm/{network}/{folder}")
+        }
         ["src", "comm", network, _, ..] if networks.iter().any(|name| name == network) => format!("src/comm/{network}"),
         ["src", folder, _, ..] => format!("src/{folder}"),
         _ => "src".to_owned(),
@@ -89,12 +95,14 @@ mod tests {
             source("src/comm/node/mod.rs", "// Nothing.\nfn f() {}\n"),
             source("src/comm/mpi/mod.rs", "mod ffi;\n"),
             source("src/comm/mpi/ffi.rs", "fn f() {}\n"),
+            source("src/comm/mpi/soft/deep/mod.rs", "fn f() {}\n"),
+            source("src/comm/node/soft/mod.rs", "fn f() {}\n"),
             source("src/sync/mod.rs", "fn f() {\n}\n"),
             source("src/sync/deep/er/mod.rs", "fn f() {}\n"),
         ];
         let rows = rows(&sources, &["mpi".to_owned()]);
         let rows: Vec<(&str, usize)> = rows.iter().map(|(row, &lines)| (row.as_str(), lines)).collect();
-        assert_eq!(rows, [("src", 2), ("src/comm", 3), ("src/comm/mpi", 2), ("src/sync", 3)]);
+        assert_eq!(rows, [("src", 2), ("src/comm", 4), ("src/comm/mpi", 2), ("src/comm/mpi/soft", 1), ("src/sync", 3)]);
     }
 
     #[test]

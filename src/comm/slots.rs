@@ -33,7 +33,7 @@ impl Slots {
     }
 
     /// All of the memory, which a device is to know. No references to it are handed out but in [`look`](Self::look).
-    pub(super) fn whole(&self) -> (*mut u8, usize) {
+    pub(super) fn memory(&self) -> (*mut u8, usize) {
         (self.start.as_ptr(), self.layout.size())
     }
 
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn slots_keep_what_is_written_and_are_apart() {
         let mut slots = Slots::new(3, 70);
-        assert_eq!((slots.len(), slots.whole().1), (128, 384));
+        assert_eq!((slots.len(), slots.memory().1), (128, 384));
         slots.write(1, 2, &[5; 126]);
         // SAFETY: an array.
         unsafe { slots.write_from(2, [7; 128].as_ptr(), 128) };
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!((read(0), read(2)), ([0; 128], [7; 128]));
         assert!(read(1)[..2] == [0; 2] && read(1)[2..] == [5; 126]);
         slots.look(1, 3, |bytes| assert_eq!(bytes, [0, 0, 5]));
-        assert_eq!(slots.at(2, 128).addr() - slots.whole().0.addr(), 256);
+        assert_eq!(slots.at(2, 128).addr() - slots.memory().0.addr(), 256);
     }
 
     #[test]

@@ -31,6 +31,7 @@ impl Outbox {
         Outbox { rank, own: VecDeque::new(), in_a_row: 0, queues: BTreeMap::new(), len: 0 }
     }
 
+    /// Frames that wait for the wire. Those of the rank to itself are not counted.
     pub(super) fn len(&self) -> usize {
         self.len
     }

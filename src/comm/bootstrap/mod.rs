@@ -11,10 +11,7 @@
 //! A [`Bootstrap`] carries a few words of each rank. What all jobs make of them is [`place`]: which ranks share a machine, the mapping of
 //! its memory, and the *token* of the job. Rank 0 draws it, 128 random bits, and it travels by the bootstrap alone. It stands in the
 //! mapping, so no rank takes the memory of another job for its own.
-//!
-//! Where ranks are reached that drive devices of their own, stands in a [`directory`].
 
-pub(super) mod directory;
 mod exit;
 pub(super) mod launched;
 mod line;

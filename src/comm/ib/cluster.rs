@@ -7,8 +7,7 @@ use super::{
 use crate::{
     comm::{
         Conduit, Connect,
-        bootstrap::directory::Words,
-        devices::{Cluster, Opened, partners},
+        devices::{Cluster, Opened, directory::Words, partners},
         node::Member,
         protocol::connection::{self, Way},
         settings::Settings,
@@ -16,7 +15,7 @@ use crate::{
     error::Error,
 };
 
-/// A device, and the port of it that others reach.
+/// A device of verbs, as a device that its rank has opened.
 pub(super) struct Port<D>(pub(super) D);
 
 impl<D: Device> Opened for Port<D> {

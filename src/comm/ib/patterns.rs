@@ -26,7 +26,7 @@ use crate::comm::{
         frame::Kind,
         wire::{Class, Wire},
     },
-    bootstrap::directory::Directory,
+    devices::directory::Directory,
     protocol::connection::{Settings, Way},
 };
 

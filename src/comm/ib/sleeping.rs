@@ -13,7 +13,7 @@ use crate::comm::{
     Event, Events, Mail, Network, Operations, Topology,
     agent::Answers,
     am::Am,
-    bootstrap::directory::Directory,
+    devices::directory::Directory,
     node::{self, Member},
     protocol::connection::{Settings, Way},
 };

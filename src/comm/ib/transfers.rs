@@ -18,7 +18,7 @@ use crate::{
     comm::{
         Atomic, AtomicOp, Conduit, Connections, Event, Issued, Local, Mail, Remote, Scale, SignalOp, SignalWord, Token, Topology,
         am::Am,
-        bootstrap::directory::Directory,
+        devices::directory::Directory,
         joined::Joined,
         node::{self, Member},
         protocol::connection::{Settings, Way},

@@ -2,8 +2,11 @@
 //!
 //! Works of a connection complete in their order, so a completion is the end of all works before it. A completion costs more than a short work.
 //! So of short works in a row most are *silent*: the first asks for a completion, for nothing else is open then, and of those behind it every
-//! [`SILENT`]+1-st. Who wants to know the end of the last ones posts a *mark* behind them, which asks. One mark is under way at a time; works that
+//! sixteenth. Who wants to know the end of the last ones posts a *mark* behind them, which asks. One mark is under way at a time; works that
 //! became silent behind it have the next one.
+//!
+//! Works that the driver keeps have *handles*. A driver may post works without a handle among them. Such a work asks too, but its completion lets
+//! go of no handle: the silent works before it stay silent.
 //!
 //! ```text
 //!  event                                  | silent  | and
@@ -11,18 +14,19 @@
 //!  a work is posted that may be silent:   |         |
 //!    others are open, SILENT in a row not | + 1     | asks for nothing
 //!    else                                 | 0       | asks for a completion
-//!  any other work is posted               | 0       | asks for a completion
+//!  any other work with a handle is posted | 0       | asks for a completion
+//!  a work without a handle is posted      |         | asks for a completion
 //!  somebody asks for the end of silent    | 0       | a mark, if none is under way
 //!  works                                  |         |
-//!  work n is reported                     |         | all up to n are completed
+//!  work n is reported                     |         | all up to n are completed; has it a handle, that and all before it are let go
 //!  the connection is over                 | 0       | all are completed, and no mark is under way
 //! ```
 
-/// Works in a row that ask for nothing.
+/// At most so many works in a row ask for nothing.
 const SILENT: u32 = 15;
 
 /// The works of a connection, over all connections with a peer. `H` is what the driver knows a work by.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::comm) struct Completions<H> {
     /// Works that were posted, and those of them that are known to be completed: up to the last one that was reported.
     posted: u64,
@@ -67,7 +71,7 @@ impl<H: Copy> Completions<H> {
         is_silent
     }
 
-    /// A work is about to be posted that asks for a completion.
+    /// A work with a handle is about to be posted that asks for a completion.
     #[inline]
     pub(in crate::comm) fn asks(&mut self) {
         self.silent = 0;
@@ -125,75 +129,128 @@ mod tests {
     use crate::comm::protocol::simulation::{Random, SEEDS};
 
     /// A work that the adapter has.
+    #[derive(Clone, Copy)]
     struct Work {
         number: u64,
         asks: bool,
-        is_mark: bool,
+        what: What,
     }
 
-    fn post(completions: &mut Completions<u64>, works: &mut VecDeque<Work>, may_be_silent: bool) -> bool {
-        let handle = completions.posted + 1;
-        let asks = if may_be_silent {
-            !completions.is_silent(handle)
-        } else {
-            completions.asks();
-            true
-        };
-        let number = completions.posts();
-        assert_eq!(number, handle);
-        works.push_back(Work { number, asks, is_mark: false });
-        asks
+    #[derive(Clone, Copy)]
+    enum What {
+        Handle(u64),
+        Aside,
+        Mark,
     }
 
-    fn mark(completions: &mut Completions<u64>, works: &mut VecDeque<Work>) -> bool {
-        let wants = completions.wants_mark();
-        if wants {
-            completions.marks();
-            works.push_back(Work { number: completions.posted, asks: true, is_mark: true });
+    /// A driver, its adapter, and the handles that were not let go, oldest first.
+    #[derive(Default)]
+    struct Driver {
+        completions: Completions<u64>,
+        works: VecDeque<Work>,
+        handles: VecDeque<u64>,
+        posted: u64,
+    }
+
+    impl Driver {
+        /// Posts a work. Whether it asks for a completion.
+        fn post(&mut self, may_be_silent: bool) -> bool {
+            self.posted += 1;
+            let handle = self.posted;
+            let asks = !may_be_silent || !self.completions.is_silent(handle);
+            if !may_be_silent {
+                self.completions.asks();
+            }
+            self.handles.push_back(handle);
+            self.works.push_back(Work { number: self.completions.posts(), asks, what: What::Handle(handle) });
+            asks
         }
-        wants
+
+        fn post_aside(&mut self) {
+            self.works.push_back(Work { number: self.completions.posts(), asks: true, what: What::Aside });
+        }
+
+        fn mark(&mut self) -> bool {
+            let wants = self.completions.wants_mark();
+            if wants {
+                self.completions.marks();
+                self.works.push_back(Work { number: self.completions.posted, asks: true, what: What::Mark });
+            }
+            wants
+        }
+
+        /// The adapter does works up to the first one that asks, which it reports.
+        fn report(&mut self) {
+            let asks = self.works.iter().position(|work| work.asks);
+            let Some(Work { number, what, .. }) = self.works.drain(..asks.map_or(0, |at| at + 1)).next_back() else { return };
+            let done = match what {
+                What::Handle(handle) => handle,
+                What::Aside => 0,
+                What::Mark => {
+                    let mark = self.completions.mark_ends().expect("a mark is under way");
+                    assert_eq!(mark.number, number);
+                    mark.last
+                }
+            };
+            self.handles.retain(|&handle| handle > done);
+            self.completions.completes(number);
+        }
+
+        /// The connection is over: the driver lets go of all.
+        fn is_over(&mut self) {
+            self.works.clear();
+            self.handles.clear();
+            self.completions.is_over();
+        }
     }
 
-    /// In whatever order works and marks are posted and reported: when marks have been posted until none is wanted, the end of all works is known.
+    /// In whatever order works and marks are posted and reported: when marks have been posted until none is wanted, all handles are let go.
     /// Never do more than [`SILENT`] works in a row ask for nothing.
     #[test]
-    fn the_end_of_every_work_becomes_known() {
+    fn every_handle_is_let_go() {
         for seed in 0..SEEDS {
             let mut random = Random::new(seed);
-            let (mut completions, mut works) = (Completions::default(), VecDeque::new());
-            let mut done = 0;
+            let mut driver = Driver::default();
             let (mut left, mut in_a_row) = (random.below(120), 0);
             loop {
-                if left > 0 && !random.one_in(4) {
-                    left -= 1;
-                    let asks = post(&mut completions, &mut works, !random.one_in(20));
-                    in_a_row = if asks { 0 } else { in_a_row + 1 };
-                    assert!(in_a_row <= SILENT, "seed {seed}: {in_a_row} works ask for nothing");
-                    continue;
-                }
-                if random.one_in(6) && mark(&mut completions, &mut works) {
-                    in_a_row = 0;
-                    continue;
-                }
-                // The adapter does some, and reports the first that asks.
-                while let Some(Work { number, asks, is_mark }) = works.pop_front() {
-                    done = number;
-                    if is_mark {
-                        let mark = completions.mark_ends().expect("a mark is under way");
-                        assert!(mark.number == number && mark.last < number, "seed {seed}");
+                match random.below(16) {
+                    0 => {
+                        in_a_row = if driver.mark() { 0 } else { in_a_row };
                     }
-                    if asks {
-                        completions.completes(number);
-                        break;
+                    1 => driver.post_aside(),
+                    2 if random.one_in(8) => {
+                        driver.is_over();
+                        in_a_row = 0;
                     }
+                    3..12 if left > 0 => {
+                        left -= 1;
+                        let asks = driver.post(!random.one_in(20));
+                        in_a_row = if asks { 0 } else { in_a_row + 1 };
+                        assert!(in_a_row <= SILENT, "seed {seed}: {in_a_row} works ask for nothing");
+                    }
+                    _ => driver.report(),
                 }
-                assert!(completions.completed <= done, "seed {seed}: {} of {done} reported", completions.completed);
-                if left == 0 && works.is_empty() && !mark(&mut completions, &mut works) {
+                assert!(driver.handles.is_empty() || driver.completions.is_open(), "seed {seed}: a handle is forgotten");
+                if left == 0 && !driver.works.iter().any(|work| work.asks) && !driver.mark() {
                     break;
                 }
             }
-            assert!(!completions.is_open(), "seed {seed}: {completions:?}");
+            assert!(driver.handles.is_empty(), "seed {seed}: {:?} stay", driver.handles);
+            assert!(!driver.completions.is_open(), "seed {seed}: {:?}", driver.completions);
         }
+    }
+
+    #[test]
+    fn a_work_without_a_handle_leaves_silent_works_silent() {
+        let mut driver = Driver::default();
+        assert_eq!([true, true, true].map(|silent| driver.post(silent)), [true, false, false]);
+        driver.post_aside();
+        driver.report();
+        driver.report();
+        assert_eq!(driver.handles, [2, 3]);
+        assert!(driver.completions.is_open() && driver.mark());
+        driver.report();
+        assert!(driver.handles.is_empty() && !driver.completions.is_open());
     }
 
     #[test]

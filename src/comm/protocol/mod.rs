@@ -8,11 +8,11 @@
 //! |---|---|---|
 //! | `absence` | which peers are lost, of those that are not reached | `ib` |
 //! | `beats` | whether the machines that a rank has to do with still answer | `am` |
-//! | `completions` | which works ask for a completion, and what it is the end of | `ib` |
+//! | `completions` | which works ask for a completion, and which works have ended when one comes | `ib` |
 //! | `connection` | which queue pairs an endpoint holds, and when each may be used | `ib` |
 //! | `credit` | when a frame of requests may leave, and what is acknowledged when | `am` |
 //! | `rendezvous` | when a request of others is handled, and when the bytes that it announces may come | `am` |
-//! | `replay` | what is posted again after a connection broke, and who says when what has come | `ib` |
+//! | `replay` | what is posted again after a connection broke, and when an end reports what it has seen | `ib` |
 //! | `waves` | whether all ranks of the job wait for good | `supervisor` |
 //! | `simulation` | the order of events in tests | |
 

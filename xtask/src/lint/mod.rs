@@ -41,7 +41,7 @@ const PROTOCOLS: &str = "src/comm/protocol/";
 const FORBIDDEN_IN_PROTOCOLS: &[&str] =
     &["unsafe", "Instant", "SystemTime", "Mutex", "RwLock", "Condvar", "Once", "OnceLock", "LazyLock"];
 /// Folders of `src/comm` that all networks share.
-const SHARED: &[&str] = &["am", "bootstrap", "engine", "layers", "node", "protocol", "soft"];
+const SHARED: &[&str] = &["am", "bootstrap", "devices", "engine", "layers", "node", "protocol", "soft"];
 /// Folders of `src/comm` that start ranks and have no network.
 const STARTS: &[&str] = &["shared_memory", "threads"];
 /// Starts jobs on communicators of MPI.
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     fn check(path: &str, text: &str) -> Vec<String> {
-        let folders = ["am", "bootstrap", "layers", "node", "protocol", "threads", "shared_memory"].map(str::to_owned);
+        let folders = ["am", "bootstrap", "devices", "layers", "node", "protocol", "threads", "shared_memory"].map(str::to_owned);
         breaches_of(&Source::parse(path, text).expect("Rust"), &conduits(folders.to_vec()))
     }
 

@@ -1,13 +1,13 @@
-//! Where a port is reached. What it holds is in the words of verbs; the rest of those stands in `device`.
+//! Where a port is reached. What it holds is in the words of verbs; the rest of those stands in the parent module.
 
 use std::{fmt, net::Ipv6Addr};
 
-use crate::comm::bootstrap::directory::Words;
+use crate::comm::devices::directory::Words;
 
 /// Numbers of pairs and of packets are below.
 pub(in crate::comm::ib) const NUMBERS: u32 = 1 << 24;
 
-/// Where a port is, and who takes datagrams there. Travels as bytes.
+/// Where a port is, and who takes datagrams there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::comm::ib) struct Address {
     /// The global identifier. Over Ethernet an IPv6 address, or an IPv4 address mapped into one.
@@ -51,7 +51,7 @@ impl Address {
         possible.then_some(Address { gid: *gid, lid, mtu, number, key, answers })
     }
 
-    /// As the [`Directory`](crate::comm::bootstrap::directory::Directory) keeps it.
+    /// As the [`Directory`](crate::comm::devices::directory::Directory) keeps it.
     pub(in crate::comm::ib) fn to_words(self) -> Words {
         let mut words = Words::default();
         bytemuck::cast_slice_mut(&mut words)[..Self::BYTES].copy_from_slice(&self.encode());

@@ -1,9 +1,6 @@
 //! Slots whose memory a device may read and write.
 
-use std::{
-    mem::ManuallyDrop,
-    ops::{Deref, DerefMut},
-};
+use std::{mem::ManuallyDrop, ops::Deref};
 
 use super::{Access, Device, Piece, Region, Result};
 use crate::comm::slots::Slots;
@@ -23,7 +20,7 @@ impl Registered {
     /// Those of [`Device::register`].
     pub(in crate::comm::ib) fn new(device: &impl Device, count: usize, len: usize) -> Result<Self> {
         let slots = Slots::new(count, len);
-        let (start, len) = slots.whole();
+        let (start, len) = slots.memory();
         // SAFETY: freed only once the region is deregistered; nobody holds references to what a device may write.
         let region = unsafe { device.register(start, len, Access::LOCAL_WRITE) }?;
         Ok(Registered { slots: ManuallyDrop::new(slots), region: Some(region), key: region.local })
@@ -39,23 +36,32 @@ impl Registered {
         self.piece(slot, self.slots.len())
     }
 
+    /// See [`Slots::write`].
+    pub(in crate::comm::ib) fn write(&mut self, slot: usize, from: usize, bytes: &[u8]) {
+        self.slots.write(slot, from, bytes);
+    }
+
+    /// See [`Slots::write_from`].
+    ///
+    /// # Safety
+    /// As there.
+    pub(in crate::comm::ib) unsafe fn write_from(&mut self, slot: usize, bytes: *const u8, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.slots.write_from(slot, bytes, len) };
+    }
+
     /// Takes the memory back from the device. If that is refused, it is never freed.
     pub(in crate::comm::ib) fn withdraw(&mut self, device: &impl Device) {
         self.region.take_if(|region| device.deregister(*region).is_ok());
     }
 }
 
+/// To read. Who could change the value could free what the device still uses.
 impl Deref for Registered {
     type Target = Slots;
 
     fn deref(&self) -> &Slots {
         &self.slots
-    }
-}
-
-impl DerefMut for Registered {
-    fn deref_mut(&mut self) -> &mut Slots {
-        &mut self.slots
     }
 }
 

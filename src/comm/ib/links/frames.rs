@@ -2,7 +2,7 @@
 
 use super::{
     super::device::{Device, DeviceError, Failure, Kind, Outcome, Piece, Work},
-    Arrived, Links, Posted, SENDS, Sent,
+    Arrived, Links, Posted, Sent,
     one_sided::What,
 };
 use crate::comm::{
@@ -58,25 +58,6 @@ impl<D: Device> Links<D> {
         Work { id: what.id(), kind, local, signaled, inline, fence: false }
     }
 
-    /// Whether the completion of a work to a peer is not asked for: short writes in a row. A [mark](Self::mark) will stand behind them.
-    fn is_silent(&mut self, to: usize, what: Posted) -> bool {
-        let peer = self.peers.meet(to);
-        let silent = match what {
-            // A message without a frame tells nothing of slots.
-            Posted::Send(slot) if slot < SENDS && matches!(self.sent[slot].what, What::Write { .. }) => {
-                peer.completions.is_silent(slot)
-            }
-            _ => {
-                peer.completions.asks();
-                false
-            }
-        };
-        if silent && !std::mem::replace(&mut peer.is_listed, true) {
-            self.silent.push(to);
-        }
-        silent
-    }
-
     /// Asks for the end of the silent writes to a peer. Those behind a mark that is under way have the next one.
     ///
     /// # Errors
@@ -105,7 +86,7 @@ impl<D: Device> Links<D> {
         let peer = self.peers.meet(to);
         let Some((pair, ..)) = peer.pair else { return Ok(()) };
         let taken = if let [what] = what {
-            let signaled = !self.is_silent(to, *what);
+            let signaled = !peer.is_silent(to, *what, &self.sent, &mut self.silent);
             // SAFETY: a slot is touched by nobody before its completion was polled, and lives as long as the device; memory that was lent is as
             // its lender promises.
             unsafe { self.device.post(pair, &[self.work(*what, signaled)]) }
@@ -159,7 +140,8 @@ impl<D: Device> Links<D> {
 
     /// Tells peers what they are to be told, as far as there is room.
     pub(super) fn send_due(&mut self) -> Result<()> {
-        while let Some(slot) = self.controlled.iter().position(Option::is_none)
+        while !self.due.is_empty()
+            && let Some(slot) = self.controlled.iter().position(Option::is_none)
             && let Some(to) = self.due.pop_front()
         {
             let peer = self.peers.meet(to);

@@ -18,6 +18,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `steps` | carries out what the machine decides |
+//! | `completions` | hands what the device reports to what it is about |
 //! | `frames` | frames on a connection, and on the next one |
 //! | `one_sided` | writes and reads |
 //! | `wire` | what active messages ask for |
@@ -38,7 +39,7 @@ use crate::comm::{
         frame::Frames,
         wire::{Broken, Ended, Result, Transfers},
     },
-    bootstrap::directory::Directory,
+    devices::directory::Directory,
     peers::Peers,
     protocol::{
         absence::Absences,
@@ -60,7 +61,7 @@ mod wire;
 pub(super) const SENDS: usize = 64;
 const RECEIVES: usize = 256;
 /// Transfers that go straight.
-const STRAIGHT: usize = 32;
+const STRAIGHT_SLOTS: usize = 32;
 /// Messages without a frame.
 const CONTROLS: usize = 32;
 /// The same of datagrams.
@@ -70,7 +71,7 @@ const DATAGRAM_RECEIVES: usize = 64;
 /// What a device has to be opened with.
 pub(super) const DEPTHS: device::Depths = device::Depths {
     // Each work and each receive has one completion at most, marks have no more than silent works lack; a pair that breaks flushes what it has.
-    completions: 2 * (SENDS + STRAIGHT + CONTROLS + RECEIVES + DATAGRAM_SENDS + DATAGRAM_RECEIVES),
+    completions: 2 * (SENDS + STRAIGHT_SLOTS + CONTROLS + RECEIVES + DATAGRAM_SENDS + DATAGRAM_RECEIVES),
     shared_receives: RECEIVES,
     datagram_receives: DATAGRAM_RECEIVES,
     datagram_sends: DATAGRAM_SENDS,
@@ -201,6 +202,23 @@ struct Peer {
     failures: u32,
 }
 
+impl Peer {
+    /// Whether the completion of a work is not asked for: short writes in a row. A [mark](Links::mark) will stand behind them.
+    fn is_silent(&mut self, own: usize, what: Posted, sent: &[Sent], silent: &mut Vec<usize>) -> bool {
+        // The end of a message without a frame lets no slot go, so it is none of the silent writes before it.
+        let Posted::Send(slot) = what else { return false };
+        if slot >= SENDS || !matches!(sent[slot].what, What::Write { .. }) {
+            self.completions.asks();
+            return false;
+        }
+        let is_silent = self.completions.is_silent(slot);
+        if is_silent && !std::mem::replace(&mut self.is_listed, true) {
+            silent.push(own);
+        }
+        is_silent
+    }
+}
+
 impl<D: Device> Links<D> {
     /// # Errors
     /// What the device says.
@@ -220,8 +238,8 @@ impl<D: Device> Links<D> {
             spare: Vec::new(),
             sends,
             free_sends: (0..SENDS).collect(),
-            free_straight: (SENDS..SENDS + STRAIGHT).collect(),
-            sent: vec![Sent { to: 0, serial: 0, len: 0, what: What::Frame }; SENDS + STRAIGHT],
+            free_straight: (SENDS..SENDS + STRAIGHT_SLOTS).collect(),
+            sent: vec![Sent { to: 0, serial: 0, len: 0, what: What::Frame }; SENDS + STRAIGHT_SLOTS],
             gone: Vec::new(),
             chain: Vec::new(),
             posted: Vec::new(),

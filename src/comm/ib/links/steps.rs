@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{
     super::device::{self, Address as PortAddress, Datagram, Device, DeviceError, Handle, To},
-    ANSWERS_FOR_EVER, CONTROLS, FAILURES, FIND_AGAIN, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, STRAIGHT, TIMEOUT,
+    ANSWERS_FOR_EVER, CONTROLS, FAILURES, FIND_AGAIN, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, STRAIGHT_SLOTS, TIMEOUT,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
@@ -105,7 +105,7 @@ impl<D: Device> Links<D> {
     fn prepare(&mut self, peer: usize, epoch: u32) -> device::Result<Address> {
         let pair = match self.spare.pop() {
             Some(pair) => pair,
-            None => self.device.create(SENDS + STRAIGHT + CONTROLS + 1)?,
+            None => self.device.create(SENDS + STRAIGHT_SLOTS + CONTROLS + 1)?,
         };
         if let Err(error) =
             self.device.modify(pair, To::Init { access: device::Access::REMOTE_WRITE | device::Access::REMOTE_READ })
@@ -136,9 +136,7 @@ impl<D: Device> Links<D> {
 
     /// The queue pair of a peer is spare. If that fails there is none.
     fn release(&mut self, from: usize) -> Result<device::Result<()>> {
-        let peer = self.peers.meet(from);
-        peer.report.is_over();
-        let Some((pair, ..)) = peer.pair.take() else { return Ok(Ok(())) };
+        let Some((pair, ..)) = self.peers.meet(from).pair.take() else { return Ok(Ok(())) };
         // In the error state nothing arrives any more, and what did is taken out: a reset may drop it, and its receive with it.
         let failed = self.device.modify(pair, To::Error);
         while self.take_completions()? {}
@@ -148,7 +146,9 @@ impl<D: Device> Links<D> {
         // taken for the end of another work, or the word of another peer. What is not reported by now never will be.
         while self.take_completions()? {}
         self.owners.remove(&pair.number);
+        // So is what the peer has said when it opened this connection: it is not said of the next one.
         let peer = self.peers.meet(from);
+        peer.report.is_over();
         peer.completions.is_over();
         self.controlled.iter_mut().for_each(|sent| *sent = sent.filter(|(to, _)| *to != from));
         if reset.is_ok() {

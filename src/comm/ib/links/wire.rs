@@ -28,7 +28,7 @@ pub(super) const FRAME: usize = 4096 - HEADER;
 const COPIED: usize = HEADER + FRAME;
 
 /// From so many bytes on a piece goes straight: registering memory for it costs as much as copying so much.
-const STRAIGHT: usize = 64 << 10;
+const STRAIGHT_FROM: usize = 64 << 10;
 
 /// The longest piece: a connection that breaks does so much again, at most, of what was nearly done.
 const LONGEST: usize = 1 << 20;
@@ -43,7 +43,7 @@ impl<D: Device> Wire for Links<D> {
     fn limits(&self) -> Limits {
         let device::Limits { longest_message, reads, .. } = *self.device.limits();
         let longest = longest_message.min(LONGEST);
-        let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT, longest, run: RUN, reads };
+        let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT_FROM, longest, run: RUN, reads };
         Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided), by_agents: true }
     }
 
@@ -120,8 +120,8 @@ mod tests {
 
     use super::*;
     use crate::comm::{
-        am::frame::Kind,
-        bootstrap::directory::Directory,
+        am::{frame::Kind, wire::Piece},
+        devices::directory::Directory,
         ib::{
             device::Wakes,
             faulty::{Faulty, Rates},
@@ -261,6 +261,71 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(60), "a peer that is gone");
         };
         assert!(error.starts_with("rank 1 cannot be reached any more: "), "{error}");
+    }
+
+    /// Sends a frame when that can be done, and receives all of that rank until it is there.
+    fn exchange(wires: &mut [Links<impl Device>], from: usize, to: usize, number: usize) {
+        let start = Instant::now();
+        let mut next = Some(frame(&mut wires[from], number));
+        loop {
+            next = next.and_then(|frame| wires[from].send(to, Class::Request, frame).unwrap());
+            for wire in wires.iter_mut() {
+                if let Some(arrival) = wire.receive().unwrap() {
+                    assert_eq!((number_of(&arrival), arrival.from), (number, from));
+                    return wire.keep(arrival.frame);
+                }
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "frame {number} does not come");
+        }
+    }
+
+    /// A row of writes, among which the peer is told by a message without a frame what has come: the end of that message is not taken for theirs.
+    #[test]
+    fn a_message_without_a_frame_does_not_hide_the_end_of_writes() {
+        // Dropped behind the wires.
+        let (mut words, value) = (vec![0_u64; 8], [5_u64; 8]);
+        let mut wires = wires(ENDPOINTS, Rates::default(), 7);
+        exchange(&mut wires, 0, 1, 1);
+        exchange(&mut wires, 1, 0, 2);
+        // SAFETY: the words outlive the wires.
+        let key = unsafe { wires[1].open(words.as_mut_ptr().cast(), 64) }.unwrap().key;
+        let there = words.as_ptr().expose_provenance() as u64;
+        let piece = |word: usize| Piece { there: there + 8 * word as u64, key, here: value.as_ptr().cast_mut().cast(), len: 8 };
+        for number in 0..20 {
+            let next = frame(&mut wires[1], number);
+            assert!(wires[1].send(0, Class::Request, next).unwrap().is_none());
+        }
+        for word in 0..3 {
+            // SAFETY: both are there.
+            assert_eq!(unsafe { wires[0].write(1, &[piece(word)]) }.unwrap(), 1);
+        }
+        let works = wires[0].bytes;
+        wires[0].take_completions().unwrap();
+        assert!(wires[0].bytes > works, "nothing was told");
+        assert!(wires[0].transfers(1).ended < 3, "the last ones are silent");
+        assert!((0..3).any(|_| wires[0].have_ended(1).unwrap()), "{:?}", wires[0].transfers(1));
+        drop(wires);
+        assert_eq!(words[..4], [5, 5, 5, 0]);
+    }
+
+    /// What a peer has said when it opened a connection, and what is found when that is given back, is not said of the next connection.
+    #[test]
+    fn the_first_message_of_a_connection_that_broke_is_not_that_of_the_next() {
+        let mut wires = wires(ENDPOINTS, Rates::default(), 8);
+        assert!(!wires[0].is_ready(1).unwrap());
+        let start = Instant::now();
+        loop {
+            wires[1].look().unwrap();
+            // It opens a connection as soon as that is ready.
+            if wires[1].connections.is_ready(0) {
+                break;
+            }
+            wires[0].look().unwrap();
+            assert!(start.elapsed() < Duration::from_secs(60), "no connection");
+        }
+        wires[0].breaks(1, "on purpose".into()).unwrap();
+        (1..5).for_each(|number| exchange(&mut wires, 0, 1, number));
+        (5..9).for_each(|number| exchange(&mut wires, 1, 0, number));
     }
 
     /// An adapter that is never found is an error in words.

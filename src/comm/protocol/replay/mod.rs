@@ -33,7 +33,7 @@
 //!  the peer's number has come    | forgets the frames that were seen; posts the rest again, in its order
 //! ```
 //!
-//! When an end tells which frames it has seen, is a matter of [`report`]; how, of [`header`].
+//! [`report`] decides when an end says which frames it has seen. [`header`] is how it says so.
 
 pub(in crate::comm) mod header;
 pub(in crate::comm) mod report;

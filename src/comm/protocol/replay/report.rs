@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use super::header::What;
 
-/// So many frames are seen, or so long, before a message of its own says it.
+/// After so many frames, or so long after the first, a message of its own says what was seen.
 const UNSAID: u64 = 16;
 const UNSAID_FOR: Duration = Duration::from_millis(1);
 
 /// See the module's essay.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(in crate::comm) struct Report {
     /// The connection is new, and the peer was not told yet which frame was seen last.
     opens: bool,
@@ -39,7 +39,7 @@ pub(in crate::comm) struct Report {
 pub(in crate::comm) enum When {
     /// It is planned already.
     Planned,
-    /// [`Report::is_due`] tells.
+    /// [`Report::due`] tells when.
     Later,
     Now,
 }

@@ -1,15 +1,19 @@
 //! Ranks that each drive a device of their own, whatever that is: how they start, and what they have in common.
 //!
 //! They are threads, or forked, or a launcher has started them ([`bootstrap`](super::bootstrap)). A launcher's ranks may be on several machines.
-//! A device is opened by its rank: in the process of that, after the fork. Where all ranks share memory nothing is opened.
+//! A device is opened by its rank: in the process of that, after the fork. Where all ranks share memory nothing is opened. A [`directory`] says where the
+//! devices of others are reached.
+
+pub(super) mod directory;
 
 use std::sync::Arc;
+
+use self::directory::{Directory, Words};
 
 use super::{
     Conduit, Connect, Topology,
     am::{route, wire::Wire},
     bootstrap::{
-        directory::{Directory, Words},
         launched::{self, Connection},
         place::Place,
     },

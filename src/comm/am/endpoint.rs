@@ -222,7 +222,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(true)
     }
 
-    /// Frames that have not left.
+    /// Frames whose memory is not free.
     pub(super) fn crowd(&self) -> usize {
         self.wire.leaving() + self.outbox.len()
     }

@@ -30,7 +30,7 @@ pub(crate) trait Wire: Send + fmt::Debug {
     /// [`Broken`].
     fn send(&mut self, to: usize, class: Class, frame: Frame) -> Result<Option<Frame>>;
 
-    /// Frames that were sent and whose memory is not free.
+    /// Frames that were sent and whose memory is not free; where one-sided transfers share that memory, these too.
     fn leaving(&self) -> usize;
 
     /// The next frame that has arrived.

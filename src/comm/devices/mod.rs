@@ -170,7 +170,7 @@ fn prepare<S: Devices>(
     Ok(Some((Cluster { directory: Arc::new(Directory::asked(ask)), token: place.token }, device)))
 }
 
-/// Refuses connections that are all to be there, and must not be, where this process starts the ranks.
+/// Refuses `GA_CONNECT=static` where `GA_CONNECTIONS` allows fewer connections than a rank needs, for ranks that this process starts.
 ///
 /// # Errors
 /// [`Error::Launch`].

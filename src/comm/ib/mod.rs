@@ -47,6 +47,8 @@
 //! # What is not there yet
 //!
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
+//! * The event that an adapter gives back what a broken queue pair had taken of the shared receives (*last WQE reached*) is not awaited before the
+//!   pair is reset. An adapter may lose a receive with each pair that breaks in the middle of a message of several packets.
 //! * Atomic operations of the adapter.
 
 mod cluster;

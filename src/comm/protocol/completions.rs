@@ -16,8 +16,9 @@
 //!    else                                 | 0       | asks for a completion
 //!  any other work with a handle is posted | 0       | asks for a completion
 //!  a work without a handle is posted      |         | asks for a completion
-//!  somebody asks for the end of silent    | 0       | a mark, if none is under way
-//!  works                                  |         |
+//!  somebody asks for the end of silent    |         |
+//!  works: no mark is under way            | 0       | a mark is to be posted
+//!         one is under way                |         | nothing
 //!  work n is reported                     |         | all up to n are completed; has it a handle, that and all before it are let go
 //!  the connection is over                 | 0       | all are completed, and no mark is under way
 //! ```

@@ -10,25 +10,15 @@ use crate::comm::{
 };
 
 impl<D: Device> Links<D> {
-    /// Handles up to [`BATCH`] completions, and those that were taken out before; whether there may be more.
-    ///
-    /// What follows from one may call this again, so those that wait are in a queue: their order is that of the device, whoever handles them.
+    /// Handles up to [`BATCH`] completions, and then does what follows for connections; whether there may be more.
     pub(super) fn take_completions(&mut self) -> Result<bool> {
-        self.device.poll(&mut self.polled, BATCH)?;
-        let may_be_more = self.polled.len() == BATCH;
-        self.taken += self.polled.len() as u64;
-        // Most often there is one: the queue costs 20 ns of a put and a fence.
-        if let ([completion], true) = (&self.polled[..], self.completions.is_empty()) {
-            let completion = *completion;
-            self.polled.clear();
-            self.completed(completion)?;
-            return Ok(may_be_more);
-        }
-        self.completions.extend(self.polled.drain(..));
-        while let Some(completion) = self.completions.pop_front() {
-            self.completed(completion)?;
-        }
-        Ok(may_be_more)
+        let mut polled = std::mem::take(&mut self.polled);
+        let looked = self.device.poll(&mut polled, BATCH);
+        let may_be_more = polled.len() == BATCH;
+        self.taken += polled.len() as u64;
+        let handled = polled.drain(..).try_for_each(|completion| self.completed(completion));
+        self.polled = polled;
+        handled.and(looked.map_err(Into::into)).and_then(|()| self.act()).map(|()| may_be_more)
     }
 
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {
@@ -54,7 +44,12 @@ impl<D: Device> Links<D> {
             (Posted::Receive(slot), _) => Ok(self.post_receive(slot)?),
             (Posted::DatagramSend(slot), Ok(_)) => {
                 self.free_datagrams.push(slot);
-                self.late.pop_front().map_or(Ok(()), |(to, bytes)| self.send_datagram(to, &bytes))
+                while !self.free_datagrams.is_empty()
+                    && let Some((to, bytes)) = self.late.pop_front()
+                {
+                    self.send_datagram(to, &bytes)?;
+                }
+                Ok(())
             }
             (Posted::DatagramReceive(slot), Ok(Done::Received { len, .. })) => {
                 let mut bytes = [0; LENGTH];
@@ -64,8 +59,8 @@ impl<D: Device> Links<D> {
                 }
                 self.post_datagram_receive(slot)?;
                 let bytes = if is_whole { &bytes[..] } else { &[] };
-                let actions = self.connections.on_datagram(self.device.now(), bytes);
-                self.carry_out(actions)
+                self.actions.extend(self.connections.on_datagram(self.device.now(), bytes));
+                Ok(())
             }
             (Posted::DatagramReceive(slot), Ok(_)) => Ok(self.post_datagram_receive(slot)?),
             (Posted::DatagramSend(_) | Posted::DatagramReceive(_), Err(failure)) => {

@@ -29,6 +29,7 @@ impl<D: Device> Links<D> {
         self.sends.write(slot, HEADER, bytes);
         self.sent[slot] = Sent { to, serial: 0, len: HEADER + bytes.len(), what: What::Frame };
         self.post(to, &[Posted::Send(slot)])?;
+        self.act()?;
         Ok(true)
     }
 
@@ -127,7 +128,7 @@ impl<D: Device> Links<D> {
             self.bytes += len as u64;
         }
         if was_idle {
-            self.tell(to, Event::Used)?;
+            self.tell(to, Event::Used);
         }
         let Some(why) = why else { return Ok(()) };
         for what in &what[taken..] {
@@ -135,7 +136,8 @@ impl<D: Device> Links<D> {
                 self.controlled[slot] = None;
             }
         }
-        self.breaks(to, why)
+        self.breaks(to, why);
+        Ok(())
     }
 
     /// Tells peers what they are to be told, as far as there is room.
@@ -167,26 +169,32 @@ impl<D: Device> Links<D> {
         self.absences.ends(from);
         let gone = &mut self.gone;
         let fates = peer.replay.reopens(seen, |slot| gone.push(slot)).ok_or_else(|| contradicts(from))?;
+        let mut is_behind = false;
         for (fate, _) in fates {
             match fate {
                 Fate::Again(slot) => {
+                    is_behind = true;
                     self.replayed += 1;
                     self.post(from, &[Posted::Send(slot)])?;
                 }
-                Fate::Done(slot) | Fate::Unknown(slot) => self.gone.push(slot),
+                Fate::Done(slot) | Fate::Unknown(slot) => {
+                    // A write, and a read before it is done again.
+                    let overtakes = is_behind && !matches!(self.sent[slot].what, What::Frame);
+                    self.peers.meet(from).overtook += u64::from(overtakes);
+                    self.gone.push(slot);
+                }
             }
         }
         self.let_go()
     }
 
     /// A queue pair does nothing any more.
-    pub(super) fn breaks(&mut self, to: usize, why: String) -> Result<()> {
+    pub(super) fn breaks(&mut self, to: usize, why: String) {
         self.absences.begins(to, why);
         let peer = self.peers.meet(to);
         peer.replay.is_over();
-        match peer.pair {
-            Some((_, epoch, _)) => self.tell(to, Event::Broken { epoch }),
-            None => Ok(()),
+        if let Some((_, epoch, _)) = peer.pair {
+            self.tell(to, Event::Broken { epoch });
         }
     }
 
@@ -213,11 +221,13 @@ impl<D: Device> Links<D> {
             return Err(Broken(format!("rank {to} refuses a transfer: {failure}")));
         }
         if let Err(failure) = outcome {
-            self.breaks(to, failure.to_string())?;
+            self.breaks(to, failure.to_string());
         }
         // Nobody else asks for it.
-        let is_told = is_idle && (self.is_short || !self.connections.is_ready(to));
-        if is_told { self.tell(to, Event::Acknowledged) } else { Ok(()) }
+        if is_idle && (self.is_short || !self.connections.is_ready(to)) {
+            self.tell(to, Event::Acknowledged);
+        }
+        Ok(())
     }
 
     /// A message has come into a slot.
@@ -231,7 +241,7 @@ impl<D: Device> Links<D> {
         if let Some((_, epoch, _)) = self.peers.get(from).and_then(|peer| peer.pair)
             && !self.connections.is_ready(from)
         {
-            self.tell(from, Event::Data { epoch })?;
+            self.tell(from, Event::Data { epoch });
         }
         let now = self.device.now();
         let peer = self.peers.meet(from);

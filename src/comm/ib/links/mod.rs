@@ -44,7 +44,7 @@ use crate::comm::{
     protocol::{
         absence::Absences,
         completions::Completions,
-        connection::{Connections, Event, LENGTH, Settings},
+        connection::{Action, Connections, Event, LENGTH, Settings},
         replay::{self, Replay, header::HEADER, report::Report},
     },
     random::Random,
@@ -104,6 +104,9 @@ pub(super) struct Links<D: Device> {
     device: Arc<D>,
     directory: Arc<Directory>,
     connections: Connections,
+    /// What it has said and what was not done; whether that is being done.
+    actions: VecDeque<Action>,
+    acts: bool,
     /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
     is_short: bool,
     peers: Peers<Peer>,
@@ -147,10 +150,9 @@ pub(super) struct Links<D: Device> {
     arrivals: VecDeque<Arrived>,
     /// For the next use.
     frames: Frames,
+    /// Completions that are handled now; else empty, kept for its memory.
     polled: Vec<Completion>,
-    /// Taken out of the device, and not handled.
-    completions: VecDeque<Completion>,
-    /// So many so far; and looks since the last one at the time.
+    /// So many were taken so far; and looks since the last one at the time.
     taken: u64,
     hurried: u32,
     /// Works that were posted again, and bytes of all that were posted.
@@ -194,7 +196,9 @@ struct Peer {
     is_listed: bool,
     /// Writes and reads so far, and how many of them have ended.
     transfers: Transfers,
-    /// Frames, by their slots.
+    /// So many of those that have ended overtook one that has not, when a connection broke.
+    overtook: u64,
+    /// Frames, writes and reads, by their slots.
     replay: Replay<usize>,
     /// What it was told of its own.
     report: Report,
@@ -217,6 +221,14 @@ impl Peer {
         }
         is_silent
     }
+
+    /// A write or a read has ended.
+    fn ends(&mut self) {
+        self.transfers.ended += 1;
+        if self.transfers.ended == self.transfers.begun {
+            self.overtook = 0;
+        }
+    }
 }
 
 impl<D: Device> Links<D> {
@@ -232,6 +244,8 @@ impl<D: Device> Links<D> {
             device: Arc::new(device),
             directory,
             connections: Connections::new(Settings { budget, ..settings }),
+            actions: VecDeque::new(),
+            acts: false,
             is_short: budget < settings.endpoints.saturating_sub(1),
             peers: Peers::default(),
             owners: HashMap::default(),
@@ -260,7 +274,6 @@ impl<D: Device> Links<D> {
             arrivals: VecDeque::with_capacity(RECEIVES),
             frames: Frames::new(FRAME, SENDS),
             polled: Vec::with_capacity(BATCH),
-            completions: VecDeque::with_capacity(BATCH),
             taken: 0,
             hurried: 0,
             replayed: 0,
@@ -300,7 +313,8 @@ impl<D: Device> Links<D> {
             return Ok(peer.replay.may_post(replay::Kind::Frame));
         }
         if !std::mem::replace(&mut peer.wanted, true) {
-            self.tell(to, Event::Wanted)?;
+            self.tell(to, Event::Wanted);
+            self.act()?;
         }
         Ok(false)
     }
@@ -348,9 +362,9 @@ impl<D: Device> Links<D> {
         }
         self.send_due()?;
         if self.connections.next_timeout().is_some_and(|at| at <= now) {
-            let actions = self.connections.on_timeout(now);
-            self.carry_out(actions)?;
+            self.actions.extend(self.connections.on_timeout(now));
         }
+        self.act()?;
         if self.device.limits().virtual_time {
             let says = self.unsaid.front().and_then(|&peer| self.says_at(peer));
             says.into_iter().chain(self.connections.next_timeout()).min().into_iter().for_each(|at| self.device.remind(at));
@@ -372,9 +386,9 @@ impl<D: Device> Links<D> {
         self.peers.get(peer)?.report.due()
     }
 
-    fn tell(&mut self, peer: usize, event: Event) -> Result<()> {
-        let actions = self.connections.on_event(self.device.now(), peer, event);
-        self.carry_out(actions)
+    /// Tells the machine of connections what has happened. What it says to that is done by [`act`](Self::act).
+    fn tell(&mut self, peer: usize, event: Event) {
+        self.actions.extend(self.connections.on_event(self.device.now(), peer, event));
     }
 
     /// Gives everything back to the device. Nothing is sent or received any more.

@@ -6,7 +6,7 @@
 
 use super::{
     super::device::{Access, Device, Kind, Piece, Region, Target},
-    Links, Posted, SENDS, Sent,
+    Links, Peer, Posted, SENDS, Sent,
     wire::FOR_ANSWERS,
 };
 use crate::comm::{
@@ -84,7 +84,7 @@ impl<D: Device> Links<D> {
         let done = if posted.is_empty() { Ok(()) } else { self.post(with, &posted) };
         posted.clear();
         self.posted = posted;
-        done.map(|()| count)
+        done.and_then(|()| self.act()).map(|()| count)
     }
 
     /// Lets the slots go whose works are done.
@@ -92,7 +92,9 @@ impl<D: Device> Links<D> {
         while let Some(slot) = self.gone.pop() {
             let Sent { to, len, ref mut what, .. } = self.sent[slot];
             let region = what.take_region();
-            self.peers.meet(to).transfers.ended += u64::from(matches!(what, What::Write { .. } | What::Straight { .. }));
+            if let What::Write { .. } | What::Straight { .. } = what {
+                self.peers.meet(to).ends();
+            }
             match *what {
                 What::Frame | What::Write { .. } => self.free_sends.push(slot),
                 What::Read { .. } => self.read.push_back(slot),
@@ -180,6 +182,7 @@ impl<D: Device> OneSided for Links<D> {
         peer.replay.posts(again, slot);
         self.sent[slot] = Sent { to: with, serial: 0, len, what: What::Straight { kind, lent, region: Some(region), id } };
         self.post(with, &[Posted::Send(slot)])?;
+        self.act()?;
         Ok(true)
     }
 
@@ -190,7 +193,7 @@ impl<D: Device> OneSided for Links<D> {
             if let What::Read { origin, at, .. } = what {
                 self.sends.look(slot, len, |bytes| each(origin, at, bytes));
             }
-            self.peers.meet(to).transfers.ended += 1;
+            self.peers.meet(to).ends();
             self.reading -= 1;
             self.free_sends.push(slot);
         }
@@ -221,6 +224,9 @@ impl<D: Device> OneSided for Links<D> {
     }
 
     fn transfers(&self, with: usize) -> Transfers {
-        self.peers.get(with).map(|peer| peer.transfers).unwrap_or_default()
+        let Some(&Peer { transfers: Transfers { begun, ended }, overtook, .. }) = self.peers.get(with) else {
+            return Transfers::default();
+        };
+        Transfers { begun, ended: ended - overtook }
     }
 }

@@ -1,7 +1,5 @@
 //! What the machine of connections decides, done with a device.
 
-use std::collections::VecDeque;
-
 use super::{
     super::device::{self, Address as PortAddress, Datagram, Device, DeviceError, Handle, To},
     ANSWERS_FOR_EVER, CONTROLS, FAILURES, FIND_AGAIN, Links, Posted, RECEIVE_TIMER, RETRIES, SENDS, STRAIGHT_SLOTS, TIMEOUT,
@@ -12,10 +10,21 @@ use crate::comm::{
 };
 
 impl<D: Device> Links<D> {
-    /// Does what the machine of connections says, and what follows from it.
-    pub(super) fn carry_out(&mut self, actions: Vec<Action>) -> Result<()> {
-        let mut actions = VecDeque::from(actions);
-        while let Some(action) = actions.pop_front() {
+    /// Does what the machine of connections has said, in its order, and what follows from that.
+    ///
+    /// A step may find out more, which is said to the machine too. What it says to that comes behind what it has said before. So a step is never
+    /// interrupted by another one, and none finds a connection of another epoch than the machine meant.
+    pub(super) fn act(&mut self) -> Result<()> {
+        if self.actions.is_empty() || std::mem::replace(&mut self.acts, true) {
+            return Ok(());
+        }
+        let acted = self.carry_out();
+        self.acts = false;
+        acted
+    }
+
+    fn carry_out(&mut self) -> Result<()> {
+        while let Some(action) = self.actions.pop_front() {
             let told = match action {
                 Action::Send { peer, bytes } => {
                     self.send_datagram(peer, &bytes)?;
@@ -32,7 +41,7 @@ impl<D: Device> Links<D> {
                 Action::Release { peer, epoch } => {
                     let released = self.release(peer)?.map(|()| Event::Released { epoch });
                     let released = self.or_failed(peer, epoch, released)?;
-                    actions.extend(self.connections.on_event(self.device.now(), peer, released));
+                    self.tell(peer, released);
                     // What came for it while it was closed asks again; and what it may not have seen goes there once more.
                     let closed = self.peers.meet(peer);
                     closed.replay.is_over();
@@ -57,7 +66,7 @@ impl<D: Device> Links<D> {
                 },
             };
             let (peer, event) = told;
-            actions.extend(self.connections.on_event(self.device.now(), peer, event));
+            self.tell(peer, event);
         }
         Ok(())
     }
@@ -134,14 +143,24 @@ impl<D: Device> Links<D> {
         self.device.modify(pair, send)
     }
 
-    /// The queue pair of a peer is spare. If that fails there is none.
+    /// The queue pair of a peer is spare. If it cannot be reset there is none.
     fn release(&mut self, from: usize) -> Result<device::Result<()>> {
-        let Some((pair, ..)) = self.peers.meet(from).pair.take() else { return Ok(Ok(())) };
+        let peer = self.peers.meet(from);
+        let Some((pair, ..)) = peer.pair.take() else {
+            peer.report.is_over();
+            return Ok(Ok(()));
+        };
+        // It is given back with the others if anything fails here.
+        self.spare.push(pair);
         // In the error state nothing arrives any more, and what did is taken out: a reset may drop it, and its receive with it.
         let failed = self.device.modify(pair, To::Error);
         while self.take_completions()? {}
         let reset = failed.and_then(|()| self.device.modify(pair, To::Reset));
-        let gone = if reset.is_err() { self.device.destroy(pair) } else { Ok(()) };
+        if reset.is_err() {
+            // A pair that lives on might touch slots which others use by then.
+            self.device.destroy(pair)?;
+            self.spare.pop();
+        }
         // Nothing is done for this life of the pair any more. What was done is reported before a slot or the pair is used again: later it would be
         // taken for the end of another work, or the word of another peer. What is not reported by now never will be.
         while self.take_completions()? {}
@@ -151,10 +170,7 @@ impl<D: Device> Links<D> {
         peer.report.is_over();
         peer.completions.is_over();
         self.controlled.iter_mut().for_each(|sent| *sent = sent.filter(|(to, _)| *to != from));
-        if reset.is_ok() {
-            self.spare.push(pair);
-        }
-        Ok(reset.and(gone))
+        Ok(reset)
     }
 
     /// Sends a datagram, if that can be done now.

@@ -25,13 +25,23 @@ const UNSAID_FOR: Duration = Duration::from_millis(1);
 /// See the module's essay.
 #[derive(Debug, Default)]
 pub(in crate::comm) struct Report {
-    /// The connection is new, and the peer was not told yet which frame was seen last.
-    opens: bool,
-    /// It has told that on this connection, before the connection was ready here.
+    stage: Stage,
+    /// The peer has opened the connection, and has seen so many frames. This end has not opened it yet.
     heard: Option<u64>,
     /// What it was told, and since when there is more.
     said: u64,
     unsaid: Option<Duration>,
+}
+
+/// How far this end is with a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// There is none, or it is not ready.
+    #[default]
+    Closed,
+    /// It is ready, and the peer was not told which frame was seen last.
+    Opening,
+    Open,
 }
 
 /// When what has come is to be said.
@@ -47,12 +57,12 @@ pub(in crate::comm) enum When {
 impl Report {
     /// A connection is ready.
     pub(in crate::comm) fn begins(&mut self) {
-        self.opens = true;
+        self.stage = Stage::Opening;
     }
 
     /// The connection is over.
     pub(in crate::comm) fn is_over(&mut self) {
-        (self.opens, self.heard) = (false, None);
+        (self.stage, self.heard) = (Stage::Closed, None);
     }
 
     /// The peer has opened the connection, and seen the frames up to a number.
@@ -62,7 +72,7 @@ impl Report {
 
     /// Both ends have opened the connection: what the peer has seen, once.
     pub(in crate::comm) fn take_heard(&mut self) -> Option<u64> {
-        if self.opens { None } else { self.heard.take() }
+        self.heard.take_if(|_| self.stage == Stage::Open)
     }
 
     /// A frame leaves, and says what was seen.
@@ -73,12 +83,14 @@ impl Report {
 
     /// What a message of its own says, if one has to leave. On a connection that is not `open` for frames only the first message leaves.
     pub(in crate::comm) fn says(&mut self, seen: u64, open: bool) -> Option<What> {
-        let opens = std::mem::take(&mut self.opens);
-        if !opens && (seen == self.said || !open) {
-            return None;
-        }
+        let what = match self.stage {
+            Stage::Opening => What::Opens,
+            Stage::Open if seen != self.said && open => What::Seen,
+            Stage::Closed | Stage::Open => return None,
+        };
+        self.stage = Stage::Open;
         self.leaves(seen);
-        Some(if opens { What::Opens } else { What::Seen })
+        Some(what)
     }
 
     /// A frame has come, the last that was seen.
@@ -105,8 +117,9 @@ mod tests {
     fn the_first_message_opens_and_the_number_of_the_peer_waits_for_it() {
         let mut report = Report::default();
         assert_eq!(report.says(0, true), None);
-        report.begins();
         report.hears(4);
+        assert_eq!(report.take_heard(), None, "the peer may be ready first");
+        report.begins();
         assert_eq!(report.take_heard(), None);
         assert_eq!(report.says(0, false), Some(What::Opens));
         assert_eq!((report.take_heard(), report.take_heard()), (Some(4), None));
@@ -117,9 +130,18 @@ mod tests {
         assert_eq!((report.says(0, true), report.take_heard()), (None, None));
     }
 
+    /// Of an end that has opened its connection.
+    fn opened() -> Report {
+        let mut report = Report::default();
+        assert_eq!(report.says(1, true), None);
+        report.begins();
+        assert_eq!(report.says(0, true), Some(What::Opens));
+        report
+    }
+
     #[test]
     fn what_no_frame_says_is_said_after_a_while() {
-        let mut report = Report::default();
+        let mut report = opened();
         assert_eq!((report.arrives(1, 5 * MILLISECOND), report.arrives(2, 6 * MILLISECOND)), (When::Later, When::Planned));
         assert_eq!(report.due(), Some(6 * MILLISECOND));
         assert_eq!(report.says(2, false), None, "the connection is not there");
@@ -133,7 +155,7 @@ mod tests {
 
     #[test]
     fn many_frames_are_said_at_once() {
-        let mut report = Report::default();
+        let mut report = opened();
         let at_once: Vec<u64> = (1..=40).filter(|&seen| report.arrives(seen, MILLISECOND) == When::Now).collect();
         assert_eq!(at_once, [UNSAID]);
         report.leaves(40);

@@ -263,17 +263,10 @@ impl<D: Device> Links<D> {
             Some(replay::Arrival::Seen) | None => return Ok(self.post_receive(slot)?),
         }
         let peer = self.peers.meet(from);
-        match peer.report.arrives(peer.replay.seen(), now) {
-            When::Planned => Ok(()),
-            When::Later => {
-                self.unsaid.push_back(from);
-                Ok(())
-            }
-            When::Now => {
-                self.due.push_back(from);
-                self.send_due()
-            }
-        }
+        let when = peer.report.arrives(peer.replay.seen(), now);
+        self.unsaid.extend((when == When::Later).then_some(from));
+        self.due.extend((when == When::Now).then_some(from));
+        if when == When::Now { self.send_due() } else { Ok(()) }
     }
 }
 

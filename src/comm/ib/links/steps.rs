@@ -18,56 +18,50 @@ impl<D: Device> Links<D> {
         if self.actions.is_empty() || std::mem::replace(&mut self.acts, true) {
             return Ok(());
         }
-        let acted = self.carry_out();
+        let mut acted = Ok(());
+        while let (Ok(()), Some(action)) = (&acted, self.actions.pop_front()) {
+            acted = self.carry_out(action);
+        }
         self.acts = false;
         acted
     }
 
-    fn carry_out(&mut self) -> Result<()> {
-        while let Some(action) = self.actions.pop_front() {
-            let told = match action {
-                Action::Send { peer, bytes } => {
-                    self.send_datagram(peer, &bytes)?;
-                    continue;
+    fn carry_out(&mut self, action: Action) -> Result<()> {
+        let (peer, event) = match action {
+            Action::Send { peer, bytes } => return self.send_datagram(peer, &bytes),
+            Action::Prepare { peer, epoch } => {
+                let prepared = self.prepare(peer, epoch).map(|address| Event::Prepared { epoch, address });
+                (peer, self.or_failed(peer, epoch, prepared)?)
+            }
+            Action::Connect { peer, epoch, remote } => {
+                let connected = self.connect(peer, remote).map(|()| Event::Connected { epoch });
+                (peer, self.or_failed(peer, epoch, connected)?)
+            }
+            Action::Release { peer, epoch } => {
+                let released = self.release(peer)?.map(|()| Event::Released { epoch });
+                let released = self.or_failed(peer, epoch, released)?;
+                self.tell(peer, released);
+                // What came for it while it was closed asks again; and what it may not have seen goes there once more.
+                let closed = self.peers.meet(peer);
+                closed.replay.is_over();
+                closed.wanted = !closed.replay.is_done();
+                if !closed.wanted {
+                    self.absences.ends(peer);
+                    return Ok(());
                 }
-                Action::Prepare { peer, epoch } => {
-                    let prepared = self.prepare(peer, epoch).map(|address| Event::Prepared { epoch, address });
-                    (peer, self.or_failed(peer, epoch, prepared)?)
-                }
-                Action::Connect { peer, epoch, remote } => {
-                    let connected = self.connect(peer, remote).map(|()| Event::Connected { epoch });
-                    (peer, self.or_failed(peer, epoch, connected)?)
-                }
-                Action::Release { peer, epoch } => {
-                    let released = self.release(peer)?.map(|()| Event::Released { epoch });
-                    let released = self.or_failed(peer, epoch, released)?;
-                    self.tell(peer, released);
-                    // What came for it while it was closed asks again; and what it may not have seen goes there once more.
-                    let closed = self.peers.meet(peer);
-                    closed.replay.is_over();
-                    closed.wanted = !closed.replay.is_done();
-                    if !closed.wanted {
-                        self.absences.ends(peer);
-                        continue;
-                    }
-                    (peer, Event::Wanted)
-                }
-                Action::Ready { peer, .. } => {
-                    let ready = self.peers.meet(peer);
-                    (ready.wanted, ready.failures) = (false, 0);
-                    ready.report.begins();
-                    self.due.push_back(peer);
-                    self.send_due()?;
-                    continue;
-                }
-                Action::Hold { peer, .. } => match self.peers.get(peer).is_some_and(|peer| peer.completions.is_open()) {
-                    false => (peer, Event::Acknowledged),
-                    true => continue,
-                },
-            };
-            let (peer, event) = told;
-            self.tell(peer, event);
-        }
+                (peer, Event::Wanted)
+            }
+            Action::Ready { peer, .. } => {
+                let ready = self.peers.meet(peer);
+                (ready.wanted, ready.failures) = (false, 0);
+                ready.report.begins();
+                self.due.push_back(peer);
+                return self.send_due();
+            }
+            Action::Hold { peer, .. } if self.peers.meet(peer).completions.is_open() => return Ok(()),
+            Action::Hold { peer, .. } => (peer, Event::Acknowledged),
+        };
+        self.tell(peer, event);
         Ok(())
     }
 

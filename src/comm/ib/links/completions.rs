@@ -12,13 +12,16 @@ use crate::comm::{
 impl<D: Device> Links<D> {
     /// Handles up to [`BATCH`] completions, and then does what follows for connections; whether there may be more.
     pub(super) fn take_completions(&mut self) -> Result<bool> {
-        let mut polled = std::mem::take(&mut self.polled);
-        let looked = self.device.poll(&mut polled, BATCH);
-        let may_be_more = polled.len() == BATCH;
-        self.taken += polled.len() as u64;
-        let handled = polled.drain(..).try_for_each(|completion| self.completed(completion));
-        self.polled = polled;
-        handled.and(looked.map_err(Into::into)).and_then(|()| self.act()).map(|()| may_be_more)
+        self.polled.clear();
+        self.device.poll(&mut self.polled, BATCH)?;
+        let count = self.polled.len();
+        self.taken += count as u64;
+        // Nothing that handles one takes others.
+        for at in 0..count {
+            self.completed(self.polled[at])?;
+        }
+        self.act()?;
+        Ok(count == BATCH)
     }
 
     fn completed(&mut self, Completion { id, number, outcome }: Completion) -> Result<()> {

@@ -150,7 +150,7 @@ pub(super) struct Links<D: Device> {
     arrivals: VecDeque<Arrived>,
     /// For the next use.
     frames: Frames,
-    /// Completions that are handled now; else empty, kept for its memory.
+    /// Completions that were taken last.
     polled: Vec<Completion>,
     /// So many were taken so far; and looks since the last one at the time.
     taken: u64,

@@ -224,9 +224,7 @@ impl<D: Device> OneSided for Links<D> {
     }
 
     fn transfers(&self, with: usize) -> Transfers {
-        let Some(&Peer { transfers: Transfers { begun, ended }, overtook, .. }) = self.peers.get(with) else {
-            return Transfers::default();
-        };
-        Transfers { begun, ended: ended - overtook }
+        let counted = |peer: &Peer| Transfers { ended: peer.transfers.ended - peer.overtook, ..peer.transfers };
+        self.peers.get(with).map(counted).unwrap_or_default()
     }
 }

@@ -9,7 +9,6 @@ pub(super) mod directory;
 use std::sync::Arc;
 
 use self::directory::{Directory, Words};
-
 use super::{
     Conduit, Connect, Topology,
     am::{route, wire::Wire},
@@ -66,7 +65,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Of ranks that this process starts, and of no others: those do not know the token.
+    /// For ranks that this process starts. The token keeps others out.
     ///
     /// # Errors
     /// There is no memory.

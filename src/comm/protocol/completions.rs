@@ -2,8 +2,8 @@
 //!
 //! Works of a connection complete in their order, so a completion is the end of all works before it. A completion costs more than a short work.
 //! So of short works in a row most are *silent*: the first asks for a completion, for nothing else is open then, and of those behind it every
-//! sixteenth. Who wants to know the end of the last ones posts a *mark* behind them, which asks. One mark is under way at a time; works that
-//! became silent behind it have the next one.
+//! sixteenth. A *mark*, which asks, is posted behind the last ones when their end is wanted. One mark is under way at a time. Works that
+//! become silent behind it need the next mark.
 //!
 //! Works that the driver keeps have *handles*. A driver may post works without a handle among them. Such a work asks too, but its completion lets
 //! go of no handle: the silent works before it stay silent.
@@ -254,6 +254,16 @@ mod tests {
         assert!(driver.handles.is_empty() && !driver.completions.is_open());
     }
 
+    /// After three short works in a row, of which the last two are silent.
+    fn three_short_works() -> Completions<u64> {
+        let mut completions = Completions::default();
+        for work in 0..3 {
+            completions.is_silent(work);
+            completions.posts();
+        }
+        completions
+    }
+
     #[test]
     fn the_first_and_every_sixteenth_short_work_asks() {
         let mut completions = Completions::<u64>::default();
@@ -279,11 +289,7 @@ mod tests {
 
     #[test]
     fn works_behind_a_mark_have_the_next_one() {
-        let mut completions = Completions::default();
-        for work in 0..3_u64 {
-            completions.is_silent(work);
-            completions.posts();
-        }
+        let mut completions = three_short_works();
         assert!(completions.wants_mark());
         completions.marks();
         completions.is_silent(3);
@@ -298,11 +304,7 @@ mod tests {
 
     #[test]
     fn nothing_is_open_when_a_connection_is_over() {
-        let mut completions = Completions::default();
-        for work in 0..3_u64 {
-            completions.is_silent(work);
-            completions.posts();
-        }
+        let mut completions = three_short_works();
         assert!(completions.wants_mark());
         completions.marks();
         completions.is_over();

@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// A row of writes, among which the peer is told by a message without a frame what has come: the end of that message is not taken for theirs.
+    /// A message without a frame is sent while writes are silent. Its completion must not count as the end of those writes.
     #[test]
     fn a_message_without_a_frame_does_not_hide_the_end_of_writes() {
         // Dropped behind the wires.

@@ -1,8 +1,8 @@
 //! Table 2 of MVICH, and Tables I to IV of ARMCI-ODCM: how many connections the processes of a program have, on average, if they connect on
 //! demand.
 //!
-//! The patterns of those programs run over the protocols of connections themselves, by tests of the crate. A job would not do: its ranks also
-//! connect for what the library agrees on by itself.
+//! The patterns of those programs run over the protocols of connections themselves, by tests of the crate. Nothing else connects there; the ranks
+//! of a job also connect for what the library agrees on by itself. Rows of our programs are in `reached`.
 
 use super::program::Programs;
 use super::row::{Kind, Paper, Row};

@@ -1,13 +1,13 @@
 //! The figures of published papers beside what the models of the virtual cluster give.
 //!
-//! A row is a published statement, a value or a trend. It is of one of three kinds:
+//! A row is a published statement, a value or a trend. It is of one of four kinds:
 //!
 //! * *Fitted* (F): a parameter of the machine was fitted to it, so it checks nothing but the fit.
 //! * *Predicted* (P): the model must predict it, and nothing may be tuned to it.
 //! * *Replayed* (R): the number of connections of a pattern that the paper names but does not give.
+//! * *Counted* (C): the number of connections that one of our programs needs where the paper had its own.
 //!
-//! Rows of the first two kinds are run by ordinary programs of this workspace over a modelled machine, those of the third over software
-//! devices. A predicted row that misses fails the command, unless a reason is recorded beside it; at most one predicted row in [`FEW`]
+//! Replayed rows are run over software devices, all others by ordinary programs of this workspace over a modelled machine. A predicted row that misses fails the command, unless a reason is recorded beside it; at most one predicted row in [`FEW`]
 //! may rest on a reason.
 //!
 //! | file | what it knows |
@@ -19,7 +19,8 @@
 //! | `patterns` | figures 16 and 17: shift and transpose |
 //! | `applications` | figures 18 to 20: LU, Lennard-Jones, SPH |
 //! | `armci` | figures of ARMCI-ODCM: transfers and connections between two nodes of its machine |
-//! | `connections` | table 2 of MVICH: connections that patterns take |
+//! | `connections` | table 2 of MVICH, tables I to IV of ARMCI-ODCM: connections that patterns take |
+//! | `reached` | tables I to IV of ARMCI-ODCM: connections that our programs take |
 //!
 //! Rows `mvich-…` are of J. Wu and others: *Impact of On-Demand Connection Management in MPI over VIA*, CLUSTER 2002; `odcm-…` are of A. Vishnu,
 //! M. Krishnan: *Efficient On-Demand Connection Management Mechanisms with PGAS Models over InfiniBand*, CCGrid 2010. All others are of
@@ -32,6 +33,7 @@ mod connections;
 mod machine;
 mod patterns;
 mod program;
+mod reached;
 mod row;
 mod transfers;
 
@@ -70,6 +72,8 @@ const GROUPS: &[(&[Place], Figures)] = &[
     (&[Paper::OdcmFigures.at(12)], armci::connect),
     (&[Paper::Mvich.at(2)], connections::patterns),
     (&[Paper::Odcm.at(1), Paper::Odcm.at(2), Paper::Odcm.at(3), Paper::Odcm.at(4)], connections::agents),
+    (&[Paper::Odcm.at(1), Paper::Odcm.at(2)], reached::benchmarks),
+    (&[Paper::Odcm.at(3), Paper::Odcm.at(4)], reached::subsurface),
 ];
 
 /// `Ok(true)` if no predicted row failed, and few rest on a reason.

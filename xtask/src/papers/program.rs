@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Of one run.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-const APPLICATIONS: [&str; 3] = ["lu", "lennard_jones", "sph"];
+const APPLICATIONS: [&str; 5] = ["lu", "lennard_jones", "sph", "random_access", "subsurface"];
 
 #[derive(Debug)]
 pub struct Programs {

@@ -53,6 +53,8 @@ pub enum Kind {
     Predicted,
     /// The paper does not give the pattern, which was chosen to give its number; the protocol must connect as the pattern asks.
     Replayed,
+    /// The paper had its own program; ours must need as many.
+    Counted,
 }
 
 /// What came of a row.
@@ -123,6 +125,7 @@ pub fn table(rows: &[Row]) -> String {
             Kind::Fitted => "F",
             Kind::Predicted => "P",
             Kind::Replayed => "R",
+            Kind::Counted => "C",
         };
         let _ = writeln!(text, "| {place} | {what} | {kind} | {published} | {ours} | {tolerance} | {verdict} |");
     }
@@ -145,6 +148,7 @@ pub struct Count {
     pub fitted: usize,
     pub predicted: usize,
     pub replayed: usize,
+    pub counted: usize,
     pub failed: usize,
     pub explained: usize,
 }
@@ -157,6 +161,7 @@ pub fn count(rows: &[Row]) -> Count {
         match row.kind {
             Kind::Fitted => count.fitted += 1,
             Kind::Replayed => count.replayed += 1,
+            Kind::Counted => count.counted += 1,
             Kind::Predicted => {
                 count.predicted += 1;
                 count.explained += usize::from(matches!(row.verdict, Verdict::Explained(_)));
@@ -168,10 +173,10 @@ pub fn count(rows: &[Row]) -> Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Count { fitted, predicted, replayed, failed, explained } = self;
+        let Count { fitted, predicted, replayed, counted, failed, explained } = self;
         write!(
             f,
-            "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {replayed} replayed; {failed} failed"
+            "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {replayed} replayed; {counted} counted; {failed} failed"
         )
     }
 }
@@ -189,7 +194,7 @@ mod tests {
         );
         assert_eq!(near(1.05).unless("why").verdict, Verdict::Holds);
         let rows = [near(1.0), near(2.0), near(2.0).unless("why"), near(1.0).fitted()];
-        let counted = Count { fitted: 1, predicted: 3, replayed: 0, failed: 1, explained: 1 };
+        let counted = Count { fitted: 1, predicted: 3, replayed: 0, counted: 0, failed: 1, explained: 1 };
         assert_eq!(count(&rows), counted);
         let text = table(&rows);
         assert_eq!(text.lines().count(), 2 + rows.len());

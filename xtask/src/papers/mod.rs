@@ -5,9 +5,10 @@
 //! * *Fitted* (F): a parameter of the machine was fitted to it, so it checks nothing but the fit.
 //! * *Predicted* (P): the model must predict it, and nothing may be tuned to it.
 //! * *Replayed* (R): the number of connections of a pattern that the paper names but does not give.
-//! * *Counted* (C): the number of connections that one of our programs needs where the paper had its own.
+//! * *Counted* (C): the number of connections that one of our programs needs. The paper had its own program.
 //!
-//! Replayed rows are run over software devices, all others by ordinary programs of this workspace over a modelled machine. A predicted row that misses fails the command, unless a reason is recorded beside it; at most one predicted row in [`FEW`]
+//! Replayed rows are run over software devices, all others by ordinary programs of this workspace over a modelled machine. A row that misses
+//! fails the command, unless a reason is recorded beside it, or why it is not judged; at most one predicted row in [`FEW`]
 //! may rest on a reason.
 //!
 //! | file | what it knows |
@@ -76,7 +77,7 @@ const GROUPS: &[(&[Place], Figures)] = &[
     (&[Paper::Odcm.at(3), Paper::Odcm.at(4)], reached::subsurface),
 ];
 
-/// `Ok(true)` if no predicted row failed, and few rest on a reason.
+/// `Ok(true)` if no row failed, and few predicted ones rest on a reason.
 pub fn run(options: &Options) -> Result<bool> {
     let known: Vec<String> = GROUPS.iter().flat_map(|(places, _)| places.iter().map(Place::to_string)).collect();
     if let Some(figure) = options.only.iter().find(|figure| !known.contains(figure)) {

@@ -78,7 +78,10 @@ fn run(command: &mut Command, job: Job<'_>) -> Result<String> {
     command.env("GA_NETWORK", job.network).env("GA_RANKS", job.ranks.to_string());
     command.env("GA_COROUTINES", "1").env("GA_COMPUTING", if job.skips { "skip" } else { "declared" });
     command.env_remove("GA_SEED").env_remove("GA_RANKS_PER_NODE");
-    command.env_remove("GA_CONNECT").env_remove("GA_STATS").envs(job.variables.iter().copied());
+    ["GA_CONNECT", "GA_CONNECTIONS", "GA_FAULTS", "GA_STATS", "GA_TRACE"].iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.envs(job.variables.iter().copied());
     command.envs(job.ranks_per_node.map(|count| ("GA_RANKS_PER_NODE", count.to_string())));
     let outcome = child::run(command, LIMIT)?;
     eprintln!("{:.0} s: {:?} on {} ranks", outcome.elapsed.as_secs_f64(), command.get_program(), job.ranks);

@@ -53,7 +53,7 @@ pub enum Kind {
     Predicted,
     /// The paper does not give the pattern, which was chosen to give its number; the protocol must connect as the pattern asks.
     Replayed,
-    /// The paper had its own program; ours must need as many.
+    /// One of our programs ran where the paper had its own.
     Counted,
 }
 
@@ -64,6 +64,8 @@ pub enum Verdict {
     Fails,
     /// It fails, for a reason that is known.
     Explained(&'static str),
+    /// It is not judged, for this reason.
+    Shown(&'static str),
 }
 
 #[derive(Clone, Debug)]
@@ -110,6 +112,11 @@ impl Row {
         Row { kind: Kind::Fitted, ..self }
     }
 
+    /// The same row, which is not judged for this reason.
+    pub fn shown(self, reason: &'static str) -> Row {
+        Row { verdict: Verdict::Shown(reason), tolerance: String::new(), ..self }
+    }
+
     /// The same row, which may fail for this reason.
     pub fn unless(self, reason: &'static str) -> Row {
         let verdict = if self.verdict == Verdict::Fails { Verdict::Explained(reason) } else { self.verdict };
@@ -138,6 +145,7 @@ impl fmt::Display for Verdict {
             Verdict::Holds => write!(f, "holds"),
             Verdict::Fails => write!(f, "FAILS"),
             Verdict::Explained(reason) => write!(f, "fails: {reason}"),
+            Verdict::Shown(reason) => write!(f, "shown: {reason}"),
         }
     }
 }
@@ -149,6 +157,8 @@ pub struct Count {
     pub predicted: usize,
     pub replayed: usize,
     pub counted: usize,
+    /// Of those that are counted.
+    pub shown: usize,
     pub failed: usize,
     pub explained: usize,
 }
@@ -161,7 +171,10 @@ pub fn count(rows: &[Row]) -> Count {
         match row.kind {
             Kind::Fitted => count.fitted += 1,
             Kind::Replayed => count.replayed += 1,
-            Kind::Counted => count.counted += 1,
+            Kind::Counted => {
+                count.counted += 1;
+                count.shown += usize::from(matches!(row.verdict, Verdict::Shown(_)));
+            }
             Kind::Predicted => {
                 count.predicted += 1;
                 count.explained += usize::from(matches!(row.verdict, Verdict::Explained(_)));
@@ -173,10 +186,11 @@ pub fn count(rows: &[Row]) -> Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Count { fitted, predicted, replayed, counted, failed, explained } = self;
+        let Count { fitted, predicted, replayed, counted, shown, failed, explained } = self;
         write!(
             f,
-            "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {replayed} replayed; {counted} counted; {failed} failed"
+            "{predicted} predicted rows, {explained} of them explained; {fitted} fitted; {replayed} replayed; \
+             {counted} counted, {shown} of them not judged; {failed} failed"
         )
     }
 }
@@ -193,11 +207,21 @@ mod tests {
             (Verdict::Holds, Verdict::Fails, Verdict::Fails)
         );
         assert_eq!(near(1.05).unless("why").verdict, Verdict::Holds);
-        let rows = [near(1.0), near(2.0), near(2.0).unless("why"), near(1.0).fitted()];
-        let counted = Count { fitted: 1, predicted: 3, replayed: 0, counted: 0, failed: 1, explained: 1 };
+        let by_program = |ours| Row { kind: Kind::Counted, ..near(ours) };
+        let rows = [
+            near(1.0),
+            near(2.0),
+            near(2.0).unless("why"),
+            near(1.0).fitted(),
+            by_program(1.0),
+            by_program(2.0),
+            by_program(2.0).shown("why"),
+        ];
+        let counted = Count { fitted: 1, predicted: 3, replayed: 0, counted: 3, shown: 1, failed: 2, explained: 1 };
         assert_eq!(count(&rows), counted);
         let text = table(&rows);
         assert_eq!(text.lines().count(), 2 + rows.len());
         assert!(text.contains("| 7 | latency | P | 1 us | 2.000 us | ± 10 % | FAILS |"), "{text}");
+        assert!(text.contains("| C | 1 us | 2.000 us |  | shown: why |"), "{text}");
     }
 }

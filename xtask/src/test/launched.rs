@@ -21,7 +21,7 @@ const UNDER_SRUN: &[(&str, Comes)] = &[
 pub fn run(library: &Library, tier: Tier) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
     // As the suites are built for themselves.
-    for suite in suites::build()? {
+    for suite in suites::build(tier)? {
         if suite.kind != "test" || !SUITES.contains(&suite.name.as_str()) {
             continue;
         }

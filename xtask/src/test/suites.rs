@@ -17,7 +17,7 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// Unit and integration tests of every package, each program under its own time limit.
 pub fn run(tier: Tier) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
-    for suite in build()?.into_iter().filter(|program| program.test) {
+    for suite in build(tier)?.into_iter().filter(|program| program.test) {
         let name = match suite.kind.as_str() {
             "test" => format!("tests/{}", suite.name),
             "bin" if suite.package != "xtask" => format!("example {} (unit tests)", suite.name),
@@ -34,13 +34,14 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
     Ok(reports)
 }
 
-/// All tests of the workspace. Those of the suites and programs are built against an optimized library. The library's own unit tests are not
-/// optimized, because that takes minutes.
-pub fn build() -> Result<Vec<Program>> {
+/// All tests of the workspace. Those of the suites and programs are built against an optimized library. The library's own unit tests are
+/// optimized in the long tier only, where they run for long: to build them so takes minutes.
+pub fn build(tier: Tier) -> Result<Vec<Program>> {
     let suites = [&["test", "--workspace", "--exclude", LIBRARY, "--no-run"][..], &OPTIMIZED].concat();
     let mut programs = cargo::build(&suites)?;
     // Of the whole workspace too, so that the dependencies have the same features.
-    programs.extend(cargo::build(&["test", "--workspace", "--lib", "--no-run"])?);
+    let own = [&["test", "--workspace", "--lib", "--no-run"][..], if tier.long { &OPTIMIZED } else { &[] }].concat();
+    programs.extend(cargo::build(&own)?);
     Ok(programs)
 }
 

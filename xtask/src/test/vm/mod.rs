@@ -174,7 +174,7 @@ fn build(tier: Tier) -> Result<Vec<(&'static str, PathBuf)>> {
         programs.extend(of_mpich.filter(|program| program.is_example() && program.name == "lu").map(|lu| ("lu_mpi", lu.path)));
     }
     // Last, so that `lu` is the one without MPI. What these commands build is there.
-    let suites = suites::build()?;
+    let suites = suites::build(tier)?;
     let suite = |kind: &str, name: &str| suites.iter().find(|suite| suite.test && suite.kind == kind && suite.name == name);
     let unit = suite("lib", "global_arrays").context("no unit tests were built")?.path.clone();
     let conformance = suite("test", "conformance").context("no conformance suite was built")?.path.clone();

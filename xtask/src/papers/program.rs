@@ -77,10 +77,9 @@ fn measurement(line: &str, name: &str) -> Option<(usize, f64)> {
 fn run(command: &mut Command, job: Job<'_>) -> Result<String> {
     command.env("GA_NETWORK", job.network).env("GA_RANKS", job.ranks.to_string());
     command.env("GA_COROUTINES", "1").env("GA_COMPUTING", if job.skips { "skip" } else { "declared" });
-    command.env_remove("GA_SEED").env_remove("GA_RANKS_PER_NODE");
-    ["GA_CONNECT", "GA_CONNECTIONS", "GA_FAULTS", "GA_STATS", "GA_TRACE"].iter().for_each(|name| {
+    for name in ["GA_CONNECT", "GA_CONNECTIONS", "GA_FAULTS", "GA_RANKS_PER_NODE", "GA_SEED", "GA_STATS", "GA_TRACE"] {
         command.env_remove(name);
-    });
+    }
     command.envs(job.variables.iter().copied());
     command.envs(job.ranks_per_node.map(|count| ("GA_RANKS_PER_NODE", count.to_string())));
     let outcome = child::run(command, LIMIT)?;

@@ -104,17 +104,20 @@ const SUBSURFACE: Program = Program {
 
 /// Tables I and II: LU, Lennard-Jones, RandomAccess.
 pub fn benchmarks(programs: &Programs) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for program in [&LU, &LENNARD_JONES, &RANDOM_ACCESS] {
-        rows.extend(program.rows(programs)?);
-    }
-    rows.sort_by_key(|row| row.place.to_string());
-    Ok(rows)
+    rows(programs, &[LU, LENNARD_JONES, RANDOM_ACCESS])
 }
 
 /// Tables III and IV.
 pub fn subsurface(programs: &Programs) -> Result<Vec<Row>> {
-    let mut rows = SUBSURFACE.rows(programs)?;
+    rows(programs, &[SUBSURFACE])
+}
+
+/// Rows of clients, and behind them those of servers.
+fn rows(programs: &Programs, all: &[Program]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for program in all {
+        rows.extend(program.rows(programs)?);
+    }
     rows.sort_by_key(|row| row.place.to_string());
     Ok(rows)
 }
@@ -163,7 +166,7 @@ impl Program {
     }
 }
 
-/// Who has reached whom, as means.
+/// Mean numbers of connections: those that the traffic of a program needs, and those that stand.
 #[derive(Debug, PartialEq)]
 struct Reached {
     ranks: usize,
@@ -195,7 +198,8 @@ impl Reached {
     }
 }
 
-/// The mean of what the agents hold, each of which has what pairs of a rank and another node need. A connection serves both ways.
+/// The mean number of connections of an agent. Each agent must have those that the pairs need, each a rank and another node. A connection
+/// serves both directions.
 fn held(counts: &[Value], pairs: &BTreeSet<(usize, usize)>) -> Result<f64> {
     let mut all = 0;
     let agents = (0..counts.len()).step_by(EACH);

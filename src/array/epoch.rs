@@ -61,64 +61,21 @@
 
 use std::fmt;
 
-use ndarray::{Array, ArrayViewMut, Dimension, IntoDimension};
+use ndarray::Dimension;
 
+pub use self::reader::Reader;
 use super::{GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
 use crate::{
     calls::{located, record::program},
     element::Element,
     error::Result,
-    index::IntoPatch,
     job::Job,
     sync::Group,
 };
 
-/// The one-sided reads of a read epoch.
-pub struct Reader<'a, T, D>(&'a GlobalArray<T, D>);
-
-impl<T, D> fmt::Debug for Reader<'_, T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reader")
-    }
-}
-
-impl<T: Element, D: Dimension> Reader<'_, T, D> {
-    /// See [`GlobalArray::get_into`].
-    ///
-    /// # Errors
-    /// The same errors as that method.
-    #[track_caller]
-    pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
-        located(move || self.0.get_into(patch, to))
-    }
-
-    /// See [`GlobalArray::get`].
-    ///
-    /// # Errors
-    /// The same errors as that method.
-    #[track_caller]
-    pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
-        located(move || self.0.get(patch))
-    }
-
-    /// See [`GlobalArray::load`].
-    ///
-    /// # Errors
-    /// The same errors as that method.
-    #[track_caller]
-    pub fn load(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
-        located(move || self.0.load(index))
-    }
-
-    /// See [`GlobalArray::gather`].
-    ///
-    /// # Errors
-    /// The same errors as that method.
-    #[track_caller]
-    pub fn gather<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
-        located(move || self.0.gather(subscripts, to))
-    }
-}
+mod reader;
+#[cfg(test)]
+mod tests;
 
 /// What [`Job::epoch`] takes: one claim ([`GlobalArray::owned`], [`owned_mut`](GlobalArray::owned_mut),
 /// [`ghosts`](GlobalArray::ghosts) or [`ghosts_mut`](GlobalArray::ghosts_mut)) or a tuple of up to six.
@@ -495,63 +452,5 @@ impl Job {
             inside.end()?;
             Ok(result)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{
-        panic::{AssertUnwindSafe, catch_unwind},
-        sync::atomic::{AtomicUsize, Ordering},
-    };
-
-    use ndarray::Ix1;
-
-    use super::*;
-    use crate::{Error, Launch};
-
-    type Fail = fn(&Job, &mut GlobalArray<f64, Ix1>, &mut GlobalArray<f64, Ix1>) -> Result<()>;
-
-    /// Every way in which an epoch of the first array, or of both, can fail.
-    const FAILURES: &[(Fail, [bool; 2])] = &[
-        (|_, a, _| a.owner_epoch(|_| unwind()), [true, false]),
-        (|_, a, _| a.read_epoch(|_, _| unwind()), [true, false]),
-        (|job, a, b| job.epoch((a.owned_mut(), b.owned()), |_| unwind()), [true, true]),
-        (|job, a, b| job.epoch((a.ghosts(), b.ghosts_mut()), |_| unwind()), [true, true]),
-        // The second one cannot begin: the first one has.
-        (
-            |job, a, b| {
-                b.poison();
-                job.epoch((a.owned_mut(), b.owned()), |_| ())
-            },
-            [true, true],
-        ),
-        // It cannot end, because the job is over by then.
-        (|_, a, b| a.owner_epoch(|_| b.engine().conduit().end("enough")), [true, false]),
-    ];
-
-    fn unwind() {
-        std::panic::resume_unwind(Box::new("no words"))
-    }
-
-    #[test]
-    fn what_fails_in_an_epoch_poisons_its_arrays_and_ends_the_job() {
-        for &(fail, poisoned) in FAILURES {
-            let reached = AtomicUsize::new(0);
-            let body = |job: &Job| {
-                let new = || GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create();
-                let (mut a, mut b) = (new()?, new()?);
-                let ended = catch_unwind(AssertUnwindSafe(|| fail(job, &mut a, &mut b)));
-                let found = [&a, &b].map(|array| matches!(array.check_sound("epoch"), Err(Error::Poisoned { .. })));
-                let over = a.check_job("epoch").is_err();
-                if !matches!(ended, Ok(Ok(()))) && found == poisoned && over {
-                    reached.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok::<(), Error>(())
-            };
-            // The job is over, so only what its ranks counted says that all was well.
-            let _ = Launch::new().ranks(1).network("threads").run(body);
-            assert_eq!(reached.load(Ordering::Relaxed), 1);
-        }
     }
 }

@@ -1,0 +1,55 @@
+//! What a read epoch allows besides this rank's part: reads of all the others.
+
+use std::fmt;
+
+use ndarray::{Array, ArrayViewMut, Dimension, IntoDimension};
+
+use super::GlobalArray;
+use crate::{calls::located, element::Element, error::Result, index::IntoPatch};
+
+/// The one-sided reads of a read epoch.
+pub struct Reader<'a, T, D>(pub(super) &'a GlobalArray<T, D>);
+
+impl<T, D> fmt::Debug for Reader<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
+}
+
+impl<T: Element, D: Dimension> Reader<'_, T, D> {
+    /// See [`GlobalArray::get_into`].
+    ///
+    /// # Errors
+    /// The same errors as that method.
+    #[track_caller]
+    pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
+        located(move || self.0.get_into(patch, to))
+    }
+
+    /// See [`GlobalArray::get`].
+    ///
+    /// # Errors
+    /// The same errors as that method.
+    #[track_caller]
+    pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
+        located(move || self.0.get(patch))
+    }
+
+    /// See [`GlobalArray::load`].
+    ///
+    /// # Errors
+    /// The same errors as that method.
+    #[track_caller]
+    pub fn load(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
+        located(move || self.0.load(index))
+    }
+
+    /// See [`GlobalArray::gather`].
+    ///
+    /// # Errors
+    /// The same errors as that method.
+    #[track_caller]
+    pub fn gather<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
+        located(move || self.0.gather(subscripts, to))
+    }
+}

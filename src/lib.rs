@@ -55,20 +55,22 @@
 //! | after | guarantee |
 //! |---|---|
 //! | `put`, `accumulate` or `store` returns | you may reuse the buffer; a later blocking read of these elements by the *same thread* sees them |
-//! | [`a.fence()`](GlobalArray::fence), [`job.fence(rank)`](Job::fence) | every rank that reads now sees what this rank wrote |
+//! | [`a.fence()`](GlobalArray::fence) | every rank that reads the array now sees what this rank wrote there |
+//! | [`job.fence(rank)`](Job::fence) | every rank that reads memory of `rank` now sees what this rank wrote there |
 //! | [`job.sync()`](Group::sync) | every member sees what *all* members wrote |
 //! | an epoch begins or ends | the same, for the epoch's arrays |
 //! | [`signal.wait_at_least(..)`](Signal::wait_at_least) returns | this rank sees what the sender put here before it raised the signal |
 //! | [`lock`](Locks::lock) returns | the holder sees what the last holder wrote |
 //!
 //! Races have defined results. `load`, `store` and atomics of elements up to 8 bytes do not tear. A `get` that races with a write
-//! returns, for each byte, the old or the new value. Accumulates on one element exclude each other, and so do integer atomics, `load`
-//! and `store` among themselves. An accumulate and an integer atomic on one element, without a sync between them, give an unspecified
-//! value.
+//! returns, for each byte, the old or the new value. Accumulates on one element are atomic with respect to each other. So are integer
+//! atomics, `load` and `store`. The two groups are not: an accumulate and an integer atomic on one element, without a sync between them,
+//! give an unspecified value.
 //!
 //! # Errors
 //!
-//! A failure that a peer, a network, a file or a user can cause is an [`Error`] with the array's name, the operation and the numbers.
+//! A failure that a peer, a network, a file or a user can cause is an [`Error`] with the array's name, the operation, and the indices
+//! or sizes in question.
 //! Its message ends with the line of the program that made the call. Bounds and shapes are checked before any data move. Four kinds of
 //! errors are specific to parallel programs:
 //!
@@ -106,7 +108,7 @@
 //!
 //! With the feature `blas`, [`matmul`](GlobalArray::matmul) of floats and complex numbers uses a BLAS that is installed on the machine:
 //! OpenBLAS, Intel MKL, BLIS or another with the C interface. The library is loaded at run time, so the build does not need it.
-//! [`GA_BLAS`](guide::environment) selects it. Without the feature, or if there is no library, the crate multiplies by itself.
+//! [`GA_BLAS`](guide::environment) selects it. Without the feature, or if there is no library, the crate uses its own kernel.
 //!
 //! Over `shared_memory`, [`run`] *forks* the ranks: the closure sees copies of what it captured, changes do not come back, and the
 //! process must not have other threads at that moment. The guide lists the [limits](guide::environment#limits).

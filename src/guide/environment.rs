@@ -8,7 +8,7 @@
 //! | variable | value | default |
 //! |---|---|---|
 //! | `GA_RANKS` | number of ranks, from 1 to 8192, or to 65,536 over a simulated network. Under `mpirun` and `srun` the launcher sets it | one per core that the process may use |
-//! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `shared_memory:unmapped` or `threads:unmapped`; `simulated:gemini` and its like, see [the virtual cluster](super::virtual_cluster) | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
+//! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `ib`, `shared_memory:unmapped` or `threads:unmapped`; `ib:soft` and `ib:sockets` for tests; `simulated:gemini` and its like, see [the virtual cluster](super::virtual_cluster) | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
 //! | `GA_BOOTSTRAP` | how the ranks of `shared_memory` and `ib` start: `fork`; `pmi` or `pmix`, by the launcher that started this process and speaks that protocol; `mpi`, by the MPI library of the binary, if it has one; or `root`, by `GA_ROOT` | `root` if `GA_ROOT` is set; the launcher's protocol if one started this process and the binary has no MPI; `mpi` if it has, over `ib`; else `fork` |
 //! | `GA_ROOT`, `GA_RANK` | host and port of rank 0, as `node07:29400`, and the rank of this process: ranks that no launcher started meet there; `GA_RANKS` is how many there are | |
 //! | `GA_TOKEN`, `GA_TOKEN_FILE` | the secret that these ranks prove to know, at least 16 bytes; or a file with it that only its owner may read | |
@@ -24,7 +24,7 @@
 //! | `GA_CONNECT` | over `ib`: when and how ranks connect, `overlapped`, `serial` or `static`; see [`Launch::connect`](crate::Launch::connect) | `overlapped` |
 //! | `GA_CONNECTIONS` | over `ib`: connections that a rank may have at a time, at least 1 | no limit |
 //! | `GA_IB_DEVICE` | over `ib`: ports of adapters, such as `mlx5_0:1` or `mlx5_0:1,mlx5_1:1`; the ranks of a machine take turns | the first active port |
-//! | `GA_IB_GID` | over `ib`: the number of an entry of the port's GID table | the entry of RoCE v2 |
+//! | `GA_IB_GID` | over `ib`: the number of an entry of the port's GID table | over Ethernet the entry of RoCE v2, over InfiniBand the first one |
 //! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
 //! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR`, `zero` or `skip` | `declared` |
 //! | `GA_FAULTS` | of a simulated network: what goes wrong, such as `die:3@0.5`; see [`Launch::faults`](crate::Launch::faults) | nothing |

@@ -218,10 +218,11 @@ mod tests {
             (Shape::Torus { sides: [4, 3, 2], share: 2 }, 48, 2 + 1 + 1),
             (Shape::Dragonfly { routers: 3, share: 2 }, 18, 3),
         ] {
+            let count = shape.links(nodes);
             for from in 0..nodes {
                 for to in 0..nodes {
                     let links = route(&shape, nodes, from, to);
-                    assert!(links.iter().all(|&link| link < shape.links(nodes)), "{shape:?}: {links:?}");
+                    assert!(links.iter().all(|&link| link < count), "{shape:?}: {links:?}");
                     assert!(links.len() <= most, "{shape:?}: {links:?} from {from} to {to}");
                     let mut sorted = links.clone();
                     sorted.sort_unstable();

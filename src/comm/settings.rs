@@ -74,6 +74,19 @@ impl Device {
     }
 }
 
+/// How ranks use adapters, in the words of the user. What is not chosen is found, or the usual.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AdapterChoice {
+    /// Those that the ranks of a machine take in turns.
+    pub ports: Option<String>,
+    /// Which address of a port, and which partition of its network.
+    pub gid: Option<String>,
+    pub partition: Option<String>,
+    /// What routers and switches do with packets: by the service level, and by the traffic class.
+    pub level: Option<String>,
+    pub class: Option<String>,
+}
+
 /// See the module's essay.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -94,9 +107,8 @@ pub(crate) struct Settings {
     pub connections: Option<usize>,
     /// When and how it makes them.
     pub connect: Connect,
-    /// The ports of adapters that ranks of a machine take in turns, and which address of a port; found where not named.
-    pub adapter: Option<String>,
-    pub gid: Option<String>,
+    /// What is chosen of adapters.
+    pub adapter: AdapterChoice,
     /// What stands on the network, from below.
     pub layers: Vec<Layer>,
     /// The machine that a simulated network is a model of: a name or a file.

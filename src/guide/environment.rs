@@ -25,6 +25,8 @@
 //! | `GA_CONNECTIONS` | over `ib`: connections that a rank may have at a time, at least 1 | no limit |
 //! | `GA_IB_DEVICE` | over `ib`: ports of adapters, such as `mlx5_0:1` or `mlx5_0:1,mlx5_1:1`; the ranks of a machine take turns | the first active port |
 //! | `GA_IB_GID` | over `ib`: the number of an entry of the port's GID table | over Ethernet the entry of RoCE v2, over InfiniBand the first one |
+//! | `GA_IB_PKEY` | over `ib`: the key of a partition of the network, such as `0x8001` | the first one that the port is a full member of |
+//! | `GA_IB_SL`, `GA_IB_TC` | over `ib`: the service level of packets, 0 to 15, and their traffic class, 0 to 255 | `0`, `0` |
 //! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
 //! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR`, `zero` or `skip` | `declared` |
 //! | `GA_FAULTS` | of a simulated network: what goes wrong, such as `die:3@0.5`; see [`Launch::faults`](crate::Launch::faults) | nothing |

@@ -60,7 +60,8 @@ use crate::{
 ///
 /// `ib` drives an adapter for InfiniBand or RoCE by libibverbs, which is loaded when the job starts. Ranks are processes, forked or started by a
 /// launcher. It has run on soft-RoCE, and on no adapter yet. `GA_IB_DEVICE` names the ports that the ranks of a machine take in turns, as
-/// `mlx5_0:1`, and `GA_IB_GID` the entry of a port's GID table. Without them they are found.
+/// `mlx5_0:1`, and `GA_IB_GID` the entry of a port's GID table. Without them they are found, and so is the partition (`GA_IB_PKEY`). `GA_IB_SL` and
+/// `GA_IB_TC` set the service level and the traffic class of packets.
 ///
 /// `ib:soft` runs the same protocols on a software device, for tests. Ranks are threads of this process, and those of different nodes
 /// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand. With `ib:sockets` they are processes of one

@@ -15,7 +15,7 @@ use crate::{
         launcher::{self, Protocol, Started},
         layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},
-        settings::{Computing, Settings},
+        settings::{AdapterChoice, Computing, Settings},
         soft::{Faults, Form},
         start::{Named, Ranks},
     },
@@ -91,8 +91,14 @@ impl Launch {
         let is_known = |name: &String| Connect::of_name(name).is_some();
         let connect = connect.value(self.connect.clone(), |text| Some(text.to_owned()), is_known)?;
         let connect = connect.and_then(|name| Connect::of_name(&name)).unwrap_or_default();
-        let adapter = variable("GA_IB_DEVICE", "names of adapters, or of their ports", |text| Some(text.to_owned()))?;
-        let gid = variable("GA_IB_GID", "the number of an entry of a port's table of GIDs", |text| Some(text.to_owned()))?;
+        let chosen = |name, allowed| variable(name, allowed, |text| Some(text.to_owned()));
+        let adapter = AdapterChoice {
+            ports: chosen("GA_IB_DEVICE", "names of adapters, or of their ports")?,
+            gid: chosen("GA_IB_GID", "the number of an entry of a port's table of GIDs")?,
+            partition: chosen("GA_IB_PKEY", "a partition key, as 0x8001")?,
+            level: chosen("GA_IB_SL", "a service level, 0 to 15")?,
+            class: chosen("GA_IB_TC", "a traffic class, 0 to 255")?,
+        };
         let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
         let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
         let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
@@ -138,7 +144,6 @@ impl Launch {
             connections,
             connect,
             adapter,
-            gid,
             layers,
             machine,
             form,

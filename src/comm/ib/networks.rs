@@ -26,7 +26,7 @@ use crate::{
         modelled::Wiring,
         node::Member,
         random::{self, Random},
-        settings::{Device, Settings},
+        settings::{AdapterChoice, Device, Settings},
         soft::{Adapters, Cables},
         start::{Body, Named, Ranks},
     },
@@ -49,10 +49,12 @@ pub(in crate::comm) const PROCESSES: Named =
 const INLINE: usize = 220;
 
 fn run_adapters(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    let gid = settings.gid.as_deref();
-    let chosen = match settings.adapter.as_deref() {
-        None => Choice::parse(None, gid).map(|choice| vec![choice]),
-        Some(names) => names.split(',').map(|name| Choice::parse(Some(name), gid)).collect(),
+    let AdapterChoice { ports, gid, partition, level, class } = &settings.adapter;
+    let path = [partition, level, class].map(Option::as_deref);
+    let choice = |name| Choice::parse(name, gid.as_deref())?.along(path);
+    let chosen = match ports.as_deref() {
+        None => choice(None).map(|choice| vec![choice]),
+        Some(names) => names.split(',').map(|name| choice(Some(name))).collect(),
     };
     devices::run_processes(&Ports(chosen.map_err(unusable)?), settings, body)
 }

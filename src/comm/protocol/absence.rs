@@ -1,6 +1,6 @@
 //! Which peers an endpoint does not reach, since when and why, and which of them are lost.
 //!
-//! A peer is away when a connection with it broke, or it was not found. It is lost when it has been away for the time of silence. That is time in
+//! A peer is away when a connection with it broke, or it was not found, or nothing has ever come of it although it was asked. It is lost when it has been away for the time of silence. That is time in
 //! which the endpoint itself has looked at its device: a pause between two looks counts as [`PAUSE`] at most, because a process that gets no
 //! processor time cannot reconnect.
 
@@ -26,6 +26,8 @@ pub(in crate::comm) struct Absence {
     pub(in crate::comm) why: String,
     /// In the time of looks.
     since: Duration,
+    /// Nothing has ever come of it.
+    is_unmet: bool,
 }
 
 impl Absences {
@@ -36,9 +38,23 @@ impl Absences {
 
     /// A peer is away, from now on or already.
     pub(in crate::comm) fn begins(&mut self, peer: usize, why: String) {
+        self.add(peer, false, || why);
+    }
+
+    /// A peer of which nothing has ever come was asked.
+    pub(in crate::comm) fn asks(&mut self, peer: usize, why: impl FnOnce() -> String) {
+        self.add(peer, true, why);
+    }
+
+    fn add(&mut self, peer: usize, is_unmet: bool, why: impl FnOnce() -> String) {
         if !self.away.iter().any(|absence| absence.peer == peer) {
-            self.away.push(Absence { peer, why, since: self.looked });
+            self.away.push(Absence { peer, why: why(), since: self.looked, is_unmet });
         }
+    }
+
+    /// Something has come: those that were only asked and are met now are not away.
+    pub(in crate::comm) fn meets(&mut self, is_met: impl Fn(usize) -> bool) {
+        self.away.retain(|absence| !absence.is_unmet || !is_met(absence.peer));
     }
 
     /// A peer is not away, or not any more.
@@ -118,6 +134,20 @@ mod tests {
         assert_eq!(lost(&absences), None);
         absences.looks(Duration::from_millis(350), BETWEEN);
         assert_eq!(lost(&absences), Some((3, "")));
+    }
+
+    #[test]
+    fn who_is_asked_is_away_until_something_comes() {
+        let mut absences = absences();
+        absences.begins(2, "it broke".into());
+        (1..=3).for_each(|peer| absences.asks(peer, || format!("nothing has come of {peer}")));
+        absences.meets(|peer| peer != 3);
+        (1..=21).for_each(|step| assert!(absences.looks(step * 10 * Duration::from_millis(1), BETWEEN)));
+        assert_eq!(lost(&absences), Some((2, "it broke")), "what has broken stays so when something comes");
+        absences.ends(2);
+        assert_eq!(lost(&absences), Some((3, "nothing has come of 3")));
+        absences.meets(|_| true);
+        assert_eq!((lost(&absences), absences.is_any()), (None, false));
     }
 
     #[test]

@@ -22,10 +22,12 @@ pub(in crate::comm::ib) struct Address {
     pub(in crate::comm::ib) key: u32,
     /// Reads and atomics of a peer that it answers at once ([`Limits::answer_depth`](super::Limits::answer_depth)).
     pub(in crate::comm::ib) answers: u8,
+    /// Packets to this port need the global part of the route, also in its subnet.
+    pub(in crate::comm::ib) global: bool,
 }
 
 impl Address {
-    const BYTES: usize = 28;
+    const BYTES: usize = 29;
 
     fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -35,6 +37,7 @@ impl Address {
         bytes[19..23].copy_from_slice(&self.number.to_be_bytes());
         bytes[23..27].copy_from_slice(&self.key.to_be_bytes());
         bytes[27] = self.answers;
+        bytes[28] = self.global.into();
         bytes
     }
 
@@ -44,11 +47,11 @@ impl Address {
         let (lid, rest) = rest.split_first_chunk()?;
         let (&mtu, rest) = rest.split_first()?;
         let (number, rest) = rest.split_first_chunk()?;
-        let (key, &[answers]) = rest.split_first_chunk().and_then(|(key, rest)| Some((key, rest.try_into().ok()?)))?;
+        let (key, &[answers, global]) = rest.split_first_chunk().and_then(|(key, rest)| Some((key, rest.try_into().ok()?)))?;
         let key = u32::from_be_bytes(*key);
         let (lid, number) = (u16::from_be_bytes(*lid), u32::from_be_bytes(*number));
-        let possible = (1..=5).contains(&mtu) && number < NUMBERS;
-        possible.then_some(Address { gid: *gid, lid, mtu, number, key, answers })
+        let possible = (1..=5).contains(&mtu) && number < NUMBERS && global <= 1;
+        possible.then_some(Address { gid: *gid, lid, mtu, number, key, answers, global: global == 1 })
     }
 
     /// As the [`Directory`](crate::comm::devices::directory::Directory) keeps it.
@@ -83,6 +86,7 @@ mod tests {
         number: 0xab_cdef,
         key: 7,
         answers: 9,
+        global: true,
     };
 
     #[test]
@@ -91,7 +95,7 @@ mod tests {
         assert_eq!(Address::decode(&bytes), Some(ADDRESS));
         assert_eq!(Address::decode(&bytes[1..]), None);
         assert_eq!(Address::decode(&[&bytes[..], &[0]].concat()), None);
-        for (at, value) in [(18, 0), (18, 6), (19, 1)] {
+        for (at, value) in [(18, 0), (18, 6), (19, 1), (28, 2)] {
             let mut wrong = bytes;
             wrong[at] = value;
             assert_eq!(Address::decode(&wrong), None, "byte {at} is {value}");

@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn steps_follow_each_other_in_one_order() {
         use State::*;
-        let address = Address { gid: [0; 16], lid: 0, mtu: 3, number: 16, key: 7, answers: 9 };
+        let address = Address { gid: [0; 16], lid: 0, mtu: 3, number: 16, key: 7, answers: 9, global: false };
         let steps = [
             To::Init { access: Access::ALL },
             To::ReadyToReceive { peer: &address, number: 1, first_packet: 0, answer_depth: 1, receive_timer: 1 },

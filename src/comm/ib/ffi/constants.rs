@@ -9,6 +9,7 @@ pub(crate) const IBV_PORT_INIT: c_int = 2;
 pub(crate) const IBV_PORT_ARMED: c_int = 3;
 pub(crate) const IBV_PORT_ACTIVE: c_int = 4;
 pub(crate) const IBV_LINK_LAYER_ETHERNET: u8 = 2;
+pub(crate) const IBV_QPF_GRH_REQUIRED: u8 = 1;
 
 pub(crate) const IBV_ACCESS_LOCAL_WRITE: c_int = 1;
 pub(crate) const IBV_ACCESS_REMOTE_WRITE: c_int = 1 << 1;

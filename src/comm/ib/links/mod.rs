@@ -13,7 +13,7 @@
 //!
 //! Messages are numbered frames. A frame keeps its slot until the peer has said that it has seen it. When a queue pair breaks, it is reset and
 //! connected again, and what was posted behind the last frame that was seen is posted again, as `protocol::replay` has it. So are writes and reads.
-//! A peer that stays away ends the job (`protocol::absence`).
+//! A peer that stays away, or never answers, ends the job (`protocol::absence`).
 //!
 //! | file | what it does |
 //! |---|---|
@@ -161,7 +161,6 @@ pub(super) struct Links<D: Device> {
     random: Random,
     /// When the next lookup of a peer may begin.
     find_at: Duration,
-    closed: bool,
 }
 
 /// A work that was posted from a slot.
@@ -280,7 +279,6 @@ impl<D: Device> Links<D> {
             bytes: 0,
             random: Random::new(settings.token as u64 ^ settings.endpoint as u64),
             find_at: Duration::ZERO,
-            closed: false,
         };
         (0..RECEIVES).try_for_each(|slot| links.post_receive(slot))?;
         (0..DATAGRAM_RECEIVES).try_for_each(|slot| links.post_datagram_receive(DATAGRAM_SENDS + slot))?;
@@ -391,7 +389,7 @@ impl<D: Device> Links<D> {
         self.actions.extend(self.connections.on_event(self.device.now(), peer, event));
     }
 
-    /// Gives everything back to the device. Nothing is sent or received any more.
+    /// Gives everything back to the device that it still has. Nothing is sent or received any more.
     fn give_back(&mut self) {
         let mut held: Vec<Pair> = self.peers.iter_mut().filter_map(|(_, peer)| Some(peer.pair.take()?.0)).collect();
         held.append(&mut self.spare);

@@ -189,12 +189,12 @@ impl<D: Device> Links<D> {
         };
         // SAFETY: the slot is touched by nobody before its completion was polled, and lives as long as the device.
         match unsafe { self.device.post_datagram(&datagram) } {
-            Ok(()) => Ok(()),
-            Err(DeviceError::Full { .. }) => {
-                self.free_datagrams.push(slot);
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
+            // Where queue pairs are short, a peer that has none to spare does not answer.
+            Ok(()) if self.is_short || self.connections.has_met(to) => {}
+            Ok(()) => self.absences.asks(to, || format!("nothing has come from it, and datagrams to {address:?} get no answer")),
+            Err(DeviceError::Full { .. }) => self.free_datagrams.push(slot),
+            Err(error) => return Err(error.into()),
         }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Puts and gets are writes and reads of the adapter.
 
-use std::{mem, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     super::device::{self, Device},
@@ -102,9 +102,7 @@ impl<D: Device> Wire for Links<D> {
     }
 
     fn close(&mut self) {
-        if !mem::replace(&mut self.closed, true) {
-            self.give_back();
-        }
+        self.give_back();
     }
 }
 
@@ -267,6 +265,33 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(60), "a peer that is gone");
         };
         assert!(error.starts_with("rank 1 cannot be reached any more: "), "{error}");
+    }
+
+    /// Datagrams that lead nowhere are no error of any device.
+    #[test]
+    fn a_peer_that_never_answers_is_named() {
+        const SILENCE: Duration = Duration::from_millis(200);
+        for budget in [ENDPOINTS, 1] {
+            let mut wires = wires(budget, Rates::default(), 1);
+            wires[0].loses_after(Some(SILENCE));
+            let start = Instant::now();
+            // It is there, and does not look.
+            let error = loop {
+                let next = frame(&mut wires[0], 0);
+                let sent = wires[0].send(1, Class::Request, next);
+                match sent.and_then(|_| wires[0].receive()) {
+                    Ok(_) if start.elapsed() < 4 * SILENCE || budget == ENDPOINTS => {}
+                    outcome => break outcome.err().map(|error| error.to_string()),
+                }
+                assert!(start.elapsed() < Duration::from_secs(60), "a peer that does not answer");
+            };
+            match error {
+                Some(error) => {
+                    assert!(error.starts_with("rank 1 cannot be reached any more: nothing has come from it"), "{error}")
+                }
+                None => assert_eq!(budget, 1, "who has no queue pair to spare may be silent"),
+            }
+        }
     }
 
     /// Sends a frame when that can be done, and receives all of that rank until it is there.

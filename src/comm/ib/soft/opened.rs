@@ -148,7 +148,7 @@ impl Device for SoftDevice {
 
     fn address(&self) -> Address {
         let (key, answers) = (datagram_key(self.number), self.limits.answer_depth);
-        Address { gid: gid(self.number), lid: 0, mtu: MTU, number: DATAGRAM, key, answers }
+        Address { gid: gid(self.number), lid: 0, mtu: MTU, number: DATAGRAM, key, answers, global: false }
     }
 
     unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {

@@ -2,8 +2,9 @@
 //!
 //! Over Ethernet the kernel makes an entry of each address of the network interface, for each version of RoCE. Entries of addresses
 //! that were taken away leave holes. The first entries come from the interface's link-local address, which routers do not pass
-//! on. So an entry of version 2 with another address comes first, and one with a link-local address only if there is no other.
-//! Over InfiniBand the subnet manager's entry 0 is always there.
+//! on. So an entry of version 2 with an IPv4 address comes first, then one with an IPv6 address, and one with a link-local address only if there
+//! is no other. (Both ends need addresses of one kind, and the order of the entries is the order in which a machine got its addresses.) Over
+//! InfiniBand the subnet manager's entry 0 is always there.
 
 use std::{fmt, fs, net::Ipv6Addr};
 
@@ -30,8 +31,12 @@ pub(super) enum Kind {
 }
 
 impl Gid {
-    fn is_link_local(&self) -> bool {
-        Ipv6Addr::from(self.raw).is_unicast_link_local()
+    /// Lower for addresses that more machines have, and that lead farther.
+    fn rank(&self) -> u8 {
+        match Ipv6Addr::from(self.raw) {
+            address if address.to_ipv4_mapped().is_some() => 0,
+            address => 1 + u8::from(address.is_unicast_link_local()),
+        }
     }
 }
 
@@ -68,7 +73,7 @@ pub(super) fn choose(port: &str, table: &[Gid], ethernet: bool, chosen: Option<u
         return found.cloned().ok_or_else(|| Unusable::GidHole { port: port.to_owned(), index, there: there() });
     }
     let usable = table.iter().filter(|gid| !ethernet || gid.kind == Kind::Roce2);
-    let best = usable.min_by_key(|gid| (ethernet && gid.is_link_local(), gid.index));
+    let best = usable.min_by_key(|gid| (if ethernet { gid.rank() } else { 0 }, gid.index));
     best.cloned().ok_or_else(|| Unusable::NoGid { port: port.to_owned(), there: there() })
 }
 
@@ -92,7 +97,13 @@ mod tests {
         let six = gid(9, "2001:db8::1", Kind::Roce2);
         let table = [link.clone(), old.clone(), four, six.clone()];
         assert_eq!(index(&table, true, None), Ok(4));
-        assert_eq!(index(&[six, link.clone()], true, None), Ok(9));
+        assert_eq!(index(&[six.clone(), link.clone()], true, None), Ok(9));
+        let early = Gid { index: 2, ..six };
+        assert_eq!(
+            index(&[table[0].clone(), early, table[2].clone()], true, None),
+            Ok(4),
+            "in the order of addresses, not of entries"
+        );
         assert_eq!(index(&[old.clone(), link], true, None), Ok(0));
         let none = index(std::slice::from_ref(&old), true, None).expect_err("version 1 only");
         assert!(none.to_string().contains("1 (InfiniBand or RoCE v1, ::ffff:10.0.0.1)"), "{none}");

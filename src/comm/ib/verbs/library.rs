@@ -38,7 +38,11 @@ pub(super) fn prepare_for_fork(functions: &Functions) -> Result<()> {
         return Ok(());
     }
     // SAFETY: no arguments; may be called more than once.
-    check("ibv_fork_init", unsafe { (functions.ibv_fork_init)() })
+    match check("ibv_fork_init", unsafe { (functions.ibv_fork_init)() }) {
+        // Somebody else in this process, as MPI, registered memory before. Then who forks answers for it.
+        Err(DeviceError::System { code: libc::EINVAL, .. }) => Ok(()),
+        outcome => outcome,
+    }
 }
 
 /// An error number of a call as an error. Drivers give it with either sign.

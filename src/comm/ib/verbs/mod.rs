@@ -32,6 +32,7 @@ mod completions;
 mod gid;
 mod library;
 mod pairs;
+mod partition;
 mod port;
 mod queues;
 #[cfg(all(test, not(loom)))]
@@ -176,7 +177,7 @@ impl Verbs {
             virtual_time: false,
         };
         let (number, answers) = (pairs::number(&datagrams), limits.answer_depth);
-        let address = Address { gid: port.gid.raw, lid: port.lid, mtu: port.mtu, number, key, answers };
+        let address = Address { gid: port.gid.raw, lid: port.lid, mtu: port.mtu, number, key, answers, global: port.global };
         let datagram_sends = granted_datagrams.max_send_wr as usize;
         Ok(Verbs {
             pairs: Table::default(),

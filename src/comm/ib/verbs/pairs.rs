@@ -53,8 +53,8 @@ impl<T> Table<T> {
     }
 }
 
-/// Where packets to a peer go. Over InfiniBand the global part is left out where it can be: in a subnet, unless the peer wants to read
-/// the sender's GID, as who gets datagrams does.
+/// Where packets to a peer go. Over InfiniBand the global part is left out where it can be: in a subnet, unless the port of either end needs
+/// it, or the peer wants to read the sender's GID, as who gets datagrams does.
 pub(super) fn path(port: &Port, peer: &Address, always_global: bool) -> ibv_ah_attr {
     let same_subnet = peer.gid[..8] == port.gid.raw[..8];
     let grh = ibv_global_route {
@@ -62,15 +62,15 @@ pub(super) fn path(port: &Port, peer: &Address, always_global: bool) -> ibv_ah_a
         flow_label: 0,
         sgid_index: port.gid.index,
         hop_limit: HOPS,
-        traffic_class: 0,
+        traffic_class: port.class,
     };
     ibv_ah_attr {
         grh,
         dlid: peer.lid,
-        sl: 0,
+        sl: port.level,
         src_path_bits: 0,
         static_rate: 0,
-        is_global: u8::from(always_global || port.ethernet || !same_subnet),
+        is_global: u8::from(always_global || port.ethernet || port.global || peer.global || !same_subnet),
         port_num: port.number,
     }
 }
@@ -152,7 +152,12 @@ impl Connected {
     }
 
     fn init(&self, functions: &Functions, port: &Port, access: Access) -> Result<()> {
-        let attributes = ibv_qp_attr { port_num: port.number, qp_access_flags: rights(access) as u32, ..unset(IBV_QPS_INIT) };
+        let attributes = ibv_qp_attr {
+            pkey_index: port.partition,
+            port_num: port.number,
+            qp_access_flags: rights(access) as u32,
+            ..unset(IBV_QPS_INIT)
+        };
         modify(functions, &self.pair, attributes, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
     }
 
@@ -169,8 +174,55 @@ pub(super) fn number(pair: &Owned<ibv_qp>) -> u32 {
 
 /// Moves the new datagram pair through all states, so that it sends and receives.
 pub(super) fn open_datagrams(functions: &Functions, port: &Port, pair: &Owned<ibv_qp>, key: u32) -> Result<()> {
-    let attributes = ibv_qp_attr { port_num: port.number, qkey: key, ..unset(IBV_QPS_INIT) };
+    let attributes = ibv_qp_attr { pkey_index: port.partition, port_num: port.number, qkey: key, ..unset(IBV_QPS_INIT) };
     modify(functions, pair, attributes, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)?;
     modify(functions, pair, unset(IBV_QPS_RTR), 0)?;
     modify(functions, pair, unset(IBV_QPS_RTS), IBV_QP_SQ_PSN)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{
+        super::gid::{Gid, Kind},
+        *,
+    };
+
+    const SUBNET: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+
+    fn port() -> Port {
+        Port {
+            device: "mlx5_0".into(),
+            number: 2,
+            gid: Gid { index: 5, raw: SUBNET, kind: Kind::Plain },
+            lid: 3,
+            mtu: 5,
+            longest_message: 1 << 30,
+            ethernet: false,
+            global: false,
+            partition: 1,
+            level: 4,
+            class: 106,
+        }
+    }
+
+    fn peer(gid: [u8; 16], global: bool) -> Address {
+        Address { gid, lid: 7, mtu: 5, number: 8, key: 9, answers: 16, global }
+    }
+
+    #[test]
+    fn a_path_has_a_global_part_where_either_end_needs_one() {
+        let is_global = |port: &Port, peer: &Address, always| path(port, peer, always).is_global == 1;
+        let (near, far) = (peer(SUBNET, false), peer([0x20; 16], false));
+        assert!(!is_global(&port(), &near, false), "inside a subnet");
+        assert!(is_global(&port(), &near, true) && is_global(&port(), &far, false));
+        assert!(is_global(&port(), &peer(SUBNET, true), false) && is_global(&Port { global: true, ..port() }, &near, false));
+        assert!(is_global(&Port { ethernet: true, ..port() }, &near, false));
+    }
+
+    #[test]
+    fn packets_have_the_chosen_level_and_class() {
+        let path = path(&port(), &peer(SUBNET, false), true);
+        assert_eq!((path.sl, path.grh.traffic_class, path.grh.sgid_index), (4, 106, 5));
+        assert_eq!((path.dlid, path.port_num, path.grh.dgid.raw), (7, 2, SUBNET));
+    }
 }

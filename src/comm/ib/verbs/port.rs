@@ -10,6 +10,7 @@ use super::{
     Unusable,
     gid::{self, Gid},
     library::{Adapters, Owned, check, zeroed},
+    partition,
 };
 
 /// What the user has chosen. What is not chosen is found.
@@ -18,6 +19,9 @@ pub(in super::super) struct Choice {
     device: Option<String>,
     port: Option<u8>,
     gid: Option<u8>,
+    partition: Option<u16>,
+    level: u8,
+    class: u8,
 }
 
 impl Choice {
@@ -43,7 +47,25 @@ impl Choice {
         }
         Ok(choice)
     }
+
+    /// The same port, and how packets leave it: from the texts of `GA_IB_PKEY` (`0x8001`), `GA_IB_SL` (`3`) and `GA_IB_TC` (`106`).
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(in super::super) fn along(self, [partition, level, class]: [Option<&str>; 3]) -> std::result::Result<Self, Unusable> {
+        let key = |asked: &str| partition::parse(asked).ok_or_else(|| Unusable::PartitionKey { asked: asked.to_owned() });
+        let number = |asked: Option<&str>, most: u8| match asked {
+            None => Ok(0),
+            Some(asked) => asked.parse().ok().filter(|&number| number <= most).ok_or_else(|| asked.to_owned()),
+        };
+        let level = number(level, HIGHEST_LEVEL).map_err(|asked| Unusable::Level { asked })?;
+        let class = number(class, u8::MAX).map_err(|asked| Unusable::Class { asked })?;
+        Ok(Choice { partition: partition.map(key).transpose()?, level, class, ..self })
+    }
 }
+
+/// Service levels have four bits.
+const HIGHEST_LEVEL: u8 = 15;
 
 /// An active port.
 #[derive(Clone, Debug)]
@@ -59,6 +81,12 @@ pub(super) struct Port {
     pub(super) longest_message: usize,
     /// Whether packets are RoCE's: then only a GID leads anywhere.
     pub(super) ethernet: bool,
+    /// Packets need the global part of the route, also in the subnet.
+    pub(super) global: bool,
+    /// An entry of its table of partition keys; the service level and the traffic class of packets.
+    pub(super) partition: u16,
+    pub(super) level: u8,
+    pub(super) class: u8,
 }
 
 impl Port {
@@ -73,42 +101,70 @@ impl Port {
     }
 }
 
-/// Opens the adapter of the port to use: the chosen one; else the first that is active, InfiniBand before Ethernet.
+/// Opens the adapter of the port to use: the chosen one; else the first that is active, InfiniBand before Ethernet. What cannot be opened
+/// although nobody has chosen it is passed over: a container may hold only some of the machine's adapters.
 pub(super) fn open(functions: &Functions, choice: &Choice) -> std::result::Result<(Owned<ibv_context>, Port), Unusable> {
     let adapters = Adapters::list(functions)?;
     let names = adapters.names();
     let wanted = |name: &String| choice.device.as_ref().is_none_or(|device| device == name);
-    let (mut looked, mut without_gid, mut best) = (Vec::new(), None, None);
+    let (mut looked, mut unusable, mut best) = (Looked::default(), None, None);
     for (at, name) in names.iter().enumerate().filter(|(_, name)| wanted(name)) {
-        let failed = |error| Unusable::Device { name: name.clone(), error };
-        let context = match adapters.open(at) {
-            Err(DeviceError::System { call, code }) => return Err(Unusable::Open { name: name.clone(), call, code }),
-            opened => opened.map_err(failed)?,
-        };
-        let last = attributes(functions, &context).map_err(failed)?.phys_port_cnt;
-        if let Some(port) = choice.port.filter(|&port| port > last) {
-            return Err(Unusable::NoSuchPort { device: name.clone(), port, last });
-        }
-        let mut found = None;
-        for number in (1..=last).filter(|&number| choice.port.is_none_or(|port| port == number)) {
-            let port = query(functions, &context, number).map_err(failed)?;
-            if port.state != IBV_PORT_ACTIVE {
-                looked.push(format!("{name}:{number} is {}", state(port.state)));
-                continue;
+        match best_of(functions, &adapters, at, name, choice, &mut looked) {
+            Ok(found) => {
+                let is_better =
+                    |(_, port): &(_, Port)| best.as_ref().is_none_or(|(_, best): &(_, Port)| best.ethernet && !port.ethernet);
+                best = found.filter(is_better).or(best);
             }
-            match usable(functions, &context, name, number, &port, choice) {
-                Ok(port) if found.as_ref().is_none_or(|found: &Port| found.ethernet && !port.ethernet) => found = Some(port),
-                Ok(_) => {}
-                Err(error) => without_gid = without_gid.or(Some(error)),
-            }
+            Err(error) if choice.device.is_some() => return Err(error),
+            Err(error) => unusable = unusable.or(Some(error)),
         }
-        let is_better = |port: &Port| best.as_ref().is_none_or(|(_, best): &(_, Port)| best.ethernet && !port.ethernet);
-        best = found.filter(is_better).map(|port| (context, port)).or(best);
     }
     if let Some(asked) = choice.device.as_ref().filter(|device| !names.contains(device)) {
         return Err(Unusable::NoSuchDevice { asked: asked.clone(), there: names });
     }
-    best.ok_or_else(|| without_gid.unwrap_or(Unusable::NoActivePort { looked }))
+    let Looked { inactive, refused } = looked;
+    best.ok_or_else(|| refused.or(unusable).unwrap_or(Unusable::NoActivePort { looked: inactive }))
+}
+
+/// What was found besides ports that can be used: ports that are not active, and why the first active one cannot be used.
+#[derive(Default)]
+struct Looked {
+    inactive: Vec<String>,
+    refused: Option<Unusable>,
+}
+
+/// Opens an adapter, and finds the best of its ports.
+fn best_of(
+    functions: &Functions,
+    adapters: &Adapters,
+    at: usize,
+    name: &str,
+    choice: &Choice,
+    looked: &mut Looked,
+) -> std::result::Result<Option<(Owned<ibv_context>, Port)>, Unusable> {
+    let failed = |error| Unusable::Device { name: name.to_owned(), error };
+    let context = match adapters.open(at) {
+        Err(DeviceError::System { call, code }) => return Err(Unusable::Open { name: name.to_owned(), call, code }),
+        opened => opened.map_err(failed)?,
+    };
+    let last = attributes(functions, &context).map_err(failed)?.phys_port_cnt;
+    if let Some(port) = choice.port.filter(|&port| port > last) {
+        return Err(Unusable::NoSuchPort { device: name.to_owned(), port, last });
+    }
+    let mut found = None;
+    for number in (1..=last).filter(|&number| choice.port.is_none_or(|port| port == number)) {
+        let port = query(functions, &context, number).map_err(failed)?;
+        if port.state != IBV_PORT_ACTIVE {
+            looked.inactive.push(format!("{name}:{number} is {}", state(port.state)));
+            continue;
+        }
+        match usable(functions, &context, name, number, &port, choice) {
+            Ok(port) if found.as_ref().is_none_or(|found: &Port| found.ethernet && !port.ethernet) => found = Some(port),
+            Ok(_) => {}
+            Err(error) => looked.refused = looked.refused.take().or(Some(error)),
+        }
+    }
+    Ok(found.map(|port| (context, port)))
 }
 
 /// What an active port offers.
@@ -127,7 +183,8 @@ fn usable(
         Some(Gid { index, raw, kind: gid::kind(device, number, index) })
     };
     let table: Vec<Gid> = (0..length).filter_map(|index| entry(index as u8)).collect();
-    let gid = gid::choose(&format!("{device}:{number}"), &table, ethernet, choice.gid)?;
+    let name = format!("{device}:{number}");
+    let gid = gid::choose(&name, &table, ethernet, choice.gid)?;
     Ok(Port {
         device: device.to_owned(),
         number,
@@ -136,6 +193,10 @@ fn usable(
         mtu: port.active_mtu.clamp(1, 5) as u8,
         longest_message: port.max_msg_sz as usize,
         ethernet,
+        global: port.flags & IBV_QPF_GRH_REQUIRED != 0,
+        partition: partition::choose(&name, &partition::table(device, number, port.pkey_tbl_len), choice.partition)?,
+        level: choice.level,
+        class: choice.class,
     })
 }
 
@@ -180,7 +241,7 @@ mod tests {
     fn a_choice_is_a_name_and_perhaps_a_port() {
         let parse = |device, gid| Choice::parse(device, gid);
         assert_eq!(parse(None, None), Ok(Choice::default()));
-        let named = |port, gid| Choice { device: Some("mlx5_0".into()), port, gid };
+        let named = |port, gid| Choice { device: Some("mlx5_0".into()), port, gid, ..Choice::default() };
         assert_eq!(parse(Some("mlx5_0"), Some("3")), Ok(named(None, Some(3))));
         assert_eq!(parse(Some("mlx5_0:2"), None), Ok(named(Some(2), None)));
         for wrong in ["", ":1", "mlx5_0:", "mlx5_0:0", "mlx5_0:256", "mlx5_0:x", "a b"] {
@@ -190,6 +251,18 @@ mod tests {
         for wrong in ["", "-1", "256", "x"] {
             let error = parse(None, Some(wrong)).expect_err(wrong).to_string();
             assert!(error.starts_with(&format!("GA_IB_GID={wrong}: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn how_packets_leave_a_port_is_chosen_with_it() {
+        let along = |texts| Choice::default().along(texts);
+        assert_eq!(along([None; 3]), Ok(Choice::default()));
+        let chosen = Choice { partition: Some(0x8001), level: 15, class: 106, ..Choice::default() };
+        assert_eq!(along([Some("0x8001"), Some("15"), Some("106")]), Ok(chosen));
+        for (at, name, wrong) in [(0, "PKEY", "8001"), (1, "SL", "16"), (1, "SL", "-1"), (2, "TC", "256"), (2, "TC", "")] {
+            let error = along(std::array::from_fn(|k| (k == at).then_some(wrong))).expect_err(wrong).to_string();
+            assert!(error.starts_with(&format!("GA_IB_{name}={wrong}: ")), "{error}");
         }
     }
 }

@@ -45,6 +45,17 @@ pub(in super::super) enum Unusable {
         Names(there)
     )]
     NoGid { port: String, there: Vec<String> },
+    #[error("GA_IB_PKEY={asked}: not a partition key, as 0x8001")]
+    PartitionKey { asked: String },
+    #[error(
+        "GA_IB_PKEY={asked:#06x}: {port} is in no such partition; there is {}; choose one of them, or none by leaving the variable unset",
+        Names(there)
+    )]
+    NoPartition { port: String, asked: u16, there: Vec<String> },
+    #[error("GA_IB_SL={asked}: not a service level, 0 to 15")]
+    Level { asked: String },
+    #[error("GA_IB_TC={asked}: not a traffic class, 0 to 255")]
+    Class { asked: String },
     #[error("{name}: {call}: {}; the user needs to read and write /dev/infiniband/uverbs*", std::io::Error::from_raw_os_error(*code))]
     Open { name: String, call: &'static str, code: i32 },
     #[error("{name}: {call}: no memory can be pinned for the adapter's queues; {allowed}")]

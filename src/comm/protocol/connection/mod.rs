@@ -274,6 +274,11 @@ impl Connections {
         self.pairs.get(&peer).is_some_and(Pair::may_post)
     }
 
+    /// Whether a datagram of this peer has ever come.
+    pub(in crate::comm) fn has_met(&self, peer: usize) -> bool {
+        self.pairs.get(&peer).is_some_and(|pair| pair.met)
+    }
+
     pub(in crate::comm) fn statistics(&self) -> Statistics {
         self.statistics
     }

@@ -56,6 +56,8 @@ pub(super) struct Pair {
     /// Something posted is unacknowledged.
     pub(super) busy: bool,
     pub(super) used: Duration,
+    /// A datagram of the peer has come.
+    pub(super) met: bool,
     /// It was ready in an earlier epoch.
     was_ready: bool,
     /// Steps that failed since it was ready, and when it is tried again.
@@ -90,6 +92,7 @@ impl Default for Pair {
             leaving: false,
             busy: false,
             used: Duration::ZERO,
+            met: false,
             was_ready: false,
             failures: 0,
             retry_at: Duration::ZERO,
@@ -145,6 +148,7 @@ impl Pair {
 
     /// The peer says where it stands.
     pub(super) fn on_datagram(&mut self, turn: &mut Turn<'_>, datagram: &Datagram) {
+        self.met = true;
         if datagram.epoch < self.epoch {
             // It does not know that its epoch is over.
             self.tell = true;

@@ -24,8 +24,6 @@ pub(super) struct Stacks {
     /// Bytes of each, with its guard.
     each: usize,
     count: usize,
-    /// What valgrind knows them by.
-    told: Vec<usize>,
 }
 
 impl Stacks {
@@ -40,9 +38,7 @@ impl Stacks {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let told = (0..count).map(|place| base.addr().get() + place * each);
-        let told = told.map(|lowest| valgrind::request([valgrind::STACK_REGISTER, lowest, lowest + each - 1])).collect();
-        let stacks = Stacks { base, each, count, told };
+        let stacks = Stacks { base, each, count };
         // A large page would be the memory of several stacks at the first touch. A refusal costs memory only.
         // SAFETY: the mapping was made just now; nothing lies there.
         unsafe { libc::madvise(base.as_ptr().cast(), len, libc::MADV_NOHUGEPAGE) };
@@ -86,15 +82,13 @@ impl Stacks {
     /// One of the stacks. Each is for one coroutine at a time, and not for longer than this lives.
     pub(super) fn stack(&self, place: usize) -> Slot {
         let limit = self.lowest(place).addr();
-        Slot { limit, base: limit.saturating_add(self.each) }
+        let base = limit.saturating_add(self.each);
+        Slot { limit, base, told: valgrind::request([valgrind::STACK_REGISTER, limit.get(), base.get() - 1]) }
     }
 }
 
 impl Drop for Stacks {
     fn drop(&mut self) {
-        for &stack in &self.told {
-            valgrind::request([valgrind::STACK_DEREGISTER, stack, 0]);
-        }
         // SAFETY: the mapping is this value's, and whoever ran on it has ended.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.count * self.each) };
     }
@@ -131,6 +125,14 @@ mod valgrind {
 pub(super) struct Slot {
     limit: NonZeroUsize,
     base: NonZeroUsize,
+    /// What valgrind knows it by.
+    told: usize,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        valgrind::request([valgrind::STACK_DEREGISTER, self.told, 0]);
+    }
 }
 
 // SAFETY: `Stacks` has a guard below each stack, and at least a page above that.

@@ -20,7 +20,7 @@
 //! | `GA_STATS` | `1` counts how much data each rank moves to which others, the time of its calls and its connections, and prints tables when the job ends. A file name counts the same and writes it there: figures (`.json`), or a picture of who moves data to whom (`.svg`) | `0` |
 //! | `GA_TRACE` | a file name (`.json`): writes a timeline of all ranks there, for <https://ui.perfetto.dev> | no trace |
 //! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |
-//! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer, or over `ib` a connection that broke and does not come back, ends the job; `0`: never | `3.5` |
+//! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer, or over `ib` a connection that broke and does not come back, ends the job (a rank that never answered: ten times as long); `0`: never | `3.5` |
 //! | `GA_CONNECT` | over `ib`: when and how ranks connect, `overlapped`, `serial` or `static`; see [`Launch::connect`](crate::Launch::connect) | `overlapped` |
 //! | `GA_CONNECTIONS` | over `ib`: connections that a rank may have at a time, at least 1 | no limit |
 //! | `GA_IB_DEVICE` | over `ib`: ports of adapters, such as `mlx5_0:1` or `mlx5_0:1,mlx5_1:1`; the ranks of a machine take turns | the first active port |

@@ -49,12 +49,14 @@
 //! * An adapter: all of it ran on soft-RoCE, in a virtual machine, and never on hardware.
 //! * The event that an adapter gives back what a broken queue pair had taken of the shared receives (*last WQE reached*) is not awaited before the
 //!   pair is reset. An adapter may lose a receive with each pair that breaks in the middle of a message of several packets.
-//! * Memory of callers is registered for each transfer of 64 KiB and more, which takes an adapter some tens of microseconds, and from where on
-//!   that pays was measured on the software device.
+//! * Memory of callers is registered for each transfer of 64 KiB and more, which takes an adapter some tens of microseconds. The threshold was
+//!   measured on the software device only.
 //! * An endpoint has 256 receives, however many peers it has; an adapter repeats what finds none after 0.08 ms. With hundreds of peers that all
 //!   send messages at once this may be often.
 //! * What nobody answers holds its slot until the peer says after 1 ms that it has seen it, so a rank that scatters messages over more than 48
 //!   nodes sends 48 a millisecond.
+//! * A peer that answers once, and dies before the connection with it stands, is waited for without an end. So is one that never answers, where
+//!   `GA_CONNECTIONS` is less than the number of other ranks: who has no queue pair to spare is silent too.
 //! * Ports that ranks take in turns (`GA_IB_DEVICE`) must all reach each other: an agent has one port. And where a put goes by one adapter of a
 //!   machine and a message about it by another, nothing but the write's completion keeps their order.
 //! * Atomic operations of the adapter.

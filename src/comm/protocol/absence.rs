@@ -1,6 +1,6 @@
 //! Which peers an endpoint does not reach, since when and why, and which of them are lost.
 //!
-//! A peer is away when a connection with it broke, or it was not found, or nothing has ever come of it although it was asked. It is lost when it has been away for the time of silence. That is time in
+//! A peer is away when a connection with it broke, or it was not found, or nothing has ever come from it although it was asked. It is lost when it has been away for the time of silence. That is time in
 //! which the endpoint itself has looked at its device: a pause between two looks counts as [`PAUSE`] at most, because a process that gets no
 //! processor time cannot reconnect.
 
@@ -8,6 +8,9 @@ use std::time::Duration;
 
 /// See the module's essay.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// A peer that was never met may still start, or make queue pairs for many others first: it has so many times as long.
+const FIRST: u32 = 10;
 
 /// See the module's essay.
 #[derive(Debug, Default)]
@@ -26,7 +29,7 @@ pub(in crate::comm) struct Absence {
     pub(in crate::comm) why: String,
     /// In the time of looks.
     since: Duration,
-    /// Nothing has ever come of it.
+    /// Nothing has ever come from it.
     is_unmet: bool,
 }
 
@@ -41,7 +44,7 @@ impl Absences {
         self.add(peer, false, || why);
     }
 
-    /// A peer of which nothing has ever come was asked.
+    /// A peer from which nothing has ever come was asked.
     pub(in crate::comm) fn asks(&mut self, peer: usize, why: impl FnOnce() -> String) {
         self.add(peer, true, why);
     }
@@ -73,11 +76,12 @@ impl Absences {
         looks
     }
 
-    /// A peer that is lost, and the time of silence.
+    /// A peer that is lost, and how long it may be away.
     pub(in crate::comm) fn lost(&self) -> Option<(&Absence, Duration)> {
         let silence = self.silence?;
-        let lost = self.away.iter().find(|absence| self.looked >= absence.since + silence);
-        lost.map(|absence| (absence, silence))
+        let limit = |absence: &Absence| if absence.is_unmet { silence.saturating_mul(FIRST) } else { silence };
+        let lost = self.away.iter().find(|absence| self.looked >= absence.since.saturating_add(limit(absence)));
+        lost.map(|absence| (absence, limit(absence)))
     }
 
     #[cfg(test)]
@@ -140,12 +144,15 @@ mod tests {
     fn who_is_asked_is_away_until_something_comes() {
         let mut absences = absences();
         absences.begins(2, "it broke".into());
-        (1..=3).for_each(|peer| absences.asks(peer, || format!("nothing has come of {peer}")));
+        (1..=3).for_each(|peer| absences.asks(peer, || format!("nothing has come from {peer}")));
         absences.meets(|peer| peer != 3);
-        (1..=21).for_each(|step| assert!(absences.looks(step * 10 * Duration::from_millis(1), BETWEEN)));
+        (1..=20).for_each(|step| assert!(absences.looks(step * 10 * Duration::from_millis(1), BETWEEN)));
         assert_eq!(lost(&absences), Some((2, "it broke")), "what has broken stays so when something comes");
         absences.ends(2);
-        assert_eq!(lost(&absences), Some((3, "nothing has come of 3")));
+        (21..=199).for_each(|step| assert!(absences.looks(step * 10 * Duration::from_millis(1), BETWEEN)));
+        assert_eq!(lost(&absences), None, "it has longer");
+        absences.looks(Duration::from_secs(2), BETWEEN);
+        assert_eq!(lost(&absences), Some((3, "nothing has come from 3")));
         absences.meets(|_| true);
         assert_eq!((lost(&absences), absences.is_any()), (None, false));
     }

@@ -201,9 +201,9 @@ impl<D: Device> Links<D> {
     /// # Errors
     /// A peer has been away for too long.
     pub(super) fn look_for_lost(&self) -> Result<()> {
-        let Some((Absence { peer, why, .. }, silence)) = self.absences.lost() else { return Ok(()) };
-        let seconds = silence.as_secs_f64();
-        Err(Broken(format!("rank {peer} cannot be reached any more: {why}, for {seconds} s (GA_SILENCE)")))
+        let Some((Absence { peer, why, .. }, limit)) = self.absences.lost() else { return Ok(()) };
+        let seconds = limit.as_secs_f64();
+        Err(Broken(format!("rank {peer} cannot be reached: {why}, for {seconds} s (GA_SILENCE)")))
     }
 
     /// The adapter has done, or has not done, a work that was posted to a peer, and all before it. The last slot of those.

@@ -264,7 +264,7 @@ mod tests {
             }
             assert!(start.elapsed() < Duration::from_secs(60), "a peer that is gone");
         };
-        assert!(error.starts_with("rank 1 cannot be reached any more: "), "{error}");
+        assert!(error.starts_with("rank 1 cannot be reached: "), "{error}");
     }
 
     /// Datagrams that lead nowhere are no error of any device.
@@ -280,14 +280,14 @@ mod tests {
                 let next = frame(&mut wires[0], 0);
                 let sent = wires[0].send(1, Class::Request, next);
                 match sent.and_then(|_| wires[0].receive()) {
-                    Ok(_) if start.elapsed() < 4 * SILENCE || budget == ENDPOINTS => {}
+                    Ok(_) if start.elapsed() < 12 * SILENCE || budget == ENDPOINTS => {}
                     outcome => break outcome.err().map(|error| error.to_string()),
                 }
                 assert!(start.elapsed() < Duration::from_secs(60), "a peer that does not answer");
             };
             match error {
                 Some(error) => {
-                    assert!(error.starts_with("rank 1 cannot be reached any more: nothing has come from it"), "{error}")
+                    assert!(error.starts_with("rank 1 cannot be reached: nothing has come from it"), "{error}")
                 }
                 None => assert_eq!(budget, 1, "who has no queue pair to spare may be silent"),
             }
@@ -414,7 +414,7 @@ mod tests {
             }
             assert!(start.elapsed() < Duration::from_secs(60), "a peer that is not found");
         };
-        let (begin, end) = ("rank 1 cannot be reached any more: ", "timed out (os error 110), for 1 s (GA_SILENCE)");
+        let (begin, end) = ("rank 1 cannot be reached: ", "timed out (os error 110), for 1 s (GA_SILENCE)");
         assert!(error.starts_with(begin) && error.ends_with(end), "{error}");
     }
 

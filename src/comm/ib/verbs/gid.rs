@@ -34,8 +34,8 @@ impl Gid {
     /// Lower for addresses that more machines have, and that lead farther.
     fn rank(&self) -> u8 {
         match Ipv6Addr::from(self.raw) {
-            address if address.to_ipv4_mapped().is_some() => 0,
-            address => 1 + u8::from(address.is_unicast_link_local()),
+            address if address.to_ipv4_mapped().is_some_and(|address| !address.is_link_local()) => 0,
+            address => 1 + u8::from(address.is_unicast_link_local() || address.to_ipv4_mapped().is_some()),
         }
     }
 }
@@ -98,6 +98,8 @@ mod tests {
         let table = [link.clone(), old.clone(), four, six.clone()];
         assert_eq!(index(&table, true, None), Ok(4));
         assert_eq!(index(&[six.clone(), link.clone()], true, None), Ok(9));
+        let alone = gid(0, "::ffff:169.254.1.1", Kind::Roce2);
+        assert_eq!(index(&[alone, six.clone()], true, None), Ok(9), "routers pass on no link-local address of either kind");
         let early = Gid { index: 2, ..six };
         assert_eq!(
             index(&[table[0].clone(), early, table[2].clone()], true, None),

@@ -3,7 +3,7 @@
 //! A page with other rights is a mapping of its own for the kernel, which has room for `vm.max_map_count` of them. Since Linux 6.13 a page
 //! can be guarded without that.
 //!
-//! Valgrind takes a jump to a stack that lies near the last one for a stack that has grown, unless it is told of both.
+//! Stacks are registered with valgrind. Without that, it mistakes a switch between two nearby stacks for growth of one.
 
 use std::{ffi::c_int, io, num::NonZeroUsize, ptr::NonNull};
 

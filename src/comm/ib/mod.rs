@@ -55,8 +55,8 @@
 //!   send messages at once this may be often.
 //! * What nobody answers holds its slot until the peer says after 1 ms that it has seen it, so a rank that scatters messages over more than 48
 //!   nodes sends 48 a millisecond.
-//! * If a peer answers once and dies before its connection is ready, this side waits forever. It also waits forever for a peer that never answers
-//!   if `GA_CONNECTIONS` is less than the number of other ranks, because a live peer without a free queue pair does not answer either.
+//! * If `GA_CONNECTIONS` is less than the number of other ranks, a peer that dies before its connection is ready is waited for forever, because a
+//!   live peer without a free queue pair does not answer either.
 //! * Ports that ranks take in turns (`GA_IB_DEVICE`) must all reach each other: an agent has one port. And where a put goes by one adapter of a
 //!   machine and a message about it by another, nothing but the write's completion keeps their order.
 //! * Atomic operations of the adapter.

@@ -1,16 +1,16 @@
 //! Which peers an endpoint does not reach, since when and why, and which of them are lost.
 //!
-//! A peer is away when a connection with it broke, or it was not found, or nothing has ever come from it although it was asked. It is lost when it has been away for the time of silence. That is time in
-//! which the endpoint itself has looked at its device: a pause between two looks counts as [`PAUSE`] at most, because a process that gets no
-//! processor time cannot reconnect.
+//! A peer is away when a connection with it broke, or it was not found, or it was asked for a connection and does not answer. It is lost when it
+//! has been away for the time of silence. That is time in which the endpoint itself has looked at its device: a pause between two looks counts
+//! as [`PAUSE`] at most, because a process that gets no processor time cannot reconnect.
 
 use std::time::Duration;
 
 /// See the module's essay.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A peer that was never met may still start, or make queue pairs for many others first: it has so many times as long.
-const FIRST: u32 = 10;
+/// A peer that is only asked may still start, or make queue pairs for many others first: it has so many times as long.
+const ASKED: u32 = 10;
 
 /// See the module's essay.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ pub(in crate::comm) struct Absence {
     pub(in crate::comm) why: String,
     /// In the time of looks.
     since: Duration,
-    /// Nothing has ever come from it.
-    is_unmet: bool,
+    /// Nothing broke, but it does not answer.
+    is_asked: bool,
 }
 
 impl Absences {
@@ -44,20 +44,20 @@ impl Absences {
         self.add(peer, false, || why);
     }
 
-    /// A peer from which nothing has ever come was asked.
+    /// A peer was asked, and has not answered yet.
     pub(in crate::comm) fn asks(&mut self, peer: usize, why: impl FnOnce() -> String) {
         self.add(peer, true, why);
     }
 
-    fn add(&mut self, peer: usize, is_unmet: bool, why: impl FnOnce() -> String) {
+    fn add(&mut self, peer: usize, is_asked: bool, why: impl FnOnce() -> String) {
         if !self.away.iter().any(|absence| absence.peer == peer) {
-            self.away.push(Absence { peer, why: why(), since: self.looked, is_unmet });
+            self.away.push(Absence { peer, why: why(), since: self.looked, is_asked });
         }
     }
 
-    /// Something has come: those that were only asked and are met now are not away.
-    pub(in crate::comm) fn meets(&mut self, is_met: impl Fn(usize) -> bool) {
-        self.away.retain(|absence| !absence.is_unmet || !is_met(absence.peer));
+    /// An answer has come: those that were only asked and have answered are not away.
+    pub(in crate::comm) fn hears(&mut self, has_answered: impl Fn(usize) -> bool) {
+        self.away.retain(|absence| !absence.is_asked || !has_answered(absence.peer));
     }
 
     /// A peer is not away, or not any more.
@@ -79,7 +79,7 @@ impl Absences {
     /// A peer that is lost, and how long it may be away.
     pub(in crate::comm) fn lost(&self) -> Option<(&Absence, Duration)> {
         let silence = self.silence?;
-        let limit = |absence: &Absence| if absence.is_unmet { silence.saturating_mul(FIRST) } else { silence };
+        let limit = |absence: &Absence| if absence.is_asked { silence.saturating_mul(ASKED) } else { silence };
         let lost = self.away.iter().find(|absence| self.looked >= absence.since.saturating_add(limit(absence)));
         lost.map(|absence| (absence, limit(absence)))
     }
@@ -144,16 +144,16 @@ mod tests {
     fn who_is_asked_is_away_until_something_comes() {
         let mut absences = absences();
         absences.begins(2, "it broke".into());
-        (1..=3).for_each(|peer| absences.asks(peer, || format!("nothing has come from {peer}")));
-        absences.meets(|peer| peer != 3);
+        (1..=3).for_each(|peer| absences.asks(peer, || format!("{peer} does not answer")));
+        absences.hears(|peer| peer != 3);
         (1..=20).for_each(|step| assert!(absences.looks(step * 10 * Duration::from_millis(1), BETWEEN)));
         assert_eq!(lost(&absences), Some((2, "it broke")), "what has broken stays so when something comes");
         absences.ends(2);
         (21..=199).for_each(|step| assert!(absences.looks(step * 10 * Duration::from_millis(1), BETWEEN)));
         assert_eq!(lost(&absences), None, "it has longer");
         absences.looks(Duration::from_secs(2), BETWEEN);
-        assert_eq!(lost(&absences), Some((3, "nothing has come from 3")));
-        absences.meets(|_| true);
+        assert_eq!(lost(&absences), Some((3, "3 does not answer")));
+        absences.hears(|_| true);
         assert_eq!((lost(&absences), absences.is_any()), (None, false));
     }
 

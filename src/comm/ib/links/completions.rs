@@ -63,7 +63,7 @@ impl<D: Device> Links<D> {
                 self.post_datagram_receive(slot)?;
                 let bytes = if is_whole { &bytes[..] } else { &[] };
                 self.actions.extend(self.connections.on_datagram(self.device.now(), bytes));
-                self.absences.meets(|peer| self.connections.has_met(peer));
+                self.absences.hears(|peer| self.connections.has_answered(peer));
                 Ok(())
             }
             (Posted::DatagramReceive(slot), Ok(_)) => Ok(self.post_datagram_receive(slot)?),

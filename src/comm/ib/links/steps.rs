@@ -190,8 +190,8 @@ impl<D: Device> Links<D> {
         // SAFETY: the slot is touched by nobody before its completion was polled, and lives as long as the device.
         match unsafe { self.device.post_datagram(&datagram) } {
             // Where queue pairs are short, a live peer may be silent until it has one for this connection.
-            Ok(()) if self.is_short || self.connections.has_met(to) => {}
-            Ok(()) => self.absences.asks(to, || format!("nothing has come from it, and datagrams to {address:?} get no answer")),
+            Ok(()) if self.is_short || self.connections.has_answered(to) => {}
+            Ok(()) => self.absences.asks(to, || format!("it does not answer datagrams to {address:?}")),
             Err(DeviceError::Full { .. }) => self.free_datagrams.push(slot),
             Err(error) => return Err(error.into()),
         }

@@ -274,9 +274,9 @@ impl Connections {
         self.pairs.get(&peer).is_some_and(Pair::may_post)
     }
 
-    /// Whether a datagram of this peer has ever come.
-    pub(in crate::comm) fn has_met(&self, peer: usize) -> bool {
-        self.pairs.get(&peer).is_some_and(|pair| pair.met)
+    /// Whether a datagram of this peer has come since it was last asked again.
+    pub(in crate::comm) fn has_answered(&self, peer: usize) -> bool {
+        self.pairs.get(&peer).is_some_and(|pair| pair.has_answered)
     }
 
     pub(in crate::comm) fn statistics(&self) -> Statistics {

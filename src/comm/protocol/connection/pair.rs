@@ -56,8 +56,8 @@ pub(super) struct Pair {
     /// Something posted is unacknowledged.
     pub(super) busy: bool,
     pub(super) used: Duration,
-    /// A datagram of the peer has come.
-    pub(super) met: bool,
+    /// A datagram of the peer has come since this end last asked again.
+    pub(super) has_answered: bool,
     /// It was ready in an earlier epoch.
     was_ready: bool,
     /// Steps that failed since it was ready, and when it is tried again.
@@ -92,7 +92,7 @@ impl Default for Pair {
             leaving: false,
             busy: false,
             used: Duration::ZERO,
-            met: false,
+            has_answered: false,
             was_ready: false,
             failures: 0,
             retry_at: Duration::ZERO,
@@ -148,7 +148,7 @@ impl Pair {
 
     /// The peer says where it stands.
     pub(super) fn on_datagram(&mut self, turn: &mut Turn<'_>, datagram: &Datagram) {
-        self.met = true;
+        self.has_answered = true;
         if datagram.epoch < self.epoch {
             // It does not know that its epoch is over.
             self.tell = true;
@@ -235,6 +235,7 @@ impl Pair {
         // Zero is no number.
         self.number = self.number.wrapping_add(1).max(1);
         if self.theirs < self.mine {
+            self.has_answered &= !asks;
             self.patience = if asks { (2 * self.patience).min(LONGEST) } else { turn.estimate.patience() };
             self.first.get_or_insert((self.number, turn.now));
             self.resend_at = Some(turn.now + self.patience);

@@ -48,8 +48,14 @@ fn memory(tier: Tier) -> Result<Vec<Report>> {
             // A search for leaks would read the address space that is reserved for segments, which fills the machine's memory.
             // It lets one thread run at a time: without turns in their order, one that looks at a word starves the one that writes it.
             command.args(["--quiet", "--leak-check=no", "--fair-sched=try", "--error-exitcode=99"]).arg(&suite.path);
-            // Two threads that never run at the same time lose no addition, which is what this test waits for.
-            command.args(["--skip", "adapters_exclude_each_other_and_no_processor"]);
+            // Two threads that never run at the same time lose no addition, which is what the first one waits for. The second one cuts a cable after a
+            // second, in which ranks are too slow here to hear of each other.
+            command.args([
+                "--skip",
+                "adapters_exclude_each_other_and_no_processor",
+                "--skip",
+                "a_machine_that_is_cut_off_ends_the_job",
+            ]);
             reports.push(finish(name, command, tier)?);
         }
     }

@@ -35,5 +35,5 @@ fn main() -> ExitCode {
     cases.extend(values::cases());
     cases.extend(simulated::cases());
     // They wait for time-outs and for processes to end.
-    runner::main_together(cases, 4)
+    runner::main_together(cases, 5)
 }

@@ -227,9 +227,10 @@ pub(crate) fn main(cases: Vec<Case>) -> ExitCode {
     run(cases, 1)
 }
 
-/// The same for cases that mostly wait: so many are run at a time, but for those that a launcher starts.
+/// The same for cases that mostly wait: so many are run at a time, and two where a launcher starts ranks.
 pub(crate) fn main_together(cases: Vec<Case>, together: usize) -> ExitCode {
-    run(cases, if env::var_os("GA_TEST_LAUNCHER").is_some() { 1 } else { together })
+    const LAUNCHED: usize = 2;
+    run(cases, if env::var_os("GA_TEST_LAUNCHER").is_some() { LAUNCHED } else { together })
 }
 
 fn run(cases: Vec<Case>, together: usize) -> ExitCode {

@@ -45,10 +45,7 @@ pub const OPTIMIZED: [&str; 2] = ["--config", "profile.dev.package.global-arrays
 const MPI_LIBRARIES: [&str; 2] = ["mpich", "openmpi"];
 
 /// What builds every program below `examples`.
-pub const EXAMPLES: &[&str] = &["build", "--workspace", "--exclude", "xtask", "--bins", "--examples"];
-
-/// Those that compute for long: they are optimized in the standard tier too.
-const LONG: [&str; 5] = ["lennard_jones", "pair_calculator", "sph", "stencil", "subsurface"];
+pub const EXAMPLES: &[&str] = &["build", "--release", "--workspace", "--exclude", "xtask", "--bins", "--examples"];
 
 /// A command of the cargo that started us.
 pub fn command(arguments: &[&str]) -> Command {
@@ -93,19 +90,6 @@ fn metadata() -> Result<Value> {
 /// Build, showing the compiler's messages, and list the programs that came out.
 pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     finish_build(command(arguments), arguments)
-}
-
-/// Every program below `examples`: as users build it, or against the library of the suites, which takes less time and has debug assertions.
-pub fn build_examples(release: bool) -> Result<Vec<Program>> {
-    let settings = LONG.map(|name| format!("profile.dev.package.{name}.opt-level=3"));
-    let mut arguments = EXAMPLES.to_vec();
-    if release {
-        arguments.push("--release");
-    } else {
-        arguments.extend(OPTIMIZED);
-        settings.iter().for_each(|setting| arguments.extend(["--config", setting]));
-    }
-    build(&arguments)
 }
 
 /// The same with variables of the environment.

@@ -38,7 +38,7 @@ pub fn run(library: &Library, tier: Tier) -> Result<Vec<Report>> {
 /// By Slurm.
 pub fn under_srun(tier: Tier) -> Result<Vec<Report>> {
     // The command that builds all examples: its results are there.
-    let built = cargo::build_examples(tier.long)?;
+    let built = cargo::build(cargo::EXAMPLES)?;
     let hello = built.iter().find(|program| program.name == "hello").context("no example hello")?;
     slurm::run("without MPI", UNDER_SRUN, hello, tier)
 }

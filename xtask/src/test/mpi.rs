@@ -157,8 +157,8 @@ impl Library {
 
     /// With optimization in the long tier only: to build takes twice as long as without, and a case here waits more than it computes.
     fn programs(&self, tier: Tier) -> Result<Vec<Program>> {
-        let mut arguments = [cargo::EXAMPLES, &["--features", "mpi"]].concat();
-        arguments.extend(tier.long.then_some("--release"));
+        let mut arguments: Vec<&str> = cargo::EXAMPLES.iter().copied().filter(|&word| tier.long || word != "--release").collect();
+        arguments.extend(["--features", "mpi"]);
         // Its tests are optimized (Cargo.toml), which takes long to build; here it runs for half a second.
         arguments.extend(["--config", "profile.dev.package.subsurface.opt-level=0"]);
         SUITES.iter().for_each(|suite| arguments.extend(["--test", suite]));

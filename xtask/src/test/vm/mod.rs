@@ -178,7 +178,7 @@ fn build(tier: Tier) -> Result<Vec<(&'static str, PathBuf)>> {
     let suite = |kind: &str, name: &str| suites.iter().find(|suite| suite.test && suite.kind == kind && suite.name == name);
     let unit = suite("lib", "global_arrays").context("no unit tests were built")?.path.clone();
     let conformance = suite("test", "conformance").context("no conformance suite was built")?.path.clone();
-    let examples = cargo::build_examples(tier.long)?;
+    let examples = cargo::build(cargo::EXAMPLES)?;
     let lu = examples.into_iter().find(|program| program.is_example() && program.name == "lu").context("no lu was built")?;
     programs.extend([("unit", unit), ("conformance", conformance), ("lu", lu.path)]);
     Ok(programs)

@@ -13,7 +13,7 @@
 //!
 //! Messages are numbered frames. A frame keeps its slot until the peer has said that it has seen it. When a queue pair breaks, it is reset and
 //! connected again, and what was posted behind the last frame that was seen is posted again, as `protocol::replay` has it. So are writes and reads.
-//! A peer that stays away, or never answers, ends the job (`protocol::absence`).
+//! A peer that stays away, or does not answer, ends the job (`protocol::absence`).
 //!
 //! | file | what it does |
 //! |---|---|

@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn experiments_agree_with_themselves() {
-        for name in [Name::MartinMoyce, Name::MartinMoyceSquare, Name::Lobovsky] {
+        for name in [Name::MartinMoyce, Name::MartinMoyceSquare, Name::KoshizukaOka, Name::Lobovsky] {
             let found = findings(name, |_| 1.0, 0.0);
             // The record of the smaller column is another one.
             let own: Vec<_> = found.into_iter().filter(|finding| !finding.what.contains('⅛')).collect();
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn doubtful_experiments_are_not_judged() {
-        let found = findings(Name::KoshizukaOka, |t| 1.0 + 0.3 * t, 0.0);
-        assert!(found.len() == 1 && found[0].deviation > 0.06 && !found[0].failed(), "{found:?}");
+        let found = findings(Name::Buchner, |_| 1.5, 0.0);
+        assert!(found.iter().any(|finding| finding.deviation > 0.4) && failed(&found).is_empty(), "{found:?}");
     }
 }

@@ -247,7 +247,7 @@ impl Report {
             writeln!(f, "           at the far wall {arrival:.3} s after the start, seen each {apart:.4} s")?;
         }
         let Some(experiment) = self.experiment else {
-            return writeln!(f, "experiment none of this shape, friction, viscosity and sound");
+            return writeln!(f, "experiment none of this shape, gate, friction, viscosity and sound");
         };
         writeln!(f, "experiment {}", experiment.name)?;
         if let Some(doubt) = experiment.doubt {

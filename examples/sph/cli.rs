@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::case::{Case, Column, Kind, Water, damping};
 use crate::command_line::{Start, positive};
-use crate::experiments;
+use crate::experiments::{self, Gate};
 use crate::gas::tube::Tube;
 use crate::instruments::{Instruments, Probe};
 use crate::tank::Block;
@@ -20,8 +20,9 @@ pub(crate) struct Arguments {
     /// The flow
     #[arg(long, value_enum, default_value_t = Name::DamBreak)]
     pub(crate) case: Name,
-    /// A dam break that was measured: sets the column, the tank, the gate and how long to compute, which then cannot be given
-    #[arg(long, value_enum, conflicts_with_all = ["column_width", "column_height", "tank_length", "gate", "obstacle"])]
+    /// A dam break that was measured: sets the column, the tank, the gate and how long to compute. Column and tank cannot be given then, and the
+    /// gate only if its speed is not published
+    #[arg(long, value_enum, conflicts_with_all = ["column_width", "column_height", "tank_length", "obstacle"])]
     pub(crate) experiment: Option<experiments::Name>,
     /// 2 or 3; only columns of water can have 3; by default 2
     #[arg(long, value_parser = clap::value_parser!(u8).range(2..=3))]
@@ -302,7 +303,11 @@ impl Arguments {
 
     /// The column in its tank, with gate and obstacles.
     fn column<const D: usize>(&self, extent: [f64; D], tank: [f64; D], spacing: f64) -> Result<Column<D>, String> {
-        let gate = self.gate.or(self.experiment.and_then(|name| name.experiment().gate));
+        let of_experiment = self.experiment.map(|name| name.experiment().gate);
+        if self.gate.is_some() && of_experiment.is_some_and(|gate| !matches!(gate, Gate::Assumed(_))) {
+            return Err("--gate cannot be used with this --experiment, which sets how the column is released".to_owned());
+        }
+        let gate = self.gate.or(of_experiment.and_then(Gate::speed));
         let ends = |block: &Block<D>| format!("{:?} to {:?} m", block.low, block.high);
         let whole = |x: f64| (x / spacing).round();
         let mut taken = Block { low: [0.0; D], high: extent };

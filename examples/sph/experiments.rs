@@ -9,7 +9,28 @@ use crate::instruments::{Instruments, Probe};
 /// A table of times and values.
 pub(crate) type Curve = Vec<(f64, f64)>;
 
-/// An experiment, in meters and seconds, as it was made.
+/// What held a column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Gate {
+    /// Nothing that is modeled: the column is released at once.
+    None,
+    /// A gate that rose at this speed, in m/s.
+    Rises(f64),
+    /// A gate whose speed is not published, so a run may have a gate of any speed. This is the one of a run that is told none.
+    Assumed(f64),
+}
+
+impl Gate {
+    /// In m/s, if there is a gate.
+    pub(crate) fn speed(self) -> Option<f64> {
+        match self {
+            Gate::None => None,
+            Gate::Rises(speed) | Gate::Assumed(speed) => Some(speed),
+        }
+    }
+}
+
+/// An experiment, in meters and seconds.
 #[derive(Debug)]
 pub(crate) struct Experiment {
     /// Authors and year.
@@ -22,8 +43,7 @@ pub(crate) struct Experiment {
     pub(crate) depth: Option<f64>,
     /// Whether longer tanks show the same: nothing was measured after the front came to the end.
     pub(crate) open: bool,
-    /// Speed at which the gate rose; none if it vanished at once, or if its motion is not known.
-    pub(crate) gate: Option<f64>,
+    pub(crate) gate: Gate,
     /// How long it was recorded.
     pub(crate) end: f64,
     /// x of the gauges.
@@ -123,7 +143,7 @@ static MARTIN_MOYCE: Experiment = Experiment {
     tank: 8.0 * 0.05715,
     depth: None,
     open: true,
-    gate: None,
+    gate: Gate::None,
     end: 0.41,
     gauges: &[0.0],
     probes: &[],
@@ -142,7 +162,7 @@ static MARTIN_MOYCE_SQUARE: Experiment = Experiment {
     tank: 8.0 * 0.05715,
     depth: None,
     open: true,
-    gate: None,
+    gate: Gate::None,
     end: 0.17,
     gauges: &[],
     probes: &[],
@@ -157,9 +177,8 @@ static KOSHIZUKA_OKA: Experiment = Experiment {
     tank: 0.584,
     depth: None,
     open: false,
-    // Their column stood behind a gate that was drawn up; how fast is not published. Here it rises as fast, in units of √(gH), as the gate of
-    // Lobovský et al. The front differs by 2.7 to 4.2 % with speeds from 1 to 3.5 m/s, and by 6.7 % without a gate.
-    gate: Some(3.41),
+    // As fast as that of Lobovský et al. in units of √(gH): 3.46 √(292/300).
+    gate: Gate::Assumed(3.41),
     end: 0.3,
     gauges: &[],
     probes: &[],
@@ -174,7 +193,7 @@ static LOBOVSKY: Experiment = Experiment {
     tank: 1.61,
     depth: Some(0.15),
     open: false,
-    gate: Some(3.46),
+    gate: Gate::Rises(3.46),
     end: 1.96,
     gauges: &[0.3, 0.865, 1.114, 1.3625],
     probes: &[(0.003, 0.0042), (0.03, 0.0042), (0.08, 0.0042)],
@@ -199,7 +218,7 @@ static BUCHNER: Experiment = Experiment {
     tank: 3.22,
     depth: None,
     open: false,
-    gate: None,
+    gate: Gate::None,
     end: 1.8,
     gauges: &[],
     // The transducer covers 115 to 205 mm. At its lower edge others compare.
@@ -210,7 +229,7 @@ static BUCHNER: Experiment = Experiment {
 };
 
 impl Experiment {
-    /// The experiment that a case repeats, if there is one: of its shape, with friction, damping and sound as by default.
+    /// The experiment that a case repeats, if there is one: of its shape, with its gate, and with friction, damping and sound as by default.
     pub(crate) fn of<const D: usize>(case: &Case<D>) -> Option<&'static Experiment> {
         let dam = case.kind == Kind::DamBreak && case.is_plain_water() && case.obstacles.is_empty();
         Name::ALL.into_iter().map(Name::experiment).find(|experiment| dam && experiment.is(case))
@@ -224,8 +243,9 @@ impl Experiment {
         let tank = case.length(0);
         // Speeds go with the root of lengths.
         let gate = match (case.gate, self.gate) {
-            (Some(speed), Some(expected)) => (speed - scale.sqrt() * expected).abs() <= 0.01 * speed,
-            (speed, expected) => speed.is_none() && expected.is_none(),
+            (Some(speed), Gate::Rises(expected)) => (speed - scale.sqrt() * expected).abs() <= 0.01 * speed,
+            (Some(_), Gate::Assumed(_)) | (None, Gate::None) => true,
+            _ => false,
         };
         let wide = close(case.column_width(), self.column[0]);
         gate && wide && (close(tank, self.tank) || self.open && tank >= scale * self.tank)
@@ -305,7 +325,7 @@ mod tests {
         for name in Name::ALL {
             let &Experiment { column, tank, gate, .. } = name.experiment();
             for scale in [1.0_f64, 7.0] {
-                let gate = gate.map(|speed| scale.sqrt() * speed);
+                let gate = gate.speed().map(|speed| scale.sqrt() * speed);
                 assert_eq!(found(&case(scale, column, tank, gate, Water::default())), Some(name.experiment().name));
                 let sticky = Water { friction: None, ..Water::default() };
                 assert_eq!(found(&case(scale, column, tank, gate, sticky)), None);
@@ -315,6 +335,8 @@ mod tests {
         assert_eq!(found(&case(1.0, [0.6, 0.3], 1.61, Some(1.0), plain())), None, "the gate is too slow");
         assert_eq!(found(&case(1.0, [0.6, 0.3], 1.61, None, plain())), Some("Buchner 2002"), "one shape, but for the gate");
         assert_eq!(found(&case(1.0, [0.6, 0.3], 1.9, None, plain())), None, "the tank is too long");
+        assert_eq!(found(&case(1.0, [0.146, 0.292], 0.584, Some(1.0), plain())), Some("Koshizuka & Oka 1996"), "any gate");
+        assert_eq!(found(&case(1.0, [0.146, 0.292], 0.584, None, plain())), None, "a gate is missing");
         assert_eq!(found(&case(1.0, [1.0, 2.0], 20.0, None, plain())), Some("Martin & Moyce 1952, n² = 2"));
         assert_eq!(found(&case(1.0, [1.0, 2.0], 6.0, None, plain())), None, "the tank is too short");
         assert_eq!(found(&case(1.0, [1.0, 1.5], 20.0, None, plain())), None);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::case::{Case, Kind};
 use crate::comparison::{Course, Finding, Verdict, compare};
-use crate::experiments::Experiment;
+use crate::experiments::{Experiment, Gate};
 use crate::observation::{Observation, greater};
 use crate::output::reduced;
 
@@ -217,6 +217,7 @@ impl Report {
             json["front"] = self.front.1.into();
             json["arrival"] = self.arrival().into();
             json["experiment"] = self.experiment.map(|experiment| experiment.name).into();
+            json["gate_assumed"] = self.experiment.map(|experiment| matches!(experiment.gate, Gate::Assumed(_))).into();
             let finding = |Finding { what, deviation, limit, shift, .. }: &Finding| json!({ "what": what, "deviation": deviation, "limit": limit, "shift": shift });
             json["findings"] = self.verdict.findings.iter().map(finding).collect();
         } else {
@@ -247,9 +248,12 @@ impl Report {
             writeln!(f, "           at the far wall {arrival:.3} s after the start, seen each {apart:.4} s")?;
         }
         let Some(experiment) = self.experiment else {
-            return writeln!(f, "experiment none of this shape, gate, friction, viscosity and sound");
+            return writeln!(f, "experiment none of this shape, gate, friction, viscosity and speed of sound");
         };
         writeln!(f, "experiment {}", experiment.name)?;
+        if let Gate::Assumed(_) = experiment.gate {
+            writeln!(f, "           the speed of its gate is assumed: it is not published")?;
+        }
         if let Some(doubt) = experiment.doubt {
             writeln!(f, "           shown, not judged: {doubt}")?;
         }

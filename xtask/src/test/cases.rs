@@ -193,6 +193,7 @@ pub(super) static CASES: &[Case] = &[
     good("sph", &["--ranks", "3", "--experiment", "lobovsky", "--spacing", "0.015", "--json"], "\"passed\":true"),
     good("sph", &["--ranks", "2", "--experiment", "buchner", "--spacing", "0.03", "--json"], "\"passed\":null"),
     good("sph", &["--ranks", "2", "--experiment", "koshizuka_oka", "--spacing", "0.0073", "--json"], "\"passed\":true"),
+    good("sph", &["--ranks", "3", "--experiment", "koshizuka_oka", "--spacing", "0.0073", "--gate", "1"], "the speed of its gate is assumed"),
     good("sph", &["--ranks", "5", "--spacing", "0.0146", "--end-time", "0.3", "--no-slip", "--obstacle", "0.5,0,0.56,0.0584", "--gate", "2", "--gauge", "0.4", "--probe", "0.5,0.02"], "none of this shape"),
     bad("sph", &["--case", "taylor_green", "--no-slip"], "--no-slip is for columns"),
     bad("sph", &["--obstacle", "0.1,0,0.3,0.1"], "the column fills"),

@@ -84,10 +84,11 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let machine = Machine::this();
     let mut results = Results::of(machine.title());
-    measure(options, &mut results)?;
-    results.set_date(&machine::today());
+    // Before: peers write their logs into it.
     let folder = cargo::target()?.join("compare");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    measure(options, &mut results)?;
+    results.set_date(&machine::today());
     let csv = folder.join("compare.csv");
     results.write(&csv)?;
     let chart = folder.join("compare.svg");

@@ -16,7 +16,7 @@ pub(crate) enum Gate {
     None,
     /// A gate that rose at this speed, in m/s.
     Rises(f64),
-    /// A gate whose speed is not published, so a run may have a gate of any speed. This is the one of a run that is told none.
+    /// A gate of unpublished speed: runs with any speed repeat the experiment. This speed, in m/s, is the default.
     Assumed(f64),
 }
 

@@ -70,7 +70,7 @@ fn paint<const D: usize>(
     for wall in case.walls.iter().filter(|wall| {
         D < 3 || wall.position[D - 1] > 0.0 && wall.position[D - 1] < case.inside[D - 1] as f64 * case.fluid.spacing
     }) {
-        area.draw(&Circle::new(place(&wall.position), radius, grey.filled()))?;
+        area.draw(&Circle::new(place(&wall.at(time)), radius, grey.filled()))?;
     }
     let mut order: Vec<&Particle<D>> = particles.iter().collect();
     if D > 2 {
@@ -160,6 +160,17 @@ mod tests {
         let mut row = Vec::new();
         std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(&file[41..41 + length]), &mut row).unwrap();
         assert_eq!(row, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_gate_rises_out_of_the_picture() {
+        use crate::case::{Column, Kind, Water};
+        let picture = |gate, time| {
+            let column = Column { gate, ..Column::plain([0.5, 1.0], [2.0, 1.5]) };
+            draw(&Case::column(Kind::DamBreak, 0.05, column, Water::default()), &[], time).unwrap()
+        };
+        assert!(picture(Some(2.0), 0.0) != picture(None, 0.0));
+        assert!(picture(Some(2.0), 5.0) == picture(None, 5.0));
     }
 
     #[test]

@@ -24,21 +24,26 @@ pub(crate) struct Source<const D: usize> {
     pub(crate) density: f64,
     /// p/ρ².
     pub(crate) pressure: f64,
-    /// Under a free surface what it brings into the viscous term and into the density diffusion, in this order. Where fluid fills all
-    /// both are the same for all particles, and this is the particle's `carried`.
+    /// Under a free surface what density diffusion asks for: ρ − ρ₀ g·r/c², of which differences diffuse, and 2δhc/ρ. Where fluid fills
+    /// all, the particle's `carried`.
     pub(crate) brings: [f64; D],
 }
 
 impl<const D: usize> Source<D> {
     fn fluid(fluid: &Fluid<D>, particle: &Particle<D>) -> Self {
         let Particle { position, velocity, density, .. } = *particle;
+        let volume = 1.0 / density;
         Source {
             position,
             velocity,
             density,
-            pressure: fluid.pressure(density) / (density * density),
+            pressure: fluid.pressure(density) * (volume * volume),
             brings: match fluid.viscosity {
-                Viscosity::Artificial(alpha) => Self::pair(Self::friction(fluid, alpha), fluid.spreading() / density),
+                Viscosity::Artificial(_) => {
+                    let hydrostatic: f64 = (0..D).map(|axis| fluid.gravity[axis] * position[axis]).sum();
+                    let excess = density - fluid.density / (fluid.sound * fluid.sound) * hydrostatic;
+                    Self::pair(excess, fluid.spreading() * volume)
+                }
                 Viscosity::Laminar(_) => Self::pair(f64::from(particle.carried[0]), f64::from(particle.carried[1])),
             },
         }
@@ -47,18 +52,7 @@ impl<const D: usize> Source<D> {
     /// A wall particle before the fluid told it its pressure. Under a free surface it takes no part in the diffusion of density; where fluid
     /// fills all it does, with the density of the fluid in front of it, and shifts nothing.
     fn wall(fluid: &Fluid<D>, position: [f64; D]) -> Self {
-        let density = fluid.density;
-        let brings = match fluid.viscosity {
-            Viscosity::Artificial(alpha) => Self::pair(Self::friction(fluid, alpha), 0.0),
-            Viscosity::Laminar(_) => [0.0; D],
-        };
-        Source { position, velocity: [0.0; D], density, pressure: 0.0, brings }
-    }
-
-    /// 2αhc.
-    #[inline(always)]
-    fn friction(fluid: &Fluid<D>, alpha: f64) -> f64 {
-        2.0 * alpha * fluid.smoothing() * fluid.sound
+        Source { position, velocity: [0.0; D], density: fluid.density, pressure: 0.0, brings: [0.0; D] }
     }
 
     #[inline(always)]
@@ -105,15 +99,22 @@ pub(crate) struct Cells<const D: usize> {
     extents: [usize; D],
     /// Where each cell begins in `sources`, and one more.
     start: Vec<u32>,
-    /// Cell of each entry, in the order of `sources`.
-    cell: Vec<u32>,
+    /// Cell of each particle and wall, in the order that they came in.
     unsorted: Vec<u32>,
+    /// Which particle or wall each entry is.
     order: Vec<u32>,
 }
 
 /// One over the edges of a cell.
 fn densities<const D: usize>(fluid: &Fluid<D>) -> [f64; D] {
     std::array::from_fn(|axis| if axis == 0 { FINE as f64 } else { 1.0 } / fluid.support())
+}
+
+/// The integer below. The method of `f64` is a function of the C library, unless the processor is known to have an instruction for it.
+#[inline(always)]
+fn floor(x: f64) -> i64 {
+    let near = x as i64;
+    near - i64::from(near as f64 > x)
 }
 
 /// Out of the grid.
@@ -129,7 +130,6 @@ impl<const D: usize> Cells<D> {
             first: [0; D],
             extents: [0; D],
             start: Vec::new(),
-            cell: Vec::new(),
             unsorted: Vec::new(),
             order: Vec::new(),
         }
@@ -154,8 +154,9 @@ impl<const D: usize> Cells<D> {
         let (mut low, mut high) = ([f64::INFINITY; D], [f64::NEG_INFINITY; D]);
         for particle in &particles[..own] {
             for axis in 0..D {
-                low[axis] = low[axis].min(particle.position[axis]);
-                high[axis] = high[axis].max(particle.position[axis]);
+                let x = particle.position[axis];
+                low[axis] = if x < low[axis] { x } else { low[axis] };
+                high[axis] = if x > high[axis] { x } else { high[axis] };
             }
         }
         if own == 0 {
@@ -177,7 +178,7 @@ impl<const D: usize> Cells<D> {
         let mut count = |position: &[f64; D]| {
             let mut cell = 0;
             for axis in (0..D).rev() {
-                let place = (position[axis] * scale[axis]).floor() as i64 - first[axis];
+                let place = floor(position[axis] * scale[axis]) - first[axis];
                 if place < 0 || place >= extents[axis] as i64 {
                     return NOWHERE;
                 }
@@ -241,30 +242,27 @@ impl<const D: usize> Cells<D> {
     fn fill(&mut self, fluid: &Fluid<D>, particles: &[Particle<D>], own: usize, walls: &[Wall<D>], time: f64) {
         self.sources.clear();
         self.owner.clear();
-        self.cell.clear();
         self.fluid_before.clear();
         // As much as it takes: what doubles as it grows takes up to twice that.
         let entries = self.order.len();
         self.sources.reserve_exact(entries);
         self.owner.reserve_exact(entries);
-        self.cell.reserve_exact(entries);
         self.fluid_before.reserve_exact(entries + 1);
+        self.sources.extend(self.order.iter().map(|&entry| match particles.get(entry as usize) {
+            Some(particle) => Source::fluid(fluid, particle),
+            None => Source::wall(fluid, walls[entry as usize - particles.len()].at(time)),
+        }));
+        self.owner.extend(self.order.iter().map(|&entry| match entry as usize {
+            k if k < own => entry,
+            k if k < particles.len() => GHOST,
+            k => wall(walls[k - particles.len()].held),
+        }));
         let mut fluid_so_far = 0;
-        for &entry in &self.order {
-            let k = entry as usize;
-            let (source, owner) = match particles.get(k) {
-                Some(particle) => (Source::fluid(fluid, particle), if k < own { entry } else { GHOST }),
-                None => {
-                    let place = &walls[k - particles.len()];
-                    (Source::wall(fluid, place.at(time)), wall(place.held))
-                }
-            };
-            self.sources.push(source);
-            self.owner.push(owner);
-            self.fluid_before.push(fluid_so_far);
+        self.fluid_before.extend(self.owner.iter().map(|&owner| {
+            let before = fluid_so_far;
             fluid_so_far += u32::from(!is_wall(owner));
-            self.cell.push(self.unsorted[k]);
-        }
+            before
+        }));
         self.fluid_before.push(fluid_so_far);
     }
 
@@ -295,7 +293,7 @@ impl<const D: usize> Cells<D> {
     #[inline(always)]
     pub(crate) fn around(&self, row: usize, first: usize, last: usize, mut visit: impl FnMut(std::ops::Range<usize>)) {
         let length = self.extents[0];
-        let column = |entry: usize| self.cell[entry] as usize - row * length;
+        let column = |entry: usize| self.unsorted[self.order[entry] as usize] as usize - row * length;
         let (from, to) = (column(first).saturating_sub(FINE), (column(last) + FINE).min(length - 1));
         let (y, z) = (row % self.extents[1], row / self.extents[1]);
         let deep = if D > 2 { self.extents[2] } else { 1 };

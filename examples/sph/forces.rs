@@ -2,8 +2,8 @@
 //!
 //! For particle i and its neighbors j, with r = r_i − r_j, v = v_i − v_j, F = −(1/r) dW/dr ≥ 0:
 //!
-//! * momentum   dv_i/dt = Σ m F (p_i/ρ_i² + p_j/ρ_j² + Π) r + g, with Monaghan's
-//!   Π = −2αhc min(v·r, 0) / ((r² + 0.01h²)(ρ_i + ρ_j));
+//! * momentum   dv_i/dt = Σ m F (p_i/ρ_i² + p_j/ρ_j² + Π) r + g, with Π = −(αhc/ρ₀) min(v·r, 0)/r²: Monaghan's, but for ρ₀ in place of the
+//!   mean of two densities, and without his 0.01h² beside r²;
 //! * mass       dρ_i/dt = −Σ m F (v·r + 2δhc (ρ_i − ρ_j − ρ₀ g·r/c²)/ρ_j): continuity and diffusion of what of the density is
 //!   not hydrostatic.
 //!
@@ -36,6 +36,8 @@
 //! * J. P. Morris, P. J. Fox & Y. Zhu, J. Comput. Phys. 136 (1997): laminar viscosity. Their r·∇W/(r² + 0.01h²) is F here.
 //! * D. Molteni & A. Colagrossi, Comput. Phys. Commun. 180 (2009): diffusion of density; G. Fourtakas et al., Comput. Fluids 190
 //!   (2019): without the hydrostatic part.
+//! * M. Antuono, A. Colagrossi, S. Marrone & D. Molteni, Comput. Phys. Commun. 181 (2010): r² and ρ₀ in the viscosity. Theirs acts on
+//!   particles that move apart too.
 //! * S. J. Lind, R. Xu, P. K. Stansby & B. D. Rogers, J. Comput. Phys. 231 (2012): shifting by the gradient of concentration; A.
 //!   Skillen et al., Comput. Meth. Appl. Mech. Eng. 265 (2013): in proportion to Δt, there with the local speed in place of c.
 //! * P. N. Sun, A. Colagrossi, S. Marrone, M. Antuono & A.-M. Zhang, Comput. Meth. Appl. Mech. Eng. 348 (2019): what shifting does to density
@@ -71,14 +73,14 @@ const WIDEST: usize = 8;
 /// Computes the derivatives of all own particles of the snapshot and hands each to `each` with the particle's number.
 ///
 /// Returns what was computed. For a particle and an entry of a stretch around it, as counted in [`Sums::add`] with a fused operation as
-/// two, a division and a root as one: 10 operations for each axis and 18 more, as many for one of a wall; where viscosity is laminar 16 + 4D and 11. For a particle, with
+/// two: 8 operations for each axis and 31 more, as many for one of a wall; where viscosity is laminar 16 + 4D and 25. For a particle, with
 /// [`Sums::finish`] and the integrator: 22 for each axis and 15, and about 100 for the matrix. Each particle is read and written, and its entry read once: rows of
 /// cells stay in the cache until the rows behind them are through.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, each: impl FnMut(usize, Derivatives<D>)) -> Work {
     let arch = pulp::Arch::new();
     let (of_pair, [particles, pairs]) = match fluid.viscosity {
-        Viscosity::Artificial(_) => (10 * D + 18, arch.dispatch(Pass::<D, _, false> { fluid, cells, each })),
-        Viscosity::Laminar(_) => ((16 + 4 * D) * D + 11, arch.dispatch(Pass::<D, _, true> { fluid, cells, each })),
+        Viscosity::Artificial(_) => (8 * D + 31, arch.dispatch(Pass::<D, _, false> { fluid, cells, each })),
+        Viscosity::Laminar(_) => ((16 + 4 * D) * D + 25, arch.dispatch(Pass::<D, _, true> { fluid, cells, each })),
     };
     let bytes = particles * 2 * size_of::<Particle<D>>() + size_of_val(&cells.sources[..]);
     Work::flops((of_pair * pairs + (22 * D + 15) * particles) as f64) + Work::bytes(bytes as f64)
@@ -146,18 +148,18 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>), const LAMINAR: bool> WithS
 /// Constants in all lanes.
 struct Law<S: Simd, const D: usize> {
     zero: S::f64s,
-    one: S::f64s,
-    /// 1/(2h).
-    slope: S::f64s,
-    /// 0.01h².
-    soft: S::f64s,
-    /// ρ₀g/c².
-    hydrostatic: [S::f64s; D],
+    half: S::f64s,
+    /// 1/(8h²).
+    scale: S::f64s,
+    /// 10⁻¹²h², so that a particle is apart from itself.
+    apart: S::f64s,
+    /// αhc/ρ₀ over 4h², where viscosity is artificial.
+    damping: S::f64s,
     /// 2ν/ρ₀, where viscosity is laminar.
     friction: S::f64s,
     /// 2δhc/ρ₀.
     diffusion: S::f64s,
-    /// c_f/(2Kρ₀): see [`skin`].
+    /// c_f/(2Kρ₀): see [`skin`]. And by 2h, the unit of distances.
     skin: S::f64s,
 }
 
@@ -168,16 +170,19 @@ impl<S: Simd, const D: usize> Law<S, D> {
         let splat = |x: f64| simd.splat_f64s(x);
         Law {
             zero: splat(0.0),
-            one: splat(1.0),
-            slope: splat(0.5 / h),
-            soft: splat(0.01 * h * h),
-            hydrostatic: fluid.gravity.map(|g| splat(fluid.density * g / (fluid.sound * fluid.sound))),
+            half: splat(0.5),
+            scale: splat(0.125 / (h * h)),
+            apart: splat(1e-12 * h * h),
+            damping: match fluid.viscosity {
+                Viscosity::Artificial(alpha) => splat(0.25 * alpha * fluid.sound / (h * fluid.density)),
+                Viscosity::Laminar(_) => splat(0.0),
+            },
             friction: match fluid.viscosity {
                 Viscosity::Artificial(_) => splat(0.0),
                 Viscosity::Laminar(nu) => splat(2.0 * nu / fluid.density),
             },
             diffusion: splat(fluid.spreading() / fluid.density),
-            skin: splat(skin::<D>(fluid)),
+            skin: splat(2.0 * h * skin::<D>(fluid)),
         }
     }
 }
@@ -192,14 +197,19 @@ fn skin<const D: usize>(fluid: &Fluid<D>) -> f64 {
     0.5 * fluid.friction / (all * fluid.density)
 }
 
-/// A neighbor as seen from the lanes: r, v, r², |r|, v·r, w and w³.
+/// A neighbor as seen from the lanes.
 struct Pair<S: Simd, const D: usize> {
     r: [S::f64s; D],
     v: [S::f64s; D],
-    square: S::f64s,
-    distance: S::f64s,
+    /// v·r.
     approach: S::f64s,
-    w: S::f64s,
+    /// ½q², with q = |r|/2h.
+    square: S::f64s,
+    /// 1/q.
+    inverse: S::f64s,
+    /// ½w.
+    half: S::f64s,
+    /// (½w)³.
     weight: S::f64s,
 }
 
@@ -207,16 +217,17 @@ struct Pair<S: Simd, const D: usize> {
 struct Sums<S: Simd, const D: usize> {
     position: [S::f64s; D],
     velocity: [S::f64s; D],
+    /// Under a free surface without what is hydrostatic.
     density: S::f64s,
     pressure: S::f64s,
-    /// Σ w³ (…) r.
+    /// Σ (½w)³ (…) r; and so the next.
     push: [S::f64s; D],
-    /// Σ w³ (v·r + diffusion); where fluid fills all, diffusion alone.
+    /// Σ (½w)³ (v·r + diffusion); where fluid fills all, diffusion alone.
     thinning: S::f64s,
     full: Full<S, D>,
 }
 
-/// Sums that only a fluid that fills all has.
+/// Sums that only a fluid that fills all has, with ½w in place of w.
 struct Full<S: Simd, const D: usize> {
     carried: [S::f64s; D],
     /// Σ w³ 2ν/ρ₀ v.
@@ -259,7 +270,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
                     carried[axis][lane] = source.brings[axis];
                 }
             }
-            density[lane] = source.density;
+            density[lane] = if LAMINAR { source.density } else { source.brings[0] };
             pressure[lane] = source.pressure;
         }
         let load = |lanes: &[f64; WIDEST]| S::as_simd_f64s(lanes).0[0];
@@ -289,16 +300,17 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         let splat = |x: f64| simd.splat_f64s(x);
         let r: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(self.position[axis], splat(source.position[axis])));
         let v: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], splat(source.velocity[axis])));
-        let mut square = simd.mul_f64s(r[0], r[0]);
+        let mut square = simd.mul_add_f64s(r[0], r[0], law.apart);
         let mut approach = simd.mul_f64s(v[0], r[0]);
         for axis in 1..D {
             square = simd.mul_add_f64s(r[axis], r[axis], square);
             approach = simd.mul_add_f64s(v[axis], r[axis], approach);
         }
-        let distance = simd.sqrt_f64s(square);
-        let w = simd.max_f64s(simd.negate_mul_add_f64s(distance, law.slope, law.one), law.zero);
-        let weight = simd.mul_f64s(simd.mul_f64s(w, w), w);
-        Pair { r, v, square, distance, approach, w, weight }
+        let square = simd.mul_f64s(square, law.scale);
+        let inverse = wendland::inverse_root(simd, square);
+        let half = simd.max_f64s(simd.negate_mul_add_f64s(square, inverse, law.half), law.zero);
+        let weight = simd.mul_f64s(simd.mul_f64s(half, half), half);
+        Pair { r, v, approach, square, inverse, half, weight }
     }
 
     /// Adds what one neighbor of fluid does to all lanes; where fluid fills all, also one of a wall.
@@ -306,20 +318,16 @@ impl<S: Simd, const D: usize> Sums<S, D> {
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn add<const LAMINAR: bool>(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>) {
         let pair = self.pair(simd, law, source);
-        let denser = simd.sub_f64s(self.density, simd.splat_f64s(source.density));
         let mut stress = simd.add_f64s(self.pressure, simd.splat_f64s(source.pressure));
         if LAMINAR {
+            let denser = simd.sub_f64s(self.density, simd.splat_f64s(source.density));
             self.thinning = simd.mul_add_f64s(simd.mul_f64s(pair.weight, law.diffusion), denser, self.thinning);
             self.full.add(simd, law, source, &pair, denser);
         } else {
-            let mut hydrostatic = simd.mul_f64s(law.hydrostatic[0], pair.r[0]);
-            for axis in 1..D {
-                hydrostatic = simd.mul_add_f64s(law.hydrostatic[axis], pair.r[axis], hydrostatic);
-            }
-            let diffusion = simd.splat_f64s(source.brings[1]);
-            let thinning = simd.mul_add_f64s(diffusion, simd.sub_f64s(denser, hydrostatic), pair.approach);
+            let [excess, diffusion] = [0, 1].map(|k| simd.splat_f64s(source.brings[k]));
+            let thinning = simd.mul_add_f64s(diffusion, simd.sub_f64s(self.density, excess), pair.approach);
             self.thinning = simd.mul_add_f64s(pair.weight, thinning, self.thinning);
-            stress = simd.sub_f64s(stress, self.damping(simd, law, source, &pair, pair.approach));
+            stress = Self::damp(simd, law, stress, &pair, pair.approach);
         }
         let push = simd.mul_f64s(pair.weight, stress);
         for axis in 0..D {
@@ -343,9 +351,10 @@ impl<S: Simd, const D: usize> Sums<S, D> {
             }
         }
         let stress = simd.add_f64s(self.pressure, simd.splat_f64s(source.pressure));
-        let stress = simd.sub_f64s(stress, self.damping(simd, law, source, &pair, closing));
+        let stress = Self::damp(simd, law, stress, &pair, closing);
         let push = simd.mul_f64s(pair.weight, stress);
-        let skin = simd.mul_f64s(simd.mul_f64s(pair.weight, pair.distance), simd.mul_f64s(law.skin, simd.sqrt_f64s(past)));
+        let distance = simd.mul_f64s(simd.add_f64s(pair.square, pair.square), pair.inverse);
+        let skin = simd.mul_f64s(simd.mul_f64s(pair.weight, distance), simd.mul_f64s(law.skin, simd.sqrt_f64s(past)));
         for axis in 0..D {
             self.push[axis] = simd.mul_add_f64s(push, pair.r[axis], self.push[axis]);
             if !held[axis] {
@@ -354,18 +363,17 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         }
     }
 
-    /// −Π for neighbors that come closer at `approach` = v·r.
+    /// The stress with Π, for neighbors that come closer at `approach` = v·r.
     #[inline(always)]
-    fn damping(&self, simd: S, law: &Law<S, D>, source: &Source<D>, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
-        let closing = simd.mul_f64s(simd.min_f64s(approach, law.zero), simd.splat_f64s(source.brings[0]));
-        let densities = simd.add_f64s(self.density, simd.splat_f64s(source.density));
-        simd.div_f64s(closing, simd.mul_f64s(simd.add_f64s(pair.square, law.soft), densities))
+    fn damp(simd: S, law: &Law<S, D>, stress: S::f64s, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
+        let closing = simd.mul_f64s(simd.min_f64s(approach, law.zero), law.damping);
+        simd.negate_mul_add_f64s(closing, simd.mul_f64s(pair.inverse, pair.inverse), stress)
     }
 
     /// The derivatives, lane by lane.
     #[inline(always)]
     fn finish<const LAMINAR: bool>(&self, simd: S, fluid: &Fluid<D>) -> Lanes<D> {
-        let factor = simd.splat_f64s(fluid.mass() * wendland::gradient_factor::<D>(fluid.smoothing()));
+        let factor = simd.splat_f64s(8.0 * fluid.mass() * wendland::gradient_factor::<D>(fluid.smoothing()));
         let store = |vector: S::f64s| {
             let mut lanes = [0.0; WIDEST];
             S::as_mut_simd_f64s(&mut lanes).0[0] = vector;
@@ -396,11 +404,18 @@ impl<S: Simd, const D: usize> Full<S, D> {
     /// Adds what one neighbor does to all lanes.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn add(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>, &Pair { r, v, w, weight, .. }: &Pair<S, D>, denser: S::f64s) {
+    fn add(
+        &mut self,
+        simd: S,
+        law: &Law<S, D>,
+        source: &Source<D>,
+        &Pair { r, v, half, weight, .. }: &Pair<S, D>,
+        denser: S::f64s,
+    ) {
         let friction = simd.mul_f64s(weight, law.friction);
         for axis in 0..D {
             let other = simd.splat_f64s(source.brings[axis]);
-            self.mixing[axis] = simd.mul_add_f64s(w, simd.sub_f64s(self.carried[axis], other), self.mixing[axis]);
+            self.mixing[axis] = simd.mul_add_f64s(half, simd.sub_f64s(self.carried[axis], other), self.mixing[axis]);
             self.drag[axis] = simd.mul_add_f64s(friction, v[axis], self.drag[axis]);
             let pull = simd.mul_f64s(weight, r[axis]);
             self.spread[axis] = simd.add_f64s(pull, self.spread[axis]);
@@ -428,14 +443,14 @@ impl<const D: usize> Lanes<D> {
     ) {
         let h = fluid.smoothing();
         let volume = fluid.mass() / fluid.density;
-        let shift = spread.map(|sum| SPREADING * h * fluid.sound * volume * wendland::gradient_factor::<D>(h) * sum);
+        let shift = spread.map(|sum| SPREADING * h * fluid.sound * volume * 8.0 * wendland::gradient_factor::<D>(h) * sum);
         let inverse = inverse(moments);
         let gradient = |sums: [f64; D]| inverse.map(|row| dot(row, sums));
         for axis in 0..D {
             let of_velocity = gradient(bending[axis]);
             self.rate[lane] -= density * of_velocity[axis];
             self.carried[axis][lane] = dot(shift, of_velocity);
-            self.acceleration[axis][lane] += volume / wendland::cone::<D>(h) * mixing[axis];
+            self.acceleration[axis][lane] += 2.0 * volume / wendland::cone::<D>(h) * mixing[axis];
             self.shift[axis][lane] = shift[axis];
         }
         self.rate[lane] += dot(shift, gradient(slope));

@@ -4,50 +4,44 @@
 //!
 //! * momentum   dv_i/dt = Σ m F (p_i/ρ_i² + p_j/ρ_j² + Π) r + g, with Π = −(αhc/ρ₀) min(v·r, 0)/r²: Monaghan's, but for ρ₀ in place of the
 //!   mean of two densities, and without his 0.01h² beside r²;
-//! * mass       dρ_i/dt = −Σ m F (v·r + 2δhc (ρ_i − ρ_j − ρ₀ g·r/c²)/ρ_j): continuity and diffusion of what of the density is
+//! * mass       dρ_i/dt = −Σ m F (v·r + 2δhc (ρ_i − ρ_j − ρ₀ g·r/c²)/ρ₀): continuity and diffusion of what of the density is
 //!   not hydrostatic.
 //!
 //! Walls of a tank damp only what moves towards them: of v·r in Π they take the components of v that they hold (see [`crate::tank`]). Past the others
 //! water slips with skin friction, −Σ (m/ρ₀) |dW/dr| (c_f/2K) |u| u with u = v of these components; [`skin`] tells K. In continuity the whole
-//! of v·r counts: with walls that move along with the fluid, particles sink into a bed under a flow that spreads.
+//! of v·r counts: with walls that move along with the fluid, particles sink into a bed under a flow that spreads. Walls take no part in the
+//! diffusion.
 //!
-//! Where fluid fills all, these differ:
+//! Where fluid fills all, other laws hold: see [`crate::filled`].
 //!
-//! * The viscosity is laminar: −Σ m F 2ν/ρ₀ v in place of Π.
-//! * Particles are shifted to where there are fewer, by δu Δt with δu = −K ∇C, C = Σ W m/ρ₀ and K in proportion to hc. Else a flow with
-//!   points of stagnation draws them out into threads.
-//! * So a particle moves with v + δu, and its density and velocity change by δu·∇ρ and (δu·∇)v. Without the latter, vortices on
-//!   40 x 40 particles are wrong by 2 % at Re = 100 and 3 % at Re = 400; with it by 0.7 % and 1.4 %.
-//! * (δu·∇)v does not conserve momentum. Its mean over the neighbors is taken back: the term is Σ V w (e_i − e_j) / ∫w with
-//!   e = (δu·∇)v of the pass before, which each particle carries. Pairs of fluid then give opposite results. The shifts are disorder
-//!   on the scale of the kernel, so that mean is small. Walls have e = 0.
-//! * Gradients are divided by the matrix Σ F **r** ⊗ **r**, which makes them exact in linear flows. With v·r alone the sum of
-//!   the densities follows that of Σ W m, which grows when the first lattice breaks up: the mean pressure rises to ρU².
-//! * Diffusion is 2δhc (ρ_i − ρ_j)/ρ₀, and conserves the sum of the densities but for what walls exchange.
+//! # Pairs and sums
+//! A pair of fluid is computed once, by the one of its groups of lanes (see [`crate::pair`]) that comes first in memory. What it does to the lanes
+//! is summed in registers. What it does to the neighbor is summed in memory, a vector for each neighbor that keeps what came from each lane apart:
+//! the vectors of a layer of rows and of the next, which stay in the cache. When a group has seen all that comes after it, all that came before
+//! has seen the group, and its particles have their sums.
 //!
-//! A lane of the vectors is a particle: eight that follow each other in a row of cells share the stretches where their
-//! neighbors are. Each neighbor is loaded once for all lanes; there are no gathers, no list of pairs, no sum over lanes, and as
-//! each lane adds term by term in the order of the cells, the width of the vectors does not matter. A pair is computed from both
-//! sides with exactly opposite results, so momentum is conserved to rounding; that costs twice the arithmetic of a list of pairs
-//! and none of its memory traffic.
+//! A sum of floating-point numbers depends on its order, and the order here on where groups begin, so on who owns what. So no sum begins
+//! at zero. It begins at 3·2^k, with k so great that sums of stable flows stay between 2·2^k and 4·2^k, where the numbers are equally far apart. Then
+//! each term is rounded to that distance, and sums of such terms have no errors: they are the same in any order, and of a pair the two terms
+//! are opposite to the last bit. [`Beginning`] tells the distance.
 //!
 //! # Sources
 //! * J. J. Monaghan, J. Comput. Phys. 110 (1994): free surfaces, Tait's equation, artificial viscosity.
-//! * J. P. Morris, P. J. Fox & Y. Zhu, J. Comput. Phys. 136 (1997): laminar viscosity. Their r·∇W/(r² + 0.01h²) is F here.
 //! * D. Molteni & A. Colagrossi, Comput. Phys. Commun. 180 (2009): diffusion of density; G. Fourtakas et al., Comput. Fluids 190
 //!   (2019): without the hydrostatic part.
 //! * M. Antuono, A. Colagrossi, S. Marrone & D. Molteni, Comput. Phys. Commun. 181 (2010): r² and ρ₀ in the viscosity. Theirs acts on
 //!   particles that move apart too.
-//! * S. J. Lind, R. Xu, P. K. Stansby & B. D. Rogers, J. Comput. Phys. 231 (2012): shifting by the gradient of concentration; A.
-//!   Skillen et al., Comput. Meth. Appl. Mech. Eng. 265 (2013): in proportion to Δt, there with the local speed in place of c.
-//! * P. N. Sun, A. Colagrossi, S. Marrone, M. Antuono & A.-M. Zhang, Comput. Meth. Appl. Mech. Eng. 348 (2019): what shifting does to density
-//!   and velocity. That the mean over the neighbors is taken back is ours.
-//! * P. W. Randles & L. D. Libersky, Comput. Meth. Appl. Mech. Eng. 139 (1996), section 3: the matrix.
+//! * J. Demmel & H. D. Nguyen, *Fast reproducible floating-point summation*, IEEE ARITH 21 (2013): rounding to a distance by adding to
+//!   a large number.
+
+use std::ops::Range;
 
 use global_arrays::Work;
 use pulp::{Simd, WithSimd};
 
-use crate::cells::{Cells, GHOST, Source, held, is_wall};
+use crate::cells::{Cells, GHOST, Source};
+use crate::filled;
+use crate::pair::{Kernel, Lanes, Pair, WIDEST, groups, store};
 use crate::particle::{Fluid, Particle, Viscosity};
 use crate::wendland;
 
@@ -64,125 +58,118 @@ pub(crate) struct Derivatives<const D: usize> {
     pub(crate) carried: [f32; 2],
 }
 
-/// K over hc. A step of sound across h/4.4 shifts by 0.28 h² ∇C; from 0.5 on it is unstable.
-const SPREADING: f64 = 1.25;
-
-/// Widest vectors, in f64.
-const WIDEST: usize = 8;
-
 /// Computes the derivatives of all own particles of the snapshot and hands each to `each` with the particle's number.
 ///
-/// Returns what was computed. For a particle and an entry of a stretch around it, as counted in [`Sums::add`] with a fused operation as
-/// two: 8 operations for each axis and 31 more, as many for one of a wall; where viscosity is laminar 16 + 4D and 25. For a particle, with
-/// [`Sums::finish`] and the integrator: 22 for each axis and 15, and about 100 for the matrix. Each particle is read and written, and its entry read once: rows of
-/// cells stay in the cache until the rows behind them are through.
+/// Returns what was computed. A fused operation counts as two. For a particle and an entry of a stretch around it: 10 operations for each axis
+/// and 33 more if both get something, 8 and 30 if one does, as many for one of a wall; where viscosity is laminar 16 + 4D and 25. For a particle, with its
+/// sums and the integrator: 40 for each axis and 35, and about 100 for the matrix. Each particle is read and written, and its entry read once:
+/// rows of cells stay in the cache until the rows behind them are through.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, each: impl FnMut(usize, Derivatives<D>)) -> Work {
     let arch = pulp::Arch::new();
-    let (of_pair, [particles, pairs]) = match fluid.viscosity {
-        Viscosity::Artificial(_) => (8 * D + 31, arch.dispatch(Pass::<D, _, false> { fluid, cells, each })),
-        Viscosity::Laminar(_) => ((16 + 4 * D) * D + 25, arch.dispatch(Pass::<D, _, true> { fluid, cells, each })),
+    let [particles, operations] = match fluid.viscosity {
+        Viscosity::Artificial(alpha) => arch.dispatch(Pass { fluid, alpha, cells, each }),
+        Viscosity::Laminar(viscosity) => arch.dispatch(filled::Pass { fluid, viscosity, cells, each }),
     };
-    let bytes = particles * 2 * size_of::<Particle<D>>() + size_of_val(&cells.sources[..]);
-    Work::flops((of_pair * pairs + (22 * D + 15) * particles) as f64) + Work::bytes(bytes as f64)
+    let bytes = particles * 2 * size_of::<Particle<D>>() + size_of_val(&cells.fluid.sources[..]);
+    Work::flops((operations + (40 * D + 35) * particles) as f64) + Work::bytes(bytes as f64)
 }
 
-struct Pass<'a, const D: usize, E, const LAMINAR: bool> {
+/// The pass over a fluid with a free surface, of this artificial viscosity.
+struct Pass<'a, const D: usize, E> {
     fluid: &'a Fluid<D>,
+    alpha: f64,
     cells: &'a Cells<D>,
     each: E,
 }
 
-impl<const D: usize, E: FnMut(usize, Derivatives<D>), const LAMINAR: bool> WithSimd for Pass<'_, D, E, LAMINAR> {
-    /// How many particles, and how many pairs of one and an entry.
+impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E> {
+    /// How many particles, and how many floating-point operations for them.
     type Output = [usize; 2];
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) -> [usize; 2] {
-        let (mut particles, mut pairs) = (0, 0);
-        let width = size_of::<S::f64s>() / size_of::<f64>();
-        let law = Law::<S, D>::new(simd, self.fluid);
-        let cells = self.cells;
-        for row in 0..cells.rows() {
-            let entries = cells.row(row);
-            for first in entries.clone().step_by(width) {
-                let last = (first + width).min(entries.end) - 1;
-                if cells.owner[first..=last].iter().all(|&owner| owner >= GHOST) {
-                    continue;
-                }
-                let mut sums = Sums::of::<LAMINAR>(simd, &cells.sources[first..=last]);
-                cells.around(row, first, last, |stretch| {
-                    pairs += (last + 1 - first) * stretch.len();
-                    if LAMINAR || cells.all_fluid(&stretch) {
-                        for source in &cells.sources[stretch] {
-                            sums.add::<LAMINAR>(simd, &law, source);
-                        }
-                    } else {
-                        for (source, &owner) in cells.sources[stretch.clone()].iter().zip(&cells.owner[stretch]) {
-                            if is_wall(owner) {
-                                sums.add_wall(simd, &law, source, held(owner));
-                            } else {
-                                sums.add::<LAMINAR>(simd, &law, source);
-                            }
-                        }
+        let (mut particles, mut of_one, mut of_both) = (0, 0, 0);
+        let Pass { fluid, cells, .. } = self;
+        let kernel = Kernel::new(simd, fluid.smoothing());
+        let law = Law::new(simd, fluid, self.alpha);
+        let begin = Beginning::new(fluid);
+        let sources = &cells.fluid.sources;
+        // What came from groups before: to a layer of rows, and to the one after it.
+        let (mut here, mut next) = (Vec::new(), Vec::new());
+        let place = |stretch: &Range<usize>, first| stretch.start - first..stretch.end - first;
+        let height = cells.rows_of_layer();
+        for layer in (0..cells.rows()).step_by(height) {
+            let rows = layer..layer + height;
+            let entries = cells.row(&cells.fluid, rows.clone());
+            let after = rows.end..(rows.end + height).min(cells.rows());
+            std::mem::swap(&mut here, &mut next);
+            here.resize(entries.len(), begin.sums(simd));
+            next.clear();
+            next.resize(cells.row(&cells.fluid, after).len(), begin.sums(simd));
+            for row in rows.clone() {
+                for group in groups::<S>(cells.row(&cells.fluid, row..row + 1)) {
+                    let columns = cells.columns(&cells.fluid, row, &group);
+                    let in_row = group.end..cells.stretch(&cells.fluid, row, &columns).end;
+                    let behind = || cells.around(row).filter(|&other| other > row);
+                    let any_own = cells.any_own(&(group.start..in_row.end))
+                        || behind().any(|other| cells.any_own(&cells.stretch(&cells.fluid, other, &columns)));
+                    if !any_own {
+                        continue;
                     }
-                });
-                let lanes = sums.finish::<LAMINAR>(simd, self.fluid);
-                for (lane, &owner) in cells.owner[first..=last].iter().enumerate() {
-                    if owner < GHOST {
-                        particles += 1;
-                        let derivatives = Derivatives {
-                            acceleration: lanes.acceleration.map(|axis| axis[lane]),
-                            rate: lanes.rate[lane],
-                            shift: lanes.shift.map(|axis| axis[lane]),
-                            carried: std::array::from_fn(|axis| lanes.carried[axis][lane] as f32),
+                    let mut lanes = Group::new(simd, &kernel, &law, &sources[group.clone()], begin.sums(simd));
+                    of_one += group.len() * group.len();
+                    lanes.add(simd, &sources[group.clone()]);
+                    of_both += group.len() * in_row.len();
+                    lanes.add_both(simd, &sources[in_row.clone()], &mut here[place(&in_row, entries.start)]);
+                    for other in behind() {
+                        let stretch = cells.stretch(&cells.fluid, other, &columns);
+                        of_both += group.len() * stretch.len();
+                        let theirs = if other < rows.end {
+                            &mut here[place(&stretch, entries.start)]
+                        } else {
+                            &mut next[place(&stretch, entries.end)]
                         };
-                        (self.each)(owner as usize, derivatives);
+                        lanes.add_both(simd, &sources[stretch], theirs);
+                    }
+                    if !cells.any_own(&group) {
+                        continue;
+                    }
+                    for other in cells.around(row) {
+                        let stretch = cells.stretch(&cells.walls, other, &columns);
+                        of_one += group.len() * stretch.len();
+                        lanes.add_walls(simd, &cells.walls.sources[stretch.clone()], &cells.held[stretch]);
+                    }
+                    let before = &here[place(&group, entries.start)];
+                    let owners = &cells.owner[group];
+                    let found = begin.finish(simd, fluid, &lanes.sums, before);
+                    for (&owner, found) in owners.iter().zip(found) {
+                        if owner != GHOST {
+                            particles += 1;
+                            (self.each)(owner as usize, found);
+                        }
                     }
                 }
             }
         }
-        [particles, pairs]
+        [particles, (8 * D + 30) * of_one + (10 * D + 33) * of_both]
     }
 }
 
 /// Constants in all lanes.
-struct Law<S: Simd, const D: usize> {
-    zero: S::f64s,
-    half: S::f64s,
-    /// 1/(8h²).
-    scale: S::f64s,
-    /// 10⁻¹²h², so that a particle is apart from itself.
-    apart: S::f64s,
-    /// αhc/ρ₀ over 4h², where viscosity is artificial.
+struct Law<S: Simd> {
+    /// αhc/ρ₀ over 4h².
     damping: S::f64s,
-    /// 2ν/ρ₀, where viscosity is laminar.
-    friction: S::f64s,
-    /// 2δhc/ρ₀.
-    diffusion: S::f64s,
-    /// c_f/(2Kρ₀): see [`skin`]. And by 2h, the unit of distances.
+    /// c_f/(2Kρ₀), see [`skin`], and 2h, the unit of distances.
     skin: S::f64s,
 }
 
-impl<S: Simd, const D: usize> Law<S, D> {
+impl<S: Simd> Law<S> {
     #[inline(always)]
-    fn new(simd: S, fluid: &Fluid<D>) -> Self {
+    fn new<const D: usize>(simd: S, fluid: &Fluid<D>, alpha: f64) -> Self {
         let h = fluid.smoothing();
-        let splat = |x: f64| simd.splat_f64s(x);
         Law {
-            zero: splat(0.0),
-            half: splat(0.5),
-            scale: splat(0.125 / (h * h)),
-            apart: splat(1e-12 * h * h),
-            damping: match fluid.viscosity {
-                Viscosity::Artificial(alpha) => splat(0.25 * alpha * fluid.sound / (h * fluid.density)),
-                Viscosity::Laminar(_) => splat(0.0),
-            },
-            friction: match fluid.viscosity {
-                Viscosity::Artificial(_) => splat(0.0),
-                Viscosity::Laminar(nu) => splat(2.0 * nu / fluid.density),
-            },
-            diffusion: splat(fluid.spreading() / fluid.density),
-            skin: splat(2.0 * h * skin::<D>(fluid)),
+            damping: simd.splat_f64s(0.25 * alpha * fluid.sound / (h * fluid.density)),
+            skin: simd.splat_f64s(2.0 * h * skin::<D>(fluid)),
         }
     }
 }
@@ -197,305 +184,270 @@ fn skin<const D: usize>(fluid: &Fluid<D>) -> f64 {
     0.5 * fluid.friction / (all * fluid.density)
 }
 
-/// A neighbor as seen from the lanes.
-struct Pair<S: Simd, const D: usize> {
-    r: [S::f64s; D],
-    v: [S::f64s; D],
-    /// v·r.
-    approach: S::f64s,
-    /// ½q², with q = |r|/2h.
-    square: S::f64s,
-    /// 1/q.
-    inverse: S::f64s,
-    /// ½w.
-    half: S::f64s,
-    /// (½w)³.
-    weight: S::f64s,
-}
-
-/// Particles, one in each lane, and their sums so far.
+/// Sums of particles, one in each lane; or of one particle, what came from each lane.
+#[derive(Debug, Clone, Copy)]
 struct Sums<S: Simd, const D: usize> {
-    position: [S::f64s; D],
-    velocity: [S::f64s; D],
-    /// Under a free surface without what is hydrostatic.
-    density: S::f64s,
-    pressure: S::f64s,
-    /// Σ (½w)³ (…) r; and so the next.
+    /// Σ (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π) r.
     push: [S::f64s; D],
-    /// Σ (½w)³ (v·r + diffusion); where fluid fills all, diffusion alone.
+    /// Σ (½w)³ (v·r + diffusion).
     thinning: S::f64s,
-    full: Full<S, D>,
 }
 
-/// Sums that only a fluid that fills all has, with ½w in place of w.
-struct Full<S: Simd, const D: usize> {
-    carried: [S::f64s; D],
-    /// Σ w³ 2ν/ρ₀ v.
-    drag: [S::f64s; D],
-    /// Σ w (e_i − e_j).
-    mixing: [S::f64s; D],
-    /// Σ w³ r.
-    spread: [S::f64s; D],
-    /// Σ w³ r ⊗ r.
-    moments: [[S::f64s; D]; D],
-    /// Σ w³ v ⊗ r, a row for each component of v.
-    bending: [[S::f64s; D]; D],
-    /// Σ w³ (ρ_i − ρ_j) r.
-    slope: [S::f64s; D],
+/// A group of particles, one in each lane.
+struct Group<'a, S: Simd, const D: usize> {
+    kernel: &'a Kernel<S>,
+    law: &'a Law<S>,
+    lanes: Lanes<S, D>,
+    sums: Sums<S, D>,
 }
 
-/// The derivatives of the particles of all lanes.
-struct Lanes<const D: usize> {
-    acceleration: [[f64; WIDEST]; D],
-    rate: [f64; WIDEST],
-    shift: [[f64; WIDEST]; D],
-    carried: [[f64; WIDEST]; D],
-}
-
-impl<S: Simd, const D: usize> Sums<S, D> {
+impl<'a, S: Simd, const D: usize> Group<'a, S, D> {
     #[inline(always)]
-    fn of<const LAMINAR: bool>(simd: S, sources: &[Source<D>]) -> Self {
-        let zero = simd.splat_f64s(0.0);
-        // Lanes without a particle repeat the first; nobody reads them.
-        let mut position = [[0.0; WIDEST]; D];
-        let mut velocity = [[0.0; WIDEST]; D];
-        let mut carried = [[0.0; WIDEST]; D];
-        let mut density = [1.0; WIDEST];
-        let mut pressure = [0.0; WIDEST];
-        for (lane, source) in sources.iter().enumerate() {
+    fn new(simd: S, kernel: &'a Kernel<S>, law: &'a Law<S>, sources: &[Source<D>], sums: Sums<S, D>) -> Self {
+        Group { kernel, law, lanes: Lanes::of(simd, sources), sums }
+    }
+
+    /// Adds what neighbors of fluid do to the lanes.
+    #[inline(always)]
+    fn add(&mut self, simd: S, sources: &[Source<D>]) {
+        for source in sources {
+            let pair = self.lanes.pair(simd, self.kernel, source);
+            let diffusion = self.diffusion(simd, source);
+            let gain = simd.add_f64s(pair.approach, diffusion);
+            self.sums.thinning = simd.mul_add_f64s(pair.weight, gain, self.sums.thinning);
+            let push = self.push(simd, source, &pair, pair.approach);
+            for (sum, r) in self.sums.push.iter_mut().zip(pair.r) {
+                *sum = simd.mul_add_f64s(push, r, *sum);
+            }
+        }
+    }
+
+    /// The same, and to the neighbors what the lanes do.
+    #[inline(always)]
+    fn add_both(&mut self, simd: S, sources: &[Source<D>], theirs: &mut [Sums<S, D>]) {
+        for (source, theirs) in sources.iter().zip(theirs) {
+            let pair = self.lanes.pair(simd, self.kernel, source);
+            let diffusion = self.diffusion(simd, source);
+            let (gain, loss) = (simd.add_f64s(pair.approach, diffusion), simd.sub_f64s(pair.approach, diffusion));
+            self.sums.thinning = simd.mul_add_f64s(pair.weight, gain, self.sums.thinning);
+            theirs.thinning = simd.mul_add_f64s(pair.weight, loss, theirs.thinning);
+            let push = self.push(simd, source, &pair, pair.approach);
+            for ((mine, theirs), r) in self.sums.push.iter_mut().zip(&mut theirs.push).zip(pair.r) {
+                *mine = simd.mul_add_f64s(push, r, *mine);
+                *theirs = simd.negate_mul_add_f64s(push, r, *theirs);
+            }
+        }
+    }
+
+    /// Adds what neighbors of walls do to the lanes. A wall damps components of the velocity that it holds; against the others acts skin
+    /// friction.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
+    fn add_walls(&mut self, simd: S, sources: &[Source<D>], held: &[[bool; D]]) {
+        for (source, held) in sources.iter().zip(held) {
+            let pair = self.lanes.pair(simd, self.kernel, source);
+            let sums = &mut self.sums;
+            sums.thinning = simd.mul_add_f64s(pair.weight, pair.approach, sums.thinning);
+            let (mut closing, mut past) = (self.kernel.zero, self.kernel.zero);
             for axis in 0..D {
-                position[axis][lane] = source.position[axis];
-                velocity[axis][lane] = source.velocity[axis];
-                if LAMINAR {
-                    carried[axis][lane] = source.brings[axis];
+                if held[axis] {
+                    closing = simd.mul_add_f64s(pair.v[axis], pair.r[axis], closing);
+                } else {
+                    past = simd.mul_add_f64s(pair.v[axis], pair.v[axis], past);
                 }
             }
-            density[lane] = if LAMINAR { source.density } else { source.brings[0] };
-            pressure[lane] = source.pressure;
-        }
-        let load = |lanes: &[f64; WIDEST]| S::as_simd_f64s(lanes).0[0];
-        Sums {
-            position: std::array::from_fn(|axis| load(&position[axis])),
-            velocity: std::array::from_fn(|axis| load(&velocity[axis])),
-            density: load(&density),
-            pressure: load(&pressure),
-            push: [zero; D],
-            thinning: zero,
-            full: Full {
-                carried: std::array::from_fn(|axis| load(&carried[axis])),
-                drag: [zero; D],
-                mixing: [zero; D],
-                spread: [zero; D],
-                moments: [[zero; D]; D],
-                bending: [[zero; D]; D],
-                slope: [zero; D],
-            },
-        }
-    }
-
-    /// What a neighbor is to all lanes.
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn pair(&self, simd: S, law: &Law<S, D>, source: &Source<D>) -> Pair<S, D> {
-        let splat = |x: f64| simd.splat_f64s(x);
-        let r: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(self.position[axis], splat(source.position[axis])));
-        let v: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], splat(source.velocity[axis])));
-        let mut square = simd.mul_add_f64s(r[0], r[0], law.apart);
-        let mut approach = simd.mul_f64s(v[0], r[0]);
-        for axis in 1..D {
-            square = simd.mul_add_f64s(r[axis], r[axis], square);
-            approach = simd.mul_add_f64s(v[axis], r[axis], approach);
-        }
-        let square = simd.mul_f64s(square, law.scale);
-        let inverse = wendland::inverse_root(simd, square);
-        let half = simd.max_f64s(simd.negate_mul_add_f64s(square, inverse, law.half), law.zero);
-        let weight = simd.mul_f64s(simd.mul_f64s(half, half), half);
-        Pair { r, v, approach, square, inverse, half, weight }
-    }
-
-    /// Adds what one neighbor of fluid does to all lanes; where fluid fills all, also one of a wall.
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn add<const LAMINAR: bool>(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>) {
-        let pair = self.pair(simd, law, source);
-        let mut stress = simd.add_f64s(self.pressure, simd.splat_f64s(source.pressure));
-        if LAMINAR {
-            let denser = simd.sub_f64s(self.density, simd.splat_f64s(source.density));
-            self.thinning = simd.mul_add_f64s(simd.mul_f64s(pair.weight, law.diffusion), denser, self.thinning);
-            self.full.add(simd, law, source, &pair, denser);
-        } else {
-            let [excess, diffusion] = [0, 1].map(|k| simd.splat_f64s(source.brings[k]));
-            let thinning = simd.mul_add_f64s(diffusion, simd.sub_f64s(self.density, excess), pair.approach);
-            self.thinning = simd.mul_add_f64s(pair.weight, thinning, self.thinning);
-            stress = Self::damp(simd, law, stress, &pair, pair.approach);
-        }
-        let push = simd.mul_f64s(pair.weight, stress);
-        for axis in 0..D {
-            self.push[axis] = simd.mul_add_f64s(push, pair.r[axis], self.push[axis]);
-        }
-    }
-
-    /// Adds what one neighbor of a wall under a free surface does to all lanes. The wall damps components of the velocity that it holds;
-    /// against the others acts skin friction.
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn add_wall(&mut self, simd: S, law: &Law<S, D>, source: &Source<D>, held: [bool; D]) {
-        let pair = self.pair(simd, law, source);
-        self.thinning = simd.mul_add_f64s(pair.weight, pair.approach, self.thinning);
-        let (mut closing, mut past) = (law.zero, law.zero);
-        for axis in 0..D {
-            if held[axis] {
-                closing = simd.mul_add_f64s(pair.v[axis], pair.r[axis], closing);
-            } else {
-                past = simd.mul_add_f64s(pair.v[axis], pair.v[axis], past);
-            }
-        }
-        let stress = simd.add_f64s(self.pressure, simd.splat_f64s(source.pressure));
-        let stress = Self::damp(simd, law, stress, &pair, closing);
-        let push = simd.mul_f64s(pair.weight, stress);
-        let distance = simd.mul_f64s(simd.add_f64s(pair.square, pair.square), pair.inverse);
-        let skin = simd.mul_f64s(simd.mul_f64s(pair.weight, distance), simd.mul_f64s(law.skin, simd.sqrt_f64s(past)));
-        for axis in 0..D {
-            self.push[axis] = simd.mul_add_f64s(push, pair.r[axis], self.push[axis]);
-            if !held[axis] {
-                self.push[axis] = simd.negate_mul_add_f64s(skin, pair.v[axis], self.push[axis]);
+            let push = self.push(simd, source, &pair, closing);
+            let distance = simd.mul_f64s(simd.add_f64s(pair.square, pair.square), pair.inverse);
+            let skin = simd.mul_f64s(simd.mul_f64s(pair.weight, distance), simd.mul_f64s(self.law.skin, simd.sqrt_f64s(past)));
+            for axis in 0..D {
+                let sum = &mut self.sums.push[axis];
+                *sum = simd.mul_add_f64s(push, pair.r[axis], *sum);
+                if !held[axis] {
+                    *sum = simd.negate_mul_add_f64s(skin, pair.v[axis], *sum);
+                }
             }
         }
     }
 
-    /// The stress with Π, for neighbors that come closer at `approach` = v·r.
+    /// What diffuses from the lanes to a neighbor.
     #[inline(always)]
-    fn damp(simd: S, law: &Law<S, D>, stress: S::f64s, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
-        let closing = simd.mul_f64s(simd.min_f64s(approach, law.zero), law.damping);
-        simd.negate_mul_add_f64s(closing, simd.mul_f64s(pair.inverse, pair.inverse), stress)
+    fn diffusion(&self, simd: S, source: &Source<D>) -> S::f64s {
+        simd.sub_f64s(self.lanes.brings[0], simd.splat_f64s(source.brings[0]))
     }
 
-    /// The derivatives, lane by lane.
+    /// (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π), for neighbors that come closer at `approach`, v·r.
     #[inline(always)]
-    fn finish<const LAMINAR: bool>(&self, simd: S, fluid: &Fluid<D>) -> Lanes<D> {
-        let factor = simd.splat_f64s(8.0 * fluid.mass() * wendland::gradient_factor::<D>(fluid.smoothing()));
-        let store = |vector: S::f64s| {
-            let mut lanes = [0.0; WIDEST];
-            S::as_mut_simd_f64s(&mut lanes).0[0] = vector;
-            lanes
-        };
-        let acceleration = std::array::from_fn(|axis| {
-            let push = if LAMINAR { simd.sub_f64s(self.push[axis], self.full.drag[axis]) } else { self.push[axis] };
-            store(simd.mul_add_f64s(factor, push, simd.splat_f64s(fluid.gravity[axis])))
-        });
-        let rate = store(simd.neg_f64s(simd.mul_f64s(factor, self.thinning)));
-        let mut lanes = Lanes { acceleration, rate, shift: [[0.0; WIDEST]; D], carried: [[0.0; WIDEST]; D] };
-        if LAMINAR {
-            let vectors = |vectors: [S::f64s; D]| vectors.map(store);
-            let (mixing, spread, slope) = (vectors(self.full.mixing), vectors(self.full.spread), vectors(self.full.slope));
-            let (moments, bending) = (self.full.moments.map(vectors), self.full.bending.map(vectors));
-            let density = store(self.density);
-            for lane in 0..WIDEST {
-                let vector = |axes: [[f64; WIDEST]; D]| axes.map(|axis| axis[lane]);
-                let sums = [vector(mixing), vector(spread), vector(slope)];
-                lanes.complete(fluid, lane, density[lane], sums, moments.map(vector), bending.map(vector));
-            }
-        }
-        lanes
+    fn push(&self, simd: S, source: &Source<D>, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
+        let pressures = simd.add_f64s(self.lanes.pressure, simd.splat_f64s(source.pressure));
+        let closing = simd.mul_f64s(simd.min_f64s(approach, self.kernel.zero), self.law.damping);
+        let stress = simd.negate_mul_add_f64s(closing, simd.mul_f64s(pair.inverse, pair.inverse), pressures);
+        simd.mul_f64s(pair.weight, stress)
     }
 }
 
-impl<S: Simd, const D: usize> Full<S, D> {
-    /// Adds what one neighbor does to all lanes.
+/// Where sums begin.
+///
+/// On both sides at least c²h/ρ₀ is free for pushes, and ch for thinning. Neighbors that are all on one side, a quarter denser than at rest,
+/// push a tenth of that. The distance of the numbers is 2⁻⁵¹ of what is free: some 10⁻¹⁴ c²/h in accelerations, 10⁻⁹ of gravity in a column as
+/// high as a thousand particles.
+#[derive(Debug, Clone, Copy)]
+struct Beginning {
+    push: f64,
+    thinning: f64,
+}
+
+impl Beginning {
+    fn new<const D: usize>(fluid: &Fluid<D>) -> Self {
+        // 3·2^k, with 2^k at least so much.
+        let begin = |free: f64| 3.0 * free.log2().ceil().exp2();
+        let (h, c) = (fluid.smoothing(), fluid.sound);
+        Beginning { push: begin(c * c * h / fluid.density), thinning: begin(c * h) }
+    }
+
+    #[inline(always)]
+    fn sums<S: Simd, const D: usize>(self, simd: S) -> Sums<S, D> {
+        Sums { push: [simd.splat_f64s(self.push); D], thinning: simd.splat_f64s(self.thinning) }
+    }
+
+    /// The derivatives of the particles of a group, from their lanes of `sums` and from `before`, what came to each from groups before.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn add(
-        &mut self,
+    fn finish<S: Simd, const D: usize>(
+        self,
         simd: S,
-        law: &Law<S, D>,
-        source: &Source<D>,
-        &Pair { r, v, half, weight, .. }: &Pair<S, D>,
-        denser: S::f64s,
-    ) {
-        let friction = simd.mul_f64s(weight, law.friction);
-        for axis in 0..D {
-            let other = simd.splat_f64s(source.brings[axis]);
-            self.mixing[axis] = simd.mul_add_f64s(half, simd.sub_f64s(self.carried[axis], other), self.mixing[axis]);
-            self.drag[axis] = simd.mul_add_f64s(friction, v[axis], self.drag[axis]);
-            let pull = simd.mul_f64s(weight, r[axis]);
-            self.spread[axis] = simd.add_f64s(pull, self.spread[axis]);
-            self.slope[axis] = simd.mul_add_f64s(pull, denser, self.slope[axis]);
-            for other in 0..D {
-                self.moments[other][axis] = simd.mul_add_f64s(pull, r[other], self.moments[other][axis]);
-                self.bending[other][axis] = simd.mul_add_f64s(pull, v[other], self.bending[other][axis]);
-            }
-        }
-    }
-}
-
-impl<const D: usize> Lanes<D> {
-    /// Adds, where fluid fills all, what follows from the sums of one lane: the shift, and gradients that are exact in linear flows.
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn complete(
-        &mut self,
         fluid: &Fluid<D>,
-        lane: usize,
-        density: f64,
-        [mixing, spread, slope]: [[f64; D]; 3],
-        moments: [[f64; D]; D],
-        bending: [[f64; D]; D],
-    ) {
-        let h = fluid.smoothing();
-        let volume = fluid.mass() / fluid.density;
-        let shift = spread.map(|sum| SPREADING * h * fluid.sound * volume * 8.0 * wendland::gradient_factor::<D>(h) * sum);
-        let inverse = inverse(moments);
-        let gradient = |sums: [f64; D]| inverse.map(|row| dot(row, sums));
+        sums: &Sums<S, D>,
+        before: &[Sums<S, D>],
+    ) -> [Derivatives<D>; WIDEST] {
+        let factor = 8.0 * fluid.mass() * wendland::gradient_factor::<D>(fluid.smoothing());
+        let begin = self.sums::<S, D>(simd);
+        let mut push = [[0.0; WIDEST]; D];
         for axis in 0..D {
-            let of_velocity = gradient(bending[axis]);
-            self.rate[lane] -= density * of_velocity[axis];
-            self.carried[axis][lane] = dot(shift, of_velocity);
-            self.acceleration[axis][lane] += 2.0 * volume / wendland::cone::<D>(h) * mixing[axis];
-            self.shift[axis][lane] = shift[axis];
+            push[axis] = total(simd, begin.push[axis], sums.push[axis], before.iter().map(|before| before.push[axis]));
         }
-        self.rate[lane] += dot(shift, gradient(slope));
+        let thinning = total(simd, begin.thinning, sums.thinning, before.iter().map(|before| before.thinning));
+        std::array::from_fn(|lane| Derivatives {
+            acceleration: std::array::from_fn(|axis| factor * push[axis][lane] + fluid.gravity[axis]),
+            rate: -factor * thinning[lane],
+            shift: [0.0; D],
+            carried: [0.0; 2],
+        })
     }
 }
 
+/// What the lanes of `mine` have beyond where sums begin, and for each lane all that came `before`. Exact: these are differences and sums of
+/// multiples of one distance.
 #[inline(always)]
-fn dot<const D: usize>(a: [f64; D], b: [f64; D]) -> f64 {
-    (0..D).map(|axis| a[axis] * b[axis]).sum()
-}
-
-/// The inverse of a symmetric, positive definite matrix, by Gauss and Jordan. Such a matrix needs no pivots.
-#[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-fn inverse<const D: usize>(mut matrix: [[f64; D]; D]) -> [[f64; D]; D] {
-    let mut inverse = [[0.0; D]; D];
-    (0..D).for_each(|axis| inverse[axis][axis] = 1.0);
-    for pivot in 0..D {
-        let scale = 1.0 / matrix[pivot][pivot];
-        let of_pivot = (matrix[pivot].map(|x| x * scale), inverse[pivot].map(|x| x * scale));
-        (matrix[pivot], inverse[pivot]) = of_pivot;
-        for row in (0..D).filter(|&row| row != pivot) {
-            let times = matrix[row][pivot];
-            for column in 0..D {
-                matrix[row][column] -= times * of_pivot.0[column];
-                inverse[row][column] -= times * of_pivot.1[column];
-            }
-        }
+fn total<S: Simd>(simd: S, begin: S::f64s, mine: S::f64s, before: impl Iterator<Item = S::f64s>) -> [f64; WIDEST] {
+    let mut total = store(simd, simd.sub_f64s(mine, begin));
+    for (total, before) in total.iter_mut().zip(before) {
+        *total += simd.reduce_sum_f64s(simd.sub_f64s(before, begin));
     }
-    inverse
+    total
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+
     use super::*;
+    use crate::case::{Case, Column, Kind, Water};
+
+    /// A column in disorder, in which every third particle is a ghost: the snapshot, and all particles, own ones first.
+    fn disorder<const D: usize>(spacing: f64, extent: [f64; D]) -> (Case<D>, Cells<D>, Vec<Particle<D>>, usize) {
+        let case = Case::column(Kind::DamBreak, spacing, Column::plain(extent, extent), Water::default());
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(7);
+        let mut particles: Vec<_> = (0..case.particles()).map(|id| case.particle(id)).collect();
+        for particle in &mut particles {
+            for axis in 0..D {
+                particle.position[axis] += spacing * random.random_range(-0.4..0.4);
+                particle.velocity[axis] = random.random_range(-1.0..1.0);
+            }
+            particle.density *= random.random_range(0.99..1.02);
+        }
+        particles.sort_by_key(|particle| particle.id % 3 == 0);
+        let own = particles.iter().filter(|particle| particle.id % 3 != 0).count();
+        let mut cells = Cells::new();
+        let _ = cells.build(&case.fluid, &particles, own, &case.walls, 0.0);
+        let _ = crate::walls::pass(&case.fluid, &mut cells, &mut Vec::new());
+        (case, cells, particles, own)
+    }
+
+    fn minus<const D: usize>(a: [f64; D], b: [f64; D]) -> [f64; D] {
+        std::array::from_fn(|axis| a[axis] - b[axis])
+    }
+
+    fn dot<const D: usize>(a: [f64; D], b: [f64; D]) -> f64 {
+        (0..D).map(|axis| a[axis] * b[axis]).sum()
+    }
+
+    /// The laws as the module tells them, pair by pair.
+    fn direct<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, i: &Source<D>) -> ([f64; D], f64) {
+        let (h, c) = (fluid.smoothing(), fluid.sound);
+        let Viscosity::Artificial(alpha) = fluid.viscosity else { unreachable!() };
+        let (mut acceleration, mut rate) = (fluid.gravity, 0.0);
+        let all = cells.fluid.sources.iter().map(|source| (source, None));
+        for (j, held) in all.chain(cells.walls.sources.iter().zip(cells.held.iter().map(Some))) {
+            let (r, v) = (minus(i.position, j.position), minus(i.velocity, j.velocity));
+            let distance = dot(r, r).sqrt();
+            if distance == 0.0 {
+                continue;
+            }
+            let slope = wendland::gradient_factor::<D>(h) * (1.0 - 0.5 * distance / h).max(0.0).powi(3);
+            let damped: [f64; D] = std::array::from_fn(|axis| if held.is_none_or(|held| held[axis]) { v[axis] } else { 0.0 });
+            let past = minus(v, damped);
+            let stress =
+                i.pressure + j.pressure - alpha * h * c / fluid.density * dot(damped, r).min(0.0) / (distance * distance);
+            let skin = fluid.mass() * slope * distance * skin::<D>(fluid) * dot(past, past).sqrt();
+            for axis in 0..D {
+                acceleration[axis] += fluid.mass() * slope * stress * r[axis] - skin * past[axis];
+            }
+            let hydrostatic = fluid.density * dot(fluid.gravity, r) / (c * c);
+            let diffusion = if held.is_none() { i.density - j.density - hydrostatic } else { 0.0 };
+            rate -= fluid.mass() * slope * (dot(v, r) + fluid.spreading() * diffusion / fluid.density);
+        }
+        (acceleration, rate)
+    }
+
+    fn all_pairs_count<const D: usize>(spacing: f64, extent: [f64; D]) {
+        let (case, cells, particles, own) = disorder(spacing, extent);
+        let fluid = &case.fluid;
+        let mut seen = vec![false; own];
+        let _ = pass(fluid, &cells, |k, found| {
+            assert!(!std::mem::replace(&mut seen[k], true), "particle {k} twice");
+            let i = cells.fluid.sources.iter().find(|source| source.position == particles[k].position).unwrap();
+            let (acceleration, rate) = direct(fluid, &cells, i);
+            let scale = fluid.sound * fluid.sound / fluid.smoothing();
+            let error = minus(found.acceleration, acceleration);
+            assert!(dot(error, error).sqrt() < 1e-10 * scale, "particle {k}: {:?}, not {acceleration:?}", found.acceleration);
+            let scale = fluid.density * fluid.sound / fluid.smoothing();
+            assert!((found.rate - rate).abs() < 1e-10 * scale, "particle {k}: {}, not {rate}", found.rate);
+        });
+        assert!(seen.iter().all(|&seen| seen));
+    }
 
     #[test]
-    fn inverse_times_matrix_is_one() {
-        let matrix = [[4.0, 1.0, 0.5], [1.0, 3.0, -0.2], [0.5, -0.2, 2.0]];
-        let inverse = inverse(matrix);
-        // Symmetric matrices: a row of one is a column of it.
-        for (i, row) in matrix.iter().enumerate() {
-            for (j, column) in inverse.iter().enumerate() {
-                approx::assert_abs_diff_eq!(dot(*row, *column), f64::from(i == j), epsilon = 1e-14);
-            }
-        }
+    fn all_pairs_count_in_a_plane() {
+        all_pairs_count(0.05, [0.8, 1.1]);
+    }
+
+    #[test]
+    fn all_pairs_count_in_space() {
+        all_pairs_count(0.1, [1.3, 0.7, 0.9]);
+    }
+
+    #[test]
+    fn pairs_get_opposite_forces() {
+        let (mut case, ..) = disorder(0.05, [0.8, 1.1]);
+        let (_, _, particles, _) = disorder(0.05, [0.8, 1.1]);
+        case.fluid.gravity = [0.0; 2];
+        let mut cells = Cells::new();
+        let _ = cells.build(&case.fluid, &particles, particles.len(), &[], 0.0);
+        let (mut sum, mut size) = ([0.0; 2], 0.0);
+        let _ = pass(&case.fluid, &cells, |_, found| {
+            sum = minus(sum, found.acceleration);
+            size += dot(found.acceleration, found.acceleration).sqrt();
+        });
+        assert!(dot(sum, sum).sqrt() < 1e-14 * size, "{sum:?} of {size}");
     }
 }

@@ -15,6 +15,7 @@ mod comparison;
 mod domain;
 mod exchange;
 mod experiments;
+mod filled;
 mod forces;
 mod gas;
 mod graph;
@@ -23,6 +24,7 @@ mod integrator;
 mod log;
 mod observation;
 mod output;
+mod pair;
 mod particle;
 mod picture;
 #[path = "../plot/mod.rs"]

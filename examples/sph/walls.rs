@@ -16,20 +16,18 @@
 use global_arrays::Work;
 use pulp::{Simd, WithSimd};
 
-use crate::cells::{Cells, is_wall};
+use crate::cells::Cells;
+use crate::pair::{Kernel, Lanes, groups, store};
 use crate::particle::Fluid;
-
-/// Widest vectors, in f64.
-const WIDEST: usize = 8;
 
 /// Sets the wall particles of the snapshot. `found` is scratch memory.
 ///
-/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 8 operations for each axis and 13 more.
+/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 8 operations for each axis and 28 more.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found: &mut Vec<(usize, Around<D>)>) -> Work {
     found.clear();
     let pairs = pulp::Arch::new().dispatch(Pass { fluid, cells, found });
     for (entry, around) in found.drain(..) {
-        let wall = &mut cells.sources[entry];
+        let wall = &mut cells.walls.sources[entry];
         if around.weight == 0.0 {
             continue;
         }
@@ -43,7 +41,7 @@ pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found
             wall.velocity = around.velocity.map(|sum| -sum / around.weight);
         }
     }
-    Work::flops(((8 * D + 13) * pairs) as f64)
+    Work::flops(((8 * D + 28) * pairs) as f64)
 }
 
 /// Sums over the fluid around a wall particle.
@@ -66,85 +64,45 @@ impl<const D: usize> WithSimd for Pass<'_, D> {
     type Output = usize;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) -> usize {
+    fn with_simd<S: Simd>(self, simd: S) -> usize {
         let mut pairs = 0;
-        let width = size_of::<S::f64s>() / size_of::<f64>();
-        let cells = self.cells;
+        let Pass { fluid, cells, found } = self;
+        let kernel = Kernel::new(simd, fluid.smoothing());
         for row in 0..cells.rows() {
-            let entries = cells.row(row);
-            for first in entries.clone().step_by(width) {
-                let last = (first + width).min(entries.end) - 1;
-                if cells.owner[first..=last].iter().any(|&owner| is_wall(owner)) {
-                    pairs += (last + 1 - first) * self.visit(simd, row, first, last);
+            for group in groups::<S>(cells.row(&cells.walls, row..row + 1)) {
+                let lanes = Lanes::of(simd, &cells.walls.sources[group.clone()]);
+                let columns = cells.columns(&cells.walls, row, &group);
+                let zero = kernel.zero;
+                let (mut weight, mut pressure, mut velocity) = (zero, zero, [zero; D]);
+                for other in cells.around(row) {
+                    let stretch = cells.stretch(&cells.fluid, other, &columns);
+                    pairs += group.len() * stretch.len();
+                    for source in &cells.fluid.sources[stretch] {
+                        let r = lanes.apart(simd, source);
+                        let [_, _, half] = kernel.at(simd, r);
+                        // (1 − q/2)⁴ (2q + 1) with q = 2 (1 − w), over 16.
+                        let square = simd.mul_f64s(half, half);
+                        let rest = simd.negate_mul_add_f64s(simd.splat_f64s(8.0), half, simd.splat_f64s(5.0));
+                        let share = simd.mul_f64s(simd.mul_f64s(square, square), rest);
+                        weight = simd.add_f64s(weight, share);
+                        let mut here = simd.splat_f64s(source.pressure * (source.density * source.density));
+                        for (r, gravity) in r.into_iter().zip(fluid.gravity) {
+                            here = simd.mul_add_f64s(r, simd.splat_f64s(source.density * gravity), here);
+                        }
+                        pressure = simd.mul_add_f64s(share, here, pressure);
+                        for (sum, v) in velocity.iter_mut().zip(source.velocity) {
+                            *sum = simd.mul_add_f64s(share, simd.splat_f64s(v), *sum);
+                        }
+                    }
+                }
+                let (weight, pressure) = (store(simd, weight), store(simd, pressure));
+                let velocity = velocity.map(|axis| store(simd, axis));
+                for (lane, entry) in group.enumerate().filter(|&(lane, _)| weight[lane] > 0.0) {
+                    let velocity = velocity.map(|axis| axis[lane]);
+                    found.push((entry, Around { weight: weight[lane], pressure: pressure[lane], velocity }));
                 }
             }
         }
         pairs
-    }
-}
-
-impl<const D: usize> Pass<'_, D> {
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    /// Returns how many particles of fluid it saw.
-    fn visit<S: Simd>(&mut self, simd: S, row: usize, first: usize, last: usize) -> usize {
-        let (cells, fluid) = (self.cells, self.fluid);
-        let splat = |x: f64| simd.splat_f64s(x);
-        let (zero, one, slope) = (splat(0.0), splat(1.0), splat(0.5 / fluid.smoothing()));
-        let (four, five) = (splat(4.0), splat(5.0));
-        let mut position = [[0.0; WIDEST]; D];
-        for (lane, source) in cells.sources[first..=last].iter().enumerate() {
-            for axis in 0..D {
-                position[axis][lane] = source.position[axis];
-            }
-        }
-        let position: [S::f64s; D] = std::array::from_fn(|axis| S::as_simd_f64s(&position[axis]).0[0]);
-        let (mut weight, mut pressure, mut velocity) = (zero, zero, [zero; D]);
-        let mut seen = 0;
-        cells.around(row, first, last, |stretch| {
-            if !cells.any_fluid(&stretch) {
-                return;
-            }
-            for (source, &owner) in cells.sources[stretch.clone()].iter().zip(&cells.owner[stretch]) {
-                if is_wall(owner) {
-                    continue;
-                }
-                seen += 1;
-                let r: [_; D] = std::array::from_fn(|axis| simd.sub_f64s(position[axis], splat(source.position[axis])));
-                let mut square = simd.mul_f64s(r[0], r[0]);
-                let mut weighed = simd.mul_f64s(r[0], splat(source.density * fluid.gravity[0]));
-                for axis in 1..D {
-                    square = simd.mul_add_f64s(r[axis], r[axis], square);
-                    weighed = simd.mul_add_f64s(r[axis], splat(source.density * fluid.gravity[axis]), weighed);
-                }
-                let w = simd.negate_mul_add_f64s(simd.sqrt_f64s(square), slope, one);
-                let w = simd.max_f64s(w, zero);
-                let square = simd.mul_f64s(w, w);
-                // (1 − q/2)⁴ (2q + 1) with q = 2 (1 − w).
-                let kernel = simd.mul_f64s(simd.mul_f64s(square, square), simd.negate_mul_add_f64s(four, w, five));
-                weight = simd.add_f64s(weight, kernel);
-                let here = simd.add_f64s(splat(source.pressure * (source.density * source.density)), weighed);
-                pressure = simd.mul_add_f64s(kernel, here, pressure);
-                for axis in 0..D {
-                    velocity[axis] = simd.mul_add_f64s(kernel, splat(source.velocity[axis]), velocity[axis]);
-                }
-            }
-        });
-        if seen == 0 {
-            return 0;
-        }
-        let store = |vector: S::f64s| {
-            let mut lanes = [0.0; WIDEST];
-            S::as_mut_simd_f64s(&mut lanes).0[0] = vector;
-            lanes
-        };
-        let (weight, pressure, velocity) = (store(weight), store(pressure), velocity.map(store));
-        for (lane, &owner) in cells.owner[first..=last].iter().enumerate() {
-            if is_wall(owner) {
-                let around = Around { weight: weight[lane], pressure: pressure[lane], velocity: velocity.map(|axis| axis[lane]) };
-                self.found.push((first + lane, around));
-            }
-        }
-        seen
     }
 }

@@ -7,28 +7,6 @@
 //! H. Wendland, Adv. Comput. Math. 4 (1995); W. Dehnen & H. Aly, MNRAS 425 (2012), for its use in SPH: it does not let particles
 //! pair.
 
-use pulp::{Simd, bytemuck};
-
-/// 1/√(2x) of positive `half` = x, to 3·10⁻¹¹ of it.
-///
-/// Newton's method from an estimate that halves the exponent: a fraction of the time of a root and a division, and the same bits in vectors of
-/// any width.
-///
-/// # Source
-/// C. Lomont, *Fast inverse square root* (2003): the estimate for double precision, off by up to 3.5 %. Here it is of 2x.
-#[inline(always)]
-pub(crate) fn inverse_root<S: Simd>(simd: S, half: S::f64s) -> S::f64s {
-    let words: S::u32s = bytemuck::cast(half);
-    // The bit that would go from the upper half of a number to its lower is lost, which the estimate does not feel.
-    let halved: S::u64s = bytemuck::cast(simd.wrapping_dyn_shr_u32s(words, simd.splat_u32s(1)));
-    let mut root = simd.transmute_f64s_u64s(simd.sub_u64s(simd.splat_u64s(0x5FDE_EB50_C7B5_37A9), halved));
-    for _ in 0..3 {
-        let square = simd.mul_f64s(root, root);
-        root = simd.mul_f64s(root, simd.negate_mul_add_f64s(square, half, simd.splat_f64s(1.5)));
-    }
-    root
-}
-
 /// α in `D` dimensions.
 pub(crate) fn normalisation<const D: usize>(h: f64) -> f64 {
     use std::f64::consts::PI;

@@ -1,0 +1,249 @@
+//! The force pass where fluid fills all: of a box with walls that hold it, or without any.
+//!
+//! Of what [`crate::forces`] tells, these differ:
+//!
+//! * The viscosity is laminar: −Σ m F 2ν/ρ₀ v in place of Π.
+//! * Particles are shifted to where there are fewer, by δu Δt with δu = −K ∇C, C = Σ W m/ρ₀ and K in proportion to hc. Else a flow with
+//!   points of stagnation draws them out into threads.
+//! * So a particle moves with v + δu, and its density and velocity change by δu·∇ρ and (δu·∇)v. Without the latter, vortices on
+//!   40 x 40 particles are wrong by 2 % at Re = 100 and 3 % at Re = 400; with it by 0.7 % and 1.4 %.
+//! * (δu·∇)v does not conserve momentum. Its mean over the neighbors is taken back: the term is Σ V w (e_i − e_j) / ∫w with
+//!   e = (δu·∇)v of the pass before, which each particle carries. Pairs of fluid then give opposite results. The shifts are disorder
+//!   on the scale of the kernel, so that mean is small. Walls have e = 0.
+//! * Gradients are divided by the matrix Σ F **r** ⊗ **r**, which makes them exact in linear flows. With v·r alone the sum of
+//!   the densities follows that of Σ W m, which grows when the first lattice breaks up: the mean pressure rises to ρU².
+//! * Diffusion is 2δhc (ρ_i − ρ_j)/ρ₀, and conserves the sum of the densities but for what walls exchange.
+//!
+//! Neighbors on walls are neighbors as others are. A pair is computed from both sides with exactly opposite results, so momentum is conserved to
+//! rounding: there are twenty sums for each particle, too many to be handed to neighbors. As each lane adds term by term in the order of the cells,
+//! the width of the vectors does not matter, nor who owns what.
+//!
+//! # Sources
+//! * J. P. Morris, P. J. Fox & Y. Zhu, J. Comput. Phys. 136 (1997): laminar viscosity. Their r·∇W/(r² + 0.01h²) is F here.
+//! * S. J. Lind, R. Xu, P. K. Stansby & B. D. Rogers, J. Comput. Phys. 231 (2012): shifting by the gradient of concentration; A.
+//!   Skillen et al., Comput. Meth. Appl. Mech. Eng. 265 (2013): in proportion to Δt, there with the local speed in place of c.
+//! * P. N. Sun, A. Colagrossi, S. Marrone, M. Antuono & A.-M. Zhang, Comput. Meth. Appl. Mech. Eng. 348 (2019): what shifting does to density
+//!   and velocity. That the mean over the neighbors is taken back is ours.
+//! * P. W. Randles & L. D. Libersky, Comput. Meth. Appl. Mech. Eng. 139 (1996), section 3: the matrix.
+
+use pulp::{Simd, WithSimd};
+
+use crate::cells::{Cells, GHOST, Source};
+use crate::forces::Derivatives;
+use crate::pair::{Kernel, Lanes, WIDEST, groups, store};
+use crate::particle::Fluid;
+use crate::wendland;
+
+/// K over hc. A step of sound across h/4.4 shifts by 0.28 h² ∇C; from 0.5 on it is unstable.
+const SPREADING: f64 = 1.25;
+
+/// The pass over a fluid of this kinematic viscosity.
+pub(crate) struct Pass<'a, const D: usize, E> {
+    pub(crate) fluid: &'a Fluid<D>,
+    pub(crate) viscosity: f64,
+    pub(crate) cells: &'a Cells<D>,
+    pub(crate) each: E,
+}
+
+impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E> {
+    /// How many particles, and how many floating-point operations for them.
+    type Output = [usize; 2];
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) -> [usize; 2] {
+        let (mut particles, mut pairs) = (0, 0);
+        let kernel = Kernel::new(simd, self.fluid.smoothing());
+        let law = Law {
+            friction: simd.splat_f64s(2.0 * self.viscosity / self.fluid.density),
+            diffusion: simd.splat_f64s(self.fluid.spreading() / self.fluid.density),
+        };
+        let cells = self.cells;
+        for row in 0..cells.rows() {
+            for group in groups::<S>(cells.row(&cells.fluid, row..row + 1)) {
+                if !cells.any_own(&group) {
+                    continue;
+                }
+                let lanes = Lanes::of(simd, &cells.fluid.sources[group.clone()]);
+                let mut sums = Sums::zero(simd);
+                let columns = cells.columns(&cells.fluid, row, &group);
+                for kind in [&cells.fluid, &cells.walls] {
+                    for other in cells.around(row) {
+                        let stretch = cells.stretch(kind, other, &columns);
+                        pairs += group.len() * stretch.len();
+                        for source in &kind.sources[stretch] {
+                            sums.add(simd, &kernel, &law, &lanes, source);
+                        }
+                    }
+                }
+                let found = sums.finish(simd, self.fluid, &lanes);
+                for (&owner, found) in cells.owner[group].iter().zip(found) {
+                    if owner != GHOST {
+                        particles += 1;
+                        (self.each)(owner as usize, found);
+                    }
+                }
+            }
+        }
+        [particles, ((16 + 4 * D) * D + 25) * pairs]
+    }
+}
+
+/// Constants in all lanes.
+struct Law<S: Simd> {
+    /// 2ν/ρ₀.
+    friction: S::f64s,
+    /// 2δhc/ρ₀.
+    diffusion: S::f64s,
+}
+
+/// The sums so far of particles, one in each lane, with ½w in place of w.
+struct Sums<S: Simd, const D: usize> {
+    /// Σ w³ (p_i/ρ_i² + p_j/ρ_j²) r.
+    push: [S::f64s; D],
+    /// Σ w³ 2ν/ρ₀ v.
+    drag: [S::f64s; D],
+    /// Diffusion of density, Σ w³ 2δhc/ρ₀ (ρ_i − ρ_j).
+    thinning: S::f64s,
+    /// Σ w (e_i − e_j).
+    mixing: [S::f64s; D],
+    /// Σ w³ r.
+    spread: [S::f64s; D],
+    /// Σ w³ r ⊗ r.
+    moments: [[S::f64s; D]; D],
+    /// Σ w³ v ⊗ r, a row for each component of v.
+    bending: [[S::f64s; D]; D],
+    /// Σ w³ (ρ_i − ρ_j) r.
+    slope: [S::f64s; D],
+}
+
+impl<S: Simd, const D: usize> Sums<S, D> {
+    #[inline(always)]
+    fn zero(simd: S) -> Self {
+        let zero = simd.splat_f64s(0.0);
+        Sums {
+            push: [zero; D],
+            drag: [zero; D],
+            thinning: zero,
+            mixing: [zero; D],
+            spread: [zero; D],
+            moments: [[zero; D]; D],
+            bending: [[zero; D]; D],
+            slope: [zero; D],
+        }
+    }
+
+    /// Adds what one neighbor does to all lanes.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
+    fn add(&mut self, simd: S, kernel: &Kernel<S>, law: &Law<S>, lanes: &Lanes<S, D>, source: &Source<D>) {
+        let pair = lanes.pair(simd, kernel, source);
+        let denser = simd.sub_f64s(lanes.density, simd.splat_f64s(source.density));
+        let stress = simd.add_f64s(lanes.pressure, simd.splat_f64s(source.pressure));
+        self.thinning = simd.mul_add_f64s(simd.mul_f64s(pair.weight, law.diffusion), denser, self.thinning);
+        let friction = simd.mul_f64s(pair.weight, law.friction);
+        let push = simd.mul_f64s(pair.weight, stress);
+        for axis in 0..D {
+            let apart = simd.sub_f64s(lanes.brings[axis], simd.splat_f64s(source.brings[axis]));
+            self.mixing[axis] = simd.mul_add_f64s(pair.half, apart, self.mixing[axis]);
+            self.drag[axis] = simd.mul_add_f64s(friction, pair.v[axis], self.drag[axis]);
+            self.push[axis] = simd.mul_add_f64s(push, pair.r[axis], self.push[axis]);
+            let pull = simd.mul_f64s(pair.weight, pair.r[axis]);
+            self.spread[axis] = simd.add_f64s(pull, self.spread[axis]);
+            self.slope[axis] = simd.mul_add_f64s(pull, denser, self.slope[axis]);
+            for other in 0..D {
+                self.moments[other][axis] = simd.mul_add_f64s(pull, pair.r[other], self.moments[other][axis]);
+                self.bending[other][axis] = simd.mul_add_f64s(pull, pair.v[other], self.bending[other][axis]);
+            }
+        }
+    }
+
+    /// The derivatives of the particle in each lane.
+    #[inline(always)]
+    fn finish(&self, simd: S, fluid: &Fluid<D>, lanes: &Lanes<S, D>) -> [Derivatives<D>; WIDEST] {
+        let vector = |vector: [S::f64s; D]| vector.map(|axis| store(simd, axis));
+        let matrix = |rows: [[S::f64s; D]; D]| rows.map(vector);
+        let (push, drag, mixing, spread, slope) =
+            (vector(self.push), vector(self.drag), vector(self.mixing), vector(self.spread), vector(self.slope));
+        let (moments, bending) = (matrix(self.moments), matrix(self.bending));
+        let (density, thinning) = (store(simd, lanes.density), store(simd, self.thinning));
+        std::array::from_fn(|lane| {
+            let vector = |axes: [[f64; WIDEST]; D]| axes.map(|axis| axis[lane]);
+            let force: [f64; D] = std::array::from_fn(|axis| push[axis][lane] - drag[axis][lane]);
+            let sums = [force, vector(mixing), vector(spread), vector(slope)];
+            complete(fluid, density[lane], thinning[lane], sums, moments.map(vector), bending.map(vector))
+        })
+    }
+}
+
+/// The derivatives that follow from the sums of a particle: with the shift, and with gradients that are exact in linear flows.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
+fn complete<const D: usize>(
+    fluid: &Fluid<D>,
+    density: f64,
+    thinning: f64,
+    [force, mixing, spread, slope]: [[f64; D]; 4],
+    moments: [[f64; D]; D],
+    bending: [[f64; D]; D],
+) -> Derivatives<D> {
+    let h = fluid.smoothing();
+    // Sums are of ½w.
+    let gradient_factor = 8.0 * wendland::gradient_factor::<D>(h);
+    let (factor, volume) = (fluid.mass() * gradient_factor, fluid.mass() / fluid.density);
+    let shift = spread.map(|sum| SPREADING * h * fluid.sound * volume * gradient_factor * sum);
+    let inverse = inverse(moments);
+    let gradient = |sums: [f64; D]| inverse.map(|row| dot(row, sums));
+    let (mut acceleration, mut rate, mut carried) = ([0.0; D], -factor * thinning, [0.0; 2]);
+    for axis in 0..D {
+        let of_velocity = gradient(bending[axis]);
+        rate -= density * of_velocity[axis];
+        carried[axis] = dot(shift, of_velocity) as f32;
+        acceleration[axis] =
+            factor.mul_add(force[axis], fluid.gravity[axis]) + 2.0 * volume / wendland::cone::<D>(h) * mixing[axis];
+    }
+    rate += dot(shift, gradient(slope));
+    Derivatives { acceleration, rate, shift, carried }
+}
+
+#[inline(always)]
+fn dot<const D: usize>(a: [f64; D], b: [f64; D]) -> f64 {
+    (0..D).map(|axis| a[axis] * b[axis]).sum()
+}
+
+/// The inverse of a symmetric, positive definite matrix, by Gauss and Jordan. Such a matrix needs no pivots.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
+fn inverse<const D: usize>(mut matrix: [[f64; D]; D]) -> [[f64; D]; D] {
+    let mut inverse = [[0.0; D]; D];
+    (0..D).for_each(|axis| inverse[axis][axis] = 1.0);
+    for pivot in 0..D {
+        let scale = 1.0 / matrix[pivot][pivot];
+        let of_pivot = (matrix[pivot].map(|x| x * scale), inverse[pivot].map(|x| x * scale));
+        (matrix[pivot], inverse[pivot]) = of_pivot;
+        for row in (0..D).filter(|&row| row != pivot) {
+            let times = matrix[row][pivot];
+            for column in 0..D {
+                matrix[row][column] -= times * of_pivot.0[column];
+                inverse[row][column] -= times * of_pivot.1[column];
+            }
+        }
+    }
+    inverse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inverse_times_matrix_is_one() {
+        let matrix = [[4.0, 1.0, 0.5], [1.0, 3.0, -0.2], [0.5, -0.2, 2.0]];
+        let inverse = inverse(matrix);
+        // Symmetric matrices: a row of one is a column of it.
+        for (i, row) in matrix.iter().enumerate() {
+            for (j, column) in inverse.iter().enumerate() {
+                approx::assert_abs_diff_eq!(dot(*row, *column), f64::from(i == j), epsilon = 1e-14);
+            }
+        }
+    }
+}

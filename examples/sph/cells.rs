@@ -54,53 +54,50 @@ impl<const D: usize> Source<D> {
 /// The owner of a particle that another rank owns.
 pub(crate) const GHOST: u32 = u32::MAX;
 
-/// The grid of cells, in rows.
+/// Where a particle is: its cell in the grid of all space, of which 0 is right of the origin, and which of two in a cell comes first.
+#[derive(Debug, Clone, Copy)]
+struct Place<const D: usize> {
+    cell: [i32; D],
+    id: u32,
+}
+
+/// A part of the grid, in rows.
 #[derive(Debug, Clone, Copy)]
 struct Grid<const D: usize> {
-    /// First cell along each axis; 0 is the cell right of the origin.
-    first: [i64; D],
+    first: [i32; D],
     extents: [usize; D],
-    /// One over the edges of a cell.
-    scale: [f64; D],
 }
 
 /// Out of the grid.
 const NOWHERE: u32 = u32::MAX;
 
-impl<const D: usize> Grid<D> {
-    /// The grid that reaches twice as far as the kernel beyond a box.
-    fn around(fluid: &Fluid<D>, low: &[f64; D], high: &[f64; D]) -> Self {
-        let support = fluid.support();
-        let mut grid = Grid { first: [0; D], extents: [0; D], scale: [1.0 / support; D] };
-        grid.scale[0] = FINE as f64 / support;
-        for axis in 0..D {
-            // One more than twice the reach, for rounding.
-            let margin = 2.001 * support;
-            grid.first[axis] = floor((low[axis] - margin) * grid.scale[axis]);
-            grid.extents[axis] = (floor((high[axis] + margin) * grid.scale[axis]) - grid.first[axis]) as usize + 1;
-        }
-        grid
-    }
+/// Cells that the kernel reaches along an axis.
+const fn reach(axis: usize) -> i32 {
+    if axis == 0 { FINE as i32 } else { 1 }
+}
 
+impl<const D: usize> Grid<D> {
     #[inline(always)]
-    fn cell(&self, position: &[f64; D]) -> u32 {
+    fn cell(&self, place: &Place<D>) -> u32 {
         let mut cell = 0;
         for axis in (0..D).rev() {
-            let place = floor(position[axis] * self.scale[axis]) - self.first[axis];
-            if place < 0 || place >= self.extents[axis] as i64 {
+            let along = place.cell[axis].wrapping_sub(self.first[axis]) as u32 as usize;
+            if along >= self.extents[axis] {
                 return NOWHERE;
             }
-            cell = cell * self.extents[axis] + place as usize;
+            cell = cell * self.extents[axis] + along;
         }
         cell as u32
     }
 }
 
-/// The integer below. The method of `f64` is a function of the C library, unless the processor is known to have an instruction for it.
+/// The cell of a position along an axis.
 #[inline(always)]
-fn floor(x: f64) -> i64 {
-    let near = x as i64;
-    near - i64::from(near as f64 > x)
+fn cell_at(x: f64, scale: f64) -> i32 {
+    let x = x * scale;
+    // The method of `f64` that rounds down is a function of the C library, unless the processor is known to have an instruction for it.
+    let near = x as i32;
+    near - i32::from(f64::from(near) > x)
 }
 
 /// Particles of fluid, or of walls, in order of their cells.
@@ -111,22 +108,22 @@ pub(crate) struct Sorted<const D: usize> {
     order: Vec<u32>,
     /// Where each cell begins in `sources`, and one more.
     start: Vec<u32>,
-    /// Cell of each particle, as they were numbered before.
+    /// Of each particle, as numbered before.
+    places: Vec<Place<D>>,
+    /// Its cell in the grid.
     cell: Vec<u32>,
 }
 
 impl<const D: usize> Sorted<D> {
-    /// Sorts so many particles, of which the cells are given; `id` tells which of two in a cell comes first.
-    fn sort(&mut self, cells: usize, given: impl Iterator<Item = u32>, id: impl Fn(u32) -> u32) {
-        self.start.clear();
-        self.start.resize(cells + 1, 0);
+    /// Sorts the particles of which the places are known.
+    fn sort(&mut self, grid: &Grid<D>) {
         self.cell.clear();
-        let start = &mut self.start;
-        self.cell.extend(given.inspect(|&cell| {
-            if cell != NOWHERE {
-                start[cell as usize] += 1;
-            }
-        }));
+        self.cell.extend(self.places.iter().map(|place| grid.cell(place)));
+        self.start.clear();
+        self.start.resize(grid.extents.iter().product::<usize>() + 1, 0);
+        for &cell in self.cell.iter().filter(|&&cell| cell != NOWHERE) {
+            self.start[cell as usize] += 1;
+        }
         let mut sum = 0;
         for start in &mut self.start {
             sum += *start;
@@ -142,15 +139,12 @@ impl<const D: usize> Sorted<D> {
                 self.order[*place as usize] = entry as u32;
             }
         }
+        let key = |entry: u32| (self.cell[entry as usize], self.places[entry as usize].id);
         for k in 1..self.order.len() {
             let entry = self.order[k];
             let mut hole = k;
-            while hole > 0 {
-                let before = self.order[hole - 1];
-                if self.cell[before as usize] != self.cell[entry as usize] || id(before) <= id(entry) {
-                    break;
-                }
-                self.order[hole] = before;
+            while hole > 0 && key(self.order[hole - 1]) > key(entry) {
+                self.order[hole] = self.order[hole - 1];
                 hole -= 1;
             }
             self.order[hole] = entry;
@@ -178,6 +172,8 @@ pub(crate) struct Cells<const D: usize> {
     own_before: Vec<u32>,
     /// Which components of the velocity each entry of walls holds.
     pub(crate) held: Vec<[bool; D]>,
+    /// Walls that are near own particles.
+    near: Vec<u32>,
     grid: Grid<D>,
 }
 
@@ -190,7 +186,8 @@ impl<const D: usize> Cells<D> {
             owner: Vec::new(),
             own_before: Vec::new(),
             held: Vec::new(),
-            grid: Grid { first: [0; D], extents: [0; D], scale: [0.0; D] },
+            near: Vec::new(),
+            grid: Grid { first: [0; D], extents: [0; D] },
         }
     }
 
@@ -209,32 +206,41 @@ impl<const D: usize> Cells<D> {
         walls: &[Wall<D>],
         time: f64,
     ) -> Work {
-        let support = fluid.support();
-        let (mut low, mut high) = ([f64::INFINITY; D], [f64::NEG_INFINITY; D]);
-        for particle in &particles[..own] {
+        let scale: [f64; D] = std::array::from_fn(|axis| f64::from(reach(axis)) / fluid.support());
+        let place =
+            |position: &[f64; D], id| Place { cell: std::array::from_fn(|axis| cell_at(position[axis], scale[axis])), id };
+        self.fluid.places.clear();
+        self.fluid.places.extend(particles.iter().map(|particle| place(&particle.position, particle.id)));
+        let (mut low, mut high) = ([i32::MAX; D], [i32::MIN; D]);
+        for Place { cell, .. } in &self.fluid.places[..own] {
             for axis in 0..D {
-                let x = particle.position[axis];
-                low[axis] = if x < low[axis] { x } else { low[axis] };
-                high[axis] = if x > high[axis] { x } else { high[axis] };
+                low[axis] = low[axis].min(cell[axis]);
+                high[axis] = high[axis].max(cell[axis]);
             }
         }
         if own == 0 {
-            (low, high) = ([0.0; D], [0.0; D]);
+            (low, high) = ([0; D], [0; D]);
         }
-        let grid = Grid::around(fluid, &low, &high);
-        self.grid = grid;
-        let cells = grid.extents.iter().product();
-        let near = |wall: &[f64; D]| (0..D).all(|axis| low[axis] - support <= wall[axis] && wall[axis] <= high[axis] + support);
-
-        let places = particles.iter().map(|particle| grid.cell(&particle.position));
-        self.fluid.sort(cells, places, |entry| particles[entry as usize].id);
+        let near = |cell: [i32; D]| (0..D).all(|axis| (low[axis] - reach(axis)..=high[axis] + reach(axis)).contains(&cell[axis]));
+        // Twice as far as the kernel reaches, and one more for rounding.
+        let margin = |axis| 2 * reach(axis) + 1;
+        self.grid.first = std::array::from_fn(|axis| low[axis] - margin(axis));
+        self.grid.extents = std::array::from_fn(|axis| (high[axis] - low[axis] + 2 * margin(axis)) as usize + 1);
+        self.fluid.sort(&self.grid);
         self.fluid.fill(|entry| Source::fluid(fluid, &particles[entry]));
-        let places = walls.iter().map(|wall| {
-            let position = wall.at(time);
-            if own > 0 && near(&position) { grid.cell(&position) } else { NOWHERE }
-        });
-        self.walls.sort(cells, places, |entry| entry);
-        self.walls.fill(|entry| Source::wall(fluid, walls[entry].at(time)));
+
+        self.near.clear();
+        self.walls.places.clear();
+        for (k, wall) in walls.iter().enumerate() {
+            let place = place(&wall.at(time), k as u32);
+            if own > 0 && near(place.cell) {
+                self.near.push(k as u32);
+                self.walls.places.push(place);
+            }
+        }
+        self.walls.sort(&self.grid);
+        let near = &self.near;
+        self.walls.fill(|entry| Source::wall(fluid, walls[near[entry] as usize].at(time)));
 
         self.owner.clear();
         self.owner.extend(self.fluid.order.iter().map(|&entry| if (entry as usize) < own { entry } else { GHOST }));
@@ -247,11 +253,11 @@ impl<const D: usize> Cells<D> {
         }));
         self.own_before.push(so_far);
         self.held.clear();
-        self.held.extend(self.walls.order.iter().map(|&entry| walls[entry as usize].held));
+        self.held.extend(self.walls.order.iter().map(|&entry| walls[near[entry as usize] as usize].held));
 
         let entries = self.fluid.sources.len() + self.walls.sources.len();
         let read = size_of_val(particles) + size_of_val(walls) + entries * size_of::<Particle<D>>();
-        Work::bytes((read + entries * (size_of::<Source<D>>() + 32) + 16 * cells) as f64)
+        Work::bytes((read + entries * (size_of::<Source<D>>() + 32) + 8 * self.fluid.start.len()) as f64)
     }
 
     /// Whether an own particle is in a stretch of fluid.

@@ -116,22 +116,22 @@ impl<'a, const D: usize> Simulation<'a, D> {
 
         let (dt, first) = (self.time_step, self.steps == 0);
         let particles = &mut self.particles;
-        let mut fastest = 0.0_f64;
-        let mut sound = true;
-        let (mut lowest, mut highest) = ([0.0_f64; D], [0.0_f64; D]);
+        let highest: [f64; D] = std::array::from_fn(|axis| if axis == 1 { f64::INFINITY } else { case.length(axis) });
+        let fastest = (FARTHEST * fluid.smoothing() / dt).powi(2);
+        // Branches that are hardly ever taken: a minimum or a maximum over all particles would have each wait for the one before.
+        let (mut outside, mut blown_up) = (false, false);
         let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
-            let square = integrator::advance(&mut particles[k], derivatives, dt, first);
-            let place = &particles[k].position;
-            for axis in 0..D {
-                lowest[axis] = lowest[axis].min(place[axis]);
-                highest[axis] = highest[axis].max(place[axis]);
+            let particle = &mut particles[k];
+            let square = integrator::advance(particle, derivatives, dt, first);
+            if (0..D).any(|axis| particle.position[axis] < 0.0 || particle.position[axis] > highest[axis]) {
+                outside = true;
             }
-            sound &= square.is_finite();
-            fastest = fastest.max(square);
+            if square > fastest || square.is_nan() {
+                blown_up = true;
+            }
         });
         // Few steps take a particle through a wall.
-        let outside = |axis| lowest[axis] < 0.0 || (axis != 1 && highest[axis] > case.length(axis));
-        if fluid.free_surface && (!case.obstacles.is_empty() || (0..D).any(outside)) {
+        if fluid.free_surface && (outside || !case.obstacles.is_empty()) {
             particles[..self.own].iter_mut().for_each(|particle| case.keep_inside(particle));
         }
         // One after the other: what streams memory does not hide behind what computes.
@@ -139,7 +139,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
         self.exchanging += exchanged - start;
         self.computing += self.job.now() - exchanged;
         self.steps += 1;
-        if !sound || fastest.sqrt() * dt > FARTHEST * fluid.smoothing() {
+        if blown_up {
             let (step, advised) = (self.steps, fluid.time_step());
             let cause = if dt > advised {
                 format!("the time step of {dt:.3e} s is too long; {advised:.3e} s is stable")

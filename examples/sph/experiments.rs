@@ -199,7 +199,7 @@ static LOBOVSKY: Experiment = Experiment {
     probes: &[(0.003, 0.0042), (0.03, 0.0042), (0.08, 0.0042)],
     records: &[
         level(0, include_str!("data/lobovsky_h1.csv"), 8.4),
-        level(1, include_str!("data/lobovsky_h2.csv"), 7.0),
+        level(1, include_str!("data/lobovsky_h2.csv"), 6.7),
         level(2, include_str!("data/lobovsky_h3.csv"), 6.4),
         level(3, include_str!("data/lobovsky_h4.csv"), 5.6),
         pressure(0, include_str!("data/lobovsky_p3mm.csv"), 13.5 / 77.0),

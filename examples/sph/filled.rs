@@ -136,95 +136,96 @@ impl<S: Simd, const D: usize> Sums<S, D> {
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn add(&mut self, simd: S, kernel: &Kernel<S>, law: &Law<S>, lanes: &Lanes<S, D>, source: &Source<D>) {
-        let pair = lanes.pair(simd, kernel, source);
+        let (r, v) = (lanes.apart(simd, source), lanes.against(simd, source));
+        let half = kernel.half(simd, r);
+        let weight = simd.mul_f64s(simd.mul_f64s(half, half), half);
         let denser = simd.sub_f64s(lanes.density, simd.splat_f64s(source.density));
         let stress = simd.add_f64s(lanes.pressure, simd.splat_f64s(source.pressure));
-        self.thinning = simd.mul_add_f64s(simd.mul_f64s(pair.weight, law.diffusion), denser, self.thinning);
-        let friction = simd.mul_f64s(pair.weight, law.friction);
-        let push = simd.mul_f64s(pair.weight, stress);
+        self.thinning = simd.mul_add_f64s(simd.mul_f64s(weight, law.diffusion), denser, self.thinning);
+        let friction = simd.mul_f64s(weight, law.friction);
+        let push = simd.mul_f64s(weight, stress);
         for axis in 0..D {
             let apart = simd.sub_f64s(lanes.brings[axis], simd.splat_f64s(source.brings[axis]));
-            self.mixing[axis] = simd.mul_add_f64s(pair.half, apart, self.mixing[axis]);
-            self.drag[axis] = simd.mul_add_f64s(friction, pair.v[axis], self.drag[axis]);
-            self.push[axis] = simd.mul_add_f64s(push, pair.r[axis], self.push[axis]);
-            let pull = simd.mul_f64s(pair.weight, pair.r[axis]);
+            self.mixing[axis] = simd.mul_add_f64s(half, apart, self.mixing[axis]);
+            self.drag[axis] = simd.mul_add_f64s(friction, v[axis], self.drag[axis]);
+            self.push[axis] = simd.mul_add_f64s(push, r[axis], self.push[axis]);
+            let pull = simd.mul_f64s(weight, r[axis]);
             self.spread[axis] = simd.add_f64s(pull, self.spread[axis]);
             self.slope[axis] = simd.mul_add_f64s(pull, denser, self.slope[axis]);
             for other in 0..D {
-                self.moments[other][axis] = simd.mul_add_f64s(pull, pair.r[other], self.moments[other][axis]);
-                self.bending[other][axis] = simd.mul_add_f64s(pull, pair.v[other], self.bending[other][axis]);
+                self.moments[other][axis] = simd.mul_add_f64s(pull, r[other], self.moments[other][axis]);
+                self.bending[other][axis] = simd.mul_add_f64s(pull, v[other], self.bending[other][axis]);
             }
         }
     }
 
-    /// The derivatives of the particle in each lane.
+    /// The derivatives of the particle in each lane: with the shift, and with gradients that are exact in linear flows.
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn finish(&self, simd: S, fluid: &Fluid<D>, lanes: &Lanes<S, D>) -> [Derivatives<D>; WIDEST] {
-        let vector = |vector: [S::f64s; D]| vector.map(|axis| store(simd, axis));
-        let matrix = |rows: [[S::f64s; D]; D]| rows.map(vector);
-        let (push, drag, mixing, spread, slope) =
-            (vector(self.push), vector(self.drag), vector(self.mixing), vector(self.spread), vector(self.slope));
-        let (moments, bending) = (matrix(self.moments), matrix(self.bending));
-        let (density, thinning) = (store(simd, lanes.density), store(simd, self.thinning));
-        std::array::from_fn(|lane| {
-            let vector = |axes: [[f64; WIDEST]; D]| axes.map(|axis| axis[lane]);
-            let force: [f64; D] = std::array::from_fn(|axis| push[axis][lane] - drag[axis][lane]);
-            let sums = [force, vector(mixing), vector(spread), vector(slope)];
-            complete(fluid, density[lane], thinning[lane], sums, moments.map(vector), bending.map(vector))
+        let h = fluid.smoothing();
+        // Sums are of ½w.
+        let gradient_factor = 8.0 * wendland::gradient_factor::<D>(h);
+        let volume = fluid.mass() / fluid.density;
+        let factor = simd.splat_f64s(fluid.mass() * gradient_factor);
+        let spreading = simd.splat_f64s(SPREADING * h * fluid.sound * volume * gradient_factor);
+        let mixing = simd.splat_f64s(2.0 * volume / wendland::cone::<D>(h));
+        let shift = self.spread.map(|sum| simd.mul_f64s(spreading, sum));
+        let inverse = inverse(simd, self.moments);
+        let mut rate = dot(simd, shift, times(simd, inverse, self.slope));
+        rate = simd.negate_mul_add_f64s(factor, self.thinning, rate);
+        let (mut acceleration, mut carried) = ([[0.0; WIDEST]; D], [[0.0; WIDEST]; D]);
+        for axis in 0..D {
+            let of_velocity = times(simd, inverse, self.bending[axis]);
+            rate = simd.negate_mul_add_f64s(lanes.density, of_velocity[axis], rate);
+            carried[axis] = store(simd, dot(simd, shift, of_velocity));
+            let mixed = simd.mul_add_f64s(mixing, self.mixing[axis], simd.splat_f64s(fluid.gravity[axis]));
+            let force = simd.sub_f64s(self.push[axis], self.drag[axis]);
+            acceleration[axis] = store(simd, simd.mul_add_f64s(factor, force, mixed));
+        }
+        let (rate, shift) = (store(simd, rate), shift.map(|axis| store(simd, axis)));
+        std::array::from_fn(|lane| Derivatives {
+            acceleration: acceleration.map(|axis| axis[lane]),
+            rate: rate[lane],
+            shift: shift.map(|axis| axis[lane]),
+            carried: [0, 1].map(|axis| carried[axis][lane] as f32),
         })
     }
 }
 
-/// The derivatives that follow from the sums of a particle: with the shift, and with gradients that are exact in linear flows.
 #[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-fn complete<const D: usize>(
-    fluid: &Fluid<D>,
-    density: f64,
-    thinning: f64,
-    [force, mixing, spread, slope]: [[f64; D]; 4],
-    moments: [[f64; D]; D],
-    bending: [[f64; D]; D],
-) -> Derivatives<D> {
-    let h = fluid.smoothing();
-    // Sums are of ½w.
-    let gradient_factor = 8.0 * wendland::gradient_factor::<D>(h);
-    let (factor, volume) = (fluid.mass() * gradient_factor, fluid.mass() / fluid.density);
-    let shift = spread.map(|sum| SPREADING * h * fluid.sound * volume * gradient_factor * sum);
-    let inverse = inverse(moments);
-    let gradient = |sums: [f64; D]| inverse.map(|row| dot(row, sums));
-    let (mut acceleration, mut rate, mut carried) = ([0.0; D], -factor * thinning, [0.0; 2]);
-    for axis in 0..D {
-        let of_velocity = gradient(bending[axis]);
-        rate -= density * of_velocity[axis];
-        carried[axis] = dot(shift, of_velocity) as f32;
-        acceleration[axis] =
-            factor.mul_add(force[axis], fluid.gravity[axis]) + 2.0 * volume / wendland::cone::<D>(h) * mixing[axis];
+fn dot<S: Simd, const D: usize>(simd: S, a: [S::f64s; D], b: [S::f64s; D]) -> S::f64s {
+    let mut sum = simd.mul_f64s(a[0], b[0]);
+    for axis in 1..D {
+        sum = simd.mul_add_f64s(a[axis], b[axis], sum);
     }
-    rate += dot(shift, gradient(slope));
-    Derivatives { acceleration, rate, shift, carried }
+    sum
 }
 
+/// A symmetric matrix times a vector.
 #[inline(always)]
-fn dot<const D: usize>(a: [f64; D], b: [f64; D]) -> f64 {
-    (0..D).map(|axis| a[axis] * b[axis]).sum()
+fn times<S: Simd, const D: usize>(simd: S, matrix: [[S::f64s; D]; D], vector: [S::f64s; D]) -> [S::f64s; D] {
+    matrix.map(|row| dot(simd, row, vector))
 }
 
 /// The inverse of a symmetric, positive definite matrix, by Gauss and Jordan. Such a matrix needs no pivots.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-fn inverse<const D: usize>(mut matrix: [[f64; D]; D]) -> [[f64; D]; D] {
-    let mut inverse = [[0.0; D]; D];
-    (0..D).for_each(|axis| inverse[axis][axis] = 1.0);
+fn inverse<S: Simd, const D: usize>(simd: S, mut matrix: [[S::f64s; D]; D]) -> [[S::f64s; D]; D] {
+    let one = simd.splat_f64s(1.0);
+    let mut inverse = [[simd.splat_f64s(0.0); D]; D];
+    (0..D).for_each(|axis| inverse[axis][axis] = one);
     for pivot in 0..D {
-        let scale = 1.0 / matrix[pivot][pivot];
-        let of_pivot = (matrix[pivot].map(|x| x * scale), inverse[pivot].map(|x| x * scale));
-        (matrix[pivot], inverse[pivot]) = of_pivot;
+        let scale = simd.div_f64s(one, matrix[pivot][pivot]);
+        for column in 0..D {
+            matrix[pivot][column] = simd.mul_f64s(matrix[pivot][column], scale);
+            inverse[pivot][column] = simd.mul_f64s(inverse[pivot][column], scale);
+        }
         for row in (0..D).filter(|&row| row != pivot) {
             let times = matrix[row][pivot];
             for column in 0..D {
-                matrix[row][column] -= times * of_pivot.0[column];
-                inverse[row][column] -= times * of_pivot.1[column];
+                matrix[row][column] = simd.negate_mul_add_f64s(times, matrix[pivot][column], matrix[row][column]);
+                inverse[row][column] = simd.negate_mul_add_f64s(times, inverse[pivot][column], inverse[row][column]);
             }
         }
     }
@@ -238,11 +239,12 @@ mod tests {
     #[test]
     fn inverse_times_matrix_is_one() {
         let matrix = [[4.0, 1.0, 0.5], [1.0, 3.0, -0.2], [0.5, -0.2, 2.0]];
-        let inverse = inverse(matrix);
+        let simd = pulp::Scalar;
+        let inverse = inverse(simd, matrix);
         // Symmetric matrices: a row of one is a column of it.
         for (i, row) in matrix.iter().enumerate() {
             for (j, column) in inverse.iter().enumerate() {
-                approx::assert_abs_diff_eq!(dot(*row, *column), f64::from(i == j), epsilon = 1e-14);
+                approx::assert_abs_diff_eq!(dot(simd, *row, *column), f64::from(i == j), epsilon = 1e-14);
             }
         }
     }

@@ -15,15 +15,16 @@
 //! Where fluid fills all, other laws hold: see [`crate::filled`].
 //!
 //! # Pairs and sums
-//! A pair of fluid is computed once, by the one of its groups of lanes (see [`crate::pair`]) that comes first in memory. What it does to the lanes
-//! is summed in registers. What it does to the neighbor is summed in memory, a vector for each neighbor that keeps what came from each lane apart:
-//! the vectors of a layer of rows and of the next, which stay in the cache. When a group has seen all that comes after it, all that came before
-//! has seen the group, and its particles have their sums.
+//! A pair of fluid is computed once, by the one of its groups of lanes (see [`crate::pair`]) that comes first in memory. What the neighbor does to
+//! the lanes is summed in registers. What the lanes do to the neighbor is summed in memory, in vectors of the neighbor that keep the lanes apart.
+//! Only a layer of rows and the next have such vectors, so they stay in the cache. Groups are visited in the order of memory: when one is
+//! visited, all before it have left their sums there, so after the visit its particles have all of theirs.
 //!
-//! A sum of floating-point numbers depends on its order, and the order here on where groups begin, so on who owns what. So no sum begins
-//! at zero. It begins at 3·2^k, with k so great that sums of stable flows stay between 2·2^k and 4·2^k, where the numbers are equally far apart. Then
-//! each term is rounded to that distance, and sums of such terms have no errors: they are the same in any order, and of a pair the two terms
-//! are opposite to the last bit. [`Beginning`] tells the distance.
+//! A sum of floating-point numbers depends on its order. Here the order depends on where groups begin, so on who owns what. Therefore no sum
+//! begins at zero. It begins at 3·2^k, with k so great that sums of stable flows stay between 2·2^k and 4·2^k. The numbers there are equally far apart:
+//! each term is rounded to a multiple of that distance, and multiples are summed without errors. So sums are the same in any order, and the two
+//! terms of a pair are opposite to the last bit. [`Beginning`] tells the distance. (Only a term exactly midway between two multiples would be rounded
+//! as the sum that it meets asks for. Terms are products of two numbers with 53 bits each, and do not end there.)
 //!
 //! # Sources
 //! * J. J. Monaghan, J. Comput. Phys. 110 (1994): free surfaces, Tait's equation, artificial viscosity.
@@ -87,71 +88,81 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E
     type Output = [usize; 2];
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) -> [usize; 2] {
-        let (mut particles, mut of_one, mut of_both) = (0, 0, 0);
-        let Pass { fluid, cells, .. } = self;
-        let kernel = Kernel::new(simd, fluid.smoothing());
-        let law = Law::new(simd, fluid, self.alpha);
+    fn with_simd<S: Simd>(self, simd: S) -> [usize; 2] {
+        let Pass { fluid, alpha, cells, each } = self;
         let begin = Beginning::new(fluid);
-        let sources = &cells.fluid.sources;
-        // What came from groups before: to a layer of rows, and to the one after it.
-        let (mut here, mut next) = (Vec::new(), Vec::new());
-        let place = |stretch: &Range<usize>, first| stretch.start - first..stretch.end - first;
+        let mut sweep = Sweep {
+            fluid,
+            cells,
+            kernel: Kernel::new(simd, fluid.smoothing()),
+            law: Law::new(simd, fluid, alpha),
+            begin,
+            handed: Handed::new(begin.sums(simd)),
+            each,
+            particles: 0,
+            operations: 0,
+        };
         let height = cells.rows_of_layer();
         for layer in (0..cells.rows()).step_by(height) {
-            let rows = layer..layer + height;
-            let entries = cells.row(&cells.fluid, rows.clone());
-            let after = rows.end..(rows.end + height).min(cells.rows());
-            std::mem::swap(&mut here, &mut next);
-            here.resize(entries.len(), begin.sums(simd));
-            next.clear();
-            next.resize(cells.row(&cells.fluid, after).len(), begin.sums(simd));
-            for row in rows.clone() {
+            let (rows, after) = (layer..layer + height, layer + height..(layer + 2 * height).min(cells.rows()));
+            sweep.handed.go_on(cells.row(&cells.fluid, rows.clone()), cells.row(&cells.fluid, after));
+            for row in rows {
                 for group in groups::<S>(cells.row(&cells.fluid, row..row + 1)) {
-                    let columns = cells.columns(&cells.fluid, row, &group);
-                    let in_row = group.end..cells.stretch(&cells.fluid, row, &columns).end;
-                    let behind = || cells.around(row).filter(|&other| other > row);
-                    let any_own = cells.any_own(&(group.start..in_row.end))
-                        || behind().any(|other| cells.any_own(&cells.stretch(&cells.fluid, other, &columns)));
-                    if !any_own {
-                        continue;
-                    }
-                    let mut lanes = Group::new(simd, &kernel, &law, &sources[group.clone()], begin.sums(simd));
-                    of_one += group.len() * group.len();
-                    lanes.add(simd, &sources[group.clone()]);
-                    of_both += group.len() * in_row.len();
-                    lanes.add_both(simd, &sources[in_row.clone()], &mut here[place(&in_row, entries.start)]);
-                    for other in behind() {
-                        let stretch = cells.stretch(&cells.fluid, other, &columns);
-                        of_both += group.len() * stretch.len();
-                        let theirs = if other < rows.end {
-                            &mut here[place(&stretch, entries.start)]
-                        } else {
-                            &mut next[place(&stretch, entries.end)]
-                        };
-                        lanes.add_both(simd, &sources[stretch], theirs);
-                    }
-                    if !cells.any_own(&group) {
-                        continue;
-                    }
-                    for other in cells.around(row) {
-                        let stretch = cells.stretch(&cells.walls, other, &columns);
-                        of_one += group.len() * stretch.len();
-                        lanes.add_walls(simd, &cells.walls.sources[stretch.clone()], &cells.held[stretch]);
-                    }
-                    let before = &here[place(&group, entries.start)];
-                    let owners = &cells.owner[group];
-                    let found = begin.finish(simd, fluid, &lanes.sums, before);
-                    for (&owner, found) in owners.iter().zip(found) {
-                        if owner != GHOST {
-                            particles += 1;
-                            (self.each)(owner as usize, found);
-                        }
-                    }
+                    sweep.visit(simd, row, &group);
                 }
             }
         }
-        [particles, (8 * D + 30) * of_one + (10 * D + 33) * of_both]
+        [sweep.particles, sweep.operations]
+    }
+}
+
+/// A pass on its way.
+struct Sweep<'a, S: Simd, const D: usize, E> {
+    fluid: &'a Fluid<D>,
+    cells: &'a Cells<D>,
+    kernel: Kernel<S>,
+    law: Law<S>,
+    begin: Beginning,
+    handed: Handed<S, D>,
+    each: E,
+    particles: usize,
+    operations: usize,
+}
+
+impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E> {
+    /// Computes the pairs of a group that is in a row, but for ghosts that have only ghosts around.
+    #[inline(always)]
+    fn visit(&mut self, simd: S, row: usize, group: &Range<usize>) {
+        let cells = self.cells;
+        let sources = &cells.fluid.sources;
+        let columns = cells.columns(&cells.fluid, row, group);
+        let in_row = group.end..cells.stretch(&cells.fluid, row, &columns).end;
+        let behind = || cells.around(row).filter(|&other| other > row).map(|other| cells.stretch(&cells.fluid, other, &columns));
+        if !cells.any_own(&(group.start..in_row.end)) && !behind().any(|stretch| cells.any_own(&stretch)) {
+            return;
+        }
+        let mut lanes = Group::new(simd, &self.kernel, &self.law, &sources[group.clone()], self.begin.sums(simd));
+        let (mut of_one, mut of_both) = (group.len(), 0);
+        lanes.add(simd, &sources[group.clone()]);
+        for stretch in std::iter::once(in_row).chain(behind()) {
+            of_both += stretch.len();
+            lanes.add_both(simd, &sources[stretch.clone()], self.handed.to(&stretch));
+        }
+        if cells.any_own(group) {
+            for other in cells.around(row) {
+                let stretch = cells.stretch(&cells.walls, other, &columns);
+                of_one += stretch.len();
+                lanes.add_walls(simd, &cells.walls.sources[stretch.clone()], &cells.held[stretch]);
+            }
+            let found = self.begin.finish(simd, self.fluid, &lanes.sums, self.handed.to(group));
+            for (&owner, found) in cells.owner[group.clone()].iter().zip(found) {
+                if owner != GHOST {
+                    self.particles += 1;
+                    (self.each)(owner as usize, found);
+                }
+            }
+        }
+        self.operations += group.len() * ((8 * D + 30) * of_one + (10 * D + 33) * of_both);
     }
 }
 
@@ -191,6 +202,42 @@ struct Sums<S: Simd, const D: usize> {
     push: [S::f64s; D],
     /// Σ (½w)³ (v·r + diffusion).
     thinning: S::f64s,
+}
+
+/// What groups did to particles behind them: to those of a layer of rows and of the next.
+struct Handed<S: Simd, const D: usize> {
+    begin: Sums<S, D>,
+    here: Vec<Sums<S, D>>,
+    next: Vec<Sums<S, D>>,
+    /// The first entries of the layer and of the next.
+    first: [usize; 2],
+}
+
+impl<S: Simd, const D: usize> Handed<S, D> {
+    fn new(begin: Sums<S, D>) -> Self {
+        Handed { begin, here: Vec::new(), next: Vec::new(), first: [0; 2] }
+    }
+
+    /// Goes on to the next layer, of which these are the entries, and those of the layer after it.
+    fn go_on(&mut self, layer: Range<usize>, after: Range<usize>) {
+        std::mem::swap(&mut self.here, &mut self.next);
+        // Nothing was handed to the first layer before.
+        self.here.resize(layer.len(), self.begin);
+        self.next.clear();
+        self.next.resize(after.len(), self.begin);
+        self.first = [layer.start, after.start];
+    }
+
+    /// The sums of a stretch of one of the layers.
+    #[inline(always)]
+    fn to(&mut self, stretch: &Range<usize>) -> &mut [Sums<S, D>] {
+        let [here, next] = self.first;
+        if stretch.start < next {
+            &mut self.here[stretch.start - here..stretch.end - here]
+        } else {
+            &mut self.next[stretch.start - next..stretch.end - next]
+        }
+    }
 }
 
 /// A group of particles, one in each lane.

@@ -141,10 +141,12 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
         if !cells.any_own(&(group.start..in_row.end)) && !behind().any(|stretch| cells.any_own(&stretch)) {
             return;
         }
-        let mut lanes = Group::new(simd, &self.kernel, &self.law, &sources[group.clone()], self.begin.sums(simd));
-        let (mut of_one, mut of_both) = (group.len(), 0);
+        let lanes = Lanes::of(simd, &sources[group.clone()]);
+        let mut lanes = Group { kernel: self.kernel, law: self.law, lanes, sums: self.begin.sums(simd) };
+        let (mut of_one, mut of_both) = (group.len(), in_row.len());
         lanes.add(simd, &sources[group.clone()]);
-        for stretch in std::iter::once(in_row).chain(behind()) {
+        lanes.add_both(simd, &sources[in_row.clone()], self.handed.to(&in_row));
+        for stretch in behind() {
             of_both += stretch.len();
             lanes.add_both(simd, &sources[stretch.clone()], self.handed.to(&stretch));
         }
@@ -167,6 +169,7 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
 }
 
 /// Constants in all lanes.
+#[derive(Debug, Clone, Copy)]
 struct Law<S: Simd> {
     /// αhc/ρ₀ over 4h².
     damping: S::f64s,
@@ -197,6 +200,7 @@ fn skin<const D: usize>(fluid: &Fluid<D>) -> f64 {
 
 /// Sums of particles, one in each lane; or of one particle, what came from each lane.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))] // A vector that lies in two cache lines takes twice as long.
 struct Sums<S: Simd, const D: usize> {
     /// Σ (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π) r.
     push: [S::f64s; D],
@@ -241,24 +245,20 @@ impl<S: Simd, const D: usize> Handed<S, D> {
 }
 
 /// A group of particles, one in each lane.
-struct Group<'a, S: Simd, const D: usize> {
-    kernel: &'a Kernel<S>,
-    law: &'a Law<S>,
+struct Group<S: Simd, const D: usize> {
+    // By value: behind a reference they would be loaded again for each pair.
+    kernel: Kernel<S>,
+    law: Law<S>,
     lanes: Lanes<S, D>,
     sums: Sums<S, D>,
 }
 
-impl<'a, S: Simd, const D: usize> Group<'a, S, D> {
-    #[inline(always)]
-    fn new(simd: S, kernel: &'a Kernel<S>, law: &'a Law<S>, sources: &[Source<D>], sums: Sums<S, D>) -> Self {
-        Group { kernel, law, lanes: Lanes::of(simd, sources), sums }
-    }
-
+impl<S: Simd, const D: usize> Group<S, D> {
     /// Adds what neighbors of fluid do to the lanes.
     #[inline(always)]
     fn add(&mut self, simd: S, sources: &[Source<D>]) {
         for source in sources {
-            let pair = self.lanes.pair(simd, self.kernel, source);
+            let pair = self.lanes.pair(simd, &self.kernel, source);
             let diffusion = self.diffusion(simd, source);
             let gain = simd.add_f64s(pair.approach, diffusion);
             self.sums.thinning = simd.mul_add_f64s(pair.weight, gain, self.sums.thinning);
@@ -273,7 +273,7 @@ impl<'a, S: Simd, const D: usize> Group<'a, S, D> {
     #[inline(always)]
     fn add_both(&mut self, simd: S, sources: &[Source<D>], theirs: &mut [Sums<S, D>]) {
         for (source, theirs) in sources.iter().zip(theirs) {
-            let pair = self.lanes.pair(simd, self.kernel, source);
+            let pair = self.lanes.pair(simd, &self.kernel, source);
             let diffusion = self.diffusion(simd, source);
             let (gain, loss) = (simd.add_f64s(pair.approach, diffusion), simd.sub_f64s(pair.approach, diffusion));
             self.sums.thinning = simd.mul_add_f64s(pair.weight, gain, self.sums.thinning);
@@ -292,7 +292,7 @@ impl<'a, S: Simd, const D: usize> Group<'a, S, D> {
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn add_walls(&mut self, simd: S, sources: &[Source<D>], held: &[[bool; D]]) {
         for (source, held) in sources.iter().zip(held) {
-            let pair = self.lanes.pair(simd, self.kernel, source);
+            let pair = self.lanes.pair(simd, &self.kernel, source);
             let sums = &mut self.sums;
             sums.thinning = simd.mul_add_f64s(pair.weight, pair.approach, sums.thinning);
             let (mut closing, mut past) = (self.kernel.zero, self.kernel.zero);

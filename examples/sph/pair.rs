@@ -32,6 +32,7 @@ pub(crate) fn store<S: Simd>(_: S, vector: S::f64s) -> [f64; WIDEST] {
 }
 
 /// Constants of the kernel in all lanes.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel<S: Simd> {
     pub(crate) zero: S::f64s,
     half: S::f64s,

@@ -20,34 +20,60 @@ const FINE: usize = 4;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Source<const D: usize> {
+    /// In units of 2√2 h. No lattice has places in it that are short in binary, so neither are r: see [`crate::forces`], on sums.
     pub(crate) position: [f64; D],
     pub(crate) velocity: [f64; D],
     pub(crate) density: f64,
     /// p/ρ².
     pub(crate) pressure: f64,
-    /// Under a free surface first of all 2δhc (ρ/ρ₀ − g·r/c²), of which differences diffuse. Where fluid fills all, the particle's `carried`.
+    /// Under a free surface its first component is 2δhc (ρ/ρ₀ − g·r/c²), whose differences drive the diffusion, over that unit. Where fluid fills
+    /// all, the particle's `carried`.
     pub(crate) brings: [f64; D],
 }
 
+/// Constants to make sources with.
+struct Units<'a, const D: usize> {
+    fluid: &'a Fluid<D>,
+    /// One over the unit of lengths.
+    scale: f64,
+    /// 2δhc/ρ₀ and 2δhc g/c², over that unit.
+    diffusion: f64,
+    hydrostatic: [f64; D],
+}
+
+impl<'a, const D: usize> Units<'a, D> {
+    fn of(fluid: &'a Fluid<D>) -> Self {
+        let scale = 1.0 / fluid.unit();
+        let spreading = scale * fluid.spreading();
+        let hydrostatic = fluid.gravity.map(|g| spreading * g / (fluid.sound * fluid.sound));
+        Units { fluid, scale, diffusion: spreading / fluid.density, hydrostatic }
+    }
+}
+
 impl<const D: usize> Source<D> {
-    fn fluid(fluid: &Fluid<D>, particle: &Particle<D>) -> Self {
+    #[inline(always)]
+    fn fluid(units: &Units<'_, D>, particle: &Particle<D>) -> Self {
         let Particle { position, velocity, density, .. } = *particle;
         let volume = 1.0 / density;
-        let mut brings = [0.0; D];
-        (brings[0], brings[1]) = match fluid.viscosity {
-            Viscosity::Artificial(_) => {
-                let height: f64 = (0..D).map(|axis| fluid.gravity[axis] * position[axis]).sum();
-                (fluid.spreading() * (density / fluid.density - height / (fluid.sound * fluid.sound)), 0.0)
-            }
+        let (mut scaled, mut brings, mut excess) = ([0.0; D], [0.0; D], units.diffusion * density);
+        for axis in 0..D {
+            scaled[axis] = units.scale * position[axis];
+            excess -= units.hydrostatic[axis] * position[axis];
+        }
+        (brings[0], brings[1]) = match units.fluid.viscosity {
+            Viscosity::Artificial(_) => (excess, 0.0),
             Viscosity::Laminar(_) => (f64::from(particle.carried[0]), f64::from(particle.carried[1])),
         };
-        Source { position, velocity, density, pressure: fluid.pressure(density) * (volume * volume), brings }
+        let pressure = units.fluid.pressure(density) * (volume * volume);
+        Source { position: scaled, velocity, density, pressure, brings }
     }
 
     /// A wall particle before the fluid told it its pressure. Under a free surface it takes no part in the diffusion of density; where fluid
     /// fills all it does, with the density of the fluid in front of it, and shifts nothing.
-    fn wall(fluid: &Fluid<D>, position: [f64; D]) -> Self {
-        Source { position, velocity: [0.0; D], density: fluid.density, pressure: 0.0, brings: [0.0; D] }
+    #[inline(always)]
+    fn wall(units: &Units<'_, D>, position: [f64; D]) -> Self {
+        let position = position.map(|x| units.scale * x);
+        Source { position, velocity: [0.0; D], density: units.fluid.density, pressure: 0.0, brings: [0.0; D] }
     }
 }
 
@@ -94,7 +120,8 @@ impl<const D: usize> Grid<D> {
 /// The cell of a position along an axis.
 #[inline(always)]
 fn cell_at(x: f64, scale: f64) -> i32 {
-    let x = x * scale;
+    // No sum of two cells overflows.
+    let x = (x * scale).clamp(-5e8, 5e8);
     // The method of `f64` that rounds down is a function of the C library, unless the processor is known to have an instruction for it.
     let near = x as i32;
     near - i32::from(f64::from(near) > x)
@@ -197,7 +224,7 @@ impl<const D: usize> Cells<D> {
     /// Complete are the neighbors of own particles, and the fluid around the walls near them.
     ///
     /// Returns the bytes that pass: particles and walls are read to find their cells, and those in the grid once more to become entries; of
-    /// each entry four numbers are written, and read, in sorting.
+    /// each entry D + 5 short numbers are written, and read, in sorting, and one of each cell.
     pub(crate) fn build(
         &mut self,
         fluid: &Fluid<D>,
@@ -227,7 +254,8 @@ impl<const D: usize> Cells<D> {
         self.grid.first = std::array::from_fn(|axis| low[axis] - margin(axis));
         self.grid.extents = std::array::from_fn(|axis| (high[axis] - low[axis] + 2 * margin(axis)) as usize + 1);
         self.fluid.sort(&self.grid);
-        self.fluid.fill(|entry| Source::fluid(fluid, &particles[entry]));
+        let units = Units::of(fluid);
+        self.fluid.fill(|entry| Source::fluid(&units, &particles[entry]));
 
         self.near.clear();
         self.walls.places.clear();
@@ -240,7 +268,7 @@ impl<const D: usize> Cells<D> {
         }
         self.walls.sort(&self.grid);
         let near = &self.near;
-        self.walls.fill(|entry| Source::wall(fluid, walls[near[entry] as usize].at(time)));
+        self.walls.fill(|entry| Source::wall(&units, walls[near[entry] as usize].at(time)));
 
         self.owner.clear();
         self.owner.extend(self.fluid.order.iter().map(|&entry| if (entry as usize) < own { entry } else { GHOST }));
@@ -257,7 +285,8 @@ impl<const D: usize> Cells<D> {
 
         let entries = self.fluid.sources.len() + self.walls.sources.len();
         let read = size_of_val(particles) + size_of_val(walls) + entries * size_of::<Particle<D>>();
-        Work::bytes((read + entries * (size_of::<Source<D>>() + 32) + 8 * self.fluid.start.len()) as f64)
+        let sorting = 8 * (entries * (D + 5) + 2 * self.fluid.start.len());
+        Work::bytes((read + entries * size_of::<Source<D>>() + sorting) as f64)
     }
 
     /// Whether an own particle is in a stretch of fluid.

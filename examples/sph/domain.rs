@@ -69,9 +69,9 @@ pub(crate) struct Domain<const D: usize> {
     period: Period<D>,
 }
 
-/// What a particle costs: a wall particle costs half of one of fluid, since pressures alone are summed for it.
-const WORK: u64 = 2;
-const WORK_BESIDE_WALL: u64 = 3;
+/// What a particle costs. One of a wall costs as much as one of fluid: only pressures are summed for it, but its pairs are computed twice.
+const WORK: u64 = 1;
+const WORK_BESIDE_WALL: u64 = 2;
 
 /// Bins of the histogram that places cuts.
 const BINS: usize = 2048;

@@ -52,7 +52,7 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) -> [usize; 2] {
         let (mut particles, mut pairs) = (0, 0);
-        let kernel = Kernel::new(simd, self.fluid.smoothing());
+        let kernel = Kernel::new(simd);
         let law = Law {
             friction: simd.splat_f64s(2.0 * self.viscosity / self.fluid.density),
             diffusion: simd.splat_f64s(self.fluid.spreading() / self.fluid.density),
@@ -84,7 +84,7 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E
                 }
             }
         }
-        [particles, ((16 + 4 * D) * D + 25) * pairs]
+        [particles, (4 * D * D + 15 * D + 12) * pairs + (16 * D + 105) * particles]
     }
 }
 
@@ -164,14 +164,16 @@ impl<S: Simd, const D: usize> Sums<S, D> {
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn finish(&self, simd: S, fluid: &Fluid<D>, lanes: &Lanes<S, D>) -> [Derivatives<D>; WIDEST] {
         let h = fluid.smoothing();
-        // Sums are of ½w.
+        // Sums are of ½w, and of r over the unit of pairs.
         let gradient_factor = 8.0 * wendland::gradient_factor::<D>(h);
+        let unit = fluid.unit();
         let volume = fluid.mass() / fluid.density;
         let factor = simd.splat_f64s(fluid.mass() * gradient_factor);
-        let spreading = simd.splat_f64s(SPREADING * h * fluid.sound * volume * gradient_factor);
+        let (long, short) = (simd.splat_f64s(unit), simd.splat_f64s(1.0 / unit));
+        let spreading = simd.splat_f64s(SPREADING * h * fluid.sound * volume * gradient_factor * unit);
         let mixing = simd.splat_f64s(2.0 * volume / wendland::cone::<D>(h));
         let shift = self.spread.map(|sum| simd.mul_f64s(spreading, sum));
-        let inverse = inverse(simd, self.moments);
+        let inverse = inverse(simd, self.moments).map(|row| row.map(|x| simd.mul_f64s(x, short)));
         let mut rate = dot(simd, shift, times(simd, inverse, self.slope));
         rate = simd.negate_mul_add_f64s(factor, self.thinning, rate);
         let (mut acceleration, mut carried) = ([[0.0; WIDEST]; D], [[0.0; WIDEST]; D]);
@@ -180,7 +182,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
             rate = simd.negate_mul_add_f64s(lanes.density, of_velocity[axis], rate);
             carried[axis] = store(simd, dot(simd, shift, of_velocity));
             let mixed = simd.mul_add_f64s(mixing, self.mixing[axis], simd.splat_f64s(fluid.gravity[axis]));
-            let force = simd.sub_f64s(self.push[axis], self.drag[axis]);
+            let force = simd.sub_f64s(simd.mul_f64s(long, self.push[axis]), self.drag[axis]);
             acceleration[axis] = store(simd, simd.mul_add_f64s(factor, force, mixed));
         }
         let (rate, shift) = (store(simd, rate), shift.map(|axis| store(simd, axis)));

@@ -4,7 +4,7 @@
 //! velocity and density at whole steps, which are extrapolated to second order from the last two passes (Adams & Bashforth):
 //! v(n+1) = v(n) + (3a(n) − a(n−1)) Δt/2, and so ρ. As v(n+½) = v(n) + (a(n) − a(n−1)/2) Δt, a particle keeps a(n−1) and v(n) alone.
 //!
-//! Where fluid fills all, positions are shifted besides, by δu Δt (see [`crate::forces`]).
+//! Where fluid fills all, positions are shifted besides, by δu Δt (see [`crate::filled`]).
 //!
 //! # Source
 //! LAMMPS' SPH package: velocity Verlet with extrapolated velocities, of which this is the form without half steps.

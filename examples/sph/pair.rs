@@ -2,10 +2,12 @@
 //!
 //! Eight particles (four, in shorter vectors) that follow each other in a row of cells share the stretches where their neighbors are.
 //! Each neighbor is loaded once for all lanes; there are no gathers and no list of pairs.
+//!
+//! Lengths are in units of 2√2 h (see [`Source::position`](crate::cells::Source)), so r² is ½q² with q = |r|/2h.
 
 use std::ops::Range;
 
-use pulp::{Simd, bytemuck};
+use pulp::{Simd, WithSimd, bytemuck};
 
 use crate::cells::Source;
 
@@ -31,33 +33,34 @@ pub(crate) fn store<S: Simd>(_: S, vector: S::f64s) -> [f64; WIDEST] {
     lanes
 }
 
+/// Runs a pass with the widest vectors of the processor. Where it has none, arrays stand in: single numbers would have no halves of the same
+/// size, which [`inverse_root`] asks for.
+pub(crate) fn dispatch<P: WithSimd>(pass: P) -> P::Output {
+    match pulp::Arch::new() {
+        pulp::Arch::Scalar => pass.with_simd(pulp::Scalar256b),
+        arch => arch.dispatch(pass),
+    }
+}
+
 /// Constants of the kernel in all lanes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel<S: Simd> {
     pub(crate) zero: S::f64s,
     half: S::f64s,
-    /// 1/(4h).
+    /// 1/√2.
     slope: S::f64s,
-    /// 1/(8h²).
-    scale: S::f64s,
-    /// 10⁻¹²h², so that a particle is apart from itself.
+    /// So that a particle is apart from itself.
     apart: S::f64s,
 }
 
 impl<S: Simd> Kernel<S> {
     #[inline(always)]
-    pub(crate) fn new(simd: S, h: f64) -> Self {
+    pub(crate) fn new(simd: S) -> Self {
         let splat = |x: f64| simd.splat_f64s(x);
-        Kernel {
-            zero: splat(0.0),
-            half: splat(0.5),
-            slope: splat(0.25 / h),
-            scale: splat(0.125 / (h * h)),
-            apart: splat(1e-12 * h * h),
-        }
+        Kernel { zero: splat(0.0), half: splat(0.5), slope: splat(std::f64::consts::FRAC_1_SQRT_2), apart: splat(1e-26) }
     }
 
-    /// ½w, where w = max(0, 1 − q) and q = |r|/2h. With a root: where there are many sums, the processor finds it meanwhile.
+    /// ½w, where w = max(0, 1 − q) and q = |r|/2h. Uses a square root, which costs nothing beside many sums: the processor overlaps them.
     #[inline(always)]
     pub(crate) fn half<const D: usize>(&self, simd: S, r: [S::f64s; D]) -> S::f64s {
         let mut square = simd.mul_f64s(r[0], r[0]);
@@ -71,7 +74,6 @@ impl<S: Simd> Kernel<S> {
     #[inline(always)]
     pub(crate) fn at<const D: usize>(&self, simd: S, r: [S::f64s; D]) -> [S::f64s; 3] {
         let square = r.into_iter().fold(self.apart, |sum, x| simd.mul_add_f64s(x, x, sum));
-        let square = simd.mul_f64s(square, self.scale);
         let inverse = inverse_root(simd, square);
         let half = simd.max_f64s(simd.negate_mul_add_f64s(square, inverse, self.half), self.zero);
         [square, inverse, half]
@@ -84,11 +86,11 @@ impl<S: Simd> Kernel<S> {
 /// any width.
 ///
 /// # Source
-/// C. Lomont, *Fast inverse square root* (2003): the estimate for double precision, off by up to 3.5 %. Here it is of 2x.
+/// M. Robertson, *A brief history of InvSqrt* (2012): the estimate for double precision, off by up to 3.5 %. Here it is of 2x.
 #[inline(always)]
 fn inverse_root<S: Simd>(simd: S, half: S::f64s) -> S::f64s {
     let words: S::u32s = bytemuck::cast(half);
-    // The bit that would go from the upper half of a number to its lower is lost, which the estimate does not feel.
+    // The bit that would go from the upper half of a number to its lower is lost, which does not matter to an estimate.
     let halved: S::u64s = bytemuck::cast(simd.wrapping_dyn_shr_u32s(words, simd.splat_u32s(1)));
     let mut root = simd.transmute_f64s_u64s(simd.sub_u64s(simd.splat_u64s(0x5FDE_EB50_C7B5_37A9), halved));
     for _ in 0..3 {
@@ -176,4 +178,21 @@ pub(crate) struct Pair<S: Simd, const D: usize> {
     pub(crate) inverse: S::f64s,
     /// (½w)³, to which the gradient of the kernel is in proportion.
     pub(crate) weight: S::f64s,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inverse_roots() {
+        // From a particle and itself to lanes without a particle.
+        for half in [1e-26_f64, 3e-7, 0.02, 0.3, 0.5, 0.7, 1.0, 1.9, 2.0, 17.0, 1e60] {
+            for half in [half, half * 1.37, half * 2.9] {
+                let root = inverse_root(pulp::Scalar256b, bytemuck::cast([half; 4]));
+                let [root, ..]: [f64; 4] = bytemuck::cast(root);
+                approx::assert_relative_eq!(root, 1.0 / (2.0 * half).sqrt(), max_relative = 4e-11);
+            }
+        }
+    }
 }

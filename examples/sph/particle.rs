@@ -34,7 +34,7 @@ pub(crate) struct Particle<const D: usize> {
     pub(crate) acceleration: [f64; D],
     /// dρ/dt of the last force pass.
     pub(crate) rate: f64,
-    /// What the last shift asks of the velocity, (δu·∇)v; zero under a free surface (see [`crate::forces`]). Fluid fills all in planes
+    /// What the last shift asks of the velocity, (δu·∇)v; zero under a free surface (see [`crate::filled`]). Fluid fills all in planes
     /// only. Half the precision is enough for a small correction, and keeps particles short: in a dam break memory counts.
     pub(crate) carried: [f32; 2],
     /// 0, 1, 2, …: the same particle has the same number on any number of ranks.
@@ -133,6 +133,11 @@ impl<const D: usize> Fluid<D> {
     /// h. The kernel reaches 2h.
     pub(crate) fn smoothing(&self) -> f64 {
         self.smoothing * self.spacing
+    }
+
+    /// 2√2 h, the unit of lengths in pairs (see [`crate::pair`]).
+    pub(crate) fn unit(&self) -> f64 {
+        8.0_f64.sqrt() * self.smoothing()
     }
 
     /// Distance beyond which particles do not know of each other.

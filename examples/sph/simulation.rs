@@ -118,7 +118,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let particles = &mut self.particles;
         let highest: [f64; D] = std::array::from_fn(|axis| if axis == 1 { f64::INFINITY } else { case.length(axis) });
         let fastest = (FARTHEST * fluid.smoothing() / dt).powi(2);
-        // Branches that are hardly ever taken: a minimum or a maximum over all particles would have each wait for the one before.
+        // Branches, hardly ever taken: a running minimum or maximum would make each particle wait for the last.
         let (mut outside, mut blown_up) = (false, false);
         let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
             let particle = &mut particles[k];

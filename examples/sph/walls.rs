@@ -17,20 +17,17 @@ use global_arrays::Work;
 use pulp::{Simd, WithSimd};
 
 use crate::cells::Cells;
-use crate::pair::{Kernel, Lanes, groups, store};
+use crate::pair::{Kernel, Lanes, dispatch, groups, store};
 use crate::particle::Fluid;
 
 /// Sets the wall particles of the snapshot. `found` is scratch memory.
 ///
-/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 8 operations for each axis and 28 more.
+/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 8 operations for each axis and 27 more.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found: &mut Vec<(usize, Around<D>)>) -> Work {
     found.clear();
-    let pairs = pulp::Arch::new().dispatch(Pass { fluid, cells, found });
+    let pairs = dispatch(Pass { fluid, cells, found });
     for (entry, around) in found.drain(..) {
         let wall = &mut cells.walls.sources[entry];
-        if around.weight == 0.0 {
-            continue;
-        }
         let mut pressure = around.pressure / around.weight;
         if fluid.free_surface {
             pressure = pressure.max(0.0);
@@ -41,7 +38,7 @@ pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found
             wall.velocity = around.velocity.map(|sum| -sum / around.weight);
         }
     }
-    Work::flops(((8 * D + 28) * pairs) as f64)
+    Work::flops(((8 * D + 27) * pairs) as f64)
 }
 
 /// Sums over the fluid around a wall particle.
@@ -67,7 +64,8 @@ impl<const D: usize> WithSimd for Pass<'_, D> {
     fn with_simd<S: Simd>(self, simd: S) -> usize {
         let mut pairs = 0;
         let Pass { fluid, cells, found } = self;
-        let kernel = Kernel::new(simd, fluid.smoothing());
+        let kernel = Kernel::new(simd);
+        let gravity = fluid.gravity.map(|g| g * fluid.unit());
         for row in 0..cells.rows() {
             for group in groups::<S>(cells.row(&cells.walls, row..row + 1)) {
                 let lanes = Lanes::of(simd, &cells.walls.sources[group.clone()]);
@@ -86,7 +84,7 @@ impl<const D: usize> WithSimd for Pass<'_, D> {
                         let share = simd.mul_f64s(simd.mul_f64s(square, square), rest);
                         weight = simd.add_f64s(weight, share);
                         let mut here = simd.splat_f64s(source.pressure * (source.density * source.density));
-                        for (r, gravity) in r.into_iter().zip(fluid.gravity) {
+                        for (r, gravity) in r.into_iter().zip(gravity) {
                             here = simd.mul_add_f64s(r, simd.splat_f64s(source.density * gravity), here);
                         }
                         pressure = simd.mul_add_f64s(share, here, pressure);

@@ -1,7 +1,7 @@
 //! Wendland's C² kernel W(r) = α (1 − q/2)⁴ (2q + 1), q = r/h, zero beyond 2h.
 //!
 //! With w = max(0, 1 − q/2) its gradient is ∇W = −5α/h² w³ **r**: no division by the distance, nothing to decide at the edge, and
-//! zero for a particle with itself. The force pass sums over w³ and multiplies by 5α/h² once.
+//! zero for a particle with itself. The passes sum over (½w)³ and multiply by 8 · 5α/h² once.
 //!
 //! # Source
 //! H. Wendland, Adv. Comput. Math. 4 (1995); W. Dehnen & H. Aly, MNRAS 425 (2012), for its use in SPH: it does not let particles

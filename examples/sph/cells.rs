@@ -20,7 +20,8 @@ const FINE: usize = 4;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Source<const D: usize> {
-    /// In units of 2√2 h. No lattice has places in it that are short in binary, so neither are r: see [`crate::forces`], on sums.
+    /// In units of 2√2 h. In this unit the spacings of lattices are irrational, so differences of positions are not short in binary: see
+    /// [`crate::forces`], on sums.
     pub(crate) position: [f64; D],
     pub(crate) velocity: [f64; D],
     pub(crate) density: f64,

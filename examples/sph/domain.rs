@@ -69,7 +69,7 @@ pub(crate) struct Domain<const D: usize> {
     period: Period<D>,
 }
 
-/// What a particle costs. One of a wall costs as much as one of fluid: only pressures are summed for it, but its pairs are computed twice.
+/// What a particle costs. One of a wall costs as much as one of fluid: less is summed for it, but its pairs are computed twice.
 const WORK: u64 = 1;
 const WORK_BESIDE_WALL: u64 = 2;
 

@@ -97,7 +97,7 @@ const fn record(note: &'static str, quantity: Quantity, unit: Unit, text: &'stat
     Record { note, quantity, unit, text, until: f64::INFINITY, weight: 1.0 }
 }
 
-/// A level of Lobovský et al., until the wave from the wall is back at the gauge: in the experiment or, a little earlier, in runs.
+/// A level of Lobovský et al., until the wave from the wall is back at the gauge, in the experiment or in runs, whichever is earlier.
 const fn level(gauge: usize, text: &'static str, until: f64) -> Record {
     Record { until, ..record("", Quantity::Level(gauge), Unit::Height, text) }
 }

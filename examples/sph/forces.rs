@@ -17,16 +17,16 @@
 //! # Pairs and sums
 //! A pair of fluid in two groups of lanes (see [`crate::pair`]) is computed once, by whichever of the groups comes first in memory; a pair within a group
 //! from both sides. What the neighbor does to the lanes is summed in registers. What the lanes do to the neighbor is summed in memory, in vectors
-//! of the neighbor that keep the lanes apart. Only a layer of rows and the next have such vectors, 192 bytes for each particle in a plane: they
-//! stay in the cache. Groups are visited in the order of memory: when one is visited, all before it have left their sums there, so after
+//! of the neighbor that keep the lanes apart. Only a layer of rows and the next have such vectors, with eight lanes 192 bytes for each particle:
+//! in a plane they stay in the cache. Groups are visited in the order of memory: when one is visited, all before it have left their sums there, so after
 //! the visit its particles have all of theirs.
 //!
 //! A sum of floating-point numbers depends on its order. Here the order depends on where groups begin, so on who owns what. Therefore no sum
 //! begins at zero. It begins at 3·2^k, with k so great that sums of stable flows stay between 2·2^k and 4·2^k. The numbers there are equally far apart:
 //! each term is rounded to a multiple of that distance, and multiples are summed without errors. So sums are the same in any order, and the two
 //! pushes of a pair are opposite to the last bit. [`Beginning`] tells the distance. (Only a term exactly midway between two multiples would be rounded
-//! as the sum that it meets asks for. Terms are products of two numbers with some fifty bits each, whose last bits are rounding errors: they do
-//! not end there. Distances on a lattice would be short in binary, but not in the unit of pairs.)
+//! as the sum that it meets asks for. A term is a product of two numbers with at least forty significant bits each, and its last bits lie far
+//! below half the distance: a tie is too unlikely to matter. In meters, distances on a lattice could be short in binary.)
 //!
 //! # Sources
 //! * J. J. Monaghan, J. Comput. Phys. 110 (1994): free surfaces, Tait's equation, artificial viscosity.
@@ -63,9 +63,9 @@ pub(crate) struct Derivatives<const D: usize> {
 
 /// Computes the derivatives of all own particles of the snapshot and hands each to `each` with the particle's number.
 ///
-/// Returns what was computed. A fused operation counts as two. For a particle and an entry of a stretch around it: 10 operations for each axis
-/// and 32 more if both are updated, 8 and 29 if only one is, 11 and 33 for one of a wall. For a particle, with its sums and the integrator: 33
-/// for each axis and 22. Where fluid fills all see [`crate::filled`]. Each particle is read and written, and its entry read once: rows of cells stay in
+/// Returns what was computed. A fused operation counts as two, one of integers as one. For a particle and an entry of a stretch around it: 10 operations for each axis
+/// and 32 more if both are updated, 8 and 29 if only one is, 11 and 33 for one of a wall. For a particle, with its sums of eight lanes and the integrator: 35
+/// for each axis and 23. Where fluid fills all see [`filled::Pass`]. Each particle is read and written, and its entry read once: rows of cells stay in
 /// the cache until the rows behind them are through.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, each: impl FnMut(usize, Derivatives<D>)) -> Work {
     let [particles, operations] = match fluid.viscosity {
@@ -113,7 +113,7 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E
                 }
             }
         }
-        [sweep.particles, sweep.operations + (33 * D + 22) * sweep.particles]
+        [sweep.particles, sweep.operations + (35 * D + 23) * sweep.particles]
     }
 }
 
@@ -131,7 +131,7 @@ struct Sweep<'a, S: Simd, const D: usize, E> {
 }
 
 impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E> {
-    /// Computes the pairs of a group that is in a row, but for ghosts that have only ghosts around.
+    /// Computes the pairs of a group that is in a row with what is behind it, unless there is no own particle among them.
     #[inline(always)]
     fn visit(&mut self, simd: S, row: usize, group: &Range<usize>) {
         let cells = self.cells;
@@ -174,9 +174,9 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
 /// Constants in all lanes.
 #[derive(Debug, Clone, Copy)]
 struct Law<S: Simd> {
-    /// αhc/ρ₀ over 4h², where q is 1, and the unit of pairs, in which r of v·r is.
+    /// αhc/ρ₀ · unit/4h²: `approach` is v·r over the unit of pairs, and 1/r² is (1/q²)/4h².
     damping: S::f64s,
-    /// c_f/(2Kρ₀), see [`skin`], and 2h, the unit of q, over that of pairs, which multiplies all sums.
+    /// c_f/(2Kρ₀) · 2h/unit, see [`skin`]: the distance is q, in units of 2h, and the unit of pairs multiplies all sums at the end.
     skin: S::f64s,
 }
 
@@ -205,7 +205,7 @@ fn skin<const D: usize>(fluid: &Fluid<D>) -> f64 {
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))] // A vector that lies in two cache lines takes twice as long.
 struct Sums<S: Simd, const D: usize> {
-    /// Σ (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π) r.
+    /// Σ (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π) r, and of walls skin friction; r over the unit of pairs.
     push: [S::f64s; D],
     /// Σ (½w)³ (v·r + diffusion).
     thinning: S::f64s,
@@ -339,9 +339,10 @@ impl<S: Simd, const D: usize> Group<S, D> {
 /// Where sums begin.
 ///
 /// On both sides at least c²h/ρ₀ is left for pushes, and ch for thinning. Neighbors that are all on one side, a quarter denser than at rest,
-/// push 6 % of that in a plane and 13 % in space; damping stays below αv/8c of it, so α is provided for. Who is pushed by as much as is left gains
-/// c or more in a step, and the run ends as blown up. The distance of the numbers is 2⁻⁵¹ of what is left: some 10⁻¹⁴ c²/h in accelerations, 10⁻⁹ of gravity
-/// in a column as high as a thousand particles.
+/// push 6 % of that in a plane and 13 % in space; damping stays below αv/4c of it, so α is provided for. Who is pushed by as much as is left
+/// gains c or more in a step of the advised length, and the run ends as blown up; with much shorter steps only the equality of bits would be
+/// lost. The distance of the numbers is 2⁻⁵¹ of what is left: some 10⁻¹⁴ c²/h in accelerations, 10⁻⁹ of gravity in a column as high as a thousand
+/// particles.
 #[derive(Debug, Clone, Copy)]
 struct Beginning {
     push: f64,

@@ -1,6 +1,6 @@
 //! Pairs of particles: some particles, one in each lane of a vector, and one neighbor of them all.
 //!
-//! Eight particles (four, in shorter vectors) that follow each other in a row of cells share the stretches where their neighbors are.
+//! Eight particles (in shorter vectors four or two) that follow each other in a row of cells share the stretches where their neighbors are.
 //! Each neighbor is loaded once for all lanes; there are no gathers and no list of pairs.
 //!
 //! Lengths are in units of 2√2 h (see [`Source::position`](crate::cells::Source)), so r² is ½q² with q = |r|/2h.
@@ -80,7 +80,7 @@ impl<S: Simd> Kernel<S> {
     }
 }
 
-/// 1/√(2x) of positive `half` = x, to 3·10⁻¹¹ of it.
+/// 1/√(2x) of positive `half` = x, to 3.2·10⁻¹¹ of it.
 ///
 /// Newton's method from an estimate that halves the exponent: a fraction of the time of a root and a division, and the same bits in vectors of
 /// any width.

@@ -14,7 +14,7 @@ use crate::exchange::Exchange;
 use crate::particle::Particle;
 use crate::{forces, integrator, walls};
 
-/// Steps between cuts of the domain. In so many steps the fluid moves by a few particles; a cut costs half a step.
+/// Steps between cuts of the domain. In so many steps the fluid moves by a few particles.
 pub(crate) const RECUT: usize = 50;
 
 /// Steps between corrections of the mean density where fluid fills all: between them the mean pressure drifts by up to 0.03 ρU² in

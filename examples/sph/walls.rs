@@ -22,7 +22,7 @@ use crate::particle::Fluid;
 
 /// Sets the wall particles of the snapshot. `found` is scratch memory.
 ///
-/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 8 operations for each axis and 27 more.
+/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 7 operations for each axis and 25 more.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found: &mut Vec<(usize, Around<D>)>) -> Work {
     found.clear();
     let pairs = dispatch(Pass { fluid, cells, found });
@@ -38,7 +38,7 @@ pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found
             wall.velocity = around.velocity.map(|sum| -sum / around.weight);
         }
     }
-    Work::flops(((8 * D + 27) * pairs) as f64)
+    Work::flops(((7 * D + 25) * pairs) as f64)
 }
 
 /// Sums over the fluid around a wall particle.
@@ -78,7 +78,7 @@ impl<const D: usize> WithSimd for Pass<'_, D> {
                     for source in &cells.fluid.sources[stretch] {
                         let r = lanes.apart(simd, source);
                         let [_, _, half] = kernel.at(simd, r);
-                        // (1 − q/2)⁴ (2q + 1) with q = 2 (1 − w), over 16.
+                        // w⁴ (5 − 4w), over 16.
                         let square = simd.mul_f64s(half, half);
                         let rest = simd.negate_mul_add_f64s(simd.splat_f64s(8.0), half, simd.splat_f64s(5.0));
                         let share = simd.mul_f64s(simd.mul_f64s(square, square), rest);

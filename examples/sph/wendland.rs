@@ -1,7 +1,8 @@
 //! Wendland's C² kernel W(r) = α (1 − q/2)⁴ (2q + 1), q = r/h, zero beyond 2h.
 //!
 //! With w = max(0, 1 − q/2) its gradient is ∇W = −5α/h² w³ **r**: no division by the distance, nothing to decide at the edge, and
-//! zero for a particle with itself. The passes sum over (½w)³ and multiply by 8 · 5α/h² once.
+//! zero for a particle with itself. The passes sum over (½w)³ and multiply by 8 · 5α/h² once. (In
+//! [`crate::pair`], q is r/2h.)
 //!
 //! # Source
 //! H. Wendland, Adv. Comput. Math. 4 (1995); W. Dehnen & H. Aly, MNRAS 425 (2012), for its use in SPH: it does not let particles
@@ -16,7 +17,7 @@ pub(crate) fn normalisation<const D: usize>(h: f64) -> f64 {
     }
 }
 
-/// 5α/h², by which the sums over w³ are multiplied.
+/// 5α/h²: the gradient is ∇W = −this · w³ **r**.
 pub(crate) fn gradient_factor<const D: usize>(h: f64) -> f64 {
     5.0 * normalisation::<D>(h) / (h * h)
 }
@@ -34,7 +35,7 @@ pub(crate) fn cone<const D: usize>(h: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// W from w, as the wall pass computes it.
+    /// W from w.
     fn value<const D: usize>(r: f64, h: f64) -> f64 {
         let w = (1.0 - r / (2.0 * h)).max(0.0);
         normalisation::<D>(h) * w.powi(4) * (5.0 - 4.0 * w)

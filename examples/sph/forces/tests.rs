@@ -88,10 +88,31 @@ fn direct<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, i: &Source<D>) -> 
     (acceleration, rate)
 }
 
+/// p = Σ (p_f + ρ_f g·(r − r_f)) W / Σ W, at least zero.
+fn walls_take_their_pressure<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>) {
+    let mut pushed = 0;
+    for wall in &cells.walls.sources {
+        let (mut sum, mut weight) = (0.0, 0.0);
+        for source in &cells.fluid.sources {
+            let r = minus(wall.position, source.position).map(|x| x * fluid.unit());
+            let w = (1.0 - 0.5 * dot(r, r).sqrt() / fluid.smoothing()).max(0.0);
+            let share = w.powi(4) * (5.0 - 4.0 * w);
+            weight += share;
+            sum += share * (source.pressure * source.density.powi(2) + source.density * dot(fluid.gravity, r));
+        }
+        let pressure = if weight > 0.0 { (sum / weight).max(0.0) } else { 0.0 };
+        pushed += usize::from(pressure > 0.0);
+        let scale = fluid.density * fluid.sound * fluid.sound;
+        approx::assert_abs_diff_eq!(wall.pressure * wall.density.powi(2), pressure, epsilon = 1e-9 * scale);
+    }
+    assert!(pushed > 0);
+}
+
 fn all_pairs_count<const D: usize>(spacing: f64, extent: [f64; D]) {
     for is_own in [|particle: &Particle<D>| !particle.id.is_multiple_of(3), |particle: &Particle<D>| particle.position[0] < 0.5] {
         let of = disorder(spacing, extent, is_own);
         let (fluid, cells) = (&of.fluid, &of.cells);
+        walls_take_their_pressure(fluid, cells);
         let mut seen = 0;
         let _ = pass(fluid, cells, |k, found| {
             seen += 1;
@@ -121,37 +142,64 @@ fn all_pairs_count_in_space() {
 /// Bits do not depend on where groups begin.
 #[test]
 fn sums_have_no_order() {
-    let here = |particle: &Particle<2>| particle.position[0] > 0.5;
     let mut all = disorder(0.0625, [1.0, 1.5], |_| true);
     let whole = found(&all);
     // As if the others were on another rank: ghosts come from twice as far as the kernel reaches.
     let farthest = 0.5 - 2.0 * all.fluid.support();
     all.particles.retain(|particle| particle.position[0] > farthest);
-    all.take(here);
+    all.take(|particle| particle.position[0] > 0.5);
     let part = found(&all);
     assert!(!part.is_empty() && part.len() < whole.len());
-    assert!(part.iter().all(|particle| whole.contains(particle)));
+    assert!(part.iter().all(|particle| whole.binary_search(particle).is_ok()));
+}
+
+/// What passes with vectors of several widths find, which has to have the same bits.
+macro_rules! of_any_width {
+    ($pass:ident, $viscosity:ident, $fluid:expr, $cells:expr, $particles:expr) => {
+        let with = |width: u8| {
+            let mut found = Vec::new();
+            let each = |k: usize, of: Derivatives<2>| {
+                let bits = [of.acceleration, of.shift].map(|vector| vector.map(f64::to_bits));
+                found.push((k, bits, of.rate.to_bits(), of.carried.map(f32::to_bits)));
+            };
+            let pass = $pass { fluid: $fluid, $viscosity, cells: $cells, each };
+            let _ = match width {
+                2 => pass.with_simd(pulp::Scalar128b),
+                4 => pass.with_simd(pulp::Scalar256b),
+                8 => pass.with_simd(pulp::Scalar512b),
+                _ => dispatch(pass),
+            };
+            found.sort();
+            assert_eq!(found.len(), $particles);
+            found
+        };
+        let two = with(2);
+        assert!([4, 8, 0].into_iter().all(|width| with(width) == two));
+    };
 }
 
 #[test]
 fn the_width_of_vectors_does_not_matter() {
     let of = disorder(0.05, [0.8, 1.1], |_| true);
     let Viscosity::Artificial(alpha) = of.fluid.viscosity else { unreachable!() };
-    macro_rules! with {
-        ($run:expr) => {{
-            let mut found = Vec::new();
-            let each = |k: usize, derivatives: Derivatives<2>| {
-                found.push((k, derivatives.acceleration.map(f64::to_bits), derivatives.rate.to_bits()));
-            };
-            let _ = $run(Pass { fluid: &of.fluid, alpha, cells: &of.cells, each });
-            found.sort();
-            found
-        }};
+    of_any_width!(Pass, alpha, &of.fluid, &of.cells, of.particles.len());
+}
+
+#[test]
+fn nor_does_it_where_fluid_fills_all() {
+    use crate::filled::Pass;
+    let case = Case::taylor_green(0.05, 1.0, 100.0);
+    let Viscosity::Laminar(viscosity) = case.fluid.viscosity else { unreachable!() };
+    let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(7);
+    let mut particles: Vec<_> = (0..case.particles()).map(|id| case.particle(id)).collect();
+    for particle in &mut particles {
+        particle.position = particle.position.map(|x| x + 0.05 * random.random_range(-0.4..0.4));
+        particle.carried = [0, 1].map(|_| random.random_range(-1.0..1.0));
+        particle.density *= random.random_range(0.99..1.02);
     }
-    let four = with!(|pass: Pass<'_, 2, _>| pass.with_simd(pulp::Scalar256b));
-    assert!(four == with!(|pass: Pass<'_, 2, _>| pass.with_simd(pulp::Scalar128b)));
-    assert!(four == with!(|pass: Pass<'_, 2, _>| pass.with_simd(pulp::Scalar512b)));
-    assert!(four == with!(dispatch));
+    let mut cells = Cells::new();
+    let _ = cells.build(&case.fluid, &particles, particles.len(), &[], 0.0);
+    of_any_width!(Pass, viscosity, &case.fluid, &cells, particles.len());
 }
 
 /// Pushes are multiples of one number, and those of all pairs add up to nothing.

@@ -10,8 +10,8 @@ use crate::runner::{self, Case, case, launched::has as is_launched};
 
 /// A job that fails must have ended by then.
 pub(crate) const SOON: Duration = Duration::from_secs(5);
-/// What a launcher takes on top, to start its ranks and to find that they have ended. Open MPI writes files meanwhile: a busy disk makes it wait.
-pub(crate) const LAUNCHER: Duration = Duration::from_secs(15);
+/// What a launcher takes on top, to start its ranks and to find that they have ended.
+pub(crate) const LAUNCHER: Duration = Duration::from_secs(5);
 
 pub(crate) const BOTH: &[&str] =
     &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];

@@ -81,7 +81,7 @@ impl<const D: usize> Source<D> {
 /// The owner of a particle that another rank owns.
 pub(crate) const GHOST: u32 = u32::MAX;
 
-/// Where a particle is: its cell in the grid of all space, of which 0 is right of the origin, and which of two in a cell comes first.
+/// Where a particle is: its cell in the grid of all space, of which 0 has the origin in its middle, and which of two in a cell comes first.
 #[derive(Debug, Clone, Copy)]
 struct Place<const D: usize> {
     cell: [i32; D],
@@ -95,37 +95,38 @@ struct Grid<const D: usize> {
     extents: [usize; D],
 }
 
-/// Out of the grid.
-const NOWHERE: u32 = u32::MAX;
-
 /// Cells that the kernel reaches along an axis.
 const fn reach(axis: usize) -> i32 {
     if axis == 0 { FINE as i32 } else { 1 }
 }
 
 impl<const D: usize> Grid<D> {
+    fn cells(&self) -> usize {
+        self.extents.iter().product()
+    }
+
+    /// The number of a cell; the number of cells for what is not in the grid.
     #[inline(always)]
-    fn cell(&self, place: &Place<D>) -> u32 {
+    fn cell(&self, place: &Place<D>) -> usize {
         let mut cell = 0;
         for axis in (0..D).rev() {
             let along = place.cell[axis].wrapping_sub(self.first[axis]) as u32 as usize;
             if along >= self.extents[axis] {
-                return NOWHERE;
+                return self.cells();
             }
             cell = cell * self.extents[axis] + along;
         }
-        cell as u32
+        cell
     }
 }
 
-/// The cell of a position along an axis.
+/// The cell of a position along an axis: cell 0 has the origin in its middle.
 #[inline(always)]
 fn cell_at(x: f64, scale: f64) -> i32 {
+    /// Numbers near this one are 1 apart, and end with 32 bits that are an integer of two's complement.
+    const INTEGERS: f64 = (3_u64 << 51) as f64;
     // No sum of two cells overflows.
-    let x = (x * scale).clamp(-5e8, 5e8);
-    // The method of `f64` that rounds down is a function of the C library, unless the processor is known to have an instruction for it.
-    let near = x as i32;
-    near - i32::from(f64::from(near) > x)
+    ((x * scale).clamp(-5e8, 5e8) + INTEGERS).to_bits() as i32
 }
 
 /// Particles of fluid, or of walls, in order of their cells.
@@ -138,40 +139,46 @@ pub(crate) struct Sorted<const D: usize> {
     start: Vec<u32>,
     /// Of each particle, as numbered before.
     places: Vec<Place<D>>,
-    /// Its cell in the grid.
-    cell: Vec<u32>,
+    /// Its cell in the grid, and its identity in the lower half: what particles are in order of.
+    keys: Vec<u64>,
 }
 
 impl<const D: usize> Sorted<D> {
     /// Sorts the particles of which the places are known.
     fn sort(&mut self, grid: &Grid<D>) {
-        self.cell.clear();
-        self.cell.extend(self.places.iter().map(|place| grid.cell(place)));
+        // One more, for what is not in the grid.
         self.start.clear();
-        self.start.resize(grid.extents.iter().product::<usize>() + 1, 0);
-        for &cell in self.cell.iter().filter(|&&cell| cell != NOWHERE) {
-            self.start[cell as usize] += 1;
-        }
+        self.start.resize(grid.cells() + 1, 0);
+        self.keys.clear();
+        self.keys.extend(self.places.iter().map(|place| {
+            let cell = grid.cell(place);
+            self.start[cell] += 1;
+            (cell as u64) << 32 | u64::from(place.id)
+        }));
         let mut sum = 0;
         for start in &mut self.start {
             sum += *start;
             *start = sum;
         }
         self.order.clear();
-        self.order.resize(sum as usize, 0);
+        self.order.resize(self.keys.len(), 0);
         // Backwards, so that each cell begins where its count has run down to, and equal cells keep their order.
-        for (entry, &cell) in self.cell.iter().enumerate().rev() {
-            if cell != NOWHERE {
-                let place = &mut self.start[cell as usize];
-                *place -= 1;
-                self.order[*place as usize] = entry as u32;
-            }
+        for (entry, key) in self.keys.iter().enumerate().rev() {
+            let place = &mut self.start[(key >> 32) as usize];
+            *place -= 1;
+            self.order[*place as usize] = entry as u32;
         }
-        let key = |entry: u32| (self.cell[entry as usize], self.places[entry as usize].id);
-        for k in 1..self.order.len() {
+        self.order.truncate(self.start[grid.cells()] as usize);
+        let mut last = 0;
+        for k in 0..self.order.len() {
             let entry = self.order[k];
+            let key = self.keys[entry as usize];
+            if key >= last {
+                last = key;
+                continue;
+            }
             let mut hole = k;
-            while hole > 0 && key(self.order[hole - 1]) > key(entry) {
+            while hole > 0 && self.keys[self.order[hole - 1] as usize] > key {
                 self.order[hole] = self.order[hole - 1];
                 hole -= 1;
             }
@@ -310,7 +317,7 @@ impl<const D: usize> Cells<D> {
     #[inline(always)]
     pub(crate) fn columns(&self, of: &Sorted<D>, row: usize, entries: &Range<usize>) -> Range<usize> {
         let length = self.grid.extents[0];
-        let column = |entry: usize| of.cell[of.order[entry] as usize] as usize - row * length;
+        let column = |entry: usize| (of.keys[of.order[entry] as usize] >> 32) as usize - row * length;
         column(entries.start).saturating_sub(FINE)..(column(entries.end - 1) + FINE + 1).min(length)
     }
 

@@ -55,6 +55,27 @@ pub(crate) struct Exchange<const D: usize> {
     peers: Vec<usize>,
 }
 
+/// See [`Exchange::inside`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inside<const D: usize> {
+    region: Region<D>,
+    margin: f64,
+}
+
+impl<const D: usize> Inside<D> {
+    #[inline(always)]
+    pub(crate) fn holds(&self, position: &[f64; D]) -> bool {
+        self.region.holds(position, self.margin)
+    }
+
+    /// The numbers of the particles that are not inside.
+    pub(crate) fn others(&self, particles: &[impl Moving<D>], numbers: &mut Vec<u32>) {
+        numbers.clear();
+        let others = particles.iter().enumerate().filter(|(_, particle)| !self.holds(particle.position()));
+        numbers.extend(others.map(|(k, _)| k as u32));
+    }
+}
+
 /// What goes to one rank.
 #[derive(Debug, Default)]
 struct Outgoing {
@@ -138,17 +159,26 @@ impl<const D: usize> Exchange<D> {
         self.deliver(job, particles, own, ghosts, (parcels, come))
     }
 
+    /// Where particles of this rank concern no other.
+    pub(crate) fn inside(&self) -> Inside<D> {
+        Inside { region: self.mine, margin: -2.0 * self.support }
+    }
+
     /// Sends particles to their owners and ghosts to whoever sees them. The first `own` of `particles` are this rank's, the others
     /// are forgotten; on return the first, as many as is returned, are this rank's and the others its ghosts. Neighbors take part.
+    ///
+    /// `outside` are the numbers of those that are not [`inside`](Self::inside), in any order; all of them are taken out.
     pub(crate) fn step<P: Moving<D>>(
         &mut self,
         job: &Job,
         particles: &mut Vec<P>,
         own: usize,
+        outside: &mut Vec<u32>,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
-        let (own, ghosts, outgoing) = self.sort_out(job.rank(), particles, own, beside_wall)?;
-        job.work(Work::bytes((size_of::<P>() * own) as f64));
+        let looked_at = outside.len();
+        let (own, ghosts, outgoing) = self.sort_out(job.rank(), particles, own, outside, beside_wall)?;
+        job.work(Work::bytes((size_of::<P>() * looked_at) as f64));
         let mut parcels = Parcels::new(outgoing, P::WORDS);
         self.reserve(&mut parcels)?;
         let come = self.peers.len() as u32;
@@ -203,18 +233,17 @@ impl<const D: usize> Exchange<D> {
         me: usize,
         particles: &mut Vec<P>,
         own: usize,
+        outside: &mut Vec<u32>,
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<(usize, Vec<P>, AllOutgoing), Error> {
         particles.truncate(own);
         let mut outgoing: AllOutgoing = self.peers.iter().map(|&peer| (peer, Outgoing::default())).collect();
         let here = Reach { rank: me, region: self.mine, shift: [0.0; D] };
         let mut ghosts = Vec::new();
-        let mut k = 0;
-        while k < particles.len() {
-            if self.mine.holds(particles[k].position(), -2.0 * self.support) {
-                k += 1;
-                continue;
-            }
+        // Backwards: the last particle takes the place of one that leaves, and nothing behind that is looked at again.
+        outside.sort_unstable();
+        while let Some(k) = outside.pop() {
+            let k = k as usize;
             let particle = &mut particles[k];
             let before = *particle.position();
             wrap(&self.period, particle.position_mut());
@@ -244,9 +273,7 @@ impl<const D: usize> Exchange<D> {
                     }
                 }
             }
-            if owner == me {
-                k += 1;
-            } else {
+            if owner != me {
                 particle.write(&mut outgoing.entry(owner).or_default().migrants);
                 particles.swap_remove(k);
             }

@@ -140,6 +140,7 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
         let in_row = group.end..cells.stretch(&cells.fluid, row, &columns).end;
         let behind = || cells.around(row).filter(|&other| other > row).map(|other| cells.stretch(&cells.fluid, other, &columns));
         if !cells.any_own(&(group.start..in_row.end)) && !behind().any(|stretch| cells.any_own(&stretch)) {
+            self.handed.take_back(group);
             return;
         }
         let lanes = Lanes::of(simd, &sources[group.clone()]);
@@ -168,6 +169,7 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
                 }
             }
         }
+        self.handed.take_back(group);
     }
 }
 
@@ -212,6 +214,8 @@ struct Sums<S: Simd, const D: usize> {
 }
 
 /// What groups did to particles behind them: to those of a layer of rows and of the next.
+///
+/// Who was visited has taken its sums, and leaves them as they begin while they are in the nearest cache.
 struct Handed<S: Simd, const D: usize> {
     begin: Sums<S, D>,
     here: Vec<Sums<S, D>>,
@@ -231,9 +235,15 @@ impl<S: Simd, const D: usize> Handed<S, D> {
         std::mem::swap(&mut self.here, &mut self.next);
         // Nothing was handed to the first layer before.
         self.here.resize(layer.len(), self.begin);
-        self.next.clear();
         self.next.resize(after.len(), self.begin);
         self.first = [layer.start, after.start];
+    }
+
+    /// Lets the sums of a group, which was visited, begin anew.
+    #[inline(always)]
+    fn take_back(&mut self, group: &Range<usize>) {
+        let begin = self.begin;
+        self.to(group).fill(begin);
     }
 
     /// The sums of a stretch of one of the layers.

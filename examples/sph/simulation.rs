@@ -35,6 +35,8 @@ pub(crate) struct Simulation<'a, const D: usize> {
     exchange: Exchange<D>,
     cells: Cells<D>,
     around: Vec<(usize, walls::Around<D>)>,
+    /// Own particles that other ranks may have to know of.
+    outside: Vec<u32>,
     pub(crate) time_step: f64,
     pub(crate) steps: usize,
     /// Whether each particle is on the rank that it belongs to.
@@ -70,6 +72,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
             exchange,
             cells: Cells::new(),
             around: Vec::new(),
+            outside: Vec::new(),
             time_step,
             refilled: 0.0,
             steps: 0,
@@ -106,7 +109,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
             self.check_lost()?;
             self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
         } else {
-            self.exchange.step(self.job, &mut self.particles, self.own, beside_wall)?
+            self.exchange.step(self.job, &mut self.particles, self.own, &mut self.outside, beside_wall)?
         };
         self.placed = true;
         let exchanged = self.job.now();
@@ -119,20 +122,26 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let highest: [f64; D] = std::array::from_fn(|axis| if axis == 1 { f64::INFINITY } else { case.length(axis) });
         let fastest = (FARTHEST * fluid.smoothing() / dt).powi(2);
         // Branches, hardly ever taken: a running minimum or maximum would make each particle wait for the last.
-        let (mut outside, mut blown_up) = (false, false);
+        let (mut past_wall, mut blown_up) = (false, false);
+        let (inside, outside) = (self.exchange.inside(), &mut self.outside);
+        outside.clear();
         let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
             let particle = &mut particles[k];
             let square = integrator::advance(particle, derivatives, dt, first);
             if (0..D).any(|axis| particle.position[axis] < 0.0 || particle.position[axis] > highest[axis]) {
-                outside = true;
+                past_wall = true;
+            }
+            if !inside.holds(&particle.position) {
+                outside.push(k as u32);
             }
             if square > fastest || square.is_nan() {
                 blown_up = true;
             }
         });
         // Few steps take a particle through a wall.
-        if fluid.free_surface && (outside || !case.obstacles.is_empty()) {
+        if fluid.free_surface && (past_wall || !case.obstacles.is_empty()) {
             particles[..self.own].iter_mut().for_each(|particle| case.keep_inside(particle));
+            inside.others(&particles[..self.own], outside);
         }
         // One after the other: what streams memory does not hide behind what computes.
         [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.work(work));

@@ -121,7 +121,9 @@ impl<'a> Simulation<'a> {
             self.placed = true;
             self.exchange.recut(self.job, particles, own, everywhere)
         } else {
-            self.exchange.step(self.job, particles, own, everywhere)
+            let mut outside = Vec::new();
+            self.exchange.inside().others(&particles[..own], &mut outside);
+            self.exchange.step(self.job, particles, own, &mut outside, everywhere)
         }
     }
 

@@ -23,12 +23,13 @@ pub(crate) struct Source<const D: usize> {
     /// In units of 2√2 h. In this unit the spacings of lattices are irrational, so differences of positions are not short in binary: see
     /// [`crate::forces`], on sums.
     pub(crate) position: [f64; D],
+    /// Times [`Fluid::damping`].
     pub(crate) velocity: [f64; D],
     pub(crate) density: f64,
     /// p/ρ².
     pub(crate) pressure: f64,
-    /// Under a free surface its first component is 2δhc (ρ/ρ₀ − g·r/c²), whose differences drive the diffusion, over that unit. Where fluid fills
-    /// all, the particle's `carried`.
+    /// Under a free surface its first component is 2δhc (ρ/ρ₀ − g·r/c²), whose differences drive the diffusion, over the unit of lengths and times
+    /// that of velocities. Where fluid fills all, the particle's `carried`.
     pub(crate) brings: [f64; D],
 }
 
@@ -37,17 +38,19 @@ struct Units<'a, const D: usize> {
     fluid: &'a Fluid<D>,
     /// One over the unit of lengths.
     scale: f64,
-    /// 2δhc/ρ₀ and 2δhc g/c², over that unit.
+    /// [`Fluid::damping`].
+    damping: f64,
+    /// 2δhc/ρ₀ and 2δhc g/c², times both.
     diffusion: f64,
     hydrostatic: [f64; D],
 }
 
 impl<'a, const D: usize> Units<'a, D> {
     fn of(fluid: &'a Fluid<D>) -> Self {
-        let scale = 1.0 / fluid.unit();
-        let spreading = scale * fluid.spreading();
+        let (scale, damping) = (1.0 / fluid.unit(), fluid.damping());
+        let spreading = scale * damping * fluid.spreading();
         let hydrostatic = fluid.gravity.map(|g| spreading * g / (fluid.sound * fluid.sound));
-        Units { fluid, scale, diffusion: spreading / fluid.density, hydrostatic }
+        Units { fluid, scale, damping, diffusion: spreading / fluid.density, hydrostatic }
     }
 }
 
@@ -66,6 +69,7 @@ impl<const D: usize> Source<D> {
             Viscosity::Laminar(_) => (f64::from(particle.carried[0]), f64::from(particle.carried[1])),
         };
         let pressure = units.fluid.pressure(density) * (volume * volume);
+        let velocity = velocity.map(|v| units.damping * v);
         Source { position: scaled, velocity, density, pressure, brings }
     }
 

@@ -28,6 +28,18 @@ impl<const D: usize> Region<D> {
         (0..D).all(|axis| self.low[axis] - margin <= point[axis] && point[axis] < self.high[axis] + margin)
     }
 
+    /// The region made wider by `margin` on all sides.
+    pub(crate) fn wider(&self, margin: f64) -> Self {
+        Region { low: self.low.map(|low| low - margin), high: self.high.map(|high| high + margin) }
+    }
+
+    /// The numbers of the particles that are not in the region.
+    pub(crate) fn without(&self, particles: &[impl Moving<D>], numbers: &mut Vec<u32>) {
+        numbers.clear();
+        let without = particles.iter().enumerate().filter(|(_, particle)| !self.holds(particle.position(), 0.0));
+        numbers.extend(without.map(|(k, _)| k as u32));
+    }
+
     /// All of space.
     pub(crate) fn everywhere() -> Self {
         Region { low: [f64::NEG_INFINITY; D], high: [f64::INFINITY; D] }

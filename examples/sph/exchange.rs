@@ -55,27 +55,6 @@ pub(crate) struct Exchange<const D: usize> {
     peers: Vec<usize>,
 }
 
-/// See [`Exchange::inside`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Inside<const D: usize> {
-    region: Region<D>,
-    margin: f64,
-}
-
-impl<const D: usize> Inside<D> {
-    #[inline(always)]
-    pub(crate) fn holds(&self, position: &[f64; D]) -> bool {
-        self.region.holds(position, self.margin)
-    }
-
-    /// The numbers of the particles that are not inside.
-    pub(crate) fn others(&self, particles: &[impl Moving<D>], numbers: &mut Vec<u32>) {
-        numbers.clear();
-        let others = particles.iter().enumerate().filter(|(_, particle)| !self.holds(particle.position()));
-        numbers.extend(others.map(|(k, _)| k as u32));
-    }
-}
-
 /// What goes to one rank.
 #[derive(Debug, Default)]
 struct Outgoing {
@@ -160,14 +139,14 @@ impl<const D: usize> Exchange<D> {
     }
 
     /// Where particles of this rank concern no other.
-    pub(crate) fn inside(&self) -> Inside<D> {
-        Inside { region: self.mine, margin: -2.0 * self.support }
+    pub(crate) fn inside(&self) -> Region<D> {
+        self.mine.wider(-2.0 * self.support)
     }
 
     /// Sends particles to their owners and ghosts to whoever sees them. The first `own` of `particles` are this rank's, the others
     /// are forgotten; on return the first, as many as is returned, are this rank's and the others its ghosts. Neighbors take part.
     ///
-    /// `outside` are the numbers of those that are not [`inside`](Self::inside), in any order; all of them are taken out.
+    /// `outside` are the numbers of those that are not [inside](Self::inside), in any order; all of them are taken out.
     pub(crate) fn step<P: Moving<D>>(
         &mut self,
         job: &Job,

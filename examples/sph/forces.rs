@@ -96,7 +96,7 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E
             fluid,
             cells,
             kernel: Kernel::new(simd),
-            law: Law::new(simd, fluid, alpha),
+            law: Law::new(simd, fluid),
             begin,
             handed: Handed::new(begin.sums(simd)),
             each,
@@ -176,20 +176,16 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
 /// Constants in all lanes.
 #[derive(Debug, Clone, Copy)]
 struct Law<S: Simd> {
-    /// αhc/ρ₀ · unit/4h²: `approach` is v·r over the unit of pairs, and 1/r² is (1/q²)/4h².
-    damping: S::f64s,
-    /// c_f/(2Kρ₀) · 2h/unit, see [`skin`]: the distance is q, in units of 2h, and the unit of pairs multiplies all sums at the end.
+    /// c_f/(2Kρ₀) · 2h/unit, see [`skin`]: the distance is q, in units of 2h, and the unit of pairs multiplies all sums at the end. Over the square of
+    /// the unit of velocities.
     skin: S::f64s,
 }
 
 impl<S: Simd> Law<S> {
     #[inline(always)]
-    fn new<const D: usize>(simd: S, fluid: &Fluid<D>, alpha: f64) -> Self {
-        let h = fluid.smoothing();
-        Law {
-            damping: simd.splat_f64s(0.25 * alpha * fluid.sound * fluid.unit() / (h * fluid.density)),
-            skin: simd.splat_f64s(2.0 * h / fluid.unit() * skin::<D>(fluid)),
-        }
+    fn new<const D: usize>(simd: S, fluid: &Fluid<D>) -> Self {
+        let units = fluid.unit() * fluid.damping().powi(2);
+        Law { skin: simd.splat_f64s(2.0 * fluid.smoothing() / units * skin::<D>(fluid)) }
     }
 }
 
@@ -209,7 +205,7 @@ fn skin<const D: usize>(fluid: &Fluid<D>) -> f64 {
 struct Sums<S: Simd, const D: usize> {
     /// Σ (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π) r, and of walls skin friction; r over the unit of pairs.
     push: [S::f64s; D],
-    /// Σ (½w)³ (v·r + diffusion).
+    /// Σ (½w)³ (v·r + diffusion), v and r in the units of pairs.
     thinning: S::f64s,
 }
 
@@ -336,11 +332,11 @@ impl<S: Simd, const D: usize> Group<S, D> {
         simd.sub_f64s(self.lanes.brings[0], simd.splat_f64s(source.brings[0]))
     }
 
-    /// (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π), for neighbors that come closer at `approach`, v·r.
+    /// (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π), for neighbors that come closer at `approach`, v·r. With the units of pairs, Π is −min(v·r, 0)/q².
     #[inline(always)]
     fn push(&self, simd: S, source: &Source<D>, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
         let pressures = simd.add_f64s(self.lanes.pressure, simd.splat_f64s(source.pressure));
-        let closing = simd.mul_f64s(simd.min_f64s(approach, self.kernel.zero), self.law.damping);
+        let closing = simd.min_f64s(approach, self.kernel.zero);
         let stress = simd.negate_mul_add_f64s(closing, simd.mul_f64s(pair.inverse, pair.inverse), pressures);
         simd.mul_f64s(pair.weight, stress)
     }
@@ -348,7 +344,7 @@ impl<S: Simd, const D: usize> Group<S, D> {
 
 /// Where sums begin.
 ///
-/// On both sides at least c²h/ρ₀ is left for pushes, and ch for thinning. Neighbors that are all on one side, a quarter denser than at rest,
+/// On both sides at least c²h/ρ₀ is left for pushes, and ch for thinning, in the units of pairs. Neighbors that are all on one side, a quarter denser than at rest,
 /// push 6 % of that in a plane and 13 % in space; damping stays below αv/4c of it, so α is provided for. Who is pushed by as much as is left
 /// gains c or more in a step of the advised length, and the run ends as blown up; with much shorter steps only the equality of bits would be
 /// lost. The distance of the numbers is 2⁻⁵¹ of what is left: some 10⁻¹⁴ c²/h in accelerations, 10⁻⁹ of gravity in a column as high as a thousand
@@ -364,7 +360,7 @@ impl Beginning {
         // 3·2^k, with 2^k at least so much.
         let begin = |left: f64| 3.0 * (left / fluid.unit()).log2().ceil().exp2();
         let (h, c) = (fluid.smoothing(), fluid.sound);
-        Beginning { push: begin((1.0 + alpha) * c * c * h / fluid.density), thinning: begin(c * h) }
+        Beginning { push: begin((1.0 + alpha) * c * c * h / fluid.density), thinning: begin(fluid.damping() * c * h) }
     }
 
     #[inline(always)]
@@ -391,7 +387,7 @@ impl Beginning {
         let thinning = total(simd, begin.thinning, sums.thinning, before.iter().map(|before| before.thinning));
         std::array::from_fn(|lane| Derivatives {
             acceleration: std::array::from_fn(|axis| factor * push[axis][lane] + fluid.gravity[axis]),
-            rate: -factor * thinning[lane],
+            rate: -factor / fluid.damping() * thinning[lane],
             shift: [0.0; D],
             carried: [0.0; 2],
         })

@@ -14,7 +14,7 @@ use crate::particle::Particle;
 
 /// Moves a particle on. `first`: there was no pass before.
 ///
-/// Returns the sum of squares of two speeds of it, which is not finite if anything went wrong.
+/// Returns the sum of squares of two speeds of it.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
 pub(crate) fn advance<const D: usize>(particle: &mut Particle<D>, now: Derivatives<D>, dt: f64, first: bool) -> f64 {
@@ -31,6 +31,5 @@ pub(crate) fn advance<const D: usize>(particle: &mut Particle<D>, now: Derivativ
     particle.acceleration = now.acceleration;
     particle.rate = now.rate;
     particle.carried = now.carried;
-    // A density that is no positive number is a failure too.
-    if particle.density > 0.0 { square } else { f64::INFINITY }
+    square
 }

@@ -140,6 +140,15 @@ impl<const D: usize> Fluid<D> {
         8.0_f64.sqrt() * self.smoothing()
     }
 
+    /// αc/√2ρ₀, which velocities in pairs are multiplied by under a free surface, so that Π takes no product for it. Without viscosity α is so
+    /// little that Π is lost in rounding.
+    pub(crate) fn damping(&self) -> f64 {
+        match self.viscosity {
+            Viscosity::Artificial(alpha) => alpha.max(1e-12) * std::f64::consts::FRAC_1_SQRT_2 * self.sound / self.density,
+            Viscosity::Laminar(_) => 1.0,
+        }
+    }
+
     /// Distance beyond which particles do not know of each other.
     pub(crate) fn support(&self) -> f64 {
         2.0 * self.smoothing()

@@ -10,6 +10,7 @@ use global_arrays::{Work, prelude::*};
 use crate::case::Case;
 use crate::cells::Cells;
 use crate::checkpoint::{Saved, State};
+use crate::domain::Region;
 use crate::exchange::Exchange;
 use crate::particle::Particle;
 use crate::{forces, integrator, walls};
@@ -125,23 +126,28 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let (mut past_wall, mut blown_up) = (false, false);
         let (inside, outside) = (self.exchange.inside(), &mut self.outside);
         outside.clear();
+        let within = Region {
+            low: inside.low.map(|low| low.max(0.0)),
+            high: std::array::from_fn(|axis| highest[axis].min(inside.high[axis])),
+        };
         let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
             let particle = &mut particles[k];
             let square = integrator::advance(particle, derivatives, dt, first);
-            if (0..D).any(|axis| particle.position[axis] < 0.0 || particle.position[axis] > highest[axis]) {
-                past_wall = true;
+            if !within.holds(&particle.position, 0.0) {
+                past_wall |= (0..D).any(|axis| particle.position[axis] < 0.0 || particle.position[axis] > highest[axis]);
+                if !inside.holds(&particle.position, 0.0) {
+                    outside.push(k as u32);
+                }
             }
-            if !inside.holds(&particle.position) {
-                outside.push(k as u32);
-            }
-            if square > fastest || square.is_nan() {
+            // Numbers that are none too.
+            if !(square <= fastest && particle.density > 0.0) {
                 blown_up = true;
             }
         });
         // Few steps take a particle through a wall.
         if fluid.free_surface && (past_wall || !case.obstacles.is_empty()) {
             particles[..self.own].iter_mut().for_each(|particle| case.keep_inside(particle));
-            inside.others(&particles[..self.own], outside);
+            inside.without(&particles[..self.own], outside);
         }
         // One after the other: what streams memory does not hide behind what computes.
         [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.work(work));

@@ -1,3 +1,4 @@
+use pulp::bytemuck;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
@@ -60,6 +61,16 @@ fn dot<const D: usize>(a: [f64; D], b: [f64; D]) -> f64 {
     (0..D).map(|axis| a[axis] * b[axis]).sum()
 }
 
+/// |r| and 1/|r|, as near as pairs have them.
+fn length<const D: usize>(fluid: &Fluid<D>, r: [f64; D]) -> [f64; 2] {
+    let square = dot(r, r) / fluid.unit().powi(2);
+    if square == 0.0 {
+        return [0.0, f64::INFINITY];
+    }
+    let [inverse, ..] = store(pulp::Scalar512b, crate::pair::inverse_root(pulp::Scalar512b, bytemuck::cast([square; WIDEST])));
+    [2.0 * fluid.support() * square * inverse, inverse / fluid.support()]
+}
+
 /// The laws as the module tells them, pair by pair.
 fn direct<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, i: &Source<D>) -> ([f64; D], f64) {
     let (h, c) = (fluid.smoothing(), fluid.sound);
@@ -68,8 +79,8 @@ fn direct<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, i: &Source<D>) -> 
     let all = cells.fluid.sources.iter().map(|source| (source, None));
     for (j, held) in all.chain(cells.walls.sources.iter().zip(cells.held.iter().map(Some))) {
         let r = minus(i.position, j.position).map(|x| x * fluid.unit());
-        let v = minus(i.velocity, j.velocity);
-        let distance = dot(r, r).sqrt();
+        let v = minus(i.velocity, j.velocity).map(|v| v / fluid.damping());
+        let [distance, inverse] = length(fluid, r);
         let slope = wendland::gradient_factor::<D>(h) * (1.0 - 0.5 * distance / h).max(0.0).powi(3);
         let hydrostatic = fluid.density * dot(fluid.gravity, r) / (c * c);
         let diffusion = if held.is_none() { i.density - j.density - hydrostatic } else { 0.0 };
@@ -79,7 +90,7 @@ fn direct<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, i: &Source<D>) -> 
         }
         let damped: [f64; D] = std::array::from_fn(|axis| if held.is_none_or(|held| held[axis]) { v[axis] } else { 0.0 });
         let past = minus(v, damped);
-        let stress = i.pressure + j.pressure - alpha * h * c / fluid.density * dot(damped, r).min(0.0) / (distance * distance);
+        let stress = i.pressure + j.pressure - alpha * h * c / fluid.density * dot(damped, r).min(0.0) * inverse * inverse;
         let skin = fluid.mass() * slope * distance * skin::<D>(fluid) * dot(past, past).sqrt();
         for axis in 0..D {
             acceleration[axis] += fluid.mass() * slope * stress * r[axis] - skin * past[axis];
@@ -95,7 +106,7 @@ fn walls_take_their_pressure<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>)
         let (mut sum, mut weight) = (0.0, 0.0);
         for source in &cells.fluid.sources {
             let r = minus(wall.position, source.position).map(|x| x * fluid.unit());
-            let w = (1.0 - 0.5 * dot(r, r).sqrt() / fluid.smoothing()).max(0.0);
+            let w = (1.0 - 0.5 * length(fluid, r)[0] / fluid.smoothing()).max(0.0);
             let share = w.powi(4) * (5.0 - 4.0 * w);
             weight += share;
             sum += share * (source.pressure * source.density.powi(2) + source.density * dot(fluid.gravity, r));
@@ -117,7 +128,7 @@ fn all_pairs_count<const D: usize>(spacing: f64, extent: [f64; D]) {
         let _ = pass(fluid, cells, |k, found| {
             seen += 1;
             let particle = &of.particles[k];
-            let is_it = |source: &&Source<D>| source.velocity == particle.velocity;
+            let is_it = |source: &&Source<D>| source.velocity == particle.velocity.map(|v| fluid.damping() * v);
             let (acceleration, rate) = direct(fluid, cells, cells.fluid.sources.iter().find(is_it).unwrap());
             let scale = fluid.sound * fluid.sound / fluid.smoothing();
             let error = minus(found.acceleration, acceleration);

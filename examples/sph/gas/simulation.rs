@@ -122,7 +122,7 @@ impl<'a> Simulation<'a> {
             self.exchange.recut(self.job, particles, own, everywhere)
         } else {
             let mut outside = Vec::new();
-            self.exchange.inside().others(&particles[..own], &mut outside);
+            self.exchange.inside().without(&particles[..own], &mut outside);
             self.exchange.step(self.job, particles, own, &mut outside, everywhere)
         }
     }

@@ -82,9 +82,6 @@ impl<const D: usize> Source<D> {
     }
 }
 
-/// The owner of a particle that another rank owns.
-pub(crate) const GHOST: u32 = u32::MAX;
-
 /// Where a particle is: its cell in the grid of all space, of which 0 has the origin in its middle, and which of two in a cell comes first.
 #[derive(Debug, Clone, Copy)]
 struct Place<const D: usize> {
@@ -102,6 +99,11 @@ struct Grid<const D: usize> {
 /// Cells that the kernel reaches along an axis.
 const fn reach(axis: usize) -> i32 {
     if axis == 0 { FINE as i32 } else { 1 }
+}
+
+/// Cells of the grid on each side of those that have own particles: twice as far as the kernel reaches, and one more for rounding.
+const fn margin(axis: usize) -> usize {
+    2 * reach(axis) as usize + 1
 }
 
 impl<const D: usize> Grid<D> {
@@ -205,10 +207,8 @@ pub(crate) struct Cells<const D: usize> {
     pub(crate) fluid: Sorted<D>,
     /// What is near own particles.
     pub(crate) walls: Sorted<D>,
-    /// Of each entry of fluid: the number of an own particle, or [`GHOST`].
-    pub(crate) owner: Vec<u32>,
-    /// How many entries of fluid before each are own, and one more.
-    own_before: Vec<u32>,
+    /// How many particles are own ones.
+    own: usize,
     /// Which components of the velocity each entry of walls holds.
     pub(crate) held: Vec<[bool; D]>,
     /// Walls that are near own particles.
@@ -222,8 +222,7 @@ impl<const D: usize> Cells<D> {
         Cells {
             fluid: Sorted::default(),
             walls: Sorted::default(),
-            owner: Vec::new(),
-            own_before: Vec::new(),
+            own: 0,
             held: Vec::new(),
             near: Vec::new(),
             grid: Grid { first: [0; D], extents: [0; D] },
@@ -236,7 +235,7 @@ impl<const D: usize> Cells<D> {
     /// Complete are the neighbors of own particles, and the fluid around the walls near them.
     ///
     /// Returns the bytes that pass: particles and walls are read to find their cells, and those in the grid once more to become entries; of
-    /// each entry D + 5 short numbers are written, and read, in sorting, and one of each cell.
+    /// each entry D + 4 short numbers are written, and read, in sorting, and one of each cell.
     pub(crate) fn build(
         &mut self,
         fluid: &Fluid<D>,
@@ -261,10 +260,8 @@ impl<const D: usize> Cells<D> {
             (low, high) = ([0; D], [0; D]);
         }
         let near = |cell: [i32; D]| (0..D).all(|axis| (low[axis] - reach(axis)..=high[axis] + reach(axis)).contains(&cell[axis]));
-        // Twice as far as the kernel reaches, and one more for rounding.
-        let margin = |axis| 2 * reach(axis) + 1;
-        self.grid.first = std::array::from_fn(|axis| low[axis] - margin(axis));
-        self.grid.extents = std::array::from_fn(|axis| (high[axis] - low[axis] + 2 * margin(axis)) as usize + 1);
+        self.grid.first = std::array::from_fn(|axis| low[axis] - margin(axis) as i32);
+        self.grid.extents = std::array::from_fn(|axis| (high[axis] - low[axis]) as usize + 2 * margin(axis) + 1);
         self.fluid.sort(&self.grid);
         let units = Units::of(fluid);
         self.fluid.fill(|entry| Source::fluid(&units, &particles[entry]));
@@ -282,29 +279,31 @@ impl<const D: usize> Cells<D> {
         let near = &self.near;
         self.walls.fill(|entry| Source::wall(&units, walls[near[entry] as usize].at(time)));
 
-        self.owner.clear();
-        self.owner.extend(self.fluid.order.iter().map(|&entry| if (entry as usize) < own { entry } else { GHOST }));
-        let mut so_far = 0;
-        self.own_before.clear();
-        self.own_before.extend(self.owner.iter().map(|&owner| {
-            let before = so_far;
-            so_far += u32::from(owner != GHOST);
-            before
-        }));
-        self.own_before.push(so_far);
+        self.own = own;
         self.held.clear();
         self.held.extend(self.walls.order.iter().map(|&entry| walls[near[entry as usize] as usize].held));
 
         let entries = self.fluid.sources.len() + self.walls.sources.len();
         let read = size_of_val(particles) + size_of_val(walls) + entries * size_of::<Particle<D>>();
-        let sorting = 8 * (entries * (D + 5) + 2 * self.fluid.start.len());
+        let sorting = 8 * (entries * (D + 4) + 2 * self.fluid.start.len());
         Work::bytes((read + entries * size_of::<Source<D>>() + sorting) as f64)
     }
 
-    /// Whether an own particle is in a stretch of fluid.
+    /// The number of the particle of an entry of fluid, if it is an own one.
     #[inline(always)]
-    pub(crate) fn any_own(&self, stretch: &Range<usize>) -> bool {
-        self.own_before[stretch.end] > self.own_before[stretch.start]
+    pub(crate) fn own(&self, entry: usize) -> Option<usize> {
+        let particle = self.fluid.order[entry] as usize;
+        (particle < self.own).then_some(particle)
+    }
+
+    /// Whether own particles may be in these columns of a row: in the smallest box that has them all.
+    #[inline(always)]
+    pub(crate) fn may_have_own(&self, row: usize, columns: &Range<usize>) -> bool {
+        let inside =
+            |axis: usize, first: usize, last: usize| margin(axis) <= last && first < self.grid.extents[axis] - margin(axis);
+        let high = self.grid.extents[1];
+        let (y, z) = (row % high, row / high);
+        inside(0, columns.start, columns.end - 1) && inside(1, y, y) && (D < 3 || inside(2, z, z))
     }
 
     /// The number of rows.

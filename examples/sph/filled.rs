@@ -28,8 +28,8 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::cells::{Cells, GHOST, Source};
-use crate::forces::Derivatives;
+use crate::cells::{Cells, Source};
+use crate::forces::Found;
 use crate::pair::{Kernel, Lanes, WIDEST, groups, store};
 use crate::particle::Fluid;
 use crate::wendland;
@@ -48,7 +48,7 @@ pub(crate) struct Pass<'a, const D: usize, E> {
     pub(crate) each: E,
 }
 
-impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E> {
+impl<const D: usize, E: FnMut(usize, &Found<D>, usize)> WithSimd for Pass<'_, D, E> {
     /// How many particles, and how many floating-point operations for them.
     type Output = [usize; 2];
 
@@ -63,7 +63,7 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E
         let cells = self.cells;
         for row in 0..cells.rows() {
             for group in groups::<S>(cells.row(&cells.fluid, row..row + 1)) {
-                if !cells.any_own(&group) {
+                if group.clone().all(|entry| cells.own(entry).is_none()) {
                     continue;
                 }
                 let lanes = Lanes::of(simd, &cells.fluid.sources[group.clone()]);
@@ -79,10 +79,10 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E
                     }
                 }
                 let found = sums.finish(simd, self.fluid, &lanes);
-                for (&owner, found) in cells.owner[group].iter().zip(found) {
-                    if owner != GHOST {
+                for (lane, entry) in group.enumerate() {
+                    if let Some(particle) = cells.own(entry) {
                         particles += 1;
-                        (self.each)(owner as usize, found);
+                        (self.each)(particle, &found, lane);
                     }
                 }
             }
@@ -165,7 +165,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
     /// The derivatives of the particle in each lane: with the shift, and with gradients that are exact in linear flows.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn finish(&self, simd: S, fluid: &Fluid<D>, lanes: &Lanes<S, D>) -> [Derivatives<D>; WIDEST] {
+    fn finish(&self, simd: S, fluid: &Fluid<D>, lanes: &Lanes<S, D>) -> Found<D> {
         let h = fluid.smoothing();
         // Sums are of ½w, and of r over the unit of pairs.
         let gradient_factor = 8.0 * wendland::gradient_factor::<D>(h);
@@ -179,7 +179,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
         let inverse = inverse(simd, self.moments).map(|row| row.map(|x| simd.mul_f64s(x, short)));
         let mut rate = dot(simd, shift, times(simd, inverse, self.slope));
         rate = simd.negate_mul_add_f64s(factor, self.thinning, rate);
-        let (mut acceleration, mut carried) = ([[0.0; WIDEST]; D], [[0.0; WIDEST]; D]);
+        let (mut acceleration, mut carried) = ([[0.0; WIDEST]; D], [[0.0; WIDEST]; 2]);
         for axis in 0..D {
             let of_velocity = times(simd, inverse, self.bending[axis]);
             rate = simd.negate_mul_add_f64s(lanes.density, of_velocity[axis], rate);
@@ -188,13 +188,7 @@ impl<S: Simd, const D: usize> Sums<S, D> {
             let force = simd.sub_f64s(simd.mul_f64s(long, self.push[axis]), self.drag[axis]);
             acceleration[axis] = store(simd, simd.mul_add_f64s(factor, force, mixed));
         }
-        let (rate, shift) = (store(simd, rate), shift.map(|axis| store(simd, axis)));
-        std::array::from_fn(|lane| Derivatives {
-            acceleration: acceleration.map(|axis| axis[lane]),
-            rate: rate[lane],
-            shift: shift.map(|axis| axis[lane]),
-            carried: [0, 1].map(|axis| carried[axis][lane] as f32),
-        })
+        Found { acceleration, rate: store(simd, rate), shift: shift.map(|axis| store(simd, axis)), carried }
     }
 }
 

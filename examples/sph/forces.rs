@@ -42,9 +42,9 @@ use std::ops::Range;
 use global_arrays::Work;
 use pulp::{Simd, WithSimd};
 
-use crate::cells::{Cells, GHOST, Source};
+use crate::cells::{Cells, Source};
 use crate::filled;
-use crate::pair::{Kernel, Lanes, Pair, WIDEST, dispatch, groups, store};
+use crate::pair::{Across, Kernel, Lanes, Pair, WIDEST, dispatch, groups, store};
 use crate::particle::{Fluid, Particle, Viscosity};
 use crate::wendland;
 
@@ -61,13 +61,33 @@ pub(crate) struct Derivatives<const D: usize> {
     pub(crate) carried: [f32; 2],
 }
 
-/// Computes the derivatives of all own particles of the snapshot and hands each to `each` with the particle's number.
+/// The derivatives of a group of particles, one in each lane.
+pub(crate) struct Found<const D: usize> {
+    pub(crate) acceleration: [[f64; WIDEST]; D],
+    pub(crate) rate: [f64; WIDEST],
+    pub(crate) shift: [[f64; WIDEST]; D],
+    pub(crate) carried: [[f64; WIDEST]; 2],
+}
+
+impl<const D: usize> Found<D> {
+    #[inline(always)]
+    pub(crate) fn of(&self, lane: usize) -> Derivatives<D> {
+        Derivatives {
+            acceleration: std::array::from_fn(|axis| self.acceleration[axis][lane]),
+            rate: self.rate[lane],
+            shift: std::array::from_fn(|axis| self.shift[axis][lane]),
+            carried: [0, 1].map(|axis| self.carried[axis][lane] as f32),
+        }
+    }
+}
+
+/// Computes the derivatives of all own particles of the snapshot and hands each to `each`: the particle's number, and the lane that it has in a group.
 ///
 /// Returns what was computed. A fused operation counts as two, one of integers as one. For a particle and an entry of a stretch around it: 10 operations for each axis
 /// and 32 more if both are updated, 8 and 29 if only one is, 11 and 33 for one of a wall. For a particle, with its sums of eight lanes and the integrator: 35
 /// for each axis and 23. Where fluid fills all see [`filled::Pass`]. Each particle is read and written, and its entry read once: rows of cells stay in
 /// the cache until the rows behind them are through.
-pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, each: impl FnMut(usize, Derivatives<D>)) -> Work {
+pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, each: impl FnMut(usize, &Found<D>, usize)) -> Work {
     let [particles, operations] = match fluid.viscosity {
         Viscosity::Artificial(alpha) => dispatch(Pass { fluid, alpha, cells, each }),
         Viscosity::Laminar(viscosity) => dispatch(filled::Pass { fluid, viscosity, cells, each }),
@@ -84,7 +104,7 @@ struct Pass<'a, const D: usize, E> {
     each: E,
 }
 
-impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E> {
+impl<const D: usize, E: FnMut(usize, &Found<D>, usize)> WithSimd for Pass<'_, D, E> {
     /// How many particles, and how many floating-point operations for them.
     type Output = [usize; 2];
 
@@ -97,6 +117,7 @@ impl<const D: usize, E: FnMut(usize, Derivatives<D>)> WithSimd for Pass<'_, D, E
             cells,
             kernel: Kernel::new(simd),
             law: Law::new(simd, fluid),
+            across: Across::new(simd),
             begin,
             handed: Handed::new(begin.sums(simd)),
             each,
@@ -123,6 +144,7 @@ struct Sweep<'a, S: Simd, const D: usize, E> {
     cells: &'a Cells<D>,
     kernel: Kernel<S>,
     law: Law<S>,
+    across: Across<S>,
     begin: Beginning,
     handed: Handed<S, D>,
     each: E,
@@ -130,7 +152,7 @@ struct Sweep<'a, S: Simd, const D: usize, E> {
     operations: usize,
 }
 
-impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E> {
+impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D, E> {
     /// Computes the pairs of a group that is in a row with what is behind it, unless there is no own particle among them.
     #[inline(always)]
     fn visit(&mut self, simd: S, row: usize, group: &Range<usize>) {
@@ -138,8 +160,8 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
         let sources = &cells.fluid.sources;
         let columns = cells.columns(&cells.fluid, row, group);
         let in_row = group.end..cells.stretch(&cells.fluid, row, &columns).end;
-        let behind = || cells.around(row).filter(|&other| other > row).map(|other| cells.stretch(&cells.fluid, other, &columns));
-        if !cells.any_own(&(group.start..in_row.end)) && !behind().any(|stretch| cells.any_own(&stretch)) {
+        let behind = || cells.around(row).filter(|&other| other > row);
+        if !cells.may_have_own(row, &columns) && !behind().any(|other| cells.may_have_own(other, &columns)) {
             self.handed.take_back(group);
             return;
         }
@@ -147,12 +169,13 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
         let mut lanes = Group { kernel: self.kernel, law: self.law, lanes, sums: self.begin.sums(simd) };
         let mut pairs = in_row.len();
         lanes.add_both(simd, &sources[in_row.clone()], self.handed.to(&in_row));
-        for stretch in behind() {
+        for other in behind() {
+            let stretch = cells.stretch(&cells.fluid, other, &columns);
             pairs += stretch.len();
             lanes.add_both(simd, &sources[stretch.clone()], self.handed.to(&stretch));
         }
         self.operations += (10 * D + 32) * group.len() * pairs;
-        if cells.any_own(group) {
+        if group.clone().any(|entry| cells.own(entry).is_some()) {
             lanes.add(simd, &sources[group.clone()]);
             let mut walls = 0;
             for other in cells.around(row) {
@@ -161,15 +184,43 @@ impl<S: Simd, const D: usize, E: FnMut(usize, Derivatives<D>)> Sweep<'_, S, D, E
                 lanes.add_walls(simd, &cells.walls.sources[stretch.clone()], &cells.held[stretch]);
             }
             self.operations += group.len() * ((8 * D + 29) * group.len() + (11 * D + 33) * walls);
-            let found = self.begin.finish(simd, self.fluid, &lanes.sums, self.handed.to(group));
-            for (&owner, found) in cells.owner[group.clone()].iter().zip(found) {
-                if owner != GHOST {
+            let found = self.finish(simd, &lanes.sums, group);
+            for (lane, entry) in group.clone().enumerate() {
+                if let Some(particle) = cells.own(entry) {
                     self.particles += 1;
-                    (self.each)(owner as usize, found);
+                    (self.each)(particle, &found, lane);
                 }
             }
         }
         self.handed.take_back(group);
+    }
+
+    /// The derivatives of the particles of a group, from their lanes of `sums` and from what came to each from groups before.
+    ///
+    /// Exact up to the last products: these are differences and sums of multiples of one distance.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
+    fn finish(&mut self, simd: S, sums: &Sums<S, D>, group: &Range<usize>) -> Found<D> {
+        let (fluid, across) = (self.fluid, self.across);
+        let begin = self.begin.sums::<S, D>(simd);
+        let before = self.handed.to(group);
+        let factor = 8.0 * fluid.mass() * fluid.unit() * wendland::gradient_factor::<D>(fluid.smoothing());
+        let mut acceleration = [[0.0; WIDEST]; D];
+        let mut handed = [simd.splat_f64s(0.0); WIDEST];
+        for axis in 0..D {
+            for (handed, before) in handed.iter_mut().zip(before.iter()) {
+                *handed = simd.sub_f64s(before.push[axis], begin.push[axis]);
+            }
+            let push = simd.add_f64s(simd.sub_f64s(sums.push[axis], begin.push[axis]), across.sum(simd, handed));
+            let gravity = simd.splat_f64s(fluid.gravity[axis]);
+            acceleration[axis] = store(simd, simd.mul_add_f64s(push, simd.splat_f64s(factor), gravity));
+        }
+        for (handed, before) in handed.iter_mut().zip(before.iter()) {
+            *handed = simd.sub_f64s(before.thinning, begin.thinning);
+        }
+        let thinning = simd.add_f64s(simd.sub_f64s(sums.thinning, begin.thinning), across.sum(simd, handed));
+        let rate = store(simd, simd.mul_f64s(thinning, simd.splat_f64s(-factor / fluid.damping())));
+        Found { acceleration, rate, shift: [[0.0; WIDEST]; D], carried: [[0.0; WIDEST]; 2] }
     }
 }
 
@@ -268,14 +319,7 @@ impl<S: Simd, const D: usize> Group<S, D> {
     #[inline(always)]
     fn add(&mut self, simd: S, sources: &[Source<D>]) {
         for source in sources {
-            let pair = self.lanes.pair(simd, &self.kernel, source);
-            let diffusion = self.diffusion(simd, source);
-            let gain = simd.add_f64s(pair.approach, diffusion);
-            self.sums.thinning = simd.mul_add_f64s(pair.weight, gain, self.sums.thinning);
-            let push = self.push(simd, source, &pair, pair.approach);
-            for (sum, r) in self.sums.push.iter_mut().zip(pair.r) {
-                *sum = simd.mul_add_f64s(push, r, *sum);
-            }
+            self.meet(simd, source).act(simd, &mut self.sums);
         }
     }
 
@@ -283,16 +327,23 @@ impl<S: Simd, const D: usize> Group<S, D> {
     #[inline(always)]
     fn add_both(&mut self, simd: S, sources: &[Source<D>], theirs: &mut [Sums<S, D>]) {
         for (source, theirs) in sources.iter().zip(theirs) {
-            let pair = self.lanes.pair(simd, &self.kernel, source);
-            let diffusion = self.diffusion(simd, source);
-            let (gain, loss) = (simd.add_f64s(pair.approach, diffusion), simd.sub_f64s(pair.approach, diffusion));
-            self.sums.thinning = simd.mul_add_f64s(pair.weight, gain, self.sums.thinning);
-            theirs.thinning = simd.mul_add_f64s(pair.weight, loss, theirs.thinning);
-            let push = self.push(simd, source, &pair, pair.approach);
-            for ((mine, theirs), r) in self.sums.push.iter_mut().zip(&mut theirs.push).zip(pair.r) {
-                *mine = simd.mul_add_f64s(push, r, *mine);
-                *theirs = simd.negate_mul_add_f64s(push, r, *theirs);
-            }
+            let met = self.meet(simd, source);
+            met.act(simd, &mut self.sums);
+            met.act_back(simd, theirs);
+        }
+    }
+
+    /// Computes the pairs with a neighbor of fluid.
+    #[inline(always)]
+    fn meet(&self, simd: S, source: &Source<D>) -> Met<S, D> {
+        let pair = self.lanes.pair(simd, &self.kernel, source);
+        let diffusion = simd.sub_f64s(self.lanes.brings[0], simd.splat_f64s(source.brings[0]));
+        Met {
+            r: pair.r,
+            weight: pair.weight,
+            gain: simd.add_f64s(pair.approach, diffusion),
+            loss: simd.sub_f64s(pair.approach, diffusion),
+            push: self.push(simd, source, &pair, pair.approach),
         }
     }
 
@@ -326,12 +377,6 @@ impl<S: Simd, const D: usize> Group<S, D> {
         }
     }
 
-    /// What diffuses from the lanes to a neighbor.
-    #[inline(always)]
-    fn diffusion(&self, simd: S, source: &Source<D>) -> S::f64s {
-        simd.sub_f64s(self.lanes.brings[0], simd.splat_f64s(source.brings[0]))
-    }
-
     /// (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π), for neighbors that come closer at `approach`, v·r. With the units of pairs, Π is −min(v·r, 0)/q².
     #[inline(always)]
     fn push(&self, simd: S, source: &Source<D>, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
@@ -339,6 +384,35 @@ impl<S: Simd, const D: usize> Group<S, D> {
         let closing = simd.min_f64s(approach, self.kernel.zero);
         let stress = simd.negate_mul_add_f64s(closing, simd.mul_f64s(pair.inverse, pair.inverse), pressures);
         simd.mul_f64s(pair.weight, stress)
+    }
+}
+
+/// What pairs of fluid add to sums.
+struct Met<S: Simd, const D: usize> {
+    r: [S::f64s; D],
+    weight: S::f64s,
+    gain: S::f64s,
+    loss: S::f64s,
+    push: S::f64s,
+}
+
+impl<S: Simd, const D: usize> Met<S, D> {
+    /// To the sums of the lanes.
+    #[inline(always)]
+    fn act(&self, simd: S, sums: &mut Sums<S, D>) {
+        sums.thinning = simd.mul_add_f64s(self.weight, self.gain, sums.thinning);
+        for (sum, r) in sums.push.iter_mut().zip(self.r) {
+            *sum = simd.mul_add_f64s(self.push, r, *sum);
+        }
+    }
+
+    /// To those of the neighbors.
+    #[inline(always)]
+    fn act_back(&self, simd: S, sums: &mut Sums<S, D>) {
+        sums.thinning = simd.mul_add_f64s(self.weight, self.loss, sums.thinning);
+        for (sum, r) in sums.push.iter_mut().zip(self.r) {
+            *sum = simd.negate_mul_add_f64s(self.push, r, *sum);
+        }
     }
 }
 
@@ -367,42 +441,6 @@ impl Beginning {
     fn sums<S: Simd, const D: usize>(self, simd: S) -> Sums<S, D> {
         Sums { push: [simd.splat_f64s(self.push); D], thinning: simd.splat_f64s(self.thinning) }
     }
-
-    /// The derivatives of the particles of a group, from their lanes of `sums` and from `before`, what came to each from groups before.
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
-    fn finish<S: Simd, const D: usize>(
-        self,
-        simd: S,
-        fluid: &Fluid<D>,
-        sums: &Sums<S, D>,
-        before: &[Sums<S, D>],
-    ) -> [Derivatives<D>; WIDEST] {
-        let factor = 8.0 * fluid.mass() * fluid.unit() * wendland::gradient_factor::<D>(fluid.smoothing());
-        let begin = self.sums::<S, D>(simd);
-        let mut push = [[0.0; WIDEST]; D];
-        for axis in 0..D {
-            push[axis] = total(simd, begin.push[axis], sums.push[axis], before.iter().map(|before| before.push[axis]));
-        }
-        let thinning = total(simd, begin.thinning, sums.thinning, before.iter().map(|before| before.thinning));
-        std::array::from_fn(|lane| Derivatives {
-            acceleration: std::array::from_fn(|axis| factor * push[axis][lane] + fluid.gravity[axis]),
-            rate: -factor / fluid.damping() * thinning[lane],
-            shift: [0.0; D],
-            carried: [0.0; 2],
-        })
-    }
-}
-
-/// What the lanes of `mine` have beyond where sums begin, and for each lane all that came `before`. Exact: these are differences and sums of
-/// multiples of one distance.
-#[inline(always)]
-fn total<S: Simd>(simd: S, begin: S::f64s, mine: S::f64s, before: impl Iterator<Item = S::f64s>) -> [f64; WIDEST] {
-    let mut total = store(simd, simd.sub_f64s(mine, begin));
-    for (total, before) in total.iter_mut().zip(before) {
-        *total += simd.reduce_sum_f64s(simd.sub_f64s(before, begin));
-    }
-    total
 }
 
 #[cfg(test)]

@@ -42,6 +42,49 @@ pub(crate) fn dispatch<P: WithSimd>(pass: P) -> P::Output {
     }
 }
 
+/// Sums across lanes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Across<S: Simd> {
+    /// The lanes whose numbers have a zero in this bit.
+    without: [S::m64s; 3],
+}
+
+impl<S: Simd> Across<S> {
+    #[inline(always)]
+    pub(crate) fn new(simd: S) -> Self {
+        let without = |bit: usize| {
+            let bits: [f64; WIDEST] = std::array::from_fn(|lane| (lane >> bit & 1) as f64);
+            simd.less_than_f64s(S::as_simd_f64s(&bits).0[0], simd.splat_f64s(0.5))
+        };
+        Across { without: [without(0), without(1), without(2)] }
+    }
+
+    /// In each lane the sum of all lanes of one of the `vectors`, of which there are as many as lanes.
+    ///
+    /// With eight lanes, two vectors become one of which half the lanes are sums of two lanes of the first, and half of the second; and so on.
+    /// Shorter vectors have no fast way to turn their lanes, and few lanes to sum.
+    #[inline(always)]
+    pub(crate) fn sum(&self, simd: S, mut vectors: [S::f64s; WIDEST]) -> S::f64s {
+        let mut count = width::<S>();
+        if count < WIDEST {
+            let mut sums = [0.0; WIDEST];
+            for (sum, &vector) in sums.iter_mut().zip(&vectors[..count]) {
+                *sum = simd.reduce_sum_f64s(vector);
+            }
+            return S::as_simd_f64s(&sums).0[0];
+        }
+        for (bit, &without) in self.without.iter().enumerate() {
+            count /= 2;
+            for k in 0..count {
+                let [even, odd] = [vectors[2 * k], vectors[2 * k + 1]];
+                let (stay, turn) = (simd.select_f64s(without, even, odd), simd.select_f64s(without, odd, even));
+                vectors[k] = simd.add_f64s(stay, simd.rotate_left_f64s(turn, 1 << bit));
+            }
+        }
+        vectors[0]
+    }
+}
+
 /// Constants of the kernel in all lanes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel<S: Simd> {
@@ -186,6 +229,30 @@ pub(crate) struct Pair<S: Simd, const D: usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_across_lanes() {
+        fn sums<S: Simd>(simd: S) {
+            let number = |vector: usize, lane: usize| ((vector + 1) * (lane + 10) * (lane + 3)) as f64;
+            let vectors =
+                std::array::from_fn(|vector| S::as_simd_f64s(&[0, 1, 2, 3, 4, 5, 6, 7].map(|lane| number(vector, lane))).0[0]);
+            let found = store(simd, Across::new(simd).sum(simd, vectors));
+            for (vector, found) in found[..width::<S>()].iter().enumerate() {
+                assert_eq!(*found, (0..width::<S>()).map(|lane| number(vector, lane)).sum::<f64>());
+            }
+        }
+        struct Sums;
+        impl WithSimd for Sums {
+            type Output = ();
+            fn with_simd<S: Simd>(self, simd: S) {
+                sums(simd);
+            }
+        }
+        sums(pulp::Scalar128b);
+        sums(pulp::Scalar256b);
+        sums(pulp::Scalar512b);
+        dispatch(Sums);
+    }
 
     #[test]
     fn inverse_roots() {

@@ -130,9 +130,9 @@ impl<'a, const D: usize> Simulation<'a, D> {
             low: inside.low.map(|low| low.max(0.0)),
             high: std::array::from_fn(|axis| highest[axis].min(inside.high[axis])),
         };
-        let forces = forces::pass(fluid, &self.cells, |k, derivatives| {
+        let forces = forces::pass(fluid, &self.cells, |k, found, lane| {
             let particle = &mut particles[k];
-            let square = integrator::advance(particle, derivatives, dt, first);
+            let square = integrator::advance(particle, found.of(lane), dt, first);
             if !within.holds(&particle.position, 0.0) {
                 past_wall |= (0..D).any(|axis| particle.position[axis] < 0.0 || particle.position[axis] > highest[axis]);
                 if !inside.holds(&particle.position, 0.0) {

@@ -193,9 +193,9 @@ mod tests {
             (0..D).filter(|&axis| axis != 1).all(|axis| (particles[k].position[axis] / extent[axis] - 0.5).abs() < 0.1)
         };
         let (mut force, mut bed) = (0.0, 0.0);
-        let _ = forces::pass(&case.fluid, &cells, |k, derivatives| {
+        let _ = forces::pass(&case.fluid, &cells, |k, found, lane| {
             if middle(k) {
-                force -= case.fluid.mass() * derivatives.acceleration[0];
+                force -= case.fluid.mass() * found.acceleration[0][lane];
                 bed += if particles[k].position[1] < spacing { spacing.powi(D as i32 - 1) } else { 0.0 };
             }
         });

@@ -45,7 +45,8 @@ fn disorder<const D: usize>(spacing: f64, extent: [f64; D], is_own: impl Fn(&Par
 /// What a pass finds, with the numbers of the particles, in their order.
 fn found<const D: usize>(of: &Disorder<D>) -> Vec<(u32, [u64; D], u64)> {
     let mut found = Vec::new();
-    let _ = pass(&of.fluid, &of.cells, |k, derivatives| {
+    let _ = pass(&of.fluid, &of.cells, |k, found_of, lane| {
+        let derivatives = found_of.of(lane);
         found.push((of.particles[k].id, derivatives.acceleration.map(f64::to_bits), derivatives.rate.to_bits()));
     });
     found.sort();
@@ -125,7 +126,8 @@ fn all_pairs_count<const D: usize>(spacing: f64, extent: [f64; D]) {
         let (fluid, cells) = (&of.fluid, &of.cells);
         walls_take_their_pressure(fluid, cells);
         let mut seen = 0;
-        let _ = pass(fluid, cells, |k, found| {
+        let _ = pass(fluid, cells, |k, found, lane| {
+            let found = found.of(lane);
             seen += 1;
             let particle = &of.particles[k];
             let is_it = |source: &&Source<D>| source.velocity == particle.velocity.map(|v| fluid.damping() * v);
@@ -169,7 +171,8 @@ macro_rules! of_any_width {
     ($pass:ident, $viscosity:ident, $fluid:expr, $cells:expr, $particles:expr) => {
         let with = |width: u8| {
             let mut found = Vec::new();
-            let each = |k: usize, of: Derivatives<2>| {
+            let each = |k: usize, of: &Found<2>, lane: usize| {
+                let of = of.of(lane);
                 let bits = [of.acceleration, of.shift].map(|vector| vector.map(f64::to_bits));
                 found.push((k, bits, of.rate.to_bits(), of.carried.map(f32::to_bits)));
             };
@@ -225,8 +228,8 @@ fn pairs_get_opposite_forces() {
     let begin = Beginning::new(&of.fluid, alpha).push;
     let distance = begin.next_up() - begin;
     let mut sum = [0_i64; 2];
-    let _ = pass(&of.fluid, &of.cells, |_, found| {
-        for (sum, a) in sum.iter_mut().zip(found.acceleration) {
+    let _ = pass(&of.fluid, &of.cells, |_, found, lane| {
+        for (sum, a) in sum.iter_mut().zip(found.of(lane).acceleration) {
             let multiple = a / (factor * distance);
             assert!(multiple.abs() < 2f64.powi(50) && (multiple - multiple.round()).abs() < 0.2, "{multiple}");
             *sum += multiple.round() as i64;

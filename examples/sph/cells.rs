@@ -289,6 +289,28 @@ impl<const D: usize> Cells<D> {
         Work::bytes((read + entries * size_of::<Source<D>>() + sorting) as f64)
     }
 
+    /// Puts this rank's particles, numbered as in the last snapshot, in the order of that, so that neighbors follow each other in memory. The
+    /// snapshot is of no use then.
+    pub(crate) fn arrange(&mut self, own: &mut [Particle<D>]) {
+        let mut from = std::mem::take(&mut self.fluid.order);
+        from.retain(|&particle| (particle as usize) < self.own);
+        debug_assert_eq!(from.len(), own.len());
+        // Each place gets its particle, its particle's place the one of that, and so on until the place of the first is reached.
+        for start in 0..from.len() {
+            let (mut place, first) = (start, own[start]);
+            loop {
+                let next = std::mem::replace(&mut from[place], place as u32) as usize;
+                if next == start {
+                    own[place] = first;
+                    break;
+                }
+                own[place] = own[next];
+                place = next;
+            }
+        }
+        self.fluid.order = from;
+    }
+
     /// The number of the particle of an entry of fluid, if it is an own one.
     #[inline(always)]
     pub(crate) fn own(&self, entry: usize) -> Option<usize> {

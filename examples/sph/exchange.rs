@@ -178,10 +178,10 @@ impl<const D: usize> Exchange<D> {
         let mut outgoing = AllOutgoing::new();
         // What is around a region, for those where particles have been found.
         let mut around = BTreeMap::new();
-        let mut k = 0;
-        while k < particles.len() {
-            wrap(&self.period, particles[k].position_mut());
-            let particle = particles[k];
+        let mut stay = 0;
+        for k in 0..particles.len() {
+            let mut particle = particles[k];
+            wrap(&self.period, particle.position_mut());
             let nowhere = || Error::other(format!("particle {} has no position inside the domain", particle.id()));
             let owner = domain.owner(particle.position()).ok_or_else(nowhere)?;
             if !domain.region(owner).holds(particle.position(), -2.0 * self.support) {
@@ -195,14 +195,16 @@ impl<const D: usize> Exchange<D> {
                     }
                 }
             }
+            // In the order that they had: particles that follow each other in memory are neighbors.
             if owner == me {
-                k += 1;
+                particles[stay] = particle;
+                stay += 1;
             } else {
                 particle.write(&mut outgoing.entry(owner).or_default().migrants);
-                particles.swap_remove(k);
             }
         }
-        Ok((particles.len(), outgoing))
+        particles.truncate(stay);
+        Ok((stay, outgoing))
     }
 
     /// Finds how many particles stay in a step, when they are near their region, the ghosts that this rank is to itself, and what goes out:

@@ -108,6 +108,9 @@ impl<'a, const D: usize> Simulation<'a, D> {
         }
         self.own = if self.steps.is_multiple_of(RECUT) || !self.placed {
             self.check_lost()?;
+            if self.placed {
+                self.cells.arrange(&mut self.particles[..self.own]);
+            }
             self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
         } else {
             self.exchange.step(self.job, &mut self.particles, self.own, &mut self.outside, beside_wall)?

@@ -44,7 +44,7 @@ use pulp::{Simd, WithSimd};
 
 use crate::cells::{Cells, Source};
 use crate::filled;
-use crate::pair::{Across, Kernel, Lanes, Pair, WIDEST, dispatch, groups, store};
+use crate::pair::{Across, Kernel, Lanes, Pair, WIDEST, dispatch, groups, store, turns};
 use crate::particle::{Fluid, Particle, Viscosity};
 use crate::wendland;
 
@@ -176,14 +176,14 @@ impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D,
         }
         self.operations += (10 * D + 32) * group.len() * pairs;
         if group.clone().any(|entry| cells.own(entry).is_some()) {
-            lanes.add(simd, &sources[group.clone()]);
+            self.operations += lanes.add_each_other(simd, &sources[group.clone()]);
             let mut walls = 0;
             for other in cells.around(row) {
                 let stretch = cells.stretch(&cells.walls, other, &columns);
                 walls += stretch.len();
                 lanes.add_walls(simd, &cells.walls.sources[stretch.clone()], &cells.held[stretch]);
             }
-            self.operations += group.len() * ((8 * D + 29) * group.len() + (11 * D + 33) * walls);
+            self.operations += (11 * D + 33) * group.len() * walls;
             let found = self.finish(simd, &lanes.sums, group);
             for (lane, entry) in group.clone().enumerate() {
                 if let Some(particle) = cells.own(entry) {
@@ -315,19 +315,35 @@ struct Group<S: Simd, const D: usize> {
 }
 
 impl<S: Simd, const D: usize> Group<S, D> {
-    /// Adds what neighbors of fluid do to the lanes.
+    /// Adds what the lanes do to each other; `sources` are theirs. Returns the number of operations.
+    ///
+    /// If lanes can be turned, each particle meets those of the lanes up to half way around: a pair is computed once, but for those just
+    /// half way apart. Else each meets all.
     #[inline(always)]
-    fn add(&mut self, simd: S, sources: &[Source<D>]) {
-        for source in sources {
-            self.meet(simd, source).act(simd, &mut self.sums);
+    fn add_each_other(&mut self, simd: S, sources: &[Source<D>]) -> usize {
+        let (both, one) = (10 * D + 32, 8 * D + 29);
+        if !turns::<S>() {
+            for source in sources {
+                self.meet(simd, &Lanes::splat(simd, source)).act(simd, &mut self.sums);
+            }
+            return sources.len() * sources.len() * one;
         }
+        let half = WIDEST / 2;
+        for by in 1..=half {
+            let met = self.meet(simd, &self.lanes.turned(simd, by));
+            met.act(simd, &mut self.sums);
+            if by < half {
+                met.turned_back(simd, by).act_back(simd, &mut self.sums);
+            }
+        }
+        WIDEST * ((half - 1) * both + one)
     }
 
-    /// The same, and to the neighbors what the lanes do.
+    /// Adds what neighbors of fluid do to the lanes, and to the neighbors what the lanes do.
     #[inline(always)]
     fn add_both(&mut self, simd: S, sources: &[Source<D>], theirs: &mut [Sums<S, D>]) {
         for (source, theirs) in sources.iter().zip(theirs) {
-            let met = self.meet(simd, source);
+            let met = self.meet(simd, &Lanes::splat(simd, source));
             met.act(simd, &mut self.sums);
             met.act_back(simd, theirs);
         }
@@ -335,15 +351,15 @@ impl<S: Simd, const D: usize> Group<S, D> {
 
     /// Computes the pairs with a neighbor of fluid.
     #[inline(always)]
-    fn meet(&self, simd: S, source: &Source<D>) -> Met<S, D> {
-        let pair = self.lanes.pair(simd, &self.kernel, source);
-        let diffusion = simd.sub_f64s(self.lanes.brings[0], simd.splat_f64s(source.brings[0]));
+    fn meet(&self, simd: S, neighbor: &Lanes<S, D>) -> Met<S, D> {
+        let pair = self.lanes.pair(simd, &self.kernel, neighbor);
+        let diffusion = simd.sub_f64s(self.lanes.brings[0], neighbor.brings[0]);
         Met {
             r: pair.r,
             weight: pair.weight,
             gain: simd.add_f64s(pair.approach, diffusion),
             loss: simd.sub_f64s(pair.approach, diffusion),
-            push: self.push(simd, source, &pair, pair.approach),
+            push: self.push(simd, neighbor, &pair, pair.approach),
         }
     }
 
@@ -353,7 +369,8 @@ impl<S: Simd, const D: usize> Group<S, D> {
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn add_walls(&mut self, simd: S, sources: &[Source<D>], held: &[[bool; D]]) {
         for (source, held) in sources.iter().zip(held) {
-            let pair = self.lanes.pair(simd, &self.kernel, source);
+            let wall = Lanes::splat(simd, source);
+            let pair = self.lanes.pair(simd, &self.kernel, &wall);
             let sums = &mut self.sums;
             sums.thinning = simd.mul_add_f64s(pair.weight, pair.approach, sums.thinning);
             let (mut closing, mut past) = (self.kernel.zero, self.kernel.zero);
@@ -364,7 +381,7 @@ impl<S: Simd, const D: usize> Group<S, D> {
                     past = simd.mul_add_f64s(pair.v[axis], pair.v[axis], past);
                 }
             }
-            let push = self.push(simd, source, &pair, closing);
+            let push = self.push(simd, &wall, &pair, closing);
             let distance = simd.mul_f64s(simd.add_f64s(pair.square, pair.square), pair.inverse);
             let skin = simd.mul_f64s(simd.mul_f64s(pair.weight, distance), simd.mul_f64s(self.law.skin, simd.sqrt_f64s(past)));
             for axis in 0..D {
@@ -379,8 +396,8 @@ impl<S: Simd, const D: usize> Group<S, D> {
 
     /// (½w)³ (p_i/ρ_i² + p_j/ρ_j² + Π), for neighbors that come closer at `approach`, v·r. With the units of pairs, Π is −min(v·r, 0)/q².
     #[inline(always)]
-    fn push(&self, simd: S, source: &Source<D>, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
-        let pressures = simd.add_f64s(self.lanes.pressure, simd.splat_f64s(source.pressure));
+    fn push(&self, simd: S, neighbor: &Lanes<S, D>, pair: &Pair<S, D>, approach: S::f64s) -> S::f64s {
+        let pressures = simd.add_f64s(self.lanes.pressure, neighbor.pressure);
         let closing = simd.min_f64s(approach, self.kernel.zero);
         let stress = simd.negate_mul_add_f64s(closing, simd.mul_f64s(pair.inverse, pair.inverse), pressures);
         simd.mul_f64s(pair.weight, stress)
@@ -412,6 +429,19 @@ impl<S: Simd, const D: usize> Met<S, D> {
         sums.thinning = simd.mul_add_f64s(self.weight, self.loss, sums.thinning);
         for (sum, r) in sums.push.iter_mut().zip(self.r) {
             *sum = simd.negate_mul_add_f64s(self.push, r, *sum);
+        }
+    }
+
+    /// Brings what turned lanes get back to where they came from.
+    #[inline(always)]
+    fn turned_back(&self, simd: S, by: usize) -> Self {
+        let turn = |vector| simd.rotate_right_f64s(vector, by);
+        Met {
+            r: self.r.map(turn),
+            weight: turn(self.weight),
+            gain: turn(self.gain),
+            loss: turn(self.loss),
+            push: turn(self.push),
         }
     }
 }

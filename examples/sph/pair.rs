@@ -19,6 +19,11 @@ pub(crate) const fn width<S: Simd>() -> usize {
     size_of::<S::f64s>() / size_of::<f64>()
 }
 
+/// Whether lanes can be turned in one instruction: in vectors of eight. Shorter ones would take many, and have few lanes to turn.
+pub(crate) const fn turns<S: Simd>() -> bool {
+    width::<S>() == WIDEST
+}
+
 /// So many entries each, and the rest.
 pub(crate) fn groups<S: Simd>(entries: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let end = entries.end;
@@ -61,12 +66,11 @@ impl<S: Simd> Across<S> {
 
     /// In each lane the sum of all lanes of one of the `vectors`, of which there are as many as lanes.
     ///
-    /// With eight lanes, two vectors become one of which half the lanes are sums of two lanes of the first, and half of the second; and so on.
-    /// Shorter vectors have no fast way to turn their lanes, and few lanes to sum.
+    /// If lanes can be turned, two vectors become one of which half the lanes are sums of two lanes of the first, and half of the second; and so on.
     #[inline(always)]
     pub(crate) fn sum(&self, simd: S, mut vectors: [S::f64s; WIDEST]) -> S::f64s {
         let mut count = width::<S>();
-        if count < WIDEST {
+        if !turns::<S>() {
             let mut sums = [0.0; WIDEST];
             for (sum, &vector) in sums.iter_mut().zip(&vectors[..count]) {
                 *sum = simd.reduce_sum_f64s(vector);
@@ -186,6 +190,32 @@ impl<S: Simd, const D: usize> Lanes<S, D> {
         }
     }
 
+    /// Each particle goes to the lane so many before its own, those of the first lanes to the last.
+    #[inline(always)]
+    pub(crate) fn turned(&self, simd: S, by: usize) -> Self {
+        let turn = |vector| simd.rotate_left_f64s(vector, by);
+        Lanes {
+            position: self.position.map(turn),
+            velocity: self.velocity.map(turn),
+            density: turn(self.density),
+            pressure: turn(self.pressure),
+            brings: self.brings.map(turn),
+        }
+    }
+
+    /// A neighbor in all lanes.
+    #[inline(always)]
+    pub(crate) fn splat(simd: S, source: &Source<D>) -> Self {
+        let splat = |x| simd.splat_f64s(x);
+        Lanes {
+            position: source.position.map(splat),
+            velocity: source.velocity.map(splat),
+            density: splat(source.density),
+            pressure: splat(source.pressure),
+            brings: source.brings.map(splat),
+        }
+    }
+
     /// r to a neighbor.
     #[inline(always)]
     pub(crate) fn apart(&self, simd: S, source: &Source<D>) -> [S::f64s; D] {
@@ -198,10 +228,11 @@ impl<S: Simd, const D: usize> Lanes<S, D> {
         std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], simd.splat_f64s(source.velocity[axis])))
     }
 
-    /// What a neighbor is to all lanes.
+    /// What the neighbor in each lane is to the particle there.
     #[inline(always)]
-    pub(crate) fn pair(&self, simd: S, kernel: &Kernel<S>, source: &Source<D>) -> Pair<S, D> {
-        let (r, v) = (self.apart(simd, source), self.against(simd, source));
+    pub(crate) fn pair(&self, simd: S, kernel: &Kernel<S>, neighbor: &Self) -> Pair<S, D> {
+        let r: [S::f64s; D] = std::array::from_fn(|axis| simd.sub_f64s(self.position[axis], neighbor.position[axis]));
+        let v: [S::f64s; D] = std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], neighbor.velocity[axis]));
         let [square, inverse, half] = kernel.at(simd, r);
         let mut approach = simd.mul_f64s(v[0], r[0]);
         for axis in 1..D {

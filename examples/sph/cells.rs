@@ -83,7 +83,7 @@ impl<const D: usize> Source<D> {
 }
 
 /// Where a particle is: its cell in the grid of all space, of which 0 has the origin in its middle, and which of two in a cell comes first.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Place<const D: usize> {
     cell: [i32; D],
     id: u32,
@@ -135,6 +135,42 @@ fn cell_at(x: f64, scale: f64) -> i32 {
     ((x * scale).clamp(-5e8, 5e8) + INTEGERS).to_bits() as i32
 }
 
+/// Where particles are, by their numbers. The integrator notes it while it has them at hand.
+#[derive(Debug)]
+pub(crate) struct Places<const D: usize> {
+    /// Cells for each meter.
+    scale: [f64; D],
+    of: Vec<Place<D>>,
+}
+
+impl<const D: usize> Places<D> {
+    pub(crate) fn new(fluid: &Fluid<D>) -> Self {
+        Places { scale: std::array::from_fn(|axis| f64::from(reach(axis)) / fluid.support()), of: Vec::new() }
+    }
+
+    #[inline(always)]
+    fn at(&self, position: &[f64; D], id: u32) -> Place<D> {
+        Place { cell: std::array::from_fn(|axis| cell_at(position[axis], self.scale[axis])), id }
+    }
+
+    /// Notes where a particle is now.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, number: usize, particle: &Particle<D>) {
+        self.of[number] = self.at(&particle.position, particle.id);
+    }
+
+    /// Notes those that are not among the first `noted` particles, and those whose numbers are in `changed`.
+    pub(crate) fn note_rest(&mut self, particles: &[Particle<D>], noted: usize, changed: &[u32]) {
+        let mut of = std::mem::take(&mut self.of);
+        of.truncate(noted);
+        of.extend(particles[of.len()..].iter().map(|particle| self.at(&particle.position, particle.id)));
+        self.of = of;
+        for number in changed.iter().map(|&number| number as usize).filter(|&number| number < noted) {
+            self.note(number, &particles[number]);
+        }
+    }
+}
+
 /// Particles of fluid, or of walls, in order of their cells.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted<const D: usize> {
@@ -143,20 +179,18 @@ pub(crate) struct Sorted<const D: usize> {
     order: Vec<u32>,
     /// Where each cell begins in `sources`, and one more.
     start: Vec<u32>,
-    /// Of each particle, as numbered before.
-    places: Vec<Place<D>>,
-    /// Its cell in the grid, and its identity in the lower half: what particles are in order of.
+    /// Of each particle, as numbered before: its cell in the grid, and its identity in the lower half: what particles are in order of.
     keys: Vec<u64>,
 }
 
 impl<const D: usize> Sorted<D> {
-    /// Sorts the particles of which the places are known.
-    fn sort(&mut self, grid: &Grid<D>) {
+    /// Sorts particles that are at these places.
+    fn sort(&mut self, grid: &Grid<D>, places: &[Place<D>]) {
         // One more, for what is not in the grid.
         self.start.clear();
         self.start.resize(grid.cells() + 1, 0);
         self.keys.clear();
-        self.keys.extend(self.places.iter().map(|place| {
+        self.keys.extend(places.iter().map(|place| {
             let cell = grid.cell(place);
             self.start[cell] += 1;
             (cell as u64) << 32 | u64::from(place.id)
@@ -211,8 +245,9 @@ pub(crate) struct Cells<const D: usize> {
     own: usize,
     /// Which components of the velocity each entry of walls holds.
     pub(crate) held: Vec<[bool; D]>,
-    /// Walls that are near own particles.
+    /// Walls that are near own particles, and where.
     near: Vec<u32>,
+    near_places: Vec<Place<D>>,
     grid: Grid<D>,
 }
 
@@ -225,32 +260,32 @@ impl<const D: usize> Cells<D> {
             own: 0,
             held: Vec::new(),
             near: Vec::new(),
+            near_places: Vec::new(),
             grid: Grid { first: [0; D], extents: [0; D] },
         }
     }
 
-    /// Takes the snapshot: `particles`, of which the first `own` are this rank's and the others ghosts, and of `walls`
-    /// what is near own ones.
+    /// Takes the snapshot: `particles` at their `places`, of which the first `own` are this rank's and the others ghosts, and of `walls` what is
+    /// near own ones.
     ///
     /// Complete are the neighbors of own particles, and the fluid around the walls near them.
     ///
-    /// Returns the bytes that pass: particles and walls are read to find their cells, and those in the grid once more to become entries; of
-    /// each entry D + 4 short numbers are written, and read, in sorting, and one of each cell.
+    /// Returns the bytes that pass: places and walls are read to find their cells, and particles in the grid to become entries; of each
+    /// entry D + 4 short numbers are written, and read, in sorting, and one of each cell.
     pub(crate) fn build(
         &mut self,
         fluid: &Fluid<D>,
         particles: &[Particle<D>],
         own: usize,
+        places: &Places<D>,
         walls: &[Wall<D>],
         time: f64,
     ) -> Work {
-        let scale: [f64; D] = std::array::from_fn(|axis| f64::from(reach(axis)) / fluid.support());
-        let place =
-            |position: &[f64; D], id| Place { cell: std::array::from_fn(|axis| cell_at(position[axis], scale[axis])), id };
-        self.fluid.places.clear();
-        self.fluid.places.extend(particles.iter().map(|particle| place(&particle.position, particle.id)));
+        debug_assert!(
+            particles.iter().zip(&places.of).all(|(particle, place)| places.at(&particle.position, particle.id) == *place)
+        );
         let (mut low, mut high) = ([i32::MAX; D], [i32::MIN; D]);
-        for Place { cell, .. } in &self.fluid.places[..own] {
+        for Place { cell, .. } in &places.of[..own] {
             for axis in 0..D {
                 low[axis] = low[axis].min(cell[axis]);
                 high[axis] = high[axis].max(cell[axis]);
@@ -262,20 +297,20 @@ impl<const D: usize> Cells<D> {
         let near = |cell: [i32; D]| (0..D).all(|axis| (low[axis] - reach(axis)..=high[axis] + reach(axis)).contains(&cell[axis]));
         self.grid.first = std::array::from_fn(|axis| low[axis] - margin(axis) as i32);
         self.grid.extents = std::array::from_fn(|axis| (high[axis] - low[axis]) as usize + 2 * margin(axis) + 1);
-        self.fluid.sort(&self.grid);
+        self.fluid.sort(&self.grid, &places.of);
         let units = Units::of(fluid);
         self.fluid.fill(|entry| Source::fluid(&units, &particles[entry]));
 
         self.near.clear();
-        self.walls.places.clear();
+        self.near_places.clear();
         for (k, wall) in walls.iter().enumerate() {
-            let place = place(&wall.at(time), k as u32);
+            let place = places.at(&wall.at(time), k as u32);
             if own > 0 && near(place.cell) {
                 self.near.push(k as u32);
-                self.walls.places.push(place);
+                self.near_places.push(place);
             }
         }
-        self.walls.sort(&self.grid);
+        self.walls.sort(&self.grid, &self.near_places);
         let near = &self.near;
         self.walls.fill(|entry| Source::wall(&units, walls[near[entry] as usize].at(time)));
 
@@ -284,7 +319,7 @@ impl<const D: usize> Cells<D> {
         self.held.extend(self.walls.order.iter().map(|&entry| walls[near[entry as usize] as usize].held));
 
         let entries = self.fluid.sources.len() + self.walls.sources.len();
-        let read = size_of_val(particles) + size_of_val(walls) + entries * size_of::<Particle<D>>();
+        let read = size_of_val(&places.of[..]) + size_of_val(walls) + entries * size_of::<Particle<D>>();
         let sorting = 8 * (entries * (D + 4) + 2 * self.fluid.start.len());
         Work::bytes((read + entries * size_of::<Source<D>>() + sorting) as f64)
     }

@@ -146,13 +146,14 @@ impl<const D: usize> Exchange<D> {
     /// Sends particles to their owners and ghosts to whoever sees them. The first `own` of `particles` are this rank's, the others
     /// are forgotten; on return the first, as many as is returned, are this rank's and the others its ghosts. Neighbors take part.
     ///
-    /// `outside` are the numbers of those that are not [inside](Self::inside), in any order; all of them are taken out.
+    /// `outside` are the numbers of those that are not [inside](Self::inside), in any order. They may be other particles then, or none; the others
+    /// before the last as many are the same.
     pub(crate) fn step<P: Moving<D>>(
         &mut self,
         job: &Job,
         particles: &mut Vec<P>,
         own: usize,
-        outside: &mut Vec<u32>,
+        outside: &mut [u32],
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
         let looked_at = outside.len();
@@ -214,7 +215,7 @@ impl<const D: usize> Exchange<D> {
         me: usize,
         particles: &mut Vec<P>,
         own: usize,
-        outside: &mut Vec<u32>,
+        outside: &mut [u32],
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<(usize, Vec<P>, AllOutgoing), Error> {
         particles.truncate(own);
@@ -223,8 +224,7 @@ impl<const D: usize> Exchange<D> {
         let mut ghosts = Vec::new();
         // Backwards: the last particle takes the place of one that leaves, and nothing behind that is looked at again.
         outside.sort_unstable();
-        while let Some(k) = outside.pop() {
-            let k = k as usize;
+        for k in outside.iter().rev().map(|&k| k as usize) {
             let particle = &mut particles[k];
             let before = *particle.position();
             wrap(&self.period, particle.position_mut());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use global_arrays::{Work, prelude::*};
 
 use crate::case::Case;
-use crate::cells::Cells;
+use crate::cells::{Cells, Places};
 use crate::checkpoint::{Saved, State};
 use crate::domain::Region;
 use crate::exchange::Exchange;
@@ -38,6 +38,9 @@ pub(crate) struct Simulation<'a, const D: usize> {
     around: Vec<(usize, walls::Around<D>)>,
     /// Own particles that other ranks may have to know of.
     outside: Vec<u32>,
+    places: Places<D>,
+    /// The places of all own particles are those of the last step.
+    all_noted: bool,
     pub(crate) time_step: f64,
     pub(crate) steps: usize,
     /// Whether each particle is on the rank that it belongs to.
@@ -74,6 +77,8 @@ impl<'a, const D: usize> Simulation<'a, D> {
             cells: Cells::new(),
             around: Vec::new(),
             outside: Vec::new(),
+            places: Places::new(&case.fluid),
+            all_noted: false,
             time_step,
             refilled: 0.0,
             steps: 0,
@@ -106,6 +111,8 @@ impl<'a, const D: usize> Simulation<'a, D> {
         if !case.fluid.free_surface && self.steps.is_multiple_of(REFILL) {
             self.fill_domain()?;
         }
+        let before = self.own;
+        let mut noted = 0;
         self.own = if self.steps.is_multiple_of(RECUT) || !self.placed {
             self.check_lost()?;
             if self.placed {
@@ -113,12 +120,23 @@ impl<'a, const D: usize> Simulation<'a, D> {
             }
             self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
         } else {
+            if self.all_noted {
+                noted = before.saturating_sub(self.outside.len());
+            }
             self.exchange.step(self.job, &mut self.particles, self.own, &mut self.outside, beside_wall)?
         };
         self.placed = true;
         let exchanged = self.job.now();
         let fluid = &self.case.fluid;
-        let sorted = self.cells.build(fluid, &self.particles, self.own, &self.case.walls, self.steps as f64 * self.time_step);
+        self.places.note_rest(&self.particles, noted, &self.outside);
+        let sorted = self.cells.build(
+            fluid,
+            &self.particles,
+            self.own,
+            &self.places,
+            &self.case.walls,
+            self.steps as f64 * self.time_step,
+        );
         let walls = walls::pass(fluid, &mut self.cells, &mut self.around);
 
         let (dt, first) = (self.time_step, self.steps == 0);
@@ -127,7 +145,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let fastest = (FARTHEST * fluid.smoothing() / dt).powi(2);
         // Branches, hardly ever taken: a running minimum or maximum would make each particle wait for the last.
         let (mut past_wall, mut blown_up) = (false, false);
-        let (inside, outside) = (self.exchange.inside(), &mut self.outside);
+        let (inside, outside, places) = (self.exchange.inside(), &mut self.outside, &mut self.places);
         outside.clear();
         let within = Region {
             low: inside.low.map(|low| low.max(0.0)),
@@ -136,6 +154,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let forces = forces::pass(fluid, &self.cells, |k, found, lane| {
             let particle = &mut particles[k];
             let square = integrator::advance(particle, found.of(lane), dt, first);
+            places.note(k, particle);
             if !within.holds(&particle.position, 0.0) {
                 past_wall |= (0..D).any(|axis| particle.position[axis] < 0.0 || particle.position[axis] > highest[axis]);
                 if !inside.holds(&particle.position, 0.0) {
@@ -147,10 +166,12 @@ impl<'a, const D: usize> Simulation<'a, D> {
                 blown_up = true;
             }
         });
+        self.all_noted = true;
         // Few steps take a particle through a wall.
         if fluid.free_surface && (past_wall || !case.obstacles.is_empty()) {
             particles[..self.own].iter_mut().for_each(|particle| case.keep_inside(particle));
             inside.without(&particles[..self.own], outside);
+            self.all_noted = false;
         }
         // One after the other: what streams memory does not hide behind what computes.
         [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.work(work));

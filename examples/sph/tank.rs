@@ -140,7 +140,7 @@ fn cells<const D: usize>(shape: [usize; D]) -> impl Iterator<Item = [usize; D]> 
 mod tests {
     use super::*;
     use crate::case::{Case, Column, Kind, Water};
-    use crate::cells::Cells;
+    use crate::cells::{Cells, Places};
     use crate::forces;
     use crate::particle::Particle;
 
@@ -187,7 +187,9 @@ mod tests {
         particles.iter_mut().for_each(|particle| particle.velocity[0] = 1.5);
         let mut cells = Cells::new();
         let all = particles.len();
-        let _ = cells.build(&case.fluid, &particles, all, &case.walls, 0.0);
+        let mut places = Places::new(&case.fluid);
+        places.note_rest(&particles, 0, &[]);
+        let _ = cells.build(&case.fluid, &particles, all, &places, &case.walls, 0.0);
         // Far from the walls at the ends and beside: those resist too.
         let middle = |k: usize| {
             (0..D).filter(|&axis| axis != 1).all(|axis| (particles[k].position[axis] / extent[axis] - 0.5).abs() < 0.1)

@@ -3,6 +3,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::case::{Case, Column, Kind, Water};
+use crate::cells::Places;
 use crate::tank::Wall;
 
 /// A column in disorder, and a snapshot of it.
@@ -19,7 +20,9 @@ impl<const D: usize> Disorder<D> {
     fn take(&mut self, is_own: impl Fn(&Particle<D>) -> bool) {
         self.particles.sort_by_key(|particle| !is_own(particle));
         let own = self.particles.iter().filter(|particle| is_own(particle)).count();
-        let _ = self.cells.build(&self.fluid, &self.particles, own, &self.walls, 0.0);
+        let mut places = Places::new(&self.fluid);
+        places.note_rest(&self.particles, 0, &[]);
+        let _ = self.cells.build(&self.fluid, &self.particles, own, &places, &self.walls, 0.0);
         let _ = crate::walls::pass(&self.fluid, &mut self.cells, &mut Vec::new());
     }
 }
@@ -212,7 +215,9 @@ fn nor_does_it_where_fluid_fills_all() {
         particle.density *= random.random_range(0.99..1.02);
     }
     let mut cells = Cells::new();
-    let _ = cells.build(&case.fluid, &particles, particles.len(), &[], 0.0);
+    let mut places = Places::new(&case.fluid);
+    places.note_rest(&particles, 0, &[]);
+    let _ = cells.build(&case.fluid, &particles, particles.len(), &places, &[], 0.0);
     of_any_width!(Pass, viscosity, &case.fluid, &cells, particles.len());
 }
 

@@ -40,7 +40,7 @@ const SPREADING: f64 = 1.25;
 /// The pass over a fluid of this kinematic viscosity.
 ///
 /// Of floating-point operations, a fused one as two, it has 4D² + 15D + 12 for a particle and an entry of a stretch around it, and for a particle, with the
-/// integrator, 16 for each axis and 82.
+/// integrator, 20 for each axis and 82.
 pub(crate) struct Pass<'a, const D: usize, E> {
     pub(crate) fluid: &'a Fluid<D>,
     pub(crate) viscosity: f64,
@@ -87,7 +87,7 @@ impl<const D: usize, E: FnMut(usize, &Found<D>, usize)> WithSimd for Pass<'_, D,
                 }
             }
         }
-        [particles, (4 * D * D + 15 * D + 12) * pairs + (16 * D + 82) * particles]
+        [particles, (4 * D * D + 15 * D + 12) * pairs + (20 * D + 82) * particles]
     }
 }
 

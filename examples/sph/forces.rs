@@ -15,8 +15,8 @@
 //! Where fluid fills all, other laws hold: see [`crate::filled`].
 //!
 //! # Pairs and sums
-//! A pair of fluid in two groups of lanes (see [`crate::pair`]) is computed once, by whichever of the groups comes first in memory; a pair within a group
-//! from both sides. What the neighbor does to the lanes is summed in registers. What the lanes do to the neighbor is summed in memory, in vectors
+//! A pair of fluid in two groups of lanes (see [`crate::pair`]) is computed once, by whichever of the groups comes first in memory. Within a group of eight
+//! the lanes are turned against themselves; in shorter vectors, where that takes long, pairs within a group are computed from both sides. What the neighbor does to the lanes is summed in registers. What the lanes do to the neighbor is summed in memory, in vectors
 //! of the neighbor that keep the lanes apart. Only a layer of rows and the next have such vectors, with eight lanes 192 bytes for each particle:
 //! in a plane they stay in the cache. Groups are visited in the order of memory: when one is visited, all before it have left their sums there, so after
 //! the visit its particles have all of theirs.
@@ -84,7 +84,7 @@ impl<const D: usize> Found<D> {
 /// Computes the derivatives of all own particles of the snapshot and hands each to `each`: the particle's number, and the lane that it has in a group.
 ///
 /// Returns what was computed. A fused operation counts as two, one of integers as one. For a particle and an entry of a stretch around it: 10 operations for each axis
-/// and 32 more if both are updated, 8 and 29 if only one is, 11 and 33 for one of a wall. For a particle, with its sums of eight lanes and the integrator: 35
+/// and 27 more if both are updated, 8 and 24 if only one is, 11 and 28 for one of a wall. For a particle, with its sums of eight lanes and the integrator: 39
 /// for each axis and 23. Where fluid fills all see [`filled::Pass`]. Each particle is read and written, and its entry read once: rows of cells stay in
 /// the cache until the rows behind them are through.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, each: impl FnMut(usize, &Found<D>, usize)) -> Work {
@@ -134,7 +134,7 @@ impl<const D: usize, E: FnMut(usize, &Found<D>, usize)> WithSimd for Pass<'_, D,
                 }
             }
         }
-        [sweep.particles, sweep.operations + (35 * D + 23) * sweep.particles]
+        [sweep.particles, sweep.operations + (39 * D + 23) * sweep.particles]
     }
 }
 
@@ -174,7 +174,7 @@ impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D,
             pairs += stretch.len();
             lanes.add_both(simd, &sources[stretch.clone()], self.handed.to(&stretch));
         }
-        self.operations += (10 * D + 32) * group.len() * pairs;
+        self.operations += (10 * D + 27) * group.len() * pairs;
         if group.clone().any(|entry| cells.own(entry).is_some()) {
             self.operations += lanes.add_each_other(simd, &sources[group.clone()]);
             let mut walls = 0;
@@ -183,7 +183,7 @@ impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D,
                 walls += stretch.len();
                 lanes.add_walls(simd, &cells.walls.sources[stretch.clone()], &cells.held[stretch]);
             }
-            self.operations += (11 * D + 33) * group.len() * walls;
+            self.operations += (11 * D + 28) * group.len() * walls;
             let found = self.finish(simd, &lanes.sums, group);
             for (lane, entry) in group.clone().enumerate() {
                 if let Some(particle) = cells.own(entry) {
@@ -321,7 +321,7 @@ impl<S: Simd, const D: usize> Group<S, D> {
     /// half way apart. Else each meets all.
     #[inline(always)]
     fn add_each_other(&mut self, simd: S, sources: &[Source<D>]) -> usize {
-        let (both, one) = (10 * D + 32, 8 * D + 29);
+        let (both, one) = (10 * D + 27, 8 * D + 24);
         if !turns::<S>() {
             for source in sources {
                 self.meet(simd, &Lanes::splat(simd, source)).act(simd, &mut self.sums);

@@ -22,7 +22,7 @@ use crate::particle::Fluid;
 
 /// Sets the wall particles of the snapshot. `found` is scratch memory.
 ///
-/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 7 operations for each axis and 25 more.
+/// Returns what was computed: for a particle and an entry of fluid in a stretch around it, 7 operations for each axis and 21 more.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found: &mut Vec<(usize, Around<D>)>) -> Work {
     found.clear();
     let pairs = dispatch(Pass { fluid, cells, found });
@@ -38,7 +38,7 @@ pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &mut Cells<D>, found
             wall.velocity = around.velocity.map(|sum| -sum / around.weight);
         }
     }
-    Work::flops(((7 * D + 25) * pairs) as f64)
+    Work::flops(((7 * D + 21) * pairs) as f64)
 }
 
 /// Sums over the fluid around a wall particle.

@@ -2,18 +2,21 @@
 //! error or an interruption.
 
 use std::env;
+use std::ffi::c_int;
 use std::fmt::Display;
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::{self, ExitCode};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use global_arrays::prelude::*;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::{consts::SIGINT, low_level};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level;
 
 /// How to start the job and how to report.
 #[derive(Debug, Clone, Args)]
@@ -108,16 +111,24 @@ pub(crate) fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E
     }
 }
 
-/// Prints a line at SIGINT, then lets it end this process, so that a shell ends its loop or its script too. Ctrl-C reaches all ranks of one machine.
-/// The process that has started them prints the line; of ranks that a launcher has started, rank 0, if the launcher hands the signal on.
+/// Prints a line at SIGINT and at SIGTERM, then lets it end this process, so that a shell ends its loop or its script too. Ctrl-C reaches all ranks of
+/// one machine. The process that has started them prints the line; of ranks that a launcher has started, rank 0, if the launcher hands the
+/// signal on. Open MPI's makes a SIGTERM of it, which batch systems send too.
 fn say_if_interrupted(program: &str) {
-    if ignores_interrupts() || rank_by_launcher().is_some_and(|rank| rank != "0") {
+    if rank_by_launcher().is_some_and(|rank| rank != "0") {
         return;
     }
+    let is_said = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)) {
+        say_at(signal, program, is_said.clone());
+    }
+}
+
+fn say_at(signal: c_int, program: &str, is_said: Arc<AtomicBool>) {
     // The terminal has shown `^C`, and perhaps a bar.
     let begin = if std::io::stderr().is_terminal() { "\n" } else { "" };
     let line = format!("{begin}{program}: interrupted before its end\n");
-    let (own, is_said) = (process::id(), AtomicBool::new(false));
+    let own = process::id();
     let end = move || {
         // Ranks have this handler from the process that has forked them.
         if process::id() == own && !is_said.swap(true, Ordering::Relaxed) {
@@ -128,20 +139,20 @@ fn say_if_interrupted(program: &str) {
                 let _ = rustix::io::write(out, line.as_bytes());
             }
         }
-        let _ = low_level::emulate_default_handler(SIGINT);
+        let _ = low_level::emulate_default_handler(signal);
     };
     // SAFETY: a signal may come at any point. `end` makes system calls on memory that nobody else changes, and `emulate_default_handler` may be
     // called there.
-    let registered = unsafe { low_level::register(SIGINT, end) };
+    let registered = unsafe { low_level::register(signal, end) };
     // Without it the program ends too, and prints nothing.
     drop(registered);
 }
 
-/// Whether SIGINT is to end nothing, as for a program in the background of a script.
-fn ignores_interrupts() -> bool {
+/// Whether a signal is to end nothing, as SIGINT for a program in the background of a script.
+fn is_ignored(signal: c_int) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    ignored.is_some_and(|signals| signals >> (SIGINT - 1) & 1 == 1)
+    ignored.is_some_and(|signals| signals >> (signal - 1) & 1 == 1)
 }
 
 /// The rank that a launcher has given to this process. A launcher may have started its agents by `srun`, whose variables reach the ranks, so its own

@@ -67,7 +67,10 @@ impl Report {
         }
         let mut failure = None;
         if !outcome.success() {
-            failure = Some(format!("{}\n{}", outcome.end, outcome.tail(40)));
+            // The end of the output need not name what failed: the error stream comes last.
+            let failed: String =
+                outcome.stdout.lines().filter(|line| line.ends_with(" ... FAILED")).map(|line| format!("{line}\n")).collect();
+            failure = Some(format!("{}\n{failed}{}", outcome.end, outcome.tail(40)));
         } else if !outcome.left_behind.is_empty() {
             failure = Some(format!("left behind: {}", outcome.left_behind.join("; ")));
         }
@@ -162,6 +165,13 @@ mod tests {
         let report = Report::of("suite", &outcome(End::Exit(0), both));
         assert_eq!(report.counts, Counts { passed: 21, failed: 0, skipped: 2 });
         assert_eq!(report.skipped, ["a: needs two nodes", "b: no atomics"]);
+    }
+
+    #[test]
+    fn what_failed_is_named() {
+        let mut bad = outcome(End::Exit(1), "test first ... ok\ntest second ... FAILED\ntest third ... ok\n");
+        bad.stderr = "a line of many\n".repeat(100);
+        assert!(Report::of("suite", &bad).failure.unwrap().contains("test second ... FAILED\n"));
     }
 
     #[test]

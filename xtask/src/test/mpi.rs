@@ -9,6 +9,7 @@
 //! | what does not belong together (`strangers`) | all | all |
 //! | programs without MPI under its launcher (`launched`) | 2, 4 and 7 ranks | all |
 //! | programs that `srun` starts (`slurm`) | all | all |
+//! | a program that is interrupted | once | once |
 //! | examples | the first case of each, every rank a node | every case, and the first of each on 1, 2, 3, 4 and 7 ranks |
 //! | separate hosts (`hosts`) | | `hello`, `put_get`, `lu` |
 //! | a rank, a thread, a host, a cable is ended on separate hosts (`kills`) | once each, or up to 4 times where the launcher may lose the words | 25 times each |
@@ -28,6 +29,7 @@ use anyhow::{Context, Result};
 use signal_hook::consts::SIGPIPE;
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::time::Duration;
 
 /// An MPI library of Debian.
 #[derive(Debug)]
@@ -191,6 +193,9 @@ impl Library {
             reports.push(strangers::run(self, other, hello, tier)?);
             reports.extend(slurm::run(self.name, self.under_srun, hello, tier)?);
         }
+        if let Some(stencil) = examples.iter().find(|program| program.name == "stencil") {
+            reports.push(self.interrupted(stencil, tier)?);
+        }
         reports.extend(launched::run(self, tier)?);
         reports.extend(self.examples(&examples, tier)?);
         reports.extend(hosts::kills(self, &programs, tier)?);
@@ -267,6 +272,40 @@ impl Library {
             outcome.end = End::Exit(1);
         }
         Ok(Report { seconds: outcome.elapsed.as_secs_f64(), ..Report::single(&name, case.judge(&outcome)) })
+    }
+
+    /// Ctrl-C at the launcher, which hands on a signal of its choice: all ranks end, and a line says so. If another rank ends first, the line is about
+    /// that. Asked for again as [`Self::example`] is.
+    fn interrupted(&self, stencil: &Program, tier: Tier) -> Result<Report> {
+        const ATTEMPTS: usize = 3;
+        let mut report = self.interrupt(stencil, tier)?;
+        for _ in 1..ATTEMPTS {
+            if report.failure.is_some() {
+                report = self.interrupt(stencil, tier)?;
+            }
+        }
+        println!("{report}");
+        Ok(report)
+    }
+
+    fn interrupt(&self, stencil: &Program, tier: Tier) -> Result<Report> {
+        const AFTER: Duration = Duration::from_secs(2);
+        let mut command = self.launch(3);
+        command.arg(&stencil.path).args(["--n", "64", "--sweeps", "10000000"]);
+        environment(&mut command, tier);
+        let outcome = child::interrupt(&mut command, AFTER, tier.limit)?;
+        let said = |line: &str| {
+            line == "stencil: interrupted before its end"
+                || line.starts_with("global-arrays: rank") && line.contains("ended by SIG")
+        };
+        let is_right = !outcome.success() && outcome.left_behind.is_empty() && outcome.stderr.lines().any(said);
+        let verdict = if is_right {
+            Ok(())
+        } else {
+            Err(format!("{}, left behind: {:?}\n{}", outcome.end, outcome.left_behind, outcome.tail(10)))
+        };
+        let name = format!("{}: example stencil, interrupted", self.name);
+        Ok(Report { seconds: outcome.elapsed.as_secs_f64(), ..Report::single(&name, verdict) })
     }
 
     /// The launcher, to be followed by a program.

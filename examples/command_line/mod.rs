@@ -111,23 +111,25 @@ pub(crate) fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E
     }
 }
 
-/// Prints a line at SIGINT and at SIGTERM, then lets it end this process, so that a shell ends its loop or its script too. Ctrl-C reaches all ranks of
-/// one machine. The process that has started them prints the line; of ranks that a launcher has started, rank 0, if the launcher hands the
-/// signal on. Open MPI's makes a SIGTERM of it, which batch systems send too.
+/// Prints a line at SIGINT and at SIGTERM, then lets the signal end this process; a shell whose program SIGINT has ended ends its loop or its script
+/// too. Ctrl-C reaches all ranks of one machine. The process that has started them prints the line; of ranks that a launcher has started, rank 0, if
+/// the launcher hands the signal on. Open MPI's launcher sends SIGTERM at Ctrl-C and when another rank has failed, a batch system when time is up.
 fn say_if_interrupted(program: &str) {
     if rank_by_launcher().is_some_and(|rank| rank != "0") {
         return;
     }
     let is_said = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)) {
-        say_at(signal, program, is_said.clone());
+    for (signal, how) in [(SIGINT, "interrupted"), (SIGTERM, "ended by SIGTERM")] {
+        if !is_ignored(signal) {
+            say_at(signal, &format!("{program}: {how} before its end"), is_said.clone());
+        }
     }
 }
 
-fn say_at(signal: c_int, program: &str, is_said: Arc<AtomicBool>) {
+fn say_at(signal: c_int, what: &str, is_said: Arc<AtomicBool>) {
     // The terminal has shown `^C`, and perhaps a bar.
     let begin = if std::io::stderr().is_terminal() { "\n" } else { "" };
-    let line = format!("{begin}{program}: interrupted before its end\n");
+    let line = format!("{begin}{what}\n");
     let own = process::id();
     let end = move || {
         // Ranks have this handler from the process that has forked them.

@@ -23,13 +23,13 @@ pub(crate) struct Source<const D: usize> {
     /// In units of 2√2 h. In this unit the spacings of lattices are irrational, so differences of positions are not short in binary: see
     /// [`crate::forces`], on sums.
     pub(crate) position: [f64; D],
-    /// Times [`Fluid::damping`].
+    /// Multiplied by [`Fluid::velocity_scale`].
     pub(crate) velocity: [f64; D],
     pub(crate) density: f64,
     /// p/ρ².
     pub(crate) pressure: f64,
-    /// Under a free surface its first component is 2δhc (ρ/ρ₀ − g·r/c²), whose differences drive the diffusion, over the unit of lengths and times
-    /// that of velocities. Where fluid fills all, the particle's `carried`.
+    /// Under a free surface its first component is 2δhc (ρ/ρ₀ − g·r/c²), whose differences drive the diffusion, divided by the unit of lengths and
+    /// multiplied by the scale of velocities. Where fluid fills all, the particle's `carried`.
     pub(crate) brings: [f64; D],
 }
 
@@ -38,19 +38,19 @@ struct Units<'a, const D: usize> {
     fluid: &'a Fluid<D>,
     /// One over the unit of lengths.
     scale: f64,
-    /// [`Fluid::damping`].
-    damping: f64,
-    /// 2δhc/ρ₀ and 2δhc g/c², times both.
+    /// [`Fluid::velocity_scale`].
+    velocity_scale: f64,
+    /// 2δhc/ρ₀ and 2δhc g/c², multiplied by both.
     diffusion: f64,
     hydrostatic: [f64; D],
 }
 
 impl<'a, const D: usize> Units<'a, D> {
     fn of(fluid: &'a Fluid<D>) -> Self {
-        let (scale, damping) = (1.0 / fluid.unit(), fluid.damping());
-        let spreading = scale * damping * fluid.spreading();
+        let (scale, velocity_scale) = (1.0 / fluid.unit(), fluid.velocity_scale());
+        let spreading = scale * velocity_scale * fluid.spreading();
         let hydrostatic = fluid.gravity.map(|g| spreading * g / (fluid.sound * fluid.sound));
-        Units { fluid, scale, damping, diffusion: spreading / fluid.density, hydrostatic }
+        Units { fluid, scale, velocity_scale, diffusion: spreading / fluid.density, hydrostatic }
     }
 }
 
@@ -69,7 +69,7 @@ impl<const D: usize> Source<D> {
             Viscosity::Laminar(_) => (f64::from(particle.carried[0]), f64::from(particle.carried[1])),
         };
         let pressure = units.fluid.pressure(density) * (volume * volume);
-        let velocity = velocity.map(|v| units.damping * v);
+        let velocity = velocity.map(|v| units.velocity_scale * v);
         Source { position: scaled, velocity, density, pressure, brings }
     }
 
@@ -82,7 +82,7 @@ impl<const D: usize> Source<D> {
     }
 }
 
-/// Where a particle is: its cell in the grid of all space, of which 0 has the origin in its middle, and which of two in a cell comes first.
+/// Where a particle is: its cell in the grid of all space, of which 0 begins at the origin, and which of two in a cell comes first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Place<const D: usize> {
     cell: [i32; D],
@@ -126,13 +126,16 @@ impl<const D: usize> Grid<D> {
     }
 }
 
-/// The cell of a position along an axis: cell 0 has the origin in its middle.
+/// The cell of a position along an axis. Cell 0 begins at the origin.
+///
+/// On the border of two cells, the even one. So the cells of two particles on borders may be one farther apart than the kernel reaches; but
+/// then the particles are as far apart as it reaches, and do nothing to each other.
 #[inline(always)]
 fn cell_at(x: f64, scale: f64) -> i32 {
     /// Numbers near this one are 1 apart, and end with 32 bits that are an integer of two's complement.
     const INTEGERS: f64 = (3_u64 << 51) as f64;
     // No sum of two cells overflows.
-    ((x * scale).clamp(-5e8, 5e8) + INTEGERS).to_bits() as i32
+    ((x * scale).clamp(-5e8, 5e8) - 0.5 + INTEGERS).to_bits() as i32
 }
 
 /// Where particles are, by their numbers. The integrator notes it while it has them at hand.
@@ -159,10 +162,11 @@ impl<const D: usize> Places<D> {
         self.of[number] = self.at(&particle.position, particle.id);
     }
 
-    /// Notes those that are not among the first `noted` particles, and those whose numbers are in `changed`.
+    /// Notes all particles, of which the first `noted` are noted already, but for those whose numbers are in `changed`.
     pub(crate) fn note_rest(&mut self, particles: &[Particle<D>], noted: usize, changed: &[u32]) {
         let mut of = std::mem::take(&mut self.of);
         of.truncate(noted);
+        of.reserve_exact(particles.len() - of.len());
         of.extend(particles[of.len()..].iter().map(|particle| self.at(&particle.position, particle.id)));
         self.of = of;
         for number in changed.iter().map(|&number| number as usize).filter(|&number| number < noted) {
@@ -179,7 +183,7 @@ pub(crate) struct Sorted<const D: usize> {
     order: Vec<u32>,
     /// Where each cell begins in `sources`, and one more.
     start: Vec<u32>,
-    /// Of each particle, as numbered before: its cell in the grid, and its identity in the lower half: what particles are in order of.
+    /// What particles are in order of, as they were numbered before: the cell in the grid in the upper half, the identity in the lower.
     keys: Vec<u64>,
 }
 
@@ -190,6 +194,7 @@ impl<const D: usize> Sorted<D> {
         self.start.clear();
         self.start.resize(grid.cells() + 1, 0);
         self.keys.clear();
+        self.keys.reserve_exact(places.len());
         self.keys.extend(places.iter().map(|place| {
             let cell = grid.cell(place);
             self.start[cell] += 1;
@@ -270,8 +275,8 @@ impl<const D: usize> Cells<D> {
     ///
     /// Complete are the neighbors of own particles, and the fluid around the walls near them.
     ///
-    /// Returns the bytes that pass: places and walls are read to find their cells, and particles in the grid to become entries; of each
-    /// entry D + 4 short numbers are written, and read, in sorting, and one of each cell.
+    /// Returns the bytes that pass: places and walls are read to find their cells, and particles in the grid to become entries. In sorting, three
+    /// short numbers of each entry are written and read, and one of each cell twice.
     pub(crate) fn build(
         &mut self,
         fluid: &Fluid<D>,
@@ -320,7 +325,7 @@ impl<const D: usize> Cells<D> {
 
         let entries = self.fluid.sources.len() + self.walls.sources.len();
         let read = size_of_val(&places.of[..]) + size_of_val(walls) + entries * size_of::<Particle<D>>();
-        let sorting = 8 * (entries * (D + 4) + 2 * self.fluid.start.len());
+        let sorting = 8 * (3 * entries + 2 * self.fluid.start.len());
         Work::bytes((read + entries * size_of::<Source<D>>() + sorting) as f64)
     }
 
@@ -353,14 +358,14 @@ impl<const D: usize> Cells<D> {
         (particle < self.own).then_some(particle)
     }
 
-    /// Whether own particles may be in these columns of a row: in the smallest box that has them all.
+    /// Whether own particles may be in these columns of a row. No if they are not in the smallest box of cells that has all own particles.
     #[inline(always)]
     pub(crate) fn may_have_own(&self, row: usize, columns: &Range<usize>) -> bool {
         let inside =
             |axis: usize, first: usize, last: usize| margin(axis) <= last && first < self.grid.extents[axis] - margin(axis);
         let high = self.grid.extents[1];
         let (y, z) = (row % high, row / high);
-        inside(0, columns.start, columns.end - 1) && inside(1, y, y) && (D < 3 || inside(2, z, z))
+        self.own > 0 && inside(0, columns.start, columns.end - 1) && inside(1, y, y) && (D < 3 || inside(2, z, z))
     }
 
     /// The number of rows.

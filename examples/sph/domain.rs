@@ -33,11 +33,11 @@ impl<const D: usize> Region<D> {
         Region { low: self.low.map(|low| low - margin), high: self.high.map(|high| high + margin) }
     }
 
-    /// The numbers of the particles that are not in the region.
-    pub(crate) fn without(&self, particles: &[impl Moving<D>], numbers: &mut Vec<u32>) {
+    /// Replaces the numbers by those of the particles that are not in the region.
+    pub(crate) fn numbers_outside(&self, particles: &[impl Moving<D>], numbers: &mut Vec<u32>) {
         numbers.clear();
-        let without = particles.iter().enumerate().filter(|(_, particle)| !self.holds(particle.position(), 0.0));
-        numbers.extend(without.map(|(k, _)| k as u32));
+        let outside = particles.iter().enumerate().filter(|(_, particle)| !self.holds(particle.position(), 0.0));
+        numbers.extend(outside.map(|(k, _)| k as u32));
     }
 
     /// All of space.

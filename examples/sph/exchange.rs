@@ -138,16 +138,16 @@ impl<const D: usize> Exchange<D> {
         self.deliver(job, particles, own, ghosts, (parcels, come))
     }
 
-    /// Where particles of this rank concern no other.
-    pub(crate) fn inside(&self) -> Region<D> {
+    /// Where particles of this rank are ghosts of none.
+    pub(crate) fn inner(&self) -> Region<D> {
         self.mine.wider(-2.0 * self.support)
     }
 
     /// Sends particles to their owners and ghosts to whoever sees them. The first `own` of `particles` are this rank's, the others
     /// are forgotten; on return the first, as many as is returned, are this rank's and the others its ghosts. Neighbors take part.
     ///
-    /// `outside` are the numbers of those that are not [inside](Self::inside), in any order. They may be other particles then, or none; the others
-    /// before the last as many are the same.
+    /// `outside` are the numbers of those that are not in the [inner](Self::inner) region, in any order. On return, with n numbers in it, all numbers
+    /// below `own` − n that are not in it still belong to the same particles, which have not moved.
     pub(crate) fn step<P: Moving<D>>(
         &mut self,
         job: &Job,
@@ -222,6 +222,10 @@ impl<const D: usize> Exchange<D> {
         let mut outgoing: AllOutgoing = self.peers.iter().map(|&peer| (peer, Outgoing::default())).collect();
         let here = Reach { rank: me, region: self.mine, shift: [0.0; D] };
         let mut ghosts = Vec::new();
+        debug_assert_eq!(
+            outside.len(),
+            particles.iter().filter(|particle| !self.inner().holds(particle.position(), 0.0)).count()
+        );
         // Backwards: the last particle takes the place of one that leaves, and nothing behind that is looked at again.
         outside.sort_unstable();
         for k in outside.iter().rev().map(|&k| k as usize) {

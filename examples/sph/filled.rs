@@ -39,8 +39,8 @@ const SPREADING: f64 = 1.25;
 
 /// The pass over a fluid of this kinematic viscosity.
 ///
-/// Of floating-point operations, a fused one as two, it has 4D² + 15D + 12 for a particle and an entry of a stretch around it, and for a particle, with the
-/// integrator, 20 for each axis and 82.
+/// Of floating-point operations, a fused one as two, it has 4D² + 15D + 12 for a particle and an entry of a stretch around it. For a particle there
+/// are 20 for each axis and 82 more, with the integrator and (4 for each axis) its cell.
 pub(crate) struct Pass<'a, const D: usize, E> {
     pub(crate) fluid: &'a Fluid<D>,
     pub(crate) viscosity: f64,

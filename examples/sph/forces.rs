@@ -15,11 +15,12 @@
 //! Where fluid fills all, other laws hold: see [`crate::filled`].
 //!
 //! # Pairs and sums
-//! A pair of fluid in two groups of lanes (see [`crate::pair`]) is computed once, by whichever of the groups comes first in memory. Within a group of eight
-//! the lanes are turned against themselves; in shorter vectors, where that takes long, pairs within a group are computed from both sides. What the neighbor does to the lanes is summed in registers. What the lanes do to the neighbor is summed in memory, in vectors
-//! of the neighbor that keep the lanes apart. Only a layer of rows and the next have such vectors, with eight lanes 192 bytes for each particle:
-//! in a plane they stay in the cache. Groups are visited in the order of memory: when one is visited, all before it have left their sums there, so after
-//! the visit its particles have all of theirs.
+//! A pair of fluid in two groups of lanes (see [`crate::pair`]) is computed once, by whichever of the groups comes first in memory. A group of
+//! eight is turned against itself: pairs within it are computed once too, but for those half way apart. In shorter vectors, where turning takes
+//! long, they are computed from both sides. What the neighbor does to the lanes is summed in registers. What the lanes do to the neighbor is summed
+//! in memory, in vectors of the neighbor that keep the lanes apart. Only a layer of rows and the next have such vectors, with eight lanes 192 bytes
+//! for each particle: in a plane they stay in the cache. Groups are visited in the order of memory: when one is visited, all before it have left
+//! their sums there, so after the visit its particles have all of theirs.
 //!
 //! A sum of floating-point numbers depends on its order. Here the order depends on where groups begin, so on who owns what. Therefore no sum
 //! begins at zero. It begins at 3·2^k, with k so great that sums of stable flows stay between 2·2^k and 4·2^k. The numbers there are equally far apart:
@@ -81,12 +82,13 @@ impl<const D: usize> Found<D> {
     }
 }
 
-/// Computes the derivatives of all own particles of the snapshot and hands each to `each`: the particle's number, and the lane that it has in a group.
+/// Computes the derivatives of all own particles of the snapshot, group by group, and calls `each` for each particle: with its number, the
+/// derivatives of its group, and its lane in the group.
 ///
-/// Returns what was computed. A fused operation counts as two, one of integers as one. For a particle and an entry of a stretch around it: 10 operations for each axis
-/// and 27 more if both are updated, 8 and 24 if only one is, 11 and 28 for one of a wall. For a particle, with its sums of eight lanes and the integrator: 39
-/// for each axis and 23. Where fluid fills all see [`filled::Pass`]. Each particle is read and written, and its entry read once: rows of cells stay in
-/// the cache until the rows behind them are through.
+/// Returns what was computed. A fused operation counts as two, one of integers as one. For a particle and an entry of a stretch around it there are
+/// 10 operations for each axis and 27 more if both are updated, 8 and 24 if only one is, 11 and 28 for one of a wall. For a particle there are 39 for
+/// each axis and 23 more: for its sums of eight lanes, the integrator and (4 for each axis) its cell. Where fluid fills all see [`filled::Pass`].
+/// Each particle is read and written, and its entry read once: rows of cells stay in the cache until the rows behind them are through.
 pub(crate) fn pass<const D: usize>(fluid: &Fluid<D>, cells: &Cells<D>, each: impl FnMut(usize, &Found<D>, usize)) -> Work {
     let [particles, operations] = match fluid.viscosity {
         Viscosity::Artificial(alpha) => dispatch(Pass { fluid, alpha, cells, each }),
@@ -153,7 +155,7 @@ struct Sweep<'a, S: Simd, const D: usize, E> {
 }
 
 impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D, E> {
-    /// Computes the pairs of a group that is in a row with what is behind it, unless there is no own particle among them.
+    /// Computes the pairs of a group that is in a row with what is behind it, unless there can be no own particle among them.
     #[inline(always)]
     fn visit(&mut self, simd: S, row: usize, group: &Range<usize>) {
         let cells = self.cells;
@@ -162,7 +164,7 @@ impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D,
         let in_row = group.end..cells.stretch(&cells.fluid, row, &columns).end;
         let behind = || cells.around(row).filter(|&other| other > row);
         if !cells.may_have_own(row, &columns) && !behind().any(|other| cells.may_have_own(other, &columns)) {
-            self.handed.take_back(group);
+            self.handed.reset(group);
             return;
         }
         let lanes = Lanes::of(simd, &sources[group.clone()]);
@@ -192,7 +194,7 @@ impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D,
                 }
             }
         }
-        self.handed.take_back(group);
+        self.handed.reset(group);
     }
 
     /// The derivatives of the particles of a group, from their lanes of `sums` and from what came to each from groups before.
@@ -219,7 +221,7 @@ impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D,
             *handed = simd.sub_f64s(before.thinning, begin.thinning);
         }
         let thinning = simd.add_f64s(simd.sub_f64s(sums.thinning, begin.thinning), across.sum(simd, handed));
-        let rate = store(simd, simd.mul_f64s(thinning, simd.splat_f64s(-factor / fluid.damping())));
+        let rate = store(simd, simd.mul_f64s(thinning, simd.splat_f64s(-factor / fluid.velocity_scale())));
         Found { acceleration, rate, shift: [[0.0; WIDEST]; D], carried: [[0.0; WIDEST]; 2] }
     }
 }
@@ -227,15 +229,15 @@ impl<S: Simd, const D: usize, E: FnMut(usize, &Found<D>, usize)> Sweep<'_, S, D,
 /// Constants in all lanes.
 #[derive(Debug, Clone, Copy)]
 struct Law<S: Simd> {
-    /// c_f/(2Kρ₀) · 2h/unit, see [`skin`]: the distance is q, in units of 2h, and the unit of pairs multiplies all sums at the end. Over the square of
-    /// the unit of velocities.
+    /// c_f/(2Kρ₀) · 2h/unit, see [`skin`]: the distance is q, in units of 2h, and the unit of pairs multiplies all sums at the end. Divided by the
+    /// square of the scale of velocities.
     skin: S::f64s,
 }
 
 impl<S: Simd> Law<S> {
     #[inline(always)]
     fn new<const D: usize>(simd: S, fluid: &Fluid<D>) -> Self {
-        let units = fluid.unit() * fluid.damping().powi(2);
+        let units = fluid.unit() * fluid.velocity_scale().powi(2);
         Law { skin: simd.splat_f64s(2.0 * fluid.smoothing() / units * skin::<D>(fluid)) }
     }
 }
@@ -262,7 +264,7 @@ struct Sums<S: Simd, const D: usize> {
 
 /// What groups did to particles behind them: to those of a layer of rows and of the next.
 ///
-/// Who was visited has taken its sums, and leaves them as they begin while they are in the nearest cache.
+/// When a group was visited its sums are set to where sums begin, while they are still in the nearest cache.
 struct Handed<S: Simd, const D: usize> {
     begin: Sums<S, D>,
     here: Vec<Sums<S, D>>,
@@ -286,9 +288,9 @@ impl<S: Simd, const D: usize> Handed<S, D> {
         self.first = [layer.start, after.start];
     }
 
-    /// Lets the sums of a group, which was visited, begin anew.
+    /// Sets the sums of a group, which was visited, to where sums begin.
     #[inline(always)]
-    fn take_back(&mut self, group: &Range<usize>) {
+    fn reset(&mut self, group: &Range<usize>) {
         let begin = self.begin;
         self.to(group).fill(begin);
     }
@@ -336,7 +338,7 @@ impl<S: Simd, const D: usize> Group<S, D> {
                 met.turned_back(simd, by).act_back(simd, &mut self.sums);
             }
         }
-        WIDEST * ((half - 1) * both + one)
+        sources.len() * ((half - 1) * both + one)
     }
 
     /// Adds what neighbors of fluid do to the lanes, and to the neighbors what the lanes do.
@@ -448,11 +450,11 @@ impl<S: Simd, const D: usize> Met<S, D> {
 
 /// Where sums begin.
 ///
-/// On both sides at least c²h/ρ₀ is left for pushes, and ch for thinning, in the units of pairs. Neighbors that are all on one side, a quarter denser than at rest,
-/// push 6 % of that in a plane and 13 % in space; damping stays below αv/4c of it, so α is provided for. Who is pushed by as much as is left
-/// gains c or more in a step of the advised length, and the run ends as blown up; with much shorter steps only the equality of bits would be
-/// lost. The distance of the numbers is 2⁻⁵¹ of what is left: some 10⁻¹⁴ c²/h in accelerations, 10⁻⁹ of gravity in a column as high as a thousand
-/// particles.
+/// On both sides at least c²h/ρ₀ is left for pushes, and ch for thinning, in the units of pairs. Neighbors that are all on one side, a quarter
+/// denser than at rest, push 6 % of that in a plane and 13 % in space; damping stays below αv/4c of it, so α is provided for. Who is pushed by as
+/// much as is left gains c or more in a step of the advised length, and the run ends as blown up; with much shorter steps only the equality of bits
+/// would be lost. The distance of the numbers is 2⁻⁵¹ of what is left: some 10⁻¹⁴ c²/h in accelerations, 10⁻⁹ of gravity in a column as high as a
+/// thousand particles.
 #[derive(Debug, Clone, Copy)]
 struct Beginning {
     push: f64,
@@ -464,7 +466,7 @@ impl Beginning {
         // 3·2^k, with 2^k at least so much.
         let begin = |left: f64| 3.0 * (left / fluid.unit()).log2().ceil().exp2();
         let (h, c) = (fluid.smoothing(), fluid.sound);
-        Beginning { push: begin((1.0 + alpha) * c * c * h / fluid.density), thinning: begin(fluid.damping() * c * h) }
+        Beginning { push: begin((1.0 + alpha) * c * c * h / fluid.density), thinning: begin(fluid.velocity_scale() * c * h) }
     }
 
     #[inline(always)]

@@ -140,11 +140,11 @@ impl<const D: usize> Fluid<D> {
         8.0_f64.sqrt() * self.smoothing()
     }
 
-    /// αc/√2ρ₀, which velocities in pairs are multiplied by under a free surface, so that Π takes no product for it. Without viscosity α is so
-    /// little that Π is lost in rounding.
-    pub(crate) fn damping(&self) -> f64 {
+    /// (α/√2) c/ρ₀ under a free surface, else 1: velocities in pairs are multiplied by it, so that Π is −min(v·r, 0)/q² there. Without viscosity α is
+    /// so little that Π is lost in rounding.
+    pub(crate) fn velocity_scale(&self) -> f64 {
         match self.viscosity {
-            Viscosity::Artificial(alpha) => alpha.max(1e-12) * std::f64::consts::FRAC_1_SQRT_2 * self.sound / self.density,
+            Viscosity::Artificial(alpha) => alpha.max(1e-20) * std::f64::consts::FRAC_1_SQRT_2 * self.sound / self.density,
             Viscosity::Laminar(_) => 1.0,
         }
     }

@@ -36,11 +36,10 @@ pub(crate) struct Simulation<'a, const D: usize> {
     exchange: Exchange<D>,
     cells: Cells<D>,
     around: Vec<(usize, walls::Around<D>)>,
-    /// Own particles that other ranks may have to know of.
+    /// The numbers of own particles that other ranks may have to know of, or this one as images.
     outside: Vec<u32>,
+    /// Where particles are; after a step, all own ones.
     places: Places<D>,
-    /// The places of all own particles are those of the last step.
-    all_noted: bool,
     pub(crate) time_step: f64,
     pub(crate) steps: usize,
     /// Whether each particle is on the rank that it belongs to.
@@ -78,7 +77,6 @@ impl<'a, const D: usize> Simulation<'a, D> {
             around: Vec::new(),
             outside: Vec::new(),
             places: Places::new(&case.fluid),
-            all_noted: false,
             time_step,
             refilled: 0.0,
             steps: 0,
@@ -111,18 +109,18 @@ impl<'a, const D: usize> Simulation<'a, D> {
         if !case.fluid.free_surface && self.steps.is_multiple_of(REFILL) {
             self.fill_domain()?;
         }
-        let before = self.own;
+        // How many particles, the first, are where the last step noted them, or in `outside`.
         let mut noted = 0;
         self.own = if self.steps.is_multiple_of(RECUT) || !self.placed {
             self.check_lost()?;
             if self.placed {
                 self.cells.arrange(&mut self.particles[..self.own]);
+                // Read and written.
+                self.job.work(Work::bytes(2.0 * size_of_val(self.own()) as f64));
             }
             self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
         } else {
-            if self.all_noted {
-                noted = before.saturating_sub(self.outside.len());
-            }
+            noted = self.own - self.outside.len();
             self.exchange.step(self.job, &mut self.particles, self.own, &mut self.outside, beside_wall)?
         };
         self.placed = true;
@@ -143,36 +141,33 @@ impl<'a, const D: usize> Simulation<'a, D> {
         let particles = &mut self.particles;
         let highest: [f64; D] = std::array::from_fn(|axis| if axis == 1 { f64::INFINITY } else { case.length(axis) });
         let fastest = (FARTHEST * fluid.smoothing() / dt).powi(2);
-        // Branches, hardly ever taken: a running minimum or maximum would make each particle wait for the last.
-        let (mut past_wall, mut blown_up) = (false, false);
-        let (inside, outside, places) = (self.exchange.inside(), &mut self.outside, &mut self.places);
+        let mut blown_up = false;
+        let (inside, outside, places) = (self.exchange.inner(), &mut self.outside, &mut self.places);
         outside.clear();
-        let within = Region {
+        // Where nothing is to be done but in obstacles: in the tank, and away from other ranks.
+        let easy = Region {
             low: inside.low.map(|low| low.max(0.0)),
             high: std::array::from_fn(|axis| highest[axis].min(inside.high[axis])),
         };
+        let obstacles = !case.obstacles.is_empty();
+        // Branches, rarely taken: a running minimum or maximum would make each particle wait for the last.
         let forces = forces::pass(fluid, &self.cells, |k, found, lane| {
             let particle = &mut particles[k];
             let square = integrator::advance(particle, found.of(lane), dt, first);
-            places.note(k, particle);
-            if !within.holds(&particle.position, 0.0) {
-                past_wall |= (0..D).any(|axis| particle.position[axis] < 0.0 || particle.position[axis] > highest[axis]);
+            if obstacles || !easy.holds(&particle.position, 0.0) {
+                if fluid.free_surface {
+                    case.keep_inside(particle);
+                }
                 if !inside.holds(&particle.position, 0.0) {
                     outside.push(k as u32);
                 }
             }
-            // Numbers that are none too.
+            places.note(k, particle);
+            // NaN fails the comparisons as well.
             if !(square <= fastest && particle.density > 0.0) {
                 blown_up = true;
             }
         });
-        self.all_noted = true;
-        // Few steps take a particle through a wall.
-        if fluid.free_surface && (past_wall || !case.obstacles.is_empty()) {
-            particles[..self.own].iter_mut().for_each(|particle| case.keep_inside(particle));
-            inside.without(&particles[..self.own], outside);
-            self.all_noted = false;
-        }
         // One after the other: what streams memory does not hide behind what computes.
         [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.work(work));
         self.exchanging += exchanged - start;

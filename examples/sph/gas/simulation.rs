@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use global_arrays::prelude::*;
+use global_arrays::{Work, prelude::*};
 
 use crate::case::share;
 use crate::checkpoint::{Saved, State};
@@ -122,7 +122,8 @@ impl<'a> Simulation<'a> {
             self.exchange.recut(self.job, particles, own, everywhere)
         } else {
             let mut outside = Vec::new();
-            self.exchange.inside().without(&particles[..own], &mut outside);
+            self.exchange.inner().numbers_outside(&particles[..own], &mut outside);
+            self.job.work(Work::bytes(size_of_val(&particles[..own]) as f64));
             self.exchange.step(self.job, particles, own, &mut outside, everywhere)
         }
     }

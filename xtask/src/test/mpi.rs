@@ -295,8 +295,9 @@ impl Library {
         environment(&mut command, tier);
         let outcome = child::interrupt(&mut command, AFTER, tier.limit)?;
         let said = |line: &str| {
-            line == "stencil: interrupted before its end"
-                || line.starts_with("global-arrays: rank") && line.contains("ended by SIG")
+            let of_program = line.strip_prefix("stencil: ").and_then(|words| words.strip_suffix(" before its end"));
+            let of_library = line.starts_with("global-arrays: rank") && line.contains("was ended by SIG");
+            of_library || of_program.is_some_and(|how| ["interrupted", "ended by SIGTERM"].contains(&how))
         };
         let is_right = !outcome.success() && outcome.left_behind.is_empty() && outcome.stderr.lines().any(said);
         let verdict = if is_right {

@@ -139,16 +139,17 @@ impl<S: Simd, const D: usize> Sums<S, D> {
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "an axis names the same component of several vectors")]
     fn add(&mut self, simd: S, kernel: &Kernel<S>, law: &Law<S>, lanes: &Lanes<S, D>, source: &Source<D>) {
-        let (r, v) = (lanes.apart(simd, source), lanes.against(simd, source));
+        let neighbor = Lanes::splat(simd, source);
+        let (r, v) = (lanes.apart(simd, &neighbor), lanes.against(simd, &neighbor));
         let half = kernel.half(simd, r);
         let weight = simd.mul_f64s(simd.mul_f64s(half, half), half);
-        let denser = simd.sub_f64s(lanes.density, simd.splat_f64s(source.density));
-        let stress = simd.add_f64s(lanes.pressure, simd.splat_f64s(source.pressure));
+        let denser = simd.sub_f64s(lanes.density, neighbor.density);
+        let stress = simd.add_f64s(lanes.pressure, neighbor.pressure);
         self.thinning = simd.mul_add_f64s(simd.mul_f64s(weight, law.diffusion), denser, self.thinning);
         let friction = simd.mul_f64s(weight, law.friction);
         let push = simd.mul_f64s(weight, stress);
         for axis in 0..D {
-            let apart = simd.sub_f64s(lanes.brings[axis], simd.splat_f64s(source.brings[axis]));
+            let apart = simd.sub_f64s(lanes.brings[axis], neighbor.brings[axis]);
             self.mixing[axis] = simd.mul_add_f64s(half, apart, self.mixing[axis]);
             self.drag[axis] = simd.mul_add_f64s(friction, v[axis], self.drag[axis]);
             self.push[axis] = simd.mul_add_f64s(push, r[axis], self.push[axis]);

@@ -216,23 +216,22 @@ impl<S: Simd, const D: usize> Lanes<S, D> {
         }
     }
 
-    /// r to a neighbor.
+    /// r to the neighbors in the same lanes.
     #[inline(always)]
-    pub(crate) fn apart(&self, simd: S, source: &Source<D>) -> [S::f64s; D] {
-        std::array::from_fn(|axis| simd.sub_f64s(self.position[axis], simd.splat_f64s(source.position[axis])))
+    pub(crate) fn apart(&self, simd: S, neighbor: &Self) -> [S::f64s; D] {
+        std::array::from_fn(|axis| simd.sub_f64s(self.position[axis], neighbor.position[axis]))
     }
 
-    /// v against a neighbor.
+    /// v against them.
     #[inline(always)]
-    pub(crate) fn against(&self, simd: S, source: &Source<D>) -> [S::f64s; D] {
-        std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], simd.splat_f64s(source.velocity[axis])))
+    pub(crate) fn against(&self, simd: S, neighbor: &Self) -> [S::f64s; D] {
+        std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], neighbor.velocity[axis]))
     }
 
     /// What the neighbor in each lane is to the particle there.
     #[inline(always)]
     pub(crate) fn pair(&self, simd: S, kernel: &Kernel<S>, neighbor: &Self) -> Pair<S, D> {
-        let r: [S::f64s; D] = std::array::from_fn(|axis| simd.sub_f64s(self.position[axis], neighbor.position[axis]));
-        let v: [S::f64s; D] = std::array::from_fn(|axis| simd.sub_f64s(self.velocity[axis], neighbor.velocity[axis]));
+        let (r, v) = (self.apart(simd, neighbor), self.against(simd, neighbor));
         let [square, inverse, half] = kernel.at(simd, r);
         let mut approach = simd.mul_f64s(v[0], r[0]);
         for axis in 1..D {

@@ -167,6 +167,7 @@ impl<const D: usize> Fluid<D> {
     /// Tait's equation: p = ρ₀c²/γ ((ρ/ρ₀)^γ − 1).
     #[inline(always)]
     pub(crate) fn pressure(&self, density: f64) -> f64 {
+        // Where many are asked for, the division is done once.
         self.stiffness() * ((density * (1.0 / self.density)).powi(GAMMA) - 1.0)
     }
 

@@ -76,7 +76,7 @@ impl<const D: usize> WithSimd for Pass<'_, D> {
                     let stretch = cells.stretch(&cells.fluid, other, &columns);
                     pairs += group.len() * stretch.len();
                     for source in &cells.fluid.sources[stretch] {
-                        let r = lanes.apart(simd, source);
+                        let r = lanes.apart(simd, &Lanes::splat(simd, source));
                         let [_, _, half] = kernel.at(simd, r);
                         // w⁴ (5 − 4w), over 16.
                         let square = simd.mul_f64s(half, half);

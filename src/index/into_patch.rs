@@ -11,7 +11,22 @@ use super::{Patch, PatchError};
 ///
 /// Implemented for ndarray's `s![..]` by value and by reference, tuples and arrays of ranges, one range for `Ix1`, `..` for the
 /// whole array, and [`Patch`] itself.
-pub trait IntoPatch<D: Dimension> {
+///
+/// Sealed: transfers move as many elements as the patch says, to or from a view that was compared with the kept axes. To name
+/// patches in another way, make a [`Patch`], which is compared with the extents.
+///
+/// ```compile_fail,E0277
+/// use global_arrays::{index::{IntoPatch, KeptAxes, Patch, PatchError, Selection}, prelude::*};
+///
+/// struct Liar;
+/// impl IntoPatch<Ix2> for Liar {
+///     type Output = Ix3;
+///     fn into_patch(self, extents: &Ix2) -> Result<Selection<Ix2>, PatchError> {
+///         Ok(Selection { patch: Patch::whole(extents), kept: KeptAxes::all(2)? })
+///     }
+/// }
+/// ```
+pub trait IntoPatch<D: Dimension>: sealed::Sealed {
     /// The axes of the user's buffer: those of the array, without the ones that a single index removes.
     type Output: Dimension;
 
@@ -20,6 +35,27 @@ pub trait IntoPatch<D: Dimension> {
     /// # Errors
     /// Indices outside the extents, a wrong number of axes, a zero step, `NewAxis`.
     fn into_patch(self, extents: &D) -> Result<Selection<D>, PatchError>;
+}
+
+mod sealed {
+    use std::ops::{Range, RangeFull};
+
+    use ndarray::{Dimension, SliceInfo, SliceInfoElem};
+
+    pub trait Sealed {}
+
+    impl Sealed for RangeFull {}
+    impl Sealed for Range<usize> {}
+    impl Sealed for [Range<usize>] {}
+    impl<const N: usize> Sealed for [Range<usize>; N] {}
+    impl<D> Sealed for super::Patch<D> {}
+    impl<T: AsRef<[SliceInfoElem]>, D: Dimension, Out: Dimension> Sealed for SliceInfo<T, D, Out> {}
+    impl<S: Sealed + ?Sized> Sealed for &S {}
+
+    macro_rules! tuples {
+        ($(($($R:ident),*)),*) => {$( impl<$($R: crate::index::AxisRange),*> Sealed for ($($R,)*) {} )*};
+    }
+    tuples!((A), (A, B), (A, B, C), (A, B, C, E), (A, B, C, E, F), (A, B, C, E, F, G));
 }
 
 /// A patch inside an array, and those of its axes that the user's buffer has.

@@ -34,7 +34,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("patches_of_64_axes", patches::most_axes),
     ("patches_are_named_as_in_ndarray", patches::named_as_in_ndarray),
     ("what_does_not_fit_is_refused", patches::refusals),
-    ("patches_beyond_all_bounds_panic", patches::beyond_all_bounds),
+    ("patches_beyond_all_bounds_are_refused", patches::beyond_all_bounds),
     ("accumulates_of_all_ranks_add_up", patches::accumulates_add_up),
     ("many_accumulates_add_up", patches::many_accumulates),
     ("long_patches", patches::long_patches),

@@ -147,12 +147,13 @@ impl Machines {
     pub(crate) fn conduit(&self, rank: usize) -> (Arc<dyn Conduit>, impl FnOnce() + use<>) {
         let (member, am) = self.network(rank);
         let agent = Agent::answering(member.topology(), member.fabric(), am.clone()).expect("a thread");
-        let conduit: Arc<dyn Conduit> = Arc::new(Joined::new(member, am.clone()).with_agent(agent));
+        let conduit: Arc<dyn Conduit> = Arc::new(Joined::new(member, am.clone()));
         let (cables, ranks) = (self.cables.clone(), self.names.len());
         let leave = move || {
             am.drain();
             cables.finished.fetch_add(1, Ordering::SeqCst);
             am.serve_until(&|| cables.finished.load(Ordering::SeqCst) == ranks);
+            drop(agent);
         };
         (conduit, leave)
     }

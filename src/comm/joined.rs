@@ -26,7 +26,6 @@ use std::{
 use super::{
     Atomic, Capabilities, Conduit, Connections, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations, PublishedWait,
     Remote, Scale, SignalWord, Token, Topology, WaitWord,
-    agent::Agent,
     node::{Member, commit},
 };
 use crate::index::Loops;
@@ -52,8 +51,6 @@ fn longest(limit: Duration, sleeps: bool) -> Duration {
 /// See the module's essay.
 #[derive(Debug)]
 pub(crate) struct Joined<N: ?Sized> {
-    /// What answers others while the rank computes. It ends before the network: layers hold memory that it may still read.
-    _agent: Option<Agent>,
     node: Member,
     capabilities: Capabilities,
     network: Arc<N>,
@@ -69,12 +66,7 @@ impl<N: Network + ?Sized> Joined<N> {
         let of_node = node.capabilities();
         let capabilities = Capabilities { granule: of_node.granule, crowded: of_node.crowded, ..network.capabilities().clone() };
         let is_alone = node.topology().is_hidden() || node.topology().ranks_here() == 1;
-        Joined { node, capabilities, network, is_alone, _agent: None, ends: AtomicBool::new(false) }
-    }
-
-    /// The same with a thread that lives as long.
-    pub(crate) fn with_agent(self, agent: Agent) -> Self {
-        Joined { _agent: Some(agent), ..self }
+        Joined { node, capabilities, network, is_alone, ends: AtomicBool::new(false) }
     }
 
     fn is_mapped(&self, rank: usize) -> bool {

@@ -21,10 +21,13 @@ use super::{
 };
 use crate::error::Error;
 
+/// A rank's conduit, and what answers others while the rank computes: that ends with the rank, whoever still holds the conduit.
+type Joint = (Arc<dyn Conduit>, Option<Agent>);
+
 /// Runs a body as one rank of a job of one machine, until no other rank needs it.
 pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Result<(), String> {
-    let conduit = conduit(settings, member).map_err(|error| error.to_string())?;
-    leave(&*conduit, body(conduit.clone(), settings.cores))
+    let (conduit, agent) = joint(settings, member).map_err(|error| error.to_string())?;
+    run(conduit, agent, settings, body, leave)
 }
 
 /// The same with active messages over a wire of one's own between the nodes, and an end of one's own: [`leave`], or what waits for the ranks of
@@ -36,13 +39,25 @@ pub(super) fn rank_over<W: Wire + 'static>(
     wire: impl FnOnce(&Member) -> Result<W, Error>,
     end: impl FnOnce(&dyn Conduit, Result<(), String>) -> Result<(), String>,
 ) -> Result<(), String> {
-    let conduit = match member.topology().is_all_mapped() {
-        true => Ok(Arc::new(member) as Arc<dyn Conduit>),
+    let joint = match member.topology().is_all_mapped() {
+        true => Ok((Arc::new(member) as Arc<dyn Conduit>, None)),
         false => wire(&member).and_then(|wire| over(wire, settings, member)),
     };
-    let conduit = conduit.map_err(|error| error.to_string())?;
-    let outcome = body(conduit.clone(), settings.cores);
-    end(&*conduit, outcome)
+    let (conduit, agent) = joint.map_err(|error| error.to_string())?;
+    run(conduit, agent, settings, body, end)
+}
+
+fn run(
+    conduit: Arc<dyn Conduit>,
+    agent: Option<Agent>,
+    settings: &Settings,
+    body: &Body<'_>,
+    end: impl FnOnce(&dyn Conduit, Result<(), String>) -> Result<(), String>,
+) -> Result<(), String> {
+    let outcome = end(&*conduit, body(conduit.clone(), settings.cores));
+    // Before the network: layers hold memory that it may still read.
+    drop(agent);
+    outcome
 }
 
 /// The end of a rank of a job of one machine.
@@ -54,26 +69,26 @@ pub(super) fn leave(conduit: &dyn Conduit, outcome: Result<(), String>) -> Resul
 }
 
 /// Active messages over a wire, with a thread that makes progress.
-fn over<W: Wire + 'static>(wire: W, settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Error> {
+fn over<W: Wire + 'static>(wire: W, settings: &Settings, member: Member) -> Result<Joint, Error> {
     let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
     let am = Arc::new(Am::new(wire, &member, true, settings.may_give_up(), settings.silence));
     let agent = Agent::answering(&topology, &fabric, am.clone())
         .map_err(|error| Error::system("starting the thread that makes progress", error))?;
-    Ok(Arc::new(Joined::new(member, layers::stack(&settings.layers, topology.rank(), am)).with_agent(agent)))
+    Ok((Arc::new(Joined::new(member, layers::stack(&settings.layers, topology.rank(), am))), Some(agent)))
 }
 
 /// The conduit of a rank: the machine itself, or if some memory is not mapped, the machine and a stack of layers on the device's network;
 /// over the mapping, the harshest if none is chosen.
-fn conduit(settings: &Settings, member: Member) -> Result<Arc<dyn Conduit>, Error> {
+fn joint(settings: &Settings, member: Member) -> Result<Joint, Error> {
     if member.topology().is_all_mapped() {
-        return Ok(Arc::new(member));
+        return Ok((Arc::new(member), None));
     }
     let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
     match settings.device {
         Device::Mapping => {
             let layers = layers::harsh(&settings.layers);
             let network = layers::stack(&layers, topology.rank(), Arc::new(Loopback::new(fabric, topology)));
-            Ok(Arc::new(Joined::new(member, network)))
+            Ok((Arc::new(Joined::new(member, network)), None))
         }
         Device::Packets => over(Packets::new(fabric, topology), settings, member),
         Device::Soft | Device::Sockets | Device::Adapter => unreachable!("a network with a device of its own makes its conduits"),

@@ -8,13 +8,21 @@
 //! at that limit first, and who commits looks at [`limits`](super::limits) first. A file with large pages has the size of all
 //! memory as its limit: beyond it `fallocate` fails, and a touch of a hole would be `SIGBUS`, so what is touched is committed. Huge reservations can fail under
 //! `ulimit -v` or a checker; the caller halves and tries again.
+//!
+//! # A mapping that is retired
+//!
+//! A job may end while its program still holds a handle: a transfer that was forgotten, an array in a static. Such a handle finds the job
+//! over before it touches memory, but another thread of the program may be past that test. So [`Mapping::retire`] closes the file and gives
+//! its pages back, and lets go of the addresses that nobody ever committed, which are nearly all. Those that a pointer may lead to stay
+//! mapped, without pages, until the last handle is gone.
 
 use std::{
+    collections::BTreeMap,
     io,
     ops::Range,
     ptr::NonNull,
     sync::{
-        OnceLock,
+        Mutex, OnceLock, PoisonError, RwLock,
         atomic::{Ordering, compiler_fence},
     },
 };
@@ -23,9 +31,8 @@ use super::{
     children::{self, Instead, Kept},
     large_pages::{self, LARGE},
 };
-use rustix::fd::BorrowedFd;
 use rustix::{
-    fd::{AsFd, OwnedFd},
+    fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create},
     mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap},
     process::{Resource, getrlimit},
@@ -69,7 +76,13 @@ impl MemoryFile {
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
-    file: MemoryFile,
+    granule: usize,
+    /// None once it is retired.
+    file: RwLock<Option<OwnedFd>>,
+    /// Where ranges begin and end that this process has committed, whether or not it has released them.
+    used: Mutex<BTreeMap<usize, usize>>,
+    /// What is still mapped, once it is retired.
+    left: OnceLock<Vec<Range<usize>>>,
     /// Children of this process do not get it.
     kept: OnceLock<&'static Kept>,
 }
@@ -87,7 +100,15 @@ impl Mapping {
     /// The file, for another try, and the kernel's `ENOMEM` or `EINVAL` when the address space is too small, `EFBIG` when `RLIMIT_FSIZE` forbids the size.
     pub(crate) fn reserve(file: MemoryFile, len: usize) -> Result<Self, (MemoryFile, io::Error)> {
         match Self::map(&file.file, len) {
-            Ok(base) => Ok(Mapping { base, len, file, kept: OnceLock::new() }),
+            Ok(base) => Ok(Mapping {
+                base,
+                len,
+                granule: file.granule,
+                file: RwLock::new(Some(file.file)),
+                used: Mutex::default(),
+                left: OnceLock::new(),
+                kept: OnceLock::new(),
+            }),
             Err(error) => Err((file, error)),
         }
     }
@@ -111,17 +132,17 @@ impl Mapping {
 
     /// Bytes to commit and release at once.
     pub(crate) fn granule(&self) -> usize {
-        self.file.granule()
+        self.granule
     }
 
-    /// The file.
-    pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        self.file.file.as_fd()
+    /// The number of the file's descriptor, for other processes; −1 once it is retired.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.file.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
     /// Whether pages are large where the kernel finds any.
     pub(crate) fn has_large_pages(&self) -> bool {
-        self.file.granule() == LARGE
+        self.granule == LARGE
     }
 
     /// First byte.
@@ -134,8 +155,10 @@ impl Mapping {
     /// # Errors
     /// The kernel's refusal.
     pub(crate) fn keep_from_children(&self, instead: Instead) -> io::Result<()> {
-        // SAFETY: the mapping and its file are ours, and `drop` gives the entry back before they end.
-        let kept = unsafe { children::keep(self.base, self.len, self.file.file.as_fd(), instead) }?;
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        let file = file.as_ref().ok_or_else(retired)?;
+        // SAFETY: the mapping and its file are ours, and `retire` and `drop` give the entry back before they end.
+        let kept = unsafe { children::keep(self.base, self.len, file.as_fd(), instead) }?;
         self.kept.set(kept).expect("a mapping is kept once");
         Ok(())
     }
@@ -143,8 +166,17 @@ impl Mapping {
     /// Backs a range with pages; contents that it had stay.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's refusal; a mapping that is retired.
     pub(crate) fn commit(&self, range: Range<usize>) -> io::Result<()> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut whole = range.clone();
+        // Ranges that touch become one.
+        while let Some((&start, &end)) = used.range(..=whole.end).next_back().filter(|&(_, &end)| end >= whole.start) {
+            used.remove(&start);
+            whole = start.min(whole.start)..end.max(whole.end);
+        }
+        used.insert(whole.start, whole.end);
+        drop(used);
         self.allocate(FallocateFlags::empty(), range)
     }
 
@@ -159,13 +191,52 @@ impl Mapping {
         done
     }
 
+    /// The job is over. Closes the file and gives the pages of a range back, from which this process needs nothing more. If it is the `only`
+    /// process that has the mapping, addresses of the range that were never committed are no longer reserved.
+    pub(crate) fn retire(&self, range: Range<usize>, only: bool) {
+        if let Some(kept) = self.kept.get() {
+            kept.give_back();
+        }
+        // Who fails to release keeps the pages a little longer.
+        let _ = self.release(range.clone());
+        if self.file.write().unwrap_or_else(PoisonError::into_inner).take().is_none() {
+            return;
+        }
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = vec![0..range.start, range.end..self.len];
+        let mut from = range.start;
+        let inside = used.iter().map(|(&start, &end)| (start.clamp(range.start, range.end), end.clamp(range.start, range.end)));
+        for (start, end) in inside.chain([(range.end, range.end)]) {
+            if !only || !self.unmap(from..start) {
+                left.push(from..start);
+            }
+            left.push(start..end);
+            from = end;
+        }
+        left.retain(|range| !range.is_empty());
+        for range in &left {
+            // A child finds the job over in what it gets.
+            // SAFETY: mapped, and the advice changes nothing in this process.
+            let _ = unsafe { madvise(self.base.as_ptr().wrapping_add(range.start).cast(), range.len(), Advice::LinuxDoFork) };
+        }
+        self.left.set(left).expect("a mapping is retired once");
+    }
+
+    /// Lets go of a range, to which no pointer leads. Whether the kernel did.
+    fn unmap(&self, range: Range<usize>) -> bool {
+        // SAFETY: inside the mapping, or in a child inside what took its place; the caller's promise.
+        range.is_empty() || unsafe { munmap(self.base.as_ptr().wrapping_add(range.start).cast(), range.len()) }.is_ok()
+    }
+
     fn allocate(&self, flags: FallocateFlags, range: Range<usize>) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.len, "range {range:?} outside a mapping of {} bytes", self.len);
         if range.is_empty() {
             return Ok(());
         }
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        let file = file.as_ref().ok_or_else(retired)?;
         loop {
-            match fallocate(&self.file.file, flags, range.start as u64, (range.end - range.start) as u64) {
+            match fallocate(file, flags, range.start as u64, (range.end - range.start) as u64) {
                 Err(rustix::io::Errno::INTR) => {}
                 other => return Ok(other?),
             }
@@ -173,13 +244,24 @@ impl Mapping {
     }
 }
 
+/// Memory of a job that is over.
+fn retired() -> io::Error {
+    io::Error::other("the memory belongs to a job that is over")
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if let Some(kept) = self.kept.get() {
-            kept.give_back();
-        }
-        // SAFETY: the range is the one mapped in `reserve`, or in a child what took its place, and nobody may hold pointers into it beyond the value's life.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        // Nobody may hold pointers into it beyond the value's life.
+        let Some(left) = self.left.get() else {
+            if let Some(kept) = self.kept.get() {
+                kept.give_back();
+            }
+            self.unmap(0..self.len);
+            return;
+        };
+        left.iter().for_each(|range| {
+            self.unmap(range.clone());
+        });
     }
 }
 
@@ -208,6 +290,42 @@ mod tests {
         mapping.release(0..granule).unwrap();
         // SAFETY: as above; a hole reads as zeros.
         assert_eq!(unsafe { first.read_volatile() }, 0);
+    }
+
+    /// Whether a mapping of this process has the address.
+    fn is_mapped(address: usize) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let number = |text| usize::from_str_radix(text, 16).unwrap();
+        let mut ranges = maps.lines().filter_map(|line| line.split(' ').next()?.split_once('-'));
+        ranges.any(|(start, end)| (number(start)..number(end)).contains(&address))
+    }
+
+    #[test]
+    fn a_retired_mapping_keeps_only_addresses_that_were_committed() {
+        let mapping = Mapping::reserve(MemoryFile::new(false).unwrap(), 1 << 30).unwrap();
+        let granule = mapping.granule();
+        for piece in [3, 1, 5, 2, 4] {
+            mapping.commit(piece * granule..(piece + 1) * granule).unwrap();
+        }
+        mapping.commit(9 * granule..10 * granule).unwrap();
+        // As control pages, next to the first segment.
+        mapping.commit(0..granule).unwrap();
+        mapping.release(2 * granule..6 * granule).unwrap();
+        let at = |piece: usize| mapping.base().as_ptr().wrapping_add(piece * granule);
+        // SAFETY: committed, and nobody else's.
+        unsafe { at(1).write_volatile(7) };
+        let last = (1 << 30) / granule - 1;
+        assert!([0, 1, 5, 6, 8, 9, 10, last].iter().all(|&piece| is_mapped(at(piece).addr())));
+        mapping.retire(granule..1 << 30, true);
+        let mapped: Vec<usize> = (0..12).chain([last]).filter(|&piece| is_mapped(at(piece).addr())).collect();
+        assert_eq!(mapped, [0, 1, 2, 3, 4, 5, 9]);
+        // SAFETY: still mapped.
+        assert_eq!(unsafe { at(1).read_volatile() }, 0, "pages are given back");
+        assert!(mapping.descriptor() == -1 && mapping.commit(0..granule).is_err() && mapping.release(0..granule).is_err());
+        mapping.retire(granule..1 << 30, true);
+        let first = at(0).addr();
+        drop(mapping);
+        assert!(!is_mapped(first) && !is_mapped(first + granule));
     }
 
     #[test]

@@ -17,7 +17,6 @@ use std::{
 };
 
 use rustix::{
-    fd::AsRawFd,
     process::Pid,
     system::uname,
     thread::{CpuSet, sched_getaffinity},
@@ -272,7 +271,7 @@ fn share(bootstrap: &mut impl Bootstrap, group: &[usize], token: Token, crowded:
     let made = if group[0] == bootstrap.rank() { made() } else { None };
     let told = made.as_ref().map(|fabric| {
         fabric.set_token(token);
-        let descriptor = fabric.file().as_raw_fd() as u64;
+        let descriptor = fabric.descriptor() as u64;
         [u64::from(std::process::id()), descriptor, fabric.granule() as u64, fabric.segment_len() as u64]
     });
     let told = bootstrap.tell(group, told.unwrap_or_default())?;
@@ -314,13 +313,15 @@ fn open([pid, descriptor, ..]: [u64; 4], token: Token) -> Option<File> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use rustix::fd::AsRawFd;
+
     use super::*;
 
     #[test]
     fn a_rank_opens_the_memory_of_its_own_job_only() {
         let fabric = Fabric::new(1, 1 << 20, false).unwrap();
         fabric.set_token([1, 2]);
-        let told = [u64::from(std::process::id()), fabric.file().as_raw_fd() as u64, 0, 0];
+        let told = [u64::from(std::process::id()), fabric.descriptor() as u64, 0, 0];
         assert!(open(told, [1, 2]).is_some());
         assert!(open(told, [1, 3]).is_none() && open(told, [0, 2]).is_none());
         // A descriptor that is something else where this process lives.

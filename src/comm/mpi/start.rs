@@ -321,7 +321,7 @@ impl Drop for Rank {
         drop(self.held.take());
         drop(self.agent.take());
         // Arrays that outlive the job hear of its end.
-        self.mpi.fabric().end(None, "it has ended");
+        self.mpi.fabric().end_of(self.mpi.topology().local(self.mpi.rank()));
         self.mpi.close();
         self.comm.free();
         exit::ends_well();

@@ -46,7 +46,7 @@ use self::{
     control::{Header, RankControl},
     inbox::Inbox,
 };
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{OwnedFd, RawFd};
 
 use super::{INHERITED, Spot, mutex::Mutex};
 use crate::{
@@ -225,9 +225,25 @@ impl Fabric {
         copy
     }
 
-    /// The file, for others to attach to.
-    pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        self.mapping.file()
+    /// The descriptor of the file, for others to attach to.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.mapping.descriptor()
+    }
+
+    /// The end of a job whose ranks are this process, or threads of it, and have ended. Handles that outlive it find it over. Its file and
+    /// memory are given back, whoever holds one.
+    pub(crate) fn end_here(self: Arc<Self>) {
+        self.end(None, "it has ended");
+        // Without a handle all is unmapped at once.
+        if Arc::strong_count(&self) > 1 {
+            self.mapping.retire(self.first..self.segment_start(self.ranks), true);
+        }
+    }
+
+    /// The same for a rank of this process where others are other processes, which may have its memory a little longer.
+    pub(crate) fn end_of(&self, local: usize) {
+        self.end(None, "it has ended");
+        self.mapping.retire(self.segment_start(local)..self.segment_start(local + 1), false);
     }
 
     /// Bytes that are committed at once.

@@ -171,6 +171,6 @@ impl Drop for Rank {
         drop(self.held.take());
         drop(self.agent.take());
         // Arrays that outlive the job hear of its end.
-        self.fabric.end(None, "it has ended");
+        self.fabric.end_of(self.local);
     }
 }

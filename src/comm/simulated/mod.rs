@@ -156,13 +156,13 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
     });
     // Each holds the other.
     world.part();
-    ran.map_err(|(rank, error)| Error::Launch(format!("simulated rank {rank} could not be started: {error}")))?;
     let first = failed.lock().take();
-    match (fabric.failure(), first) {
-        (Some((Some(rank), cause)), Some(_)) | (_, Some((rank, cause))) => Err(Error::RankFailed { rank, cause }),
-        _ => {
-            fabric.end(None, "it has ended");
-            Ok(world.report())
-        }
-    }
+    let outcome = match (ran, fabric.failure(), first) {
+        (Err((rank, error)), ..) => Err(Error::Launch(format!("simulated rank {rank} could not be started: {error}"))),
+        (_, Some((Some(rank), cause)), Some(_)) | (.., Some((rank, cause))) => Err(Error::RankFailed { rank, cause }),
+        _ => Ok(world.report()),
+    };
+    drop((wiring, world));
+    fabric.end_here();
+    outcome
 }

@@ -58,13 +58,12 @@ pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
             }
         }
     });
-    match fabric.failure() {
+    let outcome = match fabric.failure() {
         Some((Some(rank), cause)) if failed.into_inner() => Err(Error::RankFailed { rank, cause }),
-        _ => {
-            fabric.end(None, "it has ended");
-            Ok(())
-        }
-    }
+        _ => Ok(()),
+    };
+    fabric.end_here();
+    outcome
 }
 
 /// More ranks than this get small stacks.

@@ -1,0 +1,142 @@
+//! A job ends its threads, closes its descriptors and gives its memory back, whoever still holds a handle; the handle finds it over.
+
+use std::{env, fs, mem, panic, sync::Mutex, thread};
+
+use global_arrays::prelude::*;
+
+/// Threads and descriptors of this process, and mappings of the memory file of a job.
+fn held() -> [usize; 3] {
+    let entries = |folder: &str| fs::read_dir(folder).expect("a folder of /proc").count();
+    let maps = fs::read_to_string("/proc/self/maps").expect("the mappings of this process");
+    [entries("/proc/self/task"), entries("/proc/self/fd"), maps.matches("global-arrays").count()]
+}
+
+/// The same, once threads that were joined are gone from the kernel's list too.
+fn settled(most: [usize; 3]) -> [usize; 3] {
+    for _ in 0..500 {
+        if held().iter().zip(most).all(|(&now, most)| now <= most) {
+            break;
+        }
+        thread::sleep(std::time::Duration::from_millis(10));
+    }
+    held()
+}
+
+/// How a job ends, and what of it is still there then.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    Good,
+    Failed,
+    Panicked,
+    /// A transfer that nobody waits for, forgotten.
+    ForgottenTransfer,
+    /// An array that the program keeps.
+    KeptArray,
+    /// An array of a job that ended well.
+    KeptAfterGood,
+    /// A thread of the program uses the array until it gets an error.
+    InUse,
+}
+
+const ENDINGS: [Ending; 7] = [
+    Ending::Good,
+    Ending::Failed,
+    Ending::Panicked,
+    Ending::ForgottenTransfer,
+    Ending::KeptArray,
+    Ending::KeptAfterGood,
+    Ending::InUse,
+];
+
+/// The job, and the arrays that outlive it.
+fn job(network: &str, ending: Ending) -> Vec<GlobalArray2<f64>> {
+    let kept = Mutex::new(Vec::new());
+    let threads = Mutex::new(Vec::new());
+    let body = |job: &Job| {
+        let a = GlobalArray2::<f64>::builder(job, [30, 30]).zeros().create()?;
+        let half = job.subgroup_range(job.rank() % 2..job.size(), 2)?;
+        let _b = GlobalArray1::<f64>::builder(&half, [1000]).zeros().create()?;
+        job.sync()?;
+        let transfer = a.get_nb(s![0..20, 0..20])?;
+        let fails = || if job.rank() == 0 { Err(Error::other("on purpose")) } else { job.sync() };
+        match ending {
+            Ending::Good => transfer.wait().map(|_| ())?,
+            Ending::Failed => fails()?,
+            Ending::Panicked => assert!(job.rank() != 1, "on purpose"),
+            Ending::ForgottenTransfer => {
+                mem::forget(transfer);
+                fails()?;
+            }
+            Ending::KeptArray => {
+                kept.lock().expect("no panic").push(a);
+                fails()?;
+            }
+            Ending::KeptAfterGood => {
+                transfer.wait()?;
+                kept.lock().expect("no panic").push(a);
+            }
+            Ending::InUse => {
+                drop(transfer);
+                let all = Array2::ones((30, 30));
+                let uses = move || while a.put(.., &all).and_then(|()| a.store([1, 1], a.load([29, 29])?)).is_ok() {};
+                threads.lock().expect("no panic").push(thread::spawn(uses));
+            }
+        }
+        job.sync()
+    };
+    let run = || Launch::new().ranks(3).network(network).ranks_per_node(1).heap(1 << 30).run(body);
+    let outcome = panic::catch_unwind(panic::AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Error::other("panicked")));
+    let ends_well = [Ending::Good, Ending::KeptAfterGood, Ending::InUse].contains(&ending);
+    assert!(outcome.is_ok() == ends_well, "{network}, {ending:?}: {outcome:?}");
+    for thread in threads.into_inner().expect("no panic") {
+        thread.join().expect("an error, no panic");
+    }
+    kept.into_inner().expect("no panic")
+}
+
+/// Every call of an array of a job that is over.
+fn refuses(a: &mut GlobalArray2<f64>) {
+    let one = Array2::ones((1, 1));
+    assert!(
+        a.get(s![..3, ..]).is_err() && a.put(s![2..3, 2..3], &one).is_err() && a.accumulate(s![2..3, 2..3], 1.0, &one).is_err()
+    );
+    assert!(a.load([0, 0]).is_err() && a.store([29, 29], 1.0).is_err() && a.get_nb(..).is_err());
+    assert!(a.fence().is_err() && a.group().sync().is_err() && a.fill(1.0).is_err() && a.sum().is_err());
+    let error = a.owner_epoch(|_| ()).expect_err("the job is over");
+    assert!(!error.to_string().is_empty());
+}
+
+#[test]
+fn nothing_outlives_a_job_but_its_handles() {
+    let repeats = if env::var_os("GA_TEST_LONG").is_some() { 2000 } else { 12 };
+    // Threads of ranks have said what they panic with.
+    panic::set_hook(Box::new(|_| {}));
+    let before = held();
+    let mut mappings = before[2];
+    let networks =
+        ["threads", "threads:unmapped", "threads+hidden+scrambled+delayed", "threads:packets+hidden", "ib:soft+hidden"];
+    for network in networks.into_iter().chain(["simulated:gemini", "simulated:ib"]) {
+        for ending in ENDINGS {
+            // Ranks of simulated networks are the only threads that may call. Where messages are handled by threads, a rank leaves when none is
+            // under way, and this thread always has one.
+            if ending == Ending::InUse && !networks[..3].contains(&network) {
+                continue;
+            }
+            let mut kept = Vec::new();
+            for _ in 0..repeats {
+                kept.extend(job(network, ending));
+            }
+            kept.iter_mut().take(3).for_each(refuses);
+            // Addresses that a handle may lead to stay; the file and its pages do not.
+            let [threads, descriptors, _] = settled([before[0], before[1], usize::MAX]);
+            assert!(threads <= before[0] && descriptors <= before[1], "{network}, {ending:?}: {before:?}, then {:?}", held());
+            drop(kept);
+            if ending == Ending::ForgottenTransfer {
+                // Nobody drops their handles.
+                mappings = held()[2];
+            }
+            let now = settled([before[0], before[1], mappings])[2];
+            assert!(now <= mappings, "{network}, {ending:?}: {now} mappings of jobs, {mappings} before");
+        }
+    }
+}

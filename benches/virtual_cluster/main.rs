@@ -26,6 +26,10 @@ type Pattern = fn(&Job, &GlobalArray<i64, Ix1>, usize) -> Result<(), Error>;
 const PATTERNS: &[(&str, Pattern)] = &[("puts", puts), ("gets", gets), ("atomics", atomics)];
 
 fn main() -> Result<(), Error> {
+    if std::env::var_os("GA_COROUTINES").is_none() {
+        // SAFETY: the process has one thread so far.
+        unsafe { std::env::set_var("GA_COROUTINES", "1") };
+    }
     println!("{:<12}{:>8}  {:<8}{:>12}{:>12}{:>16}", "network", "ranks", "pattern", "transfers", "real s", "transfers/s");
     // Words after `--` choose the lines that contain them all.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -40,7 +44,7 @@ fn main() -> Result<(), Error> {
                 let each = TRANSFERS / ranks;
                 let seconds = |each: usize| {
                     let begin = Instant::now();
-                    Launch::new().network(network).ranks(ranks).coroutines(true).heap(1 << 24).run(|job| {
+                    Launch::new().network(network).ranks(ranks).heap(1 << 24).run(|job| {
                         let array = GlobalArray::builder(job, [WORDS * job.size()]).zeros().create()?;
                         job.sync()?;
                         pattern(job, &array, each)?;

@@ -30,7 +30,7 @@
 //! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
 //! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR`, `zero` or `skip` | `declared` |
 //! | `GA_FAULTS` | of a simulated network: what goes wrong, such as `die:3@0.5`; see [`Launch::faults`](crate::Launch::faults) | nothing |
-//! | `GA_COROUTINES` | of a simulated network: `0` or `1`: whether ranks are coroutines, not threads | `1` from 256 ranks on |
+//! | `GA_COROUTINES` | of a simulated network: `1`: ranks are coroutines, for thousands of them, if the program's [thread-locals](crate::guide::virtual_cluster#ranks-that-are-coroutines) allow that; `0`: threads | `0` |
 //! | `GA_STACK` | of a simulated network: bytes of the stack of each rank, at least `64K` | `256K` |
 //! | `GA_BLAS` | with the feature `blas`: the path or the name of a BLAS for [`matmul`](crate::GlobalArray::matmul), or `none` | Intel MKL, AOCL-BLIS, FlexiBLAS or OpenBLAS, the first that is found; else none |
 //!

@@ -145,13 +145,21 @@
 //! `GA_FAULTS=die:3@0.5` kills rank 3 after 0.5 s of virtual time, which ends the job as on any network. `stall:2@0.1+0.05` stops the adapter of
 //! node 2 for 0.05 s, and `delay:0.01*20` sends one message of a hundred between nodes up to 20 µs late, and what is behind it in its adapter too. Separate several by commas.
 //!
+//! # Ranks that are coroutines
+//!
+//! Ranks are threads, one of which runs at a time. `GA_COROUTINES=1` makes them coroutines of one thread: the same run, with the same times,
+//! ten times as fast, and up to 65,536 ranks where a system allows some thousand threads.
+//!
+//! Coroutines share the thread's `thread_local!` values, and Rust does not know of them. So the variable is a promise about the program: *no rank
+//! calls the library inside the initializer of a thread-local.* Nearly all programs keep it, and so do the examples of this crate. In a program that
+//! breaks it, a reference into the thread-local may dangle, which is undefined behavior. That is why no method chooses coroutines.
+//!
 //! # Limits
 //!
 //! * The model of Gemini is compared with one paper, by `cargo xtask papers`, and that of `loopback` with two ranks of one machine. The others have not been compared with real machines yet.
 //! * A run needs the memory of all its arrays, and some 32 KiB more for each rank.
 //! * Only the thread that runs the body of a rank may call the library. Calls from other threads return errors.
-//! * From 256 ranks on, ranks are coroutines that share one thread and its thread-locals. With `GA_COROUTINES=0` they are threads. If a rank
-//!   holds a lock of the program (`std::sync::Mutex`) during a call of the library, the whole run may stop; a line then says so.
+//! * If a rank holds a lock of the program (`std::sync::Mutex`) during a call of the library, the whole run may stop; a line then says so.
 //! * Each rank has a stack of 256 KiB, or `GA_STACK`. A program that needs more ends with a segmentation fault.
 //! * Ranks of a node do not share memory here: operations inside a node are messages too, and collectives send as many messages as if each
 //!   rank had its own node.

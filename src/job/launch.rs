@@ -46,7 +46,7 @@ use crate::{
 /// | [`computing`](Self::computing) | `GA_COMPUTING` | `declared`; over a simulated network, the time that computing takes |
 /// | [`faults`](Self::faults) | `GA_FAULTS` | none; what goes wrong in a simulated network |
 /// | [`stack`](Self::stack) | `GA_STACK` | 256K; bytes of the stack of a simulated rank |
-/// | [`coroutines`](Self::coroutines) | `GA_COROUTINES` | simulated ranks are threads below 256, coroutines from 256 on |
+/// | none | `GA_COROUTINES` | 0: simulated ranks are threads; 1, for thousands: [coroutines](crate::guide::virtual_cluster#ranks-that-are-coroutines) |
 ///
 /// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024). Switches are 0 or 1. An invalid value, in a variable or
 /// from a method, is an [`Error::Launch`] of [`run`](Self::run); an empty variable counts as unset.
@@ -222,9 +222,9 @@ impl Launch {
         self
     }
 
-    /// Whether simulated ranks are coroutines, which share the thread-locals of one thread, or threads. Both do the same at the same times.
-    /// Without a choice, 256 ranks and more are coroutines.
-    pub fn coroutines(mut self, coroutines: bool) -> Self {
+    /// Whether simulated ranks are coroutines. No program may choose that: see `comm::soft::ranks`.
+    #[cfg(test)]
+    pub(super) fn coroutines(mut self, coroutines: bool) -> Self {
         self.coroutines = Some(coroutines);
         self
     }

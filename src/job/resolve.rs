@@ -118,7 +118,11 @@ impl Launch {
                 "the network \"{name}\" is not simulated, and has no faults that can be chosen (GA_FAULTS)"
             )));
         }
-        let form = Form::of(ranks, switch(self.coroutines, "coroutines", "GA_COROUTINES")?);
+        let coroutines = match self.coroutines {
+            None => variable("GA_COROUTINES", "0 or 1", zero_or_one)?,
+            chosen => chosen,
+        };
+        let form = if coroutines == Some(true) { Form::Coroutines } else { Form::Threads };
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let (least, most) = TIMEOUTS;
         let allowed = format!("a number of seconds from {least} to {most:e}");

@@ -158,7 +158,9 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
     world.part();
     let first = failed.lock().take();
     let outcome = match (ran, fabric.failure(), first) {
-        (Err((rank, error)), ..) => Err(Error::Launch(format!("simulated rank {rank} could not be started: {error}"))),
+        (Err((rank, error)), ..) => Err(Error::Launch(format!(
+            "simulated rank {rank} could not be started: {error}; with GA_COROUTINES=1 ranks need no threads"
+        ))),
         (_, Some((Some(rank), cause)), Some(_)) | (.., Some((rank, cause))) => Err(Error::RankFailed { rank, cause }),
         _ => Ok(world.report()),
     };

@@ -2,10 +2,23 @@
 //!
 //! | form | what a rank is | for |
 //! |---|---|---|
-//! | [`Form::Threads`] | a thread that waits for its turn | debuggers, thread-locals |
-//! | [`Form::Coroutines`] | a stack, in the thread that runs them all | thousands |
+//! | [`Form::Threads`] | a thread that waits for its turn | all programs |
+//! | [`Form::Coroutines`] | a stack, in the thread that runs them all | thousands, where the environment says so |
 //!
 //! Which rank is next is said from outside, so both forms run them in the same order.
+//!
+//! # What coroutines share
+//!
+//! A rank suspends itself inside calls of the library, and another one goes on in the same thread. Safe code may rely on that not to happen:
+//!
+//! | open while a rank is in a call | with coroutines |
+//! |---|---|
+//! | the initializer of a `thread_local!` | **undefined**: a second rank runs the initializer too and takes a reference to its value; then the first one ends, its value replaces the other, and the reference dangles. So only the environment chooses coroutines, for a program that its user knows; no safe call and no number of ranks does |
+//! | a reference into a thread-local | sound, if no initializer of it calls the library: the value lives as long as the thread |
+//! | a borrow of a `RefCell`, an initializer of a `OnceCell` or `LazyCell` in a thread-local | sound: another rank panics, because these look first |
+//! | a lock of a `Mutex` or `RwLock`, a `Once` or `OnceLock` | sound: another rank waits for it, and with it the thread. The watchdog says so |
+//! | `unsafe` code of another crate that runs a closure of the rank | may rely on having the thread for itself meanwhile; nobody can tell |
+//! | `catch_unwind`, `thread::scope` | sound: what they need lies on the stack of their rank, and unwinding does not leave it. While a rank unwinds, no other gets a turn, because the count of panics is the thread's |
 
 use std::{
     cell::Cell,
@@ -25,15 +38,6 @@ use crate::comm::WaitWord;
 pub(crate) enum Form {
     Threads,
     Coroutines,
-}
-
-impl Form {
-    /// Of so many ranks, unless a program has chosen whether they are coroutines.
-    pub(crate) fn of(ranks: usize, coroutines: Option<bool>) -> Self {
-        /// A debugger, and a program's thread-locals, see threads; so many are no burden.
-        const FEW: usize = 256;
-        if coroutines.unwrap_or(ranks >= FEW) { Form::Coroutines } else { Form::Threads }
-    }
 }
 
 /// See the module's essay.

@@ -1,6 +1,7 @@
 //! Jobs in virtual time: what they do is the same again, takes what the model says, and ends as on real networks.
 
 mod ends;
+mod locals;
 mod times;
 mod wired;
 

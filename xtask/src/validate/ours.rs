@@ -20,7 +20,10 @@ pub fn times(program: &Path, folder: &Path, network: Network, ranks: usize, case
     let machine = file(folder, network, ranks, "toml");
     fs::write(&machine, MACHINE.toml(network)).with_context(|| format!("cannot write {}", machine.display()))?;
     let mut command = Command::new(program);
-    command.env("GA_NETWORK", format!("simulated:{}", machine.display())).env("GA_RANKS", ranks.to_string());
+    command
+        .env("GA_NETWORK", format!("simulated:{}", machine.display()))
+        .env("GA_RANKS", ranks.to_string())
+        .env("GA_COROUTINES", "1");
     command.args(cases.iter().map(Case::to_string));
     let outcome = child::run(&mut command, RUN_LIMIT)?;
     if !outcome.success() {

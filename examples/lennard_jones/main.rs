@@ -30,6 +30,8 @@ mod dump;
 mod forces;
 mod held;
 mod kernel;
+#[path = "../lines/mod.rs"]
+mod lines;
 mod list;
 mod nist;
 mod observers;

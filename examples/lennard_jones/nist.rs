@@ -20,10 +20,8 @@ pub(crate) fn parse(mut lines: Lines<'_>) -> Result<Start, Problem> {
         }
         positions.push(std::array::from_fn(|d| at[d] + 0.5 * lengths[d]));
     }
-    while let Some(line) = lines.next()? {
-        if !line.is_empty() {
-            return Err(lines.problem(format!("more than the {count} atoms announced")));
-        }
+    if lines.next_filled()?.is_some() {
+        return Err(lines.problem(format!("more than the {count} atoms announced")));
     }
     let (kind_of, kinds) = (vec![0; positions.len()], vec![Kind { name: NAMELESS.into(), mass: None }]);
     Ok(Start { origin: lengths.map(|edge| -0.5 * edge), lengths, positions, kind_of, kinds, ..Start::default() })

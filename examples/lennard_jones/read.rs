@@ -5,15 +5,16 @@
 //! names the file and the line. Nothing in a file can panic, and the number of atoms that it claims reserves no memory.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
+pub(crate) use crate::lines::Problem;
 use crate::simulation::fold;
 use crate::species::{Kind, MOST_KINDS};
 use crate::start::Start;
-use crate::{data_file, dump, nist, xyz};
+use crate::{data_file, dump, lines, nist, xyz};
 
 /// Why a file is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -24,40 +25,14 @@ pub(crate) struct Rejected {
     problem: String,
 }
 
-/// The line where the problem is, if it has one, and the problem.
-pub(crate) type Problem = (Option<u64>, String);
-
-/// A line longer than this is no line of these formats. The longest tells of 32 kinds what holds between each two.
-const LINE_LIMIT: u64 = 1 << 16;
-
-/// The lines of a file, numbered from 1.
-pub(crate) struct Lines<'a> {
-    input: Box<dyn BufRead + 'a>,
-    number: u64,
-    line: Vec<u8>,
-}
+/// The lines of a file.
+pub(crate) type Lines<'a> = lines::Lines<Box<dyn BufRead + 'a>>;
 
 impl<'a> Lines<'a> {
     /// Of a text, or of what decompresses to one.
     pub(crate) fn new(mut input: impl BufRead + 'a) -> io::Result<Self> {
         let packed = input.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-        let input: Box<dyn BufRead> = if packed { Box::new(BufReader::new(MultiGzDecoder::new(input))) } else { Box::new(input) };
-        Ok(Lines { input, number: 0, line: Vec::new() })
-    }
-
-    /// The next line, without blanks around it, if there is one.
-    pub(crate) fn next(&mut self) -> Result<Option<&str>, Problem> {
-        self.line.clear();
-        self.number += 1;
-        let read = self.input.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.line);
-        let read = read.map_err(|e| self.problem(format!("cannot be read: {e}")))?;
-        if read as u64 == LINE_LIMIT {
-            return Err(self.problem(format!("longer than {LINE_LIMIT} characters: not a file of atoms")));
-        }
-        if read == 0 {
-            return Ok(None);
-        }
-        std::str::from_utf8(&self.line).map(|line| Some(line.trim())).map_err(|_| self.problem("not text"))
+        Ok(Lines::of(if packed { Box::new(BufReader::new(MultiGzDecoder::new(input))) } else { Box::new(input) }))
     }
 
     /// The next line, which must be there.
@@ -65,8 +40,7 @@ impl<'a> Lines<'a> {
         if self.next()?.is_none() {
             return Err(self.problem(format!("the file ends where {what} should stand")));
         }
-        // The line is taken anew: a conditional return of a borrow is refused by today's borrow checker.
-        Ok(std::str::from_utf8(&self.line).unwrap_or_default().trim())
+        Ok(self.present())
     }
 
     /// The next line as exactly as many numbers.
@@ -75,11 +49,6 @@ impl<'a> Lines<'a> {
         let numbers: Option<Vec<f64>> = line.split_whitespace().map(number).collect();
         let found: Option<[f64; N]> = numbers.and_then(|numbers| numbers.try_into().ok());
         found.ok_or_else(|| self.problem(format!("{what} expected: {N} finite numbers")))
-    }
-
-    /// A problem in the present line.
-    pub(crate) fn problem(&self, what: impl Into<String>) -> Problem {
-        (Some(self.number), what.into())
     }
 }
 
@@ -220,6 +189,29 @@ pub(crate) mod tests {
         // Cut short, it is an error and not the end.
         let mut lines = Lines::new(&packed[..packed.len() - 6]).unwrap();
         assert!((0..4).any(|_| lines.next().is_err()));
+    }
+
+    /// What the program reads of a file with these bytes.
+    fn start_of(name: &str, bytes: &[u8]) -> Result<Start, Rejected> {
+        let file = std::env::temp_dir().join(format!("lennard_jones-{}-{name}", std::process::id()));
+        std::fs::write(&file, bytes).unwrap();
+        let read = start(&file);
+        std::fs::remove_file(&file).unwrap();
+        read
+    }
+
+    #[test]
+    fn a_mark_at_the_start_and_latin_1_are_read() {
+        let data =
+            b"M\xfcller, 300 K\n\n1 atoms # \xb5\n1 atom types\n0 4 xlo xhi\n0 4 ylo yhi\n0 4 zlo zhi\n\nAtoms\n\n1 1 1 2 3\n";
+        let dump = b"ITEM: TIMESTEP\n0\nITEM: NUMBER OF ATOMS\n1\nITEM: BOX BOUNDS pp pp pp\n0 4\n0 4\n0 4\nITEM: ATOMS id x y z\n1 1 2 3\n";
+        let xyz = b"1\nname=\"M\xfcller\" Lattice=\"4 0 0 0 4 0 0 0 4\" Properties=species:S:1:pos:R:3\nAr 1 2 3\n";
+        for (name, text) in [("latin.data", &data[..]), ("latin.dump", dump), ("latin.xyz", xyz)] {
+            for mark in ["", "\u{feff}"] {
+                let read = start_of(name, &[mark.as_bytes(), text].concat()).unwrap();
+                assert_eq!(read.positions, [[1.0, 2.0, 3.0]], "{name}");
+            }
+        }
     }
 
     #[test]

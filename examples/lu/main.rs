@@ -73,6 +73,8 @@ mod column;
 mod command_line;
 mod distributed;
 mod kernels;
+#[path = "../lines/mod.rs"]
+mod lines;
 mod market;
 mod matrix;
 mod panel;

@@ -12,8 +12,10 @@
 //! parse tree, and brings 46 crates and 20 seconds of building, two thirds of what this whole crate takes.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+
+use crate::lines::{Lines, Problem};
 
 /// A square matrix as read: entries sorted by column, then row, each place once.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,52 +92,6 @@ fn open(file: &Path, shape: Shape) -> Result<Entries, Rejected> {
     parse(BufReader::new(opened), shape).map_err(|(line, problem)| rejected(line, problem))
 }
 
-/// The line where the problem is, if it has one, and the problem.
-type Problem = (Option<u64>, String);
-
-/// The standard's limit is 1024 characters; generous, so that only files that are no text at all meet it.
-const LINE_LIMIT: u64 = 4096;
-
-/// The lines of a file, numbered from 1.
-struct Lines<R> {
-    input: R,
-    number: u64,
-    line: Vec<u8>,
-}
-
-impl<R: BufRead> Lines<R> {
-    /// The next line, if there is one.
-    fn next(&mut self) -> Result<Option<&str>, Problem> {
-        self.line.clear();
-        self.number += 1;
-        let here = Some(self.number);
-        let read = self.input.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.line);
-        let read = read.map_err(|e| (here, format!("cannot be read: {e}")))?;
-        if read as u64 == LINE_LIMIT {
-            return Err((here, format!("longer than {LINE_LIMIT} characters: not a Matrix Market file")));
-        }
-        if read == 0 {
-            return Ok(None);
-        }
-        match std::str::from_utf8(&self.line) {
-            Ok(line) => Ok(Some(line.trim())),
-            Err(_) => Err((here, "not text: is this a compressed or binary file? Give the unpacked .mtx file".into())),
-        }
-    }
-
-    /// The next line that is neither blank nor, if `comments` may stand here, a comment.
-    fn content(&mut self, comments: bool) -> Result<Option<&str>, Problem> {
-        loop {
-            let Some(line) = self.next()? else { return Ok(None) };
-            if !(line.is_empty() || comments && line.starts_with('%')) {
-                break;
-            }
-        }
-        // The line is taken anew: a loop that returns its borrow is refused by today's borrow checker.
-        Ok(Some(std::str::from_utf8(&self.line).unwrap_or_default().trim()))
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Coordinate,
@@ -157,7 +113,7 @@ struct Header {
 }
 
 fn parse(input: impl BufRead, shape: Shape) -> Result<Entries, Problem> {
-    let mut lines = Lines { input, number: 0, line: Vec::new() };
+    let mut lines = Lines::of(input);
     let banner = lines.next()?.ok_or((None, "the file is empty".to_owned()))?;
     let header = header(banner).map_err(|problem| (Some(1), problem))?;
     let (rows, columns, count) = size(&mut lines, header, shape)?;
@@ -166,10 +122,10 @@ fn parse(input: impl BufRead, shape: Shape) -> Result<Entries, Problem> {
         Format::Coordinate => coordinates(&mut lines, header, count, &mut matrix)?,
         Format::Array => array(&mut lines, header, count, &mut matrix)?,
     }
-    if let Some(line) = lines.content(false)? {
+    if let Some(line) = lines.next_filled()? {
         let problem =
             format!("`{}` after the last of {count} entries: the size line is wrong, or two files were joined", clip(line));
-        return Err((Some(lines.number), problem));
+        return Err(lines.problem(problem));
     }
     add_up(&mut matrix.entries);
     if let Some((row, column, value)) = matrix.entries.iter().find(|e| !e.2.is_finite()) {
@@ -218,7 +174,11 @@ fn header(line: &str) -> Result<Header, String> {
 
 /// Rows, columns, and the number of entries that follow.
 fn size<R: BufRead>(lines: &mut Lines<R>, header: Header, shape: Shape) -> Result<(usize, usize, usize), Problem> {
-    let line = lines.content(true)?.map(str::to_owned);
+    let mut line = lines.next_filled()?;
+    while line.is_some_and(|line| line.starts_with('%')) {
+        line = lines.next_filled()?;
+    }
+    let line = line.map(str::to_owned);
     let here = Some(lines.number);
     let line = line.ok_or((here, "the file ends before the line with the size: is it complete?".to_owned()))?;
     let numbers: Option<Vec<usize>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
@@ -277,7 +237,7 @@ fn coordinates<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, m
             }
             Ok((row, column, value))
         };
-        let entry = entry().map_err(|problem| (Some(lines.number), problem))?;
+        let entry = entry().map_err(|problem| lines.problem(problem))?;
         push(matrix, header.symmetry, entry);
     }
     Ok(())
@@ -294,7 +254,7 @@ fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, matrix:
         };
         for row in first..matrix.rows {
             let value = number(entry_line(lines, done, count)?, header.integer);
-            push(matrix, header.symmetry, (row, column, value.map_err(|problem| (Some(lines.number), problem))?));
+            push(matrix, header.symmetry, (row, column, value.map_err(|problem| lines.problem(problem))?));
             done += 1;
         }
     }
@@ -302,9 +262,10 @@ fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, matrix:
 }
 
 fn entry_line<R: BufRead>(lines: &mut Lines<R>, done: usize, count: usize) -> Result<&str, Problem> {
-    let next = lines.number + 1;
-    let truncated = || (Some(next), format!("the file ends after {done} of {count} entries: is it complete?"));
-    lines.content(false)?.ok_or_else(truncated)
+    if lines.next_filled()?.is_none() {
+        return Err(lines.problem(format!("the file ends after {done} of {count} entries: is it complete?")));
+    }
+    Ok(lines.present())
 }
 
 fn push(matrix: &mut Entries, symmetry: Symmetry, (row, column, value): (usize, usize, f64)) {
@@ -390,6 +351,12 @@ mod tests {
     }
 
     #[test]
+    fn marks_of_editors_and_names_in_latin_1_are_read() {
+        let text = [b"\xef\xbb\xbf".as_slice(), REAL.as_bytes(), b"% M\xfcller\n1 1 1\n1 1 2\n"].concat();
+        assert_eq!(parse(&text[..], Shape::Square).unwrap().entries, [(0, 0, 2.0)]);
+    }
+
+    #[test]
     fn entries_given_twice_are_added() {
         assert_eq!(
             parse(format!("{REAL}2 2 3\n2 1 1\n1 1 2\n2 1 0.5\n").as_bytes(), Shape::Square).unwrap().entries,
@@ -405,8 +372,8 @@ mod tests {
             (problem(""), "-", "empty"),
             (problem("hello\n"), "1", "not a Matrix Market file"),
             (problem("%%MatrixMarket matrix coordinate real\n"), "1", "five words"),
-            (problem(b"%%MatrixMarket \xff\xfe\n".as_slice()), "1", "not text"),
-            (problem([b'x'; 10_000]), "1", "longer than"),
+            (problem(b"\x1f\x8b\x08".as_slice()), "1", "not text"),
+            (problem([b'x'; 100_000]), "1", "longer than"),
             (problem("%%MatrixMarket vector coordinate real general\n"), "1", "`vector`"),
             (problem("%%MatrixMarket matrix list real general\n"), "1", "`list`"),
             (problem("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 1\n"), "1", "pattern"),

@@ -1,0 +1,100 @@
+//! The lines of a text that a user gives, numbered for errors.
+//!
+//! Texts come from many programs and times. A byte-order mark at the start is skipped. A line that is not UTF-8 is taken for Latin-1, in which
+//! older files have names in their titles and comments. Nothing in a text can panic, and a line reserves no more memory than its limit.
+
+use std::io::{BufRead, Read};
+
+/// The line where the problem is, if it has one, and the problem.
+pub(crate) type Problem = (Option<u64>, String);
+
+/// A line longer than this is no line of a text. The longest tells of 32 kinds of atoms what holds between each two.
+const LINE_LIMIT: u64 = 1 << 16;
+
+/// What editors of Windows write before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The lines of a text, numbered from 1.
+pub(crate) struct Lines<R> {
+    input: R,
+    /// Of the line that was read last.
+    pub(crate) number: u64,
+    bytes: Vec<u8>,
+    line: String,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(crate) fn of(input: R) -> Self {
+        Lines { input, number: 0, bytes: Vec::new(), line: String::new() }
+    }
+
+    /// The next line, without blanks around it, if there is one.
+    pub(crate) fn next(&mut self) -> Result<Option<&str>, Problem> {
+        self.bytes.clear();
+        self.line.clear();
+        self.number += 1;
+        let read = self.input.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.bytes);
+        let read = read.map_err(|e| self.problem(format!("cannot be read: {e}")))?;
+        if read as u64 == LINE_LIMIT {
+            return Err(self.problem(format!("longer than {LINE_LIMIT} characters: is this a text?")));
+        }
+        // Those that no text has, but every compressed file in its first bytes.
+        if self.bytes.iter().any(|byte| matches!(byte, 0..=6 | 14..=26 | 28..=31)) {
+            return Err(self.problem("not text: is this a compressed or binary file? Give the unpacked text"));
+        }
+        let mark = if self.number == 1 { BYTE_ORDER_MARK } else { &[] };
+        let bytes = self.bytes.strip_prefix(mark).unwrap_or(&self.bytes);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.line.push_str(text),
+            // The characters of Latin-1 are the first 256 of Unicode.
+            Err(_) => self.line.extend(bytes.iter().map(|&byte| char::from(byte))),
+        }
+        Ok((read > 0).then(|| self.present()))
+    }
+
+    /// The next line that is not blank, if there is one.
+    pub(crate) fn next_filled(&mut self) -> Result<Option<&str>, Problem> {
+        while self.next()?.is_some() {
+            if !self.present().is_empty() {
+                return Ok(Some(self.present()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The line that was read last, without blanks around it.
+    pub(crate) fn present(&self) -> &str {
+        self.line.trim()
+    }
+
+    /// A problem in the present line.
+    pub(crate) fn problem(&self, what: impl Into<String>) -> Problem {
+        (Some(self.number), what.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_and_characters_of_other_times_are_read() {
+        let mut lines = Lines::of(&b"\xef\xbb\xbf one\r\n\n \t\nM\xfcller \xc4\nM\xc3\xbcller\n\xef\xbb\xbf"[..]);
+        assert_eq!(lines.next(), Ok(Some("one")));
+        assert_eq!(lines.next_filled(), Ok(Some("Müller Ä")));
+        assert_eq!(lines.problem("here"), (Some(4), "here".to_owned()));
+        assert_eq!(lines.next(), Ok(Some("Müller")));
+        assert_eq!(lines.next(), Ok(Some("\u{feff}")));
+        assert_eq!(lines.next(), Ok(None));
+        assert_eq!(lines.next_filled(), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        for text in [&b"\x1f\x8b\x08\x08"[..], b"PK\x03\x04", b"one\0two", &[b'x'; 100_000]] {
+            let (line, problem) = Lines::of(text).next().map(|_| ()).unwrap_err();
+            assert!(line == Some(1) && problem.contains("text"), "{problem}");
+        }
+        assert!(Lines::of(&b"\t\x1b[0m\x0c\x0b\n"[..]).next().is_ok());
+    }
+}

@@ -63,13 +63,14 @@ pub(crate) fn forces(mut lines: Lines<'_>) -> Result<Vec<[f64; 3]>, Problem> {
     last(lines, &first)?.vectors(["fx", "fy", "fz"]).ok_or((None, "there are no columns `fx fy fz`".into()))
 }
 
+/// Blank lines may stand between frames; all else is a frame or an error.
 fn last(mut lines: Lines<'_>, first: &str) -> Result<Frame, Problem> {
     let mut header = first.to_owned();
     loop {
         let frame = frame(&mut lines, &header)?;
-        match lines.next()? {
-            Some(line) if !line.is_empty() => header = line.to_owned(),
-            _ => return Ok(frame),
+        match lines.next_filled()? {
+            Some(line) => header = line.to_owned(),
+            None => return Ok(frame),
         }
     }
 }
@@ -170,9 +171,13 @@ mod tests {
     #[test]
     fn the_last_frame_counts() {
         let frame = |x: f64| format!("ITEM: TIMESTEP\n{HEAD}ITEM: ATOMS id x y z\n1 {x} 0 0\n2 2 2 2\n");
-        let text = frame(1.5) + &frame(2.5);
-        let start = parse(lines(text.strip_prefix("ITEM: TIMESTEP\n").unwrap()), "ITEM: TIMESTEP").unwrap();
-        assert_eq!(start.positions[0], [1.5, 0.0, 0.0]);
+        let of = |text: &str| parse(lines(text.strip_prefix("ITEM: TIMESTEP\n").unwrap()), "ITEM: TIMESTEP");
+        for between in ["", "\n", " \n\t\n\n"] {
+            let start = of(&(frame(1.5) + between + &frame(2.5) + between)).unwrap();
+            assert_eq!(start.positions[0], [1.5, 0.0, 0.0], "{between:?}");
+            let (line, problem) = of(&(frame(1.5) + between + "end\n")).unwrap_err();
+            assert_eq!((line, &problem[..]), (Some(11 + between.matches('\n').count() as u64), "`ITEM: TIMESTEP` expected"));
+        }
     }
 
     #[test]

@@ -19,14 +19,14 @@ use crate::read::{Census, Lines, NAMELESS, Problem, number};
 use crate::species::Coefficients;
 use crate::start::Start;
 
-/// The last frame of a file, after its first line.
+/// The last frame of a file, after its first line. Blank lines may stand between frames; all else is a frame or an error.
 pub(crate) fn parse(mut lines: Lines<'_>, first: &str) -> Result<Start, Problem> {
     let mut header = first.to_owned();
     loop {
         let start = one(&mut lines, &header)?;
-        match lines.next()? {
-            Some(line) if !line.is_empty() => header = line.to_owned(),
-            _ => return Ok(start),
+        match lines.next_filled()? {
+            Some(line) => header = line.to_owned(),
+            None => return Ok(start),
         }
     }
 }
@@ -227,6 +227,16 @@ mod tests {
             let text = frame(&Start { step: 1, time: Some(0.005), ..start.clone() }) + &frame(&start);
             let (first, rest) = text.split_once('\n').unwrap();
             assert_eq!(parse(lines(rest), first).unwrap(), start);
+        }
+    }
+
+    #[test]
+    fn the_last_frame_counts() {
+        let frame = |x: f64| format!("Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3\n{x} 0 0\n");
+        for between in ["", "\n", " \n\t\n\n"] {
+            let of = |second: &str| parse(lines(&format!("{}{between}{second}", frame(0.5))), "1");
+            assert_eq!(of(&format!("1\n{}{between}", frame(1.5))).unwrap().positions, [[1.5, 0.0, 0.0]], "{between:?}");
+            assert!(of("end\n").unwrap_err().1.contains("number of atoms of the next frame"));
         }
     }
 

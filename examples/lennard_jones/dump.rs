@@ -2,7 +2,7 @@
 //!
 //! Atoms stand in any order and have an `id`, by which they are sorted. Positions are `x y z` or `xu yu zu`, in the box or outside, or parts of
 //! the box as `xs ys zs` or `xsu ysu zsu`. Velocities `vx vy vz` may be missing. The kind of an atom is its `type`, else its `element`; the
-//! masses may be in `mass`. The box must be a periodic cuboid, and units, if the dump tells them, `lj`.
+//! masses may be in `mass`. The box must be a periodic cuboid, of whatever shape LAMMPS takes it for, and units, if the dump tells them, `lj`.
 //!
 //! # Source
 //! The LAMMPS manual, `dump` and `dump_modify`.
@@ -94,22 +94,14 @@ fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
     section(lines, &header, "ITEM: NUMBER OF ATOMS")?;
     let count = lines.expect("the number of atoms")?.parse::<usize>();
     let count = count.map_err(|_| lines.problem("the number of atoms expected: a whole number"))?;
-    let header = lines.expect("`ITEM: BOX BOUNDS pp pp pp`")?.to_owned();
-    if header.starts_with("ITEM: BOX BOUNDS xy xz yz") || header.starts_with("ITEM: BOX BOUNDS abc") {
-        return Err(lines.problem("the box is triclinic: only cuboids along the axes are simulated"));
-    }
-    section(lines, &header, "ITEM: BOX BOUNDS pp pp pp")?;
-    let mut bounds = [[0.0; 2]; 3];
-    for bounds in &mut bounds {
-        *bounds = lines.numbers("the bounds of the box")?;
-    }
+    let (origin, lengths) = bounds(lines)?;
     let header = lines.expect("`ITEM: ATOMS`")?.to_owned();
     section(lines, &header, "ITEM: ATOMS")?;
     let columns: Vec<String> = header.split_whitespace().skip(2).map(str::to_owned).collect();
     let id = columns.iter().position(|column| column == "id").ok_or_else(|| lines.problem("there is no column `id`"))?;
     let column = |name: &str| columns.iter().position(|column| column == name);
     let (name, mass) = (column("type").or_else(|| column("element")), column("mass"));
-    let mut rows: Vec<(usize, u16, Vec<f64>)> = Vec::new();
+    let mut rows: Vec<(u64, u16, Vec<f64>)> = Vec::new();
     let mut census = Census::default();
     for _ in 0..count {
         let line = lines.expect("an atom")?;
@@ -117,22 +109,25 @@ fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
         let kind = census.add(word(name).unwrap_or(NAMELESS), word(mass));
         // Elements' names and the like are no numbers, and nobody asks for them.
         let row: Vec<f64> = line.split_whitespace().map(|word| number(word).unwrap_or(f64::NAN)).collect();
-        let number = row.get(id).copied().unwrap_or(0.0);
+        // The largest is 2⁶³ − 1, which floating-point numbers do not tell from its neighbors.
+        let found = word(Some(id)).unwrap_or_default();
+        let number = found
+            .parse::<u64>()
+            .ok()
+            .filter(|number| (1..=i64::MAX as u64).contains(number))
+            .ok_or_else(|| format!("{found} is the number of no atom: whole numbers from 1 to {} are expected", i64::MAX));
         if row.len() != columns.len() {
             return Err(lines.problem(format!("{} columns expected, not {}", columns.len(), row.len())));
         }
         let kind = kind.map_err(|problem| lines.problem(problem))?;
         let wanted = |column: &str| {
             let vectors = ["x y z", "xu yu zu", "xs ys zs", "xsu ysu zsu", "vx vy vz", "fx fy fz"];
-            column == "id" || vectors.iter().any(|vector| vector.split(' ').any(|name| name == column))
+            vectors.iter().any(|vector| vector.split(' ').any(|name| name == column))
         };
         if let Some(at) = (0..row.len()).find(|&at| row[at].is_nan() && wanted(&columns[at])) {
             return Err(lines.problem(format!("column `{}` is no finite number", columns[at])));
         }
-        if number < 1.0 || number.fract() != 0.0 {
-            return Err(lines.problem(format!("{number} is the number of no atom")));
-        }
-        rows.push((number as usize, kind, row));
+        rows.push((number.map_err(|problem| lines.problem(problem))?, kind, row));
     }
     rows.sort_by_key(|row| row.0);
     if let Some(twice) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -140,8 +135,42 @@ fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
     }
     let kind_of = rows.iter().map(|row| row.1).collect();
     let rows = rows.into_iter().map(|row| row.2).collect();
-    let (origin, lengths) = (bounds.map(|b| b[0]), bounds.map(|b| b[1] - b[0]));
     Ok(Frame { origin, lengths, step, time, columns, rows, kind_of, kinds: census.kinds() })
+}
+
+/// The corner of the box and its edges. A box that may be triclinic has three tilts, or three edges as vectors.
+fn bounds(lines: &mut Lines<'_>) -> Result<([f64; 3], [f64; 3]), Problem> {
+    let header = lines.expect("`ITEM: BOX BOUNDS pp pp pp`")?.to_owned();
+    section(lines, &header, "ITEM: BOX BOUNDS")?;
+    let words: Vec<&str> = header.split_whitespace().skip(3).collect();
+    let (shape, sides) = words.split_at(words.len().saturating_sub(3));
+    if sides != ["pp"; 3] {
+        return Err(lines.problem(format!("`{header}`: the box must be periodic along all axes, `pp pp pp`")));
+    }
+    let (mut origin, mut lengths) = ([0.0; 3], [0.0; 3]);
+    for d in 0..3 {
+        let what = "the bounds of the box";
+        let (low, edge, skew) = match shape {
+            [] => {
+                let [low, high] = lines.numbers(what)?;
+                (low, high - low, [0.0; 3])
+            }
+            ["xy", "xz", "yz"] => {
+                let [low, high, tilt] = lines.numbers(what)?;
+                (low, high - low, [tilt, 0.0, 0.0])
+            }
+            ["abc", "origin"] => {
+                let [mut vector @ .., low]: [f64; 4] = lines.numbers(what)?;
+                (low, std::mem::take(&mut vector[d]), vector)
+            }
+            _ => return Err(lines.problem(format!("`{header}`: neither two bounds, `xy xz yz` nor `abc origin`"))),
+        };
+        if skew != [0.0; 3] {
+            return Err(lines.problem("the box is triclinic: only cuboids along the axes are simulated"));
+        }
+        (origin[d], lengths[d]) = (low, edge);
+    }
+    Ok((origin, lengths))
 }
 
 fn section(lines: &Lines<'_>, header: &str, expected: &str) -> Result<(), Problem> {
@@ -166,6 +195,30 @@ mod tests {
         assert_eq!(start.positions, [[0.5, 2.5, 3.5], [0.0, 2.0, 3.0]]);
         assert_eq!(start.velocities, [[7.0, 8.0, 9.0], [4.0, 5.0, 6.0]]);
         assert_eq!(of("ITEM: ATOMS id xu yu zu\n1 0 0 0\n2 5 4 9\n").unwrap().positions, [[-1.0, 0.0, 0.0], [4.0, 4.0, 9.0]]);
+    }
+
+    #[test]
+    fn numbers_of_atoms_are_whole_numbers_up_to_2_63() {
+        let of = |numbers: [&str; 2]| of(&format!("ITEM: ATOMS id x y z\n{} 2 0 0\n{} 3 0 0\n", numbers[0], numbers[1]));
+        for numbers in [["9007199254740993", "9007199254740992"], ["9223372036854775807", "9223372036854775806"], ["+2", "1"]] {
+            assert_eq!(of(numbers).unwrap().positions, [[2.0, 0.0, 0.0], [1.0, 0.0, 0.0]], "{numbers:?}");
+        }
+        for wrong in ["0", "-1", "1.5", "9223372036854775808", "Ar", "nan"] {
+            assert!(of(["1", wrong]).unwrap_err().1.starts_with(&format!("{wrong} is the number of no atom")), "{wrong}");
+        }
+        assert!(of(["9007199254740993", "9007199254740993"]).unwrap_err().1.contains("atom 9007199254740993 stands there twice"));
+    }
+
+    #[test]
+    fn boxes_that_may_be_triclinic_are_read_if_they_are_not() {
+        let cuboid = of("ITEM: ATOMS id x y z\n1 1 2 3\n2 4 1 1\n").unwrap();
+        for (header, rows) in
+            [("xy xz yz pp pp pp", "1 5 0\n0 4 0.0\n0 4 -0\n"), ("abc origin pp pp pp", "4 0 0 1\n0 4 0 0\n0 0 4 0\n")]
+        {
+            let text = HEAD.replace("pp pp pp", header).replace("1 5\n0 4\n0 4\n", rows);
+            let text = format!("{text}ITEM: ATOMS id x y z\n1 1 2 3\n2 4 1 1\n");
+            assert_eq!(parse(lines(&text), "ITEM: TIMESTEP").unwrap(), cuboid, "{header}");
+        }
     }
 
     #[test]
@@ -195,8 +248,20 @@ mod tests {
         assert!(problem("ITEM: ATOMS id xs ys zs\n1 0 0 0\n2 0 b 0\n").contains("`ys`"));
         let open = HEAD.replace("pp pp pp", "ff pp pp");
         assert!(parse(lines(&open), "ITEM: TIMESTEP").err().unwrap().1.contains("pp pp pp"));
-        let oblique = HEAD.replace("pp pp pp", "xy xz yz pp pp pp");
-        assert!(parse(lines(&oblique), "ITEM: TIMESTEP").err().unwrap().1.contains("triclinic"));
+        let bounds = |header: &str, rows: &str| {
+            let text = HEAD.replace("pp pp pp", header).replace("1 5\n0 4\n0 4\n", rows);
+            parse(lines(&text), "ITEM: TIMESTEP").unwrap_err()
+        };
+        for (header, rows) in
+            [("xy xz yz pp pp pp", "1 5 0\n0 4 1e-3\n0 4 0\n"), ("abc origin pp pp pp", "4 0 0 1\n-1 4 0 0\n0 0 4 0\n")]
+        {
+            let (line, problem) = bounds(header, rows);
+            assert!(line == Some(6) && problem.contains("triclinic"), "{problem}");
+        }
+        assert!(bounds("xy xz yz pp pp pp", "1 5\n0 4\n0 4\n").1.contains("3 finite numbers"));
+        assert!(bounds("xy xz yz pp pp pf", "1 5 0\n0 4 0\n0 4 0\n").1.contains("`pp pp pp`"));
+        assert!(bounds("xyz pp pp pp", "").1.contains("`xy xz yz`"));
+        assert!(bounds("", "1 5\n0 4\n0 4\n").1.contains("`pp pp pp`"));
         assert!(parse(lines("real\n"), "ITEM: UNITS").err().unwrap().1.contains("units real"));
     }
 

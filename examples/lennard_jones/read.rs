@@ -139,6 +139,10 @@ fn whole(mut start: Start) -> Result<Start, Problem> {
     if start.positions.len() > u32::MAX as usize / 2 {
         return Err((None, format!("{} atoms are too many", start.positions.len())));
     }
+    // LAMMPS counts no farther, and steps of the run are added.
+    if start.step > i64::MAX as u64 {
+        return Err((None, format!("step {} is too large: at most {}", start.step, i64::MAX)));
+    }
     if let Some(d) = (0..3).find(|&d| start.lengths[d].is_nan() || start.lengths[d] <= 0.0) {
         return Err((None, format!("the box has edge {} along axis {d}", start.lengths[d])));
     }
@@ -223,6 +227,7 @@ pub(crate) mod tests {
         for far in [3e6, -1e300, f64::INFINITY, f64::NAN] {
             assert!(whole(start(far)).unwrap_err().1.contains("atom 1 at ["), "{far}");
         }
+        assert!(whole(Start { step: u64::MAX, ..start(0.0) }).unwrap_err().1.contains("at most 9223372036854775807"));
         assert!(whole(Start { positions: vec![], ..start(0.0) }).unwrap_err().1.contains("no atoms"));
         assert!(whole(Start { lengths: [2.0, 0.0, 2.0], ..start(0.0) }).unwrap_err().1.contains("edge 0 along axis 1"));
     }

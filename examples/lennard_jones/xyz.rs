@@ -97,11 +97,10 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         None => Ok(None),
         Some(text) => number(text).map(Some).ok_or_else(|| lines.problem(format!("{key} is no finite number"))),
     };
-    let step = told("Step")?.unwrap_or(0.0);
-    if step < 0.0 || step.fract() != 0.0 {
-        return Err(lines.problem(format!("Step {step} is the number of no step")));
-    }
-    let (step, time, heat) = (step as u64, told("Time")?, told("Heat")?.unwrap_or(0.0));
+    let step = self::value(&comment, "Step").unwrap_or("0");
+    let step =
+        step.parse().map_err(|_| lines.problem(format!("Step {step} is the number of no step: a whole number is expected")))?;
+    let (time, heat) = (told("Time")?, told("Heat")?.unwrap_or(0.0));
     let index = |name: &String| kinds.iter().position(|kind| kind.name == *name);
     let mut coefficients = Vec::new();
     for pair in self::value(&comment, "Pairs").unwrap_or_default().split_whitespace() {
@@ -219,7 +218,7 @@ mod tests {
                 kinds,
                 kind_of,
                 coefficients,
-                step: 2,
+                step: u64::MAX,
                 time: Some(0.01),
                 heat: -3.5,
                 ..Start::default()
@@ -253,7 +252,7 @@ mod tests {
         let momenta = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3:momenta:R:3\n0 0 0 1 1 1\n";
         assert!(problem(momenta).contains("without `masses`"));
         let late = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3 Step=later\n0 0 0\n";
-        assert!(problem(late).contains("Step is no finite number"));
+        assert!(problem(late).contains("Step later is the number of no step"));
         let open = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3 pbc=\"T T F\"\n0 0 0\n";
         assert!(problem(open).contains("periodic"));
         assert!(problem("no lattice\nAr 0 0 0\n").contains("Lattice"));

@@ -25,6 +25,7 @@ mod cli;
 mod cluster;
 #[path = "../command_line/mod.rs"]
 mod command_line;
+mod comment;
 mod data_file;
 mod dump;
 mod forces;

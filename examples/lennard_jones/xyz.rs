@@ -15,6 +15,7 @@
 
 use std::fmt::Write;
 
+use crate::comment::Comment;
 use crate::read::{Census, Lines, NAMELESS, Problem, number};
 use crate::species::Coefficients;
 use crate::start::Start;
@@ -33,8 +34,9 @@ pub(crate) fn parse(mut lines: Lines<'_>, first: &str) -> Result<Start, Problem>
 
 fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
     let count: usize = header.parse().map_err(|_| lines.problem("the number of atoms of the next frame expected"))?;
-    let comment = lines.expect("the line with Lattice and Properties")?.to_owned();
-    let value = |key: &str| value(&comment, key).ok_or_else(|| lines.problem(format!("`{key}=` is missing")));
+    let comment = Comment::parse(lines.expect("the line with Lattice and Properties")?);
+    let comment = comment.map_err(|problem| lines.problem(problem))?;
+    let value = |key: &str| comment.value(key).ok_or_else(|| lines.problem(format!("`{key}=` is missing")));
     let vector = |text: &str| text.split_whitespace().map(number).collect::<Option<Vec<f64>>>();
     let lattice = vector(value("Lattice")?);
     let Some([x, a, b, c, y, d, e, f, z]) = lattice.as_deref().and_then(|l| <[f64; 9]>::try_from(l).ok()) else {
@@ -43,11 +45,11 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
     if [a, b, c, d, e, f].iter().any(|&off| off != 0.0) {
         return Err(lines.problem("the box is triclinic or turned: only cuboids along the axes are simulated"));
     }
-    let periodic = |word: &str| matches!(word, "T" | "True" | "true" | "1");
-    if self::value(&comment, "pbc").is_some_and(|pbc| !pbc.split_whitespace().all(periodic)) {
+    let periodic = |word: &str| matches!(word, "T" | "True" | "true" | "TRUE" | "1");
+    if comment.value("pbc").is_some_and(|pbc| !pbc.split_whitespace().all(periodic)) {
         return Err(lines.problem("the box must be periodic along all axes: `pbc=\"T T T\"`"));
     }
-    let origin = match self::value(&comment, "Origin") {
+    let origin = match comment.value("Origin") {
         None => [0.0; 3],
         Some(text) => vector(text)
             .and_then(|origin| origin.try_into().ok())
@@ -93,17 +95,17 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         let masses = |kind: u16| kinds[usize::from(kind)].mass.unwrap_or(1.0);
         velocities.iter_mut().zip(&kind_of).for_each(|(v, kind)| *v = v.map(|momentum| momentum / masses(*kind)));
     }
-    let told = |key: &str| match self::value(&comment, key) {
+    let told = |key: &str| match comment.value(key) {
         None => Ok(None),
         Some(text) => number(text).map(Some).ok_or_else(|| lines.problem(format!("{key} is no finite number"))),
     };
-    let step = self::value(&comment, "Step").unwrap_or("0");
+    let step = comment.value("Step").unwrap_or("0");
     let step =
         step.parse().map_err(|_| lines.problem(format!("Step {step} is the number of no step: a whole number is expected")))?;
     let (time, heat) = (told("Time")?, told("Heat")?.unwrap_or(0.0));
     let index = |name: &String| kinds.iter().position(|kind| kind.name == *name);
     let mut coefficients = Vec::new();
-    for pair in self::value(&comment, "Pairs").unwrap_or_default().split_whitespace() {
+    for pair in comment.value("Pairs").unwrap_or_default().split_whitespace() {
         let Coefficients { kinds: [a, b], epsilon, sigma, cutoff } =
             pair.parse::<Coefficients>().map_err(|problem| lines.problem(format!("Pairs: {pair}: {problem}")))?;
         // A kind of which no atoms are left is of no use.
@@ -112,17 +114,6 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         }
     }
     Ok(Start { origin, lengths: [x, y, z], positions, velocities, ways, kind_of, kinds, coefficients, step, time, heat })
-}
-
-/// The value of a key, without the quotes around it.
-fn value<'a>(comment: &'a str, key: &str) -> Option<&'a str> {
-    let starts = |&(at, _): &(usize, &str)| at == 0 || comment[..at].ends_with([' ', '\t']);
-    let (at, _) = comment.match_indices(&format!("{key}=")).find(starts)?;
-    let rest = &comment[at + key.len() + 1..];
-    match rest.strip_prefix('"') {
-        Some(quoted) => quoted.split('"').next(),
-        None => rest.split_whitespace().next(),
-    }
 }
 
 /// A property and where its words stand in the line of an atom.
@@ -165,7 +156,7 @@ pub(crate) fn frame(start: &Start) -> String {
             format!("{},{},{},{}{cutoff}", name(pair.kinds[0]), name(pair.kinds[1]), pair.epsilon, pair.sigma)
         })
         .collect();
-    let pairs = if pairs.is_empty() { String::new() } else { format!(" Pairs=\"{}\"", pairs.join(" ")) };
+    let pairs = if pairs.is_empty() { String::new() } else { format!(" Pairs={}", quoted(&pairs.join(" "))) };
     let mut text = String::with_capacity(160 * (start.positions.len() + 2));
     // Rust writes the fewest digits that read back as the same number. A String takes everything.
     let _ = writeln!(text, "{}", start.positions.len());
@@ -191,6 +182,11 @@ pub(crate) fn frame(start: &Start) -> String {
     text
 }
 
+/// As a value in quotes: names of kinds may have some of their own.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,7 +202,8 @@ mod tests {
         for (kinds, kind_of, coefficients) in [
             (vec![kind("Ar", None)], vec![0, 0], vec![]),
             (vec![kind("Kr", Some(2.5)), kind("Ar", Some(1.0))], vec![0, 1], vec![pair.clone()]),
-            (vec![kind("2", Some(2.5)), kind("1", Some(1.0))], vec![0, 1], vec![pair]),
+            (vec![kind("2", Some(2.5)), kind("1", Some(1.0))], vec![0, 1], vec![pair.clone()]),
+            (vec![kind("a\\\"", None), kind("=b'", None)], vec![0, 1], vec![pair]),
         ] {
             let (positions, velocities, lengths) = (positions.clone(), velocities.clone(), [2.0, 3.0, 4.0]);
             let ways = if kinds.len() == 1 { vec![] } else { ways.clone() };
@@ -237,6 +234,22 @@ mod tests {
             assert_eq!(of(&format!("1\n{}{between}", frame(1.5))).unwrap().positions, [[1.5, 0.0, 0.0]], "{between:?}");
             assert!(of("end\n").unwrap_err().1.contains("number of atoms of the next frame"));
         }
+    }
+
+    #[test]
+    fn values_are_quoted_in_many_ways() {
+        for line in [
+            r#"comment="Lattice=1 pbc=F" Lattice="2 0 0 0 3 0 0 0 4" Properties=pos:R:3 pbc="T T T" Origin="1 0 0""#,
+            r#"comment='say "pbc=F F F"' Lattice='2 0 0 0 3 0 0 0 4' Properties="pos:R:3" pbc='T T T' Origin='1 0 0'"#,
+            r#"info="a \" pbc=F \" b" Lattice={2 0 0 0 3 0 0 0 4} Properties=pos:R:3 pbc={True true TRUE} Origin={1 0 0}"#,
+            r#"Lattice = [[2, 0, 0], [0, 3, 0], [0, 0, 4]] Properties = pos:R:3 pbc = [T, T, T] Origin = [1, 0, 0]"#,
+        ] {
+            let start = parse(lines(&format!("{line}\n1.5 1 1\n")), "1").unwrap();
+            assert_eq!((start.lengths, start.positions), ([2.0, 3.0, 4.0], vec![[0.5, 1.0, 1.0]]), "{line}");
+        }
+        let open = r#"Lattice="2 0 0 0 3 0 0 0 4" Properties=pos:R:3 pbc=[T, T, F]"#;
+        assert!(parse(lines(&format!("{open}\n0 0 0\n")), "1").unwrap_err().1.contains("periodic"));
+        assert!(parse(lines("Lattice=\"2 0 0\n0 0 0\n"), "1").unwrap_err().1.contains("is missing behind"));
     }
 
     #[test]

@@ -39,8 +39,7 @@ pub(crate) fn parse(mut lines: Lines<'_>, title: &str) -> Result<Start, Problem>
 }
 
 /// The error for a file that has none of the formats.
-const NOTHING_KNOWN: &str =
-    "neither a LAMMPS dump, an extended XYZ file, nor a LAMMPS data file with `atoms` and `atom types` in its header";
+const NOTHING_KNOWN: &str = "neither a LAMMPS dump, an extended XYZ file with `Lattice=` in its second line, nor a LAMMPS data file with `atoms` and `atom types` in its header";
 
 /// The line that begins a section, and what it says behind `#`.
 struct Heading {

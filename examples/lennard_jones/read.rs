@@ -124,9 +124,22 @@ pub(crate) fn start(file: &Path) -> Result<Start, Rejected> {
         if first.starts_with("ITEM:") {
             return whole(dump::parse(lines, &first)?);
         }
-        // The first line of a data file is a title, which LAMMPS ignores. One that is a number begins an XYZ file.
-        if first.parse::<usize>().is_ok() { whole(xyz::parse(lines, &first)?) } else { whole(data_file::parse(lines, &first)?) }
+        // The first line of a data file is a title, whatever stands there: a number, too. Then the second tells.
+        if first.parse::<usize>().is_ok() && second_of_xyz(&mut lines)? {
+            return whole(xyz::parse(lines, &first)?);
+        }
+        whole(data_file::parse(lines, &first)?)
     })
+}
+
+/// Whether the next line is the comment of an XYZ file, which has `Lattice` if it is extended, and not one of a data file's header: blank, a
+/// comment behind `#`, or numbers and what they are. The line is still the next one then.
+fn second_of_xyz(lines: &mut Lines<'_>) -> Result<bool, Problem> {
+    let second = lines.next()?.unwrap_or_default();
+    let of_header = |word: &str| word.starts_with('#') || number(word).is_some();
+    let is_comment = second.contains("Lattice") || second.split_whitespace().next().is_some_and(|word| !of_header(word));
+    lines.is_put_back = true;
+    Ok(is_comment)
 }
 
 /// What holds for every start: a box, atoms, all of them inside. Those outside are moved to their images in the periodic box.
@@ -216,6 +229,29 @@ pub(crate) mod tests {
                 assert_eq!(read.positions, [[1.0, 2.0, 3.0]], "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_title_may_be_a_number_and_so_may_a_comment() {
+        let header = "1 atoms\n1 atom types\n0 4 xlo xhi\n0 4 ylo yhi\n0 4 zlo zhi\n\nAtoms\n\n1 1 1 2 3\n";
+        for title in ["", "300", "1", "300 K", "1.5", "ITEM", "# 1", "Atoms"] {
+            for second in ["\n", "# of 300\n", ""] {
+                let read = start_of("title.data", format!("{title}\n{second}{header}").as_bytes()).unwrap();
+                assert_eq!(read.positions, [[1.0, 2.0, 3.0]], "{title} {second}");
+            }
+        }
+        let lattice = "Lattice=\"4 0 0 0 4 0 0 0 4\" Properties=pos:R:3";
+        for comment in ["", "300 ", "# ", "frame 3 "] {
+            let read = start_of("comment.xyz", format!("1\n{comment}{lattice}\n1 2 3\n").as_bytes()).unwrap();
+            assert_eq!(read.positions, [[1.0, 2.0, 3.0]], "{comment}");
+        }
+        for (comment, problem) in
+            [("water", "line 2: `Lattice=` is missing"), ("", "`Lattice=` in its"), ("5", "`Lattice=` in its")]
+        {
+            let refused = start_of("plain.xyz", format!("1\n{comment}\nAr 1 2 3\n").as_bytes()).unwrap_err().to_string();
+            assert!(refused.contains(problem), "{refused}");
+        }
+        assert!(start_of("short.xyz", b"1").unwrap_err().to_string().contains("neither a LAMMPS dump"));
     }
 
     #[test]

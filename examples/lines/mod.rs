@@ -19,17 +19,22 @@ pub(crate) struct Lines<R> {
     input: R,
     /// Of the line that was read last.
     pub(crate) number: u64,
+    /// Whether that line is the next one, too.
+    pub(crate) is_put_back: bool,
     bytes: Vec<u8>,
     line: String,
 }
 
 impl<R: BufRead> Lines<R> {
     pub(crate) fn of(input: R) -> Self {
-        Lines { input, number: 0, bytes: Vec::new(), line: String::new() }
+        Lines { input, number: 0, is_put_back: false, bytes: Vec::new(), line: String::new() }
     }
 
     /// The next line, without blanks around it, if there is one.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, Problem> {
+        if std::mem::take(&mut self.is_put_back) {
+            return Ok(Some(self.present()));
+        }
         self.bytes.clear();
         self.line.clear();
         self.number += 1;
@@ -83,7 +88,9 @@ mod tests {
         assert_eq!(lines.next(), Ok(Some("one")));
         assert_eq!(lines.next_filled(), Ok(Some("Müller Ä")));
         assert_eq!(lines.problem("here"), (Some(4), "here".to_owned()));
-        assert_eq!(lines.next(), Ok(Some("Müller")));
+        lines.is_put_back = true;
+        assert_eq!(lines.next(), Ok(Some("Müller Ä")));
+        assert_eq!((lines.number, lines.next()), (4, Ok(Some("Müller"))));
         assert_eq!(lines.next(), Ok(Some("\u{feff}")));
         assert_eq!(lines.next(), Ok(None));
         assert_eq!(lines.next_filled(), Ok(None));

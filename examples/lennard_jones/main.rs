@@ -81,6 +81,9 @@ const MOST_CELLS: usize = 200;
 /// Coordinates in a longer box have no digits left for distances between atoms.
 const LONGEST_EDGE: f64 = 1e9;
 
+/// Edges of the box that the cut-off and the skin may reach over.
+const MOST_IMAGES: f64 = 4.0;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     command_line::main("lennard_jones", || launch(&prepare(arguments)?).map_err(|error| error.to_string()))
@@ -120,10 +123,14 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
     }
     // Beyond this a task has more images of the box than it counts, and the sum over pairs is a matter of lattices, not of lists.
     let shortest = start.lengths.into_iter().fold(f64::INFINITY, f64::min);
-    let cutoff = potential.cutoff();
-    if cutoff + arguments.skin > 4.0 * shortest {
-        let skin = arguments.skin;
-        return Err(format!("the cut-off {cutoff} with the skin {skin} is too long for a box with an edge of {shortest}"));
+    let (cutoff, skin) = (potential.cutoff(), arguments.skin);
+    if cutoff + skin > MOST_IMAGES * shortest {
+        return Err(format!(
+            "the cut-off {cutoff} and the skin {skin} reach over {:.1} edges of the box {:?}: pairs are summed over up to {MOST_IMAGES} \
+             images along each axis; give a wider box, or a shorter cut-off or skin",
+            (cutoff + skin) / shortest,
+            start.lengths
+        ));
     }
     name_potentials(&mut start, &masses, &potential);
     let thermostat = arguments.thermostat.map(|temperature| Thermostat {

@@ -102,6 +102,8 @@ fn forces_are_those_of_a_double_loop() {
     let config = data("lj_sample_config_periodic2.txt");
     for line in [
         "--fcc 1 --density 0.7 --temperature 3".to_owned(),
+        "--fcc 1 --density 0.7 --cutoff 6.6".to_owned(),
+        "--fcc 1x4x2 --density 0.6 --cutoff 4".to_owned(),
         "--fcc 2 --density 1.0 --temperature 1 --potential shifted-force".to_owned(),
         format!("--config {config} --cutoff 4 --potential shifted"),
         format!("--config {config} --cutoff 9"),
@@ -119,6 +121,63 @@ fn forces_are_those_of_a_double_loop() {
             let own = after(ranks, "threads", &(line.clone() + " --steps 0")).forces;
             assert_eq!(crate::checks::same_forces(&own, &forces), Ok(()), "{line}");
         }
+    }
+}
+
+/// Two atoms in a box that is narrower than twice the cut-off, so that each meets several images of the other, move as they do in eight such
+/// boxes, in which no pair has more than one distance within the cut-off. They leave the box meanwhile.
+#[test]
+fn a_narrow_box_is_a_part_of_a_wide_one() {
+    let folder = Folder::new("narrow");
+    let of = |boxes: [usize; 3]| {
+        let edges = [4.0, 3.7, 4.4];
+        let file = folder.file(&format!("{}.xyz", boxes[0]));
+        let mut atoms = String::new();
+        for copy in 0..boxes.iter().product() {
+            let cell = [copy % boxes[0], copy / boxes[0] % boxes[1], copy / boxes[0] / boxes[1]];
+            for (at, v) in [([0.1, 0.2, 0.3], "-1.5 0.7 2"), ([2.1, 1.9, 2.5], "1.5 -0.7 -2")] {
+                let at: [f64; 3] = std::array::from_fn(|d| at[d] + cell[d] as f64 * edges[d]);
+                atoms += &format!("{} {} {} {v}\n", at[0], at[1], at[2]);
+            }
+        }
+        let [x, y, z]: [f64; 3] = std::array::from_fn(|d| boxes[d] as f64 * edges[d]);
+        let frame =
+            format!("{}\nLattice=\"{x} 0 0 0 {y} 0 0 0 {z}\" Properties=pos:R:3:velo:R:3\n{atoms}", atoms.lines().count());
+        std::fs::write(&file, frame).unwrap();
+        after(1, "threads", &format!("--start {file} --cutoff 2.5 --potential shifted-force --skin 0.3 --steps 100"))
+    };
+    let (narrow, wide) = (of([1; 3]), of([2; 3]));
+    for (atom, v) in wide.velocities.iter().enumerate() {
+        (0..3).for_each(|d| assert_relative_eq!(v[d], narrow.velocities[atom % 2][d], epsilon = 1e-9));
+    }
+    // They have met.
+    assert!((narrow.velocities[0][0] + 1.5).abs() > 0.01, "{narrow:?}");
+}
+
+#[test]
+fn a_cutoff_over_too_many_images_is_told() {
+    let folder = Folder::new("box");
+    let [data, dump, xyz, config] = ["a.data", "a.dump", "a.xyz", "a.txt"].map(|name| folder.file(name));
+    let atom = "1 1 0.1 0.1 0.1\n";
+    let write = |file: &str, text: String| std::fs::write(file, text).unwrap();
+    write(&data, format!("\n1 atoms\n1 atom types\n0 9 xlo xhi\n0 0.5 ylo yhi\n0 9 zlo zhi\n\nAtoms\n\n{atom}"));
+    let bounds = "ITEM: BOX BOUNDS pp pp pp\n0 9\n0 0.5\n0 9\n";
+    write(&dump, format!("ITEM: TIMESTEP\n0\nITEM: NUMBER OF ATOMS\n1\n{bounds}ITEM: ATOMS id type x y z\n{atom}"));
+    write(&xyz, "1\nLattice=\"9 0 0 0 0.5 0 0 0 9\" Properties=pos:R:3\n0.1 0.1 0.1\n".to_owned());
+    write(&config, "9 0.5 9\n1\n1 0.1 0.1 0.1\n".to_owned());
+    for line in [
+        "--fcc 1 --density 32",
+        &format!("--config {config}"),
+        &format!("--start {data}"),
+        &format!("--start {dump}"),
+        &format!("--start {xyz}"),
+    ] {
+        let words = ["lennard_jones"].into_iter().chain(line.split(' '));
+        let problem = prepare(Arguments::parse_from(words)).unwrap_err();
+        assert!(
+            problem.contains("2.5 and the skin 0.45 reach over 5.9 edges") && problem.contains("wider box"),
+            "{line}: {problem}"
+        );
     }
 }
 

@@ -284,6 +284,24 @@ impl<const D: usize> Case<D> {
 }
 
 impl Case<2> {
+    /// The case, if its periods are as long as the kernel needs: twice its reach. Ghosts come from as far, one period away at most.
+    ///
+    /// # Errors
+    /// A shorter period, with what is needed.
+    pub(crate) fn wide_enough(self) -> Result<Self, String> {
+        let Fluid { spacing, .. } = self.fluid;
+        let least = (2.0 * self.fluid.support() / spacing).round() as usize;
+        match (0..2).find(|&axis| self.period[axis].is_some() && self.counts[axis] < least) {
+            None => Ok(self),
+            Some(axis) => Err(format!(
+                "the period of {} m has room for {} particles, {spacing} m apart: at least {least} are needed, twice as many as the kernel \
+                 reaches; give a longer period by --column-width or a smaller --spacing",
+                self.period[axis].unwrap_or_default(),
+                self.counts[axis]
+            )),
+        }
+    }
+
     /// Vortices of a square of this side at a Reynolds number.
     pub(crate) fn taylor_green(spacing: f64, side: f64, reynolds: f64) -> Self {
         let count = (side / spacing).round() as usize;

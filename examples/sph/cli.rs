@@ -197,12 +197,11 @@ impl Arguments {
         if kind == Kind::TaylorGreen && height != width {
             return Err("the vortices' square has one side: give --column-width alone".into());
         }
-        if !column && width < 6.0 * spacing {
-            return Err(format!("the period of {width} m must be at least six times the spacing of {spacing} m"));
-        }
         Ok(match (kind, self.dimensions()) {
-            (Kind::TaylorGreen, _) => Flow::Plane(Case::taylor_green(spacing, width, self.reynolds.unwrap_or(100.0))),
-            (Kind::Poiseuille, _) => Flow::Plane(Case::poiseuille(spacing, width, height)),
+            (Kind::TaylorGreen, _) => {
+                Flow::Plane(Case::taylor_green(spacing, width, self.reynolds.unwrap_or(100.0)).wide_enough()?)
+            }
+            (Kind::Poiseuille, _) => Flow::Plane(Case::poiseuille(spacing, width, height).wide_enough()?),
             (kind, 2) => {
                 let column = self.column([width, height], [tank_length, tank_height], spacing)?;
                 Flow::Plane(Case::column(kind, spacing, column, water))
@@ -459,7 +458,12 @@ mod tests {
         assert!(flow("sph --spacing 1e-9").unwrap_err().contains("possible"));
         assert!(flow("sph --case taylor_green --dimensions 3").unwrap_err().contains("three"));
         assert!(flow("sph --case taylor_green --front x.csv").unwrap_err().contains("--front"));
-        assert!(flow("sph --case poiseuille --column-width 1e-4 --spacing 5e-5").unwrap_err().contains("period"));
+        assert!(flow("sph --case poiseuille --column-width 3.5e-4 --spacing 5e-5").unwrap_err().contains("period of 0.00035 m"));
+        // One particle from plate to plate, so they are farther apart than was asked for.
+        let coarse = "sph --case poiseuille --column-height 1.4e-4 --column-width 8e-4 --spacing 1e-4";
+        assert!(flow(coarse).unwrap_err().contains("6 particles, 0.00014 m apart"));
+        assert!(flow("sph --case taylor_green --spacing 0.14").unwrap_err().contains("at least 8 are needed"));
+        assert!(flow("sph --case taylor_green --spacing 0.125").is_ok() && flow("sph --case poiseuille --spacing 5e-5").is_ok());
         assert!(flow("sph --case taylor_green --no-slip").unwrap_err().contains("--no-slip"));
         assert!(flow("sph --case hydrostatic --gate 3").unwrap_err().contains("--gate is for the dam break"));
         assert!(flow("sph --friction 2").unwrap_err().contains("from 0 to 1"));

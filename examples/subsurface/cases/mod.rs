@@ -93,14 +93,27 @@ pub(crate) fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
 }
 
-/// The text of a reference file.
+/// The text of a reference file. One that is not UTF-8 is taken for Latin-1, whose characters are the first 256 of Unicode: older files have names in
+/// their comments.
 pub(crate) fn read(file: &Path) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| format!("cannot read the reference {}: {error}", file.display()))
+    let bytes = std::fs::read(file).map_err(|error| format!("cannot read the reference {}: {error}", file.display()))?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn references_in_latin_1_are_read() {
+        let file = std::env::temp_dir().join(format!("subsurface-{}-latin.csv", std::process::id()));
+        for (bytes, text) in [(&b"# M\xfcller\n"[..], "# Müller\n"), (b"# M\xc3\xbcller\n", "# Müller\n")] {
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(read(&file).as_deref(), Ok(text));
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(read(&file).unwrap_err().contains("latin.csv"));
+    }
 
     #[test]
     fn what_is_not_a_number_is_not_lost() {

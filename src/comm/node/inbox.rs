@@ -24,10 +24,13 @@ const SLOT_WORDS: usize = if cfg!(loom) { 2 } else { PACKET / WORD };
 #[repr(C, align(128))]
 pub(super) struct Inbox {
     tail: AtomicU64,
-    /// Written by the reader only.
-    head: AtomicU64,
+    head: Head,
     slots: [Slot; SLOTS as usize],
 }
+
+/// Written by the reader only, so in a line of its own: writers that take tickets would have to fetch it back each time.
+#[repr(C, align(64))]
+struct Head(AtomicU64);
 
 #[repr(C, align(128))]
 struct Slot {
@@ -74,7 +77,7 @@ impl Inbox {
 
     /// Takes the oldest message. One reader at a time: the caller holds the rank's polling lock.
     pub(super) fn pop(&self) -> Option<(usize, [u8; PACKET], usize)> {
-        let head = self.head.load(Ordering::Relaxed);
+        let head = self.head.0.load(Ordering::Relaxed);
         let slot = &self.slots[(head % SLOTS) as usize];
         if slot.turn.load(Ordering::Acquire) != 2 * (head / SLOTS) + 1 {
             return None;
@@ -86,13 +89,13 @@ impl Inbox {
         }
         let from = slot.from.load(Ordering::Relaxed) as usize;
         slot.turn.store(2 * (head / SLOTS) + 2, Ordering::Release);
-        self.head.store(head + 1, Ordering::Relaxed);
+        self.head.0.store(head + 1, Ordering::Relaxed);
         Some((from, bytes, len))
     }
 
     /// Whether `pop` would find something.
     pub(super) fn is_empty(&self) -> bool {
-        let head = self.head.load(Ordering::Relaxed);
+        let head = self.head.0.load(Ordering::Relaxed);
         self.slots[(head % SLOTS) as usize].turn.load(Ordering::Acquire) != 2 * (head / SLOTS) + 1
     }
 }
@@ -110,7 +113,7 @@ mod tests {
             len: AtomicU32::new(0),
             words: std::array::from_fn(|_| AtomicU64::new(0)),
         };
-        Box::new(Inbox { tail: AtomicU64::new(0), head: AtomicU64::new(0), slots: std::array::from_fn(|_| slot()) })
+        Box::new(Inbox { tail: AtomicU64::new(0), head: Head(AtomicU64::new(0)), slots: std::array::from_fn(|_| slot()) })
     }
 
     #[test]
@@ -168,7 +171,7 @@ mod loom_models {
             len: AtomicU32::new(0),
             words: std::array::from_fn(|_| AtomicU64::new(0)),
         };
-        Inbox { tail: AtomicU64::new(0), head: AtomicU64::new(0), slots: std::array::from_fn(|_| slot()) }
+        Inbox { tail: AtomicU64::new(0), head: Head(AtomicU64::new(0)), slots: std::array::from_fn(|_| slot()) }
     }
 
     /// Two words.

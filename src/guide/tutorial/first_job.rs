@@ -4,7 +4,7 @@
 //!
 //! ```sh
 //! cargo new first && cd first
-//! cargo add --git https://github.com/global-arrays/global-arrays global-arrays # until version 0.1 is published
+//! cargo add --path ../global-arrays # a checkout of this repository; version 0.1 is not published yet
 //! ```
 //!
 //! # The program

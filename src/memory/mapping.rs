@@ -185,7 +185,7 @@ impl Mapping {
     /// # Errors
     /// The kernel's refusal.
     pub(crate) fn release(&self, range: Range<usize>) -> io::Result<()> {
-        let done = self.allocate(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, range);
+        let done = self.allocate(HOLE, range);
         // The call is made by assembly that, to the compiler, writes no memory: what it last stored there must be read again.
         compiler_fence(Ordering::SeqCst);
         done
@@ -194,14 +194,13 @@ impl Mapping {
     /// The job is over. Closes the file and gives the pages of a range back, from which this process needs nothing more. If it is the `only`
     /// process that has the mapping, addresses of the range that were never committed are no longer reserved.
     pub(crate) fn retire(&self, range: Range<usize>, only: bool) {
+        let Some(file) = self.file.write().unwrap_or_else(PoisonError::into_inner).take() else { return };
         if let Some(kept) = self.kept.get() {
             kept.give_back();
         }
-        // Who fails to release keeps the pages a little longer.
-        let _ = self.release(range.clone());
-        if self.file.write().unwrap_or_else(PoisonError::into_inner).take().is_none() {
-            return;
-        }
+        // Pages that the kernel does not take go with the last handle.
+        let _ = allocate(&file, HOLE, range.clone());
+        drop(file);
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = vec![0..range.start, range.end..self.len];
         let mut from = range.start;
@@ -230,18 +229,22 @@ impl Mapping {
 
     fn allocate(&self, flags: FallocateFlags, range: Range<usize>) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.len, "range {range:?} outside a mapping of {} bytes", self.len);
-        if range.is_empty() {
-            return Ok(());
-        }
         let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        let file = file.as_ref().ok_or_else(retired)?;
-        loop {
-            match fallocate(file, flags, range.start as u64, (range.end - range.start) as u64) {
-                Err(rustix::io::Errno::INTR) => {}
-                other => return Ok(other?),
-            }
+        allocate(file.as_ref().ok_or_else(retired)?, flags, range)
+    }
+}
+
+/// Gives pages back.
+const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+
+fn allocate(file: &OwnedFd, flags: FallocateFlags, range: Range<usize>) -> io::Result<()> {
+    while !range.is_empty() {
+        match fallocate(file, flags, range.start as u64, range.len() as u64) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other?),
         }
     }
+    Ok(())
 }
 
 /// Memory of a job that is over.

@@ -240,10 +240,12 @@ impl Fabric {
         }
     }
 
-    /// The same for a rank of this process where others are other processes, which may have its memory a little longer.
+    /// The same for a rank of this process where others are other processes. If one failed, another may be reading this one's memory still, and
+    /// must not find zeros there.
     pub(crate) fn end_of(&self, local: usize) {
         self.end(None, "it has ended");
-        self.mapping.retire(self.segment_start(local)..self.segment_start(local + 1), false);
+        let own = self.segment_start(local)..self.segment_start(local + 1);
+        self.mapping.retire(if matches!(self.failure(), Some((None, _))) { own } else { 0..0 }, false);
     }
 
     /// Bytes that are committed at once.

@@ -69,6 +69,7 @@ mod capabilities;
 pub(crate) mod chain;
 mod conduit;
 mod connections;
+pub(crate) mod cores;
 mod devices;
 pub(crate) mod engine;
 mod event;

@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
-
 use super::{
-    Connect, Topology,
+    Connect, Topology, cores,
     key_values::Meet,
     launcher::Started,
     layers::{self, Layer},
@@ -163,12 +161,8 @@ impl Settings {
     pub(super) fn pin_among(&self, rank: usize, ranks: usize) {
         if ranks <= self.pins.len() {
             // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
-            let cores = self.pins.len();
-            let mut set = CpuSet::new();
-            for &cpu in &self.pins[rank * cores / ranks..(rank + 1) * cores / ranks] {
-                set.set(cpu);
-            }
-            let _ = sched_setaffinity(None, &set);
+            let count = self.pins.len();
+            let _ = cores::confine(&self.pins[rank * count / ranks..(rank + 1) * count / ranks]);
         }
     }
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_getaffinity};
-
 use super::{
     launch::{Launch, Start},
     report::{self, Wanted},
@@ -11,7 +9,7 @@ use super::{
 };
 use crate::{
     comm::{
-        Connect,
+        Connect, cores,
         launcher::{self, Protocol, Started},
         layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},
@@ -42,8 +40,7 @@ const SILENCES: (f64, f64) = (1.0, 1e9);
 impl Launch {
     /// Answers every question.
     pub(super) fn resolve(&self) -> Result<Start, Error> {
-        let affinity = sched_getaffinity(None).map_err(|e| Error::system("reading the cores of this process", e))?;
-        let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| affinity.is_set(cpu)).collect();
+        let cpus = cores::allowed(None).map_err(|e| Error::system("reading the cores of this process", e))?;
         let cores = cpus.len().max(1);
         let chosen = match &self.network {
             Some(name) => Some(name.clone()),

@@ -36,12 +36,12 @@ use std::{
 use libloading::Library;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use num_complex::Complex;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{
     dense::Number,
     kernel::{self, NONE, VARIABLE},
 };
+use crate::comm::cores;
 
 /// Libraries with 32-bit integers, from the most specific to a machine to the most common. `libcblas` and `libblas` are not among them:
 /// they may be the reference BLAS, which is many times slower than the crate's own kernel.
@@ -185,26 +185,19 @@ fn set_one_thread(library: &Library) {
 }
 
 /// While it lives, this thread may use one core only. A refusal costs threads only.
-struct OneCore(Option<CpuSet>);
+struct OneCore(Vec<usize>);
 
 impl OneCore {
     fn enter() -> Self {
-        let all = sched_getaffinity(None).ok();
-        let first = all.and_then(|all| (0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)));
-        if let Some(first) = first {
-            let mut one = CpuSet::new();
-            one.set(first);
-            let _ = sched_setaffinity(None, &one);
-        }
+        let all = cores::allowed(None).unwrap_or_default();
+        let _ = cores::confine(&all[..all.len().min(1)]);
         OneCore(all)
     }
 }
 
 impl Drop for OneCore {
     fn drop(&mut self) {
-        if let Some(all) = &self.0 {
-            let _ = sched_setaffinity(None, all);
-        }
+        let _ = cores::confine(&self.0);
     }
 }
 
@@ -431,10 +424,10 @@ mod tests {
 
     #[test]
     fn the_cores_of_a_thread_come_back() {
-        let cores = || sched_getaffinity(None).unwrap().count();
+        let cores = || cores::allowed(None).unwrap();
         let before = cores();
         let one = OneCore::enter();
-        assert_eq!(cores(), 1);
+        assert_eq!(cores(), before[..1]);
         drop(one);
         assert_eq!(cores(), before);
     }

@@ -10,21 +10,18 @@
 //! own environments and must be equal is compared on the way.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     hash::{DefaultHasher, Hash, Hasher},
     os::unix::fs::FileExt,
     sync::Arc,
 };
 
-use rustix::{
-    process::Pid,
-    system::uname,
-    thread::{CpuSet, sched_getaffinity},
-};
+use rustix::{process::Pid, system::uname};
 
 use super::Bootstrap;
 use crate::{
-    comm::{Spot, Spots, Topology, layers::LAYERS, node::Fabric, random, say::say, settings::Settings},
+    comm::{Spot, Spots, Topology, cores, layers::LAYERS, node::Fabric, random, say::say, settings::Settings},
     error::Error,
 };
 
@@ -182,8 +179,8 @@ fn differ(all: &[Words]) -> Option<String> {
 
 /// How many cores processes may use together, of which none is this one; at least 1.
 fn cores_of(processes: impl Iterator<Item = Option<Pid>>) -> usize {
-    let sets: Vec<CpuSet> = processes.map(|process| sched_getaffinity(process).unwrap_or_else(|_| CpuSet::new())).collect();
-    (0..CpuSet::MAX_CPU).filter(|&cpu| sets.iter().any(|set| set.is_set(cpu))).count().max(1)
+    let all: BTreeSet<usize> = processes.flat_map(|process| cores::allowed(process).unwrap_or_default()).collect();
+    all.len().max(1)
 }
 
 /// This machine, and what its processes are numbered in.

@@ -20,7 +20,6 @@ use std::{
 };
 
 use mpi::ffi::MPI_Comm;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{
     Mpi,
@@ -35,6 +34,7 @@ use crate::{
         agent::{Agent, Answers},
         am::Am,
         bootstrap::{Bootstrap, place::Place},
+        cores,
         joined::Joined,
         launcher::Started,
         layers::{self, Layer, WITHOUT_EFFECT},
@@ -64,7 +64,7 @@ struct Rank {
     /// Cores that the ranks of this node share.
     cores: usize,
     /// Those that the calling thread had before it was pinned.
-    before: Option<CpuSet>,
+    before: Option<Vec<usize>>,
     /// The program uses MPI by itself, and goes on with it.
     guest: bool,
 }
@@ -209,7 +209,7 @@ impl Rank {
             MpiWire::new(comm).map_err(|broken| Error::Launch(format!("starting a job on an MPI communicator: {broken}")))?;
         let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up(), settings.silence));
         // A launcher that bound its processes knew what it did.
-        let before = if unbound { sched_getaffinity(None).ok() } else { None };
+        let before = if unbound { cores::allowed(None).ok() } else { None };
         if before.is_some() {
             settings.pin_among(local, together);
         }
@@ -289,7 +289,7 @@ impl Rank {
 
     fn unpin(&mut self) {
         if let Some(before) = self.before.take() {
-            let _ = sched_setaffinity(None, &before);
+            let _ = cores::confine(&before);
         }
     }
 

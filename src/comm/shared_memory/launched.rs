@@ -10,8 +10,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::thread::{sched_getaffinity, sched_setaffinity};
-
 use crate::{
     comm::{
         agent::Agent,
@@ -20,6 +18,7 @@ use crate::{
             launched::{self, Connection, Running},
             place::Place,
         },
+        cores,
         launcher::Started,
         node::{Fabric, Held, Member, keeping},
         one_machine,
@@ -81,7 +80,7 @@ struct Rank {
     /// Cores that the ranks share.
     cores: usize,
     /// Those that the calling thread had before it was pinned.
-    before: Option<rustix::thread::CpuSet>,
+    before: Option<Vec<usize>>,
 }
 
 /// What all ranks find out alike.
@@ -97,7 +96,7 @@ impl Rank {
         let (rank, together) = (topology.rank(), fabric.ranks());
         let local = topology.local(rank);
         // A launcher that bound its processes knew what it did.
-        let before = if unbound { sched_getaffinity(None).ok() } else { None };
+        let before = if unbound { cores::allowed(None).ok() } else { None };
         if before.is_some() {
             settings.pin_among(local, together);
         }
@@ -165,7 +164,7 @@ impl Rank {
 impl Drop for Rank {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
-            let _ = sched_setaffinity(None, &before);
+            let _ = cores::confine(&before);
         }
         // A neighbour's thread ends by that, as this rank's by the next one's.
         drop(self.held.take());

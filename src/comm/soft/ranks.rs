@@ -28,10 +28,10 @@ use std::{
 };
 
 use corosensei::{Coroutine, Yielder};
-use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use rustix::thread::sched_getcpu;
 
 use super::stacks::{Slot, Stacks};
-use crate::comm::WaitWord;
+use crate::comm::{WaitWord, cores};
 
 /// What a rank is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,14 +160,13 @@ impl Ranks {
     ) -> Result<(), (usize, io::Error)> {
         /// A rank that is never to run has this turn.
         const NEVER: u32 = u32::MAX;
-        let mut core = CpuSet::new();
-        core.set(sched_getcpu());
+        let core = sched_getcpu();
         std::thread::scope(|scope| {
             for (rank, turn) in turns.iter().enumerate() {
                 let rank_main = move || {
                     if pinned {
                         // A refusal costs speed only.
-                        let _ = sched_setaffinity(None, &core);
+                        let _ = cores::confine(&[core]);
                     }
                     await_change(turn, 0);
                     if turn.load() != NEVER {

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::{fd::AsRawFd, unix::fs::symlink},
     path::{Path, PathBuf},
 };
 
@@ -210,11 +211,17 @@ fn a_save_that_fails_leaves_nothing_and_hangs_nobody() {
     let place = Place::new("failing");
     let [directory, socket, nowhere] = ["directory.npy", "socket.npy", "no/such/place.npy"].map(|name| place.file(name));
     let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let [to_socket, to_file, around] = ["to-socket.npy", "to-file.npy", "around.npy"].map(|name| place.file(name));
+    let held = fs::File::create(place.file("held")).unwrap();
+    let descriptor = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd()));
+    for (link, target) in [(&to_socket, &socket), (&to_file, &descriptor), (&around, &around)] {
+        symlink(target, link).unwrap();
+    }
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("inside"), b"").unwrap();
     everywhere(|job| {
         let a = GlobalArray::<f64, Ix2>::builder(job, [9, 9]).zeros().create()?;
-        for path in [&directory, &socket, &nowhere] {
+        for path in [&directory, &socket, &nowhere, &to_socket, &to_file, &descriptor, &around] {
             let said = a.save_npy(path).unwrap_err().to_string();
             assert!(said.contains("save_npy") && said.contains(path.to_str().unwrap()), "{said}");
         }
@@ -223,8 +230,33 @@ fn a_save_that_fails_leaves_nothing_and_hangs_nobody() {
     });
     let mut names = place.names();
     names.sort();
-    assert_eq!(names, ["directory.npy", "socket.npy"]);
+    assert_eq!(names, ["around.npy", "directory.npy", "held", "socket.npy", "to-file.npy", "to-socket.npy"]);
     assert!(!fs::metadata(socket).unwrap().is_file(), "what is no file was replaced by one");
+    assert!([to_socket, to_file, around].iter().all(|link| link.is_symlink()));
+    assert_eq!(held.metadata().unwrap().len(), 0);
+}
+
+#[test]
+fn links_stay_and_names_may_be_long() {
+    let place = Place::new("links");
+    fs::create_dir(place.file("far")).unwrap();
+    let [link, dangling] = ["link.npy", "dangling.npy"].map(|name| place.file(name));
+    symlink("far/there.npy", place.file("near.npy")).unwrap();
+    symlink("near.npy", &link).unwrap();
+    symlink("far/new.npy", &dangling).unwrap();
+    fs::write(place.file("far/there.npy"), "old").unwrap();
+    let long = place.file(&"n".repeat(255));
+    everywhere(|job| {
+        let a = GlobalArray::<i32, Ix1>::builder(job, [5]).fill(3).create()?;
+        for path in [&link, &dangling, &long] {
+            a.save_npy(path)?;
+            assert_eq!(GlobalArray::<i32, Ix1>::load_npy(job, path)?.sum()?, 15);
+        }
+        job.sync()
+    });
+    assert!(link.is_symlink() && dangling.is_symlink() && place.file("near.npy").is_symlink());
+    assert_eq!(fs::read_dir(place.file("far")).unwrap().count(), 2);
+    assert_eq!(place.names().len(), 5);
 }
 
 #[test]

@@ -9,14 +9,18 @@
 //! becomes the error of all.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     io,
-    os::unix::fs::FileExt,
+    os::unix::{ffi::OsStringExt, fs::FileExt},
     path::{Path, PathBuf},
 };
 
 use ndarray::{Array, Dimension, ShapeBuilder};
-use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::{
+    io::Errno,
+    rand::{GetRandomFlags, getrandom},
+};
 
 use super::{
     GlobalArray,
@@ -60,10 +64,11 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// An existing file is replaced only when the new one is completely on disk. If the call fails, the old file is unchanged and no
     /// temporary file remains. (Exception: if only the final sync of the directory fails, the new file is in place and the call
     /// fails.) If a rank dies during the call, those that are left remove the temporary file. After the end of all ranks, or a crash of the
-    /// machine, either the old or the new file exists, and possibly an unfinished one (`.name.….part`).
+    /// machine, either the old or the new file exists, and possibly an unfinished one (`.name.….part`). A symbolic link stays one: the file behind
+    /// it is replaced, or is new.
     ///
     /// # Errors
-    /// A path that exists and is not a regular file (a directory, a device); a system error on any member, reported on all; members that name
+    /// A path that exists and is not a regular file (a directory, a device, a pipe), or is a descriptor (`/dev/stdout`); a system error on any member, reported on all; members that name
     /// different files; the end of the job.
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
@@ -72,31 +77,31 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
             self.check_sound(visit.operation)?;
             self.group.sync()?;
             let header = Header { descr: T::DESCR.into(), fortran_order: false, shape: self.shape().to_vec() }.encode();
-            let (mut number, is_first) = ([0], self.group.rank() == 0);
-            let drawn = if is_first { draw(&mut number) } else { Ok(()) };
-            self.group.broadcast(0, &mut number)?;
+            let is_first = self.group.rank() == 0;
+            let named = if is_first { Names::of(visit.path) } else { Ok(Names::default()) };
+            let (mut names, named) = named.map_or_else(|failure| (Names::default(), Err(failure)), |names| (names, Ok(())));
             // All know the name before there is a file.
-            visit.agree(drawn)?;
-            let path = temporary_path(visit.path, number[0]);
-            let saved = self.save_as(&visit, &path, &header);
+            names.temporary = OsString::from_vec(visit.spread(0, names.temporary.into_os_string().into_vec())?).into();
+            visit.agree(named)?;
+            let saved = self.save_as(&visit, &names, &header);
             // Member 0 removes it itself, unless it has died.
             if !is_first && matches!(saved, Err(Error::JobEnded { .. })) {
-                let _ = fs::remove_file(&path);
+                let _ = fs::remove_file(&names.temporary);
             }
             saved
         })
     }
 
     /// Writes the file under a temporary name, then gives it its own.
-    fn save_as(&self, visit: &Visit<'_>, path: &Path, header: &[u8]) -> Result<()> {
+    fn save_as(&self, visit: &Visit<'_>, names: &Names, header: &[u8]) -> Result<()> {
         let mut file = None;
         let created = match self.group.rank() {
-            0 => self.create_file(path, visit.path, header).map(|created| file = Some(created)),
+            0 => self.create_file(&names.temporary, header).map(|created| file = Some(created)),
             _ => Ok(()),
         };
         visit.agree(created)?;
-        visit.agree(self.write_own(path, header.len()))?;
-        visit.agree(file.map_or(Ok(()), |file| file.rename(visit.path)))
+        visit.agree(self.write_own(&names.temporary, header.len()))?;
+        visit.agree(file.map_or(Ok(()), |file| file.rename(&names.target)))
     }
 
     /// Creates an array over a group's members, in blocks, with the shape and elements of a `.npy` file. Collective; each member
@@ -147,11 +152,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     }
 
     /// The file beside the target, with its header and its length.
-    fn create_file(&self, path: &Path, target: &Path, header: &[u8]) -> Result<Temporary, Failure> {
-        // A device is not to be replaced by a file of its name.
-        if fs::metadata(target).is_ok_and(|found| !found.is_file()) {
-            return Err(Failure::System(io::Error::other("it exists and is not a regular file; choose another path")));
-        }
+    fn create_file(&self, path: &Path, header: &[u8]) -> Result<Temporary, Failure> {
         let file = File::options().write(true).create_new(true).open(path)?;
         let file = Temporary { file, path: path.to_owned(), renamed: false };
         file.file.write_all_at(header, 0)?;
@@ -337,10 +338,47 @@ struct Temporary {
     renamed: bool,
 }
 
-/// A number for a temporary name that no other save has.
-fn draw(number: &mut [u64; 1]) -> Result<(), Failure> {
-    getrandom(bytemuck::cast_slice_mut::<u64, u8>(number), GetRandomFlags::empty()).map_err(io::Error::from)?;
-    Ok(())
+/// What a file is called while it is written, and then.
+#[derive(Debug, Default)]
+struct Names {
+    temporary: PathBuf,
+    target: PathBuf,
+}
+
+impl Names {
+    /// What is no regular file is not to be replaced by one.
+    fn of(path: &Path) -> Result<Names, Failure> {
+        let target = behind_links(path)?;
+        if is_descriptor(&target) || fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+            let what = "it is no regular file, and members write at positions of one; choose another path";
+            return Err(Failure::System(io::Error::other(what)));
+        }
+        let mut number = [0];
+        getrandom(bytemuck::cast_slice_mut::<u64, u8>(&mut number), GetRandomFlags::empty()).map_err(io::Error::from)?;
+        // Short, whatever the name is: file systems allow 255 bytes.
+        let start: String = target.file_name().unwrap_or_default().to_string_lossy().chars().take(20).collect();
+        let temporary = target.with_file_name(format!(".{start}.{:x}.part", number[0]));
+        Ok(Names { temporary, target })
+    }
+}
+
+/// The name that symbolic links lead to, of a file or of none. A descriptor is a link to what may have no name: it is not followed.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    /// As the system's own.
+    const LINKS: usize = 40;
+    let mut target = path.to_owned();
+    for _ in 0..=LINKS {
+        match fs::read_link(&target) {
+            Ok(link) if !is_descriptor(&target) => target = directory(&target).join(link),
+            _ => return Ok(target),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Whether this is the name of a descriptor, such as `/dev/stdout`.
+fn is_descriptor(target: &Path) -> bool {
+    directory(target).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"))
 }
 
 impl Temporary {
@@ -369,13 +407,6 @@ impl Drop for Temporary {
 /// Where a file's name stands; a bare name stands in the current directory.
 fn directory(target: &Path) -> &Path {
     target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn temporary_path(target: &Path, number: u64) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".{number:x}.part"));
-    target.with_file_name(name)
 }
 
 fn other(error: Error) -> Failure {

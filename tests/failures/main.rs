@@ -5,6 +5,7 @@
 mod blas;
 mod checks;
 mod forks;
+mod inherited;
 mod launchers;
 mod layers;
 mod nested;
@@ -28,6 +29,8 @@ fn main() -> ExitCode {
     cases.extend(nested::cases());
     cases.extend(forks::programs());
     cases.extend(forks::cases());
+    cases.extend(inherited::programs());
+    cases.extend(inherited::cases());
     cases.extend(launchers::cases());
     cases.extend(root::cases());
     cases.extend(layers::programs());

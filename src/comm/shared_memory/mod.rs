@@ -11,6 +11,7 @@
 mod launched;
 mod output;
 mod spawn;
+mod statuses;
 
 use std::{
     io::{self, Write},
@@ -27,7 +28,7 @@ use rustix::{
 };
 
 pub(super) use self::launched::run_over as run_launched;
-use self::output::Forwarder;
+use self::{output::Forwarder, statuses::Statuses};
 use super::{
     node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
     one_machine,
@@ -75,11 +76,12 @@ pub(super) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
     let fabric = Arc::new(
         Fabric::new(settings.ranks, settings.heap, settings.large_pages).map_err(|e| Error::system("reserving the heap", e))?,
     );
+    let statuses = Statuses::kept().map_err(|e| Error::system("asking for the ends of ranks", e))?;
     // What is buffered now would otherwise be printed by every child again.
     let _ = io::stdout().flush();
     let mut children = Vec::with_capacity(settings.ranks);
     for rank in 0..settings.ranks {
-        match fork_rank(rank, settings, &fabric, body) {
+        match fork_rank(rank, settings, &fabric, &statuses, body) {
             Ok(child) => children.push(child),
             Err(error) => {
                 fabric.end(Some(rank), "could not be started");
@@ -107,10 +109,12 @@ fn fork_rank(
     rank: usize,
     settings: &Settings,
     fabric: &Arc<Fabric>,
+    statuses: &Statuses,
     body: &(dyn Fn(Member) -> Result<(), String> + Sync),
 ) -> io::Result<Child> {
     let (pipes, mut output) = output::pipes(rank)?;
     let pid = spawn::fork(|| {
+        statuses.put_back();
         pipes.take_over();
         settings.pin(rank);
         spawn::rank_process(rank, settings, fabric, body)

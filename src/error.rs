@@ -91,7 +91,7 @@ pub enum Error {
     },
     /// The address space reserved for a rank is used up.
     #[error(
-        "{what} asks for {asked} bytes but the heap of a rank has {available} of {heap} bytes of address space left; set GA_HEAP{}", operation.place()
+        "{what} asks for {asked} bytes but the heap of a rank has {available} of {heap} bytes of address space left; set GA_HEAP, and lift the limits of ulimit -v and ulimit -f if there are any{}", operation.place()
     )]
     HeapFull {
         /// What requested the memory.

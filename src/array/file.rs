@@ -30,6 +30,7 @@ use crate::{
     calls::located,
     error::{Error, Result},
     index::Patch,
+    memory::limits,
     sync::{Group, Op, fingerprint, text_fingerprint},
 };
 
@@ -68,7 +69,8 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// it is replaced, or is new.
     ///
     /// # Errors
-    /// A path that exists and is not a regular file (a directory, a device, a pipe), or is a descriptor (`/dev/stdout`); a system error on any member, reported on all; members that name
+    /// A path that exists and is not a regular file (a directory, a device, a pipe), or is a descriptor (`/dev/stdout`); a file beyond the limit
+    /// of files (`ulimit -f`); a system error on any member, reported on all; members that name
     /// different files; the end of the job.
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
@@ -153,10 +155,12 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
 
     /// The file beside the target, with its header and its length.
     fn create_file(&self, path: &Path, header: &[u8]) -> Result<Temporary, Failure> {
+        let len = header.len() as u64 + self.len() as u64 * size_of::<T>() as u64;
+        limits::check_file(len)?;
         let file = File::options().write(true).create_new(true).open(path)?;
         let file = Temporary { file, path: path.to_owned(), renamed: false };
         file.file.write_all_at(header, 0)?;
-        file.file.set_len(header.len() as u64 + self.len() as u64 * size_of::<T>() as u64)?;
+        file.file.set_len(len)?;
         Ok(file)
     }
 

@@ -1,12 +1,14 @@
-//! How much memory the node has left.
+//! How much memory the node has left, and how long a file may be.
 //!
 //! Every limit that can end a process by the OOM killer is read before pages are committed: the kernel's `MemAvailable`, each
 //! enclosing cgroup (version 1 and 2), and `GA_MEMORY` from whoever asks. The smallest binds.
 
 use std::{
-    fmt, fs,
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
+
+use rustix::process::{Resource, getrlimit};
 
 /// What is left, and the limit that says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,17 @@ pub(crate) fn available() -> Available {
         }
     }
     least
+}
+
+/// An error if a file of so many bytes is beyond `RLIMIT_FSIZE`. Writing it would end the process by `SIGXFSZ`, a file of memory no less.
+pub(crate) fn check_file(bytes: u64) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if limit < bytes => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("a file of {bytes} bytes is needed, and the limit of files is {limit} bytes; lift it (ulimit -f unlimited)"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// All memory of the node in bytes.

@@ -5,7 +5,7 @@
 //!
 //! What happens when memory is short was measured: a file of `memfd_create` has no limit of its own, so a page beyond a cgroup's
 //! limit means the OOM killer, never an error, and a size beyond `RLIMIT_FSIZE` kills by `SIGXFSZ`. So [`Mapping::reserve`] looks
-//! at that limit first, and who commits looks at [`limits`](super::limits) first. A file with large pages has the size of all
+//! at that limit first, and who commits looks at the other [`limits`] first. A file with large pages has the size of all
 //! memory as its limit: beyond it `fallocate` fails, and a touch of a hole would be `SIGBUS`, so what is touched is committed. Huge reservations can fail under
 //! `ulimit -v` or a checker; the caller halves and tries again.
 //!
@@ -30,12 +30,12 @@ use std::{
 use super::{
     children::{self, Instead, Kept},
     large_pages::{self, LARGE},
+    limits,
 };
 use rustix::{
     fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create},
     mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap},
-    process::{Resource, getrlimit},
 };
 
 /// Pages are committed in pieces of this size where they are small, so that small arrays do not cost a call into the kernel each.
@@ -97,7 +97,7 @@ impl Mapping {
     /// Reserves `len` bytes of zeros that no page backs yet.
     ///
     /// # Errors
-    /// The file, for another try, and the kernel's `ENOMEM` or `EINVAL` when the address space is too small, `EFBIG` when `RLIMIT_FSIZE` forbids the size.
+    /// The file, for another try, and the kernel's `ENOMEM` or `EINVAL` when the address space is too small; a size that `RLIMIT_FSIZE` forbids.
     pub(crate) fn reserve(file: MemoryFile, len: usize) -> Result<Self, (MemoryFile, io::Error)> {
         match Self::map(&file.file, len) {
             Ok(base) => Ok(Mapping {
@@ -114,9 +114,7 @@ impl Mapping {
     }
 
     fn map(file: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < len as u64) {
-            return Err(io::Error::from(rustix::io::Errno::FBIG));
-        }
+        limits::check_file(len as u64)?;
         ftruncate(file, len as u64)?;
         // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
         let base = unsafe {

@@ -8,7 +8,7 @@
 //! | `mapping` | reserves address space that processes share, commits and releases pages of it |
 //! | `large_pages` | a memory file with pages of 2 MiB, where an ordinary user may have one |
 //! | `heap` | pure arithmetic: which bytes of a segment are taken |
-//! | `limits` | how much memory the node has left, by every limit that binds |
+//! | `limits` | how much memory the node has left, by every limit that binds, and how long a file may be |
 //! | `word` | a 32-bit word that a rank can wait on |
 //! | `line` | lines that one rank writes and another waits for |
 //! | `buffer` | the caller's side of a transfer |

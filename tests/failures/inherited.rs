@@ -1,6 +1,9 @@
-//! What a process has from whoever started it: children that leave no status.
+//! What a process has from whoever started it: children that leave no status, a limit of the length of files.
+
+use std::path::Path;
 
 use global_arrays::prelude::*;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     checks::{SOON, run, says},
@@ -51,7 +54,47 @@ fn chosen() -> libc::sigaction {
     action
 }
 
-const PROGRAMS: &[(&str, fn())] = &[("ends_without_statuses", no_statuses)];
+/// Each file that would be too long is an error that names the limit, on every network.
+fn short_files() {
+    const ADVICE: &str = "ulimit -f unlimited";
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let limit = |current| setrlimit(Resource::Fsize, Rlimit { current, maximum }).expect("a lower limit");
+    for (network, bytes) in [("shared_memory", 0), ("shared_memory", 4096), ("threads", 0), ("threads:unmapped", 1 << 20)] {
+        limit(Some(bytes));
+        let refused: Result<(), Error> = Launch::new().network(network).ranks(2).run(|job| job.sync());
+        // What this process prints may go to a file.
+        limit(maximum);
+        says(&refused.expect_err("too short files").to_string(), &[ADVICE, &format!("is {bytes} bytes")]);
+    }
+    let path = std::env::temp_dir().join(format!("global-arrays-short-{}.npy", std::process::id()));
+    let save = |job: &Job| {
+        let short = GlobalArray::<f64, Ix1>::builder(job, [100]).fill(1.0).create()?;
+        let long = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(2.0).create()?;
+        limit(Some(4096));
+        short.save_npy(&path)?;
+        says(&long.save_npy(&path).expect_err("a file beyond the limit").to_string(), &["save_npy", ADVICE, "8128 bytes"]);
+        assert_eq!(GlobalArray::<f64, Ix1>::load_npy(job, &path)?.get(..)?.sum(), 100.0);
+        job.sync()
+    };
+    for network in ["shared_memory", "threads"] {
+        limit(maximum);
+        let saved = Launch::new().network(network).ranks(2).run(save);
+        limit(maximum);
+        saved.expect("an error of one call");
+    }
+    std::fs::remove_file(&path).expect("the short file");
+    let trace = Path::new(&path).with_extension("json");
+    let traced = Launch::new().network("threads").ranks(2).trace(&trace).run(|job| {
+        (0..100).try_for_each(|_| job.sync())?;
+        limit(Some(4096));
+        job.sync()
+    });
+    limit(maximum);
+    says(&traced.expect_err("a trace beyond the limit").to_string(), &[ADVICE]);
+    let _ = std::fs::remove_file(&trace);
+}
+
+const PROGRAMS: &[(&str, fn())] = &[("ends_without_statuses", no_statuses), ("short_files", short_files)];
 
 pub(crate) fn programs() -> Vec<Case> {
     PROGRAMS.iter().map(|&(name, body)| program(name, body)).collect()

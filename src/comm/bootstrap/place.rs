@@ -213,7 +213,7 @@ impl Place {
                 Shared::Yes { fabric, crowded } => break (Arc::new(fabric), crowded, topology),
                 Shared::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
                 Shared::Again { .. } => {
-                    return Err(Error::Launch("not even a small heap can be mapped on some node (ulimit -v)".into()));
+                    return Err(Error::Launch("not even a small heap can be mapped on some node; lift the limits of its address space and of its files (ulimit -v unlimited, ulimit -f unlimited)".into()));
                 }
                 Shared::Apart if !has_network => {
                     return Err(Error::Launch(

@@ -31,6 +31,7 @@ use crate::{
     calls::record,
     comm::Conduit,
     error::{Error, Result},
+    memory::limits,
 };
 
 /// What a job is asked to tell.
@@ -116,7 +117,7 @@ fn cannot_write(operation: &'static str, path: &Path) -> impl Fn(std::io::Error)
 
 /// Writes a file whole.
 fn write_whole(operation: &'static str, path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).map_err(cannot_write(operation, path))
+    limits::check_file(text.len() as u64).and_then(|()| fs::write(path, text)).map_err(cannot_write(operation, path))
 }
 
 /// The beginning of a text, of so many bytes at most.

@@ -19,6 +19,7 @@ use crate::{
     comm::say::say,
     error::Result,
     job::Job,
+    memory::limits,
 };
 
 const OPERATION: &str = "writing the trace";
@@ -58,16 +59,21 @@ pub(super) fn write(job: &Job, path: Option<&Path>, record: &Record) -> Result<(
     // Rank 0 has a path.
     let path = path.unwrap_or(Path::new(""));
     let failed = cannot_write(OPERATION, path);
-    let mut file = None;
+    let (mut file, mut len) = (None, 0);
+    let mut write = |file: &mut BufWriter<File>, text: &str| {
+        len += text.len() as u64;
+        limits::check_file(len).and_then(|()| file.write_all(text.as_bytes())).map_err(&failed)
+    };
     if job.rank() == 0 {
         let mut created = BufWriter::new(File::create(path).map_err(&failed)?);
-        created.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n").map_err(&failed)?;
+        write(&mut created, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
         file = Some(created);
     }
-    collect(job, &lines, |_, text| file.as_mut().map_or(Ok(()), |file| file.write_all(text.as_bytes()).map_err(&failed)))?;
+    collect(job, &lines, |_, text| file.as_mut().map_or(Ok(()), |file| write(file, text)))?;
     let lost = job.all_reduce_one(record.lost, |a, b| a + b)?;
     let Some(mut file) = file else { return Ok(()) };
-    file.write_all(names(job).as_bytes()).and_then(|()| file.flush()).map_err(&failed)?;
+    write(&mut file, &names(job))?;
+    file.flush().map_err(&failed)?;
     if lost > 0 {
         say(format_args!("{} has the beginning of the run only: {lost} slices of time are not in it", path.display()));
     }

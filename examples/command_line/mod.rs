@@ -15,8 +15,8 @@ use clap::Args;
 use global_arrays::prelude::*;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::low_level;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::{flag, low_level};
 
 /// How to start the job and how to report.
 #[derive(Debug, Clone, Args)]
@@ -102,6 +102,8 @@ pub(crate) fn progress_bar(job: &Job, length: usize, unit: &str) -> ProgressBar 
 /// All of `main`: runs the program, and prints one line if it fails or is interrupted.
 pub(crate) fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E>) -> ExitCode {
     say_if_interrupted(program);
+    // A write beyond the limit of files (ulimit -f) is then an error that names the file. Without the handler it ends the program.
+    let _ = flag::register(SIGXFSZ, Arc::default());
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -161,4 +163,28 @@ fn is_ignored(signal: c_int) -> bool {
 /// come first.
 fn rank_by_launcher() -> Option<String> {
     ["GA_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PMIX_RANK"].iter().find_map(|name| env::var(name).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs this test again as a program whose files may have no bytes.
+    #[test]
+    fn a_write_beyond_the_limit_of_files_is_an_error() {
+        const AGAIN: &str = "COMMAND_LINE_TEST_WRITES";
+        if let Some(path) = env::var_os(AGAIN) {
+            main("writer", || fs::write(path, "text"));
+            return;
+        }
+        let path = env::temp_dir().join(format!("command-line-{}-{}", env!("CARGO_CRATE_NAME"), process::id()));
+        let (_, module) = module_path!().split_once("::").unwrap();
+        let script =
+            format!("ulimit -f 0; exec \"$0\" --exact --nocapture {module}::a_write_beyond_the_limit_of_files_is_an_error");
+        let own = env::current_exe().unwrap();
+        let again = process::Command::new("sh").args(["-c", &script]).arg(own).env(AGAIN, &path).output().unwrap();
+        let said = String::from_utf8_lossy(&again.stderr);
+        assert!(again.status.success() && said.contains("writer: File too large"), "{}: {said}", again.status);
+        fs::remove_file(path).unwrap();
+    }
 }

@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use std::fmt::Display;
 use std::fs;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{self, ExitCode};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use clap::Args;
 use global_arrays::prelude::*;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::{flag, low_level};
 
@@ -101,6 +103,8 @@ pub(crate) fn progress_bar(job: &Job, length: usize, unit: &str) -> ProgressBar 
 
 /// All of `main`: runs the program, and prints one line if it fails or is interrupted.
 pub(crate) fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E>) -> ExitCode {
+    writes_wait(rustix::stdio::stdout());
+    writes_wait(rustix::stdio::stderr());
     say_if_interrupted(program);
     // A write beyond the limit of files (ulimit -f) is then an error that names the file. Without the handler it ends the program.
     let _ = flag::register(SIGXFSZ, Arc::default());
@@ -110,6 +114,17 @@ pub(crate) fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E
             eprintln!("{program}: {message}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// From now on a write waits for a reader that is late. Whoever shares the pipe or the terminal may have asked for an error instead
+/// (`O_NONBLOCK`), which the print macros take for a failure.
+fn writes_wait(out: impl AsFd) {
+    if let Ok(flags) = fcntl_getfl(&out)
+        && flags.contains(OFlags::NONBLOCK)
+    {
+        // Failing that, a late reader is an error.
+        let _ = fcntl_setfl(&out, flags - OFlags::NONBLOCK);
     }
 }
 
@@ -167,6 +182,8 @@ fn rank_by_launcher() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::pipe::{PipeFlags, pipe_with};
+
     use super::*;
 
     /// Runs this test again as a program whose files may have no bytes.
@@ -186,5 +203,12 @@ mod tests {
         let said = String::from_utf8_lossy(&again.stderr);
         assert!(again.status.success() && said.contains("writer: File too large"), "{}: {said}", again.status);
         fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn writes_to_a_pipe_that_is_full_wait() {
+        let (_reader, writer) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        writes_wait(&writer);
+        assert!(!fcntl_getfl(&writer).unwrap().contains(OFlags::NONBLOCK));
     }
 }

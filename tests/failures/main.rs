@@ -15,6 +15,7 @@ mod root;
 mod runner;
 mod saving;
 mod simulated;
+mod surroundings;
 mod values;
 mod waits;
 
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
     cases.extend(layers::cases());
     cases.extend(values::cases());
     cases.extend(simulated::cases());
+    cases.extend(surroundings::programs());
+    cases.extend(surroundings::cases());
     // They wait for time-outs and for processes to end.
     runner::main_together(cases, 5)
 }

@@ -14,7 +14,7 @@ mod spawn;
 mod statuses;
 
 use std::{
-    io::{self, Write},
+    io,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -32,6 +32,7 @@ use self::{output::Forwarder, statuses::Statuses};
 use super::{
     node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
     one_machine,
+    say::write_all,
     settings::{DEVICES, Settings},
     start::{Named, Ranks},
 };
@@ -78,7 +79,7 @@ pub(super) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
     );
     let statuses = Statuses::kept().map_err(|e| Error::system("asking for the ends of ranks", e))?;
     // What is buffered now would otherwise be printed by every child again.
-    let _ = io::stdout().flush();
+    let _ = write_all(io::stdout(), b"");
     let mut children = Vec::with_capacity(settings.ranks);
     for rank in 0..settings.ranks {
         match fork_rank(rank, settings, &fabric, &statuses, body) {

@@ -3,7 +3,7 @@
 //! Each rank writes into pipes of its own; the parent passes complete lines on, so that lines of different ranks never mix.
 //! Rank 0 keeps standard error when that is a terminal: progress bars are drawn there.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -12,6 +12,8 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
     stdio::{dup2_stderr, dup2_stdout},
 };
+
+use crate::comm::say::write_all;
 
 /// A line longer than this is passed on in pieces.
 const LONGEST_LINE: usize = 1 << 16;
@@ -109,8 +111,8 @@ impl Forwarder {
     fn write(&mut self, count: usize) {
         let text: Vec<u8> = self.line.drain(..count).collect();
         let written = match self.stream {
-            Stream::Output => io::stdout().lock().write_all(&text).and_then(|()| io::stdout().flush()),
-            Stream::Error => io::stderr().lock().write_all(&text),
+            Stream::Output => write_all(io::stdout().lock(), &text),
+            Stream::Error => write_all(io::stderr().lock(), &text),
         };
         // The job goes on. A reader that is gone, as `head` is, wants no more of it; anything else is a loss.
         if let Err(error) = written

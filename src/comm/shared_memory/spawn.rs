@@ -1,7 +1,7 @@
 //! The fork and what a child does until its end.
 
 use std::{
-    io::{self, Write},
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use super::{FAILED, own_pid};
 use crate::comm::{
     node::{Fabric, Member, keeping},
+    say::write_all,
     settings::Settings,
     start::contain,
 };
@@ -30,8 +31,8 @@ pub(super) fn fork(main: impl FnOnce() -> i32) -> io::Result<Pid> {
                 if told.is_err() || getppid() != Some(parent) { FAILED } else { main() }
             }))
             .unwrap_or(FAILED);
-            let _ = io::stdout().flush();
-            let _ = io::stderr().flush();
+            let _ = write_all(io::stdout(), b"");
+            let _ = write_all(io::stderr(), b"");
             // SAFETY: ends the process without the handlers that the parent registered for its own end.
             unsafe { libc::_exit(status) }
         }

@@ -19,7 +19,6 @@ mod trace;
 
 use std::{
     fs,
-    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -29,7 +28,7 @@ pub use stats::Stats;
 use super::Job;
 use crate::{
     calls::record,
-    comm::Conduit,
+    comm::{Conduit, say::write_all},
     error::{Error, Result},
     memory::limits,
 };
@@ -78,7 +77,7 @@ impl Wanted {
             && let (Some(rows), Some(times)) = (&rows, &times)
         {
             // Nobody reads it if it cannot be written.
-            let _ = std::io::stderr().write_all(format!("{}\n{}", rows.text(), times.text()).as_bytes());
+            let _ = write_all(std::io::stderr(), format!("{}\n{}", rows.text(), times.text()).as_bytes());
         }
         // Rank 0 writes, so what it is asked for counts: a launcher may hand variables on to some ranks only.
         let mut files = [self.file.is_some(), self.trace.is_some()].map(u8::from);

@@ -92,6 +92,13 @@ pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     finish_build(command(arguments), arguments)
 }
 
+/// The same with variables of the environment.
+pub fn build_in(environment: &[(&str, &str)], arguments: &[&str]) -> Result<Vec<Program>> {
+    let mut command = command(arguments);
+    command.envs(environment.iter().copied());
+    finish_build(command, arguments)
+}
+
 /// The same with flags for the compiler in place of the caller's.
 pub fn build_with_flags(flags: &str, arguments: &[&str]) -> Result<Vec<Program>> {
     flagged_build(command(arguments), flags, arguments)

@@ -10,8 +10,7 @@ use super::{hpcc, python};
 use crate::packages::Need;
 use crate::{cargo, child};
 use anyhow::Result;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -76,14 +75,7 @@ const AS_IT_COMES: &[&[(&str, &str)]] = &[&[]];
 
 /// What measures any of `sections` and could be built or found; says what could not.
 pub fn all(settings: &Settings, sections: &[Section]) -> Vec<Program> {
-    let own = Own { sections, built: RefCell::default() };
-    let configurations = [None].into_iter().chain(Library::ALL.map(Some)).filter(|&library| !own.names(library).is_empty());
-    let configurations: Vec<&str> = configurations.map(|library| library.map_or("no MPI", Library::name)).collect();
-    eprintln!(
-        "building the library and its programs for release with {}: on two cores two to six minutes each if nothing is built yet",
-        configurations.join(", ")
-    );
-    let mut found = Found { settings, sections, own: &own, programs: Vec::new() };
+    let mut found = Found { settings, sections, programs: Vec::new() };
     found.on_one_node();
     for library in Library::ALL {
         found.over_mpi(library);
@@ -91,52 +83,10 @@ pub fn all(settings: &Settings, sections: &[Section]) -> Vec<Program> {
     found.programs
 }
 
-/// The bench whose rows are compared; all other programs of the crate are examples.
-const BENCH: &str = "compare";
-
 struct Found<'a> {
     settings: &'a Settings,
     sections: &'a [Section],
-    own: &'a Own<'a>,
     programs: Vec<Program>,
-}
-
-/// The programs of the crate. Cargo compiles the library again for each set of packages, so each configuration is one build.
-struct Own<'a> {
-    sections: &'a [Section],
-    built: RefCell<BTreeMap<Option<Library>, Vec<cargo::Program>>>,
-}
-
-impl Own<'_> {
-    /// Names of those that measure anything, of those that are built without MPI or with a library.
-    fn names(&self, library: Option<Library>) -> BTreeSet<&'static str> {
-        let of = |section: &Section| match (section.place, library) {
-            (Place::Here, None) => {
-                let starts = STARTS.iter().filter(|start| start.group == section.group).map(|start| start.program);
-                starts.chain(OURS.contains(&section.group).then_some(BENCH)).collect()
-            }
-            (Place::Inside(_), None) => vec![BENCH],
-            (Place::Inside(inside), Some(library)) if inside == library => vec![BENCH],
-            (Place::Between(between), Some(library)) if between == library => {
-                vec![if section.group == Lu { "lu" } else { BENCH }]
-            }
-            _ => Vec::new(),
-        };
-        self.sections.iter().flat_map(of).collect()
-    }
-
-    /// One of them, built as a user's release build would be; with MPI against a library, whose constants are compiled in.
-    fn program(&self, library: Option<Library>, name: &str) -> Option<PathBuf> {
-        let mut built = self.built.borrow_mut();
-        let programs = built.entry(library).or_insert_with(|| {
-            let names = self.names(library);
-            build(&names, library).unwrap_or_else(|error| {
-                eprintln!("left out: our own {}: {error:#}", Vec::from_iter(names).join(", "));
-                Vec::new()
-            })
-        });
-        programs.iter().find(|program| program.name == name).map(|program| program.path.clone())
-    }
 }
 
 impl Found<'_> {
@@ -148,15 +98,15 @@ impl Found<'_> {
     }
 
     fn on_one_node(&mut self) {
-        let (settings, own) = (self.settings, self.own);
+        let settings = self.settings;
         let make = |name: &str| peer(settings, name);
         let ranks = |library: Library, name: &str| Some(Way::Ranks { library, program: make(name)?, settings: AS_IT_COMES });
         let mut add = |source, measured: &[Group], way: &dyn Fn() -> Option<Way>| self.add(source, Place::Here, measured, way);
-        add(Source::Us, OURS, &|| Some(Way::Alone(own.program(None, BENCH)?)));
+        add(Source::Us, OURS, &|| Some(Way::Alone(ours("bench", "compare")?)));
         for name in STARTS.iter().map(|start| start.program).collect::<BTreeSet<_>>() {
             let starts: Vec<_> = STARTS.iter().filter(|start| start.program == name).collect();
             let measured: Vec<Group> = starts.iter().map(|start| start.group).collect();
-            let way = || Some(Way::Example { library: None, program: own.program(None, name)?, starts: starts.clone() });
+            let way = || Some(Way::Example { library: None, program: ours("example", name)?, starts: starts.clone() });
             add(Source::Us, &measured, &way);
         }
         add(Source::Limit, LIMIT, &|| Some(Way::Alone(make("limit")?)));
@@ -183,22 +133,23 @@ impl Found<'_> {
     }
 
     fn over_mpi(&mut self, library: Library) {
-        let (settings, own) = (self.settings, self.own);
+        let settings = self.settings;
         let (inside, between) = (Place::Inside(library), Place::Between(library));
         let make = |name: &str| peer(settings, &format!("{name}.{}", library.name()));
+        let ours_over = |kind, name| ours_over(settings, library, kind, name);
         let ranks = |program, settings| Way::Ranks { library, program, settings };
-        self.add(Source::Us, inside, mpi::INSIDE, || Some(ranks(own.program(Some(library), BENCH)?, AS_IT_COMES)));
-        self.add(Source::SharedMemory, inside, mpi::INSIDE, || Some(Way::Alone(own.program(None, BENCH)?)));
-        self.add(Source::Us, between, &[Remote], || Some(ranks(own.program(Some(library), BENCH)?, AS_IT_COMES)));
+        self.add(Source::Us, inside, mpi::INSIDE, || Some(ranks(ours_over("bench", "compare")?, AS_IT_COMES)));
+        self.add(Source::SharedMemory, inside, mpi::INSIDE, || Some(Way::Alone(ours("bench", "compare")?)));
+        self.add(Source::Us, between, &[Remote], || Some(ranks(ours_over("bench", "compare")?, AS_IT_COMES)));
         self.add(library.source(), between, &[Remote], || Some(ranks(make("rma")?, mpi::BARE)));
         self.add(Source::GlobalArrays, between, &[Remote], || Some(ranks(make("ga")?, mpi::GLOBAL_ARRAYS)));
         self.add(Source::Us, between, &[Lu], || {
             let starts = STARTS.iter().filter(|start| start.group == Lu).collect();
-            Some(Way::Example { library: Some(library), program: own.program(Some(library), "lu")?, starts })
+            Some(Way::Example { library: Some(library), program: ours_over("example", "lu")?, starts })
         });
         self.add(Source::ScaLapack, between, &[Lu], || Some(Way::ScaLapack(library, make("scalapack")?)));
         self.add(Source::Us, between, &[Start], || {
-            Some(Way::Start { library, ours: own.program(Some(library), BENCH)?, theirs: make("start")? })
+            Some(Way::Start { library, ours: ours_over("bench", "compare")?, theirs: make("start")? })
         });
     }
 }
@@ -213,19 +164,31 @@ fn found(name: &str, what: &str) -> Option<PathBuf> {
     None
 }
 
-/// Builds programs of the crate at once.
-fn build(names: &BTreeSet<&str>, library: Option<Library>) -> Result<Vec<cargo::Program>> {
-    let mut arguments = vec!["build", "--release", "--bins"];
-    for &name in names {
-        arguments.extend(if name == BENCH {
-            vec!["--package", cargo::BENCHES, "--bench", name]
-        } else {
-            vec!["--package", name]
-        });
+/// A program of the crate, built as a user's release build would be.
+fn ours(kind: &str, name: &str) -> Option<PathBuf> {
+    build(kind, name, &[], &[])
+}
+
+/// The same with MPI; each library has a folder of its own, as its constants are compiled in.
+fn ours_over(settings: &Settings, library: Library, kind: &str, name: &str) -> Option<PathBuf> {
+    let folder = settings.target.join(library.name()).display().to_string();
+    let compiler = format!("mpicc.{}", library.name());
+    build(kind, name, &["--features", "mpi", "--target-dir", &folder], &[("MPICC", &compiler)])
+}
+
+fn build(kind: &str, name: &str, flags: &[&str], environment: &[(&str, &str)]) -> Option<PathBuf> {
+    let mut arguments = match kind {
+        "bench" => vec!["bench", "--no-run", "--package", cargo::BENCHES, "--bench", name],
+        _ => vec!["build", "--release", "--package", name],
+    };
+    arguments.extend(flags);
+    match cargo::build_in(environment, &arguments) {
+        Ok(programs) => programs.into_iter().find(|program| program.name == name).map(|program| program.path),
+        Err(error) => {
+            eprintln!("left out: our own {kind} {name} {}: {error:#}", flags.join(" "));
+            None
+        }
     }
-    let Some(library) = library else { return cargo::build(&arguments) };
-    arguments.extend(["--features", "mpi"]);
-    cargo::build_for_mpi(&format!("mpicc.{}", library.name()), library.name(), &arguments)
 }
 
 fn peer(settings: &Settings, name: &str) -> Option<PathBuf> {
@@ -242,24 +205,5 @@ fn peer(settings: &Settings, name: &str) -> Option<PathBuf> {
             eprintln!("left out: {name}: {error:#}");
             None
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_built_is_what_is_measured() {
-        let here = |group| Section { place: Place::Here, group };
-        let names = |sections: &[Section], library| Vec::from_iter(Own { sections, built: RefCell::default() }.names(library));
-        assert_eq!(names(&[here(Sph), here(Lu)], None), ["lu", "sph"]);
-        assert_eq!(names(&[here(Element), here(Counter)], None), [BENCH]);
-        assert!(names(&[here(Sph), here(Element)], Some(Library::Mpich)).is_empty());
-        let (inside, between) = (Place::Inside(Library::Mpich), Place::Between(Library::OpenMpi));
-        let mpi = [Section { place: inside, group: Element }, Section { place: between, group: Lu }];
-        assert_eq!(names(&mpi, None), [BENCH]);
-        assert_eq!(names(&mpi, Some(Library::Mpich)), [BENCH]);
-        assert_eq!(names(&mpi, Some(Library::OpenMpi)), ["lu"]);
     }
 }

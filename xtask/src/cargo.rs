@@ -87,16 +87,23 @@ fn metadata() -> Result<Value> {
     serde_json::from_str(&outcome.stdout).context("cargo metadata is no JSON")
 }
 
+/// What builds benches and programs as a user's release build would, in one call: cargo compiles the library again for each set of features that
+/// its dependencies have, and packages of one call have the same.
+pub fn released<'a>(benches: &[&'a str], programs: &[&'a str]) -> Vec<&'a str> {
+    let benches = benches.iter().flat_map(|bench| ["--package", BENCHES, "--bench", bench]);
+    let programs = programs.iter().flat_map(|program| ["--package", program, "--bin", program]);
+    ["build", "--release"].into_iter().chain(benches).chain(programs).collect()
+}
+
+/// Where a program is that was built.
+pub fn path(built: &[Program], name: &str) -> Result<PathBuf> {
+    let path = built.iter().find(|program| program.name == name).map(|program| program.path.clone());
+    path.with_context(|| format!("cargo has not built {name}"))
+}
+
 /// Build, showing the compiler's messages, and list the programs that came out.
 pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     finish_build(command(arguments), arguments)
-}
-
-/// The same with variables of the environment.
-pub fn build_in(environment: &[(&str, &str)], arguments: &[&str]) -> Result<Vec<Program>> {
-    let mut command = command(arguments);
-    command.envs(environment.iter().copied());
-    finish_build(command, arguments)
 }
 
 /// The same with flags for the compiler in place of the caller's.
@@ -104,20 +111,20 @@ pub fn build_with_flags(flags: &str, arguments: &[&str]) -> Result<Vec<Program>>
     flagged_build(command(arguments), flags, arguments)
 }
 
-/// The same against the MPI library that a compiler belongs to. Programs are put into a folder of that library below the target folder: the
+/// The same with the feature `mpi`, against one of Debian's libraries. Programs are put into a folder of that library below the target folder: the
 /// next build, with another library or with none, writes over those in cargo's folder.
 ///
 /// The build script of `mpi-sys` looks for the library, and cargo runs it again only if its profile changes. So each library has a level of
 /// optimization for `mpi-sys` that no other build has. All crates that know nothing of MPI are built once.
-pub fn build_for_mpi(compiler: &str, folder: &str, arguments: &[&str]) -> Result<Vec<Program>> {
-    let level = 1 + MPI_LIBRARIES.iter().position(|name| *name == folder).with_context(|| format!("no level for {folder}"))?;
+pub fn build_for_mpi(library: &str, arguments: &[&str]) -> Result<Vec<Program>> {
+    let level = 1 + MPI_LIBRARIES.iter().position(|name| *name == library).with_context(|| format!("no level for {library}"))?;
     let mut command = command(arguments);
-    command.env("MPICC", compiler);
+    command.env("MPICC", format!("mpicc.{library}")).args(["--features", "mpi"]);
     for profile in ["dev", "release"] {
         command.arg("--config").arg(format!("profile.{profile}.package.mpi-sys.opt-level={level}"));
     }
     let mut programs = finish_build(command, arguments)?;
-    let own = target()?.join(folder);
+    let own = target()?.join(library);
     for program in programs.iter_mut().filter(|program| program.is_example()) {
         program.path = put_into(&own, &program.path)?;
     }

@@ -47,19 +47,10 @@ pub struct Programs {
 impl Programs {
     /// Builds them with MPI, as a user's release build would.
     pub fn build() -> Result<Self> {
-        let compiler = format!("mpicc.{}", LIBRARY.name());
-        let find = |arguments: &[&str], name: &str| -> Result<PathBuf> {
-            let built = cargo::build_for_mpi(&compiler, LIBRARY.name(), arguments)?;
-            let program = built.into_iter().find(|program| program.name == name);
-            Ok(program.with_context(|| format!("cargo has not built {name}"))?.path)
-        };
-        let bench =
-            ["bench", "--no-run", "--package", cargo::BENCHES, "--bench", "loggp", "--features", "global-arrays-benches/mpi"];
-        let applications = PROGRAMS.iter().map(|program| {
-            let feature = format!("{}/mpi", program.name);
-            find(&["build", "--release", "--package", program.name, "--features", &feature], program.name)
-        });
-        Ok(Programs { figures: find(&bench, "loggp")?, applications: applications.collect::<Result<_>>()? })
+        let names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+        let built = cargo::build_for_mpi(LIBRARY.name(), &cargo::released(&["loggp"], &names))?;
+        let applications = names.iter().map(|name| cargo::path(&built, name)).collect::<Result<_>>()?;
+        Ok(Programs { figures: cargo::path(&built, "loggp")?, applications })
     }
 
     pub fn figures(&self, place: Place<'_>) -> Result<Figures> {

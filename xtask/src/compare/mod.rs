@@ -42,7 +42,7 @@ use crate::cargo;
 use crate::packages;
 use crate::quiet::Patience;
 use anyhow::{Context, Result};
-use goals::Section;
+use goals::{ROWS, Section};
 use machine::Machine;
 use only::Only;
 use programs::Settings;
@@ -115,13 +115,24 @@ fn complain(unexplained: Vec<String>) {
     }
 }
 
+/// Of one build on two cores. Measured were 37 minutes for 582 crates; all three builds have 247.
+const BUILD_MINUTES: usize = 5;
+/// And with `--quick`: most rows have five columns, each of which has at most a second, or 0.3 (`BENCH_BUDGET_S`).
+const ROWS_A_MINUTE: [usize; 2] = [12, 40];
+
 fn measure(options: &Options, results: &mut Results) -> Result<()> {
     let start = Instant::now();
     packages::ensure(programs::NEEDS, !options.no_install);
     let settings = Settings::new(options.quick, !options.no_install)?;
     let sections: Vec<Section> = goals::sections().into_iter().filter(|section| only::wanted(&options.only, *section)).collect();
-    let programs = programs::all(&settings, &sections);
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
+    let builds = programs::builds(&sections);
+    let (count, rows) = (builds.len(), rounds as usize * ROWS.iter().filter(|row| sections.contains(&row.section())).count());
+    let (set_up, measuring) = (BUILD_MINUTES * count, rows.div_ceil(ROWS_A_MINUTE[usize::from(options.quick)]));
+    eprintln!(
+        "builds: {count}, about {set_up} min on two cores if none is there; rows in all rounds: {rows}, about {measuring} min"
+    );
+    let programs = programs::all(&settings, &sections, &builds);
     let mut patience = Patience::new(Duration::from_secs(if options.quick { 30 } else { 180 }));
     let mut complaints = BTreeSet::new();
     for round in 0..rounds as usize {

@@ -10,7 +10,7 @@ use super::{hpcc, python};
 use crate::packages::Need;
 use crate::{cargo, child};
 use anyhow::Result;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -73,9 +73,31 @@ const OURS: &[Group] =
 /// No variables of the environment.
 const AS_IT_COMES: &[&[(&str, &str)]] = &[&[]];
 
+/// The bench that measures what none of the crate's programs does.
+const BENCH: &str = "compare";
+
+/// What cargo builds at once: programs of the crate against an MPI library, or against none.
+type Build = (Option<Library>, BTreeSet<&'static str>);
+
+/// What `sections` need. What needs no library comes last: only the others are copied out of cargo's folder.
+pub fn builds(sections: &[Section]) -> Vec<Build> {
+    let builds = Library::ALL.map(Some).into_iter().chain([None]).map(|library| {
+        let needed = sections.iter().filter(|section| match section.place {
+            Place::Here => library.is_none(),
+            // Beside it runs the same without MPI.
+            Place::Inside(own) => library.is_none_or(|library| library == own),
+            Place::Between(own) => library == Some(own),
+        });
+        let start = |section: &Section| STARTS.iter().find(|start| start.group == section.group);
+        (library, needed.map(|section| start(section).map_or(BENCH, |start| start.program)).collect())
+    });
+    builds.filter(|(_, names): &Build| !names.is_empty()).collect()
+}
+
 /// What measures any of `sections` and could be built or found; says what could not.
-pub fn all(settings: &Settings, sections: &[Section]) -> Vec<Program> {
-    let mut found = Found { settings, sections, programs: Vec::new() };
+pub fn all(settings: &Settings, sections: &[Section], builds: &[Build]) -> Vec<Program> {
+    let ours = builds.iter().flat_map(build).collect();
+    let mut found = Found { settings, sections, ours: &ours, programs: Vec::new() };
     found.on_one_node();
     for library in Library::ALL {
         found.over_mpi(library);
@@ -83,9 +105,13 @@ pub fn all(settings: &Settings, sections: &[Section]) -> Vec<Program> {
     found.programs
 }
 
+/// Programs of the crate that could be built, by library and name.
+type Ours = BTreeMap<(Option<Library>, &'static str), PathBuf>;
+
 struct Found<'a> {
     settings: &'a Settings,
     sections: &'a [Section],
+    ours: &'a Ours,
     programs: Vec<Program>,
 }
 
@@ -98,15 +124,16 @@ impl Found<'_> {
     }
 
     fn on_one_node(&mut self) {
-        let settings = self.settings;
+        let (settings, built) = (self.settings, self.ours);
+        let ours = |name| built.get(&(None, name)).cloned();
         let make = |name: &str| peer(settings, name);
         let ranks = |library: Library, name: &str| Some(Way::Ranks { library, program: make(name)?, settings: AS_IT_COMES });
         let mut add = |source, measured: &[Group], way: &dyn Fn() -> Option<Way>| self.add(source, Place::Here, measured, way);
-        add(Source::Us, OURS, &|| Some(Way::Alone(ours("bench", "compare")?)));
+        add(Source::Us, OURS, &|| Some(Way::Alone(ours(BENCH)?)));
         for name in STARTS.iter().map(|start| start.program).collect::<BTreeSet<_>>() {
             let starts: Vec<_> = STARTS.iter().filter(|start| start.program == name).collect();
             let measured: Vec<Group> = starts.iter().map(|start| start.group).collect();
-            let way = || Some(Way::Example { library: None, program: ours("example", name)?, starts: starts.clone() });
+            let way = || Some(Way::Example { library: None, program: ours(name)?, starts: starts.clone() });
             add(Source::Us, &measured, &way);
         }
         add(Source::Limit, LIMIT, &|| Some(Way::Alone(make("limit")?)));
@@ -133,24 +160,23 @@ impl Found<'_> {
     }
 
     fn over_mpi(&mut self, library: Library) {
-        let settings = self.settings;
+        let (settings, built) = (self.settings, self.ours);
         let (inside, between) = (Place::Inside(library), Place::Between(library));
         let make = |name: &str| peer(settings, &format!("{name}.{}", library.name()));
-        let ours_over = |kind, name| ours_over(settings, library, kind, name);
+        let ours = |name| built.get(&(None, name)).cloned();
+        let ours_over = |name| built.get(&(Some(library), name)).cloned();
         let ranks = |program, settings| Way::Ranks { library, program, settings };
-        self.add(Source::Us, inside, mpi::INSIDE, || Some(ranks(ours_over("bench", "compare")?, AS_IT_COMES)));
-        self.add(Source::SharedMemory, inside, mpi::INSIDE, || Some(Way::Alone(ours("bench", "compare")?)));
-        self.add(Source::Us, between, &[Remote], || Some(ranks(ours_over("bench", "compare")?, AS_IT_COMES)));
+        self.add(Source::Us, inside, mpi::INSIDE, || Some(ranks(ours_over(BENCH)?, AS_IT_COMES)));
+        self.add(Source::SharedMemory, inside, mpi::INSIDE, || Some(Way::Alone(ours(BENCH)?)));
+        self.add(Source::Us, between, &[Remote], || Some(ranks(ours_over(BENCH)?, AS_IT_COMES)));
         self.add(library.source(), between, &[Remote], || Some(ranks(make("rma")?, mpi::BARE)));
         self.add(Source::GlobalArrays, between, &[Remote], || Some(ranks(make("ga")?, mpi::GLOBAL_ARRAYS)));
         self.add(Source::Us, between, &[Lu], || {
             let starts = STARTS.iter().filter(|start| start.group == Lu).collect();
-            Some(Way::Example { library: Some(library), program: ours_over("example", "lu")?, starts })
+            Some(Way::Example { library: Some(library), program: ours_over("lu")?, starts })
         });
         self.add(Source::ScaLapack, between, &[Lu], || Some(Way::ScaLapack(library, make("scalapack")?)));
-        self.add(Source::Us, between, &[Start], || {
-            Some(Way::Start { library, ours: ours_over("bench", "compare")?, theirs: make("start")? })
-        });
+        self.add(Source::Us, between, &[Start], || Some(Way::Start { library, ours: ours_over(BENCH)?, theirs: make("start")? }));
     }
 }
 
@@ -164,31 +190,15 @@ fn found(name: &str, what: &str) -> Option<PathBuf> {
     None
 }
 
-/// A program of the crate, built as a user's release build would be.
-fn ours(kind: &str, name: &str) -> Option<PathBuf> {
-    build(kind, name, &[], &[])
-}
-
-/// The same with MPI; each library has a folder of its own, as its constants are compiled in.
-fn ours_over(settings: &Settings, library: Library, kind: &str, name: &str) -> Option<PathBuf> {
-    let folder = settings.target.join(library.name()).display().to_string();
-    let compiler = format!("mpicc.{}", library.name());
-    build(kind, name, &["--features", "mpi", "--target-dir", &folder], &[("MPICC", &compiler)])
-}
-
-fn build(kind: &str, name: &str, flags: &[&str], environment: &[(&str, &str)]) -> Option<PathBuf> {
-    let mut arguments = match kind {
-        "bench" => vec!["bench", "--no-run", "--package", cargo::BENCHES, "--bench", name],
-        _ => vec!["build", "--release", "--package", name],
+fn build((library, names): &Build) -> Ours {
+    let (benches, programs): (Vec<_>, Vec<_>) = names.iter().copied().partition(|&name| name == BENCH);
+    let arguments = cargo::released(&benches, &programs);
+    let built = match library {
+        None => cargo::build(&arguments),
+        Some(library) => cargo::build_for_mpi(library.name(), &arguments),
     };
-    arguments.extend(flags);
-    match cargo::build_in(environment, &arguments) {
-        Ok(programs) => programs.into_iter().find(|program| program.name == name).map(|program| program.path),
-        Err(error) => {
-            eprintln!("left out: our own {kind} {name} {}: {error:#}", flags.join(" "));
-            None
-        }
-    }
+    let built = built.inspect_err(|error| eprintln!("left out: our own programs: {error:#}")).unwrap_or_default();
+    names.iter().filter_map(|&name| Some(((*library, name), cargo::path(&built, name).ok()?))).collect()
 }
 
 fn peer(settings: &Settings, name: &str) -> Option<PathBuf> {
@@ -205,5 +215,30 @@ fn peer(settings: &Settings, name: &str) -> Option<PathBuf> {
             eprintln!("left out: {name}: {error:#}");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::goals::sections;
+    use super::super::only::wanted;
+    use super::*;
+
+    #[test]
+    fn each_library_is_built_against_once_and_only_what_runs() {
+        let built = |words: &[&str]| {
+            let only: Vec<_> = words.iter().map(|word| word.parse().expect("a word that is known")).collect();
+            let sections: Vec<Section> = sections().into_iter().filter(|section| wanted(&only, *section)).collect();
+            let line = |(library, names): &Build| {
+                let names: Vec<&str> = names.iter().copied().collect();
+                format!("{}: {}", library.map_or("none", Library::name), names.join(" "))
+            };
+            builds(&sections).iter().map(line).collect::<Vec<_>>()
+        };
+        let all = "none: compare lennard_jones lu matmul pair_calculator random_access sph stencil subsurface";
+        assert_eq!(built(&[]), ["mpich: compare lu", "openmpi: compare lu", all]);
+        assert_eq!(built(&["mpi_inside"]), ["mpich: compare", "openmpi: compare", "none: compare"]);
+        assert_eq!(built(&["remote"]), ["mpich: compare", "openmpi: compare"]);
+        assert_eq!(built(&["sync", "sph"]), ["none: compare sph"]);
     }
 }

@@ -29,9 +29,7 @@ pub fn agents(_: &Programs) -> Result<Vec<Row>> {
 /// What a test of the crate prints, at its full size.
 fn run(test: &str) -> Result<String> {
     let built = cargo::build(&["test", "--no-run", "--release", "--package", "global-arrays", "--lib"])?;
-    let tests =
-        built.into_iter().find(|program| program.name == "global_arrays").context("cargo has not built the unit tests")?;
-    let mut command = Command::new(tests.path);
+    let mut command = Command::new(cargo::path(&built, "global_arrays")?);
     let outcome = child::run(command.args(["--exact", test, "--nocapture"]).env("GA_TEST_LONG", "1"), LIMIT)?;
     ensure!(outcome.success(), "{test}: {}\n{}", outcome.end, outcome.tail(10));
     Ok(outcome.stdout)

@@ -34,13 +34,9 @@ pub struct Job<'n> {
 
 impl Programs {
     pub fn build() -> Result<Self> {
-        let find = |arguments: &[&str], name: &str| -> Result<PathBuf> {
-            let built = cargo::build(arguments)?.into_iter().find(|program| program.name == name);
-            Ok(built.with_context(|| format!("cargo has not built {name}"))?.path)
-        };
-        let benchmarks = find(&["bench", "--no-run", "--package", cargo::BENCHES, "--bench", "papers"], "papers")?;
-        let applications = APPLICATIONS.iter().map(|&name| Ok((name, find(&["build", "--release", "--package", name], name)?)));
-        Ok(Programs { benchmarks, applications: applications.collect::<Result<_>>()? })
+        let built = cargo::build(&cargo::released(&["papers"], &APPLICATIONS))?;
+        let applications = APPLICATIONS.iter().map(|&name| Ok((name, cargo::path(&built, name)?))).collect::<Result<_>>()?;
+        Ok(Programs { benchmarks: cargo::path(&built, "papers")?, applications })
     }
 
     /// Sizes and microseconds of one of the benchmarks.

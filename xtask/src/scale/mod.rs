@@ -148,8 +148,7 @@ fn program(options: &Options) -> Result<(String, PathBuf)> {
         bail!("there is no example {example}, only: {}", names.join(", "));
     };
     let built = cargo::build(&["build", "--release", "--package", package, "--bins", "--examples"])?;
-    let built = built.into_iter().find(|program| &program.name == example).context("cargo built no such program")?;
-    Ok((example.clone(), built.path))
+    Ok((example.clone(), cargo::path(&built, example)?))
 }
 
 #[cfg(test)]

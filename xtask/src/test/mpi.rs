@@ -38,7 +38,6 @@ pub struct Library {
     part: Part,
     /// Of its programs, below the target folder.
     folder: &'static str,
-    compiler: &'static str,
     pub launcher: &'static str,
     /// Names hosts to the launcher, `host:ranks,...`.
     pub hosts: &'static str,
@@ -58,7 +57,6 @@ const LIBRARIES: [Library; 2] = [
         name: "MPICH",
         part: Part::Mpich,
         folder: "mpich",
-        compiler: "mpicc.mpich",
         launcher: "mpirun.mpich",
         hosts: "-hosts",
         export: None,
@@ -78,7 +76,6 @@ const LIBRARIES: [Library; 2] = [
         name: "Open MPI",
         part: Part::Openmpi,
         folder: "openmpi",
-        compiler: "mpicc.openmpi",
         launcher: "mpirun.openmpi",
         hosts: "-host",
         export: Some("-x"),
@@ -160,16 +157,15 @@ impl Library {
     /// With optimization in the long tier only: to build takes twice as long as without, and a case here waits more than it computes.
     fn programs(&self, tier: Tier) -> Result<Vec<Program>> {
         let mut arguments: Vec<&str> = cargo::EXAMPLES.iter().copied().filter(|&word| tier.long || word != "--release").collect();
-        arguments.extend(["--features", "mpi"]);
         // Its tests are optimized (Cargo.toml), which takes long to build; here it runs for half a second.
         arguments.extend(["--config", "profile.dev.package.subsurface.opt-level=0"]);
         SUITES.iter().for_each(|suite| arguments.extend(["--test", suite]));
-        cargo::build_for_mpi(self.compiler, self.folder, &arguments)
+        cargo::build_for_mpi(self.folder, &arguments)
     }
 
     fn kills(&self, tier: Tier) -> Result<Vec<Report>> {
-        let arguments = ["test", "--no-run", "--package", "global-arrays-tests", "--features", "mpi", "--test", "failures"];
-        hosts::kills(self, &cargo::build_for_mpi(self.compiler, self.folder, &arguments)?, tier)
+        let arguments = ["test", "--no-run", "--package", "global-arrays-tests", "--test", "failures"];
+        hosts::kills(self, &cargo::build_for_mpi(self.folder, &arguments)?, tier)
     }
 
     fn run(&self, tier: Tier) -> Result<Vec<Report>> {
@@ -207,9 +203,9 @@ impl Library {
     }
 
     fn unit_tests(&self, tier: Tier) -> Result<Vec<Report>> {
-        let arguments = ["test", "--release", "--no-run", "--lib", "--package", cargo::LIBRARY, "--features", "mpi"];
+        let arguments = ["test", "--release", "--no-run", "--lib", "--package", cargo::LIBRARY];
         let mut reports = Vec::new();
-        for suite in cargo::build_for_mpi(self.compiler, self.folder, &arguments)? {
+        for suite in cargo::build_for_mpi(self.folder, &arguments)? {
             let mut command = Command::new(&suite.path);
             environment(&mut command, tier);
             command.args(MODULES).current_dir(&suite.folder);

@@ -11,8 +11,7 @@ use std::process::Command;
 
 /// Builds the program, as a user's release build would.
 pub fn build() -> Result<PathBuf> {
-    let programs = cargo::build(&["bench", "--no-run", "--package", cargo::BENCHES, "--bench", "patterns"])?;
-    programs.into_iter().find(|program| program.name == "patterns").map(|program| program.path).context("no program patterns")
+    cargo::path(&cargo::build(&cargo::released(&["patterns"], &[]))?, "patterns")
 }
 
 /// Seconds of each case.

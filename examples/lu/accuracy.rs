@@ -67,7 +67,7 @@ fn backward_error<F: FactoredSystem>(a: &F, b: &[f64], x: &[f64]) -> Result<(Vec
     // Rows so small that rounding leaves nothing of them, as in `dgerfs`.
     let least = (b.len() + 1) as f64 * f64::MIN_POSITIVE;
     let part = |residual: f64, scale: f64| match scale {
-        _ if residual == 0.0 => 0.0,
+        0.0 if residual == 0.0 => 0.0,
         _ if !scale.is_finite() => f64::NAN,
         _ if scale > least / f64::EPSILON => residual.abs() / scale,
         _ => (residual.abs() + least) / (scale + least),
@@ -240,6 +240,9 @@ mod tests {
         let tiny = Dense::new(Array2::eye(2), 0.0);
         let refined = refine(&tiny, &[5e-324, 1.0], &mut vec![1e-323, 1.0]).unwrap();
         assert!(refined.before <= 1.0, "{refined:?}");
+        // Of such a row a residual of 0 says little.
+        let refined = refine(&tiny, &[1e-310, 1.0], &mut vec![1e-310, 1.0]).unwrap();
+        assert!(refined.steps == 0 && refined.after > 0.9 && refined.after <= 1.0, "{refined:?}");
     }
 
     #[test]

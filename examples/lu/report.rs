@@ -50,10 +50,15 @@ pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v <= m { m } else { v })
 }
 
+/// ‖A‖∞‖x‖∞ + ‖b‖∞ at least, about 2·10⁻²⁹². A product that falls below the normal numbers is off by 2⁻¹⁰⁷⁵ at most, which is then no more
+/// than ε² of this sum; below it, rounding may hide any error of x.
+const LEAST: f64 = f64::MIN_POSITIVE / EPSILON;
+
 /// HPL's scaled residual ‖Ax−b‖∞ / (ε (‖A‖∞‖x‖∞ + ‖b‖∞) n), from A·x, the sum of magnitudes of each row of A, x and b.
 ///
 /// # Errors
-/// A norm, or what they are combined to, is not finite: a quotient of such numbers says nothing, and 1/∞ would look like a success.
+/// A norm, or what they are combined to, is not finite: a quotient of such numbers says nothing, and 1/∞ would look like a success. The sum in
+/// the denominator is too small for rounding to be seen, unless x and b are 0.
 pub(crate) fn residual(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64]) -> Result<f64, String> {
     let difference = largest(product.iter().zip(b).map(|(p, b)| p - b));
     let [a, x, b] = [magnitudes, x, b].map(|values| largest(values.iter().copied()));
@@ -63,6 +68,10 @@ pub(crate) fn residual(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64]
         [("‖A‖∞", a), ("‖x‖∞", x), ("‖b‖∞", b), ("‖Ax−b‖∞", difference), ("‖A‖∞‖x‖∞ + ‖b‖∞", scale), ("the residual", residual)];
     match parts.into_iter().find(|(_, value)| !value.is_finite()) {
         Some((name, value)) => Err(format!("the solution cannot be checked: {name} is {value}; scale the matrix")),
+        None if scale < LEAST && (x, b) != (0.0, 0.0) => Err(format!(
+            "the solution cannot be checked: ‖A‖∞‖x‖∞ + ‖b‖∞ is {scale:.1e}, and below {LEAST:.1e} rounding hides errors; scale the matrix and \
+             the right-hand side"
+        )),
         None => Ok(residual),
     }
 }
@@ -178,6 +187,19 @@ mod tests {
         // A = [[2]], x = 3, b = 5: |6 - 5| / (ε (2·3 + 5) 1).
         assert_eq!(residual(&[6.0], &[2.0], &[3.0], &[5.0]), Ok(1.0 / (EPSILON * 11.0)));
         assert_eq!(residual(&[0.0], &[0.0], &[0.0], &[0.0]), Ok(0.0));
+        assert_eq!(residual(&[0.0], &[1e-310], &[0.0], &[0.0]), Ok(0.0));
+    }
+
+    #[test]
+    fn what_is_too_small_fails_and_the_limit_is_named() {
+        // A difference of 0 says nothing of x: 1e-320·1.0001 is rounded to 1e-320, and 1e-200·1e-200 to 0.
+        for (product, a, x, b) in [(1e-310, 1e-310, 1.0, 1e-310), (1e-320, 1e-320, 1.0001, 1e-320), (0.0, 1e-200, 1e-200, 0.0)] {
+            let why = residual(&[product], &[a], &[x], &[b]).expect_err("nothing that could be compared");
+            assert!(why.contains("below 2.0e-292"), "{why}");
+        }
+        assert_eq!(residual(&[1e-290], &[1e-290], &[1.0], &[1e-290]), Ok(0.0));
+        // A matrix of such numbers can be checked where x is large; an error of 2⁻⁴⁴ is seen.
+        assert!(residual(&[1e-10 * (1.0 + 6e-14)], &[1e-310], &[1e300], &[1e-10]).unwrap() > THRESHOLD);
     }
 
     #[test]

@@ -15,13 +15,13 @@ use crate::command_line::{Start, folder_exists, positive};
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) start: Start,
-    /// Matrix Market file: square, real or integer
+    /// Matrix Market file: square, real or of integers
     #[arg(long, value_name = "FILE", group = "system")]
     pub(crate) matrix: Option<PathBuf>,
     /// Order of a generated matrix
     #[arg(long, value_parser = positive, group = "system")]
     pub(crate) n: Option<usize>,
-    /// Matrix Market file of the right-hand side: one column, real or integer; by default it is generated
+    /// Matrix Market file of the right-hand side: one column, real or of integers; by default it is generated
     #[arg(long, value_name = "FILE")]
     pub(crate) rhs: Option<PathBuf>,
     /// Write the solution to a Matrix Market file of one column

@@ -1,7 +1,7 @@
 //! Reading a Matrix Market file (R. F. Boisvert, R. Pozo, K. A. Remington, *The Matrix Market exchange formats: initial
 //! design*, NISTIR 5935, 1996).
 //!
-//! Accepted: `matrix`, `coordinate` or `array`, `real` or `integer`, `general`, `symmetric` or `skew-symmetric`, square.
+//! Accepted: `matrix`, `coordinate` or `array`, `real`, `integer` or `unsigned-integer`, `general`, `symmetric` or `skew-symmetric`, square.
 //! Entries given twice are added up, as is usual for assembled matrices. Everything else is one error that names the file,
 //! the line and what to do; nothing in a file can panic, and the size that a header claims reserves no memory.
 //!
@@ -99,6 +99,14 @@ enum Format {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Real,
+    Integer,
+    /// What SciPy writes of unsigned numbers.
+    Unsigned,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Symmetry {
     General,
     Symmetric,
@@ -108,7 +116,7 @@ enum Symmetry {
 #[derive(Debug, Clone, Copy)]
 struct Header {
     format: Format,
-    integer: bool,
+    field: Field,
     symmetry: Symmetry,
 }
 
@@ -155,12 +163,13 @@ fn header(line: &str) -> Result<Header, String> {
         "array" => Format::Array,
         other => return Err(format!("unknown format `{other}`: `coordinate` or `array` is expected")),
     };
-    let integer = match field {
-        "real" => false,
-        "integer" => true,
+    let field = match field {
+        "real" => Field::Real,
+        "integer" => Field::Integer,
+        "unsigned-integer" => Field::Unsigned,
         "pattern" => return Err("a pattern file tells where entries are but not their values: give a `real` one".into()),
         "complex" => return Err("complex matrices are not supported: give a `real` one".into()),
-        other => return Err(format!("unknown field `{other}`: `real` or `integer` is expected")),
+        other => return Err(format!("unknown field `{other}`: `real`, `integer` or `unsigned-integer` is expected")),
     };
     let symmetry = match symmetry {
         "general" => Symmetry::General,
@@ -169,7 +178,7 @@ fn header(line: &str) -> Result<Header, String> {
         "hermitian" => return Err("a hermitian matrix is complex, which is not supported: give a `symmetric` one".into()),
         other => return Err(format!("unknown symmetry `{other}`: `general`, `symmetric` or `skew-symmetric` is expected")),
     };
-    Ok(Header { format, integer, symmetry })
+    Ok(Header { format, field, symmetry })
 }
 
 /// Rows, columns, and the number of entries that follow.
@@ -224,7 +233,7 @@ fn coordinates<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, m
                 return Err(format!("`{}`: row, column and value are expected", clip(&line)));
             };
             let (row, column) = (index(row, "row", matrix.rows)?, index(column, "column", matrix.columns)?);
-            let value = number(value, header.integer)?;
+            let value = number(value, header.field)?;
             if header.symmetry != Symmetry::General && row < column {
                 return Err(format!(
                     "row {}, column {} lies above the diagonal: a symmetric file stores the rest only",
@@ -253,7 +262,7 @@ fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, count: usize, matrix:
             Symmetry::Skew => column + 1,
         };
         for row in first..matrix.rows {
-            let value = number(entry_line(lines, done, count)?, header.integer);
+            let value = number(entry_line(lines, done, count)?, header.field);
             push(matrix, header.symmetry, (row, column, value.map_err(|problem| lines.problem(problem))?));
             done += 1;
         }
@@ -288,9 +297,15 @@ fn index(word: &str, what: &str, order: usize) -> Result<usize, String> {
     }
 }
 
-fn number(word: &str, integer: bool) -> Result<f64, String> {
-    if integer {
-        return word.parse::<i64>().map(|value| value as f64).map_err(|_| format!("`{}` is not an integer", clip(word)));
+fn number(word: &str, field: Field) -> Result<f64, String> {
+    let integer = |least: i128, range: &str| match word.parse::<i128>() {
+        Ok(value) if (least..1 << 64).contains(&value) => Ok(value as f64),
+        _ => Err(format!("`{}` is not an integer from {range} to 2⁶⁴ − 1", clip(word))),
+    };
+    match field {
+        Field::Real => {}
+        Field::Integer => return integer(-1 << 63, "−2⁶³"),
+        Field::Unsigned => return integer(0, "0"),
     }
     // Fortran writes the exponent of a double-precision number with a D.
     let value: f64 = word.replace(['d', 'D'], "e").parse().map_err(|_| format!("`{}` is not a number", clip(word)))?;
@@ -347,6 +362,14 @@ mod tests {
             parsed("%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n"),
             [(0, 0, 1.0), (1, 0, 2.0), (0, 1, 2.0), (1, 1, 3.0)]
         );
+        assert_eq!(
+            parsed("%%MatrixMarket matrix coordinate unsigned-integer general\n2 2 2\n1 1 18446744073709551615\n2 2 0\n"),
+            [(0, 0, 18446744073709551615.0), (1, 1, 0.0)]
+        );
+        assert_eq!(
+            parsed("%%MatrixMarket matrix array integer general\n2 2\n18446744073709551615\n0\n0\n-9223372036854775808\n"),
+            [(0, 0, 18446744073709551615.0), (1, 0, 0.0), (0, 1, 0.0), (1, 1, -9223372036854775808.0)]
+        );
         assert_eq!(parsed("%%MatrixMarket matrix array integer skew-symmetric\n2 2\n4\n"), [(1, 0, 4.0), (0, 1, -4.0)]);
     }
 
@@ -399,6 +422,10 @@ mod tests {
             (entries("18446744073709551615 18446744073709551615 1\n"), "2", "more entries than"),
             (entries("4 4 18446744073709551615\n1 1 1\n"), "4", "after 1 of 18446744073709551615"),
             (problem("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n"), "3", "not an integer"),
+            (problem("%%MatrixMarket matrix array integer general\n1 1\n18446744073709551616\n"), "3", "from −2⁶³ to 2⁶⁴ − 1"),
+            (problem("%%MatrixMarket matrix array integer general\n1 1\n-9223372036854775809\n"), "3", "from −2⁶³ to 2⁶⁴ − 1"),
+            (problem("%%MatrixMarket matrix array unsigned-integer general\n1 1\n-1\n"), "3", "from 0 to 2⁶⁴ − 1"),
+            (problem("%%MatrixMarket matrix array double general\n1 1\n1\n"), "1", "unknown field `double`"),
             (problem("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n"), "3", "above the diagonal"),
             (problem("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n"), "3", "on the diagonal"),
             (
@@ -435,13 +462,13 @@ mod tests {
     #[test]
     fn exponents_of_fortran_are_read() {
         for (word, value) in [("1D0", 1.0), ("-2.5d-3", -2.5e-3), ("1.0D+02", 100.0), (".5D1", 5.0), ("3E2", 300.0)] {
-            assert_eq!(number(word, false), Ok(value), "{word}");
+            assert_eq!(number(word, Field::Real), Ok(value), "{word}");
         }
         for word in ["D0", "1D", "1D0D0", "1D1.5", "d", "1DD0", "1eD0"] {
-            assert!(number(word, false).unwrap_err().contains("is not a number"), "{word}");
+            assert!(number(word, Field::Real).unwrap_err().contains("is not a number"), "{word}");
         }
-        assert!(number("1D999", false).unwrap_err().contains("finite"));
-        assert!(number("1D0", true).unwrap_err().contains("not an integer"));
+        assert!(number("1D999", Field::Real).unwrap_err().contains("finite"));
+        assert!(number("1D0", Field::Integer).unwrap_err().contains("not an integer"));
     }
 
     #[test]

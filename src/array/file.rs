@@ -284,9 +284,7 @@ fn read_header<T: NpyElement>(path: &Path) -> Result<Vec<u8>, Failure> {
     bytes.resize((len as u64).min(present) as usize, 0);
     file.read_exact_at(&mut bytes, 0)?;
     let header = Header::decode(&bytes).map_err(Failure::Format)?;
-    // A byte has no order; '=' is the machine's own.
-    let same = header.descr == T::DESCR || header.descr.strip_prefix('=') == T::DESCR.get(1..);
-    if !same || cfg!(target_endian = "big") {
+    if !header.holds(T::DESCR) || cfg!(target_endian = "big") {
         return Err(Failure::Format(format!("has elements of type '{}'; '{}' is expected", header.descr, T::DESCR)));
     }
     let needed = header.shape.iter().try_fold(size_of::<T>(), |product, &n| product.checked_mul(n));

@@ -50,6 +50,13 @@ pub(super) struct Header {
 }
 
 impl Header {
+    /// Whether the elements are of this type, a [`NpyElement::DESCR`]. As in NumPy, any byte order may stand before a type that has none, and the
+    /// machine's own is '=', '|' or not said.
+    pub(super) fn holds(&self, descr: &str) -> bool {
+        let orders: &[char] = if descr.starts_with('|') { &['|', '=', '<', '>'] } else { &['|', '=', '<'] };
+        self.descr.strip_prefix(orders).unwrap_or(&self.descr) == descr.strip_prefix(['|', '<']).unwrap_or(descr)
+    }
+
     /// The bytes of a file before its elements.
     pub(super) fn encode(&self) -> Vec<u8> {
         let order = if self.fortran_order { "True" } else { "False" };
@@ -214,6 +221,20 @@ mod tests {
         assert_eq!(text(header(&[5])).trim_end(), "{'descr': '<f8', 'fortran_order': False, 'shape': (5,), }");
         assert_eq!(header(&[3, 4]).encode()[..10], *b"\x93NUMPY\x01\x00\x76\x00");
         assert_eq!(header(&[3, 4]).encode().len(), 128);
+    }
+
+    #[test]
+    fn byte_orders_are_those_of_numpy() {
+        let holds = |found: &str, descr| Header { descr: found.into(), ..header(&[]) }.holds(descr);
+        for order in ["<", ">", "=", "|", ""] {
+            for (kind, descr) in [("u1", <u8 as NpyElement>::DESCR), ("i1", <i8 as NpyElement>::DESCR), ("V24", "|V24")] {
+                assert!(holds(&format!("{order}{kind}"), descr), "{order}{kind}");
+            }
+            assert_eq!(holds(&format!("{order}f8"), "<f8"), order != ">", "{order}f8");
+        }
+        for found in ["i1", "u2", "<<u1", "<", ""] {
+            assert!(!holds(found, "|u1"), "{found}");
+        }
     }
 
     #[test]

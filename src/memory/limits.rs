@@ -71,9 +71,8 @@ pub(crate) fn check_file(bytes: u64) -> io::Result<()> {
 
 /// All memory of the node in bytes.
 pub(crate) fn total() -> usize {
-    let line = fs::read_to_string("/proc/meminfo").ok().and_then(|text| text.lines().next().map(str::to_owned));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<usize>().ok()).unwrap_or(1 << 20);
-    kib.saturating_mul(1024)
+    let all = rustix::system::sysinfo();
+    (all.totalram as usize).saturating_mul(all.mem_unit as usize)
 }
 
 fn mem_available(meminfo: &str) -> Option<u64> {

@@ -6,7 +6,12 @@ use std::{
     os::fd::OwnedFd,
 };
 
-use rustix::fs::{OFlags, fcntl_setfl};
+use global_arrays::prelude::*;
+use rustix::{
+    fs::{OFlags, fcntl_setfl},
+    mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+    thread::{UnshareFlags, unshare_unsafe},
+};
 
 use crate::{
     checks::SOON,
@@ -26,7 +31,28 @@ pub(crate) fn programs() -> Vec<Case> {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![case("a_late_reader_of_output_that_does_not_wait", late_reader)]
+    vec![case("a_late_reader_of_output_that_does_not_wait", late_reader), case("ranks_without_proc", without_proc)]
+}
+
+/// A file system of its own hides `/proc` from this case alone.
+fn without_proc() {
+    // SAFETY: descriptors and memory stay as they are; the process has one thread.
+    let apart = unsafe { unshare_unsafe(UnshareFlags::NEWNS) };
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    let hidden =
+        apart.and_then(|()| mount_change("/", private)).and_then(|()| mount("none", "/proc", "tmpfs", MountFlags::empty(), None));
+    if let Err(error) = hidden {
+        runner::skip(&format!("hiding /proc needs root: {error}"));
+    }
+    for network in ["shared_memory", "shared_memory:unmapped", "ib:sockets"] {
+        let done = Launch::new().ranks(3).network(network).ranks_per_node(1).run(|job| {
+            let a = GlobalArray::<u64, Ix1>::builder(job, [9]).zeros().create()?;
+            a.accumulate(.., 1, &Array1::ones(9))?;
+            job.sync()?;
+            if a.sum()? == 27 { Ok(()) } else { Err(Error::other("a wrong sum")) }
+        });
+        done.unwrap_or_else(|error| panic!("{network}: {error}"));
+    }
 }
 
 /// Nobody reads before the pipe is full.

@@ -54,7 +54,7 @@ impl Stacks {
 
     /// Guards by other rights.
     fn protect(self) -> io::Result<Self> {
-        let room: Option<usize> = std::fs::read_to_string("/proc/sys/vm/max_map_count")?.trim().parse().ok();
+        let room = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse::<usize>().ok());
         if room.is_some_and(|room| 2 * self.count + OTHERS > room) {
             return Err(io::Error::other(format!(
                 "{} stacks with guards need {} mappings, and the kernel allows {} (sysctl vm.max_map_count); Linux 6.13 needs none for them",

@@ -210,7 +210,8 @@ fn what_is_no_such_file_is_an_error_on_all() {
 fn a_save_that_fails_leaves_nothing_and_hangs_nobody() {
     let place = Place::new("failing");
     let [directory, socket, nowhere] = ["directory.npy", "socket.npy", "no/such/place.npy"].map(|name| place.file(name));
-    let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    // A path of any length, where a socket that is bound has 108 bytes.
+    rustix::fs::mknodat(rustix::fs::CWD, &socket, rustix::fs::FileType::Socket, rustix::fs::Mode::RUSR, 0).unwrap();
     let [to_socket, to_file, around] = ["to-socket.npy", "to-file.npy", "around.npy"].map(|name| place.file(name));
     let held = fs::File::create(place.file("held")).unwrap();
     let descriptor = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd()));

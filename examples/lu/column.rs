@@ -27,7 +27,7 @@ pub(crate) struct Column {
     slot: usize,
     /// One for each round.
     there: Signal,
-    calls: u64,
+    calls: u32,
     received: Vec<f64>,
     skips: bool,
 }

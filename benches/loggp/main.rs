@@ -68,7 +68,7 @@ struct Bench<'j> {
     job: &'j Job,
     array: GlobalArray<f64, Ix2>,
     signal: Signal,
-    seen: std::cell::Cell<u32>,
+    seen: std::cell::Cell<u64>,
     /// Steps of [`compute`] in a millisecond.
     steps: f64,
 }
@@ -146,7 +146,7 @@ impl<'j> Bench<'j> {
 
     /// Waits for so many signals more.
     fn hear(&self, count: u32) -> Result<(), Error> {
-        self.seen.set(self.seen.get() + count);
+        self.seen.set(self.seen.get() + u64::from(count));
         self.signal.wait_at_least(0, self.seen.get()).map(|_| ())
     }
 }

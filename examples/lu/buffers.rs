@@ -83,8 +83,8 @@ pub(crate) struct PanelBuffers {
     there: Signal,
     free: Signal,
     /// How often each process column's signals were waited for.
-    seen: Vec<u32>,
-    freed: Vec<u32>,
+    seen: Vec<u64>,
+    freed: Vec<u64>,
 }
 
 impl PanelBuffers {
@@ -230,7 +230,7 @@ pub(crate) struct RowBuffers {
     slot: usize,
     blank: Blank,
     there: Signal,
-    uses: u32,
+    uses: u64,
 }
 
 impl RowBuffers {

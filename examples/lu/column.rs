@@ -27,7 +27,7 @@ pub(crate) struct Column {
     slot: usize,
     /// One for each round.
     there: Signal,
-    calls: u32,
+    calls: u64,
     received: Vec<f64>,
     skips: bool,
 }

@@ -40,7 +40,7 @@ pub(crate) struct Exchange<const D: usize> {
     taken: GlobalArray<i64, Ix2>,
     arrived: Signal,
     /// How often each half's signal was raised when the last exchange in it was over.
-    expected: [u32; 2],
+    expected: [u64; 2],
     half: usize,
     /// Words of a half.
     capacity: usize,
@@ -304,7 +304,7 @@ impl<const D: usize> Exchange<D> {
             self.inbox.put_signal(s![to, at..at + len], message, self.arrived.at(to, half))?;
         }
         drop(parcels.words);
-        self.expected[half] = self.expected[half].wrapping_add(come);
+        self.expected[half] += u64::from(come);
         self.arrived.wait_at_least(half, self.expected[half])?;
 
         let words = if come == 0 { 0 } else { self.came(me)?.0 };

@@ -119,11 +119,11 @@ fn data_come_before_their_signal() {
         let a = GlobalArray::<u64, Ix1>::builder(job, [4 * 512]).zeros().create()?;
         let signals = Signal::with_count(job, 2)?;
         let (next, before) = ((job.rank() + 1) % 4, (job.rank() + 3) % 4);
-        for round in 1..=50_u32 {
-            a.put_signal(s![512 * next..512 * (next + 1)], &Array1::from_elem(512, u64::from(round)), signals.at(next, 0))?;
+        for round in 1..=50_u64 {
+            a.put_signal(s![512 * next..512 * (next + 1)], &Array1::from_elem(512, round), signals.at(next, 0))?;
             signals.wait_at_least(0, round)?;
             let here = a.get(s![512 * job.rank()..512 * (job.rank() + 1)])?;
-            assert!(here.iter().all(|&x| x == u64::from(round)), "{here}");
+            assert!(here.iter().all(|&x| x == round), "{here}");
             // What came has been read.
             signals.at(before, 1).notify()?;
             signals.wait_at_least(1, round)?;
@@ -145,14 +145,14 @@ fn forgotten_puts_come_before_a_signal() {
         let a = GlobalArray::<u64, Ix1>::builder(job, [4 * 64]).zeros().create()?;
         let signal = Signal::new(job)?;
         let next = (job.rank() + 1) % 4;
-        for round in 1..=10_u32 {
+        for round in 1..=10_u64 {
             for at in (64 * next..64 * (next + 1)).step_by(8) {
-                std::mem::forget(a.put_nb(at..at + 8, Array1::from_elem(8, u64::from(round)))?);
+                std::mem::forget(a.put_nb(at..at + 8, Array1::from_elem(8, round))?);
             }
             signal.at(next, 0).notify()?;
             signal.wait_at_least(0, round)?;
             let here = a.get(64 * job.rank()..64 * (job.rank() + 1))?;
-            assert!(here.iter().all(|&x| x == u64::from(round)), "round {round}: {here}");
+            assert!(here.iter().all(|&x| x == round), "round {round}: {here}");
             job.barrier()?;
         }
         job.sync()

@@ -1,5 +1,7 @@
 //! Point-to-point notification: data first, then the signal.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::{Group, SharedWords};
 use crate::{
     calls::located,
@@ -11,6 +13,10 @@ use crate::{
 ///
 /// With [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) the data are visible before the signal. Any number of ranks may
 /// raise the same signal. To identify the sender, use one signal per sender.
+///
+/// # Limits
+/// A member must look at its signal, with [`wait_at_least`](Self::wait_at_least) or [`count`](Self::count), before others have raised it
+/// 2³² times more. The count then has no other limit than its 64 bits; if it does not look, the count misses a multiple of 2³².
 ///
 /// # Examples
 /// ```
@@ -30,7 +36,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Signal {
     words: SharedWords,
-    count: usize,
+    /// Of each signal of this member, the count when it was last looked at.
+    looked: Box<[AtomicU64]>,
 }
 
 /// One signal of one member; returned by [`Signal::at`].
@@ -85,11 +92,11 @@ impl SignalTarget<'_> {
     }
 }
 
-struct Waiting<'a>(&'a Signal, usize, u32);
+struct Waiting<'a>(&'a Signal, usize, u64);
 
 impl Waiter for Waiting<'_> {
     fn operation(&self) -> String {
-        format!("signal {} (at {}, waiting for {})", self.1, self.0.words.own_word(self.1).load(), self.2)
+        format!("signal {} (at {}, waiting for {})", self.1, self.0.total(self.1), self.2)
     }
     fn missing(&self) -> String {
         "whoever raises it".into()
@@ -133,7 +140,10 @@ impl Signal {
     /// Same as [`new`](Self::new).
     #[track_caller]
     pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {
-        located(move || Ok(Signal { words: SharedWords::create(group.as_ref(), count, "signal")?, count }))
+        located(move || {
+            let words = SharedWords::create(group.as_ref(), count, "signal")?;
+            Ok(Signal { words, looked: (0..count).map(|_| AtomicU64::new(0)).collect() })
+        })
     }
 
     /// Signal `index` of a member, as the target of [`GlobalArray::put_signal`](crate::GlobalArray::put_signal) or
@@ -148,14 +158,12 @@ impl Signal {
     /// # Errors
     /// A signal that does not exist; all other ranks have ended, so none of them can raise it; a deadlock; the end of the job.
     #[track_caller]
-    pub fn wait_at_least(&self, index: usize, count: u32) -> Result<()> {
+    pub fn wait_at_least(&self, index: usize, count: u64) -> Result<()> {
         located(move || {
             self.check(index)?;
             let engine = self.words.group().inner.engine();
             engine.check("signal")?;
-            // Counts wrap: "at least" means less than half the circle ahead.
-            let reached = |value: u32| value.wrapping_sub(count) as i32 >= 0;
-            engine.wait_word(self.words.own_word(index), &Waiting(self, index, count), reached)
+            engine.wait_word(self.words.own_word(index), &Waiting(self, index, count), |_| self.total(index) >= count)
         })
     }
 
@@ -164,17 +172,56 @@ impl Signal {
     /// # Errors
     /// A signal that does not exist; the end of the job.
     #[track_caller]
-    pub fn count(&self, index: usize) -> Result<u32> {
+    pub fn count(&self, index: usize) -> Result<u64> {
         located(move || {
             self.check(index)?;
             let engine = self.words.group().inner.engine();
             engine.check("signal")?;
             engine.progress();
-            Ok(self.words.own_word(index).load())
+            Ok(self.total(index))
         })
     }
 
+    /// The count of a signal of this rank. The word holds its low half and only grows, so it is as little ahead of the last look as can be.
+    fn total(&self, index: usize) -> u64 {
+        // Acquire: another thread's look came before this load of the word, which is then no older than that look's.
+        let before = self.looked[index].load(Ordering::Acquire);
+        let more = self.words.own_word(index).load().wrapping_sub(before as u32);
+        let now = before + u64::from(more);
+        self.looked[index].fetch_max(now, Ordering::AcqRel).max(now)
+    }
+
     fn check(&self, index: usize) -> Result<()> {
-        if index < self.count { Ok(()) } else { Err(Error::argument("signal", format_args!("signal {index} of {}", self.count))) }
+        let count = self.looked.len();
+        if index < count { Ok(()) } else { Err(Error::argument("signal", format_args!("signal {index} of {count}"))) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Launch;
+
+    /// Counts on both sides of 2³¹ and of 2³², and some that 32 bits could not tell from a past one.
+    #[test]
+    fn a_count_is_exact_however_large() {
+        let ended = Launch::new().ranks(2).network("threads").run(|job| {
+            let signal = Signal::with_count(job, 2)?;
+            if job.rank() == 1 {
+                return Ok(());
+            }
+            let mut total = 0;
+            for more in [0, 1, u32::MAX >> 1, 1, u32::MAX, 5, 3_000_000_000, u32::MAX, u32::MAX, 1 << 31] {
+                signal.words.own_word(1).add(more);
+                total += u64::from(more);
+                signal.wait_at_least(1, total)?;
+                signal.wait_at_least(1, 0)?;
+                assert_eq!((signal.count(0)?, signal.count(1)?), (0, total));
+            }
+            // Nobody is left who could raise it.
+            signal.wait_at_least(0, 3_000_000_000)
+        });
+        let error = ended.expect_err("a count that was not reached").to_string();
+        assert!(error.contains("at 0, waiting for 3000000000") && error.contains("all other ranks have ended"), "{error}");
     }
 }

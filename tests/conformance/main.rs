@@ -269,7 +269,7 @@ fn nodes_are_reached_by_their_agents() {
                 signal.at(at, 0).notify()?;
                 counter.fetch_add(1)?;
             }
-            signal.wait_at_least(0, size as u32 - 1)?;
+            signal.wait_at_least(0, size as u64 - 1)?;
             job.sync()?;
             let others = (size * (size - 1) / 2 - rank) as u64;
             let own = a.get(rank * WORDS..(rank + 1) * WORDS)?;

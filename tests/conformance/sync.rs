@@ -81,7 +81,7 @@ pub(crate) fn locks_are_distinct(job: &Job) -> Result<(), Error> {
 
 /// Data go round a ring, each step told by a signal.
 pub(crate) fn signals(job: &Job) -> Result<(), Error> {
-    const ROUNDS: u32 = 50;
+    const ROUNDS: u64 = 50;
     let (me, size) = (job.rank(), job.size());
     let n = 64;
     let a = GlobalArray::<u64, Ix2>::builder(job, [size, n]).min_block([1, n]).zeros().create()?;
@@ -90,10 +90,10 @@ pub(crate) fn signals(job: &Job) -> Result<(), Error> {
     let owner = |row: usize| a.owner([row, 0]);
     assert_eq!(owner(me)?, me, "one row for each rank");
     for round in 1..=ROUNDS {
-        let value = u64::from(round) * 100 + me as u64;
+        let value = round * 100 + me as u64;
         a.put_signal(s![next, ..], &Array1::from_elem(n, value), data.at(next, 0))?;
         data.wait_at_least(0, round)?;
-        let expected = u64::from(round) * 100 + before as u64;
+        let expected = round * 100 + before as u64;
         assert!(a.get(s![me, ..])?.iter().all(|&x| x == expected), "round {round}");
         // The one before may write again.
         taken.at(before, 1).notify()?;
@@ -106,11 +106,11 @@ pub(crate) fn signals(job: &Job) -> Result<(), Error> {
 
 /// Whatever a patch and the caller's view look like, its data are there before their signal, and elements of others too.
 pub(crate) fn signals_of_patches(job: &Job) -> Result<(), Error> {
-    const ROUNDS: u32 = 10;
+    const ROUNDS: u64 = 10;
     /// Rows that one rank writes, and columns that one rank owns.
     const ROWS: usize = 8;
     const COLUMNS: usize = 6;
-    const PUTS: u32 = 7;
+    const PUTS: u64 = 7;
     let (me, size) = (job.rank(), job.size());
     let (next, before) = ((me + 1) % size, (me + size - 1) % size);
     let a = GlobalArray::<u32, Ix2>::builder(job, [ROWS * size, COLUMNS * size]).grid([1, size]).zeros().create()?;
@@ -121,7 +121,7 @@ pub(crate) fn signals_of_patches(job: &Job) -> Result<(), Error> {
     let (own, theirs) = (COLUMNS * me, COLUMNS * next);
     assert_eq!(a.owner([0, own])?, me, "whole columns");
     for round in 1..=ROUNDS {
-        let value = |(i, j): (usize, usize)| round * 10_000 + (i * COLUMNS * size + j) as u32;
+        let value = |(i, j): (usize, usize)| round as u32 * 10_000 + (i * COLUMNS * size + j) as u32;
         let rows = ROWS * me;
         let block = |i: usize, j: usize, counts: (usize, usize)| Array2::from_shape_fn(counts, |(k, l)| value((i + k, j + l)));
         let to = || if round % 2 == 0 { data.at(next, 0) } else { turned.at(size - 1 - next, 0) };
@@ -173,16 +173,16 @@ pub(crate) fn signals_of_patches(job: &Job) -> Result<(), Error> {
 
 /// Any number of ranks may raise one signal.
 pub(crate) fn signals_of_many(job: &Job) -> Result<(), Error> {
-    const TIMES: u32 = 40;
+    const TIMES: u64 = 40;
     let signal = Signal::with_count(job, 2)?;
     for _ in 0..TIMES {
         signal.at(0, 1).notify()?;
     }
     if job.rank() == 0 {
-        signal.wait_at_least(1, TIMES * job.size() as u32)?;
+        signal.wait_at_least(1, TIMES * job.size() as u64)?;
     }
     job.sync()?;
-    let expected = if job.rank() == 0 { TIMES * job.size() as u32 } else { 0 };
+    let expected = if job.rank() == 0 { TIMES * job.size() as u64 } else { 0 };
     assert_eq!((signal.count(0)?, signal.count(1)?), (0, expected));
     job.sync()
 }

@@ -197,15 +197,15 @@ fn any_order_gives_the_same_results() {
         let own = GlobalArray::<u64, Ix2>::builder(job, [RANKS, 16]).grid([RANKS, 1]).zeros().create()?;
         let (there, free, told) = (Signal::new(job)?, Signal::new(job)?, Counter::new(job)?);
         let (locks, guarded) = (Locks::with_count(job, 1)?, GlobalArray::<u64, Ix1>::builder(job, [2]).zeros().create()?);
-        for round in 1..=3_u32 {
-            let words = ndarray::Array1::from_elem(16, u64::from(round));
+        for round in 1..=3_u64 {
+            let words = ndarray::Array1::from_elem(16, round);
             a.put_signal(s![next, ..], &words, there.at(next, 0))?;
             there.wait_at_least(0, round)?;
             assert_eq!(a.get(s![me, ..])?, words, "a signal before its data");
             free.at((me + RANKS - 1) % RANKS, 0).notify()?;
             free.wait_at_least(0, round)?;
             // A rank's own operations on one place, which it owns or not.
-            let mine = ndarray::Array1::from_elem(16, u64::from(round) << 8 | me as u64);
+            let mine = ndarray::Array1::from_elem(16, round << 8 | me as u64);
             own.put(s![next, ..], &mine)?;
             assert_eq!(own.fetch_op([next, 15], FetchOp::Add, 1)?, mine[15], "an atomic operation before a put");
             own.put(s![next, ..], &(&mine + 1))?;

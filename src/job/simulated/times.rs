@@ -42,7 +42,7 @@ fn an_incast_takes_turns_at_the_receiver() {
                 a.put_signal(s![..bytes], ndarray::aview1(&data), signal.at(0, 0))?;
                 return Ok(None);
             }
-            signal.wait_at_least(0, senders as u32)?;
+            signal.wait_at_least(0, senders as u64)?;
             Ok(Some(job.now() - BEGIN))
         });
         let bytes = bytes as f64 / 1000.0;

@@ -58,7 +58,10 @@ pub(crate) fn available() -> Available {
     least
 }
 
-/// An error if a file of so many bytes is beyond `RLIMIT_FSIZE`. Writing it would end the process by `SIGXFSZ`, a file of memory no less.
+/// Compares the length of a file with `RLIMIT_FSIZE`. A longer file, also one of memory, would end the process by `SIGXFSZ`.
+///
+/// # Errors
+/// The file is too long; the error names both lengths and what to do.
 pub(crate) fn check_file(bytes: u64) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(limit) if limit < bytes => Err(io::Error::new(

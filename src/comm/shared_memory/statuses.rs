@@ -5,7 +5,7 @@
 
 use std::{io, mem, ptr};
 
-/// Until it is dropped, the statuses of children are left for who asks for them, and no handler runs when they end.
+/// Keeps the statuses of children for `waitid` until it is dropped. No handler of the program runs meanwhile.
 pub(super) struct Statuses {
     /// What a `SIGCHLD` did before.
     action: libc::sigaction,

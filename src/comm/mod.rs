@@ -38,7 +38,7 @@
 //! | `networks`, `start` | the networks that jobs name, in one table; what each writes for it |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `capabilities`, `event` | the types of the boundary |
-//! | `mutex`, `say` | the lock of these files; lines for people |
+//! | `mutex`, `say`, `cores` | the lock of these files; lines for people; masks of cores |
 //! | `peers`, `slab`, `slots`, `tree` | what is kept of other ranks; values under numbers; memory for messages; the binomial tree |
 //! | `random` | random numbers of a seed |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures |

@@ -109,7 +109,7 @@ fn refuses(a: &mut GlobalArray2<f64>) {
 #[test]
 fn nothing_outlives_a_job_but_its_handles() {
     // Two thousand in a row over each network.
-    let repeats = if env::var_os("GA_TEST_LONG").is_some() { 2000_usize.div_ceil(ENDINGS.len()) } else { 12 };
+    let repeats = if env::var_os("GA_TEST_LONG").is_some() { 2000_usize.div_ceil(ENDINGS.len()) } else { 5 };
     // Threads of ranks have said what they panic with.
     panic::set_hook(Box::new(|_| {}));
     let before = held();

@@ -13,7 +13,7 @@ use std::{
     cell::Cell,
     sync::{
         Arc, MutexGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -40,6 +40,8 @@ pub(crate) struct Engine {
     /// The right to poll and to handle what came, see `progress`.
     pub(super) polling: Mutex<()>,
     next: AtomicU64,
+    /// The body of the rank returned: what another thread of the program still asks for would keep the rank from its end.
+    body_ended: AtomicBool,
     pub(super) timeout: Option<Duration>,
 }
 
@@ -77,7 +79,15 @@ impl Engine {
     pub(crate) fn new(conduit: Arc<dyn Conduit>, timeout: Option<f64>) -> Self {
         let timeout = timeout.map(Duration::from_secs_f64);
         let capabilities = conduit.capabilities().clone();
-        Engine { conduit, capabilities, table: Mutex::default(), polling: Mutex::default(), next: AtomicU64::new(1), timeout }
+        Engine {
+            conduit,
+            capabilities,
+            table: Mutex::default(),
+            polling: Mutex::default(),
+            next: AtomicU64::new(1),
+            body_ended: AtomicBool::new(false),
+            timeout,
+        }
     }
 
     pub(crate) fn conduit(&self) -> &dyn Conduit {
@@ -88,15 +98,31 @@ impl Engine {
         self.conduit.rank()
     }
 
-    /// An error once the job is over.
+    /// The body of the rank ended, well or not: nothing new begins.
+    pub(crate) fn body_ended(&self) {
+        self.body_ended.store(true, Ordering::Relaxed);
+        self.conduit.body_ended();
+    }
+
+    #[inline]
+    pub(super) fn has_body_ended(&self) -> bool {
+        self.body_ended.load(Ordering::Relaxed)
+    }
+
+    /// An error once the job is over, or the body of the rank has ended.
     #[inline]
     pub(crate) fn check(&self, operation: &'static str) -> Result<(), Error> {
-        if self.conduit.over().load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(self.over(operation)) }
+        let is_over = self.conduit.over().load(Ordering::Relaxed) != 0 || self.has_body_ended();
+        if is_over { Err(self.over(operation)) } else { Ok(()) }
     }
 
     #[cold]
     pub(crate) fn over(&self, operation: &'static str) -> Error {
-        Error::JobEnded { operation: operation.into(), cause: self.conduit.over_cause() }
+        let cause = match self.conduit.over().load(Ordering::Relaxed) {
+            0 => "the body of this rank has ended".into(),
+            _ => self.conduit.over_cause(),
+        };
+        Error::JobEnded { operation: operation.into(), cause }
     }
 
     /// A new request, which will touch memory of the caller, for [`finish_call`](Self::finish_call).

@@ -94,12 +94,16 @@ impl Engine {
         let (mut lasting, mut is_flushed) = (None, false);
         loop {
             let mut table = self.lock();
+            if self.has_body_ended() {
+                return Err(self.over(table.label(call).map_or("transfer", |(label, _)| label.operation)));
+            }
             // Once: what other threads put meanwhile need not come before it.
             if !is_flushed
                 && table.is_dirty(rank, call)
                 && !self.keeps_order(direction)
-                && let Some(label) = table.label_if_ordered(call)
+                && let Some((label, true)) = table.label(call)
             {
+                let label = label.clone();
                 drop(table);
                 self.flush(Some(rank), &label)?;
                 is_flushed = true;

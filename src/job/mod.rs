@@ -167,7 +167,7 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         let _ = record::stop();
-        self.inner.conduit().body_ended();
+        self.inner.engine.body_ended();
     }
 }
 

@@ -263,11 +263,11 @@ impl Table {
         }
     }
 
-    /// Whose call it is, if its transfers keep their order.
-    pub(super) fn label_if_ordered(&self, call: &Call) -> Option<Label> {
+    /// Whose call it is, and whether its transfers keep their order.
+    pub(super) fn label<'l>(&'l self, call: &'l Call) -> Option<(&'l Label, bool)> {
         match &call.late {
-            Some((label, ordered)) => ordered.then(|| label.clone()),
-            None => self.get(call.request.get()?).filter(|entry| entry.ordered).map(|entry| entry.label.clone()),
+            Some((label, ordered)) => Some((label, *ordered)),
+            None => self.get(call.request.get()?).map(|entry| (&entry.label, entry.ordered)),
         }
     }
 
